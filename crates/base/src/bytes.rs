@@ -1,0 +1,181 @@
+//! Bytes that are owned, or pinned where they already lie.
+//!
+//! A read returns its value where it was found (a cached block, a memtable's arena) and keeps the
+//! owner alive, so that no byte is copied.
+
+use std::fmt;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+/// Keeps the memory behind a [`PinnedSlice`] alive.
+pub trait Pin: Send + Sync {}
+impl<T: Send + Sync> Pin for T {}
+
+enum Owner {
+    Vec(Vec<u8>),
+    Shared(#[expect(dead_code, reason = "held so that the bytes stay alive")] Arc<dyn Pin>),
+}
+
+/// Immutable bytes with their owner. Dereferences to `[u8]`.
+///
+/// Holding one keeps its block or memtable in memory; copy out what must live long.
+pub struct PinnedSlice {
+    ptr: *const u8,
+    len: usize,
+    owner: Owner,
+}
+
+// SAFETY: the bytes are immutable for as long as `owner` lives (contract of `pinned`), and every
+// owner is itself Send + Sync, so sharing or moving the slice between threads shares only that.
+unsafe impl Send for PinnedSlice {}
+// SAFETY: as above.
+unsafe impl Sync for PinnedSlice {}
+
+impl PinnedSlice {
+    /// Bytes that own themselves.
+    pub fn owned(bytes: Vec<u8>) -> Self {
+        Self {
+            ptr: bytes.as_ptr(),
+            len: bytes.len(),
+            owner: Owner::Vec(bytes),
+        }
+    }
+
+    /// `bytes`, kept alive by `owner`.
+    ///
+    /// # Safety
+    /// `bytes` must stay valid and unchanged, at its present address, for as long as `owner` (or
+    /// any clone of it) lives.
+    pub unsafe fn pinned(owner: Arc<dyn Pin>, bytes: &[u8]) -> Self {
+        Self {
+            ptr: bytes.as_ptr(),
+            len: bytes.len(),
+            owner: Owner::Shared(owner),
+        }
+    }
+
+    /// The `range` of a shared buffer, kept alive by it. `None` when it lies outside the buffer.
+    pub fn of_shared<M: Send + Sync + 'static>(
+        buffer: &Arc<SharedBytes<M>>,
+        range: Range<usize>,
+    ) -> Option<Self> {
+        let bytes = buffer.bytes().get(range)?;
+        let owner: Arc<dyn Pin> = Arc::<SharedBytes<M>>::clone(buffer);
+        // SAFETY: `SharedBytes` never hands out its boxed bytes mutably and never replaces them.
+        Some(unsafe { Self::pinned(owner, bytes) })
+    }
+
+    /// Whether the bytes lie in memory that something else shares.
+    pub fn is_pinned(&self) -> bool {
+        matches!(self.owner, Owner::Shared(_))
+    }
+
+    /// The bytes as a vector; copies only when they are pinned.
+    pub fn into_vec(self) -> Vec<u8> {
+        if self.is_pinned() {
+            return self.to_vec();
+        }
+        match self.owner {
+            Owner::Vec(bytes) => bytes,
+            Owner::Shared(_) => Vec::new(), // Excluded above.
+        }
+    }
+}
+
+impl Deref for PinnedSlice {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `ptr` and `len` came from a valid slice whose owner is held by `self` and whose
+        // bytes do not move or change while the owner lives. A `Vec`'s buffer stays where it is
+        // when the `Vec` itself moves, and `self` never touches it.
+        unsafe { std::slice::from_raw_parts(self.ptr, self.len) }
+    }
+}
+
+impl AsRef<[u8]> for PinnedSlice {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl From<Vec<u8>> for PinnedSlice {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::owned(bytes)
+    }
+}
+
+impl fmt::Debug for PinnedSlice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PinnedSlice({:?})", &**self)
+    }
+}
+
+impl PartialEq for PinnedSlice {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for PinnedSlice {}
+
+impl PartialEq<[u8]> for PinnedSlice {
+    fn eq(&self, other: &[u8]) -> bool {
+        **self == *other
+    }
+}
+
+/// An immutable buffer with something decoded from it, to be shared and pinned.
+///
+/// `meta` may hold offsets into `bytes`; the bytes never change and never move.
+#[derive(Debug)]
+pub struct SharedBytes<M> {
+    meta: M,
+    bytes: Box<[u8]>,
+}
+
+impl<M> SharedBytes<M> {
+    /// `bytes` together with `meta`.
+    pub fn new(bytes: Vec<u8>, meta: M) -> Self {
+        Self {
+            meta,
+            bytes: bytes.into_boxed_slice(),
+        }
+    }
+
+    /// What was decoded from the bytes.
+    #[inline]
+    pub fn meta(&self) -> &M {
+        &self.meta
+    }
+
+    /// The bytes.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pinned_bytes_outlive_the_handle_they_came_from() {
+        let buffer = Arc::new(SharedBytes::new(b"hello world".to_vec(), ()));
+        let slice = PinnedSlice::of_shared(&buffer, 6..11).unwrap();
+        drop(buffer);
+        assert_eq!(&*slice, b"world");
+        assert!(slice.is_pinned());
+        assert_eq!(slice.into_vec(), b"world");
+    }
+
+    #[test]
+    fn owned_bytes_survive_moves() {
+        let slice = PinnedSlice::owned(b"abc".to_vec());
+        let moved = Box::new(slice);
+        assert_eq!(&**moved, b"abc");
+        assert_eq!(moved.into_vec(), b"abc");
+    }
+}

@@ -1,0 +1,162 @@
+//! The order of user keys: bytewise, reverse, or the user's own.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+/// A total order over user keys, given by the user.
+///
+/// The name is stored in the MANIFEST and checked at open: a database written under one order is
+/// never read under another. Called from many threads at once.
+pub trait Comparator: Send + Sync {
+    /// The stored name. Change it whenever the order changes.
+    fn name(&self) -> &str;
+
+    /// The order of `a` and `b`. Must be total and must not change for the database's life.
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
+
+    /// May shorten `start` to any key `k` with `start <= k < limit`, to keep indexes small.
+    fn shorten_separator(&self, start: &mut Vec<u8>, limit: &[u8]) {
+        let _ = (start, limit);
+    }
+
+    /// May shorten `key` to any key `k >= key`.
+    fn shorten_successor(&self, key: &mut Vec<u8>) {
+        let _ = key;
+    }
+}
+
+/// The order a family was created with. Cheap to clone; the two built-in orders compare inline.
+#[derive(Clone, Default)]
+pub enum KeyOrder {
+    /// `memcmp`, then length. Stored as `leveldb.BytewiseComparator`.
+    #[default]
+    Bytewise,
+    /// Bytewise turned round. Stored as `rocksdb.ReverseBytewiseComparator`.
+    ReverseBytewise,
+    /// The user's own.
+    Custom(Arc<dyn Comparator>),
+}
+
+impl KeyOrder {
+    /// The name stored on disk.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Bytewise => "leveldb.BytewiseComparator",
+            Self::ReverseBytewise => "rocksdb.ReverseBytewiseComparator",
+            Self::Custom(comparator) => comparator.name(),
+        }
+    }
+
+    /// The built-in order stored under `name`, if it is one.
+    pub fn by_name(name: &str) -> Option<Self> {
+        match name {
+            "leveldb.BytewiseComparator" => Some(Self::Bytewise),
+            "rocksdb.ReverseBytewiseComparator" => Some(Self::ReverseBytewise),
+            _ => None,
+        }
+    }
+
+    /// The order of `a` and `b`.
+    #[inline]
+    pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        match self {
+            Self::Bytewise => a.cmp(b),
+            Self::ReverseBytewise => b.cmp(a),
+            Self::Custom(comparator) => comparator.compare(a, b),
+        }
+    }
+
+    /// Whether keys equal under this order are equal bytes, so that hashes and filters may be used.
+    /// True for the built-in orders only: a user's order may call different bytes equal.
+    pub fn equality_is_bytewise(&self) -> bool {
+        !matches!(self, Self::Custom(_))
+    }
+
+    /// Shortens `start` to some key `k` with `start <= k < limit`.
+    pub fn shorten_separator(&self, start: &mut Vec<u8>, limit: &[u8]) {
+        match self {
+            Self::Bytewise => shorten_bytewise(start, limit),
+            Self::ReverseBytewise => {}
+            Self::Custom(comparator) => comparator.shorten_separator(start, limit),
+        }
+    }
+
+    /// Shortens `key` to some key `k >= key`.
+    pub fn shorten_successor(&self, key: &mut Vec<u8>) {
+        match self {
+            Self::Bytewise => {
+                if let Some(at) = key.iter().position(|&byte| byte != 0xFF) {
+                    key.truncate(at + 1);
+                    if let Some(last) = key.last_mut() {
+                        *last += 1;
+                    }
+                }
+            }
+            Self::ReverseBytewise => {}
+            Self::Custom(comparator) => comparator.shorten_successor(key),
+        }
+    }
+}
+
+/// Requires: `start < limit` bytewise; otherwise leaves `start` as it is.
+fn shorten_bytewise(start: &mut Vec<u8>, limit: &[u8]) {
+    let common = start.iter().zip(limit).take_while(|(a, b)| a == b).count();
+    let (Some(&a), Some(&b)) = (start.get(common), limit.get(common)) else {
+        return; // One is a prefix of the other: nothing shorter lies between.
+    };
+    if a < b && a < 0xFF && a + 1 < b {
+        start.truncate(common + 1);
+        if let Some(last) = start.last_mut() {
+            *last += 1;
+        }
+    }
+}
+
+impl fmt::Debug for KeyOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeyOrder({})", self.name())
+    }
+}
+
+impl PartialEq for KeyOrder {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn separators_lie_between_their_keys() {
+        for (start, limit) in [
+            ("abc1", "abf"),
+            ("a", "ab"),
+            ("abc", "abd"),
+            ("", "z"),
+            ("zz", "zz"),
+            ("b", "a"),
+        ] {
+            let mut key = start.as_bytes().to_vec();
+            KeyOrder::Bytewise.shorten_separator(&mut key, limit.as_bytes());
+            assert!(key.as_slice() >= start.as_bytes(), "{start} {limit}");
+            if start < limit {
+                assert!(key.as_slice() < limit.as_bytes(), "{start} {limit}");
+            }
+        }
+        let mut key = b"abc1".to_vec();
+        KeyOrder::Bytewise.shorten_separator(&mut key, b"abf");
+        assert_eq!(key, b"abd");
+    }
+
+    #[test]
+    fn successors_are_not_smaller() {
+        for key in [&b"abc"[..], b"\xff\xffa", b"\xff\xff", b""] {
+            let mut next = key.to_vec();
+            KeyOrder::Bytewise.shorten_successor(&mut next);
+            assert!(next.as_slice() >= key);
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The one error type: few kinds, the data that explains them, and the source.
+//!
+//! `Display` is a sentence a user can act on. Kinds map one to one to RocksDB's status codes where
+//! those exist, so that tools written against either read the same.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The result of everything that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, as a caller would branch on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The thing asked for does not exist (a family, a file, a database).
+    NotFound,
+    /// Bytes on disk are not what was written.
+    Corruption,
+    /// The bytes are sound, but use a feature this build cannot read faithfully.
+    NotSupported,
+    /// The caller's argument cannot be served.
+    InvalidArgument,
+    /// A key, value or batch is larger than its limit; nothing was written.
+    TooLarge,
+    /// The operating system refused an operation.
+    Io,
+    /// The disk (or quota) is full. Reads go on; writes resume once space is free.
+    NoSpace,
+    /// An earlier failure closed the database for writing; reads go on, reopening recovers.
+    Poisoned,
+    /// Another process or handle holds the database.
+    Locked,
+    /// The database or its file system is read-only.
+    ReadOnly,
+    /// A conflicting operation is under way.
+    Busy,
+    /// A deadline passed.
+    TimedOut,
+    /// The operation was given up, for one because it was cancelled.
+    Aborted,
+    /// The result is not complete, for one because blocks were not in the cache.
+    Incomplete,
+    /// The database is being closed.
+    Shutdown,
+}
+
+struct Repr {
+    kind: ErrorKind,
+    message: String,
+    file: Option<PathBuf>,
+    offset: Option<u64>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+    os_code: Option<i32>,
+}
+
+/// An operating error: its kind, a sentence, and where it happened.
+///
+/// One pointer wide, so that results stay small on hot paths.
+pub struct Error(Box<Repr>);
+
+impl Error {
+    /// An error of `kind` explained by `message`.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Repr {
+            kind,
+            message: message.into(),
+            file: None,
+            offset: None,
+            source: None,
+            os_code: None,
+        }))
+    }
+
+    /// Damaged bytes.
+    pub fn corruption(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Corruption, message)
+    }
+
+    /// A feature that cannot be read faithfully.
+    pub fn not_supported(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::NotSupported, message)
+    }
+
+    /// A caller's mistake.
+    pub fn invalid_argument(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::InvalidArgument, message)
+    }
+
+    /// A failed system call `op` on `file`. A full disk or quota becomes [`ErrorKind::NoSpace`],
+    /// a missing file [`ErrorKind::NotFound`], a read-only file system [`ErrorKind::ReadOnly`].
+    pub fn io(op: &str, file: &Path, source: std::io::Error) -> Self {
+        let kind = match (source.kind(), source.raw_os_error()) {
+            (std::io::ErrorKind::NotFound, _) => ErrorKind::NotFound,
+            (std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded, _) => {
+                ErrorKind::NoSpace
+            }
+            (std::io::ErrorKind::ReadOnlyFilesystem, _) => ErrorKind::ReadOnly,
+            _ => ErrorKind::Io,
+        };
+        let mut error = Self::new(kind, format!("cannot {op}: {source}"));
+        error.0.os_code = source.raw_os_error();
+        error.0.source = Some(Box::new(source));
+        error.with_file(file)
+    }
+
+    /// The same error, naming the file it concerns.
+    #[must_use]
+    pub fn with_file(mut self, file: &Path) -> Self {
+        self.0.file.get_or_insert_with(|| file.to_path_buf());
+        self
+    }
+
+    /// The same error, naming the byte offset in its file.
+    #[must_use]
+    pub fn with_offset(mut self, offset: u64) -> Self {
+        self.0.offset.get_or_insert(offset);
+        self
+    }
+
+    /// The same error with `context` put before its sentence.
+    #[must_use]
+    pub fn context(mut self, context: impl fmt::Display) -> Self {
+        self.0.message = format!("{context}: {}", self.0.message);
+        self
+    }
+
+    /// The same error under another kind, for one a missing table that makes a version corrupt.
+    #[must_use]
+    pub fn with_kind(mut self, kind: ErrorKind) -> Self {
+        self.0.kind = kind;
+        self
+    }
+
+    /// What went wrong.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The file concerned, if one is.
+    pub fn file(&self) -> Option<&Path> {
+        self.0.file.as_deref()
+    }
+
+    /// The byte offset in [`Error::file`], if one is known.
+    pub fn offset(&self) -> Option<u64> {
+        self.0.offset
+    }
+
+    /// The operating system's error number, if a system call failed.
+    pub fn os_code(&self) -> Option<i32> {
+        self.0.os_code
+    }
+
+    /// Whether this is [`ErrorKind::Corruption`].
+    pub fn is_corruption(&self) -> bool {
+        self.0.kind == ErrorKind::Corruption
+    }
+
+    /// Whether this is [`ErrorKind::NotFound`].
+    pub fn is_not_found(&self) -> bool {
+        self.0.kind == ErrorKind::NotFound
+    }
+
+    /// A copy for a second receiver, for one every member of a write group. The source is kept as
+    /// its sentence, which the message already holds.
+    #[must_use]
+    pub fn duplicate(&self) -> Self {
+        Self(Box::new(Repr {
+            kind: self.0.kind,
+            message: self.0.message.clone(),
+            file: self.0.file.clone(),
+            offset: self.0.offset,
+            source: None,
+            os_code: self.0.os_code,
+        }))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.message)?;
+        if let Some(file) = &self.0.file {
+            write!(f, " (file {}", file.display())?;
+            if let Some(offset) = self.0.offset {
+                write!(f, ", offset {offset}")?;
+            }
+            write!(f, ")")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.0.kind)
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0
+            .source
+            .as_deref()
+            .map(|source| source as &(dyn StdError + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_its_file_and_offset_once() {
+        let error = Error::corruption("block checksum does not fit")
+            .with_file(Path::new("000007.sst"))
+            .with_offset(4096)
+            .with_file(Path::new("other"));
+        assert_eq!(
+            error.to_string(),
+            "block checksum does not fit (file 000007.sst, offset 4096)"
+        );
+        assert_eq!(error.duplicate().kind(), ErrorKind::Corruption);
+    }
+
+    #[test]
+    fn a_full_disk_is_told_from_other_io_errors() {
+        let full = std::io::Error::from_raw_os_error(28);
+        assert_eq!(
+            Error::io("write", Path::new("x"), full).kind(),
+            ErrorKind::NoSpace
+        );
+        let broken = std::io::Error::from_raw_os_error(5);
+        let error = Error::io("write", Path::new("x"), broken);
+        assert_eq!((error.kind(), error.os_code()), (ErrorKind::Io, Some(5)));
+    }
+}

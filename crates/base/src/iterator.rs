@@ -1,0 +1,37 @@
+//! The contract of everything that yields internal keys in order.
+
+use crate::Result;
+
+/// A cursor over internal keys and their values, in internal-key order.
+///
+/// Invariants every implementation keeps and every user relies on:
+/// - A fresh cursor is not valid; position it first.
+/// - `key` and `value` may be called only while `valid()`; the slices live until the next move.
+/// - `next` and `prev` may be called only while `valid()`.
+/// - An error makes the cursor invalid and is kept until the next positioning call; a cursor that
+///   is not valid is at an end only if `status()` is `Ok`.
+pub trait InternalIterator {
+    /// Whether the cursor stands on an entry.
+    fn valid(&self) -> bool;
+    /// Stands on the first entry.
+    fn seek_to_first(&mut self);
+    /// Stands on the last entry.
+    fn seek_to_last(&mut self);
+    /// Stands on the first entry at or after `target`, an internal key.
+    fn seek(&mut self, target: &[u8]);
+    /// Stands on the last entry at or before `target`, an internal key.
+    fn seek_for_prev(&mut self, target: &[u8]);
+    /// Moves to the entry after this one.
+    fn next(&mut self);
+    /// Moves to the entry before this one.
+    fn prev(&mut self);
+    /// The internal key under the cursor.
+    fn key(&self) -> &[u8];
+    /// The value under the cursor.
+    fn value(&self) -> &[u8];
+    /// The error that ended the walk, if one did.
+    ///
+    /// # Errors
+    /// Whatever reading the source met: `Corruption`, `Io`.
+    fn status(&self) -> Result<()>;
+}

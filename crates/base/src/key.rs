@@ -1,0 +1,197 @@
+//! Internal keys: what a user key becomes inside the engine.
+//!
+//! `user_key ‖ fixed64_le(seqno << 8 | kind)`, as LevelDB and RocksDB write it. Order: user key
+//! ascending by the family's comparator, then the packed tag descending, so the newest version of
+//! a key comes first. Format page: `docs/format/internal-key.md`.
+
+use std::cmp::Ordering;
+
+use crate::comparator::KeyOrder;
+use crate::{Error, Result};
+
+/// A sequence number: the place of one operation in the database's history. 56 bits.
+pub type SeqNo = u64;
+
+/// The highest sequence number that fits beside a kind.
+pub const SEQNO_MAX: SeqNo = (1 << 56) - 1;
+
+/// Bytes an internal key adds to its user key.
+pub const TAG_BYTES: usize = 8;
+
+/// What one entry says about its key. The numbers are on disk (RocksDB `db/dbformat.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum ValueKind {
+    /// The key is gone.
+    Deletion = 0x0,
+    /// The key has this value.
+    Value = 0x1,
+    /// An operand for the family's merge operator.
+    Merge = 0x2,
+    /// The key is gone, and was put exactly once since the last deletion.
+    SingleDeletion = 0x7,
+    /// All keys from the entry's key up to, not including, its value are gone.
+    RangeDeletion = 0xF,
+    /// The value lives in a blob file; the entry holds its address.
+    BlobIndex = 0x11,
+    /// The value is a serialized set of named columns.
+    WideColumnEntity = 0x16,
+}
+
+impl ValueKind {
+    /// The kind stored as `byte`.
+    ///
+    /// # Errors
+    /// `NotSupported` for a kind other engines write that this one cannot serve, `Corruption` for a
+    /// byte no engine writes.
+    pub fn from_byte(byte: u8) -> Result<Self> {
+        Ok(match byte {
+            0x0 => Self::Deletion,
+            0x1 => Self::Value,
+            0x2 => Self::Merge,
+            0x7 => Self::SingleDeletion,
+            0xF => Self::RangeDeletion,
+            0x11 => Self::BlobIndex,
+            0x16 => Self::WideColumnEntity,
+            0x14 | 0x18 => {
+                return Err(Error::not_supported(format!("entries of kind {byte:#x}")));
+            }
+            _ => return Err(Error::corruption(format!("unknown entry kind {byte:#x}"))),
+        })
+    }
+}
+
+/// The kind byte of a seek key: at least as high as any kind on disk, so that a seek to
+/// (`key`, `seqno`) lands on the first entry whose seqno is at most `seqno`.
+pub const SEEK_KIND: u8 = 0x7F;
+
+/// `seqno` and `kind` as the tag that follows the user key.
+#[inline]
+pub const fn pack_tag(seqno: SeqNo, kind: u8) -> u64 {
+    debug_assert!(seqno <= SEQNO_MAX);
+    (seqno << 8) | kind as u64
+}
+
+/// The sequence number in `tag`.
+#[inline]
+pub const fn tag_seqno(tag: u64) -> SeqNo {
+    tag >> 8
+}
+
+/// The kind byte in `tag`.
+#[inline]
+pub const fn tag_kind(tag: u64) -> u8 {
+    (tag & 0xFF) as u8
+}
+
+/// User key and tag of an internal key; `None` when it is shorter than a tag.
+#[inline]
+pub fn split_internal(internal: &[u8]) -> Option<(&[u8], u64)> {
+    let (user_key, tag) = internal.split_last_chunk::<TAG_BYTES>()?;
+    Some((user_key, u64::from_le_bytes(*tag)))
+}
+
+/// The user key of an internal key that was checked before; empty if it is too short.
+#[inline]
+pub fn user_key(internal: &[u8]) -> &[u8] {
+    split_internal(internal).map_or(&[], |(user_key, _)| user_key)
+}
+
+/// Appends the internal key of (`user_key`, `seqno`, `kind`) to `out`.
+#[inline]
+pub fn append_internal(out: &mut Vec<u8>, user_key: &[u8], seqno: SeqNo, kind: u8) {
+    out.extend_from_slice(user_key);
+    out.extend_from_slice(&pack_tag(seqno, kind).to_le_bytes());
+}
+
+/// The internal key of (`user_key`, `seqno`, `kind`).
+pub fn internal_key(user_key: &[u8], seqno: SeqNo, kind: ValueKind) -> Vec<u8> {
+    let mut out = Vec::with_capacity(user_key.len() + TAG_BYTES);
+    append_internal(&mut out, user_key, seqno, kind as u8);
+    out
+}
+
+/// The internal key before every entry of `user_key` visible at `seqno`.
+pub fn seek_key(user_key: &[u8], seqno: SeqNo) -> Vec<u8> {
+    let mut out = Vec::with_capacity(user_key.len() + TAG_BYTES);
+    append_internal(&mut out, user_key, seqno, SEEK_KIND);
+    out
+}
+
+/// Order of two internal keys. Keys too short to hold a tag sort as if their tag were zero; they
+/// are refused where they are decoded.
+#[inline]
+pub fn compare_internal(order: &KeyOrder, a: &[u8], b: &[u8]) -> Ordering {
+    let (a_user, a_tag) = split_internal(a).unwrap_or((a, 0));
+    let (b_user, b_tag) = split_internal(b).unwrap_or((b, 0));
+    order
+        .compare(a_user, b_user)
+        .then_with(|| b_tag.cmp(&a_tag))
+}
+
+/// An internal key taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParsedKey<'a> {
+    /// The caller's key.
+    pub user_key: &'a [u8],
+    /// When it was written.
+    pub seqno: SeqNo,
+    /// What it says.
+    pub kind: ValueKind,
+}
+
+impl<'a> ParsedKey<'a> {
+    /// Takes `internal` apart.
+    ///
+    /// # Errors
+    /// `Corruption` when it is shorter than a tag or its kind is unknown, `NotSupported` for kinds
+    /// only other engines serve.
+    #[inline]
+    pub fn parse(internal: &'a [u8]) -> Result<Self> {
+        let Some((user_key, tag)) = split_internal(internal) else {
+            return Err(Error::corruption("internal key shorter than its tag"));
+        };
+        let kind = ValueKind::from_byte(tag_kind(tag))?;
+        Ok(Self {
+            user_key,
+            seqno: tag_seqno(tag),
+            kind,
+        })
+    }
+}
+
+/// All keys from `begin` up to, not including, `end` are gone for readers at `seqno` and later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeTombstone {
+    /// First user key covered.
+    pub begin: Vec<u8>,
+    /// First user key no longer covered.
+    pub end: Vec<u8>,
+    /// When it was written: it covers entries with a lower sequence number.
+    pub seqno: SeqNo,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newer_versions_come_first_and_user_keys_ascend() {
+        let order = KeyOrder::Bytewise;
+        let old = internal_key(b"k", 5, ValueKind::Value);
+        let new = internal_key(b"k", 6, ValueKind::Deletion);
+        let next = internal_key(b"k\0", 9, ValueKind::Value);
+        assert_eq!(compare_internal(&order, &new, &old), Ordering::Less);
+        assert_eq!(compare_internal(&order, &old, &next), Ordering::Less);
+        assert!(compare_internal(&order, &seek_key(b"k", 6), &new).is_lt());
+        assert!(compare_internal(&order, &seek_key(b"k", 5), &new).is_gt());
+    }
+
+    #[test]
+    fn parse_refuses_short_and_unknown() {
+        assert!(ParsedKey::parse(b"short").is_err());
+        let mut key = b"k".to_vec();
+        key.extend_from_slice(&pack_tag(1, 0x55).to_le_bytes());
+        assert!(ParsedKey::parse(&key).is_err_and(|e| e.is_corruption()));
+    }
+}

@@ -1,0 +1,26 @@
+//! The vocabulary every room of the house shares: keys, codecs, checksums, errors, pinned bytes.
+//!
+//! Nothing in this crate does I/O, reads a clock or starts a thread. Everything that decodes bytes
+//! treats them as a claim: a decoder returns an error, it never panics and never indexes blindly.
+
+pub mod budget;
+pub mod bytes;
+pub mod checksum;
+pub mod coding;
+pub mod comparator;
+pub mod error;
+pub mod hash;
+pub mod iterator;
+pub mod key;
+pub mod limits;
+pub mod metrics;
+pub mod operators;
+pub mod rng;
+
+pub use budget::{MemoryBudget, MemoryUse};
+pub use bytes::{PinnedSlice, SharedBytes};
+pub use comparator::{Comparator, KeyOrder};
+pub use error::{Error, ErrorKind, Result};
+pub use iterator::InternalIterator;
+pub use key::{RangeTombstone, SEQNO_MAX, SeqNo, ValueKind};
+pub use operators::{CompactionFilter, FilterDecision, MergeOperator, PrefixExtractor};

@@ -1,0 +1,3 @@
+//! The command `drumlin`.
+
+fn main() {}

@@ -1,0 +1,254 @@
+//! The traits behind which every file lives.
+//!
+//! Production uses [`crate::PosixFileSystem`]; tests put the strict in-memory file system or the
+//! fault-injecting wrapper in its place. All methods may be called from many threads at once.
+
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use drumlin_base::Result;
+
+/// What a file is for. Implementations use it to pick a write method, fault rules to match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FileKind {
+    /// A write-ahead log: small appends that must outlive the process without a sync.
+    Wal,
+    /// The MANIFEST: small appends, each synced.
+    Manifest,
+    /// A table: large appends, synced once at the end.
+    Table,
+    /// A blob file.
+    Blob,
+    /// CURRENT, IDENTITY, OPTIONS and temporary files.
+    Other,
+}
+
+/// How a file is created.
+#[derive(Clone, Copy, Debug)]
+pub struct CreateOptions {
+    /// What the file is for.
+    pub kind: FileKind,
+    /// Disk space to reserve at once, in bytes; 0 reserves nothing. The reserved tail reads as
+    /// zeros after a crash and is cut off by [`WritableFile::close`].
+    pub preallocate_bytes: u64,
+}
+
+impl CreateOptions {
+    /// A file of `kind` without reserved space.
+    pub fn new(kind: FileKind) -> Self {
+        Self {
+            kind,
+            preallocate_bytes: 0,
+        }
+    }
+}
+
+/// A file being written front to back by one owner.
+///
+/// After any error the file is broken: later calls fail, nothing is retried on it (a kernel marks
+/// pages clean after a failed sync, so a retry that succeeds proves nothing).
+pub trait WritableFile: Send + Debug {
+    /// Appends `bytes`. When it returns, the bytes are with the operating system: they outlive
+    /// this process, though not a power cut. (Tables may be buffered until `sync` or `close`.)
+    ///
+    /// # Errors
+    /// `NoSpace`, `Io`.
+    fn append(&mut self, bytes: &[u8]) -> Result<()>;
+
+    /// Makes everything appended so far outlive a power cut.
+    ///
+    /// # Errors
+    /// `Io`; the file is then broken for good.
+    fn sync(&mut self) -> Result<()>;
+
+    /// Cuts off what was reserved and not used, and closes. Does not sync.
+    ///
+    /// # Errors
+    /// `Io`, like a failed sync.
+    fn close(self: Box<Self>) -> Result<()>;
+
+    /// Bytes appended so far.
+    fn len(&self) -> u64;
+
+    /// Whether nothing was appended.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A handle that syncs what was appended up to the moment of its call, for use by another
+    /// thread while this one goes on appending.
+    fn syncer(&self) -> Arc<dyn FileSyncer>;
+}
+
+/// Syncs a file that another thread is appending to.
+pub trait FileSyncer: Send + Sync + Debug {
+    /// Makes everything appended before the call outlive a power cut.
+    ///
+    /// # Errors
+    /// `Io`; the file is then broken for good.
+    fn sync(&self) -> Result<()>;
+}
+
+/// A file read at any offset by many threads at once.
+pub trait RandomAccessFile: Send + Sync + Debug {
+    /// Reads at `offset` until `buffer` is full or the file ends; how many bytes were read.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize>;
+
+    /// The file's size in bytes when it was opened.
+    fn size(&self) -> u64;
+
+    /// Tells the operating system that `len` bytes from `offset` will be read soon.
+    fn will_need(&self, offset: u64, len: u64) {
+        let _ = (offset, len);
+    }
+}
+
+/// Held while a directory is locked; dropping it unlocks.
+pub trait FileLock: Send + Sync + Debug {}
+
+/// What is known of a file without opening it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileInfo {
+    /// Size in bytes.
+    pub size: u64,
+    /// Whether it is a directory.
+    pub is_dir: bool,
+}
+
+/// A tree of files and directories.
+pub trait FileSystem: Send + Sync + Debug {
+    /// Creates `path`, or empties it if it exists. The new name outlives a power cut only after
+    /// [`FileSystem::sync_dir`].
+    ///
+    /// # Errors
+    /// `NoSpace`, `Io`, `ReadOnly`.
+    fn create(&self, path: &Path, options: CreateOptions) -> Result<Box<dyn WritableFile>>;
+
+    /// Renames `old` to `new` and opens it for writing from its front, keeping its bytes and its
+    /// disk space: how a WAL file is recycled.
+    ///
+    /// # Errors
+    /// As [`FileSystem::create`].
+    fn reuse(
+        &self,
+        old: &Path,
+        new: &Path,
+        options: CreateOptions,
+    ) -> Result<Box<dyn WritableFile>>;
+
+    /// Opens `path` for reading.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`.
+    fn open(&self, path: &Path) -> Result<Arc<dyn RandomAccessFile>>;
+
+    /// The names (not paths) in a directory, in no order.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`.
+    fn list(&self, dir: &Path) -> Result<Vec<PathBuf>>;
+
+    /// Size and type of `path`.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`.
+    fn info(&self, path: &Path) -> Result<FileInfo>;
+
+    /// Gives `from` the name `to`, replacing what had it.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`.
+    fn rename(&self, from: &Path, to: &Path) -> Result<()>;
+
+    /// Gives the file `from` a second name `to`.
+    ///
+    /// # Errors
+    /// `NotSupported` where links cannot be made (other device), `Io`.
+    fn link(&self, from: &Path, to: &Path) -> Result<()>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`.
+    fn remove(&self, path: &Path) -> Result<()>;
+
+    /// Creates a directory and its parents; no error if it is there.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`, `ReadOnly`.
+    fn create_dir_all(&self, dir: &Path) -> Result<()>;
+
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`.
+    fn remove_dir(&self, dir: &Path) -> Result<()>;
+
+    /// Makes the names in `dir` outlive a power cut.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn sync_dir(&self, dir: &Path) -> Result<()>;
+
+    /// Makes the content of an existing file outlive a power cut, whoever wrote it: recovery does
+    /// this before it reads.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`.
+    fn sync_file(&self, path: &Path) -> Result<()>;
+
+    /// Cuts or zero-extends an existing file to `size` bytes.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`.
+    fn truncate(&self, path: &Path, size: u64) -> Result<()>;
+
+    /// Locks the file `path` (created if missing) against every other opener, in this process and
+    /// others.
+    ///
+    /// # Errors
+    /// `Locked`, its message naming the holder's process id; `Io`.
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>>;
+
+    /// Bytes free for use on the file system that holds `path`.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn free_space(&self, path: &Path) -> Result<u64>;
+
+    /// Whether `path` is there.
+    ///
+    /// # Errors
+    /// `Io`, when it cannot be told.
+    fn exists(&self, path: &Path) -> Result<bool> {
+        match self.info(path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The whole content of a small file, at most `limit_bytes`.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`; `TooLarge` past the limit.
+    fn read_file(&self, path: &Path, limit_bytes: u64) -> Result<Vec<u8>> {
+        let file = self.open(path)?;
+        let size = file.size();
+        if size > limit_bytes {
+            let message = format!("the file has {size} bytes, more than {limit_bytes}");
+            return Err(
+                drumlin_base::Error::new(drumlin_base::ErrorKind::TooLarge, message)
+                    .with_file(path),
+            );
+        }
+        let mut bytes = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];
+        let read = file.read_at(0, &mut bytes)?;
+        bytes.truncate(read);
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,30 @@
+//! The one door to files, clocks, threads and randomness.
+//!
+//! Everything above takes an [`Env`] and asks it, so that a test can put a file system that
+//! forgets, a clock that jumps or a fixed seed in place of the real ones.
+
+mod clock;
+mod file_system;
+mod spawner;
+
+use std::sync::Arc;
+
+pub use clock::Clock;
+pub use file_system::{
+    CreateOptions, FileInfo, FileKind, FileLock, FileSyncer, FileSystem, RandomAccessFile,
+    WritableFile,
+};
+pub use spawner::{JoinHandle, Spawner};
+
+/// Everything the engine gets from outside itself. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Env {
+    /// Files.
+    pub files: Arc<dyn FileSystem>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Threads.
+    pub spawner: Arc<dyn Spawner>,
+    /// Where all randomness starts (skip-list heights are the memtable's own).
+    pub seed: u64,
+}

@@ -1,0 +1,23 @@
+//! Threads come in through here.
+
+use std::fmt::Debug;
+
+use drumlin_base::Result;
+
+/// Starts threads.
+pub trait Spawner: Send + Sync + Debug {
+    /// Runs `body` on a thread called `name`.
+    ///
+    /// # Errors
+    /// `Io` when the system has no more threads.
+    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> Result<Box<dyn JoinHandle>>;
+}
+
+/// A started thread.
+pub trait JoinHandle: Send + Debug {
+    /// Waits for the thread to end. A panic in it is reported as `Aborted`.
+    ///
+    /// # Errors
+    /// `Aborted`.
+    fn join(self: Box<Self>) -> Result<()>;
+}
