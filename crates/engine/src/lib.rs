@@ -1,1 +1,5 @@
-//! (filled in by its first commit)
+//! A persistent key-value store whose directories RocksDB can open.
+
+pub mod batch;
+pub mod names;
+pub mod version;

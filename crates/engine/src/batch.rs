@@ -1,0 +1,531 @@
+//! A batch of writes that is applied as a whole, in RocksDB's bytes.
+//!
+//! Layout: fixed64 sequence number of the first record, fixed32 count of records that take one,
+//! then the records: a tag byte, the family id as varint32 when the tag says so, and one or two
+//! length-prefixed slices. Format page: `docs/format/write-batch.md`.
+//!
+//! A [`WriteBatch`] owns its bytes and is what a writer fills; a [`BatchView`] walks bytes that were
+//! read from a WAL. Both decode with the same validated walk.
+
+use drumlin_base::coding::{Reader, fixed32_at, fixed64_at, put_slice, put_varint32, varint_len};
+use drumlin_base::limits::{BATCH_BYTES_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use drumlin_base::{Error, ErrorKind, Result, SEQNO_MAX, SeqNo, ValueKind};
+
+/// Bytes before the first record.
+pub const BATCH_HEADER_BYTES: usize = 12;
+
+const COUNT_AT: usize = 8;
+
+/// Record tags, on disk.
+mod tag {
+    pub(super) const DELETE: u8 = 0x0;
+    pub(super) const PUT: u8 = 0x1;
+    pub(super) const MERGE: u8 = 0x2;
+    pub(super) const LOG_DATA: u8 = 0x3;
+    pub(super) const FAMILY_DELETE: u8 = 0x4;
+    pub(super) const FAMILY_PUT: u8 = 0x5;
+    pub(super) const FAMILY_MERGE: u8 = 0x6;
+    pub(super) const SINGLE_DELETE: u8 = 0x7;
+    pub(super) const FAMILY_SINGLE_DELETE: u8 = 0x8;
+    pub(super) const BEGIN_PREPARE: u8 = 0x9;
+    pub(super) const END_PREPARE: u8 = 0xA;
+    pub(super) const COMMIT: u8 = 0xB;
+    pub(super) const ROLLBACK: u8 = 0xC;
+    pub(super) const NOOP: u8 = 0xD;
+    pub(super) const FAMILY_DELETE_RANGE: u8 = 0xE;
+    pub(super) const DELETE_RANGE: u8 = 0xF;
+    pub(super) const FAMILY_BLOB_INDEX: u8 = 0x10;
+    pub(super) const BLOB_INDEX: u8 = 0x11;
+    pub(super) const BEGIN_PERSISTED_PREPARE: u8 = 0x12;
+    pub(super) const BEGIN_UNPREPARED: u8 = 0x13;
+    pub(super) const DELETE_WITH_TIMESTAMP: u8 = 0x14;
+    pub(super) const COMMIT_WITH_TIMESTAMP: u8 = 0x15;
+    pub(super) const ENTITY: u8 = 0x16;
+    pub(super) const FAMILY_ENTITY: u8 = 0x17;
+    pub(super) const PREFERRED_SEQNO: u8 = 0x18;
+    pub(super) const FAMILY_PREFERRED_SEQNO: u8 = 0x19;
+}
+
+/// One write of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchRecord<'a> {
+    /// The family's id; 0 is `default`.
+    pub family: u32,
+    /// What is done to the key.
+    pub kind: ValueKind,
+    /// The user key; for a range deletion the first key covered.
+    pub key: &'a [u8],
+    /// The value or operand; for a range deletion the first key no longer covered; else empty.
+    pub value: &'a [u8],
+}
+
+/// Writes that are applied together, in order.
+///
+/// Every method that adds a record checks its sizes first: on an error the batch is unchanged.
+/// Cost: one copy of key and value into one growing buffer.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WriteBatch {
+    bytes: Vec<u8>,
+    count: u32,
+}
+
+impl Default for WriteBatch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl std::fmt::Debug for WriteBatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WriteBatch")
+            .field("seqno", &self.seqno())
+            .field("count", &self.count)
+            .field("bytes", &self.bytes.len())
+            .finish()
+    }
+}
+
+impl WriteBatch {
+    /// An empty batch.
+    pub fn new() -> Self {
+        Self::with_capacity(0)
+    }
+
+    /// An empty batch with room for `bytes` bytes of records.
+    pub fn with_capacity(bytes: usize) -> Self {
+        let mut buffer = Vec::with_capacity(BATCH_HEADER_BYTES.saturating_add(bytes));
+        buffer.resize(BATCH_HEADER_BYTES, 0);
+        Self {
+            bytes: buffer,
+            count: 0,
+        }
+    }
+
+    /// Sets `key` of the default family to `value`.
+    ///
+    /// # Errors
+    /// `TooLarge` when key, value or batch passes its limit; nothing was added.
+    #[inline]
+    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.put_cf(0, key, value)
+    }
+
+    /// Sets `key` of family `family` to `value`.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    #[inline]
+    pub fn put_cf(&mut self, family: u32, key: &[u8], value: &[u8]) -> Result<()> {
+        self.add_pair((tag::PUT, tag::FAMILY_PUT), family, key, value)
+    }
+
+    /// Removes `key` from the default family.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    #[inline]
+    pub fn delete(&mut self, key: &[u8]) -> Result<()> {
+        self.delete_cf(0, key)
+    }
+
+    /// Removes `key` from family `family`.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    #[inline]
+    pub fn delete_cf(&mut self, family: u32, key: &[u8]) -> Result<()> {
+        self.add_key((tag::DELETE, tag::FAMILY_DELETE), family, key)
+    }
+
+    /// Removes `key`, which was put exactly once since it was last removed.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub fn single_delete(&mut self, key: &[u8]) -> Result<()> {
+        self.single_delete_cf(0, key)
+    }
+
+    /// As [`WriteBatch::single_delete`], in family `family`.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub fn single_delete_cf(&mut self, family: u32, key: &[u8]) -> Result<()> {
+        self.add_key((tag::SINGLE_DELETE, tag::FAMILY_SINGLE_DELETE), family, key)
+    }
+
+    /// Adds `operand` to `key` of the default family, for its merge operator.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub fn merge(&mut self, key: &[u8], operand: &[u8]) -> Result<()> {
+        self.merge_cf(0, key, operand)
+    }
+
+    /// Adds `operand` to `key` of family `family`, for its merge operator.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub fn merge_cf(&mut self, family: u32, key: &[u8], operand: &[u8]) -> Result<()> {
+        self.add_pair((tag::MERGE, tag::FAMILY_MERGE), family, key, operand)
+    }
+
+    /// Removes every key from `begin` up to, not including, `end` from the default family.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`]. The order of `begin` and `end` is the family's to judge.
+    pub fn delete_range(&mut self, begin: &[u8], end: &[u8]) -> Result<()> {
+        self.delete_range_cf(0, begin, end)
+    }
+
+    /// As [`WriteBatch::delete_range`], in family `family`.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::delete_range`].
+    pub fn delete_range_cf(&mut self, family: u32, begin: &[u8], end: &[u8]) -> Result<()> {
+        let tags = (tag::DELETE_RANGE, tag::FAMILY_DELETE_RANGE);
+        if end.len() > KEY_BYTES_MAX {
+            return Err(too_large("key", end.len(), KEY_BYTES_MAX));
+        }
+        self.add_pair(tags, family, begin, end)
+    }
+
+    /// Adds bytes that go to the WAL and nowhere else: no sequence number, no family.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub fn put_log_data(&mut self, data: &[u8]) -> Result<()> {
+        if data.len() > VALUE_BYTES_MAX {
+            return Err(too_large("value", data.len(), VALUE_BYTES_MAX));
+        }
+        self.reserve_record(1 + slice_len(data))?;
+        self.bytes.push(tag::LOG_DATA);
+        put_slice(&mut self.bytes, data);
+        Ok(())
+    }
+
+    /// Adds every record of `other` after this batch's own.
+    ///
+    /// # Errors
+    /// `TooLarge` when the sum passes the batch limit; nothing was added.
+    pub fn append(&mut self, other: &Self) -> Result<()> {
+        let records = other.records();
+        self.reserve_record(records.len())?;
+        let Some(count) = self.count.checked_add(other.count) else {
+            return Err(too_large("batch", self.bytes.len(), BATCH_BYTES_MAX));
+        };
+        self.bytes.extend_from_slice(records);
+        self.set_count(count);
+        Ok(())
+    }
+
+    /// Removes every record and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.resize(BATCH_HEADER_BYTES, 0);
+        self.count = 0;
+    }
+
+    /// Records that take a sequence number.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Whether the batch does nothing. A batch of log data alone is not empty.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.len() == BATCH_HEADER_BYTES
+    }
+
+    /// Length in bytes, header included: what one record in the WAL takes before framing.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The bytes as they go to the WAL.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The bytes after the header.
+    pub fn records(&self) -> &[u8] {
+        self.bytes.get(BATCH_HEADER_BYTES..).unwrap_or_default()
+    }
+
+    /// The sequence number of the first record.
+    pub fn seqno(&self) -> SeqNo {
+        fixed64_at(&self.bytes, 0).unwrap_or(0)
+    }
+
+    /// Gives the first record the sequence number `seqno`; the others follow.
+    pub fn set_seqno(&mut self, seqno: SeqNo) {
+        debug_assert!(seqno <= SEQNO_MAX);
+        if let Some(field) = self.bytes.first_chunk_mut::<8>() {
+            *field = seqno.to_le_bytes();
+        }
+    }
+
+    /// Walks the records. They were validated when they came in, but the walk is the same one that
+    /// untrusted bytes get.
+    pub fn iter(&self) -> BatchIter<'_> {
+        BatchIter::new(self.records())
+    }
+
+    /// A batch from bytes that anyone may have made.
+    ///
+    /// # Errors
+    /// `Corruption` when a record is cut or unknown or the count is wrong, `NotSupported` for
+    /// records of two-phase commit and user timestamps, `TooLarge` past a limit.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+        let count = BatchView::new(&bytes)?.count();
+        Ok(Self { bytes, count })
+    }
+
+    #[inline]
+    fn add_pair(&mut self, tags: (u8, u8), family: u32, key: &[u8], value: &[u8]) -> Result<()> {
+        if value.len() > VALUE_BYTES_MAX {
+            return Err(too_large("value", value.len(), VALUE_BYTES_MAX));
+        }
+        self.begin_record(tags, family, key, slice_len(value))?;
+        put_slice(&mut self.bytes, key);
+        put_slice(&mut self.bytes, value);
+        Ok(())
+    }
+
+    #[inline]
+    fn add_key(&mut self, tags: (u8, u8), family: u32, key: &[u8]) -> Result<()> {
+        self.begin_record(tags, family, key, 0)?;
+        put_slice(&mut self.bytes, key);
+        Ok(())
+    }
+
+    /// Checks everything, makes room, counts the record and writes its tag and family.
+    #[inline]
+    fn begin_record(
+        &mut self,
+        (short, with_family): (u8, u8),
+        family: u32,
+        key: &[u8],
+        value_len: usize,
+    ) -> Result<()> {
+        if key.len() > KEY_BYTES_MAX {
+            return Err(too_large("key", key.len(), KEY_BYTES_MAX));
+        }
+        self.reserve_record(1 + varint_len(u64::from(family)) + slice_len(key) + value_len)?;
+        let Some(count) = self.count.checked_add(1) else {
+            return Err(too_large("batch", self.bytes.len(), BATCH_BYTES_MAX));
+        };
+        self.set_count(count);
+        if family == 0 {
+            self.bytes.push(short);
+        } else {
+            self.bytes.push(with_family);
+            put_varint32(&mut self.bytes, family);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn reserve_record(&mut self, len: usize) -> Result<()> {
+        let total = self.bytes.len().saturating_add(len);
+        if total > BATCH_BYTES_MAX {
+            return Err(too_large("batch", total, BATCH_BYTES_MAX));
+        }
+        self.bytes.reserve(len);
+        Ok(())
+    }
+
+    #[inline]
+    fn set_count(&mut self, count: u32) {
+        self.count = count;
+        if let Some(field) = self.bytes.get_mut(COUNT_AT..BATCH_HEADER_BYTES) {
+            field.copy_from_slice(&count.to_le_bytes());
+        }
+    }
+}
+
+fn slice_len(bytes: &[u8]) -> usize {
+    varint_len(bytes.len() as u64) + bytes.len()
+}
+
+#[cold]
+fn too_large(what: &str, len: usize, limit: usize) -> Error {
+    let message = format!("the {what} has {len} bytes, more than {limit}");
+    Error::new(ErrorKind::TooLarge, message)
+}
+
+/// A batch in borrowed bytes, validated: what a WAL record holds.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchView<'a> {
+    seqno: SeqNo,
+    count: u32,
+    records: &'a [u8],
+}
+
+impl<'a> BatchView<'a> {
+    /// Walks `bytes` once to see that every record is whole and the count is right.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::from_bytes`].
+    pub fn new(bytes: &'a [u8]) -> Result<Self> {
+        if bytes.len() > BATCH_BYTES_MAX {
+            return Err(too_large("batch", bytes.len(), BATCH_BYTES_MAX));
+        }
+        let (Some(seqno), Some(count)) = (fixed64_at(bytes, 0), fixed32_at(bytes, COUNT_AT)) else {
+            return Err(Error::corruption("the batch is shorter than its header"));
+        };
+        let records = bytes.get(BATCH_HEADER_BYTES..).unwrap_or_default();
+        let mut found = 0u64;
+        for record in BatchIter::new(records) {
+            record?;
+            found += 1;
+        }
+        if found != u64::from(count) {
+            let message = format!("the batch holds {found} records, its header says {count}");
+            return Err(Error::corruption(message));
+        }
+        if seqno > SEQNO_MAX || found > SEQNO_MAX - seqno {
+            let message = format!("the batch's sequence number {seqno} is out of range");
+            return Err(Error::corruption(message));
+        }
+        Ok(Self {
+            seqno,
+            count,
+            records,
+        })
+    }
+
+    /// The sequence number of the first record.
+    pub fn seqno(&self) -> SeqNo {
+        self.seqno
+    }
+
+    /// Records that take a sequence number.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Walks the records.
+    pub fn iter(&self) -> BatchIter<'a> {
+        BatchIter::new(self.records)
+    }
+
+    /// Walks the log data (see [`WriteBatch::put_log_data`]) and nothing else.
+    pub fn log_data(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let mut rest = Reader::new(self.records);
+        std::iter::from_fn(move || {
+            while let Ok(Some(step)) = step(&mut rest) {
+                if let Step::LogData(data) = step {
+                    return Some(data);
+                }
+            }
+            None
+        })
+    }
+}
+
+/// Walks the records of a batch: log data and no-ops are passed over. After an error it ends.
+#[derive(Clone, Debug)]
+pub struct BatchIter<'a> {
+    rest: Reader<'a>,
+}
+
+impl<'a> BatchIter<'a> {
+    /// Walks `records`, the bytes after a batch's header.
+    pub fn new(records: &'a [u8]) -> Self {
+        Self {
+            rest: Reader::new(records),
+        }
+    }
+}
+
+impl<'a> Iterator for BatchIter<'a> {
+    type Item = Result<BatchRecord<'a>>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match step(&mut self.rest) {
+                Ok(Some(Step::Record(record))) => return Some(Ok(record)),
+                Ok(Some(Step::LogData(_) | Step::Nothing)) => {}
+                Ok(None) => return None,
+                Err(error) => {
+                    self.rest = Reader::new(&[]);
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+}
+
+enum Step<'a> {
+    Record(BatchRecord<'a>),
+    LogData(&'a [u8]),
+    Nothing,
+}
+
+/// One record of any tag; `None` at the end.
+#[inline]
+fn step<'a>(rest: &mut Reader<'a>) -> Result<Option<Step<'a>>> {
+    let Some(tag) = rest.u8() else {
+        return Ok(None);
+    };
+    let (kind, has_family) = match tag {
+        tag::PUT => (ValueKind::Value, false),
+        tag::FAMILY_PUT => (ValueKind::Value, true),
+        tag::DELETE => (ValueKind::Deletion, false),
+        tag::FAMILY_DELETE => (ValueKind::Deletion, true),
+        tag::MERGE => (ValueKind::Merge, false),
+        tag::FAMILY_MERGE => (ValueKind::Merge, true),
+        tag::SINGLE_DELETE => (ValueKind::SingleDeletion, false),
+        tag::FAMILY_SINGLE_DELETE => (ValueKind::SingleDeletion, true),
+        tag::DELETE_RANGE => (ValueKind::RangeDeletion, false),
+        tag::FAMILY_DELETE_RANGE => (ValueKind::RangeDeletion, true),
+        tag::BLOB_INDEX => (ValueKind::BlobIndex, false),
+        tag::FAMILY_BLOB_INDEX => (ValueKind::BlobIndex, true),
+        tag::ENTITY => (ValueKind::WideColumnEntity, false),
+        tag::FAMILY_ENTITY => (ValueKind::WideColumnEntity, true),
+        tag::LOG_DATA => {
+            let data = rest.slice().ok_or_else(|| cut(tag))?;
+            return Ok(Some(Step::LogData(data)));
+        }
+        tag::NOOP => return Ok(Some(Step::Nothing)),
+        _ => return Err(unreadable(tag)),
+    };
+    let family = if has_family {
+        rest.varint32().ok_or_else(|| cut(tag))?
+    } else {
+        0
+    };
+    let key = rest.slice().ok_or_else(|| cut(tag))?;
+    let value = match kind {
+        ValueKind::Deletion | ValueKind::SingleDeletion => &[],
+        _ => rest.slice().ok_or_else(|| cut(tag))?,
+    };
+    Ok(Some(Step::Record(BatchRecord {
+        family,
+        kind,
+        key,
+        value,
+    })))
+}
+
+#[cold]
+fn cut(tag: u8) -> Error {
+    Error::corruption(format!("a batch record of tag {tag:#x} is cut short"))
+}
+
+#[cold]
+fn unreadable(tag: u8) -> Error {
+    let feature = match tag {
+        tag::BEGIN_PREPARE => "two-phase commit (BeginPrepare)",
+        tag::END_PREPARE => "two-phase commit (EndPrepare)",
+        tag::COMMIT => "two-phase commit (Commit)",
+        tag::ROLLBACK => "two-phase commit (Rollback)",
+        tag::BEGIN_PERSISTED_PREPARE => "two-phase commit (BeginPersistedPrepare)",
+        tag::BEGIN_UNPREPARED => "two-phase commit (BeginUnprepare)",
+        tag::COMMIT_WITH_TIMESTAMP => "two-phase commit (CommitWithTimestamp)",
+        tag::DELETE_WITH_TIMESTAMP => "user-defined timestamps (DeletionWithTimestamp)",
+        tag::PREFERRED_SEQNO | tag::FAMILY_PREFERRED_SEQNO => "values with a preferred seqno",
+        _ => return Error::corruption(format!("a batch record has the unknown tag {tag:#x}")),
+    };
+    Error::not_supported(format!("the batch uses {feature}, tag {tag:#x}"))
+}

@@ -1,0 +1,220 @@
+//! Names of the files in a database directory, and what they tell.
+//!
+//! The names are RocksDB's and LevelDB's: `000012.log`, `000013.sst` (or `.ldb`), `MANIFEST-000005`
+//! and so on. Numbers have at least six digits and come from one counter, so that no two files of a
+//! database ever share one. Everything not listed in [`FileName`] belongs to somebody else and is
+//! never touched.
+
+use std::path::{Path, PathBuf};
+
+/// What a file in a database directory is, from its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FileName {
+    /// `CURRENT`: names the live MANIFEST.
+    Current,
+    /// `LOCK`: held while the database is open.
+    Lock,
+    /// `IDENTITY`: the database's id as text.
+    Identity,
+    /// `MANIFEST-NNNNNN`.
+    Manifest(u64),
+    /// `NNNNNN.log`, a WAL file.
+    Wal(u64),
+    /// `NNNNNN.sst`, or `NNNNNN.ldb` as LevelDB names it.
+    Table(u64),
+    /// `NNNNNN.blob`.
+    Blob(u64),
+    /// `NNNNNN.dbtmp` or `OPTIONS-NNNNNN.dbtmp`: on its way to another name.
+    Temp(u64),
+    /// `OPTIONS-NNNNNN`.
+    Options(u64),
+    /// `LOG`, `LOG.old.NNN`: the information log.
+    InfoLog,
+    /// `archive`, the directory of WAL files kept after their time.
+    Archive,
+}
+
+impl FileName {
+    /// What `name` (without directories) stands for; `None` for a file that is not the database's.
+    pub fn parse(name: &Path) -> Option<Self> {
+        let name = name.to_str()?;
+        match name {
+            "CURRENT" => return Some(Self::Current),
+            "LOCK" => return Some(Self::Lock),
+            "IDENTITY" => return Some(Self::Identity),
+            "LOG" => return Some(Self::InfoLog),
+            "archive" => return Some(Self::Archive),
+            _ => {}
+        }
+        if name.starts_with("LOG.old") {
+            return Some(Self::InfoLog);
+        }
+        if let Some(digits) = name.strip_prefix("MANIFEST-") {
+            return number(digits).map(Self::Manifest);
+        }
+        if let Some(rest) = name.strip_prefix("OPTIONS-") {
+            return match rest.strip_suffix(".dbtmp") {
+                Some(digits) => number(digits).map(Self::Temp),
+                None => number(rest).map(Self::Options),
+            };
+        }
+        let (digits, suffix) = name.split_once('.')?;
+        let number = number(digits)?;
+        match suffix {
+            "log" => Some(Self::Wal(number)),
+            "sst" | "ldb" => Some(Self::Table(number)),
+            "blob" => Some(Self::Blob(number)),
+            "dbtmp" => Some(Self::Temp(number)),
+            _ => None,
+        }
+    }
+
+    /// The number in the name, if it has one.
+    pub fn number(self) -> Option<u64> {
+        match self {
+            Self::Manifest(number)
+            | Self::Wal(number)
+            | Self::Table(number)
+            | Self::Blob(number)
+            | Self::Temp(number)
+            | Self::Options(number) => Some(number),
+            Self::Current | Self::Lock | Self::Identity | Self::InfoLog | Self::Archive => None,
+        }
+    }
+
+    /// Whether a directory that holds such a file holds (or held) a database: it must then not be
+    /// taken for an empty one.
+    pub fn is_evidence_of_a_database(self) -> bool {
+        matches!(
+            self,
+            Self::Current | Self::Manifest(_) | Self::Wal(_) | Self::Table(_) | Self::Blob(_)
+        )
+    }
+}
+
+/// Decimal digits only: no sign, no blanks, no overflow.
+fn number(digits: &str) -> Option<u64> {
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse().ok()
+}
+
+/// `dir/CURRENT`.
+pub fn current(dir: &Path) -> PathBuf {
+    dir.join("CURRENT")
+}
+
+/// `dir/LOCK`.
+pub fn lock(dir: &Path) -> PathBuf {
+    dir.join("LOCK")
+}
+
+/// `dir/IDENTITY`.
+pub fn identity(dir: &Path) -> PathBuf {
+    dir.join("IDENTITY")
+}
+
+/// `dir/archive`.
+pub fn archive(dir: &Path) -> PathBuf {
+    dir.join("archive")
+}
+
+/// `dir/MANIFEST-NNNNNN`.
+pub fn manifest(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("MANIFEST-{number:06}"))
+}
+
+/// The content of `CURRENT` that makes MANIFEST `number` the live one.
+pub fn current_content(number: u64) -> String {
+    format!("MANIFEST-{number:06}\n")
+}
+
+/// `dir/NNNNNN.log`.
+pub fn wal(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("{number:06}.log"))
+}
+
+/// `dir/NNNNNN.sst`.
+pub fn table(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("{number:06}.sst"))
+}
+
+/// `dir/NNNNNN.ldb`, the name LevelDB gives its tables. Readers try [`table`] first.
+pub fn leveldb_table(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("{number:06}.ldb"))
+}
+
+/// `dir/NNNNNN.blob`.
+pub fn blob(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("{number:06}.blob"))
+}
+
+/// `dir/NNNNNN.dbtmp`.
+pub fn temp(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("{number:06}.dbtmp"))
+}
+
+/// `dir/OPTIONS-NNNNNN`.
+pub fn options(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("OPTIONS-{number:06}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(name: &str) -> Option<FileName> {
+        FileName::parse(Path::new(name))
+    }
+
+    #[test]
+    fn every_name_parses_to_what_made_it() {
+        let dir = Path::new("db");
+        for number in [0, 1, 999_999, 1_000_000, u64::MAX] {
+            let made = [
+                (manifest(dir, number), FileName::Manifest(number)),
+                (wal(dir, number), FileName::Wal(number)),
+                (table(dir, number), FileName::Table(number)),
+                (leveldb_table(dir, number), FileName::Table(number)),
+                (blob(dir, number), FileName::Blob(number)),
+                (temp(dir, number), FileName::Temp(number)),
+                (options(dir, number), FileName::Options(number)),
+            ];
+            for (path, name) in made {
+                let file = Path::new(path.file_name().unwrap());
+                assert_eq!(FileName::parse(file), Some(name));
+                assert_eq!(name.number(), Some(number));
+            }
+        }
+        assert_eq!(parse("CURRENT"), Some(FileName::Current));
+        assert_eq!(parse("LOG.old.1700000000"), Some(FileName::InfoLog));
+        assert_eq!(parse("OPTIONS-000007.dbtmp"), Some(FileName::Temp(7)));
+    }
+
+    #[test]
+    fn foreign_names_are_nobodys() {
+        for name in [
+            "",
+            ".",
+            "foo",
+            "foo.sst",
+            "12",
+            "12.",
+            ".sst",
+            "12.sst.bak",
+            "+12.sst",
+            "-1.log",
+            "MANIFEST-",
+            "MANIFEST-x",
+            "MANIFEST-5.bak",
+            "OPTIONS-",
+            "CURRENT.bak",
+            "current",
+            "18446744073709551616.sst",
+            "1 .log",
+        ] {
+            assert_eq!(parse(name), None, "{name:?}");
+        }
+    }
+}

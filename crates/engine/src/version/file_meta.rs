@@ -1,0 +1,161 @@
+//! What the engine knows of one table file without opening it.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arc_swap::ArcSwapOption;
+use drumlin_base::SeqNo;
+use drumlin_base::key::user_key;
+
+/// Stands in for `drumlin_table::Table` until that crate's first commit.
+#[derive(Debug)]
+pub struct Table;
+
+/// A checksum over a whole file, under the name of the function that made it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileChecksum {
+    /// The function's stored name.
+    pub function: String,
+    /// What it gave.
+    pub bytes: Vec<u8>,
+}
+
+/// One table as the MANIFEST describes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewFile {
+    /// The number in the file's name.
+    pub number: u64,
+    /// Size in bytes.
+    pub size: u64,
+    /// The smallest internal key, range tombstones included.
+    pub smallest: Vec<u8>,
+    /// The largest internal key, range tombstones included.
+    pub largest: Vec<u8>,
+    /// The lowest sequence number inside; 0 when unknown (LevelDB).
+    pub smallest_seqno: SeqNo,
+    /// The highest sequence number inside; 0 when unknown (LevelDB).
+    pub largest_seqno: SeqNo,
+    /// Orders the tables of L0: a higher epoch is newer. 0 when unknown; a recovered version holds
+    /// no unknown epoch.
+    pub epoch: u64,
+    /// Unix seconds at which the file was made; 0 when unknown.
+    pub creation_time: u64,
+    /// Unix seconds at which the oldest data inside was first flushed; 0 when unknown.
+    pub oldest_ancestor_time: u64,
+    /// The lowest number of a blob file that the table refers to; 0 for none.
+    pub oldest_blob_file: u64,
+    /// Whether its writer asked for it to be compacted.
+    pub marked_for_compaction: bool,
+    /// RocksDB's unique id of the file, if its writer gave one.
+    pub unique_id: Option<[u8; 16]>,
+    /// Bytes from the start of the meta blocks to the end; 0 when unknown.
+    pub tail_size: u64,
+    /// Bytes that range deletions inside are thought to delete elsewhere; 0 when unknown.
+    pub compensated_range_deletion_bytes: u64,
+    /// A checksum over the whole file, if its writer kept one.
+    pub checksum: Option<FileChecksum>,
+    /// RocksDB's temperature of the file; 0 when unknown. Kept, not used.
+    pub temperature: u8,
+}
+
+impl NewFile {
+    /// The user key of [`NewFile::smallest`].
+    #[inline]
+    pub fn smallest_user_key(&self) -> &[u8] {
+        user_key(&self.smallest)
+    }
+
+    /// The user key of [`NewFile::largest`].
+    #[inline]
+    pub fn largest_user_key(&self) -> &[u8] {
+        user_key(&self.largest)
+    }
+}
+
+/// One live table: what the MANIFEST says of it (reached by dereference), and its state in memory.
+///
+/// Shared by every version that holds the table, also across levels when it is moved without being
+/// rewritten. While any `Arc<FileMeta>` lives the file is not deleted. Immutable but for
+/// [`FileMeta::table`] and the claim of a compaction, both of which any thread may change.
+pub struct FileMeta {
+    file: NewFile,
+    compacting: AtomicBool,
+    /// The open table, filled and emptied by the table cache.
+    pub table: ArcSwapOption<Table>,
+}
+
+impl FileMeta {
+    /// A closed table that no compaction has claimed.
+    pub fn new(file: NewFile) -> Self {
+        Self {
+            file,
+            compacting: AtomicBool::new(false),
+            table: ArcSwapOption::empty(),
+        }
+    }
+
+    /// What the MANIFEST says of the file.
+    pub fn described(&self) -> &NewFile {
+        &self.file
+    }
+
+    /// Whether a compaction has claimed the table as input.
+    pub fn is_compacting(&self) -> bool {
+        self.compacting.load(Ordering::Acquire)
+    }
+
+    /// Claims the table for a compaction; false when another one has it.
+    #[must_use]
+    pub fn claim(&self) -> bool {
+        // Pairs with the release in `release_claim`: what the former owner did to the table's
+        // bookkeeping is seen by the next one.
+        self.compacting
+            .compare_exchange(false, true, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+    }
+
+    /// Gives the claim back.
+    pub fn release_claim(&self) {
+        let was = self.compacting.swap(false, Ordering::Release);
+        debug_assert!(was, "a claim is given back once, by its owner");
+    }
+}
+
+impl Deref for FileMeta {
+    type Target = NewFile;
+
+    #[inline]
+    fn deref(&self) -> &NewFile {
+        &self.file
+    }
+}
+
+impl From<NewFile> for FileMeta {
+    fn from(file: NewFile) -> Self {
+        Self::new(file)
+    }
+}
+
+impl fmt::Debug for FileMeta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileMeta")
+            .field("file", &self.file)
+            .field("compacting", &self.is_compacting())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_claimed_by_one_compaction_at_a_time() {
+        let file = FileMeta::new(NewFile::default());
+        assert!(file.claim());
+        assert!(!file.claim());
+        file.release_claim();
+        assert!(file.claim());
+    }
+}

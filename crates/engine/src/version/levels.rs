@@ -1,0 +1,320 @@
+//! A version: the tables of one family at one moment, by level.
+//!
+//! Invariants: L0 is newest first (epoch, then largest seqno, then number, all descending) and its
+//! tables may overlap; L1 and deeper are ascending by smallest key and their tables share no user
+//! key's entry (a user key may end one table and begin the next only with older entries). A version
+//! never changes; readers share it through an `Arc` without a lock.
+//!
+//! The search for the one table of a level that may hold a key is on the path of every point read,
+//! so each level keeps, beside its tables, the first eight bytes of every largest key (after what
+//! all of them share) in one compact array: the binary search runs over that array, and touches a
+//! table's own key only to break ties.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+use drumlin_base::KeyOrder;
+use drumlin_base::key::{compare_internal, user_key};
+use drumlin_base::limits::LEVELS;
+
+use super::FileMeta;
+
+/// The tables of one family at one moment. See the module's text for the invariants.
+pub struct Version {
+    levels: [Level; LEVELS],
+}
+
+#[derive(Default)]
+struct Level {
+    files: Vec<Arc<FileMeta>>,
+    bytes: u64,
+    heads: Heads,
+}
+
+impl Version {
+    /// A version without tables.
+    pub fn empty() -> Self {
+        Self {
+            levels: Default::default(),
+        }
+    }
+
+    /// A version of `levels`, each in the order the module's text asks for.
+    ///
+    /// Requires: the invariants hold; the builder checks them on the way here.
+    pub fn new(order: &KeyOrder, levels: [Vec<Arc<FileMeta>>; LEVELS]) -> Self {
+        let mut number = 0;
+        let levels = levels.map(|files| {
+            let sorted = number > 0;
+            number += 1;
+            Level {
+                bytes: files.iter().map(|file| file.size).sum(),
+                heads: if sorted {
+                    Heads::of(order, &files)
+                } else {
+                    Heads::default()
+                },
+                files,
+            }
+        });
+        Self { levels }
+    }
+
+    /// The tables of level `n`; none when there is no such level.
+    #[inline]
+    pub fn level(&self, n: usize) -> &[Arc<FileMeta>] {
+        self.levels.get(n).map_or(&[], |level| &level.files)
+    }
+
+    /// Bytes of the tables of level `n`.
+    pub fn level_bytes(&self, n: usize) -> u64 {
+        self.levels.get(n).map_or(0, |level| level.bytes)
+    }
+
+    /// Tables in all levels.
+    pub fn files_total(&self) -> usize {
+        self.levels.iter().map(|level| level.files.len()).sum()
+    }
+
+    /// Bytes of the tables of all levels.
+    pub fn bytes_total(&self) -> u64 {
+        self.levels.iter().map(|level| level.bytes).sum()
+    }
+
+    /// The deepest level with a table; `None` when there is none.
+    pub fn deepest_level(&self) -> Option<usize> {
+        self.levels
+            .iter()
+            .rposition(|level| !level.files.is_empty())
+    }
+
+    /// Every table with its level.
+    pub fn files(&self) -> impl Iterator<Item = (usize, &Arc<FileMeta>)> {
+        self.levels
+            .iter()
+            .enumerate()
+            .flat_map(|(n, level)| level.files.iter().map(move |file| (n, file)))
+    }
+
+    /// The index in level `n` of the first table whose largest key is at or after `internal_key`.
+    /// That table may still begin after it. `None` when every table ends before it.
+    ///
+    /// Requires: `n` is 1 or more and `order` is the one the version was made with.
+    /// Cost: a binary search over eight bytes a table.
+    #[inline]
+    pub fn find_file(&self, order: &KeyOrder, n: usize, internal_key: &[u8]) -> Option<usize> {
+        debug_assert!(n > 0, "the tables of L0 are not sorted by key");
+        let level = self.levels.get(n)?;
+        let range = level
+            .heads
+            .narrow(user_key(internal_key), level.files.len());
+        let within = level.files.get(range.clone())?;
+        let at = range.start
+            + within.partition_point(|file| {
+                compare_internal(order, &file.largest, internal_key) == Ordering::Less
+            });
+        (at < level.files.len()).then_some(at)
+    }
+
+    /// The tables of level `n` that may hold a user key in `begin..=end`; `None` is unbounded.
+    ///
+    /// In L0, what is returned is closed under overlap: a table that overlaps one of the returned
+    /// is returned too, so that compacting them moves no older entry above a newer one. Tables keep
+    /// the level's order.
+    pub fn overlapping(
+        &self,
+        order: &KeyOrder,
+        n: usize,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> Vec<Arc<FileMeta>> {
+        let files = self.level(n);
+        if n == 0 {
+            return overlapping_closed(order, files, begin, end);
+        }
+        let first = begin.map_or(0, |begin| {
+            files.partition_point(|file| order.compare(file.largest_user_key(), begin).is_lt())
+        });
+        files
+            .get(first..)
+            .unwrap_or_default()
+            .iter()
+            .take_while(|file| {
+                end.is_none_or(|end| order.compare(file.smallest_user_key(), end).is_le())
+            })
+            .cloned()
+            .collect()
+    }
+
+    /// Whether any table of level `n` may hold a user key in `begin..=end`.
+    pub fn overlaps(
+        &self,
+        order: &KeyOrder,
+        n: usize,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> bool {
+        let files = self.level(n);
+        let touches = |file: &Arc<FileMeta>| {
+            begin.is_none_or(|begin| order.compare(file.largest_user_key(), begin).is_ge())
+                && end.is_none_or(|end| order.compare(file.smallest_user_key(), end).is_le())
+        };
+        if n == 0 {
+            return files.iter().any(touches);
+        }
+        let first = begin.map_or(0, |begin| {
+            files.partition_point(|file| order.compare(file.largest_user_key(), begin).is_lt())
+        });
+        files.get(first).is_some_and(touches)
+    }
+}
+
+/// Widens `begin..=end` by every table it touches until nothing more is touched.
+fn overlapping_closed<'a>(
+    order: &KeyOrder,
+    files: &'a [Arc<FileMeta>],
+    mut begin: Option<&'a [u8]>,
+    mut end: Option<&'a [u8]>,
+) -> Vec<Arc<FileMeta>> {
+    let mut taken = vec![false; files.len()];
+    loop {
+        let mut grew = false;
+        for (file, taken) in files.iter().zip(&mut taken) {
+            let (smallest, largest) = (file.smallest_user_key(), file.largest_user_key());
+            let outside = begin.is_some_and(|begin| order.compare(largest, begin).is_lt())
+                || end.is_some_and(|end| order.compare(smallest, end).is_gt());
+            if *taken || outside {
+                continue;
+            }
+            *taken = true;
+            grew = true;
+            begin = begin.map(|begin| min(order, begin, smallest));
+            end = end.map(|end| max(order, end, largest));
+        }
+        if !grew {
+            break;
+        }
+    }
+    let chosen = files.iter().zip(taken);
+    chosen
+        .filter(|&(_, taken)| taken)
+        .map(|(file, _)| Arc::clone(file))
+        .collect()
+}
+
+fn min<'a>(order: &KeyOrder, a: &'a [u8], b: &'a [u8]) -> &'a [u8] {
+    if order.compare(b, a).is_lt() { b } else { a }
+}
+
+fn max<'a>(order: &KeyOrder, a: &'a [u8], b: &'a [u8]) -> &'a [u8] {
+    if order.compare(b, a).is_gt() { b } else { a }
+}
+
+/// The largest keys of a level, eight bytes each, in the order of the level.
+///
+/// `shared` is what all the largest user keys begin with; `heads` are the eight bytes after it,
+/// big-endian and padded with zeros, turned round for the reverse order, so that comparing two as
+/// numbers never contradicts comparing the keys: a lower head means a lower key, an equal head says
+/// nothing. An order of the user's own has no heads.
+#[derive(Default)]
+struct Heads {
+    flip: u64,
+    shared: Box<[u8]>,
+    heads: Box<[u64]>,
+}
+
+impl Heads {
+    fn of(order: &KeyOrder, files: &[Arc<FileMeta>]) -> Self {
+        let flip = match order {
+            KeyOrder::Bytewise => 0,
+            KeyOrder::ReverseBytewise => u64::MAX,
+            KeyOrder::Custom(_) => return Self::default(),
+        };
+        let (Some(first), Some(last)) = (files.first(), files.last()) else {
+            return Self::default();
+        };
+        // Sorted either way, so what the outermost two share all share.
+        let (first, last) = (first.largest_user_key(), last.largest_user_key());
+        let common = first.iter().zip(last).take_while(|(a, b)| a == b).count();
+        let shared = first.get(..common).unwrap_or_default();
+        let heads = files
+            .iter()
+            .map(|file| flip ^ head(file.largest_user_key().get(common..).unwrap_or_default()))
+            .collect();
+        Self {
+            flip,
+            shared: shared.into(),
+            heads,
+        }
+    }
+
+    /// The indices among which the first largest key at or after `key` lies, or the index after
+    /// them; everything before the range is lower than `key`.
+    #[inline]
+    fn narrow(&self, key: &[u8], len: usize) -> std::ops::Range<usize> {
+        if self.heads.len() != len {
+            return 0..len;
+        }
+        let (begins, rest) = match key.split_at_checked(self.shared.len()) {
+            Some((begins, rest)) => (begins.cmp(&self.shared), rest),
+            // Too short to hold what is shared: it is lower than, higher than, or a prefix of it.
+            None => (key.cmp(&self.shared), &[][..]),
+        };
+        let begins = if self.flip == 0 {
+            begins
+        } else {
+            begins.reverse()
+        };
+        match begins {
+            Ordering::Less => 0..0,
+            Ordering::Greater => len..len,
+            Ordering::Equal => {
+                let head = self.flip ^ head(rest);
+                let first = self.heads.partition_point(|&other| other < head);
+                let ties = self.heads.get(first..).unwrap_or_default();
+                // Ties are rare: most often the very next head is already higher.
+                let tied = ties.iter().take_while(|&&other| other == head).count();
+                first..first + tied
+            }
+        }
+    }
+}
+
+/// The first eight bytes as a number that compares as they do.
+#[inline]
+fn head(key: &[u8]) -> u64 {
+    if let Some(first) = key.first_chunk::<8>() {
+        return u64::from_be_bytes(*first);
+    }
+    let mut padded = [0u8; 8];
+    for (to, from) in padded.iter_mut().zip(key) {
+        *to = *from;
+    }
+    u64::from_be_bytes(padded)
+}
+
+impl fmt::Display for Version {
+    /// One line a level that has tables: `L1 2 tables 4096 B: 7[a..f] 9[g..k]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, level) in self.levels.iter().enumerate() {
+            if level.files.is_empty() {
+                continue;
+            }
+            write!(f, "L{n} {} tables {} B:", level.files.len(), level.bytes)?;
+            for file in &level.files {
+                let smallest = file.smallest_user_key().escape_ascii();
+                let largest = file.largest_user_key().escape_ascii();
+                write!(f, " {}[{smallest}..{largest}]", file.number)?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Version {{\n{self}}}")
+    }
+}
