@@ -1,0 +1,562 @@
+//! Many sorted sources seen as one.
+//!
+//! Sources are ranked newest first by their place in the list. Entries ascend by internal key, and
+//! where two sources hold the same internal key the newer source comes first; walking backward
+//! yields exactly the reverse.
+//!
+//! A binary heap holds the sources that still have entries, the current one on top. Three things
+//! keep a step cheap:
+//! - One source left: a step is that source's step and two branches, the heap is not touched.
+//! - Each heap slot carries the first eight bytes of its source's user key as a number that orders
+//!   as the keys do, so most compares touch no key. Custom orders carry zero and always compare.
+//! - While the same source stays on top, its rival (the better of the two slots below) cannot
+//!   change, so a step that stays on top costs one compare.
+//!
+//! An error in any source ends the walk: what the others still hold might be hidden by what could
+//! not be read. Not shared between threads.
+
+use drumlin_base::key::{TAG_BYTES, compare_internal};
+use drumlin_base::{InternalIterator, KeyOrder, Result};
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    head: u64,
+    child: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+/// A cursor over the union of its sources. See the module for order and cost.
+#[derive(Debug)]
+pub struct MergingIterator<C> {
+    order: KeyOrder,
+    /// Newest source first.
+    children: Vec<C>,
+    /// Invariant: a heap by [`MergingIterator::precedes`] over the children that are valid. Only
+    /// the head of slot 0 may be stale, and only while it is alone.
+    heap: Vec<Slot>,
+    /// `heap[0].child`, or anything while the heap is empty.
+    current: usize,
+    /// Which slot stands next after slot 0; 0 while it is not known.
+    rival: usize,
+    direction: Direction,
+    /// The child whose error ended the walk.
+    failed: Option<usize>,
+}
+
+impl<C: InternalIterator> MergingIterator<C> {
+    /// A cursor over `children`, newest source first.
+    pub fn new(order: KeyOrder, children: Vec<C>) -> Self {
+        Self {
+            order,
+            heap: Vec::with_capacity(children.len()),
+            children,
+            current: 0,
+            rival: 0,
+            direction: Direction::Forward,
+            failed: None,
+        }
+    }
+
+    /// The source the cursor stands in.
+    ///
+    /// Requires: `valid()`.
+    #[inline]
+    pub fn current(&self) -> Option<&C> {
+        self.children.get(self.current)
+    }
+
+    /// The rank of the source the cursor stands in; 0 is the newest.
+    ///
+    /// Requires: `valid()`.
+    #[inline]
+    pub fn current_rank(&self) -> usize {
+        self.current
+    }
+
+    /// The sources, newest first.
+    pub fn children(&self) -> &[C] {
+        &self.children
+    }
+
+    /// Moves every source of rank `rank` and older that stands before `target` to `target`; the
+    /// newer ones stay. Used when a range tombstone of a newer source covers all that lies between.
+    ///
+    /// Requires: `valid()`, and the last move was forward.
+    pub fn skip_older_to(&mut self, rank: usize, target: &[u8]) {
+        debug_assert!(self.direction == Direction::Forward);
+        for child in self.children.iter_mut().skip(rank) {
+            if child.valid() && compare_internal(&self.order, child.key(), target).is_lt() {
+                child.seek(target);
+            }
+        }
+        self.rebuild(Direction::Forward);
+    }
+
+    /// As [`MergingIterator::skip_older_to`], walking backward: sources that stand after `target`
+    /// move to the last entry at or before it.
+    pub fn skip_older_back_to(&mut self, rank: usize, target: &[u8]) {
+        debug_assert!(self.direction == Direction::Backward);
+        for child in self.children.iter_mut().skip(rank) {
+            if child.valid() && compare_internal(&self.order, child.key(), target).is_gt() {
+                child.seek_for_prev(target);
+            }
+        }
+        self.rebuild(Direction::Backward);
+    }
+
+    /// Makes the heap anew from where the children stand.
+    fn rebuild(&mut self, direction: Direction) {
+        self.direction = direction;
+        self.heap.clear();
+        self.rival = 0;
+        self.failed = None;
+        for (child, source) in self.children.iter().enumerate() {
+            if source.valid() {
+                let head = head_of(&self.order, source.key());
+                self.heap.push(Slot { head, child });
+            } else if source.status().is_err() {
+                self.failed = Some(child);
+            }
+        }
+        if self.failed.is_some() {
+            self.heap.clear();
+            return;
+        }
+        for at in (0..self.heap.len() / 2).rev() {
+            self.sift_down(at);
+        }
+        self.current = self.heap.first().map_or(0, |slot| slot.child);
+    }
+
+    /// Whether `a` comes before `b` in the present direction.
+    #[inline]
+    fn precedes(&self, a: Slot, b: Slot) -> bool {
+        let forward = self.direction == Direction::Forward;
+        if a.head != b.head {
+            return (a.head < b.head) == forward;
+        }
+        self.precedes_by_key(a, b, forward)
+    }
+
+    fn precedes_by_key(&self, a: Slot, b: Slot, forward: bool) -> bool {
+        let (Some(a_source), Some(b_source)) =
+            (self.children.get(a.child), self.children.get(b.child))
+        else {
+            return false; // Slots only name children.
+        };
+        let ordering = compare_internal(&self.order, a_source.key(), b_source.key())
+            .then(a.child.cmp(&b.child));
+        if forward {
+            ordering.is_lt()
+        } else {
+            ordering.is_gt()
+        }
+    }
+
+    /// The slot under `at` that comes first; `None` for a leaf.
+    #[inline]
+    fn better_below(&self, at: usize) -> Option<usize> {
+        let left = 2 * at + 1;
+        let left_slot = *self.heap.get(left)?;
+        match self.heap.get(left + 1) {
+            Some(&right_slot) if self.precedes(right_slot, left_slot) => Some(left + 1),
+            _ => Some(left),
+        }
+    }
+
+    fn sift_down(&mut self, mut at: usize) {
+        while let Some(below) = self.better_below(at) {
+            let (Some(&upper), Some(&lower)) = (self.heap.get(at), self.heap.get(below)) else {
+                return;
+            };
+            if !self.precedes(lower, upper) {
+                return;
+            }
+            self.heap.swap(at, below);
+            at = below;
+        }
+    }
+
+    /// Puts the heap in order after the current child moved.
+    #[inline]
+    fn settle(&mut self) {
+        let Some(child) = self.children.get(self.current) else {
+            return;
+        };
+        if !child.valid() {
+            self.retire();
+            return;
+        }
+        if self.heap.len() == 1 {
+            return;
+        }
+        let head = head_of(&self.order, child.key());
+        if let Some(top) = self.heap.first_mut() {
+            top.head = head;
+        }
+        if self.rival == 0 {
+            self.rival = self.better_below(0).unwrap_or(0);
+        }
+        let (Some(&top), Some(&rival)) = (self.heap.first(), self.heap.get(self.rival)) else {
+            return;
+        };
+        if self.precedes(rival, top) {
+            self.heap.swap(0, self.rival);
+            self.sift_down(self.rival);
+            self.current = rival.child;
+            self.rival = 0;
+        }
+    }
+
+    /// The current child has no more entries, or failed.
+    #[cold]
+    fn retire(&mut self) {
+        let failed = self
+            .children
+            .get(self.current)
+            .is_some_and(|child| child.status().is_err());
+        if failed {
+            self.failed = Some(self.current);
+            self.heap.clear();
+            return;
+        }
+        self.heap.swap_remove(0);
+        self.rival = 0;
+        self.sift_down(0);
+        self.current = self.heap.first().map_or(0, |slot| slot.child);
+    }
+
+    /// Moves the other children to the far side of the current entry, so that the walk can turn.
+    ///
+    /// After the current entry (`key`, `rank`) come, walking forward, entries above `key` and those
+    /// equal to it in older sources; walking backward, entries below it and those equal to it in
+    /// newer sources.
+    #[cold]
+    fn turn(&mut self, direction: Direction) {
+        let Some(current) = self.children.get(self.current) else {
+            return;
+        };
+        let key = current.key().to_vec();
+        let rank = self.current;
+        for (other, child) in self.children.iter_mut().enumerate() {
+            if other == rank {
+                continue;
+            }
+            let equal_is_passed = match direction {
+                Direction::Forward => {
+                    child.seek(&key);
+                    other < rank
+                }
+                Direction::Backward => {
+                    child.seek_for_prev(&key);
+                    other > rank
+                }
+            };
+            let stands_on_equal =
+                child.valid() && compare_internal(&self.order, child.key(), &key).is_eq();
+            if equal_is_passed && stands_on_equal {
+                match direction {
+                    Direction::Forward => child.next(),
+                    Direction::Backward => child.prev(),
+                }
+            }
+        }
+        self.rebuild(direction);
+        debug_assert!(self.failed.is_some() || self.current == rank);
+    }
+}
+
+impl<C: InternalIterator> InternalIterator for MergingIterator<C> {
+    #[inline]
+    fn valid(&self) -> bool {
+        !self.heap.is_empty()
+    }
+
+    fn seek_to_first(&mut self) {
+        self.children.iter_mut().for_each(C::seek_to_first);
+        self.rebuild(Direction::Forward);
+    }
+
+    fn seek_to_last(&mut self) {
+        self.children.iter_mut().for_each(C::seek_to_last);
+        self.rebuild(Direction::Backward);
+    }
+
+    fn seek(&mut self, target: &[u8]) {
+        for child in &mut self.children {
+            child.seek(target);
+        }
+        self.rebuild(Direction::Forward);
+    }
+
+    fn seek_for_prev(&mut self, target: &[u8]) {
+        for child in &mut self.children {
+            child.seek_for_prev(target);
+        }
+        self.rebuild(Direction::Backward);
+    }
+
+    #[inline]
+    fn next(&mut self) {
+        debug_assert!(self.valid());
+        if self.direction != Direction::Forward {
+            self.turn(Direction::Forward);
+            if !self.valid() {
+                return;
+            }
+        }
+        if let Some(child) = self.children.get_mut(self.current) {
+            child.next();
+        }
+        self.settle();
+    }
+
+    #[inline]
+    fn prev(&mut self) {
+        debug_assert!(self.valid());
+        if self.direction != Direction::Backward {
+            self.turn(Direction::Backward);
+            if !self.valid() {
+                return;
+            }
+        }
+        if let Some(child) = self.children.get_mut(self.current) {
+            child.prev();
+        }
+        self.settle();
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.children.get(self.current).map_or(&[], C::key)
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.children.get(self.current).map_or(&[], C::value)
+    }
+
+    fn status(&self) -> Result<()> {
+        match self.failed.and_then(|child| self.children.get(child)) {
+            Some(child) => child.status(),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The first eight bytes of `internal`'s user key, shorter keys padded with zeros, as a number: when
+/// two of them differ, they order as their keys do.
+#[inline]
+fn head_of(order: &KeyOrder, internal: &[u8]) -> u64 {
+    let user_bytes = internal.len().saturating_sub(TAG_BYTES);
+    let head = match internal.first_chunk::<8>() {
+        Some(first) if user_bytes >= 8 => u64::from_be_bytes(*first),
+        Some(first) => {
+            let keep = 8 * (8 - user_bytes as u32);
+            let mask = u64::MAX.checked_shl(keep).unwrap_or(0);
+            u64::from_be_bytes(*first) & mask
+        }
+        None => 0,
+    };
+    match order {
+        KeyOrder::Bytewise => head,
+        KeyOrder::ReverseBytewise => !head,
+        KeyOrder::Custom(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::iter::test_source::{FailingSource, VecSource, random_user_key};
+    use drumlin_base::ValueKind;
+    use drumlin_base::key::{internal_key, seek_key};
+    use drumlin_base::rng::Rng;
+
+    type Entry = (Vec<u8>, Vec<u8>);
+
+    /// Random sources and the list they must look like, ties newest source first.
+    fn random_case(rng: &mut Rng, order: &KeyOrder) -> (MergingIterator<VecSource>, Vec<Entry>) {
+        let mut all: Vec<(Vec<u8>, usize, Vec<u8>)> = Vec::new();
+        let mut children = Vec::new();
+        for rank in 0..rng.below(6) as usize {
+            let mut entries = Vec::new();
+            for _ in 0..rng.below(20) {
+                let key = internal_key(&random_user_key(rng), rng.below(6), ValueKind::Value);
+                entries.push((key, vec![rank as u8]));
+            }
+            entries.sort_by(|a, b| compare_internal(order, &a.0, &b.0));
+            entries.dedup_by(|a, b| a.0 == b.0);
+            all.extend(entries.iter().map(|(k, v)| (k.clone(), rank, v.clone())));
+            children.push(VecSource::new(order.clone(), entries));
+        }
+        all.sort_by(|a, b| compare_internal(order, &a.0, &b.0).then(a.1.cmp(&b.1)));
+        let want = all
+            .into_iter()
+            .map(|(key, _, value)| (key, value))
+            .collect();
+        (MergingIterator::new(order.clone(), children), want)
+    }
+
+    fn entry(iter: &MergingIterator<VecSource>) -> Option<Entry> {
+        iter.valid()
+            .then(|| (iter.key().to_vec(), iter.value().to_vec()))
+    }
+
+    fn orders(seed: u64) -> KeyOrder {
+        match seed % 2 {
+            0 => KeyOrder::Bytewise,
+            _ => KeyOrder::ReverseBytewise,
+        }
+    }
+
+    #[test]
+    fn forward_and_backward_walks_yield_the_sorted_union() {
+        for seed in 0..300 {
+            let mut rng = Rng::new(seed);
+            let (mut iter, want) = random_case(&mut rng, &orders(seed));
+            iter.seek_to_first();
+            for expected in &want {
+                assert_eq!(entry(&iter).as_ref(), Some(expected), "seed {seed}");
+                iter.next();
+            }
+            assert!(!iter.valid());
+            iter.seek_to_last();
+            for expected in want.iter().rev() {
+                assert_eq!(entry(&iter).as_ref(), Some(expected), "seed {seed}");
+                iter.prev();
+            }
+            assert!(!iter.valid() && iter.status().is_ok());
+        }
+    }
+
+    #[test]
+    fn the_walk_may_turn_at_every_position() {
+        for seed in 0..100 {
+            let mut rng = Rng::new(seed);
+            let (mut iter, want) = random_case(&mut rng, &orders(seed));
+            for at in 0..want.len() {
+                iter.seek_to_first();
+                (0..at).for_each(|_| iter.next());
+                assert_eq!(entry(&iter).as_ref(), want.get(at), "seed {seed}");
+                iter.prev();
+                assert_eq!(
+                    entry(&iter).as_ref(),
+                    at.checked_sub(1).and_then(|i| want.get(i))
+                );
+                if iter.valid() {
+                    iter.next();
+                    assert_eq!(entry(&iter).as_ref(), want.get(at), "seed {seed}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn random_moves_follow_the_sorted_list() {
+        for seed in 0..300 {
+            let mut rng = Rng::new(seed);
+            let order = orders(seed);
+            let (mut iter, want) = random_case(&mut rng, &order);
+            let mut at: Option<usize> = None;
+            for step in 0..80 {
+                match rng.below(6) {
+                    0 => {
+                        let target = seek_key(&random_user_key(&mut rng), rng.below(6));
+                        iter.seek(&target);
+                        at = want
+                            .iter()
+                            .position(|(k, _)| compare_internal(&order, k, &target).is_ge());
+                    }
+                    1 => {
+                        let target = seek_key(&random_user_key(&mut rng), rng.below(6));
+                        iter.seek_for_prev(&target);
+                        at = want
+                            .iter()
+                            .rposition(|(k, _)| compare_internal(&order, k, &target).is_le());
+                    }
+                    2 | 3 if at.is_some() => {
+                        iter.next();
+                        at = at.map(|i| i + 1).filter(|&i| i < want.len());
+                    }
+                    4 | 5 if at.is_some() => {
+                        iter.prev();
+                        at = at.and_then(|i| i.checked_sub(1));
+                    }
+                    _ => continue,
+                }
+                let expected = at.and_then(|i| want.get(i));
+                assert_eq!(entry(&iter).as_ref(), expected, "seed {seed} step {step}");
+            }
+        }
+    }
+
+    #[test]
+    fn skipping_older_sources_leaves_newer_ones() {
+        let order = KeyOrder::Bytewise;
+        let source = |keys: &[&[u8]], seqno| {
+            let entries = keys
+                .iter()
+                .map(|key| (internal_key(key, seqno, ValueKind::Value), Vec::new()))
+                .collect();
+            VecSource::new(order.clone(), entries)
+        };
+        let children = vec![source(&[b"b", b"d"], 9), source(&[b"a", b"c", b"e"], 2)];
+        let mut iter = MergingIterator::new(order.clone(), children);
+        iter.seek_to_first();
+        iter.skip_older_to(1, &seek_key(b"e", u64::MAX >> 8));
+        let mut seen = Vec::new();
+        while iter.valid() {
+            seen.push(drumlin_base::key::user_key(iter.key()).to_vec());
+            iter.next();
+        }
+        assert_eq!(seen, [b"b", b"d", b"e"]);
+    }
+
+    #[test]
+    fn an_error_in_one_source_ends_the_walk_and_is_told() {
+        let order = KeyOrder::Bytewise;
+        let entries: Vec<Entry> = (b'a'..=b'f')
+            .map(|key| (internal_key(&[key], 1, ValueKind::Value), Vec::new()))
+            .collect();
+        let good = FailingSource::new(VecSource::new(order.clone(), entries.clone()), None);
+        let bad = FailingSource::new(VecSource::new(order.clone(), entries), Some(2));
+        let mut iter = MergingIterator::new(order, vec![good, bad]);
+        iter.seek_to_first();
+        let mut steps = 0;
+        while iter.valid() {
+            iter.next();
+            steps += 1;
+        }
+        assert!(steps < 12);
+        assert!(iter.status().is_err_and(|error| error.is_corruption()));
+        iter.seek(&seek_key(b"f", 9));
+        assert!(iter.valid() && iter.status().is_ok());
+    }
+
+    #[test]
+    fn heads_order_as_their_keys() {
+        for seed in 0..2000 {
+            let mut rng = Rng::new(seed);
+            let keys: Vec<Vec<u8>> = (0..2)
+                .map(|_| (0..rng.below(11)).map(|_| rng.below(3) as u8).collect())
+                .collect();
+            for order in [KeyOrder::Bytewise, KeyOrder::ReverseBytewise] {
+                let [a, b] = [0, 1].map(|i| {
+                    head_of(
+                        &order,
+                        &internal_key(&keys[i], 0xFF_FFFF_FFFF, ValueKind::Value),
+                    )
+                });
+                if a != b {
+                    assert_eq!(a.cmp(&b), order.compare(&keys[0], &keys[1]), "seed {seed}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Cursors over internal keys: one sorted run, many merged, and what hides entries from readers.
+
+pub mod merge_operands;
+pub mod merging;
+pub mod range_tombstone;
+#[cfg(test)]
+pub(crate) mod test_source;
