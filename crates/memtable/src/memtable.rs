@@ -1,0 +1,194 @@
+//! The memtable: point entries in order, range tombstones beside them.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use drumlin_base::bytes::Pin;
+use drumlin_base::key::{SEEK_KIND, pack_tag, tag_kind, tag_seqno};
+use drumlin_base::{KeyOrder, PinnedSlice, RangeTombstone, SeqNo, ValueKind};
+
+use crate::arena::Arena;
+use crate::entry::Entry;
+use crate::iterator::MemtableIter;
+use crate::range_tombstones::RangeTombstoneList;
+use crate::skiplist::Tree;
+use crate::sync::{AtomicUsize, Ordering};
+
+/// An ordered set of entries that only grows, in memory.
+///
+/// Thread safety: any number of threads add and read at once. Reads take no lock and write nothing
+/// shared. An entry added before a read began (in the happens-before sense) is seen by it; one
+/// added meanwhile may or may not be. Readers cut off what is too new by sequence number.
+///
+/// Entries never move and are never freed before the memtable is dropped, so values are handed out
+/// in place, pinned by an `Arc` of the memtable.
+pub struct Memtable {
+    tree: Tree,
+    /// What `tree` leads to.
+    arena: Arena,
+    range_tombstones: RangeTombstoneList,
+    order: KeyOrder,
+    entries: AtomicUsize,
+    deletions: AtomicUsize,
+}
+
+impl Memtable {
+    /// An empty memtable whose user keys are sorted by `order`.
+    pub fn new(order: KeyOrder) -> Self {
+        Self {
+            tree: Tree::new(order.clone()),
+            arena: Arena::new(1),
+            range_tombstones: RangeTombstoneList::new(),
+            order,
+            entries: AtomicUsize::new(0),
+            deletions: AtomicUsize::new(0),
+        }
+    }
+
+    /// Adds one entry. Any thread, any number at once.
+    ///
+    /// A `RangeDeletion` reads `user_key` as the first key covered and `value` as the first key no
+    /// longer covered, and is kept apart from the point entries.
+    ///
+    /// Requires: no other point entry has the same user key, `seqno` and `kind`; key and value
+    /// are within the limits of `drumlin_base::limits`.
+    pub fn add(&self, seqno: SeqNo, kind: ValueKind, user_key: &[u8], value: &[u8]) {
+        if kind == ValueKind::RangeDeletion {
+            self.range_tombstones.push(RangeTombstone {
+                begin: user_key.to_vec(),
+                end: value.to_vec(),
+                seqno,
+            });
+            return;
+        }
+        let entry = Entry::write(&self.arena, user_key, pack_tag(seqno, kind as u8), value);
+        self.tree.insert(entry);
+        // Relaxed, both: figures, ordered with nothing.
+        self.entries.fetch_add(1, Ordering::Relaxed);
+        if matches!(kind, ValueKind::Deletion | ValueKind::SingleDeletion) {
+            self.deletions.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Visits the versions of `user_key` with a sequence number of at most `seqno`, newest first,
+    /// until `visit` breaks. Range tombstones are not consulted.
+    pub fn get(
+        self: &Arc<Self>,
+        user_key: &[u8],
+        seqno: SeqNo,
+        mut visit: impl FnMut(SeqNo, ValueKind, MemValue<'_>) -> ControlFlow<()>,
+    ) {
+        let mut at = self.tree.at_or_after(user_key, pack_tag(seqno, SEEK_KIND));
+        while let Some(entry) = self.tree.entry(at) {
+            let (own_key, tag) = entry.user_key_and_tag();
+            if self.order.compare(own_key, user_key).is_ne() {
+                return;
+            }
+            let value = MemValue {
+                memtable: self,
+                bytes: entry.value(),
+            };
+            let kind = ValueKind::from_byte(tag_kind(tag))
+                .expect("`add` stores kinds of this very enumeration only");
+            if visit(tag_seqno(tag), kind, value).is_break() {
+                return;
+            }
+            at = self.tree.next(at);
+        }
+    }
+
+    /// A cursor over the point entries, not positioned. Sees entries added after it was made.
+    pub fn iter(self: &Arc<Self>) -> MemtableIter {
+        MemtableIter::new(Arc::clone(self))
+    }
+
+    /// A copy of the range tombstones, in the order they were added.
+    pub fn range_tombstones(&self) -> Vec<RangeTombstone> {
+        self.range_tombstones.all()
+    }
+
+    /// How many range tombstones there are. One relaxed load.
+    #[inline]
+    pub fn range_tombstone_count(&self) -> usize {
+        self.range_tombstones.count()
+    }
+
+    /// Bytes of memory held: whole chunks, whether filled or not, and range tombstones.
+    pub fn bytes(&self) -> usize {
+        self.arena.bytes() + self.tree.bytes() + self.range_tombstones.bytes()
+    }
+
+    /// Point entries added.
+    pub fn entries(&self) -> usize {
+        // Relaxed: see `add`.
+        self.entries.load(Ordering::Relaxed)
+    }
+
+    /// Point entries added that are deletions or single deletions.
+    pub fn deletions(&self) -> usize {
+        // Relaxed: see `add`.
+        self.deletions.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is neither a point entry nor a range tombstone.
+    pub fn is_empty(&self) -> bool {
+        self.entries() == 0 && self.range_tombstone_count() == 0
+    }
+
+    /// The order of user keys.
+    pub fn order(&self) -> &KeyOrder {
+        &self.order
+    }
+
+    /// The ordered structure, for the iterator.
+    #[inline]
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// `bytes`, kept alive by this memtable.
+    ///
+    /// # Safety
+    /// `bytes` must lie in this memtable's arena, in an entry that was written whole.
+    #[inline]
+    pub(crate) unsafe fn pin(self: &Arc<Self>, bytes: &[u8]) -> PinnedSlice {
+        let owner: Arc<dyn Pin> = Arc::<Self>::clone(self);
+        // SAFETY: entries neither move nor change nor go before the memtable is dropped.
+        unsafe { PinnedSlice::pinned(owner, bytes) }
+    }
+}
+
+impl fmt::Debug for Memtable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memtable")
+            .field("order", &self.order)
+            .field("entries", &self.entries())
+            .field("range_tombstones", &self.range_tombstone_count())
+            .field("bytes", &self.bytes())
+            .finish()
+    }
+}
+
+/// A value where it lies in a memtable.
+#[derive(Clone, Copy, Debug)]
+pub struct MemValue<'a> {
+    memtable: &'a Arc<Memtable>,
+    /// Invariant: in an entry of `memtable`.
+    bytes: &'a [u8],
+}
+
+impl<'a> MemValue<'a> {
+    /// The value's bytes.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The value without a copy, keeping the memtable alive.
+    #[inline]
+    pub fn pin(&self) -> PinnedSlice {
+        // SAFETY: the invariant of `bytes`.
+        unsafe { self.memtable.pin(self.bytes) }
+    }
+}

@@ -1,0 +1,334 @@
+//! Goal: the memtable answers as an ordered map does. Method: seeded random operations on a
+//! memtable and on a `BTreeMap` twin, compared after every step, under all three orders.
+#![cfg(not(loom))]
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use drumlin_base::key::{compare_internal, internal_key, seek_key, split_internal, tag_seqno};
+use drumlin_base::rng::Rng;
+use drumlin_base::{Comparator, InternalIterator, KeyOrder, SeqNo, ValueKind};
+use drumlin_memtable::{Memtable, MemtableIter};
+
+/// Shorter keys first, then bytewise: an order no prefix trick may assume anything about.
+struct ShortFirst;
+
+impl Comparator for ShortFirst {
+    fn name(&self) -> &str {
+        "test.ShortFirst"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.len().cmp(&b.len()).then_with(|| a.cmp(b))
+    }
+}
+
+/// Bytes that sort in internal-key order.
+#[derive(Clone)]
+struct Ordered(KeyOrder, Vec<u8>);
+
+impl PartialEq for Ordered {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+impl Eq for Ordered {}
+impl PartialOrd for Ordered {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Ordered {
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare_internal(&self.0, &self.1, &other.1)
+    }
+}
+
+struct Twins {
+    order: KeyOrder,
+    memtable: Arc<Memtable>,
+    naive: BTreeMap<Ordered, Vec<u8>>,
+    seqno: SeqNo,
+}
+
+impl Twins {
+    fn new(order: KeyOrder) -> Self {
+        Self {
+            memtable: Arc::new(Memtable::new(order.clone())),
+            order,
+            naive: BTreeMap::new(),
+            seqno: 0,
+        }
+    }
+
+    fn ordered(&self, internal: Vec<u8>) -> Ordered {
+        Ordered(self.order.clone(), internal)
+    }
+
+    fn add(&mut self, kind: ValueKind, key: &[u8], value: &[u8]) {
+        self.seqno += 1;
+        self.memtable.add(self.seqno, kind, key, value);
+        let key = self.ordered(internal_key(key, self.seqno, kind));
+        self.naive.insert(key, value.to_vec());
+    }
+
+    fn assert_get(&self, key: &[u8], seqno: SeqNo) {
+        let mut got = Vec::new();
+        self.memtable.get(key, seqno, |seqno, kind, value| {
+            got.push((internal_key(key, seqno, kind), value.bytes().to_vec()));
+            assert_eq!(&*value.pin(), value.bytes());
+            ControlFlow::Continue(())
+        });
+        let from = self.ordered(seek_key(key, seqno));
+        let expected: Vec<_> = self
+            .naive
+            .range(from..)
+            .take_while(|(own, _)| split_internal(&own.1).expect("an internal key").0 == key)
+            .map(|(own, value)| (own.1.clone(), value.clone()))
+            .collect();
+        assert_eq!(got, expected, "get {key:?} at {seqno}");
+    }
+
+    fn assert_seek(&self, iter: &mut MemtableIter, target: &[u8]) {
+        let target_key = self.ordered(target.to_vec());
+        iter.seek(target);
+        let mut after = self.naive.range(target_key.clone()..);
+        for _ in 0..4 {
+            assert_at(iter, after.next());
+            if !iter.valid() {
+                break;
+            }
+            iter.next();
+        }
+        iter.seek_for_prev(target);
+        let mut before = self.naive.range(..=target_key).rev();
+        for _ in 0..4 {
+            assert_at(iter, before.next());
+            if !iter.valid() {
+                break;
+            }
+            iter.prev();
+        }
+    }
+
+    fn assert_same_walk(&self, iter: &mut MemtableIter) {
+        iter.seek_to_first();
+        for expected in &self.naive {
+            assert_at(iter, Some(expected));
+            iter.next();
+        }
+        assert!(!iter.valid());
+        iter.seek_to_last();
+        for expected in self.naive.iter().rev() {
+            assert_at(iter, Some(expected));
+            iter.prev();
+        }
+        assert!(!iter.valid());
+    }
+}
+
+fn assert_at(iter: &MemtableIter, expected: Option<(&Ordered, &Vec<u8>)>) {
+    let got = iter.valid().then(|| (iter.key(), iter.value()));
+    assert_eq!(got, expected.map(|(key, value)| (&key.1[..], &value[..])));
+    iter.status().expect("memory never fails");
+}
+
+fn orders() -> [KeyOrder; 3] {
+    [
+        KeyOrder::Bytewise,
+        KeyOrder::ReverseBytewise,
+        KeyOrder::Custom(Arc::new(ShortFirst)),
+    ]
+}
+
+/// Keys of every shape: empty, long common prefixes, zero bytes at the end, big-endian numbers.
+fn draw_key(rng: &mut Rng, shape: u64) -> Vec<u8> {
+    let number = rng.below(400);
+    match shape {
+        0 => format!("a/rather/long/common/prefix/user{number:010}").into_bytes(),
+        1 => [&number.to_be_bytes()[..], b"00000000"].concat(),
+        2 => {
+            let mut key = vec![0; rng.below(20) as usize];
+            rng.fill(&mut key);
+            key.iter_mut().for_each(|byte| *byte %= 3);
+            key
+        }
+        3 => [
+            &b"tie beyond the cached head "[..],
+            &vec![b'x'; number as usize % 40],
+        ]
+        .concat(),
+        _ => {
+            let mixed = rng.below(4);
+            draw_key(rng, mixed)
+        }
+    }
+}
+
+fn draw_kind(rng: &mut Rng) -> ValueKind {
+    match rng.below(4) {
+        0 => ValueKind::Deletion,
+        1 => ValueKind::Merge,
+        _ => ValueKind::Value,
+    }
+}
+
+#[test]
+fn random_operations_agree_with_an_ordered_map() {
+    for order in orders() {
+        for shape in 0..5 {
+            let mut rng = Rng::new(7 + shape);
+            let mut twins = Twins::new(order.clone());
+            let mut iter = twins.memtable.iter();
+            assert!(!iter.valid(), "a fresh cursor is not valid");
+            for step in 0..1500 {
+                let key = draw_key(&mut rng, shape);
+                let mut value = vec![0; rng.below(50) as usize];
+                rng.fill(&mut value);
+                twins.add(draw_kind(&mut rng), &key, &value);
+                let probe = draw_key(&mut rng, shape);
+                let seqno = rng.below(twins.seqno + 2);
+                twins.assert_get(&probe, seqno);
+                twins.assert_seek(&mut iter, &seek_key(&probe, seqno));
+                if step % 500 == 0 {
+                    twins.assert_same_walk(&mut iter);
+                }
+            }
+            twins.assert_same_walk(&mut iter);
+            assert_eq!(twins.memtable.entries(), 1500);
+        }
+    }
+}
+
+#[test]
+fn ascending_and_descending_inserts_agree_with_an_ordered_map() {
+    for order in orders() {
+        for descending in [false, true] {
+            let mut twins = Twins::new(order.clone());
+            for number in 0..3000u32 {
+                let number = if descending { 3000 - number } else { number };
+                twins.add(ValueKind::Value, &number.to_be_bytes(), b"v");
+            }
+            let mut iter = twins.memtable.iter();
+            twins.assert_same_walk(&mut iter);
+        }
+    }
+}
+
+#[test]
+fn many_versions_of_one_key_come_newest_first() {
+    let mut twins = Twins::new(KeyOrder::Bytewise);
+    for _ in 0..500 {
+        twins.add(ValueKind::Value, b"same", b"");
+        twins.add(ValueKind::Value, b"samf", b"x");
+    }
+    for seqno in [0, 1, 2, 499, 500, 1000, 2000] {
+        twins.assert_get(b"same", seqno);
+        twins.assert_get(b"samf", seqno);
+        twins.assert_get(b"sam", seqno);
+    }
+    let mut visited = 0;
+    twins.memtable.get(b"same", 700, |seqno, _, _| {
+        visited += 1;
+        assert_eq!(tag_seqno(seqno << 8), 699);
+        ControlFlow::Break(())
+    });
+    assert_eq!(visited, 1, "visiting stops when told to");
+}
+
+#[test]
+fn a_cursor_that_stands_sees_neighbours_added_meanwhile() {
+    let mut rng = Rng::new(3);
+    let mut twins = Twins::new(KeyOrder::Bytewise);
+    twins.add(ValueKind::Value, &5000u32.to_be_bytes(), b"");
+    let mut iter = twins.memtable.iter();
+    iter.seek_to_first();
+    for _ in 0..5000 {
+        let key = (rng.below(10_000) as u32).to_be_bytes();
+        twins.add(ValueKind::Value, &key, b"");
+        let here = twins.ordered(iter.key().to_vec());
+        if rng.one_in(2) {
+            let expected = twins.naive.range(here.clone()..).nth(1);
+            iter.next();
+            assert_at(&iter, expected);
+        } else {
+            let expected = twins.naive.range(..here.clone()).next_back();
+            iter.prev();
+            assert_at(&iter, expected);
+        }
+        if !iter.valid() {
+            iter.seek(&here.1);
+        }
+    }
+}
+
+#[test]
+fn empty_and_huge_keys_and_values_are_kept() {
+    let mut twins = Twins::new(KeyOrder::Bytewise);
+    let huge = vec![0xA5; 5 << 20];
+    for (key, value) in [
+        (&b""[..], &b""[..]),
+        (b"", b"v"),
+        (b"k", b""),
+        (b"k", &huge),
+        (&huge, b"v"),
+        (&huge, &huge),
+        (b"\0", b""),
+        (b"\xff\xff\xff\xff\xff\xff\xff\xff\xff", b""),
+    ] {
+        twins.add(ValueKind::Value, key, value);
+        twins.assert_get(key, twins.seqno);
+    }
+    twins.assert_same_walk(&mut twins.memtable.iter());
+    assert!(twins.memtable.bytes() >= 4 * huge.len());
+}
+
+#[test]
+fn an_empty_memtable_has_nothing_anywhere() {
+    let twins = Twins::new(KeyOrder::Bytewise);
+    let mut iter = twins.memtable.iter();
+    twins.assert_same_walk(&mut iter);
+    twins.assert_seek(&mut iter, &seek_key(b"x", 1));
+    twins.assert_get(b"", 1);
+    assert!(twins.memtable.is_empty());
+}
+
+#[test]
+fn values_outlive_every_handle_of_the_memtable() {
+    let mut twins = Twins::new(KeyOrder::Bytewise);
+    twins.add(ValueKind::Value, b"k", b"value");
+    let mut iter = twins.memtable.iter();
+    iter.seek_to_first();
+    let pinned = iter.pin_value();
+    drop((iter, twins));
+    assert!(pinned.is_pinned());
+    assert_eq!(&*pinned, b"value");
+}
+
+#[test]
+fn range_tombstones_are_kept_apart_from_point_entries() {
+    let memtable = Arc::new(Memtable::new(KeyOrder::Bytewise));
+    assert_eq!(memtable.range_tombstones(), Vec::new());
+    memtable.add(1, ValueKind::RangeDeletion, b"a", b"c");
+    assert!(!memtable.is_empty());
+    memtable.add(2, ValueKind::Deletion, b"b", b"");
+    memtable.add(3, ValueKind::SingleDeletion, b"c", b"");
+    memtable.add(4, ValueKind::Value, b"d", b"");
+    memtable.add(5, ValueKind::RangeDeletion, b"b", b"d");
+    assert_eq!(memtable.range_tombstone_count(), 2);
+    let all = memtable.range_tombstones();
+    assert_eq!(
+        (&all[0].begin[..], &all[0].end[..], all[0].seqno),
+        (&b"a"[..], &b"c"[..], 1)
+    );
+    assert_eq!(
+        (&all[1].begin[..], &all[1].end[..], all[1].seqno),
+        (&b"b"[..], &b"d"[..], 5)
+    );
+    assert_eq!((memtable.entries(), memtable.deletions()), (3, 2));
+    let mut iter = memtable.iter();
+    iter.seek_to_first();
+    assert_eq!(iter.key(), internal_key(b"b", 2, ValueKind::Deletion));
+}
