@@ -1,6 +1,7 @@
 //! A persistent key-value store whose directories RocksDB can open.
 
 pub mod batch;
+pub mod compaction;
 pub mod iter;
 pub mod names;
 pub mod snapshot;
