@@ -1,51 +1,36 @@
 //! The range tombstones of a job's inputs: which entries they cover, and what of them stays.
 //!
-//! Tombstones overlap; they are cut into fragments, stretches of keys that the same tombstones
-//! cover. Entries come in key order, so finding the fragment of an entry is a step, not a search.
-//! Not shared between threads.
+//! Entries come in key order, so finding the fragment of an entry is a step, not a search. Not
+//! shared between threads.
 
-use std::cmp::Ordering;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
 
-use drumlin_base::key::split_internal;
-use drumlin_base::{KeyOrder, RangeTombstone, SEQNO_MAX, SeqNo, ValueKind};
+use drumlin_base::{KeyOrder, RangeTombstone, SeqNo};
 
 use super::keep::{Below, Stripes};
+use crate::iter::range_tombstone::{Fragment, FragmentCursor, Fragments};
 
-/// A stretch of keys covered by the same tombstones.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fragment {
-    /// First user key covered.
-    pub begin: Vec<u8>,
-    /// First user key no longer covered.
-    pub end: Vec<u8>,
-    /// When the tombstones were written, newest first, without repetitions.
-    pub seqnos: Vec<SeqNo>,
-}
-
-/// The fragments of all tombstones of a job, ascending and disjoint, with a place that advances.
-#[derive(Clone, Debug, Default)]
+/// The fragments of all tombstones of a job, and where the walk over them stands.
+#[derive(Clone, Debug)]
 pub struct Cover {
-    fragments: Vec<Fragment>,
-    at: usize,
+    fragments: Arc<Fragments>,
+    cursor: FragmentCursor,
 }
 
 impl Cover {
-    /// Cuts `tombstones` into fragments. `None` when there are none.
-    ///
-    /// Cost: `n log n` for `n` tombstones, plus the size of the result.
-    pub fn new(order: &KeyOrder, tombstones: &[RangeTombstone]) -> Option<Self> {
-        let fragments = fragment(order, tombstones);
-        (!fragments.is_empty()).then_some(Self { fragments, at: 0 })
-    }
-
-    /// The fragments.
-    pub fn fragments(&self) -> &[Fragment] {
-        &self.fragments
+    /// A walk over `fragments`; `None` when there are none, so that callers need not ask.
+    pub fn new(fragments: Arc<Fragments>) -> Option<Self> {
+        (!fragments.is_empty()).then(|| Self {
+            fragments,
+            cursor: FragmentCursor::default(),
+        })
     }
 
     /// Whether a tombstone covers `user_key` that is newer than `seqno` and not newer than `limit`.
     ///
-    /// Requires: keys in ascending order from call to call.
+    /// Cheap for keys in ascending order from call to call.
+    #[inline]
     pub fn covers(
         &mut self,
         order: &KeyOrder,
@@ -53,149 +38,134 @@ impl Cover {
         seqno: SeqNo,
         limit: SeqNo,
     ) -> bool {
-        while let Some(fragment) = self.fragments.get(self.at) {
-            if order.compare(&fragment.end, user_key) != Ordering::Greater {
-                self.at += 1;
+        self.cursor
+            .covering(order, &self.fragments, user_key)
+            .is_some_and(|fragment| fragment.newest_at(limit) > seqno)
+    }
+}
+
+/// What is left of a job's tombstones for its output, begin ascending, then seqno descending: one a
+/// stripe (the newest; it hides all that the others hide), and none where every reader sees it and
+/// nothing lies below to be hidden.
+pub fn retain(
+    order: &KeyOrder,
+    fragments: &Fragments,
+    stripes: &Stripes,
+    below: &Below,
+) -> Vec<RangeTombstone> {
+    let mut kept = Vec::new();
+    for Fragment { begin, end, seqnos } in fragments.iter() {
+        let mut last = None;
+        for &seqno in seqnos {
+            let stripe = stripes.of(seqno);
+            if last.replace(stripe) == Some(stripe) {
                 continue;
             }
-            return order.compare(&fragment.begin, user_key) != Ordering::Greater
-                && fragment.newest_at(limit).is_some_and(|at| at > seqno);
-        }
-        false
-    }
-
-    /// What is left for the output: one tombstone a stripe (the newest; it hides all that the others
-    /// hide), and none where every reader sees it and nothing lies below to be hidden.
-    pub fn retain(mut self, order: &KeyOrder, stripes: &Stripes, below: &Below) -> Vec<Fragment> {
-        for fragment in &mut self.fragments {
-            let mut last = None;
-            fragment
-                .seqnos
-                .retain(|&seqno| last.replace(stripes.of(seqno)) != Some(stripes.of(seqno)));
-            let oldest = fragment.seqnos.last().copied();
-            if oldest.is_some_and(|seqno| stripes.oldest_holds(seqno))
-                && !below.may_hold_range(order, &fragment.begin, &fragment.end)
-            {
-                fragment.seqnos.pop();
+            if stripes.oldest_holds(seqno) && !below.may_hold_range(order, begin, end) {
+                continue;
             }
+            kept.push(RangeTombstone {
+                begin: begin.to_vec(),
+                end: end.to_vec(),
+                seqno,
+            });
         }
-        self.fragments
-            .retain(|fragment| !fragment.seqnos.is_empty());
-        self.fragments
     }
+    kept
 }
 
-impl Fragment {
-    /// The tombstones of this stretch, newest first.
-    pub fn tombstones(&self) -> impl Iterator<Item = RangeTombstone> + '_ {
-        self.seqnos.iter().map(|&seqno| RangeTombstone {
-            begin: self.begin.clone(),
-            end: self.end.clone(),
-            seqno,
-        })
-    }
-
-    /// The newest tombstone not newer than `limit`.
-    fn newest_at(&self, limit: SeqNo) -> Option<SeqNo> {
-        if limit == SEQNO_MAX {
-            return self.seqnos.first().copied();
-        }
-        let index = self.seqnos.partition_point(|&seqno| seqno > limit);
-        self.seqnos.get(index).copied()
-    }
+/// The user keys an output file answers for: from `first`, up to, not including, `limit`.
+/// `None` is unbounded.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Territory<'a> {
+    /// First user key of the territory.
+    pub first: Option<&'a [u8]>,
+    /// First user key of the next.
+    pub limit: Option<&'a [u8]>,
 }
 
-fn fragment(order: &KeyOrder, tombstones: &[RangeTombstone]) -> Vec<Fragment> {
-    let mut live: Vec<&RangeTombstone> = tombstones
-        .iter()
-        .filter(|tombstone| order.compare(&tombstone.begin, &tombstone.end).is_lt())
-        .collect();
-    live.sort_by(|a, b| order.compare(&a.begin, &b.begin));
-    let mut borders: Vec<&[u8]> = live
-        .iter()
-        .flat_map(|tombstone| [&*tombstone.begin, &*tombstone.end])
-        .collect();
-    borders.sort_by(|a, b| order.compare(a, b));
-    borders.dedup_by(|a, b| order.compare(a, b).is_eq());
+impl Territory<'_> {
+    /// The parts of `tombstones` that lie in the territory. Order is kept.
+    ///
+    /// Requires: `tombstones` as [`retain`] returns them.
+    pub fn clip(&self, order: &KeyOrder, tombstones: &[RangeTombstone]) -> Vec<RangeTombstone> {
+        let from = self.first.map_or(0, |first| {
+            tombstones.partition_point(|at| order.compare(&at.end, first).is_le())
+        });
+        let inside = tombstones.get(from..).unwrap_or_default();
+        let count = self.limit.map_or(inside.len(), |limit| {
+            inside.partition_point(|at| order.compare(&at.begin, limit).is_lt())
+        });
+        let inside = inside.get(..count).unwrap_or_default();
+        inside.iter().map(|at| self.clip_one(order, at)).collect()
+    }
 
-    let mut fragments: Vec<Fragment> = Vec::new();
-    let mut open: Vec<&RangeTombstone> = Vec::new();
-    let mut waiting = live.into_iter().peekable();
-    for pair in borders.windows(2) {
-        let [begin, end] = pair else { continue };
-        open.retain(|tombstone| order.compare(&tombstone.end, begin).is_gt());
-        while let Some(tombstone) =
-            waiting.next_if(|tombstone| order.compare(&tombstone.begin, begin).is_le())
+    fn clip_one(&self, order: &KeyOrder, tombstone: &RangeTombstone) -> RangeTombstone {
+        let mut out = tombstone.clone();
+        if let Some(first) = self.first
+            && order.compare(&out.begin, first).is_lt()
         {
-            open.push(tombstone);
+            out.begin = first.to_vec();
         }
-        let mut seqnos: Vec<SeqNo> = open.iter().map(|tombstone| tombstone.seqno).collect();
-        seqnos.sort_unstable_by(|a, b| b.cmp(a));
-        seqnos.dedup();
-        push_fragment(order, &mut fragments, begin, end, seqnos);
+        if let Some(limit) = self.limit
+            && order.compare(&out.end, limit).is_gt()
+        {
+            out.end = limit.to_vec();
+        }
+        out
     }
-    fragments
 }
 
-/// Appends a fragment, or lengthens the one before when the same tombstones cover both.
-fn push_fragment(
-    order: &KeyOrder,
-    fragments: &mut Vec<Fragment>,
-    begin: &[u8],
-    end: &[u8],
-    seqnos: Vec<SeqNo>,
-) {
-    if seqnos.is_empty() {
-        return;
-    }
-    if let Some(last) = fragments.last_mut()
-        && last.seqnos == seqnos
-        && order.compare(&last.end, begin).is_eq()
-    {
-        last.end = end.to_vec();
-        return;
-    }
-    fragments.push(Fragment {
-        begin: begin.to_vec(),
-        end: end.to_vec(),
-        seqnos,
-    });
+/// Lowest and highest sequence number among `tombstones`; `None` when there are none.
+pub fn seqno_bounds(tombstones: &[RangeTombstone]) -> Option<RangeInclusive<SeqNo>> {
+    let lowest = tombstones.iter().map(|at| at.seqno).min()?;
+    let highest = tombstones.iter().map(|at| at.seqno).max()?;
+    Some(lowest..=highest)
 }
 
-/// Cuts a tombstone of a file down to what the file's bounds (internal keys) leave of it; `None`
-/// when nothing is left. What lies outside is the business of the file's neighbours, and may have
-/// been compacted further since.
-///
-/// A largest key that is a tombstone's end excludes its user key; any other largest key includes
-/// its own, which is why the end is then put right behind it.
-pub fn clip(
-    order: &KeyOrder,
-    tombstone: &RangeTombstone,
-    smallest: &[u8],
-    largest: &[u8],
-) -> Option<RangeTombstone> {
-    let (first, _) = split_internal(smallest)?;
-    let (last, last_tag) = split_internal(largest)?;
-    let mut clipped = tombstone.clone();
-    if order.compare(&clipped.begin, first).is_lt() {
-        clipped.begin = first.to_vec();
-    }
-    if order.compare(&clipped.end, last).is_gt() {
-        let excluded =
-            last_tag == drumlin_base::key::pack_tag(SEQNO_MAX, ValueKind::RangeDeletion as u8);
-        match (excluded, order) {
-            (true, _) => clipped.end = last.to_vec(),
-            (false, KeyOrder::Bytewise) => {
-                clipped.end = last.to_vec();
-                clipped.end.push(0);
-            }
-            // No key right behind can be named in these orders; such files are written only when
-            // the tombstone ends in the gap before the next file, so nothing is covered in excess.
-            (false, KeyOrder::ReverseBytewise | KeyOrder::Custom(_)) => {}
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tombstone(begin: &str, end: &str, seqno: SeqNo) -> RangeTombstone {
+        RangeTombstone {
+            begin: begin.into(),
+            end: end.into(),
+            seqno,
         }
     }
-    order
-        .compare(&clipped.begin, &clipped.end)
-        .is_lt()
-        .then_some(clipped)
+
+    #[test]
+    fn one_tombstone_a_stripe_stays_and_none_that_all_see_over_nothing() {
+        let order = KeyOrder::Bytewise;
+        let all: Vec<_> = (1..=6).map(|seqno| tombstone("b", "d", seqno)).collect();
+        let fragments = Fragments::new(&order, &all);
+        let stripes = Stripes::new(vec![2, 4]);
+        let seqnos = |below: &Below| -> Vec<SeqNo> {
+            let kept = retain(&order, &fragments, &stripes, below);
+            kept.iter().map(|at| at.seqno).collect()
+        };
+        assert_eq!(seqnos(&Below::Anything), [6, 4, 2]);
+        assert_eq!(seqnos(&Below::Nothing), [6, 4]);
+    }
+
+    #[test]
+    fn neighbouring_territories_share_a_tombstone_without_gap_or_overlap() {
+        let order = KeyOrder::Bytewise;
+        let all = [tombstone("a", "c", 9), tombstone("d", "z", 7)];
+        let part = |first: Option<&'static str>, limit: Option<&'static str>| {
+            let territory = Territory {
+                first: first.map(str::as_bytes),
+                limit: limit.map(str::as_bytes),
+            };
+            territory.clip(&order, &all)
+        };
+        assert_eq!(
+            part(None, Some("m")),
+            [tombstone("a", "c", 9), tombstone("d", "m", 7)]
+        );
+        assert_eq!(part(Some("m"), None), [tombstone("m", "z", 7)]);
+        assert_eq!(part(Some("c"), Some("d")), []);
+        assert_eq!(part(Some("z"), None), []);
+    }
 }

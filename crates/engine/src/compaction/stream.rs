@@ -194,11 +194,6 @@ impl<I: InternalIterator> Stream<I> {
         self.counts
     }
 
-    /// Ends the walk; the rules that remain apply to the range tombstones.
-    pub fn into_options(self) -> (StreamOptions, Stripes) {
-        (self.options, self.keep.stripes().clone())
-    }
-
     /// Moves to the next entry that stays; false at the end.
     ///
     /// # Errors

@@ -10,9 +10,10 @@ use drumlin_base::{
     Result, SeqNo, ValueKind,
 };
 
-use super::cover::{Cover, Fragment};
+use super::cover::{Cover, retain};
 use super::keep::{Below, Stripes};
 use super::stream::{Stream, StreamCounts, StreamOptions};
+use crate::iter::range_tombstone::Fragments;
 
 type Entry = (Vec<u8>, SeqNo, ValueKind, Vec<u8>);
 
@@ -152,11 +153,12 @@ struct Case {
 
 fn compact(store: &Store, case: &Case) -> (Store, StreamCounts) {
     let order = KeyOrder::Bytewise;
+    let fragments = Arc::new(Fragments::new(&order, &store.tombstones));
     let options = StreamOptions {
         order: order.clone(),
         stripes: Stripes::new(case.snapshots.clone()),
         below: case.below.clone(),
-        cover: Cover::new(&order, &store.tombstones),
+        cover: Cover::new(Arc::clone(&fragments)),
         merge_operator: case
             .operator
             .map(|partial| Arc::new(Append { partial }) as Arc<dyn MergeOperator>),
@@ -183,12 +185,8 @@ fn compact(store: &Store, case: &Case) -> (Store, StreamCounts) {
     }
     let counts = stream.counts();
     assert_eq!(counts.input, store.entries.len() as u64);
-    let (options, stripes) = stream.into_options();
-    let kept = options
-        .cover
-        .map(|cover| cover.retain(&order, &stripes, &case.below))
-        .unwrap_or_default();
-    let tombstones = kept.iter().flat_map(Fragment::tombstones).collect();
+    let stripes = Stripes::new(case.snapshots.clone());
+    let tombstones = retain(&order, &fragments, &stripes, &case.below);
     (
         Store {
             entries,
