@@ -4,5 +4,6 @@ pub mod batch;
 pub mod compaction;
 pub mod iter;
 pub mod names;
+pub mod record;
 pub mod snapshot;
 pub mod version;

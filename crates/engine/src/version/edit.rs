@@ -1,6 +1,68 @@
 //! A version edit: what one record of the MANIFEST says.
+//!
+//! The bytes are tags (varint32), each followed by its fields; `edit_encode` writes them,
+//! `edit_decode` reads them. Format page: `docs/format/manifest.md`.
 
 use super::NewFile;
+
+/// Tags of a record, on disk. Tags with [`tag::IGNORABLE`] set are followed by one length-prefixed
+/// body (but for the four oldest of them), so that readers skip the ones they do not know.
+pub(super) mod tag {
+    pub(in crate::version) const COMPARATOR: u32 = 1;
+    pub(in crate::version) const LOG_NUMBER: u32 = 2;
+    pub(in crate::version) const NEXT_FILE_NUMBER: u32 = 3;
+    pub(in crate::version) const LAST_SEQNO: u32 = 4;
+    pub(in crate::version) const COMPACT_CURSOR: u32 = 5;
+    pub(in crate::version) const DELETED_FILE: u32 = 6;
+    pub(in crate::version) const NEW_FILE: u32 = 7;
+    pub(in crate::version) const PREV_LOG_NUMBER: u32 = 9;
+    pub(in crate::version) const MIN_LOG_NUMBER_TO_KEEP: u32 = 10;
+    pub(in crate::version) const NEW_FILE_2: u32 = 100;
+    pub(in crate::version) const NEW_FILE_3: u32 = 102;
+    pub(in crate::version) const NEW_FILE_4: u32 = 103;
+    pub(in crate::version) const COLUMN_FAMILY: u32 = 200;
+    pub(in crate::version) const ADD_FAMILY: u32 = 201;
+    pub(in crate::version) const DROP_FAMILY: u32 = 202;
+    pub(in crate::version) const MAX_COLUMN_FAMILY: u32 = 203;
+    pub(in crate::version) const ATOMIC_GROUP: u32 = 300;
+    pub(in crate::version) const BLOB_ADDITION: u32 = 400;
+    pub(in crate::version) const BLOB_GARBAGE: u32 = 401;
+    pub(in crate::version) const IGNORABLE: u32 = 1 << 13;
+    pub(in crate::version) const DB_ID: u32 = 8193;
+    pub(in crate::version) const OLD_BLOB_ADDITION: u32 = 8194;
+    pub(in crate::version) const OLD_BLOB_GARBAGE: u32 = 8195;
+    pub(in crate::version) const OLD_WAL_ADDITION: u32 = 8196;
+    pub(in crate::version) const OLD_WAL_DELETION: u32 = 8197;
+    pub(in crate::version) const WAL_ADDITION: u32 = 8199;
+    pub(in crate::version) const WAL_DELETION: u32 = 8200;
+    pub(in crate::version) const PERSIST_TIMESTAMPS: u32 = 8201;
+}
+
+/// Tags inside the description of a table (`NEW_FILE_4`), on disk.
+pub(super) mod file_tag {
+    pub(in crate::version) const END: u32 = 1;
+    pub(in crate::version) const MARKED_FOR_COMPACTION: u32 = 2;
+    pub(in crate::version) const MIN_LOG_NUMBER_TO_KEEP: u32 = 3;
+    pub(in crate::version) const OLDEST_BLOB_FILE: u32 = 4;
+    pub(in crate::version) const OLDEST_ANCESTOR_TIME: u32 = 5;
+    pub(in crate::version) const CREATION_TIME: u32 = 6;
+    pub(in crate::version) const CHECKSUM: u32 = 7;
+    pub(in crate::version) const CHECKSUM_FUNCTION: u32 = 8;
+    pub(in crate::version) const TEMPERATURE: u32 = 9;
+    pub(in crate::version) const MIN_TIMESTAMP: u32 = 10;
+    pub(in crate::version) const MAX_TIMESTAMP: u32 = 11;
+    pub(in crate::version) const UNIQUE_ID: u32 = 12;
+    pub(in crate::version) const EPOCH: u32 = 13;
+    pub(in crate::version) const COMPENSATED_RANGE_DELETION: u32 = 14;
+    pub(in crate::version) const TAIL_SIZE: u32 = 15;
+    pub(in crate::version) const TIMESTAMPS_PERSISTED: u32 = 16;
+    /// Set on tags a reader must know.
+    pub(in crate::version) const MUST_UNDERSTAND: u32 = 1 << 6;
+    pub(in crate::version) const PATH_ID: u32 = 65;
+}
+
+/// The end of a blob record's own fields, and the bit of those a reader must know.
+pub(super) const BLOB_FIELDS_END: u32 = 0;
 
 /// Whose bytes are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -68,6 +130,11 @@ pub struct VersionEdit {
     pub blob_additions: Vec<BlobFileAddition>,
     /// Blob files of which more became garbage.
     pub blob_garbage: Vec<BlobFileGarbage>,
+    /// WAL files tracked from now on: number, and how many bytes are known to be synced once the
+    /// file is complete.
+    pub wal_additions: Vec<(u64, Option<u64>)>,
+    /// WAL files below this number are tracked no more.
+    pub wals_deleted_below: Option<u64>,
     /// The family concerned; 0 is `default`.
     pub column_family: u32,
     /// The family is created, under this name.
@@ -76,4 +143,29 @@ pub struct VersionEdit {
     pub drop_family: bool,
     /// Edits of the same atomic group that follow this one.
     pub atomic_group_remaining: Option<u32>,
+}
+
+impl VersionEdit {
+    /// An edit of family `column_family` that says nothing yet.
+    pub fn of_family(column_family: u32) -> Self {
+        Self {
+            column_family,
+            ..Self::default()
+        }
+    }
+
+    /// Adds a table to `level`.
+    pub fn add_file(&mut self, level: u32, file: NewFile) {
+        self.new_files.push((level, file));
+    }
+
+    /// Removes table `number` from `level`.
+    pub fn delete_file(&mut self, level: u32, number: u64) {
+        self.deleted_files.push((level, number));
+    }
+
+    /// Whether the edit changes the tables of its family.
+    pub fn changes_tables(&self) -> bool {
+        !self.deleted_files.is_empty() || !self.new_files.is_empty()
+    }
 }

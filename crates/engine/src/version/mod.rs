@@ -6,6 +6,8 @@
 //! files nobody needs any more.
 
 pub mod edit;
+mod edit_decode;
+mod edit_encode;
 mod file_meta;
 mod levels;
 
