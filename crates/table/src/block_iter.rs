@@ -1,0 +1,312 @@
+//! A cursor over the entries of one block.
+//!
+//! The cursor pins its block. The present key is rebuilt in a buffer that is reused: a step copies
+//! only the bytes the key does not share with the key before it. Values stay in the block.
+
+use std::cmp::Ordering;
+
+use drumlin_base::key::{TAG_BYTES, compare_internal};
+use drumlin_base::{Error, KeyOrder, Result};
+
+use crate::block::{BlockView, CachedBlock, entry_head};
+
+/// Walks one block of internal keys.
+///
+/// Invariant: while valid, `key` is the whole internal key of the entry at `at`, at least
+/// [`TAG_BYTES`] long, the value is `value_at..next_at`, and `next_at <= entries.len()`.
+#[derive(Debug, Default)]
+pub(crate) struct BlockIter {
+    block: Option<CachedBlock>,
+    key: Vec<u8>,
+    at: usize,
+    value_at: usize,
+    next_at: usize,
+    valid: bool,
+    damaged: bool,
+}
+
+impl BlockIter {
+    /// Moves to another block; the cursor is not valid until it is positioned.
+    pub(crate) fn set_block(&mut self, block: CachedBlock) {
+        self.block = Some(block);
+        self.valid = false;
+        self.damaged = false;
+    }
+
+    /// Lets go of the block.
+    pub(crate) fn clear(&mut self) {
+        self.block = None;
+        self.valid = false;
+        self.damaged = false;
+    }
+
+    /// Whether the cursor stands on an entry.
+    #[inline]
+    pub(crate) fn valid(&self) -> bool {
+        self.valid
+    }
+
+    /// The internal key under the cursor.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The value under the cursor.
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        match &self.block {
+            Some(block) => block
+                .bytes()
+                .get(self.value_at..self.next_at)
+                .unwrap_or_default(),
+            None => &[],
+        }
+    }
+
+    /// The block, and where the value under the cursor lies in it.
+    pub(crate) fn value_range(&self) -> Option<(&CachedBlock, std::ops::Range<usize>)> {
+        Some((self.block.as_ref()?, self.value_at..self.next_at))
+    }
+
+    /// Whether the block turned out not to decode; the cursor is then not valid.
+    ///
+    /// # Errors
+    /// `Corruption`.
+    pub(crate) fn status(&self) -> Result<()> {
+        if self.damaged {
+            return Err(Error::corruption("block entry does not decode"));
+        }
+        Ok(())
+    }
+
+    /// Stands on the first entry.
+    pub(crate) fn seek_to_first(&mut self) {
+        self.stand_before(0);
+        self.next();
+    }
+
+    /// Stands on the last entry.
+    pub(crate) fn seek_to_last(&mut self) {
+        let Some(block) = &self.block else { return };
+        let (last, end) = (block.restart_count() - 1, block.entries().len());
+        if end == 0 {
+            self.valid = false;
+            return;
+        }
+        match block.restart(last) {
+            Some(at) => self.walk_to_entry_before(at as usize, end),
+            None => self.fail(),
+        }
+    }
+
+    /// Stands on the first entry at or after `target`.
+    pub(crate) fn seek(&mut self, order: &KeyOrder, target: &[u8]) {
+        let Some(block) = &self.block else { return };
+        let Some(start) =
+            last_restart_before(block, |key| compare_internal(order, key, target).is_lt())
+        else {
+            return self.fail();
+        };
+        self.stand_before(start);
+        self.next();
+        while self.valid && compare_internal(order, &self.key, target) == Ordering::Less {
+            self.next();
+        }
+    }
+
+    /// Moves to the entry after this one; not valid at the block's end.
+    #[inline]
+    pub(crate) fn next(&mut self) {
+        let Some(block) = &self.block else { return };
+        let entries = block.entries();
+        let at = self.next_at;
+        if at >= entries.len() {
+            self.valid = false;
+            return;
+        }
+        let Some(head) = entry_head(entries, at) else {
+            return self.fail();
+        };
+        let delta = entries.get(head.delta_at..head.value_at());
+        let (Some(delta), true) = (delta, head.shared <= self.key.len()) else {
+            return self.fail();
+        };
+        self.key.truncate(head.shared);
+        self.key.extend_from_slice(delta);
+        if self.key.len() < TAG_BYTES {
+            return self.fail();
+        }
+        self.at = at;
+        self.value_at = head.value_at();
+        self.next_at = head.end();
+        self.valid = true;
+    }
+
+    /// Moves to the entry before this one; not valid at the block's front.
+    pub(crate) fn prev(&mut self) {
+        let Some(block) = &self.block else { return };
+        let end = self.at;
+        if end == 0 {
+            self.valid = false;
+            return;
+        }
+        // The last restart point before the present entry.
+        let (mut low, mut high) = (0, block.restart_count());
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            match block.restart(middle) {
+                Some(at) if (at as usize) < end => low = middle,
+                _ => high = middle,
+            }
+        }
+        match block.restart(low) {
+            Some(at) if (at as usize) < end => self.walk_to_entry_before(at as usize, end),
+            _ => self.fail(),
+        }
+    }
+
+    /// Stands on the entry that ends at `end`, starting from the restart point `start`.
+    fn walk_to_entry_before(&mut self, start: usize, end: usize) {
+        self.stand_before(start);
+        self.next();
+        while self.valid && self.next_at < end {
+            self.next();
+        }
+        if self.valid && self.next_at != end {
+            self.fail();
+        }
+    }
+
+    /// Makes `next` decode the entry at restart point `at`.
+    fn stand_before(&mut self, at: usize) {
+        self.key.clear();
+        self.next_at = at;
+        self.valid = false;
+        self.damaged = false;
+    }
+
+    #[cold]
+    fn fail(&mut self) {
+        self.valid = false;
+        self.damaged = true;
+    }
+}
+
+/// Offset of the last restart point whose key is `before` the one sought; of the first restart
+/// point if none is. `None` when a restart point's key does not decode.
+#[inline]
+pub(crate) fn last_restart_before(
+    block: &CachedBlock,
+    before: impl Fn(&[u8]) -> bool,
+) -> Option<usize> {
+    let entries = block.entries();
+    let (mut low, mut high) = (0, block.restart_count());
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        let key = restart_key(entries, block.restart(middle)? as usize)?;
+        if before(key) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    block.restart(low).map(|at| at as usize)
+}
+
+/// The key stored whole at a restart point.
+#[inline]
+fn restart_key(entries: &[u8], at: usize) -> Option<&[u8]> {
+    let head = entry_head(entries, at)?;
+    if head.shared != 0 || head.unshared < TAG_BYTES {
+        return None;
+    }
+    entries.get(head.delta_at..head.value_at())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use drumlin_base::key::{ValueKind, internal_key};
+
+    use super::*;
+    use crate::block::parse_block;
+    use crate::block_builder::BlockBuilder;
+
+    /// A block over `keys`, and the keys.
+    fn block_of(interval: usize, keys: &[Vec<u8>]) -> CachedBlock {
+        let mut builder = BlockBuilder::new(interval);
+        for (index, key) in keys.iter().enumerate() {
+            builder.add(key, format!("value{index}").as_bytes());
+        }
+        Arc::new(parse_block(builder.into_block()).unwrap())
+    }
+
+    fn keys(count: u64) -> Vec<Vec<u8>> {
+        (0..count)
+            .map(|n| internal_key(format!("key{:05}", n * 2).as_bytes(), 9, ValueKind::Value))
+            .collect()
+    }
+
+    #[test]
+    fn a_cursor_walks_seeks_and_turns_at_every_entry() {
+        for interval in [1, 2, 3, 16] {
+            for count in [1, 2, 15, 16, 17, 100] {
+                let keys = keys(count);
+                let mut iter = BlockIter::default();
+                iter.set_block(block_of(interval, &keys));
+                iter.seek_to_first();
+                for (index, key) in keys.iter().enumerate() {
+                    assert!(iter.valid());
+                    assert_eq!(iter.key(), key);
+                    assert_eq!(iter.value(), format!("value{index}").as_bytes());
+                    iter.next();
+                }
+                assert!(!iter.valid() && iter.status().is_ok());
+                iter.seek_to_last();
+                for key in keys.iter().rev() {
+                    assert_eq!(iter.key(), key);
+                    iter.prev();
+                }
+                assert!(!iter.valid() && iter.status().is_ok());
+                for index in 0..count as usize {
+                    iter.seek(&KeyOrder::Bytewise, &keys[index]);
+                    assert_eq!(iter.key(), &keys[index]);
+                    let between = format!("key{:05}", index * 2 + 1);
+                    let between = internal_key(between.as_bytes(), 1, ValueKind::Value);
+                    iter.seek(&KeyOrder::Bytewise, &between);
+                    assert_eq!(iter.valid(), index + 1 < count as usize);
+                    if iter.valid() {
+                        assert_eq!(iter.key(), &keys[index + 1]);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_empty_block_has_no_entry() {
+        let mut iter = BlockIter::default();
+        iter.set_block(block_of(16, &[]));
+        iter.seek_to_first();
+        assert!(!iter.valid() && iter.status().is_ok());
+        iter.seek_to_last();
+        assert!(!iter.valid() && iter.status().is_ok());
+        iter.seek(&KeyOrder::Bytewise, &keys(1)[0]);
+        assert!(!iter.valid() && iter.status().is_ok());
+    }
+
+    #[test]
+    fn damaged_entries_end_the_walk_with_an_error() {
+        let mut builder = BlockBuilder::new(16);
+        builder.add(b"shortkey", b"");
+        let mut bytes = builder.into_block();
+        bytes[1] = 0x7F; // The key now reaches past the entries.
+        let mut iter = BlockIter::default();
+        iter.set_block(Arc::new(parse_block(bytes).unwrap()));
+        iter.seek_to_first();
+        assert!(!iter.valid());
+        assert!(iter.status().is_err_and(|e| e.is_corruption()));
+    }
+}

@@ -1,0 +1,240 @@
+//! Finding the versions of one user key in a block, without rebuilding any key.
+//!
+//! A lookup walks at most one restart interval. Rebuilding each key there costs a copy per entry;
+//! instead the walk carries how many bytes the last key shared with the one sought:
+//!
+//! ```text
+//! matched  bytes that the user key of the last entry and the target have in common
+//! shared   bytes the next entry takes over from the last, cut to both user keys
+//! shared > matched   the next key differs from the target where the last did: same verdict
+//! otherwise          compare the entry's own bytes with target[shared..]
+//! ```
+//!
+//! This needs no promise that the writer shared as many bytes as it could. It holds for bytewise
+//! order, where the first differing byte decides; other orders take the slow walk
+//! ([`crate::block_iter`]).
+
+use std::cmp::Ordering;
+use std::ops::{ControlFlow, Range};
+
+use drumlin_base::key::{TAG_BYTES, split_internal, tag_seqno};
+use drumlin_base::{Error, Result, SeqNo};
+
+use crate::block::{BlockView, CachedBlock, EntryHead, entry_head};
+use crate::block_builder::common_prefix;
+use crate::block_iter::last_restart_before;
+
+/// What is sought: versions of `user_key` at or before `seqno`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PointTarget<'a> {
+    pub(crate) user_key: &'a [u8],
+    pub(crate) seqno: SeqNo,
+}
+
+/// How a lookup in one block ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PointEnd {
+    /// All versions were seen, or the visitor broke off.
+    Done,
+    /// The block ended before a later key was met: more versions may follow in the next block.
+    BlockEnded,
+}
+
+/// The walk's memory of the entry decoded last.
+struct Walk<'a> {
+    target: PointTarget<'a>,
+    matched: usize,
+    user_len: usize,
+    tag: [u8; TAG_BYTES],
+    /// The entry's user key against the target.
+    verdict: Ordering,
+}
+
+/// Visits the versions of the target in `block`, newest first: tag, and where the value lies.
+///
+/// # Errors
+/// `Corruption` when an entry does not decode.
+pub(crate) fn visit_versions(
+    block: &CachedBlock,
+    target: PointTarget<'_>,
+    mut visit: impl FnMut(u64, Range<usize>) -> ControlFlow<()>,
+) -> Result<PointEnd> {
+    let entries = block.entries();
+    if entries.is_empty() {
+        return Ok(PointEnd::BlockEnded);
+    }
+    let start = last_restart_before(block, |key| is_before(key, target)).ok_or_else(damaged)?;
+    let mut at = start;
+    let mut walk = Walk {
+        target,
+        matched: 0,
+        user_len: 0,
+        tag: [0; TAG_BYTES],
+        verdict: Ordering::Less,
+    };
+    while at < entries.len() {
+        let head = entry_head(entries, at).ok_or_else(damaged)?;
+        if at == start && head.shared != 0 {
+            return Err(damaged());
+        }
+        walk.step(entries, &head).ok_or_else(damaged)?;
+        match walk.verdict {
+            Ordering::Less => {}
+            Ordering::Greater => return Ok(PointEnd::Done),
+            Ordering::Equal => {
+                let tag = u64::from_le_bytes(walk.tag);
+                if tag_seqno(tag) <= target.seqno
+                    && visit(tag, head.value_at()..head.end()).is_break()
+                {
+                    return Ok(PointEnd::Done);
+                }
+            }
+        }
+        at = head.end();
+    }
+    Ok(PointEnd::BlockEnded)
+}
+
+/// Whether a whole internal key comes before every version sought.
+#[inline]
+fn is_before(key: &[u8], target: PointTarget<'_>) -> bool {
+    let Some((user_key, tag)) = split_internal(key) else {
+        return false;
+    };
+    let ordering = user_key.cmp(target.user_key);
+    ordering.is_lt() || (ordering.is_eq() && tag_seqno(tag) > target.seqno)
+}
+
+impl Walk<'_> {
+    /// Takes one entry in. `None` when its lengths make no sense.
+    #[inline]
+    fn step(&mut self, entries: &[u8], head: &EntryHead) -> Option<()> {
+        let raw_len = head.shared + head.unshared;
+        let user_len = raw_len.checked_sub(TAG_BYTES)?;
+        let delta = entries.get(head.delta_at..head.value_at())?;
+        if head.shared <= self.user_len && head.unshared >= TAG_BYTES {
+            let (user_delta, tag) = delta.split_last_chunk::<TAG_BYTES>()?;
+            self.tag = *tag;
+            if head.shared <= self.matched {
+                let rest = self.target.user_key.get(head.shared..)?;
+                self.compare(head.shared, user_delta, rest);
+            }
+            self.user_len = user_len;
+            return Some(());
+        }
+        self.step_into_tag(head, user_len, delta)
+    }
+
+    /// The entry shares bytes with the last entry's tag, as versions of one key do. Bytewise order
+    /// leaves the user key at least as long as the last one then.
+    #[inline(never)]
+    fn step_into_tag(&mut self, head: &EntryHead, user_len: usize, delta: &[u8]) -> Option<()> {
+        let grown = user_len.checked_sub(self.user_len)?;
+        let from_tag_len = head.shared.checked_sub(self.user_len)?;
+        let last_tag = self.tag;
+        let from_tag = last_tag.get(..from_tag_len)?;
+        if self.user_len <= self.matched {
+            // The user key goes on with bytes of the old tag, then with bytes of the delta.
+            let taken = from_tag.get(..grown.min(from_tag_len))?;
+            let own = delta.get(..user_len.saturating_sub(head.shared))?;
+            let rest = self.target.user_key.get(self.user_len..)?;
+            let common = common_prefix(taken, rest);
+            if common < taken.len() {
+                self.compare(self.user_len, taken, rest);
+            } else {
+                self.compare(self.user_len + common, own, rest.get(common..)?);
+            }
+        }
+        // The new tag is the last eight bytes of what was taken and the delta.
+        let own = delta.len().min(TAG_BYTES);
+        let missing = TAG_BYTES - own;
+        self.tag
+            .get_mut(..missing)?
+            .copy_from_slice(from_tag.get(from_tag_len.checked_sub(missing)?..)?);
+        self.tag
+            .get_mut(missing..)?
+            .copy_from_slice(delta.get(delta.len() - own..)?);
+        self.user_len = user_len;
+        Some(())
+    }
+
+    #[inline]
+    fn compare(&mut self, from: usize, user_delta: &[u8], rest: &[u8]) {
+        let common = common_prefix(user_delta, rest);
+        self.matched = from + common;
+        self.verdict = user_delta.get(common).cmp(&rest.get(common));
+    }
+}
+
+#[cold]
+fn damaged() -> Error {
+    Error::corruption("block entry does not decode")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use drumlin_base::KeyOrder;
+    use drumlin_base::key::{compare_internal, pack_tag, split_internal};
+    use drumlin_base::rng::Rng;
+
+    use super::*;
+    use crate::block::parse_block;
+    use crate::block_builder::BlockBuilder;
+
+    /// Keys from a tiny alphabet that also occurs in tags, so that keys share bytes with tags.
+    fn random_keys(rng: &mut Rng) -> Vec<Vec<u8>> {
+        let count = rng.below(40);
+        let mut keys: Vec<Vec<u8>> = (0..count)
+            .map(|_| {
+                let len = rng.below(14) as usize;
+                let mut key: Vec<u8> = (0..len).map(|_| rng.below(2) as u8).collect();
+                let tag = pack_tag(rng.below(3) << (8 * rng.below(6)), rng.below(2) as u8);
+                key.extend_from_slice(&tag.to_le_bytes());
+                key
+            })
+            .collect();
+        keys.sort_by(|a, b| compare_internal(&KeyOrder::Bytewise, a, b));
+        keys.dedup();
+        keys
+    }
+
+    #[test]
+    fn agrees_with_a_plain_filter_over_all_entries() {
+        for seed in 0..3000 {
+            let mut rng = Rng::new(seed);
+            let keys = random_keys(&mut rng);
+            let mut builder = BlockBuilder::new(1 + rng.below(20) as usize);
+            for (index, key) in keys.iter().enumerate() {
+                builder.add(key, &[index as u8]);
+            }
+            let block = Arc::new(parse_block(builder.into_block()).unwrap());
+            for _ in 0..20 {
+                let user_key: Vec<u8> = (0..rng.below(14)).map(|_| rng.below(2) as u8).collect();
+                let seqno = rng.next_u64() >> (8 + rng.below(56));
+                let expected: Vec<u8> = (0u8..)
+                    .zip(&keys)
+                    .filter(|(_, key)| {
+                        let (user, tag) = split_internal(key).unwrap();
+                        user == user_key && tag_seqno(tag) <= seqno
+                    })
+                    .map(|(index, _)| index)
+                    .collect();
+                let target = PointTarget {
+                    user_key: &user_key,
+                    seqno,
+                };
+                let mut found = Vec::new();
+                visit_versions(&block, target, |tag, range| {
+                    let index = block.bytes()[range][0];
+                    assert_eq!(split_internal(&keys[usize::from(index)]).unwrap().1, tag);
+                    found.push(index);
+                    ControlFlow::Continue(())
+                })
+                .unwrap();
+                assert_eq!(found, expected, "seed {seed}");
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Slots: where the blocks of one table (or of one index partition) are kept while cached.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use arc_swap::{ArcSwapOption, Guard};
+
+use super::clock::{BlockCache, Evict, Verdict};
+
+/// Something that can be kept in a slot.
+pub(crate) trait Cached: Send + Sync + 'static {
+    /// Bytes it takes in memory, charged to the budget while it is in a slot.
+    fn charge(&self) -> usize;
+}
+
+/// What a slot held when it was looked at. Dereferences to `Option<Arc<T>>`; counts no reference.
+pub(crate) type SlotGuard<T> = Guard<Option<Arc<T>>>;
+
+struct Slot<T> {
+    cell: ArcSwapOption<T>,
+    /// Set by readers, cleared by the clock hand as it passes. Relaxed: it publishes nothing.
+    referenced: AtomicBool,
+}
+
+/// One slot per block, all empty at first.
+///
+/// A slot is filled and emptied only under the lock of its shard ([`BlockCache`]), and read without
+/// any. Dropping the array gives back the charges of what it still holds.
+pub(crate) struct SlotArray<T: Cached> {
+    slots: Box<[Slot<T>]>,
+    cache: Arc<BlockCache>,
+    /// Where this array's slots begin in the round of the shards.
+    spread: usize,
+}
+
+impl<T: Cached> SlotArray<T> {
+    /// `count` empty slots that `cache` will fill.
+    pub(crate) fn new(count: usize, cache: &Arc<BlockCache>) -> Arc<Self> {
+        let slots = (0..count)
+            .map(|_| Slot {
+                cell: ArcSwapOption::empty(),
+                referenced: AtomicBool::new(false),
+            })
+            .collect();
+        Arc::new(Self {
+            slots,
+            cache: Arc::clone(cache),
+            spread: cache.next_spread(),
+        })
+    }
+
+    /// What slot `index` holds. Counts a hit and marks the slot, unless it is empty.
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> SlotGuard<T> {
+        let Some(slot) = self.slots.get(index) else {
+            return Guard::from_inner(None);
+        };
+        let guard = slot.cell.load();
+        if guard.is_some() {
+            // A store only when it changes something keeps the line shared between readers.
+            if !slot.referenced.load(Ordering::Relaxed) {
+                slot.referenced.store(true, Ordering::Relaxed);
+            }
+            self.cache.count_hit();
+        }
+        guard
+    }
+
+    /// Puts `item` into slot `index`, unless another reader was faster; what is in the slot then.
+    pub(crate) fn fill(self: &Arc<Self>, index: usize, item: Arc<T>) -> Arc<T> {
+        let Some(slot) = self.slots.get(index) else {
+            return item;
+        };
+        let bytes = item.charge();
+        let weak: Weak<Self> = Arc::downgrade(self);
+        let mut winner = None;
+        self.cache
+            .insert(self.spread + index, weak, index, bytes, || {
+                if let Some(present) = slot.cell.load_full() {
+                    winner = Some(present);
+                    return false;
+                }
+                slot.referenced.store(false, Ordering::Relaxed);
+                slot.cell.store(Some(Arc::clone(&item)));
+                true
+            });
+        winner.unwrap_or(item)
+    }
+
+    /// Bytes of the slots themselves.
+    pub(crate) fn resident_bytes(&self) -> usize {
+        self.slots.len() * size_of::<Slot<T>>()
+    }
+}
+
+impl<T: Cached> Evict for SlotArray<T> {
+    fn try_evict(&self, index: usize) -> Verdict {
+        let Some(slot) = self.slots.get(index) else {
+            return Verdict::Gone;
+        };
+        if slot.referenced.swap(false, Ordering::Relaxed) {
+            return Verdict::Spared;
+        }
+        match slot.cell.swap(None) {
+            Some(item) => Verdict::Evicted(item.charge()),
+            None => Verdict::Gone,
+        }
+    }
+}
+
+impl<T: Cached> Drop for SlotArray<T> {
+    fn drop(&mut self) {
+        for (index, slot) in self.slots.iter().enumerate() {
+            if let Some(item) = slot.cell.swap(None) {
+                self.cache.forget(self.spread + index, item.charge());
+            }
+        }
+    }
+}
+
+impl<T: Cached> std::fmt::Debug for SlotArray<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SlotArray({} slots)", self.slots.len())
+    }
+}

@@ -1,0 +1,338 @@
+//! A table's index in memory: separators and block handles, laid out for few cache misses.
+//!
+//! The index block is decoded once. For the built-in orders the bytes that all separators have in
+//! common are cut off, and the next eight bytes of each, read as a big-endian number, stand in one
+//! flat array: a search reads a handful of cache lines of it and compares whole separators only
+//! where eight bytes do not tell them apart.
+//!
+//! A separator is at or after every key of its block and before every key of the next. It is a user
+//! key (format version 3 and later, when no user key spans two blocks) or an internal key.
+
+use std::cmp::Ordering;
+
+use drumlin_base::coding::{Reader, unzigzag, varint32_at};
+use drumlin_base::key::{TAG_BYTES, compare_internal, split_internal, tag_seqno};
+use drumlin_base::{Error, KeyOrder, Result, SeqNo};
+
+use crate::block::{Block, BlockView};
+use crate::block_builder::common_prefix;
+use crate::format::{BLOCK_TRAILER_BYTES, BlockHandle};
+
+/// How the entries of an index block are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IndexFormat {
+    /// Separators are user keys.
+    pub(crate) user_keys: bool,
+    /// Values are handles or size deltas, without a length.
+    pub(crate) delta_values: bool,
+    /// Values end with the first key of the block.
+    pub(crate) first_keys: bool,
+}
+
+/// Separators and handles of a run of blocks.
+///
+/// Invariant: `offsets.len() == handles.len() + 1`, and `heads` is as long as `handles` or empty.
+#[derive(Debug)]
+pub(crate) struct FlatIndex {
+    order: KeyOrder,
+    user_keys: bool,
+    /// What every separator's user key begins with.
+    prefix: Vec<u8>,
+    /// Eight bytes of each user key after the prefix, complemented under reverse order, so that
+    /// they ascend. Empty under a user's own order.
+    heads: Vec<u64>,
+    /// All separators, one behind the other.
+    keys: Vec<u8>,
+    offsets: Vec<u32>,
+    handles: Vec<BlockHandle>,
+}
+
+impl FlatIndex {
+    /// Decodes an index block.
+    ///
+    /// # Errors
+    /// `Corruption` when an entry does not decode, a handle points past `limit`, or separators
+    /// descend.
+    pub(crate) fn decode(
+        block: &Block,
+        format: IndexFormat,
+        order: &KeyOrder,
+        limit: u64,
+    ) -> Result<Self> {
+        let mut index = Self {
+            order: order.clone(),
+            user_keys: format.user_keys,
+            prefix: Vec::new(),
+            heads: Vec::new(),
+            keys: Vec::new(),
+            offsets: vec![0],
+            handles: Vec::new(),
+        };
+        let mut walk = EntryWalk {
+            entries: block.entries(),
+            at: 0,
+            key: Vec::new(),
+            handle: BlockHandle::default(),
+        };
+        while walk.at < walk.entries.len() {
+            walk.next(format).ok_or_else(damaged)?;
+            walk.handle.check_within(limit)?;
+            index.push(&walk.key, walk.handle)?;
+        }
+        index.build_heads();
+        Ok(index)
+    }
+
+    fn push(&mut self, separator: &[u8], handle: BlockHandle) -> Result<()> {
+        if !self.user_keys && separator.len() < TAG_BYTES {
+            return Err(damaged());
+        }
+        if let Some(last) = self.handles.len().checked_sub(1) {
+            let ordering = match self.user_keys {
+                true => self.order.compare(self.separator(last), separator),
+                false => compare_internal(&self.order, self.separator(last), separator),
+            };
+            if ordering == Ordering::Greater {
+                return Err(Error::corruption("index separators descend"));
+            }
+        }
+        self.keys.extend_from_slice(separator);
+        let end = u32::try_from(self.keys.len())
+            .map_err(|_| Error::not_supported("indexes of 4 GiB of separators"))?;
+        self.offsets.push(end);
+        self.handles.push(handle);
+        Ok(())
+    }
+
+    fn build_heads(&mut self) {
+        let flip = match self.order {
+            KeyOrder::Bytewise => 0,
+            KeyOrder::ReverseBytewise => u64::MAX,
+            KeyOrder::Custom(_) => return,
+        };
+        let Some(last) = self.handles.len().checked_sub(1) else {
+            return;
+        };
+        // Sorted keys have in common what the first and the last have in common.
+        let (first, last) = (self.user_separator(0), self.user_separator(last));
+        let prefix_len = common_prefix(first, last);
+        self.prefix = first.get(..prefix_len).unwrap_or_default().to_vec();
+        self.heads = (0..self.handles.len())
+            .map(|at| head_of(self.user_separator(at).get(prefix_len..)) ^ flip)
+            .collect();
+        self.keys.shrink_to_fit();
+        self.offsets.shrink_to_fit();
+        self.handles.shrink_to_fit();
+    }
+
+    /// Number of blocks.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.handles.len()
+    }
+
+    /// Where block `at` lies.
+    #[inline]
+    pub(crate) fn handle(&self, at: usize) -> Option<BlockHandle> {
+        self.handles.get(at).copied()
+    }
+
+    /// The separator behind block `at`: a user key or an internal key.
+    #[inline]
+    pub(crate) fn separator(&self, at: usize) -> &[u8] {
+        let (Some(&start), Some(&end)) = (self.offsets.get(at), self.offsets.get(at + 1)) else {
+            return &[];
+        };
+        self.keys
+            .get(start as usize..end as usize)
+            .unwrap_or_default()
+    }
+
+    #[inline]
+    fn user_separator(&self, at: usize) -> &[u8] {
+        let separator = self.separator(at);
+        match self.user_keys {
+            true => separator,
+            false => drumlin_base::key::user_key(separator),
+        }
+    }
+
+    /// The first block that may hold (`user_key`, `seqno`) or anything after it: the first whose
+    /// separator is not before it. [`FlatIndex::len`] when every block ends before it.
+    #[inline]
+    pub(crate) fn find(&self, user_key: &[u8], seqno: SeqNo) -> usize {
+        let (low, high) = match self.order {
+            KeyOrder::Bytewise => self.head_range(user_key, 0),
+            KeyOrder::ReverseBytewise => self.head_range(user_key, u64::MAX),
+            KeyOrder::Custom(_) => (0, self.len()),
+        };
+        partition_point(low, high, |at| self.is_before(at, user_key, seqno))
+    }
+
+    /// Like [`FlatIndex::find`], for an internal key.
+    pub(crate) fn find_internal(&self, target: &[u8]) -> usize {
+        match split_internal(target) {
+            Some((user_key, tag)) => self.find(user_key, tag_seqno(tag)),
+            None => 0,
+        }
+    }
+
+    /// The blocks that eight bytes cannot tell from the one sought; everything before is before it.
+    #[inline]
+    fn head_range(&self, user_key: &[u8], flip: u64) -> (usize, usize) {
+        let Some(rest) = user_key.strip_prefix(self.prefix.as_slice()) else {
+            let before = (user_key < self.prefix.as_slice()) != (flip != 0);
+            let at = if before { 0 } else { self.len() };
+            return (at, at);
+        };
+        let head = head_of(Some(rest)) ^ flip;
+        let low = lower_bound(&self.heads, head);
+        let mut high = low;
+        // Ties are rare; gallop over them so that many stay cheap.
+        let mut step = 1;
+        while self.heads.get(high) == Some(&head) {
+            high += step;
+            step *= 2;
+        }
+        let high = high.min(self.heads.len());
+        if high - low <= 1 {
+            return (low, high);
+        }
+        let ties = partition_point(low, high, |at| self.heads.get(at) == Some(&head));
+        (low, ties)
+    }
+
+    #[inline]
+    fn is_before(&self, at: usize, user_key: &[u8], seqno: SeqNo) -> bool {
+        let separator = self.separator(at);
+        if self.user_keys {
+            return self.order.compare(separator, user_key).is_lt();
+        }
+        let Some((separator, tag)) = split_internal(separator) else {
+            return false;
+        };
+        match self.order.compare(separator, user_key) {
+            Ordering::Less => true,
+            Ordering::Greater => false,
+            Ordering::Equal => tag_seqno(tag) > seqno,
+        }
+    }
+
+    /// Whether versions of `user_key`, sought in block `at`, may go on in the next block.
+    #[inline]
+    pub(crate) fn versions_may_go_on(&self, at: usize, user_key: &[u8]) -> bool {
+        !self.user_keys
+            && self
+                .order
+                .compare(self.user_separator(at), user_key)
+                .is_le()
+    }
+
+    /// Memory it takes.
+    pub(crate) fn resident_bytes(&self) -> usize {
+        self.prefix.capacity()
+            + self.heads.capacity() * size_of::<u64>()
+            + self.keys.capacity()
+            + self.offsets.capacity() * size_of::<u32>()
+            + self.handles.capacity() * size_of::<BlockHandle>()
+            + size_of::<Self>()
+    }
+}
+
+/// Decodes index entries one after the other.
+struct EntryWalk<'a> {
+    entries: &'a [u8],
+    at: usize,
+    key: Vec<u8>,
+    handle: BlockHandle,
+}
+
+impl EntryWalk<'_> {
+    fn next(&mut self, format: IndexFormat) -> Option<()> {
+        let (shared, next) = varint32_at(self.entries, self.at)?;
+        let (unshared, mut next) = varint32_at(self.entries, next)?;
+        let mut value_len = None;
+        if !format.delta_values {
+            let (len, past) = varint32_at(self.entries, next)?;
+            value_len = Some(len as usize);
+            next = past;
+        }
+        let value_at = next.checked_add(unshared as usize)?;
+        let delta = self.entries.get(next..value_at)?;
+        if shared as usize > self.key.len() {
+            return None;
+        }
+        self.key.truncate(shared as usize);
+        self.key.extend_from_slice(delta);
+        let rest = self.entries.get(value_at..)?;
+        let mut value = Reader::new(rest.get(..value_len.unwrap_or(rest.len()))?);
+        self.handle = if format.delta_values && shared > 0 {
+            let size = (self.handle.size as i64).checked_add(unzigzag(value.varint64()?))?;
+            BlockHandle {
+                offset: self
+                    .handle
+                    .offset
+                    .checked_add(self.handle.size)?
+                    .checked_add(BLOCK_TRAILER_BYTES as u64)?,
+                size: u64::try_from(size).ok()?,
+            }
+        } else {
+            BlockHandle::read(&mut value)?
+        };
+        if format.first_keys {
+            value.slice()?;
+        }
+        let used = rest.len() - value.rest().len();
+        self.at = value_at + value_len.unwrap_or(used);
+        Some(())
+    }
+}
+
+/// The first eight bytes as a number that orders as they do; missing bytes count as zero.
+#[inline]
+fn head_of(bytes: Option<&[u8]>) -> u64 {
+    let bytes = bytes.unwrap_or_default();
+    match bytes.first_chunk::<8>() {
+        Some(head) => u64::from_be_bytes(*head),
+        None => bytes
+            .iter()
+            .zip((0..8).rev())
+            .fold(0, |head, (&byte, place)| {
+                head | u64::from(byte) << (8 * place)
+            }),
+    }
+}
+
+/// The first position whose head is not below `head`. The loop's only branch is its counter, so
+/// nothing is mispredicted.
+#[inline]
+fn lower_bound(heads: &[u64], head: u64) -> usize {
+    let mut base = 0;
+    let mut len = heads.len();
+    while len > 1 {
+        let half = len / 2;
+        let below = heads.get(base + half - 1).is_some_and(|&at| at < head);
+        base += if below { half } else { 0 };
+        len -= half;
+    }
+    base + usize::from(heads.get(base).is_some_and(|&at| at < head))
+}
+
+/// The first position in `low..high` for which `before` is false.
+#[inline]
+fn partition_point(mut low: usize, mut high: usize, before: impl Fn(usize) -> bool) -> usize {
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if before(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+#[cold]
+fn damaged() -> Error {
+    Error::corruption("index entry does not decode")
+}

@@ -1,0 +1,298 @@
+//! Opening a table: footer, metaindex, properties, index, filter, range tombstones.
+//!
+//! What a reader needs for every lookup is decoded here, once. A filter, index or properties block
+//! that is damaged fails the open: read as "no filter" it would cost speed, read as an empty filter
+//! it would hide keys.
+
+use std::sync::Arc;
+
+use drumlin_base::key::ParsedKey;
+use drumlin_base::{Error, KeyOrder, MemoryUse, RangeTombstone, Result, SeqNo};
+use drumlin_fs::RandomAccessFile;
+
+use crate::block::parse_block;
+use crate::block_iter::BlockIter;
+use crate::block_run::BlockRun;
+use crate::cache::SlotArray;
+use crate::compress::{Framing, PreparedDict};
+use crate::fetch::BlockFile;
+use crate::filter::{
+    FULL_FILTER_NAME, FilterReader, LEVELDB_FILTER_NAME, LevelDbFilterReader,
+    PARTITIONED_FILTER_NAME,
+};
+use crate::format::{BlockHandle, FOOTER_BYTES_MAX, Footer, TableStyle, verify_block};
+use crate::index::{FlatIndex, IndexFormat};
+use crate::meta_block::MetaBlock;
+use crate::options::TableReaderOptions;
+use crate::properties::{EXTERNAL_VERSION, GLOBAL_SEQNO, IndexType, TableProperties};
+use crate::table::{PartitionedIndex, Table, TableIndex};
+use crate::table_filter::{PartitionedFilter, TableFilter};
+
+/// Metaindex names (on disk).
+pub(crate) const PROPERTIES_NAME: &str = "rocksdb.properties";
+/// The dictionary of the data blocks.
+pub(crate) const DICTIONARY_NAME: &str = "rocksdb.compression_dict";
+/// Range tombstones.
+pub(crate) const RANGE_DEL_NAME: &str = "rocksdb.range_del";
+/// The index block, from format version 6 on.
+const INDEX_NAME: &str = "rocksdb.index";
+
+/// What [`Table::open`] does.
+pub(crate) fn open_table(
+    file: Arc<dyn RandomAccessFile>,
+    options: TableReaderOptions,
+) -> Result<Arc<Table>> {
+    let path = options.path.clone();
+    let table = open_parts(file, options).map_err(|error| error.with_file(&path))?;
+    table
+        .budget
+        .charge(MemoryUse::TableMeta, table.resident_bytes);
+    Ok(Arc::new(table))
+}
+
+fn open_parts(file: Arc<dyn RandomAccessFile>, options: TableReaderOptions) -> Result<Table> {
+    let size = file.size();
+    let footer = read_footer(&*file, size)?;
+    let mut blocks = BlockFile {
+        file,
+        path: options.path.clone(),
+        checksum: footer.checksum,
+        context: footer.context,
+        framing: Framing::of(footer.style, footer.format_version),
+        limit: footer.offset_in(size)?,
+        dict: None,
+    };
+    let metaindex = MetaBlock::parse(blocks.meta_block(footer.metaindex)?)?;
+    let properties = read_properties(&blocks, &metaindex, footer.style)?;
+    check_readable(&properties, &footer, &options.order)?;
+    if let Some(handle) = metaindex.handle(DICTIONARY_NAME)? {
+        blocks.dict = Some(PreparedDict::for_reading(blocks.meta_block(handle)?));
+    }
+    let index_handle = match footer.index {
+        Some(handle) => handle,
+        None => metaindex
+            .handle(INDEX_NAME)?
+            .ok_or_else(|| Error::corruption("the metaindex names no index"))?,
+    };
+    let index = open_index(&blocks, index_handle, &properties, &options)?;
+    let filter = open_filter(&blocks, &metaindex, &properties, &options)?;
+    let global_seqno = global_seqno(&properties, options.largest_seqno)?;
+    let range_tombstones = match metaindex.handle(RANGE_DEL_NAME)? {
+        Some(handle) => read_tombstones(&blocks, handle, global_seqno)?,
+        None => Vec::new(),
+    };
+    let prefix_filter = properties.prefix_filtering()
+        && options
+            .prefix
+            .as_ref()
+            .is_some_and(|prefix| prefix.name() == properties.prefix_extractor_name);
+    let tombstone_bytes: usize = range_tombstones
+        .iter()
+        .map(|t| t.begin.len() + t.end.len() + size_of::<RangeTombstone>())
+        .sum();
+    let dict_bytes = blocks.dict.as_ref().map_or(0, PreparedDict::resident_bytes);
+    Ok(Table {
+        resident_bytes: index.resident_bytes()
+            + filter.resident_bytes()
+            + properties.resident_bytes()
+            + tombstone_bytes
+            + dict_bytes
+            + size_of::<Table>(),
+        whole_key_filter: footer.style == TableStyle::LevelDb || properties.whole_key_filtering(),
+        prefix: options.prefix.filter(|_| prefix_filter),
+        order: options.order,
+        cache: options.cache,
+        budget: options.budget,
+        blocks,
+        index,
+        filter,
+        properties,
+        range_tombstones,
+        global_seqno,
+        size,
+    })
+}
+
+fn read_footer(file: &dyn RandomAccessFile, size: u64) -> Result<Footer> {
+    let len = size.min(FOOTER_BYTES_MAX as u64);
+    let mut tail = vec![0; len as usize];
+    let read = file.read_at(size - len, &mut tail)?;
+    tail.truncate(read);
+    if read as u64 != len {
+        return Err(Error::corruption("the file ends before its size"));
+    }
+    Footer::decode(&tail, size)
+}
+
+/// Refuses, by name, what would be read wrongly.
+fn check_readable(properties: &TableProperties, footer: &Footer, order: &KeyOrder) -> Result<()> {
+    let stored = &properties.comparator_name;
+    if !stored.is_empty() && stored != order.name() {
+        return Err(Error::invalid_argument(format!(
+            "the table is sorted by {stored}, not by {}",
+            order.name()
+        )));
+    }
+    let manager = properties
+        .compression_name
+        .split(';')
+        .next()
+        .unwrap_or_default();
+    if footer.format_version >= 7 && !matches!(manager, "" | "BuiltinV2") {
+        return Err(Error::not_supported(format!(
+            "blocks compressed by {manager:?}"
+        )));
+    }
+    Ok(())
+}
+
+fn read_properties(
+    blocks: &BlockFile,
+    metaindex: &MetaBlock,
+    style: TableStyle,
+) -> Result<TableProperties> {
+    let Some(handle) = metaindex.handle(PROPERTIES_NAME)? else {
+        if style == TableStyle::LevelDb {
+            return Ok(TableProperties::default());
+        }
+        // Without properties an index cannot be told from one with other keys and values.
+        return Err(Error::corruption("the table has no properties block"));
+    };
+    let bytes = match blocks.meta_block(handle) {
+        Ok(bytes) => bytes,
+        Err(error) if error.is_corruption() => unpatch_properties(blocks, handle).ok_or(error)?,
+        Err(error) => return Err(error),
+    };
+    let block = MetaBlock::parse(bytes)?;
+    TableProperties::decode(block.iter().map(Ok))
+}
+
+/// Ingestion used to patch the sequence number into the properties of a finished file, which the
+/// block's checksum does not know of: the block is sound when the checksum fits with the number put
+/// back to zero. The patched contents, if so.
+fn unpatch_properties(blocks: &BlockFile, handle: BlockHandle) -> Option<Vec<u8>> {
+    let len = usize::try_from(handle.size_with_trailer()?).ok()?;
+    handle.check_within(blocks.limit).ok()?;
+    let mut stored = vec![0; len];
+    if blocks.file.read_at(handle.offset, &mut stored).ok()? != len {
+        return None;
+    }
+    let contents = stored.get(..usize::try_from(handle.size).ok()?)?.to_vec();
+    let patched = MetaBlock::parse(contents.clone()).ok()?;
+    let range = patched.value_range(GLOBAL_SEQNO)?;
+    if range.len() != 8 {
+        return None;
+    }
+    stored.get_mut(range)?.fill(0);
+    let kind = verify_block(&stored, blocks.checksum, blocks.context, handle.offset).ok()?;
+    (kind == 0).then_some(contents)
+}
+
+/// The sequence number all entries of an ingested table take; `None` when their own hold.
+fn global_seqno(properties: &TableProperties, largest: Option<SeqNo>) -> Result<Option<SeqNo>> {
+    let version = properties
+        .user
+        .get(EXTERNAL_VERSION)
+        .and_then(|value| value.as_slice().try_into().ok().map(u32::from_le_bytes));
+    let stored = properties.global_seqno();
+    match (version, stored) {
+        (None | Some(1), None) => Ok(None),
+        (Some(2), stored) => {
+            let seqno = stored.or(largest).unwrap_or(0);
+            if largest.is_some_and(|largest| largest != seqno) {
+                return Err(Error::corruption(format!(
+                    "the table says its entries have sequence number {seqno}, the MANIFEST {largest:?}"
+                )));
+            }
+            if seqno > drumlin_base::SEQNO_MAX {
+                return Err(Error::corruption(format!(
+                    "global sequence number {seqno} is too large"
+                )));
+            }
+            Ok((seqno != 0).then_some(seqno))
+        }
+        (version, _) => Err(Error::corruption(format!(
+            "a table of external version {version:?} cannot have a global sequence number"
+        ))),
+    }
+}
+
+fn index_format(properties: &TableProperties) -> IndexFormat {
+    IndexFormat {
+        user_keys: properties.index_key_is_user_key,
+        delta_values: properties.index_value_is_delta_encoded,
+        first_keys: false,
+    }
+}
+
+fn open_index(
+    blocks: &BlockFile,
+    handle: BlockHandle,
+    properties: &TableProperties,
+    options: &TableReaderOptions,
+) -> Result<TableIndex> {
+    let block = parse_block(blocks.meta_block(handle)?)?;
+    let kind = properties.index_type()?;
+    let mut format = index_format(properties);
+    format.first_keys = kind == IndexType::BinarySearchWithFirstKey;
+    let index = FlatIndex::decode(&block, format, &options.order, blocks.limit)?;
+    if kind != IndexType::TwoLevel {
+        let run = BlockRun::new(index, &options.cache);
+        return Ok(TableIndex::Single(Arc::new(run)));
+    }
+    Ok(TableIndex::Partitioned(PartitionedIndex {
+        slots: SlotArray::new(index.len(), &options.cache),
+        top: index,
+        format,
+    }))
+}
+
+fn open_filter(
+    blocks: &BlockFile,
+    metaindex: &MetaBlock,
+    properties: &TableProperties,
+    options: &TableReaderOptions,
+) -> Result<TableFilter> {
+    if !options.order.equality_is_bytewise() {
+        return Ok(TableFilter::None); // Keys that count as equal may hash differently.
+    }
+    if let Some(handle) = metaindex.handle(FULL_FILTER_NAME)? {
+        let filter = FilterReader::parse(blocks.meta_block(handle)?);
+        return Ok(TableFilter::Full(filter));
+    }
+    if let Some(handle) = metaindex.handle(PARTITIONED_FILTER_NAME)? {
+        let block = parse_block(blocks.meta_block(handle)?)?;
+        let format = index_format(properties);
+        let index = FlatIndex::decode(&block, format, &options.order, blocks.limit)?;
+        let slots = SlotArray::new(index.len(), &options.cache);
+        return Ok(TableFilter::Partitioned(PartitionedFilter { index, slots }));
+    }
+    if let Some(handle) = metaindex.handle(LEVELDB_FILTER_NAME)? {
+        let filter = LevelDbFilterReader::parse(blocks.meta_block(handle)?);
+        return Ok(filter.map_or(TableFilter::None, TableFilter::LevelDb));
+    }
+    Ok(TableFilter::None)
+}
+
+fn read_tombstones(
+    blocks: &BlockFile,
+    handle: BlockHandle,
+    global_seqno: Option<SeqNo>,
+) -> Result<Vec<RangeTombstone>> {
+    let block = Arc::new(parse_block(blocks.meta_block(handle)?)?);
+    let mut iter = BlockIter::default();
+    iter.set_block(block);
+    iter.seek_to_first();
+    let mut tombstones = Vec::new();
+    while iter.valid() {
+        let key = ParsedKey::parse(iter.key())?;
+        tombstones.push(RangeTombstone {
+            begin: key.user_key.to_vec(),
+            end: iter.value().to_vec(),
+            seqno: global_seqno.unwrap_or(key.seqno),
+        });
+        iter.next();
+    }
+    iter.status()?;
+    Ok(tombstones)
+}

@@ -1,0 +1,184 @@
+//! What a table is opened, read and written with.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use drumlin_base::{KeyOrder, MemoryBudget, PrefixExtractor, SeqNo};
+
+use crate::cache::BlockCache;
+use crate::compress::Compression;
+use crate::format::{ChecksumKind, TableStyle};
+
+/// How an existing table is opened.
+#[derive(Clone)]
+pub struct TableReaderOptions {
+    /// The order of the family the table belongs to.
+    pub order: KeyOrder,
+    /// The table's number, for messages.
+    pub file_number: u64,
+    /// Where it lies, for messages.
+    pub path: PathBuf,
+    /// The family's prefix extractor. A table written under another one is read without its prefix
+    /// filter.
+    pub prefix: Option<Arc<dyn PrefixExtractor>>,
+    /// Where its data blocks are kept.
+    pub cache: Arc<BlockCache>,
+    /// What its index and filter are charged to.
+    pub budget: Arc<MemoryBudget>,
+    /// The file's largest sequence number as the MANIFEST tells it; `None` when it is not known.
+    /// Engines that ingest a file without touching it say only there which number its entries take.
+    pub largest_seqno: Option<SeqNo>,
+}
+
+impl TableReaderOptions {
+    /// Options for the table `file_number` at `path`, everything else at its default.
+    pub fn new(
+        path: PathBuf,
+        file_number: u64,
+        cache: Arc<BlockCache>,
+        budget: Arc<MemoryBudget>,
+    ) -> Self {
+        Self {
+            order: KeyOrder::Bytewise,
+            file_number,
+            path,
+            prefix: None,
+            cache,
+            budget,
+            largest_seqno: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for TableReaderOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TableReaderOptions")
+            .field("order", &self.order)
+            .field("path", &self.path)
+            .field("prefix", &self.prefix.as_ref().map(|p| p.name().to_owned()))
+            .finish_non_exhaustive()
+    }
+}
+
+/// How one read goes about it.
+#[derive(Clone, Copy, Debug)]
+pub struct TableReadOptions {
+    /// Keep the blocks this read loads in the cache.
+    pub fill_cache: bool,
+    /// Check the checksum of blocks read from the file.
+    pub verify_checksums: bool,
+    /// Do not read the file: fail with `Incomplete` where a block is not cached.
+    pub cache_only: bool,
+    /// Bytes to read ahead of a scan; 0 lets it grow with the scan.
+    pub readahead_bytes: usize,
+}
+
+impl Default for TableReadOptions {
+    fn default() -> Self {
+        Self {
+            fill_cache: true,
+            verify_checksums: true,
+            cache_only: false,
+            readahead_bytes: 0,
+        }
+    }
+}
+
+/// What a table's filter answers for.
+#[derive(Clone)]
+pub struct FilterOptions {
+    /// Bits per key; ten give about one false answer in a hundred.
+    pub bits_per_key: f64,
+    /// Whether the filter answers for whole user keys.
+    pub whole_keys: bool,
+    /// Whether it answers for prefixes too, and how they are cut.
+    pub prefix: Option<Arc<dyn PrefixExtractor>>,
+}
+
+impl Default for FilterOptions {
+    fn default() -> Self {
+        Self {
+            bits_per_key: 10.0,
+            whole_keys: true,
+            prefix: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for FilterOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FilterOptions")
+            .field("bits_per_key", &self.bits_per_key)
+            .field("whole_keys", &self.whole_keys)
+            .field("prefix", &self.prefix.as_ref().map(|p| p.name().to_owned()))
+            .finish()
+    }
+}
+
+/// How a table is written.
+#[derive(Clone, Debug)]
+pub struct TableWriterOptions {
+    /// The order of keys; its name is stored.
+    pub order: KeyOrder,
+    /// Whose rules the file follows.
+    pub style: TableStyle,
+    /// How data blocks are compressed.
+    pub compression: Compression,
+    /// Uncompressed size at which a data block is ended.
+    pub block_bytes: usize,
+    /// Every how many keys one is stored whole.
+    pub restart_interval: usize,
+    /// The filter, if there is to be one.
+    pub filter: Option<FilterOptions>,
+    /// How blocks are checked; LevelDB tables always use CRC-32C.
+    pub checksum: ChecksumKind,
+    /// The index of a file expected to be larger than this is cut into partitions, of which only
+    /// the top stays resident in a reader.
+    pub partition_index_above_bytes: u64,
+    /// Whether the filter of such a file is cut into partitions too.
+    pub partition_filters: bool,
+    /// About how large the file will get; 0 when nothing is known.
+    pub expected_bytes: u64,
+    /// The column family's id and name.
+    pub family_id: u32,
+    /// See `family_id`.
+    pub family_name: String,
+    /// The database's identity, the writing session's, and the table's number: together they name
+    /// the table uniquely.
+    pub db_id: String,
+    /// See `db_id`.
+    pub session_id: String,
+    /// See `db_id`.
+    pub file_number: u64,
+    /// Unix seconds at which the file is made; 0 when unknown.
+    pub creation_time: u64,
+    /// Unix seconds at which the oldest ancestor of the file was made; 0 when unknown.
+    pub oldest_ancestor_time: u64,
+    /// The name of the family's merge operator; empty for none.
+    pub merge_operator_name: String,
+}
+
+impl Default for TableWriterOptions {
+    fn default() -> Self {
+        Self {
+            order: KeyOrder::Bytewise,
+            style: TableStyle::RocksDb,
+            compression: Compression::default(),
+            block_bytes: 4096,
+            restart_interval: 16,
+            filter: None,
+            checksum: ChecksumKind::Xxh3,
+            partition_index_above_bytes: 256 << 20,
+            partition_filters: false,
+            expected_bytes: 0,
+            family_id: 0,
+            family_name: "default".to_owned(),
+            db_id: String::new(),
+            session_id: String::new(),
+            file_number: 0,
+            creation_time: 0,
+            oldest_ancestor_time: 0,
+            merge_operator_name: String::new(),
+        }
+    }
+}

@@ -1,0 +1,516 @@
+//! An open table: lookups, filters, and what iterators start from.
+//!
+//! A lookup asks the filter, searches the resident index, takes the block from its slot and walks
+//! one restart interval: no lock, no allocation, no shared counter while everything is cached.
+//!
+//! Thread safety: immutable after open but for the cache slots, which are atomic. Dropping the last
+//! handle gives back what the table charged, and its cached blocks.
+
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+use drumlin_base::key::{ValueKind, seek_key, split_internal, tag_kind, tag_seqno};
+use drumlin_base::{
+    Error, KeyOrder, MemoryBudget, MemoryUse, PinnedSlice, PrefixExtractor, RangeTombstone, Result,
+    SEQNO_MAX, SeqNo,
+};
+use drumlin_fs::RandomAccessFile;
+
+use crate::block::{Block, CachedBlock, parse_block};
+use crate::block_iter::BlockIter;
+use crate::block_point::{PointEnd, PointTarget, visit_versions};
+use crate::block_run::{BlockRun, Held};
+use crate::cache::{BlockCache, SlotArray};
+use crate::fetch::BlockFile;
+use crate::filter::FilterReader;
+use crate::format::BlockHandle;
+use crate::index::{FlatIndex, IndexFormat};
+use crate::iter::TableIter;
+use crate::open::open_table;
+use crate::options::{TableReadOptions, TableReaderOptions};
+use crate::properties::TableProperties;
+use crate::readahead::ReadAhead;
+use crate::table_filter::TableFilter;
+
+/// An open table file of RocksDB's or LevelDB's. See the module for cost and thread safety.
+pub struct Table {
+    pub(crate) blocks: BlockFile,
+    pub(crate) order: KeyOrder,
+    pub(crate) index: TableIndex,
+    pub(crate) filter: TableFilter,
+    pub(crate) properties: TableProperties,
+    pub(crate) range_tombstones: Vec<RangeTombstone>,
+    /// What every entry's sequence number is, in an ingested table.
+    pub(crate) global_seqno: Option<SeqNo>,
+    /// Whether the filter knows whole keys.
+    pub(crate) whole_key_filter: bool,
+    /// Set only when the filter knows the prefixes that this extractor cuts.
+    pub(crate) prefix: Option<Arc<dyn PrefixExtractor>>,
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) budget: Arc<MemoryBudget>,
+    pub(crate) resident_bytes: usize,
+    pub(crate) size: u64,
+}
+
+/// The index of an open table.
+#[derive(Debug)]
+pub(crate) enum TableIndex {
+    /// Resident as a whole.
+    Single(Arc<BlockRun>),
+    /// Of two levels: the top resident, the runs loaded through the cache.
+    Partitioned(PartitionedIndex),
+}
+
+/// The top level of an index, and a slot for each run under it.
+#[derive(Debug)]
+pub(crate) struct PartitionedIndex {
+    pub(crate) top: FlatIndex,
+    pub(crate) slots: Arc<SlotArray<BlockRun>>,
+    pub(crate) format: IndexFormat,
+}
+
+impl TableIndex {
+    pub(crate) fn resident_bytes(&self) -> usize {
+        match self {
+            Self::Single(run) => run.resident_bytes(),
+            Self::Partitioned(parts) => parts.top.resident_bytes() + parts.slots.resident_bytes(),
+        }
+    }
+
+    /// Number of runs.
+    pub(crate) fn runs(&self) -> usize {
+        match self {
+            Self::Single(_) => 1,
+            Self::Partitioned(parts) => parts.top.len(),
+        }
+    }
+}
+
+/// A value where it lies in its block.
+#[derive(Clone, Copy, Debug)]
+pub struct TableValue<'a> {
+    block: &'a CachedBlock,
+    start: usize,
+    end: usize,
+}
+
+impl<'a> TableValue<'a> {
+    /// The bytes.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.block
+            .bytes()
+            .get(self.start..self.end)
+            .unwrap_or_default()
+    }
+
+    /// The bytes with their block kept in memory: no copy.
+    pub fn pin(&self) -> PinnedSlice {
+        PinnedSlice::of_shared(self.block, self.start..self.end)
+            .unwrap_or_else(|| PinnedSlice::owned(Vec::new()))
+    }
+}
+
+impl Table {
+    /// Opens `file`, told to be RocksDB's or LevelDB's by its magic number. Reads and decodes
+    /// footer, properties, index, filter and range tombstones, and charges them to the budget.
+    ///
+    /// # Errors
+    /// `Corruption` for damage, `NotSupported` naming a feature that cannot be read faithfully,
+    /// `InvalidArgument` when the table is sorted by another order, `Io`.
+    pub fn open(file: Arc<dyn RandomAccessFile>, options: TableReaderOptions) -> Result<Arc<Self>> {
+        open_table(file, options)
+    }
+
+    /// Visits the versions of `user_key` with a sequence number of at most `seqno`, newest first,
+    /// until `visit` breaks. The filter is asked first. Range tombstones are not consulted.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io`; `Incomplete` when only the cache may be read and does not suffice.
+    pub fn get(
+        self: &Arc<Self>,
+        user_key: &[u8],
+        seqno: SeqNo,
+        options: &TableReadOptions,
+        mut visit: impl FnMut(SeqNo, ValueKind, TableValue<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let Some(seqno) = self.stored_seqno(seqno) else {
+            return Ok(());
+        };
+        if !self.filter_admits(user_key, seqno, options)? {
+            return Ok(());
+        }
+        match &self.index {
+            TableIndex::Single(run) => {
+                self.get_in_run(run, user_key, seqno, options, &mut visit)?;
+            }
+            TableIndex::Partitioned(parts) => {
+                for at in parts.top.find(user_key, seqno)..parts.top.len() {
+                    let run = self.run_in_slot(parts, at, options)?;
+                    let end = self.get_in_run(run.get(), user_key, seqno, options, &mut visit)?;
+                    if end == PointEnd::Done {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn get_in_run(
+        &self,
+        run: &BlockRun,
+        user_key: &[u8],
+        seqno: SeqNo,
+        options: &TableReadOptions,
+        visit: &mut impl FnMut(SeqNo, ValueKind, TableValue<'_>) -> ControlFlow<()>,
+    ) -> Result<PointEnd> {
+        for at in run.index.find(user_key, seqno)..run.index.len() {
+            if self.block_may_contain(run, at, user_key) {
+                let block = self.block(run, at, options, None)?;
+                let end = self
+                    .get_in_block(block.get(), user_key, seqno, visit)
+                    .map_err(|error| self.locate(error, run.index.handle(at)))?;
+                if end == PointEnd::Done {
+                    return Ok(PointEnd::Done);
+                }
+            }
+            if !run.index.versions_may_go_on(at, user_key) {
+                return Ok(PointEnd::Done);
+            }
+        }
+        Ok(PointEnd::BlockEnded)
+    }
+
+    #[inline]
+    fn get_in_block(
+        &self,
+        block: &CachedBlock,
+        user_key: &[u8],
+        seqno: SeqNo,
+        visit: &mut impl FnMut(SeqNo, ValueKind, TableValue<'_>) -> ControlFlow<()>,
+    ) -> Result<PointEnd> {
+        let mut unknown_kind = None;
+        let found = |tag: u64, value: Range<usize>| {
+            let kind = match ValueKind::from_byte(tag_kind(tag)) {
+                Ok(kind) => kind,
+                Err(error) => {
+                    unknown_kind = Some(error);
+                    return ControlFlow::Break(());
+                }
+            };
+            let seqno = self.global_seqno.unwrap_or(tag_seqno(tag));
+            let value = TableValue {
+                block,
+                start: value.start,
+                end: value.end,
+            };
+            visit(seqno, kind, value)
+        };
+        let end = match self.order {
+            KeyOrder::Bytewise => visit_versions(block, PointTarget { user_key, seqno }, found)?,
+            _ => visit_versions_slowly(&self.order, block, user_key, seqno, found)?,
+        };
+        match unknown_kind {
+            Some(error) => Err(error),
+            None => Ok(end),
+        }
+    }
+
+    /// The sequence number to look for in the file so that the caller sees what `seqno` may see;
+    /// `None` when that is nothing.
+    #[inline]
+    fn stored_seqno(&self, seqno: SeqNo) -> Option<SeqNo> {
+        match self.global_seqno {
+            None => Some(seqno),
+            Some(global) => (seqno >= global).then_some(SEQNO_MAX),
+        }
+    }
+
+    /// Whether `user_key` may be in the table, by the filter alone. True when it cannot tell.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io` while loading a filter partition.
+    pub fn may_contain(&self, user_key: &[u8]) -> Result<bool> {
+        self.filter_admits(user_key, SEQNO_MAX, &TableReadOptions::default())
+    }
+
+    /// Whether a key with `key`'s prefix may be in the table. True when it cannot tell: without a
+    /// prefix filter, with another extractor, or when `key` has no prefix.
+    ///
+    /// # Errors
+    /// As [`Table::may_contain`].
+    pub fn may_contain_prefix(&self, key: &[u8]) -> Result<bool> {
+        let Some(prefix) = self.prefix.as_ref().and_then(|by| by.prefix(key)) else {
+            return Ok(true);
+        };
+        self.ask_filter(key, prefix, SEQNO_MAX, &TableReadOptions::default())
+    }
+
+    #[inline]
+    fn filter_admits(
+        &self,
+        user_key: &[u8],
+        seqno: SeqNo,
+        options: &TableReadOptions,
+    ) -> Result<bool> {
+        if self.whole_key_filter {
+            return self.ask_filter(user_key, user_key, seqno, options);
+        }
+        match self.prefix.as_ref().and_then(|by| by.prefix(user_key)) {
+            Some(prefix) => self.ask_filter(user_key, prefix, seqno, options),
+            None => Ok(true),
+        }
+    }
+
+    /// Asks for `asked`, a key or a prefix, in the filter that covers `user_key`.
+    #[inline]
+    fn ask_filter(
+        &self,
+        user_key: &[u8],
+        asked: &[u8],
+        seqno: SeqNo,
+        options: &TableReadOptions,
+    ) -> Result<bool> {
+        match &self.filter {
+            TableFilter::None | TableFilter::LevelDb(_) => Ok(true),
+            TableFilter::Full(filter) => Ok(filter.may_contain_key(asked)),
+            TableFilter::Partitioned(parts) => {
+                let Some(at) = parts.find(user_key, seqno) else {
+                    return Ok(true);
+                };
+                let guard = parts.slots.get(at);
+                if let Some(filter) = guard.as_ref() {
+                    return Ok(filter.may_contain_key(asked));
+                }
+                if options.cache_only {
+                    return Ok(true);
+                }
+                let filter = self.load_filter(parts.index.handle(at))?;
+                let filter = match options.fill_cache {
+                    true => parts.slots.fill(at, Arc::new(filter)),
+                    false => Arc::new(filter),
+                };
+                Ok(filter.may_contain_key(asked))
+            }
+        }
+    }
+
+    fn load_filter(&self, handle: Option<BlockHandle>) -> Result<FilterReader> {
+        self.cache.count_miss();
+        let handle = handle.ok_or_else(no_such_block)?;
+        Ok(FilterReader::parse(self.blocks.meta_block(handle)?))
+    }
+
+    /// LevelDB's filter knows keys by the block they are in.
+    #[inline]
+    fn block_may_contain(&self, run: &BlockRun, at: usize, user_key: &[u8]) -> bool {
+        match (&self.filter, run.index.handle(at)) {
+            (TableFilter::LevelDb(filter), Some(handle)) => {
+                filter.may_contain(handle.offset, user_key)
+            }
+            _ => true,
+        }
+    }
+
+    /// Data block `at` of `run`, from its slot or the file.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io`, `Incomplete`.
+    #[inline]
+    pub(crate) fn block(
+        &self,
+        run: &BlockRun,
+        at: usize,
+        options: &TableReadOptions,
+        ahead: Option<&mut ReadAhead>,
+    ) -> Result<Held<Block>> {
+        let guard = run.slots.get(at);
+        if guard.is_some() {
+            return Ok(Held::InSlot(guard));
+        }
+        drop(guard);
+        self.load_block(run, at, options, ahead).map(Held::Owned)
+    }
+
+    #[inline(never)]
+    fn load_block(
+        &self,
+        run: &BlockRun,
+        at: usize,
+        options: &TableReadOptions,
+        ahead: Option<&mut ReadAhead>,
+    ) -> Result<CachedBlock> {
+        self.cache.count_miss();
+        if options.cache_only {
+            return Err(self.blocks.not_cached());
+        }
+        let handle = run.index.handle(at).ok_or_else(no_such_block)?;
+        let bytes = self
+            .blocks
+            .data_block(handle, options.verify_checksums, ahead)?;
+        let block = parse_block(bytes).map_err(|error| self.locate(error, Some(handle)))?;
+        let block = Arc::new(block);
+        Ok(match options.fill_cache {
+            true => run.slots.fill(at, block),
+            false => block,
+        })
+    }
+
+    /// Run `at` of the index.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io`, `Incomplete`.
+    pub(crate) fn run(&self, at: usize, options: &TableReadOptions) -> Result<Arc<BlockRun>> {
+        match &self.index {
+            TableIndex::Single(run) => Ok(Arc::clone(run)),
+            TableIndex::Partitioned(parts) => {
+                self.run_in_slot(parts, at, options).map(Held::into_arc)
+            }
+        }
+    }
+
+    fn run_in_slot(
+        &self,
+        parts: &PartitionedIndex,
+        at: usize,
+        options: &TableReadOptions,
+    ) -> Result<Held<BlockRun>> {
+        let guard = parts.slots.get(at);
+        if guard.is_some() {
+            return Ok(Held::InSlot(guard));
+        }
+        drop(guard);
+        self.cache.count_miss();
+        if options.cache_only {
+            return Err(self.blocks.not_cached());
+        }
+        let handle = parts.top.handle(at).ok_or_else(no_such_block)?;
+        let index = parse_block(self.blocks.meta_block(handle)?)
+            .and_then(|block| {
+                FlatIndex::decode(&block, parts.format, &self.order, self.blocks.limit)
+            })
+            .map_err(|error| self.locate(error, Some(handle)))?;
+        let run = Arc::new(BlockRun::new(index, &self.cache));
+        Ok(Held::Owned(match options.fill_cache {
+            true => parts.slots.fill(at, run),
+            false => run,
+        }))
+    }
+
+    /// A cursor over the table's entries, not yet positioned.
+    pub fn iter(self: &Arc<Self>, options: TableReadOptions) -> TableIter {
+        TableIter::new(Arc::clone(self), options)
+    }
+
+    /// Every range tombstone in the table, as stored: by begin ascending, then newest first.
+    pub fn range_tombstones(&self) -> &[RangeTombstone] {
+        &self.range_tombstones
+    }
+
+    /// What the table says about itself.
+    pub fn properties(&self) -> &TableProperties {
+        &self.properties
+    }
+
+    /// About where in the file the entries at or after `internal_key` begin. Reads an index
+    /// partition if it must; on failure the answer is the end of the data.
+    pub fn approximate_offset(&self, internal_key: &[u8]) -> u64 {
+        let at = match &self.index {
+            TableIndex::Single(run) => run.index.handle(run.index.find_internal(internal_key)),
+            TableIndex::Partitioned(parts) => {
+                let at = parts.top.find_internal(internal_key);
+                let run = self.run_in_slot(parts, at, &TableReadOptions::default());
+                run.ok().and_then(|run| {
+                    let index = &run.get().index;
+                    index.handle(index.find_internal(internal_key))
+                })
+            }
+        };
+        at.map_or_else(|| self.data_end(), |handle| handle.offset)
+    }
+
+    /// Where the data blocks end, as far as the properties tell.
+    fn data_end(&self) -> u64 {
+        match self.properties.data_size {
+            0 => self.blocks.limit,
+            bytes => bytes.min(self.blocks.limit),
+        }
+    }
+
+    /// The file's size in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Memory that index, filter, properties and range tombstones take while the table is open,
+    /// charged to the budget as `TableMeta`.
+    pub fn resident_bytes(&self) -> usize {
+        self.resident_bytes
+    }
+
+    /// The order of the table's keys.
+    pub fn order(&self) -> &KeyOrder {
+        &self.order
+    }
+
+    /// Adds to `error` which file and block it met.
+    #[cold]
+    pub(crate) fn locate(&self, error: Error, handle: Option<BlockHandle>) -> Error {
+        let error = error.with_file(&self.blocks.path);
+        match handle {
+            Some(handle) => error.with_offset(handle.offset),
+            None => error,
+        }
+    }
+}
+
+/// [`visit_versions`] for orders in which the first differing byte does not decide.
+fn visit_versions_slowly(
+    order: &KeyOrder,
+    block: &CachedBlock,
+    user_key: &[u8],
+    seqno: SeqNo,
+    mut visit: impl FnMut(u64, Range<usize>) -> ControlFlow<()>,
+) -> Result<PointEnd> {
+    let mut iter = BlockIter::default();
+    iter.set_block(Arc::clone(block));
+    iter.seek(order, &seek_key(user_key, seqno));
+    while iter.valid() {
+        let Some((found, tag)) = split_internal(iter.key()) else {
+            break;
+        };
+        if order.compare(found, user_key).is_ne() {
+            return Ok(PointEnd::Done);
+        }
+        if let Some((_, range)) = iter.value_range()
+            && visit(tag, range).is_break()
+        {
+            return Ok(PointEnd::Done);
+        }
+        iter.next();
+    }
+    iter.status()?;
+    Ok(PointEnd::BlockEnded)
+}
+
+#[cold]
+fn no_such_block() -> Error {
+    Error::corruption("a block number lies past the index")
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        self.budget
+            .release(MemoryUse::TableMeta, self.resident_bytes);
+    }
+}
+
+impl std::fmt::Debug for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Table")
+            .field("path", &self.blocks.path)
+            .field("size", &self.size)
+            .finish_non_exhaustive()
+    }
+}

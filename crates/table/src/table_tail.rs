@@ -1,0 +1,191 @@
+//! The end of a table being written: filter, index, and what names them.
+
+use drumlin_base::key::{ValueKind, append_internal};
+use drumlin_base::{PrefixExtractor, Result};
+
+use crate::block_builder::BlockBuilder;
+use crate::filter::{
+    FILTER_POLICY_NAME, FULL_FILTER_NAME, LEVELDB_FILTER_NAME, PARTITIONED_FILTER_NAME,
+};
+use crate::filter_writer::FinishedFilter;
+use crate::format::{BlockHandle, FORMAT_VERSION_WRITTEN, Footer, TableStyle};
+use crate::index_builder::{INDEX_RESTART_INTERVAL, IndexBlockBuilder, IndexStyle};
+use crate::open::{DICTIONARY_NAME, PROPERTIES_NAME, RANGE_DEL_NAME};
+use crate::options::TableWriterOptions;
+use crate::properties::IndexType;
+use crate::writer::{FinishedTable, TableOutput, TableWriter};
+
+/// The entries of the metaindex, gathered as their blocks are written.
+type MetaIndex = Vec<(&'static str, BlockHandle)>;
+
+/// Writes everything behind the data blocks.
+pub(crate) fn write_tail(mut writer: TableWriter) -> Result<FinishedTable> {
+    let tail_start = writer.output.offset();
+    writer.properties.data_size = tail_start;
+    writer.properties.num_data_blocks = writer.index.blocks() as u64;
+    writer.properties.tail_start_offset = tail_start;
+    let mut metaindex = MetaIndex::new();
+    write_filter(&mut writer, &mut metaindex)?;
+    let index = write_index(&mut writer)?;
+    if let Some(dict) = &writer.dict {
+        let handle = writer.output.write_block(dict.raw().to_vec())?;
+        metaindex.push((DICTIONARY_NAME, handle));
+    }
+    if writer.tombstone_count > 0 {
+        let block = std::mem::replace(&mut writer.tombstones, BlockBuilder::new(1));
+        let handle = writer.output.write_block(block.into_block())?;
+        metaindex.push((RANGE_DEL_NAME, handle));
+    }
+    if writer.options.style == TableStyle::RocksDb {
+        let handle = write_properties(&mut writer)?;
+        metaindex.push((PROPERTIES_NAME, handle));
+    }
+    let metaindex = write_metaindex(&mut writer.output, metaindex)?;
+    write_footer(&mut writer, metaindex, index)?;
+    let size = writer.output.offset();
+    writer.output.close()?;
+    Ok(FinishedTable {
+        size,
+        tail_size: size - tail_start,
+        properties: writer.properties,
+    })
+}
+
+/// The style index blocks have, now that it is known whether separators are user keys.
+fn index_style(writer: &TableWriter) -> IndexStyle {
+    IndexStyle {
+        delta_values: writer.options.style == TableStyle::RocksDb,
+        user_keys: writer.index.stores_user_keys(),
+    }
+}
+
+fn write_filter(writer: &mut TableWriter, metaindex: &mut MetaIndex) -> Result<()> {
+    writer.properties.num_filter_entries = writer.filter.entries();
+    let style = index_style(writer);
+    let filter = std::mem::replace(&mut writer.filter, crate::filter_writer::FilterWriter::None);
+    let (name, block) = match filter.finish() {
+        FinishedFilter::None => return Ok(()),
+        FinishedFilter::Full(block) => (FULL_FILTER_NAME, block),
+        FinishedFilter::LevelDb(block) => (LEVELDB_FILTER_NAME, block),
+        FinishedFilter::Partitioned(partitions) => {
+            let mut top = IndexBlockBuilder::new(style, 1);
+            for (filter, last_key) in partitions {
+                writer.properties.filter_size += filter.len() as u64;
+                let handle = writer.output.write_block(filter)?;
+                let mut separator = last_key;
+                if !style.user_keys {
+                    let key = std::mem::take(&mut separator);
+                    append_internal(&mut separator, &key, 0, ValueKind::Deletion as u8);
+                }
+                top.add(&separator, handle);
+            }
+            (PARTITIONED_FILTER_NAME, top.finish())
+        }
+    };
+    writer.properties.filter_size += block.len() as u64;
+    writer.properties.filter_policy_name = FILTER_POLICY_NAME.to_owned();
+    let handle = writer.output.write_block(block)?;
+    metaindex.push((name, handle));
+    Ok(())
+}
+
+fn write_index(writer: &mut TableWriter) -> Result<BlockHandle> {
+    let style = index_style(writer);
+    let start = writer.output.offset();
+    let handle = if writer.partitioned {
+        let partitions = writer.index.finish_partitions();
+        writer.properties.index_partitions = partitions.len() as u64;
+        let mut top = IndexBlockBuilder::new(style, 1);
+        for (block, separator) in partitions {
+            let handle = writer.output.write_block(block)?;
+            top.add(&separator, handle);
+        }
+        let top = top.finish();
+        writer.properties.top_level_index_size = top.len() as u64;
+        writer.properties.set_index_type(IndexType::TwoLevel);
+        writer.output.write_block(top)?
+    } else {
+        writer.properties.set_index_type(IndexType::BinarySearch);
+        writer.output.write_block(writer.index.finish())?
+    };
+    writer.properties.index_size = writer.output.offset() - start;
+    writer.properties.index_key_is_user_key = style.user_keys;
+    writer.properties.index_value_is_delta_encoded = style.delta_values;
+    Ok(handle)
+}
+
+fn write_properties(writer: &mut TableWriter) -> Result<BlockHandle> {
+    let options = &writer.options;
+    let properties = &mut writer.properties;
+    properties.original_file_number = options.file_number;
+    properties.column_family_id = u64::from(options.family_id);
+    properties.column_family_name = options.family_name.clone();
+    properties.creation_time = match options.oldest_ancestor_time {
+        0 => options.creation_time,
+        time => time,
+    };
+    properties.file_creation_time = options.creation_time;
+    properties.data_block_restart_interval = options.restart_interval as u64;
+    properties.index_block_restart_interval = INDEX_RESTART_INTERVAL as u64;
+    properties.db_id = options.db_id.clone();
+    properties.db_session_id = options.session_id.clone();
+    properties.comparator_name = options.order.name().to_owned();
+    properties.merge_operator_name = name_or_null(&options.merge_operator_name);
+    let prefix = prefix_of(options);
+    properties.prefix_extractor_name = name_or_null(prefix.map_or("", |by| by.name()));
+    properties.property_collectors_names = "[]".to_owned();
+    properties.compression_name = options.compression.codec.property_name().to_owned();
+    let filter = options.filter.as_ref();
+    properties.set_filtering(
+        filter.is_none_or(|filter| filter.whole_keys),
+        prefix.is_some(),
+    );
+    let mut block = BlockBuilder::new(usize::MAX);
+    for (name, value) in properties.encode() {
+        block.add(&name, &value);
+    }
+    writer.output.write_block(block.into_block())
+}
+
+fn prefix_of(options: &TableWriterOptions) -> Option<&dyn PrefixExtractor> {
+    options.filter.as_ref()?.prefix.as_deref()
+}
+
+/// RocksDB writes the name of nothing as `nullptr`.
+fn name_or_null(name: &str) -> String {
+    match name {
+        "" => "nullptr".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+fn write_metaindex(output: &mut TableOutput, mut entries: MetaIndex) -> Result<BlockHandle> {
+    entries.sort_unstable_by_key(|(name, _)| *name);
+    let mut block = BlockBuilder::new(1);
+    for (name, handle) in entries {
+        block.add(name.as_bytes(), &handle.to_vec());
+    }
+    output.write_block(block.into_block())
+}
+
+fn write_footer(
+    writer: &mut TableWriter,
+    metaindex: BlockHandle,
+    index: BlockHandle,
+) -> Result<()> {
+    let style = writer.options.style;
+    let footer = Footer {
+        style,
+        format_version: match style {
+            TableStyle::RocksDb => FORMAT_VERSION_WRITTEN,
+            TableStyle::LevelDb => 0,
+        },
+        checksum: writer.output.checksum(),
+        context: None,
+        metaindex,
+        index: Some(index),
+    };
+    let mut bytes = Vec::new();
+    footer.encode(writer.output.offset(), &mut bytes)?;
+    writer.output.write_raw(bytes)
+}

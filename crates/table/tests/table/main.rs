@@ -1,0 +1,6 @@
+//! Tables as their users see them.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+mod round_trip;

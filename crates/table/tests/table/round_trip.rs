@@ -1,0 +1,193 @@
+//! What is written is read back: by lookups, cursors both ways, seeks at and between all keys.
+//!
+//! Method: random entries of several shapes, written under many options, against a sorted vector.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::common::{Entries, open, random_entries, write};
+use drumlin_base::key::{compare_internal, internal_key, split_internal, tag_seqno, user_key};
+use drumlin_base::operators::FixedPrefix;
+use drumlin_base::rng::Rng;
+use drumlin_base::{InternalIterator, KeyOrder, SEQNO_MAX, ValueKind};
+use drumlin_table::{
+    ChecksumKind, Codec, Compression, FilterOptions, Table, TableReadOptions, TableStyle,
+    TableWriterOptions,
+};
+
+/// Checks that `table` holds exactly `entries`.
+fn check(table: &Arc<Table>, entries: &Entries, rng: &mut Rng) {
+    let order = table.order().clone();
+    let mut iter = table.iter(TableReadOptions::default());
+    iter.seek_to_first();
+    for (key, value) in entries {
+        assert!(iter.valid(), "{:?}", iter.status());
+        assert_eq!((iter.key(), iter.value()), (&key[..], &value[..]));
+        assert_eq!(&*iter.pin_value(), &value[..]);
+        iter.next();
+    }
+    assert!(!iter.valid());
+    iter.status().unwrap();
+    iter.seek_to_last();
+    for (key, value) in entries.iter().rev() {
+        assert_eq!((iter.key(), iter.value()), (&key[..], &value[..]));
+        iter.prev();
+    }
+    assert!(!iter.valid());
+    for _ in 0..200 {
+        let target = some_key(entries, rng);
+        let at = entries.partition_point(|(key, _)| compare_internal(&order, key, &target).is_lt());
+        iter.seek(&target);
+        assert_eq!(iter.valid(), at < entries.len());
+        if let Some((key, value)) = entries.get(at) {
+            assert_eq!((iter.key(), iter.value()), (&key[..], &value[..]));
+            match rng.below(3) {
+                0 => {
+                    iter.next();
+                    assert_eq!(iter.valid(), at + 1 < entries.len());
+                    if iter.valid() {
+                        assert_eq!(iter.key(), &entries[at + 1].0[..]);
+                    }
+                }
+                1 => {
+                    iter.prev();
+                    assert_eq!(iter.valid(), at > 0);
+                    if iter.valid() {
+                        assert_eq!(iter.key(), &entries[at - 1].0[..]);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let past =
+            entries.partition_point(|(key, _)| compare_internal(&order, key, &target).is_le());
+        iter.seek_for_prev(&target);
+        assert_eq!(iter.valid(), past > 0);
+        if iter.valid() {
+            assert_eq!(iter.key(), &entries[past - 1].0[..]);
+        }
+        check_get(table, entries, user_key(&target), rng);
+    }
+    table.verify().unwrap();
+}
+
+/// A key of the table, or one near it.
+fn some_key(entries: &Entries, rng: &mut Rng) -> Vec<u8> {
+    let Some((key, _)) = entries.get(rng.below(entries.len() as u64 + 1) as usize) else {
+        return internal_key(b"\xff\xff", 1, ValueKind::Value);
+    };
+    let (user, tag) = split_internal(key).unwrap();
+    let mut user = user.to_vec();
+    let mut seqno = tag_seqno(tag);
+    match rng.below(6) {
+        0 => user.push(rng.below(256) as u8),
+        1 => drop(user.pop()),
+        2 => seqno = rng.below(1 << 20),
+        3 => seqno = SEQNO_MAX,
+        _ => {}
+    }
+    internal_key(&user, seqno, ValueKind::Value)
+}
+
+fn check_get(table: &Arc<Table>, entries: &Entries, key: &[u8], rng: &mut Rng) {
+    let seqno = if rng.one_in(2) {
+        SEQNO_MAX
+    } else {
+        rng.below(1 << 20)
+    };
+    let expected: Vec<(u64, &[u8])> = entries
+        .iter()
+        .filter_map(|(stored, value)| {
+            let (user, tag) = split_internal(stored).unwrap();
+            (user == key && tag_seqno(tag) <= seqno).then_some((tag_seqno(tag), &value[..]))
+        })
+        .collect();
+    let mut found = Vec::new();
+    let limit = rng.below(4) as usize + 1;
+    table
+        .get(
+            key,
+            seqno,
+            &TableReadOptions::default(),
+            |seqno, _, value| {
+                assert_eq!(&*value.pin(), value.bytes());
+                found.push((seqno, value.bytes().to_vec()));
+                match found.len() == limit {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            },
+        )
+        .unwrap();
+    let found: Vec<(u64, &[u8])> = found.iter().map(|(s, v)| (*s, &v[..])).collect();
+    assert_eq!(found, expected[..expected.len().min(limit)]);
+}
+
+fn random_options(rng: &mut Rng, order: &KeyOrder) -> TableWriterOptions {
+    let codecs = [
+        Codec::None,
+        Codec::Snappy,
+        Codec::Zlib,
+        Codec::Lz4,
+        Codec::Zstd,
+    ];
+    let mut compression = Compression::new(codecs[rng.below(5) as usize]);
+    if rng.one_in(3) {
+        compression.dictionary_bytes = 2048;
+    }
+    let filter = FilterOptions {
+        bits_per_key: 10.0,
+        whole_keys: !rng.one_in(4),
+        prefix: rng.one_in(2).then(|| Arc::new(FixedPrefix::new(3)) as _),
+    };
+    TableWriterOptions {
+        order: order.clone(),
+        compression,
+        block_bytes: [64, 512, 4096][rng.below(3) as usize],
+        restart_interval: 1 + rng.below(20) as usize,
+        filter: (!rng.one_in(4)).then_some(filter),
+        checksum: [
+            ChecksumKind::Crc32c,
+            ChecksumKind::Xxh3,
+            ChecksumKind::Xxh64,
+        ][rng.below(3) as usize],
+        partition_index_above_bytes: 1000,
+        expected_bytes: [0, 2000][rng.below(2) as usize],
+        partition_filters: rng.one_in(2),
+        ..TableWriterOptions::default()
+    }
+}
+
+#[test]
+fn tables_of_many_shapes_hold_what_was_added() {
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let order = match rng.below(4) {
+            0 => KeyOrder::ReverseBytewise,
+            _ => KeyOrder::Bytewise,
+        };
+        let count = [0, 1, 50, 1000][rng.below(4) as usize];
+        let entries = random_entries(&mut rng, &order, count);
+        let options = random_options(&mut rng, &order);
+        let table = open(&order, write(options, &entries)).unwrap();
+        check(&table, &entries, &mut rng);
+    }
+}
+
+#[test]
+fn leveldb_tables_hold_what_was_added() {
+    for seed in 0..10 {
+        let mut rng = Rng::new(seed);
+        let order = KeyOrder::Bytewise;
+        let entries = random_entries(&mut rng, &order, 500);
+        let options = TableWriterOptions {
+            style: TableStyle::LevelDb,
+            compression: Compression::new([Codec::None, Codec::Snappy][seed as usize % 2]),
+            block_bytes: 300,
+            filter: Some(FilterOptions::default()),
+            ..TableWriterOptions::default()
+        };
+        let table = open(&order, write(options, &entries)).unwrap();
+        check(&table, &entries, &mut rng);
+    }
+}
