@@ -1,1 +1,34 @@
-//! (filled in by its first commit)
+//! Workloads under db_bench's names, with its keys, its values and its report lines.
+//!
+//! The point is comparison line by line: the same flags and the same seed make the same bytes in
+//! the same order as RocksDB's db_bench, and the report prints the same line, so that two runs can
+//! be laid side by side. What runs is any [`Store`]; the engine's own is `DrumlinStore`, peers
+//! live in a crate of their own so that nothing here depends on them.
+//!
+//! Timing is light: threads keep their own [`stats::ThreadStats`], the clock is read twice a
+//! benchmark, and once an operation only when `--histogram` asks for it.
+
+pub mod codecs;
+pub mod flags;
+pub mod histogram;
+pub mod keygen;
+pub mod lineitem;
+pub mod mersenne;
+pub mod rate;
+pub mod report;
+pub mod runner;
+pub mod stats;
+pub mod store;
+pub mod text;
+pub mod values;
+pub mod workloads;
+
+mod gate;
+mod reporter;
+
+#[cfg(test)]
+mod memory;
+
+pub use flags::Flags;
+pub use runner::Runner;
+pub use store::{Cursor, Session, Store};

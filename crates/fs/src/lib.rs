@@ -5,7 +5,14 @@
 
 mod clock;
 mod file_system;
+pub mod machine;
+mod posix;
+mod posix_file;
+mod posix_lock;
+mod posix_wal;
 mod spawner;
+mod syscalls;
+mod system;
 
 use std::sync::Arc;
 
@@ -14,7 +21,9 @@ pub use file_system::{
     CreateOptions, FileInfo, FileKind, FileLock, FileSyncer, FileSystem, RandomAccessFile,
     WritableFile,
 };
+pub use posix::PosixFileSystem;
 pub use spawner::{JoinHandle, Spawner};
+pub use system::{SystemClock, ThreadSpawner};
 
 /// Everything the engine gets from outside itself. Cheap to clone.
 #[derive(Clone, Debug)]

@@ -452,18 +452,39 @@ impl Coders {
         usize::try_from(coder.total_out()).ok()
     }
 
-    fn inflate(&mut self, input: &[u8], out: &mut [u8]) -> Option<usize> {
+    /// `declared` bytes out of `input`, into a vector of their own.
+    fn inflate(
+        &mut self,
+        dict: Option<&PreparedDict>,
+        input: &[u8],
+        declared: usize,
+    ) -> Option<Vec<u8>> {
         let coder = self
             .inflater
             .get_or_insert_with(|| flate2::Decompress::new(false));
         coder.reset(false);
-        let status = coder
-            .decompress(input, out, flate2::FlushDecompress::Finish)
-            .ok()?;
-        if status != flate2::Status::StreamEnd {
+        // The coder takes no dictionary for raw deflate. The same is reached by a stored block
+        // with the dictionary in front of the stream: matches may then reach back into it. Stored
+        // blocks end on a byte, so the two streams simply follow each other.
+        let preset = dict.map_or(&[][..], |dict| last_window(&dict.raw));
+        let mut out = vec![0; preset.len().checked_add(declared)?];
+        if !preset.is_empty() {
+            let stored = stored_block(preset)?;
+            let status = coder.decompress(&stored, &mut out, flate2::FlushDecompress::None);
+            let taken = usize::try_from(coder.total_in()).ok()?;
+            if status.ok()? != flate2::Status::Ok || taken != stored.len() {
+                return None;
+            }
+        }
+        let written = usize::try_from(coder.total_out()).ok()?;
+        let space = out.get_mut(written..)?;
+        let status = coder.decompress(input, space, flate2::FlushDecompress::Finish);
+        if status.ok()? != flate2::Status::StreamEnd {
             return None;
         }
-        usize::try_from(coder.total_out()).ok()
+        out.truncate(usize::try_from(coder.total_out()).ok()?);
+        out.drain(..preset.len());
+        Some(out)
     }
 
     fn unzstd(
@@ -486,6 +507,24 @@ impl Coders {
             None => decoder.decompress(out, input).ok(),
         }
     }
+}
+
+/// The part of a dictionary that deflate can reach: the last 32 KiB.
+fn last_window(dict: &[u8]) -> &[u8] {
+    const WINDOW_BYTES: usize = 32 << 10;
+    dict.get(dict.len().saturating_sub(WINDOW_BYTES)..)
+        .unwrap_or(dict)
+}
+
+/// `bytes` as a deflate block that is stored, not compressed, and not the last.
+fn stored_block(bytes: &[u8]) -> Option<Vec<u8>> {
+    let len = u16::try_from(bytes.len()).ok()?;
+    let mut block = Vec::with_capacity(5 + bytes.len());
+    block.push(0);
+    block.extend_from_slice(&len.to_le_bytes());
+    block.extend_from_slice(&(!len).to_le_bytes());
+    block.extend_from_slice(bytes);
+    Some(block)
 }
 
 fn bzip2_compress(
@@ -514,8 +553,8 @@ fn bzip2_compress(
 ///
 /// # Errors
 /// `Corruption` when the input is damaged, declares more than `limit` or more than its codec could
-/// hold, or does not have exactly the size it declares. `NotSupported`, by name, for codecs and for
-/// uses of a dictionary that this crate does not read.
+/// hold, or does not have exactly the size it declares. `NotSupported`, by name, for codecs that
+/// this crate does not read.
 pub fn decompress(
     compression: u8,
     input: &[u8],
@@ -530,14 +569,15 @@ pub fn decompress(
     }
     let (declared, body) = declared_size(codec, input, framing)?;
     check_size(codec, declared, body.len(), limit)?;
-    let mut out = vec![0; declared];
+    // Zlib makes its own buffer, which holds the dictionary too.
+    let mut out = vec![0; if codec == Codec::Zlib { 0 } else { declared }];
     let written = match codec {
         Codec::None => None,
         Codec::Snappy => snap::raw::Decoder::new().decompress(body, &mut out).ok(),
-        Codec::Zlib if dict.is_some() => {
-            return Err(Error::not_supported("zlib blocks with a dictionary"));
-        }
-        Codec::Zlib => CODERS.with_borrow_mut(|coders| coders.inflate(body, &mut out)),
+        Codec::Zlib => CODERS.with_borrow_mut(|coders| {
+            out = coders.inflate(dict, body, declared)?;
+            Some(out.len())
+        }),
         Codec::Bzip2 => bzip2_decompress(body, &mut out),
         Codec::Lz4 | Codec::Lz4Hc => lz4_decompress(dict, body, &mut out),
         Codec::Zstd => CODERS.with_borrow_mut(|coders| coders.unzstd(dict, body, &mut out)),

@@ -307,7 +307,7 @@ impl Footer {
     /// Decodes the footer of a file of `file_bytes` from its last bytes, of which `tail` holds
     /// [`FOOTER_BYTES_MAX`], or the whole file when it is shorter.
     ///
-    /// The handles are checked to lie before the footer.
+    /// The handles are checked to lie before the footer and to name blocks that are not empty.
     ///
     /// # Errors
     /// `Corruption` for damage or a file that is no table; `NotSupported`, naming the feature, for
@@ -332,9 +332,13 @@ impl Footer {
             }
         };
         let limit = footer.offset_in(file_bytes)?;
-        footer.metaindex.check_within(limit)?;
-        if let Some(index) = footer.index {
-            index.check_within(limit)?;
+        for handle in [Some(footer.metaindex), footer.index].into_iter().flatten() {
+            handle.check_within(limit)?;
+            // No block is empty. This is also what an extended footer looks like when damage has
+            // turned its version into one below 6, which has no checksum of its own.
+            if handle.size == 0 {
+                return Err(Error::corruption("damaged footer: it names an empty block"));
+            }
         }
         Ok(footer)
     }

@@ -1,11 +1,20 @@
 //! Compaction: rewriting tables into fewer, larger, deeper ones.
 //!
-//! A picker looks at a version and returns a plan; a job carries the plan out and returns what
-//! changed. Neither installs anything.
+//! A [`Picker`] looks at a version and returns a [`Plan`]; [`job::run`] carries it out and returns
+//! what changed. Neither installs anything. `keep` holds the rules of what stays, `stream` carries
+//! them out over a cursor, `split` says where output files end.
 
 pub mod cover;
 pub mod keep;
+pub mod leveled;
+pub mod plan;
+pub mod span;
 pub mod stream;
 
+pub use leveled::Leveled;
+pub use plan::{CompactionOptions, InFlight, ManualRange, Picker, Plan, PlanInput, Reason};
+
+#[cfg(test)]
+mod leveled_tests;
 #[cfg(test)]
 mod stream_tests;

@@ -1,0 +1,136 @@
+//! What a workload asks of a store, and nothing more.
+//!
+//! A [`Store`] is shared by all threads; each thread opens a [`Session`] on it, which holds what
+//! that engine wants per thread (a batch, a read transaction, a buffer). Dispatch is static: the
+//! workloads are compiled once per store and the engine's calls stay direct.
+
+use drumlin_base::Result;
+use drumlin_fs::Env;
+
+use crate::flags::Flags;
+
+/// A key-value store under measurement.
+pub trait Store: Send + Sync + Sized + 'static {
+    /// A thread's way in.
+    type Session<'a>: Session
+    where
+        Self: 'a;
+
+    /// Opens (creating it if need be) the store that `flags` describe, at `flags.db`.
+    ///
+    /// # Errors
+    /// Whatever keeps it from opening.
+    fn open(flags: &Flags, env: &Env) -> Result<Self>;
+
+    /// Removes everything the store kept at `flags.db`; no error if nothing is there.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn destroy(flags: &Flags, env: &Env) -> Result<()>;
+
+    /// Closes the store and reports what closing found.
+    ///
+    /// # Errors
+    /// Whatever a last write met.
+    fn close(self) -> Result<()>;
+
+    /// A session with the write options of `flags`. Called on the thread that will use it.
+    fn session(&self, flags: &Flags) -> Self::Session<'_>;
+
+    /// Moves what is in memory to tables and waits for it.
+    ///
+    /// # Errors
+    /// Whatever the writes met.
+    fn flush(&self) -> Result<()>;
+
+    /// Compacts everything and waits for it.
+    ///
+    /// # Errors
+    /// Whatever the writes met.
+    fn compact(&self) -> Result<()>;
+
+    /// Waits until no background work is left.
+    ///
+    /// # Errors
+    /// What background work failed with.
+    fn wait_for_background(&self) -> Result<()>;
+
+    /// The text of a property (`rocksdb.stats`, `rocksdb.levelstats`, ...), if the store has it.
+    fn property(&self, name: &str) -> Option<String>;
+
+    /// The store's counters as text, for `--statistics`.
+    fn statistics(&self) -> Option<String>;
+
+    /// The name and version printed on top of a run.
+    fn version() -> String;
+}
+
+/// One thread's view of a store.
+pub trait Session {
+    /// An ordered walk.
+    type Cursor<'a>: Cursor
+    where
+        Self: 'a;
+
+    /// Writes one entry.
+    ///
+    /// # Errors
+    /// Whatever the write met.
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
+
+    /// Adds an entry to the session's batch.
+    fn batch_put(&mut self, key: &[u8], value: &[u8]);
+
+    /// Adds a deletion to the session's batch.
+    fn batch_delete(&mut self, key: &[u8]);
+
+    /// Writes the batch atomically and empties it.
+    ///
+    /// # Errors
+    /// Whatever the write met.
+    fn batch_write(&mut self) -> Result<()>;
+
+    /// Looks up `key`, shows its value to `on_value` where it lies, and says whether it was there.
+    ///
+    /// # Errors
+    /// Whatever the read met.
+    fn get(&mut self, key: &[u8], on_value: impl FnOnce(&[u8])) -> Result<bool>;
+
+    /// Looks up all `keys` at once, shows each value found to `on_value` with the index of its
+    /// key, and returns how many were found.
+    ///
+    /// # Errors
+    /// Whatever the first failing read met.
+    fn multi_get(&mut self, keys: &[Vec<u8>], on_value: impl FnMut(usize, &[u8])) -> Result<usize>;
+
+    /// A cursor over `lower..upper`, not yet positioned.
+    ///
+    /// # Errors
+    /// Whatever keeps it from opening.
+    fn cursor(&mut self, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Result<Self::Cursor<'_>>;
+}
+
+/// A position in key order.
+pub trait Cursor {
+    /// Goes to the first entry.
+    fn seek_to_first(&mut self);
+    /// Goes to the last entry.
+    fn seek_to_last(&mut self);
+    /// Goes to the first entry at or after `key`.
+    fn seek(&mut self, key: &[u8]);
+    /// Goes one entry on. Requires: valid.
+    fn next(&mut self);
+    /// Goes one entry back. Requires: valid.
+    fn prev(&mut self);
+    /// Whether the cursor is at an entry.
+    fn valid(&self) -> bool;
+    /// The key there. Requires: valid.
+    fn key(&self) -> &[u8];
+    /// The value there. Requires: valid.
+    fn value(&self) -> &[u8];
+    /// Why the cursor stopped, if not at the end.
+    ///
+    /// # Errors
+    /// What the last move met.
+    fn status(&self) -> Result<()>;
+}

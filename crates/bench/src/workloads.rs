@@ -1,0 +1,431 @@
+//! The workloads: what one thread does between the start signal and its end.
+//!
+//! Each draws from its generator exactly when db_bench does (also the draw with which that chooses
+//! among its databases, of which there is one), so that a seed stands for the same keys.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use drumlin_base::Result;
+use drumlin_fs::Clock;
+
+use crate::flags::Flags;
+use crate::keygen::{KeyNumbers, KeyOrder, KeyShape, random_number};
+use crate::mersenne::Mersenne64;
+use crate::rate::RateLimit;
+use crate::stats::{Operation, ThreadStats};
+use crate::store::{Cursor, Session, Store};
+use crate::values::Values;
+
+/// What to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Write keys in an order.
+    Fill(KeyOrder),
+    /// Look up random keys, each `extra` bytes longer than those written.
+    ReadRandom {
+        /// Bytes too many; with one, no key is there.
+        extra: usize,
+    },
+    /// Look up random keys among the lowest hundredth.
+    ReadHot,
+    /// Look up random keys, a batch at once.
+    MultiReadRandom,
+    /// Scan from the front.
+    ReadForward,
+    /// Scan from the back.
+    ReadBackward,
+    /// Seek to random keys.
+    SeekRandom,
+    /// Delete keys, in order or at random.
+    Delete(KeyOrder),
+    /// Thread 0 writes until the others have done `ReadRandom`.
+    ReadWhileWriting,
+    /// Thread 0 writes until the others have done `SeekRandom`.
+    SeekWhileWriting,
+    /// Compact everything.
+    Compact,
+    /// Measure a codec or checksum; the store is not touched.
+    Block(crate::codecs::BlockWork),
+}
+
+/// What the threads of a run share.
+#[derive(Debug)]
+pub struct Shared {
+    /// Threads that have not finished the measured part.
+    pub running: AtomicUsize,
+    /// The writers' schedule.
+    pub write_limit: Option<RateLimit>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// One thread of a run.
+#[derive(Debug)]
+pub struct Worker<'a, S> {
+    /// The store under measurement.
+    pub store: &'a S,
+    /// The flags, as the workload adjusted them.
+    pub flags: &'a Flags,
+    /// What the threads share.
+    pub shared: &'a Shared,
+    /// This thread's draws.
+    pub random: Mersenne64,
+    /// This thread's counts.
+    pub stats: ThreadStats,
+    /// This thread's number, from 0.
+    pub index: usize,
+}
+
+impl<S: Store> Worker<'_, S> {
+    /// Does `work`.
+    ///
+    /// # Errors
+    /// The first error the store reports.
+    pub fn run(&mut self, work: Work) -> Result<()> {
+        match work {
+            Work::Fill(order) => self.fill(order),
+            Work::ReadRandom { extra } => self.read_random(extra),
+            Work::ReadHot => self.read_hot(),
+            Work::MultiReadRandom => self.multi_read_random(),
+            Work::ReadForward => self.read_forward(),
+            Work::ReadBackward => self.read_backward(),
+            Work::SeekRandom => self.seek_random(),
+            Work::Delete(order) => self.delete(order),
+            Work::ReadWhileWriting if self.index > 0 => self.read_random(0),
+            Work::SeekWhileWriting if self.index > 0 => self.seek_random(),
+            Work::ReadWhileWriting | Work::SeekWhileWriting => self.write_beside(),
+            Work::Compact => {
+                self.store.compact()?;
+                self.stats.finished(Operation::Other, 1);
+                Ok(())
+            }
+            Work::Block(block) => block.run(self.flags, &mut self.stats),
+        }
+    }
+
+    fn fill(&mut self, order: KeyOrder) -> Result<()> {
+        let flags = self.flags;
+        let writes = u64::try_from(flags.writes).unwrap_or(flags.num);
+        let seconds = if order == KeyOrder::Random {
+            flags.duration
+        } else {
+            0
+        };
+        let mut pace = Pace::new(&self.shared.clock, seconds, writes, flags);
+        let mut numbers = KeyNumbers::new(order, flags.num, flags.seed);
+        let mut values = Values::new(flags.compression_ratio, flags.value_size);
+        let shape = KeyShape::new(flags, 0);
+        let mut key = shape.buffer();
+        let mut session = self.store.session(flags);
+        let batch = flags.batch_size as u64;
+        let entry_bytes = (flags.key_size + flags.value_size) as u64;
+        let mut bytes = 0;
+        while !pace.done(batch) {
+            if order != KeyOrder::Ascending {
+                self.draw_database();
+            }
+            for _ in 0..batch {
+                shape.write(numbers.next(&mut self.random), &mut key);
+                let value = values.next(flags.value_size);
+                if batch > 1 {
+                    session.batch_put(&key, value);
+                } else {
+                    self.pace_write(entry_bytes);
+                    session.put(&key, value)?;
+                }
+            }
+            if batch > 1 {
+                self.pace_write(entry_bytes * batch);
+                session.batch_write()?;
+            }
+            bytes += entry_bytes * batch;
+            self.stats.finished(Operation::Write, batch);
+        }
+        self.stats.bytes += bytes;
+        Ok(())
+    }
+
+    /// Waits for the writers' schedule, outside the operation's time.
+    #[inline]
+    fn pace_write(&mut self, bytes: u64) {
+        if let Some(limit) = &self.shared.write_limit {
+            limit.request(bytes);
+            self.stats.skip_pause();
+        }
+    }
+
+    /// Draws as the peer does to choose among its databases.
+    #[inline]
+    fn draw_database(&mut self) {
+        self.random.next_u64();
+    }
+
+    fn read_random(&mut self, extra: usize) -> Result<()> {
+        let flags = self.flags;
+        self.look_up(extra, |random| random_number(flags, random))
+    }
+
+    fn read_hot(&mut self) -> Result<()> {
+        let range = self.flags.num.div_ceil(100);
+        self.look_up(0, |random| random.next_u64() % range)
+    }
+
+    fn look_up(
+        &mut self,
+        extra: usize,
+        mut number: impl FnMut(&mut Mersenne64) -> u64,
+    ) -> Result<()> {
+        let flags = self.flags;
+        let mut pace = self.read_pace();
+        let shape = KeyShape::new(flags, extra);
+        let mut key = shape.buffer();
+        let mut session = self.store.session(flags);
+        let (mut asked, mut found, mut bytes) = (0u64, 0u64, 0u64);
+        while !pace.done(1) {
+            self.draw_database();
+            shape.write(number(&mut self.random), &mut key);
+            asked += 1;
+            let mut value_bytes = 0;
+            if session.get(&key, |value| value_bytes = value.len())? {
+                found += 1;
+                bytes += (key.len() + value_bytes) as u64;
+            }
+            self.stats.finished(Operation::Read, 1);
+        }
+        self.stats.bytes += bytes;
+        self.stats.found = Some((found, asked));
+        Ok(())
+    }
+
+    fn multi_read_random(&mut self) -> Result<()> {
+        let flags = self.flags;
+        let mut pace = self.read_pace();
+        let shape = KeyShape::new(flags, 0);
+        let mut keys = vec![shape.buffer(); flags.batch_size];
+        let mut session = self.store.session(flags);
+        let (mut asked, mut found, mut bytes) = (0u64, 0u64, 0u64);
+        let batch = flags.batch_size as u64;
+        while !pace.done(batch) {
+            self.draw_database();
+            self.draw_keys(&shape, &mut keys);
+            asked += batch;
+            found += session.multi_get(&keys, |_, value| {
+                bytes += (flags.key_size + value.len()) as u64;
+            })? as u64;
+            self.stats.finished(Operation::Read, batch);
+        }
+        self.stats.bytes += bytes;
+        self.stats.found = Some((found, asked));
+        Ok(())
+    }
+
+    fn draw_keys(&mut self, shape: &KeyShape, keys: &mut [Vec<u8>]) {
+        let flags = self.flags;
+        if flags.multiread_stride == 0 {
+            for key in keys {
+                shape.write(random_number(flags, &mut self.random), key);
+            }
+            return;
+        }
+        let span = keys.len() as u64 * flags.multiread_stride;
+        let mut number = random_number(flags, &mut self.random);
+        if number + span - flags.multiread_stride >= flags.num {
+            number = flags.num.saturating_sub(span);
+        }
+        for key in keys {
+            shape.write(number, key);
+            number += flags.multiread_stride;
+        }
+    }
+
+    fn read_forward(&mut self) -> Result<()> {
+        let reads = self.flags.reads_per_thread();
+        let mut session = self.store.session(self.flags);
+        let mut cursor = session.cursor(None, None)?;
+        let (mut done, mut bytes) = (0u64, 0u64);
+        cursor.seek_to_first();
+        while done < reads && cursor.valid() {
+            bytes += (cursor.key().len() + cursor.value().len()) as u64;
+            self.stats.finished(Operation::Read, 1);
+            done += 1;
+            cursor.next();
+        }
+        self.stats.bytes += bytes;
+        cursor.status()
+    }
+
+    fn read_backward(&mut self) -> Result<()> {
+        let reads = self.flags.reads_per_thread();
+        let mut session = self.store.session(self.flags);
+        let mut cursor = session.cursor(None, None)?;
+        let (mut done, mut bytes) = (0u64, 0u64);
+        cursor.seek_to_last();
+        while done < reads && cursor.valid() {
+            bytes += (cursor.key().len() + cursor.value().len()) as u64;
+            self.stats.finished(Operation::Read, 1);
+            done += 1;
+            cursor.prev();
+        }
+        self.stats.bytes += bytes;
+        cursor.status()
+    }
+
+    fn seek_random(&mut self) -> Result<()> {
+        let flags = self.flags;
+        let mut pace = self.read_pace();
+        let shape = KeyShape::new(flags, 0);
+        let (mut key, mut bound) = (shape.buffer(), shape.buffer());
+        let mut session = self.store.session(flags);
+        let (mut asked, mut found, mut bytes) = (0u64, 0u64, 0u64);
+        while !pace.done(1) {
+            let number = self.random.next_u64() % flags.num;
+            shape.write(number, &mut key);
+            let (mut lower, mut upper) = (None, None);
+            if flags.max_scan_distance > 0 && flags.reverse_iterator {
+                shape.write(number.saturating_sub(flags.max_scan_distance), &mut bound);
+                lower = Some(bound.as_slice());
+            } else if flags.max_scan_distance > 0 {
+                let end = number.saturating_add(flags.max_scan_distance);
+                shape.write(end.min(flags.num), &mut bound);
+                upper = Some(bound.as_slice());
+            }
+            let mut cursor = session.cursor(lower, upper)?;
+            cursor.seek(&key);
+            asked += 1;
+            found += u64::from(cursor.valid() && cursor.key() == key);
+            bytes += walk(&mut cursor, flags);
+            cursor.status()?;
+            self.stats.finished(Operation::Seek, 1);
+        }
+        self.stats.bytes += bytes;
+        self.stats.found = Some((found, asked));
+        Ok(())
+    }
+
+    fn delete(&mut self, order: KeyOrder) -> Result<()> {
+        let flags = self.flags;
+        let seconds = if order == KeyOrder::Random {
+            flags.duration
+        } else {
+            0
+        };
+        let deletes = flags.deletes_per_thread();
+        let mut pace = Pace::new(&self.shared.clock, seconds, deletes, flags);
+        let mut numbers = KeyNumbers::new(order, flags.num, flags.seed);
+        let shape = KeyShape::new(flags, 0);
+        let mut key = shape.buffer();
+        let mut session = self.store.session(flags);
+        let batch = flags.batch_size as u64;
+        while !pace.done(batch) {
+            self.draw_database();
+            for _ in 0..batch {
+                shape.write(numbers.next(&mut self.random), &mut key);
+                session.batch_delete(&key);
+            }
+            session.batch_write()?;
+            self.stats.finished(Operation::Delete, batch);
+        }
+        Ok(())
+    }
+
+    /// Overwrites random keys until every other thread is done (or, asked for, a count is reached).
+    fn write_beside(&mut self) -> Result<()> {
+        let flags = self.flags;
+        self.stats.companion = true;
+        let mut values = Values::new(flags.compression_ratio, flags.value_size);
+        let shape = KeyShape::new(flags, 0);
+        let mut key = shape.buffer();
+        let mut session = self.store.session(flags);
+        let entry_bytes = (flags.key_size + flags.value_size) as u64;
+        let writes = u64::try_from(flags.writes).unwrap_or(flags.num);
+        let mut written = 0;
+        loop {
+            self.draw_database();
+            // Relaxed: only the number matters; joining the threads orders the rest.
+            let alone = self.shared.running.load(Ordering::Relaxed) <= 1;
+            let enough = if flags.finish_after_writes {
+                written >= writes
+            } else {
+                alone
+            };
+            if enough {
+                break;
+            }
+            shape.write(self.random.next_u64() % flags.num, &mut key);
+            session.put(&key, values.next(flags.value_size))?;
+            written += 1;
+            self.stats.finished(Operation::Write, 1);
+            self.pace_write(entry_bytes);
+        }
+        self.stats.bytes += written * entry_bytes;
+        Ok(())
+    }
+
+    fn read_pace(&self) -> Pace {
+        let reads = self.flags.reads_per_thread();
+        Pace::new(&self.shared.clock, self.flags.duration, reads, self.flags)
+    }
+}
+
+/// Reads `--seek_nexts` entries on from where `cursor` is; returns their bytes.
+fn walk(cursor: &mut impl Cursor, flags: &Flags) -> u64 {
+    let mut copy = [0u8; 256];
+    let mut bytes = 0;
+    for _ in 0..flags.seek_nexts {
+        if !cursor.valid() {
+            break;
+        }
+        // The value is copied out, as in the peer, so that it is really read.
+        let value = cursor.value();
+        let len = value.len().min(copy.len());
+        copy[..len].copy_from_slice(&value[..len]);
+        bytes += (cursor.key().len() + value.len()) as u64;
+        if flags.reverse_iterator {
+            cursor.prev();
+        } else {
+            cursor.next();
+        }
+    }
+    std::hint::black_box(&copy);
+    bytes
+}
+
+/// Ends a workload after a count of operations or a number of seconds.
+#[derive(Debug)]
+pub struct Pace {
+    clock: Arc<dyn Clock>,
+    deadline: Option<Duration>,
+    operations_max: u64,
+    operations: u64,
+    check_every: u64,
+}
+
+impl Pace {
+    /// Until `seconds` have passed, or, when that is 0, `operations` are done.
+    pub fn new(clock: &Arc<dyn Clock>, seconds: u64, operations: u64, flags: &Flags) -> Self {
+        Self {
+            deadline: (seconds > 0).then(|| clock.monotonic() + Duration::from_secs(seconds)),
+            clock: Arc::clone(clock),
+            operations_max: operations,
+            operations: 0,
+            check_every: flags.ops_between_duration_checks.max(1),
+        }
+    }
+
+    /// Whether to stop before doing `count` operations more. Looks at the clock about once in
+    /// `--ops_between_duration_checks` operations, and only when there is a deadline.
+    #[inline]
+    pub fn done(&mut self, count: u64) -> bool {
+        let before = self.operations;
+        self.operations += count;
+        match self.deadline {
+            None => self.operations > self.operations_max,
+            Some(deadline) => {
+                before / self.check_every != self.operations / self.check_every
+                    && self.clock.monotonic() >= deadline
+            }
+        }
+    }
+}

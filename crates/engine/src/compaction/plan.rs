@@ -1,0 +1,229 @@
+//! What to compact into what: plans, what pickers look at, and what is under way already.
+
+use std::sync::Arc;
+
+use drumlin_base::KeyOrder;
+use drumlin_base::limits::LEVELS;
+
+use super::span::{OwnedSpan, Span};
+use crate::version::{FileMeta, Version, VersionEdit};
+
+/// Sizes and triggers that pickers and jobs go by.
+#[derive(Clone, Debug)]
+pub struct CompactionOptions {
+    /// The order of user keys.
+    pub order: KeyOrder,
+    /// L0 tables that start a compaction.
+    pub l0_trigger: usize,
+    /// Bytes of the first level below L0.
+    pub level_base_bytes: u64,
+    /// How much larger each level is than the one above.
+    pub level_multiplier: u64,
+    /// Size at which an output table ends.
+    pub target_file_bytes: u64,
+    /// The form (codec, filter) of each level's tables, as a number: a table is moved only between
+    /// levels of the same form, and rewritten otherwise.
+    pub level_forms: [u8; LEVELS],
+}
+
+impl CompactionOptions {
+    /// Options with RocksDB's customary sizes.
+    pub fn new(order: KeyOrder) -> Self {
+        Self {
+            order,
+            l0_trigger: 4,
+            level_base_bytes: 256 << 20,
+            level_multiplier: 10,
+            target_file_bytes: 64 << 20,
+            level_forms: [0; LEVELS],
+        }
+    }
+
+    /// Most bytes of the level after next that one output table may overlap, so that compacting it
+    /// later stays bounded.
+    pub fn grandparent_bytes_max(&self) -> u64 {
+        self.target_file_bytes.saturating_mul(10)
+    }
+
+    /// Most bytes to which a plan is widened for free.
+    pub fn plan_bytes_max(&self) -> u64 {
+        self.target_file_bytes.saturating_mul(25)
+    }
+}
+
+/// Why a plan was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// L0 has too many tables or bytes.
+    L0Full,
+    /// A level is larger than it should be.
+    LevelFull,
+    /// A table was marked by its writer.
+    Marked,
+    /// The user asked for it.
+    Manual,
+}
+
+/// Input tables of one level, in the level's order.
+#[derive(Clone, Debug)]
+pub struct PlanInput {
+    /// The level.
+    pub level: usize,
+    /// Its tables, L0 newest first, other levels ascending.
+    pub files: Vec<Arc<FileMeta>>,
+}
+
+/// One compaction to be done.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The upper input level.
+    pub level: usize,
+    /// Where the output goes.
+    pub output_level: usize,
+    /// The inputs, upper level first, levels without tables left out.
+    pub inputs: Vec<PlanInput>,
+    /// Tables of the first level below the output that the inputs overlap, ascending.
+    pub grandparents: Vec<Arc<FileMeta>>,
+    /// Whether the inputs can change their level without being rewritten.
+    pub trivial_move: bool,
+    /// Why.
+    pub reason: Reason,
+    /// How urgent: 1 is the trigger.
+    pub score: f64,
+}
+
+impl Plan {
+    /// The input tables with their levels.
+    pub fn files(&self) -> impl Iterator<Item = (usize, &Arc<FileMeta>)> {
+        self.inputs
+            .iter()
+            .flat_map(|input| input.files.iter().map(move |file| (input.level, file)))
+    }
+
+    /// Bytes of all inputs.
+    pub fn input_bytes(&self) -> u64 {
+        self.files().map(|(_, file)| file.size).sum()
+    }
+
+    /// The user keys the inputs cover. `None` for a plan without inputs, which no picker makes.
+    pub fn span(&self, order: &KeyOrder) -> Option<Span<'_>> {
+        self.files()
+            .map(|(_, file)| Span::of(file))
+            .reduce(|a, b| a.hull(order, &b))
+    }
+
+    /// Claims every input; on false none is claimed.
+    #[must_use]
+    pub fn claim(&self) -> bool {
+        for (count, (_, file)) in self.files().enumerate() {
+            if !file.claim() {
+                self.files()
+                    .take(count)
+                    .for_each(|(_, file)| file.release_claim());
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Gives the claims back.
+    pub fn release_claims(&self) {
+        self.files().for_each(|(_, file)| file.release_claim());
+    }
+
+    /// What other pickers must know while the plan is carried out.
+    pub fn running(&self, order: &KeyOrder) -> Option<Running> {
+        Some(Running {
+            level: self.level,
+            output_level: self.output_level,
+            span: self.span(order)?.to_owned(),
+        })
+    }
+
+    /// The edit that carries out a trivial move in family `column_family`.
+    ///
+    /// Requires: [`Plan::trivial_move`].
+    pub fn move_edit(&self, column_family: u32) -> VersionEdit {
+        debug_assert!(self.trivial_move);
+        let mut edit = VersionEdit {
+            column_family,
+            ..VersionEdit::default()
+        };
+        for (level, file) in self.files() {
+            edit.deleted_files.push((level as u32, file.number));
+            edit.new_files
+                .push((self.output_level as u32, file.described().clone()));
+        }
+        edit
+    }
+
+    /// The edit part that takes the inputs away.
+    pub fn deleted_files(&self) -> Vec<(u32, u64)> {
+        self.files()
+            .map(|(level, file)| (level as u32, file.number))
+            .collect()
+    }
+}
+
+/// A plan that is being carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// The upper input level.
+    pub level: usize,
+    /// The output level.
+    pub output_level: usize,
+    /// The user keys of the inputs, and thus of the output.
+    pub span: OwnedSpan,
+}
+
+/// The plans of one family that are being carried out.
+#[derive(Clone, Debug, Default)]
+pub struct InFlight {
+    /// In no order.
+    pub running: Vec<Running>,
+}
+
+impl InFlight {
+    /// Whether some plan takes tables out of L0. Only one may at a time.
+    pub fn has_l0(&self) -> bool {
+        self.running.iter().any(|running| running.level == 0)
+    }
+
+    /// Whether some plan will put tables into `level` within `span`.
+    pub fn writes_into(&self, order: &KeyOrder, level: usize, span: &Span<'_>) -> bool {
+        self.running.iter().any(|running| {
+            running.output_level == level && running.span.as_span().overlaps(order, span)
+        })
+    }
+
+    /// Forgets a plan that has ended.
+    pub fn remove(&mut self, ended: &Running) {
+        if let Some(at) = self.running.iter().position(|running| running == ended) {
+            self.running.swap_remove(at);
+        }
+    }
+}
+
+/// A range the user wants compacted, from one level into another.
+#[derive(Clone, Copy, Debug)]
+pub struct ManualRange<'a> {
+    /// The level to take tables from.
+    pub level: usize,
+    /// Where they go: below `level`, or `level` itself to rewrite in place (not L0).
+    pub output_level: usize,
+    /// First user key; `None` is unbounded.
+    pub begin: Option<&'a [u8]>,
+    /// Last user key, included; `None` is unbounded.
+    pub end: Option<&'a [u8]>,
+}
+
+/// Chooses what to compact next. Pure: looks, claims nothing.
+pub trait Picker {
+    /// The most urgent plan that conflicts with none in flight; `None` when nothing is due.
+    fn pick(
+        &self,
+        version: &Version,
+        options: &CompactionOptions,
+        in_flight: &InFlight,
+    ) -> Option<Plan>;
+}

@@ -1,0 +1,280 @@
+//! Open files of the operating system: the shared descriptor, random reads, buffered appends.
+//!
+//! Invariant: once a call on a [`SharedFile`] has failed, every later one fails with the same
+//! error. Syncs of one file run one after the other, see [`SharedFile::sync`].
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use drumlin_base::{Error, Result};
+use parking_lot::Mutex;
+
+use crate::file_system::{FileKind, FileSyncer, RandomAccessFile, WritableFile};
+use crate::syscalls;
+
+/// Tables and blobs gather this much before a write call.
+const BUFFER_BYTES: usize = 256 << 10;
+/// A table starts writing back each time this much has reached the page cache.
+const WRITEBACK_BYTES: u64 = 4 << 20;
+
+/// A descriptor for writing, shared between the file's owner and its syncers.
+pub(crate) struct SharedFile {
+    file: File,
+    path: PathBuf,
+    failed: AtomicBool,
+    failure: Mutex<Option<Error>>,
+    /// Held during a sync.
+    syncing: Mutex<()>,
+}
+
+impl SharedFile {
+    pub(crate) fn new(file: File, path: &Path) -> Arc<Self> {
+        Arc::new(Self {
+            file,
+            path: path.to_path_buf(),
+            failed: AtomicBool::new(false),
+            failure: Mutex::new(None),
+            syncing: Mutex::new(()),
+        })
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The first failure again, if there was one.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        // Acquire pairs with the release in `fail`: whoever sees the flag sees the error.
+        if self.failed.load(Ordering::Acquire) {
+            return Err(self.first_failure());
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn first_failure(&self) -> Error {
+        let failure = self.failure.lock();
+        let first = failure.as_ref().expect("the flag is set after the error");
+        first
+            .duplicate()
+            .context("an earlier call on this file failed")
+    }
+
+    /// Breaks the file for good; the error to hand to the caller.
+    #[cold]
+    pub(crate) fn fail(&self, op: &str, source: io::Error) -> Error {
+        let error = Error::io(op, &self.path, source);
+        self.failure.lock().get_or_insert_with(|| error.duplicate());
+        // Release pairs with the acquire in `check`.
+        self.failed.store(true, Ordering::Release);
+        error
+    }
+
+    /// Writes all of `bytes` at `offset`.
+    pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        self.check()?;
+        // `write_all_at` loops over short writes and signals; a partial write that ends in an
+        // error breaks the file, so its bytes are never taken for written.
+        self.file
+            .write_all_at(bytes, offset)
+            .map_err(|source| self.fail("write", source))
+    }
+
+    /// Makes everything with the kernel outlive a power cut, size included.
+    ///
+    /// One at a time: the kernel reports a lost page to one sync of a descriptor only, so a
+    /// second one running beside it could return `Ok` for pages the first was told are lost.
+    pub(crate) fn sync(&self) -> Result<()> {
+        let _one_at_a_time = self.syncing.lock();
+        self.check()?;
+        syscalls::retry(|| self.file.sync_data()).map_err(|source| self.fail("sync", source))
+    }
+
+    /// Cuts the file to `size` bytes, which also gives back blocks reserved past its end.
+    pub(crate) fn cut(&self, size: u64) -> Result<()> {
+        self.check()?;
+        syscalls::retry(|| self.file.set_len(size)).map_err(|source| self.fail("truncate", source))
+    }
+
+    /// Closes the descriptor, if no syncer holds it; else the last syncer closes it.
+    pub(crate) fn close(self: Arc<Self>) -> Result<()> {
+        self.check()?;
+        let Some(last) = Arc::into_inner(self) else {
+            return Ok(());
+        };
+        syscalls::close(last.file).map_err(|source| Error::io("close", &last.path, source))
+    }
+}
+
+impl fmt::Debug for SharedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedFile")
+            .field("path", &self.path)
+            .field("failed", &self.failed)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Covers what has reached the kernel, which for a buffered file is not all that was appended.
+impl FileSyncer for SharedFile {
+    fn sync(&self) -> Result<()> {
+        Self::sync(self)
+    }
+}
+
+/// A file being written by write calls: tables and blobs through a buffer, others at once.
+#[derive(Debug)]
+pub(crate) struct PosixWriter {
+    shared: Arc<SharedFile>,
+    buffer: Vec<u8>,
+    buffer_bytes_max: usize,
+    /// Bytes handed to the kernel; the buffer's come after them.
+    written: u64,
+    /// Bytes whose writeback was started.
+    started: u64,
+    starts_writeback: bool,
+    cuts_at_close: bool,
+}
+
+impl PosixWriter {
+    /// A writer from the front of `shared`. `cuts_at_close`: there may be bytes or blocks past
+    /// what will be written.
+    pub(crate) fn new(shared: Arc<SharedFile>, kind: FileKind, cuts_at_close: bool) -> Self {
+        let bulk = matches!(kind, FileKind::Table | FileKind::Blob);
+        Self {
+            shared,
+            buffer: Vec::new(),
+            buffer_bytes_max: if bulk { BUFFER_BYTES } else { 0 },
+            written: 0,
+            started: 0,
+            starts_writeback: bulk,
+            cuts_at_close,
+        }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if !self.buffer.is_empty() {
+            self.shared.write_at(&self.buffer, self.written)?;
+            self.written += self.buffer.len() as u64;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    fn write_through(&mut self, bytes: &[u8]) -> Result<()> {
+        self.shared.write_at(bytes, self.written)?;
+        self.written += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Keeps the amount the final sync has to wait for small.
+    fn start_writeback(&mut self) -> Result<()> {
+        let pending = self.written - self.started;
+        if !self.starts_writeback || pending < WRITEBACK_BYTES {
+            return Ok(());
+        }
+        match syscalls::start_writeback(self.shared.file(), self.started, pending) {
+            Ok(()) => self.started = self.written,
+            Err(error) if is_unsupported(&error) => self.starts_writeback = false,
+            Err(error) => return Err(self.shared.fail("write back", error)),
+        }
+        Ok(())
+    }
+}
+
+impl WritableFile for PosixWriter {
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.shared.check()?;
+        if self.buffer.len() + bytes.len() > self.buffer_bytes_max {
+            self.flush()?;
+        }
+        if bytes.len() >= self.buffer_bytes_max {
+            self.write_through(bytes)?;
+        } else {
+            if self.buffer.capacity() == 0 {
+                self.buffer.reserve_exact(self.buffer_bytes_max);
+            }
+            self.buffer.extend_from_slice(bytes);
+        }
+        self.start_writeback()
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.flush()?;
+        self.shared.sync()
+    }
+
+    fn close(mut self: Box<Self>) -> Result<()> {
+        self.flush()?;
+        if self.cuts_at_close {
+            self.shared.cut(self.written)?;
+        }
+        self.shared.close()
+    }
+
+    fn len(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    fn syncer(&self) -> Arc<dyn FileSyncer> {
+        Arc::clone(&self.shared) as Arc<dyn FileSyncer>
+    }
+}
+
+/// A file read at any offset.
+#[derive(Debug)]
+pub(crate) struct PosixReader {
+    file: File,
+    path: PathBuf,
+    size: u64,
+}
+
+impl PosixReader {
+    pub(crate) fn new(file: File, path: &Path, size: u64) -> Self {
+        Self {
+            file,
+            path: path.to_path_buf(),
+            size,
+        }
+    }
+}
+
+impl RandomAccessFile for PosixReader {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let mut read = 0;
+        while let Some(rest) = buffer.get_mut(read..).filter(|rest| !rest.is_empty()) {
+            let at = offset.saturating_add(read as u64);
+            let n = syscalls::retry(|| self.file.read_at(rest, at))
+                .map_err(|source| Error::io("read", &self.path, source).with_offset(at))?;
+            if n == 0 {
+                break;
+            }
+            read += n;
+        }
+        Ok(read)
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn will_need(&self, offset: u64, len: u64) {
+        if len > 0 {
+            syscalls::will_need(&self.file, offset, len);
+        }
+    }
+}
+
+/// Whether the file system does not offer the call at all, as opposed to the call having failed.
+pub(crate) fn is_unsupported(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL | libc::ENODEV | libc::ESPIPE)
+    )
+}

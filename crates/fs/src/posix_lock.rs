@@ -1,0 +1,139 @@
+//! Locks on files, against other processes and against this one.
+//!
+//! Two things are held: an entry in a registry of this process, by device and inode, because the
+//! classic record locks of one process do not exclude each other; and a write lock on the whole
+//! file that belongs to the open file. RocksDB and LevelDB take a classic record lock on the same
+//! file, which conflicts with ours in both directions. The lock ends with the holder, however it
+//! ends: a file left behind locks nothing.
+
+use std::collections::HashSet;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use drumlin_base::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+
+use crate::file_system::FileLock;
+use crate::syscalls;
+
+/// How often a lock file may be replaced under our hands before we give up.
+const ATTEMPTS_MAX: usize = 8;
+/// The files this process has locked: device and inode.
+static HELD: Mutex<Option<HashSet<(u64, u64)>>> = Mutex::new(None);
+
+#[derive(Debug)]
+pub(crate) struct PosixLock {
+    file: File,
+    _entry: Entry,
+}
+
+impl FileLock for PosixLock {}
+
+impl Drop for PosixLock {
+    fn drop(&mut self) {
+        // Said rather than left to the closing, which a forked child's copy would delay. An error
+        // has nobody to go to, and the closing that follows unlocks as well.
+        let _ = self.file.set_len(0);
+        let _ = syscalls::set_lock(&self.file, false);
+    }
+}
+
+/// This process's claim on a file; the last field of a lock, so that it is given up last.
+#[derive(Debug)]
+struct Entry {
+    id: (u64, u64),
+}
+
+impl Entry {
+    fn claim(id: (u64, u64)) -> Option<Self> {
+        let mut held = HELD.lock();
+        // Not `then_some`: an entry made for nothing would give up the other's claim.
+        let fresh = held.get_or_insert_default().insert(id);
+        fresh.then(|| Self { id })
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        if let Some(held) = HELD.lock().as_mut() {
+            held.remove(&self.id);
+        }
+    }
+}
+
+/// Locks `path`, creating it if needed.
+pub(crate) fn lock(path: &Path) -> Result<PosixLock> {
+    for _ in 0..ATTEMPTS_MAX {
+        if let Some(lock) = try_lock(path)? {
+            return Ok(lock);
+        }
+    }
+    Err(locked(path, "it is being replaced by another process"))
+}
+
+/// `None` when `path` came to name another file meanwhile.
+fn try_lock(path: &Path) -> Result<Option<PosixLock>> {
+    let io = |op: &'static str| move |source| Error::io(op, path, source);
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o644)
+        .open(path)
+        .map_err(io("open the lock file"))?;
+    let facts = file.metadata().map_err(io("look at the lock file"))?;
+    let id = (facts.dev(), facts.ino());
+    let Some(entry) = Entry::claim(id) else {
+        let holder = format!("held by process {}, this one", std::process::id());
+        return Err(locked(path, &holder));
+    };
+    if let Err(error) = syscalls::set_lock(&file, true) {
+        return Err(match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::EACCES) => locked(path, &holder(&file)),
+            _ => Error::io("lock", path, error),
+        });
+    }
+    let lock = PosixLock {
+        file,
+        _entry: entry,
+    };
+    match std::fs::metadata(path) {
+        Ok(now) if (now.dev(), now.ino()) == id => {}
+        Ok(_) => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(io("look at the lock file")(error)),
+    }
+    write_holder(&lock.file);
+    Ok(Some(lock))
+}
+
+/// For the message of whoever is refused. A full disk does not keep us from locking.
+fn write_holder(file: &File) {
+    let text = format!("{}\n", std::process::id());
+    let _ = file.set_len(0);
+    let _ = file.write_all_at(text.as_bytes(), 0);
+}
+
+/// A sentence on who holds the lock: the kernel's word for classic locks, else the file's.
+fn holder(file: &File) -> String {
+    let mut text = [0; 16];
+    let named = syscalls::lock_holder(file).or_else(|| {
+        let n = file.read_at(&mut text, 0).ok()?;
+        std::str::from_utf8(text.get(..n)?)
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    });
+    match named {
+        Some(pid) => format!("held by process {pid}"),
+        None => "held by another process".to_owned(),
+    }
+}
+
+fn locked(path: &Path, why: &str) -> Error {
+    Error::new(ErrorKind::Locked, format!("the database is locked: {why}")).with_file(path)
+}

@@ -1,0 +1,139 @@
+//! The system calls the standard library does not offer, one safe function each.
+//!
+//! Linux. Another system needs another file of this shape and nothing else.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
+use std::path::Path;
+
+use memmap2::{MmapMut, MmapOptions};
+use rustix::fs::FallocateFlags;
+
+/// Repeats `call` while a signal interrupts it.
+pub(crate) fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+/// Reserves the blocks of `offset..offset + len`; the file grows to that end if `extend`.
+///
+/// What lies in the range already is kept. Unsupported by some file systems (`EOPNOTSUPP`).
+pub(crate) fn fallocate(file: &File, offset: u64, len: u64, extend: bool) -> io::Result<()> {
+    let flags = if extend {
+        FallocateFlags::empty()
+    } else {
+        FallocateFlags::KEEP_SIZE
+    };
+    retry(|| Ok(rustix::fs::fallocate(file, flags, offset, len)?))
+}
+
+/// Starts writing the dirty pages of a range, without waiting and without any promise.
+pub(crate) fn start_writeback(file: &File, offset: u64, len: u64) -> io::Result<()> {
+    let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    // SAFETY: the descriptor is open as long as `file` lives; the call touches no memory of ours.
+    let status = unsafe {
+        libc::sync_file_range(file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE)
+    };
+    check(status)
+}
+
+/// Maps `len` bytes of `file` from `offset` (a multiple of the page size), shared and writable.
+///
+/// Requires: the range lies inside the file, its blocks are reserved, and nothing cuts the file
+/// below the range's end while the mapping lives: a store there would raise SIGBUS.
+pub(crate) fn map_shared(file: &File, offset: u64, len: usize) -> io::Result<MmapMut> {
+    let mut options = MmapOptions::new();
+    options.offset(offset).len(len);
+    // SAFETY: the one caller writes the mapping through `&mut` alone, keeps the file at least as
+    // long as the mapping, and never reads what another process may change under it.
+    unsafe { options.map_mut(file) }
+}
+
+/// Asks the kernel to read a range ahead; failure changes nothing but speed.
+pub(crate) fn will_need(file: &File, offset: u64, len: u64) {
+    let len = std::num::NonZeroU64::new(len);
+    let _ = rustix::fs::fadvise(file, offset, len, rustix::fs::Advice::WillNeed);
+}
+
+/// Closes the descriptor and says what the file system had to say about it.
+pub(crate) fn close(file: File) -> io::Result<()> {
+    let descriptor = OwnedFd::from(file).into_raw_fd();
+    // SAFETY: the descriptor was owned by `file` and nobody else, and is not used again.
+    let status = unsafe { libc::close(descriptor) };
+    match check(status) {
+        // Linux has freed the descriptor by then: closing again could close a stranger's.
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+        result => result,
+    }
+}
+
+/// Bytes an unprivileged process may still write on the file system of `path`.
+pub(crate) fn free_space(path: &Path) -> io::Result<u64> {
+    let facts = rustix::fs::statvfs(path)?;
+    Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
+}
+
+/// Whether stores to a mapping of reserved blocks cannot run out of space on this file's file
+/// system: those that write reserved blocks in place.
+pub(crate) fn reserved_blocks_are_kept(file: &File) -> bool {
+    const EXT: u64 = 0xef53;
+    const XFS: u64 = 0x5846_5342;
+    const TMPFS: u64 = 0x0102_1994;
+    const OVERLAY: u64 = 0x794c_7630;
+    // Copy-on-write and log-structured ones (btrfs, ZFS, F2FS) may need new blocks for a rewrite,
+    // network ones learn of a full disk late: they get write calls, whose failure is an error.
+    let Ok(facts) = rustix::fs::fstatfs(file) else {
+        return false;
+    };
+    // The field's width differs between architectures.
+    u64::try_from(facts.f_type).is_ok_and(|kind| [EXT, XFS, TMPFS, OVERLAY].contains(&kind))
+}
+
+/// Takes (or gives back) the write lock on the whole file, without waiting. The lock belongs to
+/// the open file, not to the process, and excludes classic record locks of other processes too.
+pub(crate) fn set_lock(file: &File, locked: bool) -> io::Result<()> {
+    let kind = if locked { libc::F_WRLCK } else { libc::F_UNLCK };
+    let mut request = whole_file(kind);
+    retry(|| {
+        // SAFETY: the descriptor is open and `request` is a valid `flock` for the call.
+        let status = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw mut request) };
+        check(status)
+    })
+}
+
+/// The process whose classic record lock stands in the way, if the kernel names one.
+pub(crate) fn lock_holder(file: &File) -> Option<u32> {
+    let mut request = whole_file(libc::F_WRLCK);
+    // SAFETY: the descriptor is open and `request` is a valid `flock` for the call.
+    let status = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut request) };
+    let held = status == 0 && request.l_type != libc::F_UNLCK as libc::c_short;
+    // A lock that belongs to an open file has no process: the kernel says -1.
+    u32::try_from(request.l_pid)
+        .ok()
+        .filter(|&pid| held && pid != 0)
+}
+
+fn whole_file(kind: libc::c_int) -> libc::flock {
+    libc::flock {
+        l_type: kind as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: 0,
+        l_len: 0,
+        l_pid: 0,
+    }
+}
+
+fn check(status: libc::c_int) -> io::Result<()> {
+    if status == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}

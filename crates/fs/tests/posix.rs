@@ -1,0 +1,293 @@
+//! The file system of the operating system keeps the contract of the traits.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use drumlin_base::rng::Rng;
+use drumlin_base::{Error, ErrorKind};
+use drumlin_fs::{CreateOptions, FileKind, FileSystem, PosixFileSystem, WritableFile};
+
+const KINDS: [FileKind; 5] = [
+    FileKind::Wal,
+    FileKind::Manifest,
+    FileKind::Table,
+    FileKind::Blob,
+    FileKind::Other,
+];
+
+fn files() -> PosixFileSystem {
+    PosixFileSystem::new()
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    files().read_file(path, 1 << 30).unwrap()
+}
+
+fn random_bytes(rng: &mut Rng, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    rng.fill(&mut bytes);
+    bytes
+}
+
+/// Appends pieces of every size up to past the window and buffer sizes; what was appended.
+fn append_randomly(file: &mut dyn WritableFile, rng: &mut Rng, total: usize) -> Vec<u8> {
+    let mut all = Vec::new();
+    let before = file.len();
+    while all.len() < total {
+        let max = [16, 300, 5_000, 400_000, 6 << 20][rng.below(5) as usize];
+        let len = rng.below(max) as usize;
+        let piece = random_bytes(rng, len);
+        file.append(&piece).unwrap();
+        all.extend_from_slice(&piece);
+        assert_eq!(file.len(), before + all.len() as u64);
+    }
+    all
+}
+
+#[test]
+fn every_kind_of_file_reads_back_what_was_appended() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut rng = Rng::new(1);
+    for kind in KINDS {
+        for preallocate_bytes in [0, 1, 100_000, 5 << 20] {
+            let path = dir.path().join("file");
+            let options = CreateOptions {
+                kind,
+                preallocate_bytes,
+            };
+            let mut file = files().create(&path, options).unwrap();
+            let syncer = file.syncer();
+            let mut all = append_randomly(file.as_mut(), &mut rng, 3 << 20);
+            syncer.sync().unwrap();
+            file.sync().unwrap();
+            assert_eq!(read(&path).get(..all.len()), Some(&all[..]), "{kind:?}");
+            all.extend(append_randomly(file.as_mut(), &mut rng, 1 << 20));
+            file.close().unwrap();
+            assert!(read(&path) == all, "{kind:?} {preallocate_bytes}");
+            syncer.sync().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_log_is_visible_to_others_without_sync_and_its_tail_is_zeros() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("000001.log");
+    let mut file = files()
+        .create(&path, CreateOptions::new(FileKind::Wal))
+        .unwrap();
+    file.append(b"hello").unwrap();
+    let bytes = read(&path);
+    assert_eq!(bytes.get(..5), Some(&b"hello"[..]));
+    assert!(bytes[5..].iter().all(|&byte| byte == 0));
+    file.close().unwrap();
+    assert_eq!(read(&path), b"hello");
+}
+
+/// Not a contract by itself: the body of the child process of the next test.
+#[test]
+fn child_appends_and_is_killed() {
+    let Some(dir) = std::env::var_os("DRUMLIN_FS_CHILD_DIR") else {
+        return;
+    };
+    let path = PathBuf::from(dir).join("000001.log");
+    let mut file = files()
+        .create(&path, CreateOptions::new(FileKind::Wal))
+        .unwrap();
+    for n in 0_u32..300_000 {
+        file.append(&n.to_le_bytes()).unwrap();
+        file.append(&[7; 17]).unwrap();
+    }
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)
+        .unwrap();
+}
+
+#[test]
+fn appends_to_a_log_outlive_a_killed_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child_appends_and_is_killed"])
+        .env("DRUMLIN_FS_CHILD_DIR", dir.path())
+        .status()
+        .unwrap();
+    assert!(!status.success());
+    let bytes = read(&dir.path().join("000001.log"));
+    for (n, record) in bytes.chunks(21).take(300_000).enumerate() {
+        assert_eq!(record[..4], (n as u32).to_le_bytes());
+        assert_eq!(record[4..], [7; 17]);
+    }
+    assert!(bytes[300_000 * 21..].iter().all(|&byte| byte == 0));
+}
+
+#[test]
+fn a_reused_log_keeps_its_old_tail_until_it_is_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (old, new) = (dir.path().join("1.log"), dir.path().join("2.log"));
+    for kind in KINDS {
+        let mut file = files().create(&old, CreateOptions::new(kind)).unwrap();
+        file.append(&[b'a'; 10_000]).unwrap();
+        file.close().unwrap();
+        let mut file = files().reuse(&old, &new, CreateOptions::new(kind)).unwrap();
+        assert!(!files().exists(&old).unwrap());
+        assert!(file.is_empty());
+        file.append(b"bbb").unwrap();
+        file.sync().unwrap();
+        assert_eq!(read(&new)[..5], *b"bbbaa");
+        file.close().unwrap();
+        assert_eq!(read(&new), b"bbb");
+    }
+    let missing = files().reuse(&old, &new, CreateOptions::new(FileKind::Wal));
+    assert!(missing.unwrap_err().is_not_found());
+    assert_eq!(read(&new), b"bbb");
+}
+
+#[test]
+fn closing_gives_reserved_blocks_back() {
+    use std::os::unix::fs::MetadataExt;
+    let dir = tempfile::tempdir().unwrap();
+    for kind in KINDS {
+        let path = dir.path().join("file");
+        let options = CreateOptions {
+            kind,
+            preallocate_bytes: 32 << 20,
+        };
+        let mut file = files().create(&path, options).unwrap();
+        file.append(b"x").unwrap();
+        file.close().unwrap();
+        let facts = std::fs::metadata(&path).unwrap();
+        assert_eq!(facts.len(), 1);
+        assert!(facts.blocks() * 512 <= 64 << 10, "{kind:?}: {facts:?}");
+    }
+}
+
+#[test]
+fn a_lock_excludes_this_process_and_names_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("LOCK");
+    let lock = files().lock(&path).unwrap();
+    let error = files().lock(&path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Locked);
+    let holder = format!("held by process {}", std::process::id());
+    assert!(error.to_string().contains(&holder), "{error}");
+    drop(lock);
+    drop(files().lock(&path).unwrap());
+}
+
+/// Not a contract by itself: the body of the child process of the next test. The child exits with
+/// success if it is refused and told of the right holder.
+#[test]
+fn child_is_refused_the_lock() {
+    let Some(dir) = std::env::var_os("DRUMLIN_FS_LOCK_DIR") else {
+        return;
+    };
+    let path = PathBuf::from(dir).join("LOCK");
+    let error = files().lock(&path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Locked);
+    let parent = rustix::process::getppid().unwrap();
+    let holder = format!("held by process {}", parent.as_raw_nonzero());
+    assert!(error.to_string().contains(&holder), "{error}");
+    let classic = rustix::fs::fcntl_lock(
+        std::fs::File::options().write(true).open(&path).unwrap(),
+        rustix::fs::FlockOperation::NonBlockingLockExclusive,
+    );
+    assert!(
+        classic.is_err(),
+        "a classic record lock must be refused too"
+    );
+}
+
+#[test]
+fn a_lock_excludes_other_processes_and_their_classic_locks() {
+    let dir = tempfile::tempdir().unwrap();
+    let lock = files().lock(&dir.path().join("LOCK")).unwrap();
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child_is_refused_the_lock"])
+        .env("DRUMLIN_FS_LOCK_DIR", dir.path())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    drop(lock);
+}
+
+#[test]
+fn errors_have_the_kind_a_caller_branches_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let missing = dir.path().join("missing");
+    let kinds: Vec<Error> = vec![
+        files().open(&missing).unwrap_err(),
+        files().info(&missing).unwrap_err(),
+        files().remove(&missing).unwrap_err(),
+        files().list(&missing).unwrap_err(),
+        files().sync_file(&missing).unwrap_err(),
+        files().truncate(&missing, 1).unwrap_err(),
+        files().rename(&missing, dir.path()).unwrap_err(),
+        files().remove_dir(&missing).unwrap_err(),
+    ];
+    for error in kinds {
+        assert!(error.is_not_found(), "{error:?}");
+    }
+    let error = files().open(dir.path()).unwrap_err();
+    assert_eq!((error.kind(), error.os_code()), (ErrorKind::Io, Some(21)));
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_breaks_the_file() {
+    // A full device stands for a full disk; the error comes from the write call.
+    let mut file = files()
+        .create(Path::new("/dev/full"), CreateOptions::new(FileKind::Wal))
+        .unwrap();
+    let first = file.append(b"x").unwrap_err();
+    assert_eq!(first.kind(), ErrorKind::NoSpace);
+    let syncer = file.syncer();
+    assert_eq!(file.append(b"x").unwrap_err().kind(), ErrorKind::NoSpace);
+    assert_eq!(file.sync().unwrap_err().kind(), ErrorKind::NoSpace);
+    assert_eq!(syncer.sync().unwrap_err().kind(), ErrorKind::NoSpace);
+    assert_eq!(file.close().unwrap_err().kind(), ErrorKind::NoSpace);
+}
+
+#[test]
+fn directories_names_and_links_work() {
+    let dir = tempfile::tempdir().unwrap();
+    let deep = dir.path().join("a/b");
+    files().create_dir_all(&deep).unwrap();
+    files().create_dir_all(&deep).unwrap();
+    let (one, two) = (deep.join("one"), deep.join("two"));
+    let mut file = files()
+        .create(&one, CreateOptions::new(FileKind::Other))
+        .unwrap();
+    file.append(b"12345").unwrap();
+    file.close().unwrap();
+    files().link(&one, &two).unwrap();
+    files().truncate(&one, 3).unwrap();
+    files().sync_file(&one).unwrap();
+    files().sync_dir(&deep).unwrap();
+    assert_eq!(read(&two), b"123");
+    assert!(files().info(&deep).unwrap().is_dir);
+    assert_eq!(files().info(&two).unwrap().size, 3);
+    files().rename(&one, &deep.join("three")).unwrap();
+    let mut names = files().list(&deep).unwrap();
+    names.sort();
+    assert_eq!(names, [PathBuf::from("three"), PathBuf::from("two")]);
+    files().remove(&two).unwrap();
+    files().remove(&deep.join("three")).unwrap();
+    files().remove_dir(&deep).unwrap();
+    assert!(files().free_space(dir.path()).unwrap() > 0);
+}
+
+#[test]
+fn reads_end_at_the_end_of_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    std::fs::write(&path, b"0123456789").unwrap();
+    let file = files().open(&path).unwrap();
+    assert_eq!(file.size(), 10);
+    file.will_need(0, 10);
+    let mut buffer = [b'x'; 6];
+    assert_eq!(file.read_at(2, &mut buffer).unwrap(), 6);
+    assert_eq!(&buffer, b"234567");
+    assert_eq!(file.read_at(8, &mut buffer).unwrap(), 2);
+    assert_eq!(file.read_at(10, &mut buffer).unwrap(), 0);
+    assert_eq!(file.read_at(99, &mut buffer).unwrap(), 0);
+    assert_eq!(file.read_at(0, &mut []).unwrap(), 0);
+}
