@@ -18,7 +18,7 @@ pub mod xxph3;
 
 pub use bloom::FilterBuilder;
 pub use leveldb::{LevelDbFilterBuilder, LevelDbFilterReader};
-pub use reader::FilterReader;
+pub use reader::{FilterReader, Spot};
 pub use xxph3::hash;
 
 /// Metaindex name of a filter over the whole table.

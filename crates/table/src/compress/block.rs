@@ -1,0 +1,167 @@
+//! One block compressed, one block decompressed.
+
+use drumlin_base::coding::{Reader, put_varint32, varint_len};
+use drumlin_base::limits::BLOCK_BYTES_MAX;
+use drumlin_base::{Error, Result};
+use zstd::zstd_safe;
+
+use super::codec::{Codec, Framing};
+use super::coders::{CODERS, bzip2_compress, bzip2_decompress, lz4_decompress};
+use super::dictionary::PreparedDict;
+
+/// Appends `input` to `out`, compressed when that saves an eighth, else as it is; the codec whose
+/// id belongs into the block's trailer.
+///
+/// `level` is ignored when `dict` is used, which was prepared with one. A codec that `framing`'s
+/// files cannot hold stores the block as it is.
+pub fn compress(
+    codec: Codec,
+    level: Option<i32>,
+    dict: Option<&PreparedDict>,
+    input: &[u8],
+    framing: Framing,
+    out: &mut Vec<u8>,
+) -> Codec {
+    let start = out.len();
+    if try_compress(codec, level, dict, input, framing, out).is_some() {
+        return codec;
+    }
+    out.truncate(start);
+    out.extend_from_slice(input);
+    Codec::None
+}
+
+/// Largest stored size worth it: RocksDB and LevelDB both ask for less than seven eighths.
+fn worthwhile_bytes(input: usize) -> usize {
+    (input - input / 8).saturating_sub(1)
+}
+
+fn try_compress(
+    codec: Codec,
+    level: Option<i32>,
+    dict: Option<&PreparedDict>,
+    input: &[u8],
+    framing: Framing,
+    out: &mut Vec<u8>,
+) -> Option<()> {
+    codec.id(framing.style())?;
+    if framing == Framing::FixedPrefix {
+        return None; // Such files are only read.
+    }
+    let start = out.len();
+    let input_len = u32::try_from(input.len()).ok()?;
+    let prefix = match codec {
+        Codec::None => return None,
+        Codec::Snappy => 0,
+        _ if framing == Framing::LevelDb => 0,
+        _ => {
+            put_varint32(out, input_len);
+            varint_len(u64::from(input_len))
+        }
+    };
+    let budget = worthwhile_bytes(input.len()).checked_sub(prefix)?;
+    let body = start + prefix;
+    let written = CODERS.with_borrow_mut(|coders| match codec {
+        Codec::None => None,
+        Codec::Snappy => coders.snappy(input, body, out),
+        Codec::Zlib => coders.deflate(level, input, body, budget, out),
+        Codec::Bzip2 => bzip2_compress(level, input, body, budget, out),
+        Codec::Lz4 | Codec::Lz4Hc => coders.lz4(dict, input, body, out),
+        Codec::Zstd => coders.zstd(level, dict, input, body, budget, out),
+    })?;
+    out.truncate(body + written);
+    (written <= budget).then_some(())
+}
+
+/// The contents of a block stored as `input` under type byte `compression` (0 included: a copy).
+///
+/// `dict` is the table's dictionary, if it has one and this is a data block. At most `limit` bytes
+/// are allocated.
+///
+/// # Errors
+/// `Corruption` when the input is damaged, declares more than `limit` or more than its codec could
+/// hold, or does not have exactly the size it declares. `NotSupported`, by name, for codecs that
+/// this crate does not read.
+pub fn decompress(
+    compression: u8,
+    input: &[u8],
+    dict: Option<&PreparedDict>,
+    framing: Framing,
+    limit: usize,
+) -> Result<Vec<u8>> {
+    let codec = Codec::from_id(compression, framing.style())?;
+    if codec == Codec::None {
+        check_size(codec, input.len(), input.len(), limit)?;
+        return Ok(input.to_vec());
+    }
+    let (declared, body) = declared_size(codec, input, framing)?;
+    check_size(codec, declared, body.len(), limit)?;
+    // Zlib makes its own buffer, which holds the dictionary too.
+    let mut out = vec![0; if codec == Codec::Zlib { 0 } else { declared }];
+    let written = match codec {
+        Codec::None => None,
+        Codec::Snappy => snap::raw::Decoder::new().decompress(body, &mut out).ok(),
+        Codec::Zlib => CODERS.with_borrow_mut(|coders| {
+            out = coders.inflate(dict, body, declared)?;
+            Some(out.len())
+        }),
+        Codec::Bzip2 => bzip2_decompress(body, &mut out),
+        Codec::Lz4 | Codec::Lz4Hc => lz4_decompress(dict, body, &mut out),
+        Codec::Zstd => CODERS.with_borrow_mut(|coders| coders.unzstd(dict, body, &mut out)),
+    };
+    match written {
+        Some(written) if written == declared => Ok(out),
+        Some(written) => Err(Error::corruption(format!(
+            "{codec} block holds {written} bytes, but declares {declared}"
+        ))),
+        None => Err(Error::corruption(format!(
+            "damaged {codec} block of {} bytes, declared to hold {declared}",
+            input.len()
+        ))),
+    }
+}
+
+/// What the block says its contents measure, and what follows that.
+fn declared_size(codec: Codec, input: &[u8], framing: Framing) -> Result<(usize, &[u8])> {
+    let damaged = || Error::corruption(format!("{codec} block does not tell its size"));
+    let mut reader = Reader::new(input);
+    let declared = match (codec, framing) {
+        (Codec::Snappy, _) => snap::raw::decompress_len(input).ok().map(|len| len as u64),
+        (Codec::Zstd, Framing::LevelDb) => zstd_safe::get_frame_content_size(input).ok().flatten(),
+        (_, Framing::SizePrefix) => reader.varint32().map(u64::from),
+        (Codec::Lz4 | Codec::Lz4Hc, Framing::FixedPrefix) => reader.fixed64(),
+        (_, Framing::FixedPrefix | Framing::LevelDb) => {
+            return Err(Error::not_supported(format!(
+                "{codec} blocks in tables of format_version 1"
+            )));
+        }
+    };
+    let declared = declared
+        .and_then(|declared| usize::try_from(declared).ok())
+        .ok_or_else(damaged)?;
+    Ok((declared, reader.rest()))
+}
+
+/// Refuses sizes over `limit`, and sizes the codec cannot have packed into `stored` bytes.
+fn check_size(codec: Codec, declared: usize, stored: usize, limit: usize) -> Result<()> {
+    let plausible = match codec {
+        Codec::None => stored,
+        // The longest copies take three bytes for 64.
+        Codec::Snappy => stored.saturating_mul(22),
+        // A byte of a length adds at most 255.
+        Codec::Lz4 | Codec::Lz4Hc => stored.saturating_mul(255).saturating_add(64),
+        // zlib's technical note: 1032 to 1 at best.
+        Codec::Zlib => stored.saturating_mul(1032).saturating_add(64),
+        // A repeated byte takes four bytes for a block of 128 KiB.
+        Codec::Zstd => stored.saturating_mul(32 << 10).saturating_add(128 << 10),
+        // Runs are packed twice; an empty block of 900 kB takes some 40 bytes.
+        Codec::Bzip2 => stored.saturating_mul(2 << 20),
+    };
+    let most = limit.min(plausible).min(BLOCK_BYTES_MAX);
+    if declared > most {
+        return Err(Error::corruption(format!(
+            "{codec} block of {stored} bytes declares {declared}, more than the {most} it may hold"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,25 @@
+//! Compression of single blocks, as the two engines store them.
+//!
+//! A block is stored compressed only if that saves an eighth of it; the type byte in its trailer
+//! says which codec was used. How a compressed block tells its original size depends on the file
+//! ([`Framing`]). Byte tables: `docs/format/block-table.md`.
+//!
+//! Invariant: decompression allocates no more than the caller's limit, and never more than the
+//! codec could possibly have packed into the input; a block whose contents do not have exactly the
+//! size it declares is damaged.
+//!
+//! Thread safety: functions may be called from any thread; each thread keeps its own codec
+//! contexts (a zstd context costs more to make than a block costs to compress).
+//!
+//! - [`codec`]: the algorithms, their names and numbers, and a block's framing.
+//! - [`dictionary`]: what a table's blocks have in common, given to the codec beforehand.
+//! - [`block`]: one block compressed, one block decompressed.
+
+pub mod block;
+pub mod codec;
+mod coders;
+pub mod dictionary;
+
+pub use block::{compress, decompress};
+pub use codec::{Codec, Compression, Framing};
+pub use dictionary::{PreparedDict, train_dictionary};
