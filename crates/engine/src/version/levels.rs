@@ -11,6 +11,7 @@
 //! table's own key only to break ties.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -18,18 +19,50 @@ use drumlin_base::KeyOrder;
 use drumlin_base::key::{compare_internal, user_key};
 use drumlin_base::limits::LEVELS;
 
-use super::FileMeta;
+use super::{BlobFileAddition, FileMeta};
+
+/// A blob file, and how much of it nothing refers to any more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlobFile {
+    /// The file as it was added.
+    pub addition: BlobFileAddition,
+    /// Blobs inside that are garbage.
+    pub garbage_count: u64,
+    /// Bytes of those.
+    pub garbage_bytes: u64,
+}
 
 /// The tables of one family at one moment. See the module's text for the invariants.
 pub struct Version {
     levels: [Level; LEVELS],
+    blobs: Arc<BTreeMap<u64, BlobFile>>,
 }
 
-#[derive(Default)]
+/// One level. All parts are shared with the versions before and after that have the same tables.
+#[derive(Clone, Default)]
 struct Level {
-    files: Vec<Arc<FileMeta>>,
-    bytes: u64,
+    files: Arc<[Arc<FileMeta>]>,
     heads: Heads,
+    bytes: u64,
+    /// The numbers of the tables, ascending.
+    numbers: Arc<[u64]>,
+}
+
+impl Level {
+    fn new(order: &KeyOrder, n: usize, files: Vec<Arc<FileMeta>>) -> Self {
+        let mut numbers: Vec<u64> = files.iter().map(|file| file.number).collect();
+        numbers.sort_unstable();
+        let heads = match n {
+            0 => Heads::default(),
+            _ => Heads::of(order, &files),
+        };
+        Self {
+            heads,
+            bytes: files.iter().map(|file| file.size).sum(),
+            numbers: numbers.into(),
+            files: files.into(),
+        }
+    }
 }
 
 impl Version {
@@ -37,6 +70,7 @@ impl Version {
     pub fn empty() -> Self {
         Self {
             levels: Default::default(),
+            blobs: Arc::default(),
         }
     }
 
@@ -44,21 +78,45 @@ impl Version {
     ///
     /// Requires: the invariants hold; the builder checks them on the way here.
     pub fn new(order: &KeyOrder, levels: [Vec<Arc<FileMeta>>; LEVELS]) -> Self {
-        let mut number = 0;
-        let levels = levels.map(|files| {
-            let sorted = number > 0;
-            number += 1;
-            Level {
-                bytes: files.iter().map(|file| file.size).sum(),
-                heads: if sorted {
-                    Heads::of(order, &files)
-                } else {
-                    Heads::default()
-                },
-                files,
+        Self::empty().with_levels(order, levels.map(Some))
+    }
+
+    /// This version with other tables in the levels that are given.
+    ///
+    /// Requires: as [`Version::new`]. Cost: of the levels given only.
+    pub fn with_levels(
+        &self,
+        order: &KeyOrder,
+        changed: [Option<Vec<Arc<FileMeta>>>; LEVELS],
+    ) -> Self {
+        let mut levels = self.levels.clone();
+        for (n, (level, changed)) in levels.iter_mut().zip(changed).enumerate() {
+            if let Some(files) = changed {
+                *level = Level::new(order, n, files);
             }
-        });
-        Self { levels }
+        }
+        Self {
+            levels,
+            blobs: Arc::clone(&self.blobs),
+        }
+    }
+
+    /// This version with other blob files.
+    pub fn with_blobs(mut self, blobs: BTreeMap<u64, BlobFile>) -> Self {
+        self.blobs = Arc::new(blobs);
+        self
+    }
+
+    /// The blob files, by number.
+    pub fn blobs(&self) -> &BTreeMap<u64, BlobFile> {
+        &self.blobs
+    }
+
+    /// The level that holds table `number`.
+    pub fn level_of(&self, number: u64) -> Option<usize> {
+        self.levels
+            .iter()
+            .position(|level| level.numbers.binary_search(&number).is_ok())
     }
 
     /// The tables of level `n`; none when there is no such level.
@@ -217,11 +275,11 @@ fn max<'a>(order: &KeyOrder, a: &'a [u8], b: &'a [u8]) -> &'a [u8] {
 /// big-endian and padded with zeros, turned round for the reverse order, so that comparing two as
 /// numbers never contradicts comparing the keys: a lower head means a lower key, an equal head says
 /// nothing. An order of the user's own has no heads.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Heads {
     flip: u64,
-    shared: Box<[u8]>,
-    heads: Box<[u64]>,
+    shared: Arc<[u8]>,
+    heads: Arc<[u64]>,
 }
 
 impl Heads {
@@ -302,7 +360,7 @@ impl fmt::Display for Version {
                 continue;
             }
             write!(f, "L{n} {} tables {} B:", level.files.len(), level.bytes)?;
-            for file in &level.files {
+            for file in level.files.iter() {
                 let smallest = file.smallest_user_key().escape_ascii();
                 let largest = file.largest_user_key().escape_ascii();
                 write!(f, " {}[{smallest}..{largest}]", file.number)?;

@@ -5,12 +5,23 @@
 //! durable and installed by `set`, which is the only place that does so. `obsolete` decides which
 //! files nobody needs any more.
 
+mod builder;
 pub mod edit;
 mod edit_decode;
 mod edit_encode;
 mod file_meta;
 mod levels;
+mod manifest;
+mod numbers;
+pub mod obsolete;
+mod recover;
+mod set;
 
+pub use builder::{Built, VersionBuilder};
 pub use edit::{BlobFileAddition, BlobFileGarbage, Profile, VersionEdit};
 pub use file_meta::{FileChecksum, FileMeta, NewFile};
-pub use levels::Version;
+pub use levels::{BlobFile, Version};
+pub use manifest::locate_manifest;
+pub use numbers::{FileNumbers, JobFiles};
+pub use recover::{DEFAULT_FAMILY, find_table};
+pub use set::{FamilyVersions, RecoveredInfo, VersionSet, VersionSetOptions};

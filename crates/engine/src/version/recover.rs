@@ -1,0 +1,334 @@
+//! What a MANIFEST says, read from its first record to its last.
+//!
+//! Nothing on disk is changed. Every record is decoded, checked and applied in memory before any of
+//! it is believed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use drumlin_base::{Error, ErrorKind, KeyOrder, Result};
+use drumlin_fs::FileSystem;
+
+use super::set::FamilyVersions;
+use super::{Version, VersionBuilder, VersionEdit};
+use crate::names;
+use crate::record::{Later, RecordReader, Verdict};
+
+/// The family every database has.
+pub const DEFAULT_FAMILY: &str = "default";
+/// A family RocksDB keeps for itself and opens without being told.
+const STATISTICS_FAMILY: &str = "___rocksdb_stats_history___";
+
+/// Everything a MANIFEST says.
+#[derive(Debug)]
+pub(super) struct Recovered {
+    pub(super) families: BTreeMap<u32, FamilyVersions>,
+    pub(super) numbers: Numbers,
+    pub(super) verdict: Verdict,
+    pub(super) unopened: Vec<String>,
+}
+
+/// The database's own numbers, each as the last record that spoke of it left it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Numbers {
+    pub(super) db_id: Option<String>,
+    pub(super) log_number: Option<u64>,
+    pub(super) prev_log_number: u64,
+    pub(super) next_file_number: Option<u64>,
+    pub(super) last_seqno: Option<u64>,
+    pub(super) max_family: u32,
+    pub(super) min_log_number_to_keep: u64,
+    pub(super) wals: BTreeMap<u64, Option<u64>>,
+}
+
+impl Numbers {
+    pub(super) fn apply(&mut self, edit: &VersionEdit) {
+        if edit.db_id.is_some() {
+            self.db_id.clone_from(&edit.db_id);
+        }
+        self.log_number = edit.log_number.or(self.log_number);
+        self.prev_log_number = edit.prev_log_number.unwrap_or(self.prev_log_number);
+        self.next_file_number = edit.next_file_number.max(self.next_file_number);
+        self.last_seqno = edit.last_seqno.max(self.last_seqno);
+        self.max_family = self
+            .max_family
+            .max(edit.max_column_family.unwrap_or(0))
+            .max(edit.column_family);
+        self.min_log_number_to_keep = self
+            .min_log_number_to_keep
+            .max(edit.min_log_number_to_keep.unwrap_or(0));
+        self.wals.extend(edit.wal_additions.iter().copied());
+        if let Some(below) = edit.wals_deleted_below {
+            self.wals = self.wals.split_off(&below);
+        }
+    }
+}
+
+/// A family while its records are read.
+#[derive(Debug)]
+struct Reading {
+    name: String,
+    /// `None` when the caller did not name the family.
+    order: Option<KeyOrder>,
+    builder: VersionBuilder,
+    log_number: u64,
+    cursors: BTreeMap<u32, Vec<u8>>,
+}
+
+/// Reads MANIFEST `number` of `dir`. `orders` gives the key order of every family to be opened.
+///
+/// # Errors
+/// `Corruption`, `NotSupported`, `Io`; `InvalidArgument` when a family was written under another
+/// order than `orders` gives it.
+pub(super) fn read_manifest(
+    files: &dyn FileSystem,
+    dir: &Path,
+    number: u64,
+    orders: &[(String, KeyOrder)],
+) -> Result<Recovered> {
+    let path = names::manifest(dir, number);
+    let mut replay = Replay::new(orders);
+    let mut reader = RecordReader::new(files.open(&path)?, 0);
+    let verdict = replay
+        .read_all(&mut reader)
+        .map_err(|error| error.with_file(&path))?;
+    replay
+        .finish(verdict)
+        .map_err(|error| error.with_file(&path))
+}
+
+/// The names of the families in MANIFEST `number` of `dir`, by id.
+///
+/// # Errors
+/// `Corruption`, `NotSupported`, `Io`.
+pub(super) fn read_family_names(
+    files: &dyn FileSystem,
+    dir: &Path,
+    number: u64,
+) -> Result<Vec<String>> {
+    let path = names::manifest(dir, number);
+    let mut replay = Replay::new(&[]);
+    let mut reader = RecordReader::new(files.open(&path)?, 0);
+    replay
+        .read_all(&mut reader)
+        .map_err(|error| error.with_file(&path))?;
+    Ok(replay
+        .families
+        .into_values()
+        .map(|family| family.name)
+        .collect())
+}
+
+struct Replay<'a> {
+    orders: &'a [(String, KeyOrder)],
+    families: BTreeMap<u32, Reading>,
+    numbers: Numbers,
+    /// Edits of an atomic group that is not complete yet.
+    group: Vec<VersionEdit>,
+}
+
+impl<'a> Replay<'a> {
+    fn new(orders: &'a [(String, KeyOrder)]) -> Self {
+        let mut replay = Self {
+            orders,
+            families: BTreeMap::new(),
+            numbers: Numbers::default(),
+            group: Vec::new(),
+        };
+        let default = replay.start_family(DEFAULT_FAMILY, 0);
+        replay.families.insert(0, default);
+        replay
+    }
+
+    fn start_family(&self, name: &str, log_number: u64) -> Reading {
+        let given = self.orders.iter().find(|(given, _)| given == name);
+        let order = given.map(|(_, order)| order.clone());
+        let order = order.or_else(|| (name == STATISTICS_FAMILY).then_some(KeyOrder::Bytewise));
+        Reading {
+            name: name.to_owned(),
+            order,
+            builder: VersionBuilder::new(Arc::new(Version::empty())),
+            log_number,
+            cursors: BTreeMap::new(),
+        }
+    }
+
+    fn read_all(&mut self, reader: &mut RecordReader) -> Result<Verdict> {
+        while let Some(record) = reader.read()? {
+            let offset = record.offset;
+            VersionEdit::decode(record.payload)
+                .and_then(|edit| self.take(edit))
+                .map_err(|error| error.with_offset(offset))?;
+        }
+        // Every record of a MANIFEST is synced before the next begins: whatever follows an
+        // unreadable one proves that it was readable once. A group cut short was never promised.
+        reader.judge(Later::Any)?.refuse_corruption()
+    }
+
+    /// Applies an edit, or keeps it until its atomic group is complete.
+    fn take(&mut self, edit: VersionEdit) -> Result<()> {
+        let expected = self.group.last().map(|edit| edit.atomic_group_remaining);
+        match (expected, edit.atomic_group_remaining) {
+            (None, None) => return self.apply(&edit),
+            (None, Some(_)) => {}
+            (Some(Some(before)), Some(remaining)) if before == remaining + 1 => {}
+            _ => return Err(Error::corruption("an atomic group of edits is interrupted")),
+        }
+        let complete = edit.atomic_group_remaining == Some(0);
+        self.group.push(edit);
+        if complete {
+            for edit in std::mem::take(&mut self.group) {
+                self.apply(&edit)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, edit: &VersionEdit) -> Result<()> {
+        let id = edit.column_family;
+        if let Some(name) = &edit.add_family {
+            let family = self.start_family(name, edit.log_number.unwrap_or(0));
+            if self.families.values().any(|other| other.name == *name)
+                || self.families.insert(id, family).is_some()
+            {
+                return Err(Error::corruption(format!("family {name:?} is added twice")));
+            }
+        }
+        if edit.drop_family {
+            if id == 0 || self.families.remove(&id).is_none() {
+                return Err(Error::corruption(format!(
+                    "family {id} is dropped but not there"
+                )));
+            }
+        } else if let Some(family) = self.families.get_mut(&id) {
+            family.apply(edit)?;
+        } else {
+            return Err(Error::corruption(format!(
+                "an edit concerns the unknown family {id}"
+            )));
+        }
+        self.numbers.apply(edit);
+        Ok(())
+    }
+
+    fn finish(self, verdict: Verdict) -> Result<Recovered> {
+        let missing = [
+            (self.numbers.log_number.is_none(), "log number"),
+            (self.numbers.next_file_number.is_none(), "next file number"),
+            (self.numbers.last_seqno.is_none(), "last sequence number"),
+        ];
+        if let Some((_, what)) = missing.iter().find(|(is_missing, _)| *is_missing) {
+            return Err(Error::corruption(format!(
+                "the MANIFEST never gives a {what}"
+            )));
+        }
+        let mut families = BTreeMap::new();
+        let mut unopened = Vec::new();
+        for (id, family) in self.families {
+            let name = family.name.clone();
+            match family.finish(id)? {
+                Some(family) => {
+                    families.insert(id, family);
+                }
+                None => unopened.push(name),
+            }
+        }
+        Ok(Recovered {
+            families,
+            numbers: self.numbers,
+            verdict,
+            unopened,
+        })
+    }
+}
+
+impl Reading {
+    fn apply(&mut self, edit: &VersionEdit) -> Result<()> {
+        if let (Some(stored), Some(order)) = (&edit.comparator, &self.order)
+            && stored != order.name()
+        {
+            let message = format!(
+                "family {:?} was written in the order of {stored}, not of {}",
+                self.name,
+                order.name()
+            );
+            return Err(Error::invalid_argument(message));
+        }
+        // Writers were seen to let it go back, and readers to pass over that.
+        self.log_number = self.log_number.max(edit.log_number.unwrap_or(0));
+        self.cursors.extend(edit.compact_cursors.iter().cloned());
+        self.builder.apply(edit).map_err(|error| self.named(error))
+    }
+
+    fn named(&self, error: Error) -> Error {
+        error.context(format_args!("family {:?}", self.name))
+    }
+
+    fn finish(self, id: u32) -> Result<Option<FamilyVersions>> {
+        let Some(order) = self.order else {
+            return Ok(None);
+        };
+        let context = format!("family {:?}", self.name);
+        let (current, next_epoch) = self
+            .builder
+            .build_recovered(&order)
+            .map_err(|error| error.context(context))?;
+        Ok(Some(FamilyVersions {
+            id,
+            name: self.name,
+            order,
+            log_number: self.log_number,
+            current,
+            next_epoch,
+            cursors: self.cursors,
+        }))
+    }
+}
+
+/// Checks that every table the versions hold is in `dir`, with the size the MANIFEST gives it.
+///
+/// # Errors
+/// `Corruption` naming the table; `Io`.
+pub(super) fn check_tables(
+    files: &dyn FileSystem,
+    dir: &Path,
+    families: &BTreeMap<u32, FamilyVersions>,
+) -> Result<()> {
+    let tables = families.values().flat_map(|family| family.current.files());
+    for (_, table) in tables {
+        let (path, info) = find_table(files, dir, table.number)?;
+        if info.size != table.size {
+            let message = format!(
+                "the table has {} bytes, the MANIFEST says {}",
+                info.size, table.size
+            );
+            return Err(Error::corruption(message).with_file(&path));
+        }
+    }
+    Ok(())
+}
+
+/// The path of table `number` under either engine's name.
+///
+/// # Errors
+/// `Corruption` when it is missing under both; `Io`.
+pub fn find_table(
+    files: &dyn FileSystem,
+    dir: &Path,
+    number: u64,
+) -> Result<(std::path::PathBuf, drumlin_fs::FileInfo)> {
+    let path = names::table(dir, number);
+    match files.info(&path) {
+        Err(error) if error.is_not_found() => {
+            let leveldb = names::leveldb_table(dir, number);
+            match files.info(&leveldb) {
+                Err(second) if second.is_not_found() => Err(error
+                    .with_kind(ErrorKind::Corruption)
+                    .context("a table of the database is missing")),
+                found => Ok((leveldb, found?)),
+            }
+        }
+        found => Ok((path, found?)),
+    }
+}

@@ -1,0 +1,734 @@
+//! The set of present versions, one a family, and the MANIFEST that keeps them: the only place
+//! that installs versions.
+//!
+//! Invariant: what is in memory never runs ahead of what CURRENT reaches on disk. An edit is
+//! written and synced first and installed after; when writing fails, a whole new MANIFEST is tried
+//! once, and when that fails too, nothing is installed and every later edit is refused.
+//!
+//! A MANIFEST of an earlier incarnation is never appended to: what its unsynced tail holds after a
+//! power cut nobody knows. The first edit after opening writes a new one.
+//!
+//! Thread safety: one owner, behind the database's lock. File numbers are taken without it, through
+//! [`VersionSet::numbers`].
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+use drumlin_base::{Error, ErrorKind, KeyOrder, Result, SeqNo};
+use drumlin_fs::FileSystem;
+
+use super::manifest::{FIRST_MANIFEST, Snapshot, locate_manifest, write_and_make_live};
+use super::obsolete::Needed;
+use super::recover::{
+    DEFAULT_FAMILY, Numbers, Recovered, check_tables, read_family_names, read_manifest,
+};
+use super::{FileMeta, FileNumbers, NewFile, Profile, Version, VersionBuilder, VersionEdit};
+use crate::names::FileName;
+use crate::record::{RecordWriter, Verdict};
+
+/// A MANIFEST below this size is never rolled, in bytes.
+const MANIFEST_BYTES_MIN: u64 = 16 << 20;
+
+/// The present version of one family.
+#[derive(Clone, Debug)]
+pub struct FamilyVersions {
+    /// Its id; 0 is `default`.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// The order of its keys.
+    pub order: KeyOrder,
+    /// WAL files below this number hold nothing the family still needs.
+    pub log_number: u64,
+    /// Its tables.
+    pub current: Arc<Version>,
+    /// The epoch of the next table of L0.
+    pub(super) next_epoch: u64,
+    /// Per level, the internal key at which the next compaction begins.
+    pub(super) cursors: BTreeMap<u32, Vec<u8>>,
+}
+
+impl FamilyVersions {
+    fn new(id: u32, name: &str, order: KeyOrder, log_number: u64) -> Self {
+        Self {
+            id,
+            name: name.to_owned(),
+            order,
+            log_number,
+            current: Arc::new(Version::empty()),
+            next_epoch: 1,
+            cursors: BTreeMap::new(),
+        }
+    }
+
+    /// The internal key at which the next compaction of `level` begins.
+    pub fn compact_cursor(&self, level: u32) -> Option<&[u8]> {
+        self.cursors.get(&level).map(Vec::as_slice)
+    }
+
+    pub(super) fn compact_cursors(&self) -> Vec<(u32, Vec<u8>)> {
+        let cursors = self.cursors.iter();
+        cursors.map(|(&level, key)| (level, key.clone())).collect()
+    }
+}
+
+/// How a set is opened.
+#[derive(Clone, Debug)]
+pub struct VersionSetOptions {
+    /// Whose MANIFEST is written.
+    pub profile: Profile,
+    /// Every family to open, with its order. `default` must be among them.
+    pub families: Vec<(String, KeyOrder)>,
+    /// Nothing will be written; families that are not named stay closed.
+    pub read_only: bool,
+    /// Whether every table must be there with the right size before the set opens.
+    pub check_tables: bool,
+}
+
+impl VersionSetOptions {
+    /// The default family alone, bytewise.
+    pub fn new() -> Self {
+        Self {
+            profile: Profile::RocksDb,
+            families: vec![(DEFAULT_FAMILY.to_owned(), KeyOrder::Bytewise)],
+            read_only: false,
+            check_tables: true,
+        }
+    }
+}
+
+impl Default for VersionSetOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What recovery found besides versions.
+#[derive(Clone, Debug)]
+pub struct RecoveredInfo {
+    /// The MANIFEST that was read.
+    pub manifest_number: u64,
+    /// Whether its last record was torn, and then where and how much was dropped.
+    pub manifest_end: Verdict,
+    /// WAL files from this number on are to be replayed.
+    pub min_log_number: u64,
+    /// An older WAL to be replayed too; 0 for none (old LevelDB).
+    pub prev_log_number: u64,
+    /// WAL files the MANIFEST tracks: number, and bytes synced when the file was closed.
+    pub tracked_wals: Vec<(u64, Option<u64>)>,
+    /// Families on disk that were not named (reading only).
+    pub unopened_families: Vec<String>,
+}
+
+/// A table or a whole family that left the present versions.
+#[derive(Debug)]
+struct Retired {
+    number: u64,
+    file: Weak<FileMeta>,
+}
+
+/// The present versions and their MANIFEST. See the module's text.
+#[derive(Debug)]
+pub struct VersionSet {
+    files: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    profile: Profile,
+    read_only: bool,
+    families: BTreeMap<u32, FamilyVersions>,
+    numbers: Arc<FileNumbers>,
+    state: Numbers,
+    /// `None` before the first edit, and after a failed write.
+    manifest: Option<RecordWriter>,
+    manifest_number: u64,
+    /// Size of the live MANIFEST when it was new.
+    snapshot_bytes: u64,
+    retired: Vec<Retired>,
+    retired_blobs: Vec<u64>,
+    /// Writing failed and no new MANIFEST was made since: the disk may hold edits that were not
+    /// installed, so nothing may be deleted.
+    in_doubt: bool,
+    /// Why nothing can be written any more.
+    poison: Option<Error>,
+}
+
+impl VersionSet {
+    /// Creates a database of empty families in the existing directory `dir`.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`; `InvalidArgument` when `default` is not named or a name comes twice.
+    ///
+    /// Requires: [`locate_manifest`] says that no database is there.
+    pub fn create(
+        files: Arc<dyn FileSystem>,
+        dir: &Path,
+        options: &VersionSetOptions,
+    ) -> Result<Self> {
+        check_names(&options.families)?;
+        let mut families = BTreeMap::new();
+        let default = options
+            .families
+            .iter()
+            .filter(|(name, _)| name == DEFAULT_FAMILY);
+        let others = options
+            .families
+            .iter()
+            .filter(|(name, _)| name != DEFAULT_FAMILY);
+        for (id, (name, order)) in (0..).zip(default.chain(others)) {
+            families.insert(id, FamilyVersions::new(id, name, order.clone(), 0));
+        }
+        let state = Numbers {
+            log_number: Some(0),
+            last_seqno: Some(0),
+            max_family: families.keys().copied().max().unwrap_or(0),
+            ..Numbers::default()
+        };
+        let mut set = Self::assemble(files, dir, options, families, state);
+        set.numbers.mark_used(FIRST_MANIFEST);
+        set.mark_numbers_used()?;
+        set.roll(FIRST_MANIFEST)?;
+        Ok(set)
+    }
+
+    /// Reads the database in `dir`. Changes nothing on disk: the first edit does.
+    ///
+    /// # Errors
+    /// `NotFound` when no database is there; `Corruption` when one is and cannot be read as it was
+    /// written (a table missing included); `NotSupported`; `InvalidArgument` when a family on disk
+    /// is not named, or has another order.
+    pub fn recover(
+        files: Arc<dyn FileSystem>,
+        dir: &Path,
+        options: &VersionSetOptions,
+    ) -> Result<(Self, RecoveredInfo)> {
+        check_names(&options.families)?;
+        let Some(manifest_number) = locate_manifest(&*files, dir)? else {
+            let error = Error::new(ErrorKind::NotFound, "there is no database");
+            return Err(error.with_file(dir));
+        };
+        let recovered = read_manifest(&*files, dir, manifest_number, &options.families)?;
+        let Recovered {
+            families,
+            numbers: state,
+            verdict,
+            unopened,
+        } = recovered;
+        check_families(options, &families, &unopened)?;
+        if options.check_tables {
+            check_tables(&*files, dir, &families)?;
+        }
+        let mut set = Self::assemble(files, dir, options, families, state);
+        set.manifest_number = manifest_number;
+        set.mark_numbers_used()?;
+        let info = RecoveredInfo {
+            manifest_number,
+            manifest_end: verdict,
+            min_log_number: set.min_log_number(),
+            prev_log_number: set.state.prev_log_number,
+            tracked_wals: set
+                .state
+                .wals
+                .iter()
+                .map(|(&n, &bytes)| (n, bytes))
+                .collect(),
+            unopened_families: unopened,
+        };
+        Ok((set, info))
+    }
+
+    /// The names of the families of the database in `dir`.
+    ///
+    /// # Errors
+    /// `NotFound` when no database is there; as [`VersionSet::recover`].
+    pub fn list_families(files: &dyn FileSystem, dir: &Path) -> Result<Vec<String>> {
+        match locate_manifest(files, dir)? {
+            Some(number) => read_family_names(files, dir, number),
+            None => {
+                let error = Error::new(ErrorKind::NotFound, "there is no database");
+                Err(error.with_file(dir))
+            }
+        }
+    }
+
+    fn assemble(
+        files: Arc<dyn FileSystem>,
+        dir: &Path,
+        options: &VersionSetOptions,
+        families: BTreeMap<u32, FamilyVersions>,
+        state: Numbers,
+    ) -> Self {
+        Self {
+            files,
+            dir: dir.to_path_buf(),
+            profile: options.profile,
+            read_only: options.read_only,
+            families,
+            numbers: FileNumbers::new(state.next_file_number.unwrap_or(1)),
+            state,
+            manifest: None,
+            manifest_number: 0,
+            snapshot_bytes: 0,
+            retired: Vec::new(),
+            retired_blobs: Vec::new(),
+            in_doubt: false,
+            poison: None,
+        }
+    }
+
+    /// No number of a file in the directory, wanted or not, is ever given again.
+    fn mark_numbers_used(&self) -> Result<()> {
+        for name in self.files.list(&self.dir)? {
+            if let Some(number) = FileName::parse(&name).and_then(FileName::number) {
+                self.numbers.mark_used(number);
+            }
+        }
+        let logs = self.families.values().map(|family| family.log_number);
+        logs.chain([self.state.prev_log_number, self.manifest_number])
+            .for_each(|number| self.numbers.mark_used(number));
+        Ok(())
+    }
+
+    /// The families, by id.
+    pub fn families(&self) -> &BTreeMap<u32, FamilyVersions> {
+        &self.families
+    }
+
+    /// The family with this id.
+    pub fn family(&self, id: u32) -> Option<&FamilyVersions> {
+        self.families.get(&id)
+    }
+
+    /// The family with this name.
+    pub fn family_named(&self, name: &str) -> Option<&FamilyVersions> {
+        self.families.values().find(|family| family.name == name)
+    }
+
+    /// Where file numbers come from; may be used without this set's lock.
+    pub fn numbers(&self) -> &Arc<FileNumbers> {
+        &self.numbers
+    }
+
+    /// A file number nobody else has.
+    pub fn new_file_number(&self) -> u64 {
+        self.numbers.take()
+    }
+
+    /// The last sequence number the MANIFEST knows of: that of the tables, not of the memtables.
+    pub fn last_seqno(&self) -> SeqNo {
+        self.state.last_seqno.unwrap_or(0)
+    }
+
+    /// The database's id, if the MANIFEST holds one.
+    pub fn db_id(&self) -> Option<&str> {
+        self.state.db_id.as_deref()
+    }
+
+    /// Sets the id that the next new MANIFEST holds.
+    pub fn set_db_id(&mut self, id: &str) {
+        self.state.db_id = Some(id.to_owned());
+    }
+
+    /// WAL files below this number hold nothing any family still needs.
+    pub fn min_log_number(&self) -> u64 {
+        let oldest = self.families.values().map(|family| family.log_number).min();
+        oldest.unwrap_or(0).max(self.state.min_log_number_to_keep)
+    }
+
+    /// The number of the live MANIFEST.
+    pub fn manifest_number(&self) -> u64 {
+        self.manifest_number
+    }
+
+    /// Why edits are refused, if they are.
+    pub fn poison(&self) -> Option<&Error> {
+        self.poison.as_ref()
+    }
+
+    /// Makes `edits`, in order and all or none, durable, and installs the versions they lead to.
+    ///
+    /// Missing numbers are filled in: the next file number, the last sequence number, and epochs
+    /// (a table new in L0 gets the next one, the output of a compaction the lowest of its inputs).
+    /// The names of new tables are synced first, so that the caller need not.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an unknown family, `Corruption` for an edit that does not fit the
+    /// present versions: nothing was written. `Poisoned` after an earlier failure, else the failure
+    /// of writing: nothing is installed, and since nobody knows what is on disk, every file that the
+    /// edits name must stay where it is. `Io` poisons this set; after `NoSpace` the next call tries
+    /// a whole new MANIFEST again.
+    pub fn log_and_apply(&mut self, mut edits: Vec<VersionEdit>) -> Result<()> {
+        self.check_writable()?;
+        if let Some(edit) = edits
+            .iter()
+            .find(|edit| edit.add_family.is_some() || edit.drop_family)
+        {
+            let message = format!("family {} has its own method", edit.column_family);
+            return Err(Error::invalid_argument(message));
+        }
+        self.complete(&mut edits)?;
+        let mut next = self.families.clone();
+        let mut leaving = Leaving::default();
+        self.build(&edits, &mut next, &mut leaving)?;
+        self.commit(edits, next, leaving)
+    }
+
+    /// Creates a family; its id.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the name is taken or empty; else as [`VersionSet::log_and_apply`].
+    pub fn add_family(&mut self, name: &str, order: KeyOrder, log_number: u64) -> Result<u32> {
+        self.check_writable()?;
+        if name.is_empty() || self.family_named(name).is_some() {
+            let message = format!("a family cannot be called {name:?}: empty or taken");
+            return Err(Error::invalid_argument(message));
+        }
+        let Some(id) = self.state.max_family.checked_add(1) else {
+            return Err(Error::invalid_argument("every family id was given out"));
+        };
+        let mut edits = vec![VersionEdit {
+            add_family: Some(name.to_owned()),
+            comparator: Some(order.name().to_owned()),
+            log_number: Some(log_number),
+            max_column_family: Some(id),
+            ..VersionEdit::of_family(id)
+        }];
+        self.fill_numbers(&mut edits);
+        let mut next = self.families.clone();
+        next.insert(id, FamilyVersions::new(id, name, order, log_number));
+        self.commit(edits, next, Leaving::default())?;
+        Ok(id)
+    }
+
+    /// Drops family `id`. Its tables go once nobody reads them.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when it is not there or is `default`; else as
+    /// [`VersionSet::log_and_apply`].
+    pub fn drop_family(&mut self, id: u32) -> Result<()> {
+        self.check_writable()?;
+        let mut next = self.families.clone();
+        let Some(family) = (id != 0).then(|| next.remove(&id)).flatten() else {
+            let message = format!("family {id} cannot be dropped: default, or not there");
+            return Err(Error::invalid_argument(message));
+        };
+        let mut edits = vec![VersionEdit {
+            drop_family: true,
+            max_column_family: Some(self.state.max_family),
+            ..VersionEdit::of_family(id)
+        }];
+        self.fill_numbers(&mut edits);
+        let leaving = Leaving {
+            tables: family
+                .current
+                .files()
+                .map(|(_, file)| Arc::clone(file))
+                .collect(),
+            blobs: family.current.blobs().keys().copied().collect(),
+        };
+        self.commit(edits, next, leaving)
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        if self.read_only {
+            let error = Error::new(ErrorKind::ReadOnly, "the database is open for reading only");
+            return Err(error.with_file(&self.dir));
+        }
+        match &self.poison {
+            None => Ok(()),
+            Some(cause) => {
+                let message = format!("the MANIFEST could not be written earlier: {cause}");
+                Err(Error::new(ErrorKind::Poisoned, message))
+            }
+        }
+    }
+
+    /// Fills in what the caller may leave out, and marks several edits as one atomic group.
+    fn complete(&self, edits: &mut [VersionEdit]) -> Result<()> {
+        let mut epochs = BTreeMap::new();
+        for edit in edits.iter_mut() {
+            let Some(family) = self.families.get(&edit.column_family) else {
+                let message = format!("family {} is not there", edit.column_family);
+                return Err(Error::invalid_argument(message));
+            };
+            let next_epoch = epochs.entry(family.id).or_insert(family.next_epoch);
+            fill_epochs(edit, family, next_epoch);
+        }
+        self.fill_numbers(edits);
+        if edits.len() > 1 && self.profile == Profile::RocksDb {
+            let count = edits.len() as u32; // Far below 2^32: one edit a family.
+            for (edit, at) in edits.iter_mut().zip(1..) {
+                edit.atomic_group_remaining = Some(count - at);
+            }
+        }
+        Ok(())
+    }
+
+    fn fill_numbers(&self, edits: &mut [VersionEdit]) {
+        for edit in edits.iter_mut() {
+            edit.next_file_number = Some(self.numbers.next());
+            let in_tables = edit
+                .new_files
+                .iter()
+                .map(|(_, file)| file.largest_seqno)
+                .max();
+            edit.last_seqno = edit.last_seqno.max(in_tables).max(self.state.last_seqno);
+        }
+    }
+
+    fn build(
+        &self,
+        edits: &[VersionEdit],
+        next: &mut BTreeMap<u32, FamilyVersions>,
+        leaving: &mut Leaving,
+    ) -> Result<()> {
+        for (id, family) in next {
+            let mut builder = VersionBuilder::new(Arc::clone(&family.current));
+            let mut changed = false;
+            for edit in edits.iter().filter(|edit| edit.column_family == *id) {
+                builder.apply(edit)?;
+                changed |= edit.changes_tables()
+                    || !edit.blob_additions.is_empty()
+                    || !edit.blob_garbage.is_empty();
+                family.log_number = family.log_number.max(edit.log_number.unwrap_or(0));
+                family.cursors.extend(edit.compact_cursors.iter().cloned());
+                let epochs = edit.new_files.iter().map(|(_, file)| file.epoch + 1);
+                family.next_epoch = epochs.fold(family.next_epoch, u64::max);
+            }
+            if changed {
+                let built = builder.build(&family.order)?;
+                family.current = built.version;
+                leaving.tables.extend(built.removed);
+                leaving.blobs.extend(built.removed_blobs);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes `edits`, then installs `next`.
+    fn commit(
+        &mut self,
+        mut edits: Vec<VersionEdit>,
+        next: BTreeMap<u32, FamilyVersions>,
+        leaving: Leaving,
+    ) -> Result<()> {
+        edits.extend(self.forget_wals(&next));
+        let mut records = Vec::with_capacity(edits.len());
+        for edit in &edits {
+            records.push(edit.encode(self.profile)?);
+        }
+        let brings_files = edits
+            .iter()
+            .any(|edit| !edit.new_files.is_empty() || !edit.blob_additions.is_empty());
+        if brings_files {
+            // Before the MANIFEST tells of a file its name must be on disk. Nothing was written
+            // yet, so a failure here leaves everything as it was.
+            self.files.sync_dir(&self.dir)?;
+        }
+        if !self.append(&records) {
+            self.roll_with(&edits, next)?;
+        } else {
+            self.families = next;
+            edits.iter().for_each(|edit| self.state.apply(edit));
+        }
+        self.retire(leaving);
+        Ok(())
+    }
+
+    /// An edit that ends the tracking of WAL files no family of `next` needs; a record of its own,
+    /// as other readers want it.
+    fn forget_wals(&self, next: &BTreeMap<u32, FamilyVersions>) -> Option<VersionEdit> {
+        let needed = next.values().map(|family| family.log_number).min()?;
+        let (oldest, _) = self.state.wals.first_key_value()?;
+        (*oldest < needed).then(|| VersionEdit {
+            wals_deleted_below: Some(needed),
+            ..VersionEdit::default()
+        })
+    }
+
+    /// Appends `records` to the live MANIFEST and syncs it. False when a new one is to be written:
+    /// because there is none of this incarnation, the present one is large, or writing failed.
+    fn append(&mut self, records: &[Vec<u8>]) -> bool {
+        let Some(mut writer) = self.manifest.take() else {
+            return false;
+        };
+        if writer.len() > MANIFEST_BYTES_MIN.max(2 * self.snapshot_bytes) {
+            return false;
+        }
+        let written = records
+            .iter()
+            .try_for_each(|record| writer.gather(record))
+            .and_then(|()| writer.hand_over())
+            .and_then(|()| writer.sync());
+        match written {
+            Ok(()) => {
+                self.manifest = Some(writer);
+                true
+            }
+            Err(error) => {
+                tracing::warn!(%error, "writing the MANIFEST failed; trying a new one");
+                false
+            }
+        }
+    }
+
+    /// Writes a new MANIFEST of `families` and of the numbers after `edits`; installs both.
+    fn roll_with(
+        &mut self,
+        edits: &[VersionEdit],
+        families: BTreeMap<u32, FamilyVersions>,
+    ) -> Result<()> {
+        let families = std::mem::replace(&mut self.families, families);
+        let state = self.state.clone();
+        edits.iter().for_each(|edit| self.state.apply(edit));
+        let number = self.numbers.take();
+        let rolled = self.roll(number);
+        self.in_doubt = rolled.is_err();
+        if let Err(error) = &rolled {
+            self.families = families;
+            self.state = state;
+            if error.kind() != ErrorKind::NoSpace {
+                self.poison = Some(error.duplicate());
+            }
+        }
+        rolled
+    }
+
+    fn roll(&mut self, number: u64) -> Result<()> {
+        let oldest_log = self.families.values().map(|family| family.log_number).min();
+        let default_log = self.families.get(&0).map(|family| family.log_number);
+        let snapshot = Snapshot {
+            families: &self.families,
+            db_id: self.state.db_id.as_deref(),
+            wals: &self.state.wals,
+            log_number: default_log.unwrap_or(0),
+            min_log_number_to_keep: self
+                .state
+                .min_log_number_to_keep
+                .max(oldest_log.unwrap_or(0)),
+            next_file_number: self.numbers.next(),
+            last_seqno: self.last_seqno(),
+            max_family: self.state.max_family,
+        };
+        let writer = write_and_make_live(&*self.files, &self.dir, number, self.profile, &snapshot)?;
+        self.snapshot_bytes = writer.len();
+        self.manifest = Some(writer);
+        self.manifest_number = number;
+        Ok(())
+    }
+
+    fn retire(&mut self, leaving: Leaving) {
+        self.retired
+            .extend(leaving.tables.iter().map(|file| Retired {
+                number: file.number,
+                file: Arc::downgrade(file),
+            }));
+        self.retired_blobs.extend(leaving.blobs);
+    }
+
+    /// Tables that left the versions and that nobody reads any more: they may be deleted, and are
+    /// given once. Empty while a failed write leaves in doubt what the disk names.
+    ///
+    /// Cost: of the tables that left and are still read.
+    pub fn take_obsolete_tables(&mut self) -> Vec<u64> {
+        if self.in_doubt {
+            return Vec::new();
+        }
+        let mut obsolete = Vec::new();
+        self.retired.retain(|retired| {
+            let pinned = retired.file.strong_count() > 0;
+            if !pinned {
+                obsolete.push(retired.number);
+            }
+            pinned
+        });
+        obsolete
+    }
+
+    /// What of the directory is needed, for a look at the whole of it; `None` while nothing may be
+    /// deleted, because a failed write leaves in doubt what the disk names.
+    ///
+    /// List the directory after this call, not before. `wals` are WAL files kept for other reasons.
+    pub fn needed(&self, wals: HashSet<u64>) -> Option<Needed> {
+        if self.in_doubt || self.read_only {
+            return None;
+        }
+        // First: a job that ends after this line has its tables in the versions looked at below.
+        let pending_from = self.numbers.oldest_pending();
+        let mut tables: HashSet<u64> = self
+            .families
+            .values()
+            .flat_map(|family| family.current.files())
+            .map(|(_, file)| file.number)
+            .collect();
+        let pinned = self.retired.iter();
+        let pinned = pinned.filter(|retired| retired.file.strong_count() > 0);
+        tables.extend(pinned.map(|retired| retired.number));
+        let blobs = self.families.values();
+        let blobs = blobs.flat_map(|family| family.current.blobs().keys());
+        Some(Needed {
+            tables,
+            blobs: blobs.chain(&self.retired_blobs).copied().collect(),
+            wals_from: self.min_log_number(),
+            wals,
+            manifest: self.manifest_number,
+            pending_from,
+        })
+    }
+}
+
+/// What leaves the present versions.
+#[derive(Debug, Default)]
+struct Leaving {
+    tables: Vec<Arc<FileMeta>>,
+    blobs: Vec<u64>,
+}
+
+/// Gives the tables of `edit` that have no epoch one.
+fn fill_epochs(edit: &mut VersionEdit, family: &FamilyVersions, next_epoch: &mut u64) {
+    let inputs = edit.deleted_files.iter().filter_map(|&(level, number)| {
+        let files = family.current.level(level as usize);
+        files.iter().find(|file| file.number == number)
+    });
+    let inherited = inputs.map(|file| file.epoch).min();
+    let unknown = |file: &&mut (u32, NewFile)| file.1.epoch == 0;
+    for (_, file) in edit.new_files.iter_mut().filter(unknown) {
+        file.epoch = inherited.unwrap_or_else(|| {
+            let epoch = *next_epoch;
+            *next_epoch += 1;
+            epoch
+        });
+    }
+}
+
+fn check_names(families: &[(String, KeyOrder)]) -> Result<()> {
+    let mut seen = HashSet::new();
+    if let Some((name, _)) = families.iter().find(|(name, _)| !seen.insert(name)) {
+        return Err(Error::invalid_argument(format!(
+            "family {name:?} is named twice"
+        )));
+    }
+    match families.iter().any(|(name, _)| name == DEFAULT_FAMILY) {
+        true => Ok(()),
+        false => Err(Error::invalid_argument(
+            "the family \"default\" must be named",
+        )),
+    }
+}
+
+fn check_families(
+    options: &VersionSetOptions,
+    families: &BTreeMap<u32, FamilyVersions>,
+    unopened: &[String],
+) -> Result<()> {
+    if !unopened.is_empty() && !options.read_only {
+        let message = format!("families not opened: {}", unopened.join(", "));
+        return Err(Error::invalid_argument(message));
+    }
+    let there = |name: &str| families.values().any(|family| family.name == name);
+    match options.families.iter().find(|(name, _)| !there(name)) {
+        None => Ok(()),
+        Some((name, _)) => Err(Error::invalid_argument(format!(
+            "there is no family {name:?}"
+        ))),
+    }
+}
