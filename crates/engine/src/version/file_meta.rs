@@ -7,10 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::ArcSwapOption;
 use drumlin_base::SeqNo;
 use drumlin_base::key::user_key;
-
-/// Stands in for `drumlin_table::Table` until that crate's first commit.
-#[derive(Debug)]
-pub struct Table;
+use drumlin_table::Table;
 
 /// A checksum over a whole file, under the name of the function that made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
