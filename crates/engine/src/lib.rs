@@ -6,4 +6,5 @@ pub mod iter;
 pub mod names;
 pub mod record;
 pub mod snapshot;
+pub mod table_cache;
 pub mod version;

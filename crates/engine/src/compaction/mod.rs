@@ -9,6 +9,7 @@ pub mod keep;
 pub mod leveled;
 pub mod plan;
 pub mod span;
+pub mod split;
 pub mod stream;
 
 pub use leveled::Leveled;

@@ -2,12 +2,15 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwapOption;
-use drumlin_base::SeqNo;
 use drumlin_base::key::user_key;
+use drumlin_base::{KeyOrder, SeqNo};
 use drumlin_table::Table;
+
+use crate::iter::range_tombstone::Fragments;
 
 /// A checksum over a whole file, under the name of the function that made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +71,13 @@ impl NewFile {
     pub fn largest_user_key(&self) -> &[u8] {
         user_key(&self.largest)
     }
+
+    /// Whether `user_key` lies within the file's bounds.
+    #[inline]
+    pub fn may_hold(&self, order: &KeyOrder, user_key: &[u8]) -> bool {
+        order.compare(user_key, self.smallest_user_key()).is_ge()
+            && order.compare(user_key, self.largest_user_key()).is_le()
+    }
 }
 
 /// One live table: what the MANIFEST says of it (reached by dereference), and its state in memory.
@@ -80,6 +90,8 @@ pub struct FileMeta {
     compacting: AtomicBool,
     /// The open table, filled and emptied by the table cache.
     pub table: ArcSwapOption<Table>,
+    /// The range tombstones inside that count, once the table was open and if it has any.
+    fragments: OnceLock<Fragments>,
 }
 
 impl FileMeta {
@@ -89,7 +101,28 @@ impl FileMeta {
             file,
             compacting: AtomicBool::new(false),
             table: ArcSwapOption::empty(),
+            fragments: OnceLock::new(),
         }
+    }
+
+    /// The range tombstones inside that count, cut to the file's bounds; `None` when `table`, which
+    /// is this file opened, has none. Made at the first call, kept while the file lives.
+    #[inline]
+    pub fn fragments_of(&self, order: &KeyOrder, table: &Table) -> Option<&Fragments> {
+        let tombstones = table.range_tombstones();
+        if tombstones.is_empty() {
+            return None;
+        }
+        let fragments = self.fragments.get_or_init(|| {
+            Fragments::within_file(order, tombstones, &self.file.smallest, &self.file.largest)
+        });
+        Some(fragments)
+    }
+
+    /// What [`FileMeta::fragments_of`] made; `None` while it has not been called.
+    #[inline]
+    pub fn fragments(&self) -> Option<&Fragments> {
+        self.fragments.get()
     }
 
     /// What the MANIFEST says of the file.

@@ -1,0 +1,314 @@
+//! Open tables, and the limits on how many there are.
+//!
+//! An open table hangs in its file's own slot ([`FileMeta::table`]), so finding it is one load: no
+//! lock, no hash table, nothing written that readers share. The price is that nobody notes which
+//! tables are used. The order of eviction is found out by *parking*: the table opened longest ago
+//! is taken out of its slot but stays open for a while; whoever needs it meanwhile gets it back at
+//! the price of a short lock, and it counts as newly opened. What nobody asked for is closed. This
+//! is second-chance FIFO with the chance checked on the miss path only.
+//!
+//! A table is opened by one thread at a time (sharded locks); the rest wait for it. Lock order: one
+//! opener shard, then the queues. Tables are dropped, and thus closed, under no lock.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+use drumlin_base::{Error, KeyOrder, MemoryBudget, MemoryUse, PrefixExtractor, Result};
+use drumlin_fs::{Env, RandomAccessFile};
+use drumlin_table::{BlockCache, Table, TableReaderOptions};
+use parking_lot::Mutex;
+
+use crate::names;
+use crate::version::FileMeta;
+
+const SHARDS: usize = 16;
+
+/// Tables that stay open whatever their memory, so that reads keep moving.
+const OPEN_MIN: usize = 8;
+
+/// The operating system's numbers for "too many open files", of the process and of the machine.
+const TOO_MANY_OPEN: [i32; 2] = [24, 23];
+
+/// What the table caches of one database share.
+#[derive(Clone, Debug)]
+pub struct TableCacheOptions {
+    /// Files.
+    pub env: Env,
+    /// Where the tables lie.
+    pub dir: PathBuf,
+    /// Where their blocks are kept.
+    pub blocks: Arc<BlockCache>,
+    /// What their indexes and filters are charged to; they may take up half of it.
+    pub budget: Arc<MemoryBudget>,
+    /// Open tables kept at most.
+    pub open_max: usize,
+}
+
+/// Finds the open table of a file, opening it if need be. Shared by all threads.
+///
+/// One handle serves the families of one key order and prefix extractor; all handles of a database
+/// share the limits. Cheap to clone by [`TableCache::for_family`].
+pub struct TableCache {
+    shared: Arc<Shared>,
+    order: KeyOrder,
+    prefix: Option<Arc<dyn PrefixExtractor>>,
+}
+
+struct Shared {
+    options: TableCacheOptions,
+    openers: [Mutex<()>; SHARDS],
+    queues: Mutex<Queues>,
+}
+
+/// Invariant: a table is in its file's slot, or parked, or neither, never both.
+#[derive(Default)]
+struct Queues {
+    /// Files whose slot was filled, the longest ago first. Some may have been dropped since.
+    open: VecDeque<Weak<FileMeta>>,
+    /// Numbers of parked tables, the longest parked first; some may have been taken back since.
+    parked_order: VecDeque<u64>,
+    parked: HashMap<u64, Arc<Table>>,
+}
+
+impl TableCache {
+    /// A cache for tables in bytewise order without prefixes.
+    pub fn new(options: TableCacheOptions) -> Arc<Self> {
+        Arc::new(Self {
+            shared: Arc::new(Shared {
+                options,
+                openers: Default::default(),
+                queues: Mutex::default(),
+            }),
+            order: KeyOrder::Bytewise,
+            prefix: None,
+        })
+    }
+
+    /// The same cache for the tables of a family with another order or prefix.
+    pub fn for_family(
+        &self,
+        order: KeyOrder,
+        prefix: Option<Arc<dyn PrefixExtractor>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            shared: Arc::clone(&self.shared),
+            order,
+            prefix,
+        })
+    }
+
+    /// The open table of `file`.
+    ///
+    /// Requires: the handle is one for the file's family.
+    ///
+    /// # Errors
+    /// `Corruption` when the file is missing or damaged; `Io`, also when too many files are open
+    /// even after some were closed.
+    #[inline]
+    pub fn find(&self, file: &Arc<FileMeta>) -> Result<Arc<Table>> {
+        match file.table.load_full() {
+            Some(table) => Ok(table),
+            None => self.find_closed(file),
+        }
+    }
+
+    #[cold]
+    fn find_closed(&self, file: &Arc<FileMeta>) -> Result<Arc<Table>> {
+        let shared = &*self.shared;
+        let shard = shared.openers.get(file.number as usize % SHARDS);
+        let guard = shard.map(|shard| shard.lock());
+        if let Some(table) = file.table.load_full() {
+            return Ok(table);
+        }
+        let table = match shared.take_parked(file.number) {
+            Some(table) => table,
+            None => self.open(file)?,
+        };
+        shared.hang(file, &table);
+        drop(guard);
+        shared.shrink();
+        Ok(table)
+    }
+
+    fn open(&self, file: &Arc<FileMeta>) -> Result<Arc<Table>> {
+        let (path, opened) = match self.shared.open_file(file.number) {
+            Err(error) if is_too_many_open(&error) => {
+                self.shared.close_some();
+                self.shared.open_file(file.number)?
+            }
+            other => other?,
+        };
+        if file.size != 0 && opened.size() != file.size {
+            let (found, expected) = (opened.size(), file.size);
+            let message = format!("the table has {found} bytes, the MANIFEST says {expected}");
+            return Err(Error::corruption(message).with_file(&path));
+        }
+        let options = TableReaderOptions {
+            order: self.order.clone(),
+            prefix: self.prefix.clone(),
+            largest_seqno: (file.largest_seqno != 0).then_some(file.largest_seqno),
+            ..TableReaderOptions::new(
+                path.clone(),
+                file.number,
+                Arc::clone(&self.shared.options.blocks),
+                Arc::clone(&self.shared.options.budget),
+            )
+        };
+        Table::open(opened, options).map_err(|error| error.with_file(&path))
+    }
+
+    /// Forgets the table with this number, whose file is about to be removed.
+    pub fn evict(&self, number: u64) {
+        drop(self.shared.take_parked(number));
+    }
+
+    /// Where the table with this number lies: `NNNNNN.sst`, unless only `NNNNNN.ldb` is there.
+    pub fn path(&self, number: u64) -> PathBuf {
+        let options = &self.shared.options;
+        let leveldb = names::leveldb_table(&options.dir, number);
+        let path = names::table(&options.dir, number);
+        let is_there = |path: &Path| options.env.files.exists(path).unwrap_or(false);
+        if !is_there(&path) && is_there(&leveldb) {
+            leveldb
+        } else {
+            path
+        }
+    }
+
+    /// Tables that are open now, parked ones included. Dropped files may still count for a while.
+    pub fn open_count(&self) -> usize {
+        let queues = self.shared.queues.lock();
+        queues.open.len() + queues.parked.len()
+    }
+}
+
+impl Shared {
+    fn open_file(&self, number: u64) -> Result<(PathBuf, Arc<dyn RandomAccessFile>)> {
+        let files = &self.options.env.files;
+        let path = names::table(&self.options.dir, number);
+        let missing = match files.open(&path) {
+            Ok(file) => return Ok((path, file)),
+            Err(error) if error.is_not_found() => error,
+            Err(error) => return Err(error),
+        };
+        let leveldb = names::leveldb_table(&self.options.dir, number);
+        match files.open(&leveldb) {
+            Ok(file) => Ok((leveldb, file)),
+            Err(error) if error.is_not_found() => Err(missing
+                .with_kind(drumlin_base::ErrorKind::Corruption)
+                .context("a table of the MANIFEST is missing")
+                .with_file(&path)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn take_parked(&self, number: u64) -> Option<Arc<Table>> {
+        self.queues.lock().parked.remove(&number)
+    }
+
+    /// Hangs `table` in the file's slot.
+    fn hang(&self, file: &Arc<FileMeta>, table: &Arc<Table>) {
+        let mut queues = self.queues.lock();
+        file.table.store(Some(Arc::clone(table)));
+        while let Some(first) = queues.open.front()
+            && first.strong_count() == 0
+        {
+            queues.open.pop_front();
+        }
+        queues.open.push_back(Arc::downgrade(file));
+    }
+
+    /// Tables that may be parked beside the open ones.
+    fn parked_max(&self) -> usize {
+        (self.options.open_max / 8).max(1)
+    }
+
+    /// Parks and closes until the limits hold again.
+    fn shrink(&self) {
+        let open_max = self.options.open_max.max(OPEN_MIN);
+        let parked_max = self.parked_max();
+        let mut closed = Vec::new();
+        let mut queues = self.queues.lock();
+        while queues.open.len() + queues.parked.len() > open_max && queues.park_oldest() {
+            while queues.parked.len() > parked_max {
+                closed.extend(queues.unpark_oldest());
+            }
+        }
+        let mut meta = self.options.budget.used(MemoryUse::TableMeta);
+        let meta_max = self.options.budget.limit_bytes() / 2;
+        while meta > meta_max && queues.open.len() + queues.parked.len() > OPEN_MIN {
+            if queues.parked.is_empty() && !queues.park_oldest() {
+                break;
+            }
+            if let Some(table) = queues.unpark_oldest() {
+                // What others still hold stays charged, but goes when they let go.
+                meta = meta.saturating_sub(table.resident_bytes());
+                closed.push(table);
+            }
+        }
+        drop(queues);
+        drop(closed);
+    }
+
+    /// Closes an eighth of the open tables, after the system refused to open more.
+    fn close_some(&self) {
+        let mut closed = Vec::new();
+        let mut queues = self.queues.lock();
+        let count = (queues.open.len() / 8).max(OPEN_MIN);
+        for _ in 0..count {
+            if !queues.park_oldest() {
+                break;
+            }
+        }
+        while !queues.parked.is_empty() {
+            closed.extend(queues.unpark_oldest());
+        }
+        drop(queues);
+        drop(closed);
+    }
+}
+
+impl Queues {
+    /// Parks the table opened longest ago; false when none is open. Files that are gone, or whose
+    /// slot was emptied, are passed over.
+    fn park_oldest(&mut self) -> bool {
+        while let Some(file) = self.open.pop_front() {
+            let Some(file) = file.upgrade() else { continue };
+            if let Some(table) = file.table.swap(None) {
+                self.parked.insert(file.number, table);
+                self.parked_order.push_back(file.number);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The table parked longest ago, no longer kept here.
+    fn unpark_oldest(&mut self) -> Option<Arc<Table>> {
+        while let Some(number) = self.parked_order.pop_front() {
+            if let Some(table) = self.parked.remove(&number) {
+                return Some(table);
+            }
+        }
+        // Every parked table has its number in the order.
+        debug_assert!(self.parked.is_empty());
+        None
+    }
+}
+
+fn is_too_many_open(error: &Error) -> bool {
+    error
+        .os_code()
+        .is_some_and(|code| TOO_MANY_OPEN.contains(&code))
+}
+
+impl fmt::Debug for TableCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TableCache")
+            .field("dir", &self.shared.options.dir)
+            .field("open_max", &self.shared.options.open_max)
+            .finish_non_exhaustive()
+    }
+}
