@@ -2,7 +2,7 @@
 //!
 //! A table is one immutable file of sorted entries, written once from front to back and read at
 //! random. Two families are read and written: RocksDB's block-based table and LevelDB's, told apart
-//! by the magic number at the end of the file ([`format`]).
+//! by the magic number at the end of the file ([`mod@format`]).
 //!
 //! Everything here that decodes treats its bytes as a claim: damage becomes an error, never a
 //! panic. Byte layouts are described in `docs/format/block-table.md`.

@@ -381,6 +381,10 @@ fn unknown_codecs_are_refused_by_name() {
         let error = decompress(id, b"abc", None, Framing::SizePrefix, LIMIT).unwrap_err();
         assert_eq!(error.kind(), kind, "{error}");
     }
+    for (id, kind) in [(4, ErrorKind::NotSupported), (9, ErrorKind::Corruption)] {
+        let error = decompress(id, b"abc", None, Framing::LevelDb, LIMIT).unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+    }
     for codec in CODECS {
         assert_eq!(codec.to_string().parse::<Codec>().unwrap(), codec);
     }

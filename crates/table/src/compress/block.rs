@@ -76,7 +76,7 @@ fn try_compress(
 /// The contents of a block stored as `input` under type byte `compression` (0 included: a copy).
 ///
 /// `dict` is the table's dictionary, if it has one and this is a data block. At most `limit` bytes
-/// are allocated.
+/// are allocated, and for zlib with a dictionary another 32 KiB twice.
 ///
 /// # Errors
 /// `Corruption` when the input is damaged, declares more than `limit` or more than its codec could

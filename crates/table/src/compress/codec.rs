@@ -57,7 +57,8 @@ impl Codec {
     /// The codec behind type byte `id` in a file of `style`.
     ///
     /// # Errors
-    /// `NotSupported` for Xpress and for custom codecs, `Corruption` for a byte nobody writes.
+    /// `NotSupported` for Xpress, for custom codecs and for RocksDB's in a table of LevelDB's style;
+    /// `Corruption` for a byte nobody writes.
     pub fn from_id(id: u8, style: TableStyle) -> Result<Self> {
         let found = Self::ALL
             .into_iter()
@@ -70,6 +71,10 @@ impl Codec {
             (None, TableStyle::RocksDb) if id >= 0x80 => Err(Error::not_supported(format!(
                 "blocks of a custom compression type, {id:#04x}"
             ))),
+            // RocksDB's first format shares LevelDB's magic number, but has more codecs.
+            (None, TableStyle::LevelDb) if (3..=7).contains(&id) => Err(Error::not_supported(
+                format!("blocks of compression type {id} in tables of RocksDB's format_version 0"),
+            )),
             _ => Err(Error::corruption(format!("unknown compression type {id}"))),
         }
     }
