@@ -4,8 +4,13 @@
 //! forgets, a clock that jumps or a fixed seed in place of the real ones.
 
 mod clock;
+mod fault;
+mod fault_rule;
 mod file_system;
 pub mod machine;
+mod mem;
+mod mem_file;
+mod mem_image;
 mod posix;
 mod posix_file;
 mod posix_lock;
@@ -17,10 +22,13 @@ mod system;
 use std::sync::Arc;
 
 pub use clock::Clock;
+pub use fault::FaultFileSystem;
+pub use fault_rule::{Fault, FaultRule, OpKind};
 pub use file_system::{
     CreateOptions, FileInfo, FileKind, FileLock, FileSyncer, FileSystem, RandomAccessFile,
     WritableFile,
 };
+pub use mem::{CrashPolicy, StrictMemFileSystem};
 pub use posix::PosixFileSystem;
 pub use spawner::{JoinHandle, Spawner};
 pub use system::{SystemClock, ThreadSpawner};

@@ -1,0 +1,405 @@
+//! A file system that fails on command.
+//!
+//! It wraps any other, counts every operation and strikes those its rules name. The count depends
+//! on the caller alone, so a single-threaded run can be repeated with the fault one operation
+//! later each time, until none is left. An operation that was struck never reached the file system
+//! below, except for [`Fault::TornAppend`] and the faults of reads.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use drumlin_base::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+
+use crate::fault_rule::{Fault, FaultRule, OpKind, kind_of};
+use crate::file_system::{
+    CreateOptions, FileInfo, FileKind, FileLock, FileSyncer, FileSystem, RandomAccessFile,
+    WritableFile,
+};
+use crate::mem::{StrictMemFileSystem, os_error};
+
+#[derive(Debug, Default)]
+struct State {
+    operations: u64,
+    injected: u64,
+    rules: Vec<FaultRule>,
+    history: Option<Vec<(OpKind, PathBuf)>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    below: Arc<dyn FileSystem>,
+    /// The disk below, if it can be told of failed syncs.
+    memory: Option<StrictMemFileSystem>,
+    state: Mutex<State>,
+    stopped: AtomicBool,
+}
+
+/// What the operation is to do, when it is not to fail at once.
+type Oddity = Option<Fault>;
+
+impl Shared {
+    /// Counts an operation and decides: an error now, an oddity to perform, or nothing.
+    fn step(&self, op: OpKind, kind: FileKind, path: &Path) -> Result<Oddity> {
+        let mut state = self.state.lock();
+        if self.stopped.load(Ordering::Acquire) {
+            return Err(stopped(path));
+        }
+        state.operations += 1;
+        if let Some(history) = &mut state.history {
+            history.push((op, path.to_path_buf()));
+        }
+        let mut struck = None;
+        for rule in &mut state.rules {
+            // Every rule counts the operation, the first that strikes decides.
+            if rule.strikes(op, kind, path) && struck.is_none() {
+                struck = Some(rule.fault);
+            }
+        }
+        let Some(fault) = struck.filter(|&fault| applies(fault, op)) else {
+            return Ok(None);
+        };
+        state.injected += 1;
+        match fault {
+            Fault::Io => {}
+            Fault::NoSpace => return Err(os_error(name(op), path, libc::ENOSPC)),
+            Fault::TooManyFiles => return Err(os_error(name(op), path, libc::EMFILE)),
+            Fault::TornAppend if op != OpKind::Append => {}
+            Fault::Stop => {
+                self.stopped.store(true, Ordering::Release);
+                return Err(stopped(path));
+            }
+            oddity => return Ok(Some(oddity)),
+        }
+        if let (OpKind::Sync | OpKind::SyncFile, Some(memory)) = (op, &self.memory) {
+            // The file may be gone: then nothing of it can be lost.
+            let _ = memory.forget_unsynced(path);
+        }
+        Err(os_error(name(op), path, libc::EIO))
+    }
+
+    /// For operations that know no oddities.
+    fn pass(&self, op: OpKind, path: &Path) -> Result<()> {
+        self.step(op, kind_of(path), path).map(|_| ())
+    }
+}
+
+/// Whether the fault means anything to the operation.
+fn applies(fault: Fault, op: OpKind) -> bool {
+    !matches!(fault, Fault::FlippedBit | Fault::ShortRead) || op == OpKind::Read
+}
+
+fn stopped(path: &Path) -> Error {
+    Error::new(ErrorKind::Io, "the machine was stopped").with_file(path)
+}
+
+fn name(op: OpKind) -> &'static str {
+    match op {
+        OpKind::Create => "create",
+        OpKind::Reuse => "open for reuse",
+        OpKind::Append => "write",
+        OpKind::Sync | OpKind::SyncFile => "sync",
+        OpKind::Close => "close",
+        OpKind::Open => "open",
+        OpKind::Read => "read",
+        OpKind::List => "list",
+        OpKind::Info => "look at",
+        OpKind::Rename => "rename",
+        OpKind::Link => "link",
+        OpKind::Remove => "remove",
+        OpKind::CreateDir => "create the directory",
+        OpKind::RemoveDir => "remove the directory",
+        OpKind::SyncDir => "sync the directory",
+        OpKind::Truncate => "truncate",
+        OpKind::Lock => "lock",
+        OpKind::FreeSpace => "ask for the free space of",
+    }
+}
+
+/// See the module. Clones share their rules and counts.
+#[derive(Clone, Debug)]
+pub struct FaultFileSystem {
+    shared: Arc<Shared>,
+}
+
+impl FaultFileSystem {
+    /// Wraps `below`, striking nothing yet.
+    pub fn new(below: Arc<dyn FileSystem>) -> Self {
+        Self::wrap(below, None)
+    }
+
+    /// Wraps the in-memory disk, which learns of injected failures of syncs: the bytes they should
+    /// have kept are lost in a crash though later syncs succeed.
+    pub fn over_memory(memory: &StrictMemFileSystem) -> Self {
+        Self::wrap(Arc::new(memory.clone()), Some(memory.clone()))
+    }
+
+    fn wrap(below: Arc<dyn FileSystem>, memory: Option<StrictMemFileSystem>) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                below,
+                memory,
+                state: Mutex::default(),
+                stopped: AtomicBool::new(false),
+            }),
+        }
+    }
+
+    /// Adds a rule; earlier ones go first.
+    pub fn add_rule(&self, rule: FaultRule) {
+        self.shared.state.lock().rules.push(rule);
+    }
+
+    /// Forgets all rules: the disk is well again. A stopped machine stays stopped.
+    pub fn clear_rules(&self) {
+        self.shared.state.lock().rules.clear();
+    }
+
+    /// Operations begun so far, struck ones included, those after the stop not.
+    pub fn operations(&self) -> u64 {
+        self.shared.state.lock().operations
+    }
+
+    /// Operations struck so far.
+    pub fn injected(&self) -> u64 {
+        self.shared.state.lock().injected
+    }
+
+    /// Stops the machine now.
+    pub fn stop(&self) {
+        self.shared.stopped.store(true, Ordering::Release);
+    }
+
+    /// Whether the machine was stopped, by [`Fault::Stop`] or by hand.
+    pub fn is_stopped(&self) -> bool {
+        self.shared.stopped.load(Ordering::Acquire)
+    }
+
+    /// Begins to note every operation, from an empty list.
+    pub fn record_history(&self) {
+        self.shared.state.lock().history = Some(Vec::new());
+    }
+
+    /// The operations noted since [`Self::record_history`].
+    pub fn history(&self) -> Vec<(OpKind, PathBuf)> {
+        self.shared.state.lock().history.clone().unwrap_or_default()
+    }
+
+    fn writer(
+        &self,
+        file: Box<dyn WritableFile>,
+        path: &Path,
+        kind: FileKind,
+    ) -> Box<dyn WritableFile> {
+        let target = Arc::new(Target {
+            shared: Arc::clone(&self.shared),
+            path: path.to_path_buf(),
+            kind,
+            failure: Mutex::new(None),
+        });
+        Box::new(FaultWriter { file, target })
+    }
+}
+
+impl FileSystem for FaultFileSystem {
+    fn create(&self, path: &Path, options: CreateOptions) -> Result<Box<dyn WritableFile>> {
+        self.shared.step(OpKind::Create, options.kind, path)?;
+        let file = self.shared.below.create(path, options)?;
+        Ok(self.writer(file, path, options.kind))
+    }
+
+    fn reuse(
+        &self,
+        old: &Path,
+        new: &Path,
+        options: CreateOptions,
+    ) -> Result<Box<dyn WritableFile>> {
+        self.shared.step(OpKind::Reuse, options.kind, new)?;
+        let file = self.shared.below.reuse(old, new, options)?;
+        Ok(self.writer(file, new, options.kind))
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn RandomAccessFile>> {
+        self.shared.pass(OpKind::Open, path)?;
+        Ok(Arc::new(FaultReader {
+            file: self.shared.below.open(path)?,
+            shared: Arc::clone(&self.shared),
+            path: path.to_path_buf(),
+            kind: kind_of(path),
+        }))
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {
+        self.shared.pass(OpKind::List, dir)?;
+        self.shared.below.list(dir)
+    }
+
+    fn info(&self, path: &Path) -> Result<FileInfo> {
+        self.shared.pass(OpKind::Info, path)?;
+        self.shared.below.info(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.shared.pass(OpKind::Rename, to)?;
+        self.shared.below.rename(from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        self.shared.pass(OpKind::Link, to)?;
+        self.shared.below.link(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.shared.pass(OpKind::Remove, path)?;
+        self.shared.below.remove(path)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> Result<()> {
+        self.shared.pass(OpKind::CreateDir, dir)?;
+        self.shared.below.create_dir_all(dir)
+    }
+
+    fn remove_dir(&self, dir: &Path) -> Result<()> {
+        self.shared.pass(OpKind::RemoveDir, dir)?;
+        self.shared.below.remove_dir(dir)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        self.shared.pass(OpKind::SyncDir, dir)?;
+        self.shared.below.sync_dir(dir)
+    }
+
+    fn sync_file(&self, path: &Path) -> Result<()> {
+        self.shared.pass(OpKind::SyncFile, path)?;
+        self.shared.below.sync_file(path)
+    }
+
+    fn truncate(&self, path: &Path, size: u64) -> Result<()> {
+        self.shared.pass(OpKind::Truncate, path)?;
+        self.shared.below.truncate(path, size)
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        self.shared.pass(OpKind::Lock, path)?;
+        self.shared.below.lock(path)
+    }
+
+    fn free_space(&self, path: &Path) -> Result<u64> {
+        self.shared.pass(OpKind::FreeSpace, path)?;
+        self.shared.below.free_space(path)
+    }
+}
+
+/// A file being written, as its owner and its syncers see it.
+#[derive(Debug)]
+struct Target {
+    shared: Arc<Shared>,
+    path: PathBuf,
+    kind: FileKind,
+    /// The injected fault that broke the file.
+    failure: Mutex<Option<Error>>,
+}
+
+impl Target {
+    fn step(&self, op: OpKind) -> Result<Oddity> {
+        if let Some(failure) = &*self.failure.lock() {
+            return Err(failure
+                .duplicate()
+                .context("an earlier call on this file failed"));
+        }
+        self.shared
+            .step(op, self.kind, &self.path)
+            .inspect_err(|error| self.fail(error))
+    }
+
+    fn fail(&self, error: &Error) {
+        self.failure.lock().get_or_insert_with(|| error.duplicate());
+    }
+}
+
+#[derive(Debug)]
+struct FaultWriter {
+    file: Box<dyn WritableFile>,
+    target: Arc<Target>,
+}
+
+impl WritableFile for FaultWriter {
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.target.step(OpKind::Append)? == Some(Fault::TornAppend) {
+            let front = bytes.get(..bytes.len() / 2).unwrap_or_default();
+            let error = os_error("write", &self.target.path, libc::EIO);
+            self.target.fail(&error);
+            self.file.append(front)?;
+            return Err(error);
+        }
+        self.file.append(bytes)
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.target.step(OpKind::Sync)?;
+        self.file.sync()
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        self.target.step(OpKind::Close)?;
+        self.file.close()
+    }
+
+    fn len(&self) -> u64 {
+        self.file.len()
+    }
+
+    fn syncer(&self) -> Arc<dyn FileSyncer> {
+        Arc::new(FaultSyncer {
+            syncer: self.file.syncer(),
+            target: Arc::clone(&self.target),
+        })
+    }
+}
+
+#[derive(Debug)]
+struct FaultSyncer {
+    syncer: Arc<dyn FileSyncer>,
+    target: Arc<Target>,
+}
+
+impl FileSyncer for FaultSyncer {
+    fn sync(&self) -> Result<()> {
+        self.target.step(OpKind::Sync)?;
+        self.syncer.sync()
+    }
+}
+
+#[derive(Debug)]
+struct FaultReader {
+    file: Arc<dyn RandomAccessFile>,
+    shared: Arc<Shared>,
+    path: PathBuf,
+    kind: FileKind,
+}
+
+impl RandomAccessFile for FaultReader {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let oddity = self.shared.step(OpKind::Read, self.kind, &self.path)?;
+        let n = self.file.read_at(offset, buffer)?;
+        match oddity {
+            Some(Fault::ShortRead) => Ok(n / 2),
+            Some(Fault::FlippedBit) => {
+                if let Some(byte) = buffer.get_mut(n / 2).filter(|_| n > 0) {
+                    *byte ^= 1 << (offset % 8);
+                }
+                Ok(n)
+            }
+            _ => Ok(n),
+        }
+    }
+
+    fn size(&self) -> u64 {
+        self.file.size()
+    }
+
+    fn will_need(&self, offset: u64, len: u64) {
+        self.file.will_need(offset, len);
+    }
+}

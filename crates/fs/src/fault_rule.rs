@@ -1,0 +1,188 @@
+//! Which operation fails, and how.
+
+use std::path::Path;
+
+use crate::file_system::FileKind;
+
+/// The operations of a file system that are counted and can be made to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OpKind {
+    /// A file created.
+    Create,
+    /// A file recycled.
+    Reuse,
+    /// Bytes appended.
+    Append,
+    /// An open file synced, by its owner or a syncer.
+    Sync,
+    /// A written file closed.
+    Close,
+    /// A file opened for reading.
+    Open,
+    /// Bytes read.
+    Read,
+    /// A directory listed.
+    List,
+    /// A file looked at.
+    Info,
+    /// A file renamed; the path is the new one.
+    Rename,
+    /// A file linked; the path is the new one.
+    Link,
+    /// A file removed.
+    Remove,
+    /// Directories created.
+    CreateDir,
+    /// A directory removed.
+    RemoveDir,
+    /// A directory synced.
+    SyncDir,
+    /// A file synced by its path.
+    SyncFile,
+    /// A file cut or extended by its path.
+    Truncate,
+    /// A file locked.
+    Lock,
+    /// Free space asked for.
+    FreeSpace,
+}
+
+impl OpKind {
+    /// Whether the operation can change what is on the disk.
+    pub fn changes_disk(self) -> bool {
+        !matches!(
+            self,
+            Self::Open | Self::Read | Self::List | Self::Info | Self::FreeSpace
+        )
+    }
+}
+
+/// What happens instead of the operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It fails with the system's "input/output error". A failed sync over the in-memory disk
+    /// leaves the unsynced bytes marked clean, as kernels do.
+    Io,
+    /// It fails because the disk is full.
+    NoSpace,
+    /// It fails because the process has too many open files.
+    TooManyFiles,
+    /// Of an append the front half is done, then it fails as [`Fault::Io`]. Else as that.
+    TornAppend,
+    /// A read gives its bytes with one bit flipped. Other operations are done as usual.
+    FlippedBit,
+    /// A read gives half of its bytes, as if the file ended. Others are done as usual.
+    ShortRead,
+    /// The machine stops: this and every later operation fails, see
+    /// [`crate::FaultFileSystem::is_stopped`].
+    Stop,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum When {
+    Once(u64),
+    From(u64),
+}
+
+/// A fault and the operations it strikes. Operations count from 0 from when the rule is added, and
+/// only those count that the rule's conditions let through.
+#[derive(Clone, Debug)]
+pub struct FaultRule {
+    pub(crate) fault: Fault,
+    when: When,
+    ops: Vec<OpKind>,
+    kinds: Vec<FileKind>,
+    path_part: Option<String>,
+    changes_only: bool,
+    seen: u64,
+}
+
+impl FaultRule {
+    /// Strikes operation `index` and no other.
+    pub fn once(index: u64, fault: Fault) -> Self {
+        Self::new(When::Once(index), fault)
+    }
+
+    /// Strikes operation `index` and all after it.
+    pub fn from(index: u64, fault: Fault) -> Self {
+        Self::new(When::From(index), fault)
+    }
+
+    /// Strikes every operation.
+    pub fn always(fault: Fault) -> Self {
+        Self::from(0, fault)
+    }
+
+    fn new(when: When, fault: Fault) -> Self {
+        Self {
+            fault,
+            when,
+            ops: Vec::new(),
+            kinds: Vec::new(),
+            path_part: None,
+            changes_only: false,
+            seen: 0,
+        }
+    }
+
+    /// Only operations of this kind, or of one of the kinds when called more than once.
+    #[must_use]
+    pub fn on(mut self, op: OpKind) -> Self {
+        self.ops.push(op);
+        self
+    }
+
+    /// Only operations that can change what is on the disk.
+    #[must_use]
+    pub fn on_changes(mut self) -> Self {
+        self.changes_only = true;
+        self
+    }
+
+    /// Only files of this kind, or of one of the kinds when called more than once. The kind of a
+    /// file that is not being written is told by its name.
+    #[must_use]
+    pub fn of_kind(mut self, kind: FileKind) -> Self {
+        self.kinds.push(kind);
+        self
+    }
+
+    /// Only paths that contain `part`.
+    #[must_use]
+    pub fn of_path(mut self, part: &str) -> Self {
+        self.path_part = Some(part.to_owned());
+        self
+    }
+
+    /// Counts the operation if it meets the conditions; whether the fault strikes it.
+    pub(crate) fn strikes(&mut self, op: OpKind, kind: FileKind, path: &Path) -> bool {
+        let part = self.path_part.as_deref();
+        let meets = (self.ops.is_empty() || self.ops.contains(&op))
+            && (self.kinds.is_empty() || self.kinds.contains(&kind))
+            && (!self.changes_only || op.changes_disk())
+            && part.is_none_or(|part| path.to_string_lossy().contains(part));
+        if !meets {
+            return false;
+        }
+        let index = self.seen;
+        self.seen += 1;
+        match self.when {
+            When::Once(n) => index == n,
+            When::From(n) => index >= n,
+        }
+    }
+}
+
+/// The kind of a file by its name.
+pub(crate) fn kind_of(path: &Path) -> FileKind {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if name.starts_with("MANIFEST-") {
+        return FileKind::Manifest;
+    }
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("log") => FileKind::Wal,
+        Some("sst" | "ldb") => FileKind::Table,
+        Some("blob") => FileKind::Blob,
+        _ => FileKind::Other,
+    }
+}

@@ -1,0 +1,728 @@
+//! A disk in memory that forgets what it was not told to keep.
+//!
+//! Bytes are durable once their file was synced, names once their directory was; everything else
+//! a crash may lose, in every way the chosen [`CrashPolicy`] allows. So a test can cut the power
+//! anywhere and open what is left. Nothing is ever durable by luck before the crash decides it.
+//!
+//! Names: a directory holds the names now, the durable ones and the changes between in order. The
+//! names changed by a rename within one directory are one change; one across directories is two,
+//! and syncing one directory keeps one of them. The root is durable, directories made in it only
+//! once it was synced.
+//!
+//! Lock order: `Shared::global`, then a directory, then a file. Every change takes `global`, so a
+//! crash sees all of them or none.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::ffi::OsString;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use drumlin_base::rng::Rng;
+use drumlin_base::{Error, ErrorKind, Result};
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::file_system::{
+    CreateOptions, FileInfo, FileLock, FileSystem, RandomAccessFile, WritableFile,
+};
+use crate::mem_file::{MemReader, MemWriter};
+use crate::mem_image::FileData;
+
+/// What a crash keeps of what was not synced. Except for the first three, each unsynced change of
+/// names is kept or lost by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrashPolicy {
+    /// Nothing: exactly what was synced.
+    KeepNothing,
+    /// Everything the system was given: the process was killed, the machine runs on. What was not
+    /// durable still is not: a power cut that follows may lose it.
+    KeepAll,
+    /// What was done up to some moment, in order over all files and names.
+    PrefixInTime,
+    /// Of each file any subset of its changed sectors, and a size between the old and the new.
+    RandomSectors {
+        /// Bytes that are written whole or not at all: 512 or 4096.
+        sector: u32,
+    },
+    /// The new sizes, with zeros for the new data.
+    LengthOnly,
+    /// The changed data, but no file longer than it was.
+    DataOnlyOldLength,
+    /// All data but a part of the last write to each file.
+    TornLastWrite,
+    /// Changed sectors are as they should be, as they were, or noise.
+    GarbageInUnsynced,
+}
+
+impl CrashPolicy {
+    /// Every policy once, for tests that try all.
+    pub const ALL: [Self; 9] = [
+        Self::KeepNothing,
+        Self::KeepAll,
+        Self::PrefixInTime,
+        Self::RandomSectors { sector: 512 },
+        Self::RandomSectors { sector: 4096 },
+        Self::LengthOnly,
+        Self::DataOnlyOldLength,
+        Self::TornLastWrite,
+        Self::GarbageInUnsynced,
+    ];
+}
+
+#[derive(Clone, Debug)]
+enum Node {
+    File(Arc<FileNode>),
+    Dir(Arc<DirNode>),
+}
+
+#[derive(Debug)]
+pub(crate) struct FileNode {
+    pub(crate) data: Mutex<FileData>,
+}
+
+type Names = BTreeMap<OsString, Node>;
+
+#[derive(Debug, Default)]
+struct DirNode {
+    data: Mutex<DirData>,
+}
+
+#[derive(Debug, Default)]
+struct DirData {
+    now: Names,
+    durable: Names,
+    changes: Vec<NameChange>,
+}
+
+/// Names given (or taken, with `None`) at one moment, together.
+#[derive(Debug)]
+struct NameChange {
+    moment: u64,
+    names: Vec<(OsString, Option<Node>)>,
+}
+
+impl NameChange {
+    fn apply(&self, names: &mut Names) {
+        for (name, node) in &self.names {
+            match node {
+                Some(node) => names.insert(name.clone(), node.clone()),
+                None => names.remove(name),
+            };
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Global {
+    moment: u64,
+    used_bytes: u64,
+    quota_bytes: u64,
+    locked: BTreeSet<usize>,
+}
+
+impl Global {
+    /// The next moment of the disk's life.
+    pub(crate) fn tick(&mut self) -> u64 {
+        self.moment += 1;
+        self.moment
+    }
+
+    /// Accounts for a file that grows or shrinks.
+    pub(crate) fn resize(&mut self, path: &Path, old: u64, new: u64) -> Result<()> {
+        let used = self.used_bytes.saturating_sub(old).saturating_add(new);
+        if new > old && used > self.quota_bytes {
+            return Err(os_error("write", path, libc::ENOSPC));
+        }
+        self.used_bytes = used;
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    global: Mutex<Global>,
+    root: Arc<DirNode>,
+    dead: AtomicBool,
+}
+
+impl Shared {
+    /// The lock every change takes.
+    pub(crate) fn change(&self) -> Result<MutexGuard<'_, Global>> {
+        let global = self.global.lock();
+        self.check_alive()?;
+        Ok(global)
+    }
+
+    pub(crate) fn check_alive(&self) -> Result<()> {
+        if self.dead.load(Ordering::Acquire) {
+            return Err(Error::new(ErrorKind::Io, "the machine lost power"));
+        }
+        Ok(())
+    }
+}
+
+/// See the module. Clones share one disk.
+#[derive(Clone, Debug)]
+pub struct StrictMemFileSystem {
+    shared: Arc<Shared>,
+}
+
+impl Default for StrictMemFileSystem {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl StrictMemFileSystem {
+    /// An empty disk without limit.
+    pub fn new() -> Self {
+        Self::of_root(Arc::default(), 0, u64::MAX)
+    }
+
+    fn of_root(root: Arc<DirNode>, used_bytes: u64, quota_bytes: u64) -> Self {
+        let global = Global {
+            moment: 0,
+            used_bytes,
+            quota_bytes,
+            locked: BTreeSet::new(),
+        };
+        Self {
+            shared: Arc::new(Shared {
+                global: Mutex::new(global),
+                root,
+                dead: AtomicBool::new(false),
+            }),
+        }
+    }
+
+    /// Cuts the power: this disk and all its handles fail from now on; what is left is the result.
+    /// The same history, seed and policy leave the same.
+    pub fn crash(&self, seed: u64, policy: CrashPolicy) -> Self {
+        let image = self.crash_image(seed, policy);
+        self.shared.dead.store(true, Ordering::Release);
+        image
+    }
+
+    /// What [`Self::crash`] would leave, while this disk goes on.
+    pub fn crash_image(&self, seed: u64, policy: CrashPolicy) -> Self {
+        let global = self.shared.global.lock();
+        let mut rng = Rng::new(seed);
+        let moments = self.unsynced_moments();
+        // One past the end stands for before the first: nothing is kept.
+        let cut = rng.below(moments.len() as u64 + 1) as usize;
+        let cut = moments.get(cut).copied().unwrap_or(0);
+        let mut crash = Crash {
+            policy,
+            cut,
+            rng,
+            files: HashMap::new(),
+            dirs: HashMap::new(),
+            queue: VecDeque::new(),
+            used_bytes: 0,
+        };
+        let root = crash.dir(&self.shared.root);
+        crash.run();
+        let after = Self::of_root(root, crash.used_bytes, global.quota_bytes);
+        after.shared.global.lock().moment = global.moment;
+        after
+    }
+
+    /// When each change that a power cut may lose was made, in no order.
+    fn unsynced_moments(&self) -> Vec<u64> {
+        let mut moments = Vec::new();
+        let mut dirs = vec![Arc::clone(&self.shared.root)];
+        while let Some(dir) = dirs.pop() {
+            let data = dir.data.lock();
+            moments.extend(data.changes.iter().map(|change| change.moment));
+            for node in data.now.values() {
+                match node {
+                    Node::File(file) => moments.extend(file.data.lock().unsynced_moments()),
+                    Node::Dir(dir) => dirs.push(Arc::clone(dir)),
+                }
+            }
+        }
+        moments
+    }
+
+    /// Limits the bytes of all files together; what is more stays, growing is `NoSpace`.
+    pub fn set_quota(&self, bytes: u64) {
+        self.shared.global.lock().quota_bytes = bytes;
+    }
+
+    /// Bytes of all files together, space reserved for logs included.
+    pub fn used_bytes(&self) -> u64 {
+        self.shared.global.lock().used_bytes
+    }
+
+    /// What a failed sync leaves: the file's unsynced bytes count as clean. Reads see them, a
+    /// later sync says `Ok`, a crash loses them.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn forget_unsynced(&self, path: &Path) -> Result<()> {
+        self.file(path)?.data.lock().forget_changes();
+        Ok(())
+    }
+
+    /// Makes everything durable, names and bytes: a starting point for tests.
+    pub fn sync_all(&self) {
+        let _global = self.shared.global.lock();
+        let mut dirs = vec![Arc::clone(&self.shared.root)];
+        while let Some(dir) = dirs.pop() {
+            let mut data = dir.data.lock();
+            data.changes.clear();
+            data.durable = data.now.clone();
+            for node in data.now.values() {
+                match node {
+                    Node::File(file) => file.data.lock().sync(),
+                    Node::Dir(dir) => dirs.push(Arc::clone(dir)),
+                }
+            }
+        }
+    }
+
+    /// Flips one bit of a file, on the disk and in memory.
+    ///
+    /// # Errors
+    /// `NotFound`; `InvalidArgument` past the end.
+    pub fn flip(&self, path: &Path, offset: u64, bit: u8) -> Result<()> {
+        let file = self.file(path)?;
+        let mut data = file.data.lock();
+        let mut byte = [0];
+        if data.now().read(offset, &mut byte) == 0 {
+            return Err(Error::invalid_argument("the bit lies past the end").with_file(path));
+        }
+        let flipped = byte.map(|byte| byte ^ (1 << (bit % 8)));
+        data.tamper(|image| image.write(offset, &flipped));
+        Ok(())
+    }
+
+    /// Overwrites bytes of a file, on the disk and in memory; may make it longer.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn overwrite(&self, path: &Path, offset: u64, bytes: &[u8]) -> Result<()> {
+        let file = self.file(path)?;
+        file.data.lock().tamper(|image| image.write(offset, bytes));
+        Ok(())
+    }
+
+    /// Cuts or zero-extends a file, on the disk and in memory.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn resize(&self, path: &Path, size: u64) -> Result<()> {
+        let file = self.file(path)?;
+        file.data.lock().tamper(|image| image.resize(size));
+        Ok(())
+    }
+
+    /// Every file's path and content as programs see them now.
+    pub fn snapshot_files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let _global = self.shared.global.lock();
+        let mut files = BTreeMap::new();
+        let mut dirs = vec![(PathBuf::from("/"), Arc::clone(&self.shared.root))];
+        while let Some((path, dir)) = dirs.pop() {
+            for (name, node) in &dir.data.lock().now {
+                let path = path.join(name);
+                match node {
+                    Node::Dir(dir) => dirs.push((path, Arc::clone(dir))),
+                    Node::File(file) => {
+                        let content = file.data.lock().now().range(0, u64::MAX);
+                        files.insert(path, content);
+                    }
+                }
+            }
+        }
+        files
+    }
+
+    fn node(&self, path: &Path) -> Result<Node> {
+        let mut node = Node::Dir(Arc::clone(&self.shared.root));
+        for name in names(path) {
+            let Node::Dir(dir) = node else {
+                return Err(os_error("find", path, libc::ENOTDIR));
+            };
+            let next = dir.data.lock().now.get(&name).cloned();
+            node = next.ok_or_else(|| os_error("find", path, libc::ENOENT))?;
+        }
+        Ok(node)
+    }
+
+    fn file(&self, path: &Path) -> Result<Arc<FileNode>> {
+        match self.node(path)? {
+            Node::File(file) => Ok(file),
+            Node::Dir(_) => Err(os_error("open", path, libc::EISDIR)),
+        }
+    }
+
+    fn dir(&self, path: &Path) -> Result<Arc<DirNode>> {
+        match self.node(path)? {
+            Node::Dir(dir) => Ok(dir),
+            Node::File(_) => Err(os_error("open", path, libc::ENOTDIR)),
+        }
+    }
+
+    /// The directory that holds (or would hold) `path`, and its name there.
+    fn place(&self, path: &Path) -> Result<(Arc<DirNode>, OsString)> {
+        let mut parts = names(path);
+        let name = parts.pop();
+        let name = name.ok_or_else(|| os_error("name", path, libc::EISDIR))?;
+        Ok((self.dir(&parts.iter().collect::<PathBuf>())?, name))
+    }
+
+    /// The file at `path`, made if missing.
+    fn file_or_new(&self, global: &mut Global, path: &Path) -> Result<Arc<FileNode>> {
+        let (dir, name) = self.place(path)?;
+        let found = dir.data.lock().now.get(&name).cloned();
+        match found {
+            Some(Node::File(file)) => Ok(file),
+            Some(Node::Dir(_)) => Err(os_error("create", path, libc::EISDIR)),
+            None => {
+                let data = Mutex::new(FileData::default());
+                let file = Arc::new(FileNode { data });
+                let node = Node::File(Arc::clone(&file));
+                change_names(global, &dir, vec![(name, Some(node))]);
+                Ok(file)
+            }
+        }
+    }
+
+    fn rename_locked(&self, global: &mut Global, from: &Path, to: &Path) -> Result<()> {
+        let node = self.node(from)?;
+        let (from_dir, from_name) = self.place(from)?;
+        let (to_dir, to_name) = self.place(to)?;
+        if Arc::ptr_eq(&from_dir, &to_dir) {
+            if from_name != to_name {
+                let names = vec![(from_name, None), (to_name, Some(node))];
+                change_names(global, &from_dir, names);
+            }
+        } else {
+            change_names(global, &to_dir, vec![(to_name, Some(node))]);
+            change_names(global, &from_dir, vec![(from_name, None)]);
+        }
+        Ok(())
+    }
+}
+
+impl FileSystem for StrictMemFileSystem {
+    fn create(&self, path: &Path, options: CreateOptions) -> Result<Box<dyn WritableFile>> {
+        let mut global = self.shared.change()?;
+        let file = self.file_or_new(&mut global, path)?;
+        let moment = global.tick();
+        let mut data = file.data.lock();
+        global.resize(path, data.now().size(), 0)?;
+        data.resize(moment, 0);
+        drop(data);
+        drop(global);
+        let writer = MemWriter::new(Arc::clone(&self.shared), file, path, options)?;
+        Ok(Box::new(writer))
+    }
+
+    fn reuse(
+        &self,
+        old: &Path,
+        new: &Path,
+        options: CreateOptions,
+    ) -> Result<Box<dyn WritableFile>> {
+        let mut global = self.shared.change()?;
+        let file = self.file(old)?;
+        self.rename_locked(&mut global, old, new)?;
+        drop(global);
+        let writer = MemWriter::new(Arc::clone(&self.shared), file, new, options)?;
+        Ok(Box::new(writer))
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn RandomAccessFile>> {
+        let _global = self.shared.change()?;
+        let reader = MemReader::new(Arc::clone(&self.shared), self.file(path)?);
+        Ok(Arc::new(reader))
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {
+        let _global = self.shared.change()?;
+        let dir = self.dir(dir)?;
+        let names = dir.data.lock().now.keys().map(PathBuf::from).collect();
+        Ok(names)
+    }
+
+    fn info(&self, path: &Path) -> Result<FileInfo> {
+        let _global = self.shared.change()?;
+        Ok(match self.node(path)? {
+            Node::Dir(_) => FileInfo {
+                size: 0,
+                is_dir: true,
+            },
+            Node::File(file) => FileInfo {
+                size: file.data.lock().now().size(),
+                is_dir: false,
+            },
+        })
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        let mut global = self.shared.change()?;
+        self.rename_locked(&mut global, from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        let mut global = self.shared.change()?;
+        let file = self.file(from)?;
+        let (dir, name) = self.place(to)?;
+        if dir.data.lock().now.contains_key(&name) {
+            return Err(os_error("link", to, libc::EEXIST));
+        }
+        change_names(&mut global, &dir, vec![(name, Some(Node::File(file)))]);
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        let mut global = self.shared.change()?;
+        self.file(path)?;
+        let (dir, name) = self.place(path)?;
+        change_names(&mut global, &dir, vec![(name, None)]);
+        Ok(())
+    }
+
+    fn create_dir_all(&self, path: &Path) -> Result<()> {
+        let mut global = self.shared.change()?;
+        let mut dir = Arc::clone(&self.shared.root);
+        for name in names(path) {
+            let found = dir.data.lock().now.get(&name).cloned();
+            dir = match found {
+                Some(Node::Dir(dir)) => dir,
+                Some(Node::File(_)) => return Err(os_error("create", path, libc::ENOTDIR)),
+                None => {
+                    let made: Arc<DirNode> = Arc::default();
+                    let node = Node::Dir(Arc::clone(&made));
+                    change_names(&mut global, &dir, vec![(name, Some(node))]);
+                    made
+                }
+            };
+        }
+        Ok(())
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        let mut global = self.shared.change()?;
+        if !self.dir(path)?.data.lock().now.is_empty() {
+            return Err(os_error("remove the directory", path, libc::ENOTEMPTY));
+        }
+        let (dir, name) = self.place(path)?;
+        change_names(&mut global, &dir, vec![(name, None)]);
+        Ok(())
+    }
+
+    fn sync_dir(&self, path: &Path) -> Result<()> {
+        let _global = self.shared.change()?;
+        let dir = self.dir(path)?;
+        let mut data = dir.data.lock();
+        let data = &mut *data;
+        for change in data.changes.drain(..) {
+            change.apply(&mut data.durable);
+        }
+        Ok(())
+    }
+
+    fn sync_file(&self, path: &Path) -> Result<()> {
+        let _global = self.shared.change()?;
+        self.file(path)?.data.lock().sync();
+        Ok(())
+    }
+
+    fn truncate(&self, path: &Path, size: u64) -> Result<()> {
+        let mut global = self.shared.change()?;
+        let file = self.file(path)?;
+        let mut data = file.data.lock();
+        global.resize(path, data.now().size(), size)?;
+        data.resize(global.tick(), size);
+        Ok(())
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        let mut global = self.shared.change()?;
+        let file = self.file_or_new(&mut global, path)?;
+        if !global.locked.insert(Arc::as_ptr(&file) as usize) {
+            let holder = format!("held by process {}, this one", std::process::id());
+            let message = format!("the database is locked: {holder}");
+            return Err(Error::new(ErrorKind::Locked, message).with_file(path));
+        }
+        let shared = Arc::clone(&self.shared);
+        Ok(Box::new(MemLock { shared, file }))
+    }
+
+    fn free_space(&self, _path: &Path) -> Result<u64> {
+        let global = self.shared.change()?;
+        Ok(global.quota_bytes.saturating_sub(global.used_bytes))
+    }
+}
+
+#[derive(Debug)]
+struct MemLock {
+    shared: Arc<Shared>,
+    file: Arc<FileNode>,
+}
+
+impl FileLock for MemLock {}
+
+impl Drop for MemLock {
+    fn drop(&mut self) {
+        let key = Arc::as_ptr(&self.file) as usize;
+        self.shared.global.lock().locked.remove(&key);
+    }
+}
+
+/// A crash being worked out: copies the tree, deciding for each change whether it is kept.
+struct Crash {
+    policy: CrashPolicy,
+    cut: u64,
+    rng: Rng,
+    /// By the old node's address: a file with two names stays one file.
+    files: HashMap<usize, Arc<FileNode>>,
+    dirs: HashMap<usize, Arc<DirNode>>,
+    queue: VecDeque<(Arc<DirNode>, Arc<DirNode>)>,
+    used_bytes: u64,
+}
+
+impl Crash {
+    fn run(&mut self) {
+        while let Some((old, new)) = self.queue.pop_front() {
+            let old = old.data.lock();
+            let mut data = new.data.lock();
+            let now = self.names(&old);
+            data.now = self.copy_names(&now);
+            for node in data.now.values() {
+                if let Node::File(file) = node {
+                    let mut file = file.data.lock();
+                    file.links += 1;
+                    if file.links == 1 {
+                        self.used_bytes += file.now().size();
+                    }
+                }
+            }
+            if self.policy == CrashPolicy::KeepAll {
+                data.durable = self.copy_names(&old.durable);
+                data.changes = self.copy_changes(&old.changes);
+            } else {
+                data.durable = data.now.clone();
+            }
+        }
+    }
+
+    /// The names a directory has after the crash.
+    fn names(&mut self, dir: &DirData) -> Names {
+        if self.policy == CrashPolicy::KeepAll {
+            return dir.now.clone();
+        }
+        let mut names = dir.durable.clone();
+        for change in &dir.changes {
+            let kept = match self.policy {
+                CrashPolicy::KeepNothing => false,
+                CrashPolicy::PrefixInTime => change.moment <= self.cut,
+                _ => self.rng.one_in(2),
+            };
+            if kept {
+                change.apply(&mut names);
+            }
+        }
+        names
+    }
+
+    fn copy_names(&mut self, names: &Names) -> Names {
+        let copied = names
+            .iter()
+            .map(|(name, node)| (name.clone(), self.copy(node)));
+        copied.collect()
+    }
+
+    fn copy_changes(&mut self, changes: &[NameChange]) -> Vec<NameChange> {
+        let mut copies = Vec::with_capacity(changes.len());
+        for change in changes {
+            let names = change.names.iter();
+            let names =
+                names.map(|(name, node)| (name.clone(), node.as_ref().map(|n| self.copy(n))));
+            copies.push(NameChange {
+                moment: change.moment,
+                names: names.collect(),
+            });
+        }
+        copies
+    }
+
+    fn copy(&mut self, node: &Node) -> Node {
+        match node {
+            Node::File(file) => Node::File(self.file(file)),
+            Node::Dir(dir) => Node::Dir(self.dir(dir)),
+        }
+    }
+
+    fn dir(&mut self, old: &Arc<DirNode>) -> Arc<DirNode> {
+        let key = Arc::as_ptr(old) as usize;
+        let queue = &mut self.queue;
+        let new = self.dirs.entry(key).or_insert_with(|| {
+            let new: Arc<DirNode> = Arc::default();
+            queue.push_back((Arc::clone(old), Arc::clone(&new)));
+            new
+        });
+        Arc::clone(new)
+    }
+
+    fn file(&mut self, old: &Arc<FileNode>) -> Arc<FileNode> {
+        let key = Arc::as_ptr(old) as usize;
+        let new = self.files.entry(key).or_insert_with(|| {
+            let data = old.data.lock();
+            let data = data.after_crash(self.policy, self.cut, &mut self.rng);
+            Arc::new(FileNode {
+                data: Mutex::new(data),
+            })
+        });
+        Arc::clone(new)
+    }
+}
+
+/// Gives and takes names in one directory at one moment.
+fn change_names(global: &mut Global, dir: &DirNode, names: Vec<(OsString, Option<Node>)>) {
+    let moment = global.tick();
+    let change = NameChange { moment, names };
+    let mut data = dir.data.lock();
+    for (name, node) in &change.names {
+        if let Some(Node::File(file)) = node {
+            file.data.lock().links += 1;
+        }
+        if let Some(Node::File(file)) = data.now.get(name) {
+            let mut data = file.data.lock();
+            data.links = data.links.saturating_sub(1);
+        }
+    }
+    for (name, _) in &change.names {
+        if let Some(Node::File(file)) = data.now.get(name) {
+            let data = file.data.lock();
+            if data.links == 0 {
+                let size = data.now().size();
+                global.used_bytes = global.used_bytes.saturating_sub(size);
+            }
+        }
+    }
+    change.apply(&mut data.now);
+    data.changes.push(change);
+}
+
+/// The names along a path, from the root.
+fn names(path: &Path) -> Vec<OsString> {
+    let mut names = Vec::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => names.push(name.to_os_string()),
+            Component::ParentDir => {
+                names.pop();
+            }
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    names
+}
+
+pub(crate) fn os_error(op: &str, path: &Path, code: i32) -> Error {
+    Error::io(op, path, io::Error::from_raw_os_error(code))
+}

@@ -1,0 +1,157 @@
+//! Injected faults strike what their rules name, and nothing else.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use drumlin_base::{ErrorKind, Result};
+use drumlin_fs::{
+    CrashPolicy, CreateOptions, Fault, FaultFileSystem, FaultRule, FileKind, FileSystem, OpKind,
+    StrictMemFileSystem,
+};
+
+fn path(name: &str) -> PathBuf {
+    Path::new("/").join(name)
+}
+
+fn faulty() -> (StrictMemFileSystem, FaultFileSystem) {
+    let memory = StrictMemFileSystem::new();
+    let files = FaultFileSystem::over_memory(&memory);
+    (memory, files)
+}
+
+/// Replaces the file `f` the safe way.
+fn replace(files: &dyn FileSystem, content: &[u8]) -> Result<()> {
+    let mut file = files.create(&path("tmp"), CreateOptions::new(FileKind::Other))?;
+    file.append(content)?;
+    file.sync()?;
+    file.close()?;
+    files.rename(&path("tmp"), &path("f"))?;
+    files.sync_dir(Path::new("/"))
+}
+
+/// The scheme of every crash test: stop at each operation, cut the power each way, look.
+#[test]
+fn a_safe_replacement_survives_a_stop_at_every_operation() {
+    let mut stops = 0;
+    for index in 0.. {
+        let (memory, files) = faulty();
+        replace(&files, b"old").unwrap();
+        let before = files.operations();
+        files.add_rule(FaultRule::once(index, Fault::Stop));
+        let done = replace(&files, b"new!");
+        assert_eq!(done.is_err(), files.is_stopped());
+        if done.is_ok() {
+            assert_eq!(files.operations() - before, index);
+            break;
+        }
+        stops += 1;
+        assert!(files.exists(&path("f")).is_err());
+        for policy in CrashPolicy::ALL {
+            for seed in 0..20 {
+                let after = memory.crash_image(seed, policy);
+                let content = after.read_file(&path("f"), 100).unwrap();
+                assert!(
+                    content == b"old" || content == b"new!",
+                    "{index} {policy:?}"
+                );
+            }
+        }
+    }
+    assert_eq!(stops, 6);
+}
+
+#[test]
+fn an_error_at_every_operation_is_reported_once() {
+    for index in 0..6 {
+        let (_, files) = faulty();
+        files.add_rule(FaultRule::once(index, Fault::Io));
+        let error = replace(&files, b"x").unwrap_err();
+        assert_eq!((error.kind(), error.os_code()), (ErrorKind::Io, Some(5)));
+        assert_eq!((files.operations(), files.injected()), (index + 1, 1));
+        replace(&files, b"x").unwrap();
+    }
+}
+
+#[test]
+fn a_rule_strikes_by_operation_kind_and_path() {
+    let (_, files) = faulty();
+    let rule = FaultRule::from(1, Fault::NoSpace).on(OpKind::Append);
+    files.add_rule(rule.of_kind(FileKind::Wal).of_path("00007"));
+    let wal = CreateOptions::new(FileKind::Wal);
+    let mut other = files.create(&path("000008.log"), wal).unwrap();
+    let mut table = files
+        .create(&path("000007.sst"), CreateOptions::new(FileKind::Table))
+        .unwrap();
+    let mut file = files.create(&path("000007.log"), wal).unwrap();
+    for _ in 0..3 {
+        other.append(b"x").unwrap();
+        table.append(b"x").unwrap();
+    }
+    file.append(b"x").unwrap();
+    assert_eq!(file.append(b"x").unwrap_err().kind(), ErrorKind::NoSpace);
+    // Broken for good: the sync is not struck by the rule, but refused.
+    assert_eq!(file.sync().unwrap_err().kind(), ErrorKind::NoSpace);
+    assert_eq!(files.injected(), 1);
+    files.clear_rules();
+    let reader = files.open(&path("000007.log")).unwrap();
+    files.add_rule(FaultRule::always(Fault::TooManyFiles).of_kind(FileKind::Wal));
+    let error = reader.read_at(0, &mut [0]).unwrap_err();
+    assert_eq!(error.os_code(), Some(24));
+}
+
+#[test]
+fn a_failed_sync_over_memory_loses_the_bytes_in_a_crash() {
+    let (memory, files) = faulty();
+    let options = CreateOptions::new(FileKind::Wal);
+    let mut file = files.create(&path("1.log"), options).unwrap();
+    files.sync_dir(Path::new("/")).unwrap();
+    file.append(b"abc").unwrap();
+    files.add_rule(FaultRule::once(0, Fault::Io).on(OpKind::Sync));
+    let syncer = file.syncer();
+    assert!(syncer.sync().is_err());
+    assert!(file.append(b"x").is_err());
+    files.sync_file(&path("1.log")).unwrap();
+    assert_eq!(
+        files.read_file(&path("1.log"), 1 << 20).unwrap()[..3],
+        *b"abc"
+    );
+    let after = memory.crash(1, CrashPolicy::KeepNothing);
+    assert_eq!(after.read_file(&path("1.log"), 1 << 20).unwrap(), b"");
+}
+
+#[test]
+fn reads_can_give_wrong_and_short_bytes() {
+    let (_, files) = faulty();
+    replace(&files, &[0; 8]).unwrap();
+    let reader = files.open(&path("f")).unwrap();
+    files.add_rule(FaultRule::once(0, Fault::FlippedBit).on(OpKind::Read));
+    files.add_rule(FaultRule::once(1, Fault::ShortRead).on(OpKind::Read));
+    let mut buffer = [0; 8];
+    assert_eq!(reader.read_at(0, &mut buffer).unwrap(), 8);
+    assert_eq!(buffer.iter().map(|byte| byte.count_ones()).sum::<u32>(), 1);
+    assert_eq!(reader.read_at(0, &mut buffer).unwrap(), 4);
+    assert_eq!(reader.read_at(0, &mut buffer).unwrap(), 8);
+    assert_eq!(buffer, [0; 8]);
+    assert_eq!(files.injected(), 2);
+}
+
+#[test]
+fn a_torn_append_leaves_its_front() {
+    let (_, files) = faulty();
+    let options = CreateOptions::new(FileKind::Manifest);
+    let mut file = files.create(&path("MANIFEST-1"), options).unwrap();
+    files.add_rule(FaultRule::once(0, Fault::TornAppend).of_kind(FileKind::Manifest));
+    assert!(file.append(b"abcdef").is_err());
+    assert!(file.append(b"g").is_err());
+    assert_eq!(files.read_file(&path("MANIFEST-1"), 10).unwrap(), b"abc");
+}
+
+#[test]
+fn the_history_names_every_operation() {
+    let files = FaultFileSystem::new(Arc::new(StrictMemFileSystem::new()));
+    files.record_history();
+    replace(&files, b"x").unwrap();
+    let ops: Vec<OpKind> = files.history().into_iter().map(|(op, _)| op).collect();
+    use OpKind::{Append, Close, Create, Rename, Sync, SyncDir};
+    assert_eq!(ops, [Create, Append, Sync, Close, Rename, SyncDir]);
+}
