@@ -8,7 +8,7 @@ use drumlin_base::{InternalIterator, PinnedSlice, Result};
 
 use crate::entry::Entry;
 use crate::memtable::Memtable;
-use crate::skiplist::Position;
+use crate::tree::Position;
 
 /// Walks a memtable both ways; owns an `Arc` of it.
 ///
@@ -31,7 +31,7 @@ impl MemtableIter {
     fn entry(&self) -> Entry<'_> {
         self.memtable
             .tree()
-            .entry(self.at)
+            .entry(&self.at)
             .expect("called only while the cursor is valid")
     }
 
@@ -48,7 +48,7 @@ impl MemtableIter {
 impl InternalIterator for MemtableIter {
     #[inline]
     fn valid(&self) -> bool {
-        self.memtable.tree().entry(self.at).is_some()
+        !self.at.is_end()
     }
 
     fn seek_to_first(&mut self) {
@@ -71,11 +71,11 @@ impl InternalIterator for MemtableIter {
 
     #[inline]
     fn next(&mut self) {
-        self.at = self.memtable.tree().next(self.at);
+        self.at = self.memtable.tree().next(&self.at);
     }
 
     fn prev(&mut self) {
-        self.at = self.memtable.tree().prev(self.at);
+        self.at = self.memtable.tree().prev(&self.at);
     }
 
     #[inline]

@@ -6,9 +6,12 @@ mod arena;
 mod entry;
 mod iterator;
 mod memtable;
+mod node;
+mod prefetch;
+mod probe;
 mod range_tombstones;
-mod skiplist;
 mod sync;
+mod tree;
 
 pub use iterator::MemtableIter;
 pub use memtable::{MemValue, Memtable};

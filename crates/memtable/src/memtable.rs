@@ -12,8 +12,8 @@ use crate::arena::Arena;
 use crate::entry::Entry;
 use crate::iterator::MemtableIter;
 use crate::range_tombstones::RangeTombstoneList;
-use crate::skiplist::Tree;
 use crate::sync::{AtomicUsize, Ordering};
+use crate::tree::Tree;
 
 /// An ordered set of entries that only grows, in memory.
 ///
@@ -63,7 +63,8 @@ impl Memtable {
             return;
         }
         let entry = Entry::write(&self.arena, user_key, pack_tag(seqno, kind as u8), value);
-        self.tree.insert(entry);
+        // SAFETY: arena and tree are dropped together, and no entry is reached in between.
+        unsafe { self.tree.insert(entry) };
         // Relaxed, both: figures, ordered with nothing.
         self.entries.fetch_add(1, Ordering::Relaxed);
         if matches!(kind, ValueKind::Deletion | ValueKind::SingleDeletion) {
@@ -79,8 +80,8 @@ impl Memtable {
         seqno: SeqNo,
         mut visit: impl FnMut(SeqNo, ValueKind, MemValue<'_>) -> ControlFlow<()>,
     ) {
-        let mut at = self.tree.at_or_after(user_key, pack_tag(seqno, SEEK_KIND));
-        while let Some(entry) = self.tree.entry(at) {
+        let mut at = self.tree.find(user_key, pack_tag(seqno, SEEK_KIND));
+        while let Some(entry) = self.tree.entry(&at) {
             let (own_key, tag) = entry.user_key_and_tag();
             if self.order.compare(own_key, user_key).is_ne() {
                 return;
@@ -94,7 +95,7 @@ impl Memtable {
             if visit(tag_seqno(tag), kind, value).is_break() {
                 return;
             }
-            at = self.tree.next(at);
+            at = self.tree.next(&at);
         }
     }
 
