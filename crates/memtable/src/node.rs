@@ -25,7 +25,7 @@ use crate::arena::Arena;
 use crate::entry::Entry;
 use crate::prefetch::{LINE_BYTES, prefetch};
 use crate::probe::Probe;
-use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence, pause};
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence, pause, step};
 
 /// Slots of a node. Measured; see the crate's documentation.
 #[cfg(not(loom))]
@@ -277,6 +277,7 @@ impl<'a> NodeRef<'a> {
 
     #[inline]
     fn put(self, index: usize, slot: Slot) {
+        step();
         // Relaxed: readers believe a head only after the version check.
         self.heads[index].store(slot.head, Ordering::Relaxed);
         // Release, both: readers follow pointers before the check; pairs with the Acquire in
@@ -375,6 +376,7 @@ impl Node {
             // Acquire: pairs with the Release in `unlatch`, so that the state it left is seen.
             let version = self.version.load(Ordering::Acquire);
             if version & 1 == 0 {
+                step();
                 return version;
             }
             pause(&mut turns);
@@ -384,6 +386,7 @@ impl Node {
     /// Whether everything read since `version` was noted is one consistent state.
     #[inline]
     pub(crate) fn unchanged(&self, version: u64) -> bool {
+        step();
         // Pairs with the Release fence in `latch`: if any read so far saw a store made under a
         // latch, the load below sees that latch.
         fence(Ordering::Acquire);
@@ -408,6 +411,7 @@ impl Node {
     /// Opens the latch after a change. Requires: this thread took it at `version`.
     #[inline]
     pub(crate) fn unlatch(&self, version: u64) {
+        step();
         // Release: pairs with `read_version` and `latch`.
         self.version.store(version + 2, Ordering::Release);
     }

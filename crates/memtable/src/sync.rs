@@ -36,3 +36,35 @@ pub(crate) fn pause(turns: &mut u32) {
 pub(crate) fn pause(_turns: &mut u32) {
     loom::thread::yield_now();
 }
+
+/// Tries until an attempt succeeds. Each failure means that another thread changed something.
+#[inline(always)]
+pub(crate) fn retry<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
+    let mut turns = 0;
+    loop {
+        if let Some(done) = attempt() {
+            return done;
+        }
+        pause(&mut turns);
+    }
+}
+
+/// Where a model may switch threads; nothing otherwise.
+///
+/// Loom remembers only the last access to each atomic, so a writer that loads what a reader loaded
+/// before it stores there hides the reader's load, and the model never runs the writer in between.
+/// A read-modify-write of one common atomic is seen by all. It is relaxed: it adds no ordering but
+/// what fences around it give.
+#[cfg(not(loom))]
+#[inline(always)]
+pub(crate) fn step() {}
+
+#[cfg(loom)]
+loom::lazy_static! {
+    static ref STEPS: AtomicUsize = AtomicUsize::new(0);
+}
+
+#[cfg(loom)]
+pub(crate) fn step() {
+    STEPS.fetch_add(1, Ordering::Relaxed);
+}

@@ -28,7 +28,7 @@ use crate::entry::Entry;
 use crate::node::{Node, NodeRef, Rank, SLOTS, Slot};
 use crate::prefetch::{LINE_BYTES, prefetch};
 use crate::probe::Probe;
-use crate::sync::{AtomicPtr, Ordering};
+use crate::sync::{AtomicPtr, Ordering, retry};
 
 /// How many entries ahead of a scan are asked for: enough misses in flight to hide a DRAM access.
 const AHEAD: usize = 8;
@@ -136,7 +136,7 @@ impl Tree {
         if self.try_append(&probe, entry) {
             return;
         }
-        while !self.try_insert(&probe, entry) {}
+        retry(|| self.try_insert(&probe, entry).then_some(()));
     }
 
     /// Inserts behind all other entries, if that is where the entry goes and there is room.
@@ -328,57 +328,45 @@ impl Tree {
         })
     }
 
-    /// The position of a leaf's first entry. Only the leftmost leaf of a tree can have none.
+    /// The position of a leaf's first entry. Only the leaf of an empty tree has none.
     fn stand_on_first(leaf: NodeRef<'_>) -> Position {
-        loop {
+        retry(|| {
             let version = leaf.read_version();
             if leaf.count() == 0 {
-                if leaf.unchanged(version) {
-                    return Position::END;
-                }
-                continue;
+                return leaf.unchanged(version).then_some(Position::END);
             }
             if let Some(right) = leaf.right() {
                 right.prefetch();
             }
-            if let Some(position) = Self::stand(leaf, version, 0) {
-                return position;
-            }
-        }
+            Self::stand(leaf, version, 0)
+        })
     }
 
     /// The first position whose entry is at or after the probe, or strictly after it.
     #[inline]
     fn forward(&self, probe: &Probe<'_>, side: Side) -> Position {
-        loop {
-            if let Some(landing) = self.try_land(probe, side)
-                && let Some(position) =
-                    Self::stand(landing.leaf, landing.version, landing.place.rank)
-            {
-                return position;
-            }
-        }
+        retry(|| {
+            let landing = self.try_land(probe, side)?;
+            Self::stand(landing.leaf, landing.version, landing.place.rank)
+        })
     }
 
     /// The last position whose entry is at or before the probe, or strictly before it.
     fn backward(&self, probe: &Probe<'_>, side: Side) -> Position {
-        loop {
-            let Some(landing) = self.try_land(probe, side) else {
-                continue;
+        retry(|| {
+            let Landing {
+                leaf,
+                version,
+                place,
+            } = self.try_land(probe, side)?;
+            let Some(index) = place.rank.checked_sub(1) else {
+                // The leaf's first entry is its low fence, so this is the leftmost leaf.
+                return leaf.unchanged(version).then_some(Position::END);
             };
-            let (leaf, version) = (landing.leaf, landing.version);
-            let Some(index) = landing.place.rank.checked_sub(1) else {
-                // The leaf's low fence, its first entry, is not passed only if there is none.
-                if leaf.unchanged(version) {
-                    return Position::END;
-                }
-                continue;
-            };
-            if let Some(position) = Self::stand(leaf, version, index) {
-                Self::prefetch_entries(leaf, index.saturating_sub(AHEAD), index);
-                return position;
-            }
-        }
+            let position = Self::stand(leaf, version, index)?;
+            Self::prefetch_entries(leaf, index.saturating_sub(AHEAD), index);
+            Some(position)
+        })
     }
 
     #[inline]
@@ -395,21 +383,17 @@ impl Tree {
     #[inline]
     pub(crate) fn find(&self, user_key: &[u8], tag: u64) -> Position {
         let probe = self.probe(user_key, tag);
-        loop {
-            let Some(landing) = self.try_land(&probe, Side::AtOrAfter) else {
-                continue;
-            };
-            let (leaf, version) = (landing.leaf, landing.version);
-            if !landing.place.tied && landing.place.rank < leaf.count() {
-                if leaf.unchanged(version) {
-                    return Position::END;
-                }
-                continue;
+        retry(|| {
+            let Landing {
+                leaf,
+                version,
+                place,
+            } = self.try_land(&probe, Side::AtOrAfter)?;
+            if !place.tied && place.rank < leaf.count() {
+                return leaf.unchanged(version).then_some(Position::END);
             }
-            if let Some(position) = Self::stand(leaf, version, landing.place.rank) {
-                return position;
-            }
-        }
+            Self::stand(leaf, version, place.rank)
+        })
     }
 
     /// The first entry at or after the key.
@@ -424,34 +408,29 @@ impl Tree {
 
     /// The first entry.
     pub(crate) fn first(&self) -> Position {
-        loop {
-            let Some((mut node, _)) = self.enter() else {
-                continue;
-            };
-            // The leftmost child never changes, so no version is needed on the way.
-            while !node.is_leaf() {
-                node = node.child(0).expect("an inner node has a leftmost child");
-            }
-            return Self::stand_on_first(node);
+        let mut node = self.follow(&self.root);
+        // The leftmost child never changes, and a former root's is the tree's, so no version is
+        // needed on the way.
+        while !node.is_leaf() {
+            node = node.child(0).expect("an inner node has a leftmost child");
         }
+        Self::stand_on_first(node)
     }
 
     /// The last entry.
     pub(crate) fn last(&self) -> Position {
-        loop {
+        retry(|| {
             let leaf = self.follow(&self.tail);
             let version = leaf.read_version();
             let (count, right) = (leaf.count(), leaf.right());
             if !leaf.unchanged(version) || right.is_some() {
-                continue; // A split of the tail is about to move it.
+                return None; // A split of the tail is about to move it.
             }
-            let Some(index) = count.checked_sub(1) else {
-                return Position::END;
-            };
-            if let Some(position) = Self::stand(leaf, version, index) {
-                return position;
+            match count.checked_sub(1) {
+                Some(index) => Self::stand(leaf, version, index),
+                None => Some(Position::END),
             }
-        }
+        })
     }
 
     #[inline]

@@ -1,0 +1,198 @@
+//! Goal: no interleaving of adds and reads loses, tears or misorders an entry. Method: loom runs
+//! small cases exhaustively, up to a bound of preemptions, on nodes of three slots, so that leaves
+//! and inner nodes split under the readers' feet.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p drumlin-memtable --release --test loom`
+#![cfg(loom)]
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use drumlin_base::key::{seek_key, split_internal};
+use drumlin_base::{InternalIterator, KeyOrder, SEQNO_MAX, ValueKind};
+use drumlin_memtable::Memtable;
+
+/// A memtable that holds `keys`, each with itself as its value.
+fn memtable_of(keys: &[u8]) -> Arc<Memtable> {
+    let memtable = Arc::new(Memtable::new(KeyOrder::Bytewise));
+    for &key in keys {
+        add(&memtable, key);
+    }
+    memtable
+}
+
+fn add(memtable: &Memtable, key: u8) {
+    memtable.add(u64::from(key), ValueKind::Value, &[key], &[key]);
+}
+
+fn get(memtable: &Arc<Memtable>, key: u8) -> Option<u8> {
+    let mut found = None;
+    memtable.get(&[key], SEQNO_MAX, |_, _, value| {
+        found = value.bytes().first().copied();
+        ControlFlow::Break(())
+    });
+    found
+}
+
+fn walk(memtable: &Arc<Memtable>, forward: bool) -> Vec<u8> {
+    let mut iter = memtable.iter();
+    let mut keys = Vec::new();
+    if forward {
+        iter.seek_to_first();
+    } else {
+        iter.seek_to_last();
+    }
+    while iter.valid() {
+        let (key, _) = split_internal(iter.key()).expect("an internal key");
+        assert_eq!(iter.value(), key, "an entry is seen whole");
+        keys.extend_from_slice(key);
+        if forward {
+            iter.next();
+        } else {
+            iter.prev();
+        }
+    }
+    keys
+}
+
+/// Asserts that `seen` is ascending, holds all of `before`, and nothing that is not in `all`.
+fn assert_between(seen: &[u8], before: &[u8], all: &[u8]) {
+    assert!(seen.is_sorted_by(|a, b| a < b), "{seen:?}");
+    assert!(before.iter().all(|key| seen.contains(key)), "{seen:?}");
+    assert!(seen.iter().all(|key| all.contains(key)), "{seen:?}");
+}
+
+fn sorted(keys: &[u8], more: &[u8]) -> Vec<u8> {
+    let mut all = [keys, more].concat();
+    all.sort_unstable();
+    all
+}
+
+/// One writer for each of `added` adds it to `before`, while the main thread runs `read` with what
+/// it must see and what it may see. One writer is explored without a bound, two up to three
+/// preemptions.
+fn model<const WRITERS: usize>(
+    before: &'static [u8],
+    added: [u8; WRITERS],
+    read: impl Fn(&Arc<Memtable>, &[u8], &[u8]) + Send + Sync + Copy + 'static,
+) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(if WRITERS > 1 { 2 } else { 3 });
+    builder.max_branches = 20_000;
+    builder.check(move || {
+        let memtable = memtable_of(before);
+        let all = sorted(before, &added);
+        let writers: Vec<_> = added
+            .into_iter()
+            .map(|key| {
+                let memtable = Arc::clone(&memtable);
+                loom::thread::spawn(move || add(&memtable, key))
+            })
+            .collect();
+        read(&memtable, before, &all);
+        for writer in writers {
+            writer.join().expect("writers do not panic");
+        }
+        assert_eq!(walk(&memtable, true), all);
+        assert_eq!(memtable.entries(), all.len());
+        for &key in &all {
+            assert_eq!(get(&memtable, key), Some(key));
+        }
+    });
+}
+
+fn read_forward(memtable: &Arc<Memtable>, before: &[u8], all: &[u8]) {
+    assert_between(&walk(memtable, true), before, all);
+}
+
+fn read_backward(memtable: &Arc<Memtable>, before: &[u8], all: &[u8]) {
+    let mut seen = walk(memtable, false);
+    seen.reverse();
+    assert_between(&seen, before, all);
+}
+
+fn read_points(memtable: &Arc<Memtable>, before: &[u8], all: &[u8]) {
+    for &key in all {
+        let found = get(memtable, key);
+        assert!(found == Some(key) || (found.is_none() && !before.contains(&key)));
+    }
+}
+
+fn read_seeks(memtable: &Arc<Memtable>, before: &[u8], all: &[u8]) {
+    let (Some(&last), Some(&first)) = (before.last(), before.first()) else {
+        return;
+    };
+    let mut iter = memtable.iter();
+    iter.seek(&seek_key(&[last], SEQNO_MAX));
+    assert_eq!(iter.value(), [last]);
+    iter.seek_for_prev(&seek_key(&[first + 1], SEQNO_MAX));
+    assert!(iter.valid() && iter.value() >= &[first][..] && all.contains(&iter.value()[0]));
+}
+
+/// The root leaf has one slot free: one writer fills it, the other splits it.
+#[test]
+fn a_splitting_root_leaf_serves_points() {
+    model(&[10, 30], [20, 40], read_points);
+}
+
+/// Both writers meet a full root leaf, in its middle.
+#[test]
+fn a_full_root_leaf_serves_walks_forward() {
+    model(&[10, 30, 50], [20, 40], read_forward);
+}
+
+/// One writer appends behind all, the other goes before all.
+#[test]
+fn a_full_root_leaf_serves_walks_backward() {
+    model(&[10, 30, 50], [5, 60], read_backward);
+}
+
+/// Both append to the tail.
+#[test]
+fn appends_race_for_the_tail() {
+    model(&[10, 30], [50, 60], read_backward);
+}
+
+/// The root is an inner node, its leaves are full or nearly so.
+#[test]
+fn splitting_leaves_below_an_inner_root_serve_seeks() {
+    model(&[10, 20, 30, 40, 50, 60], [25, 55], read_seeks);
+}
+
+/// The root is a full inner node: the writers split it and a leaf.
+#[test]
+fn a_splitting_inner_root_serves_points() {
+    model(
+        &[10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110],
+        [15, 105],
+        |memtable, _, _| {
+            assert_eq!(get(memtable, 10), Some(10));
+            assert_eq!(get(memtable, 60), Some(60));
+            assert_eq!(get(memtable, 110), Some(110));
+        },
+    );
+}
+
+/// Entries are shifted while a reader stands on them.
+#[test]
+fn shifted_entries_serve_walks_forward() {
+    model(&[10, 30], [5], read_forward);
+}
+
+/// Entries are shifted while a reader looks for them.
+#[test]
+fn shifted_entries_serve_points() {
+    model(&[10, 30], [5], read_points);
+}
+
+/// The root leaf splits while a reader goes down.
+#[test]
+fn a_new_root_serves_points() {
+    model(&[10, 30, 50], [20], read_points);
+}
+
+/// The root leaf splits while a reader stands in it.
+#[test]
+fn a_new_root_serves_walks_backward() {
+    model(&[10, 30, 50], [20], read_backward);
+}
