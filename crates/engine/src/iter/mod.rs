@@ -3,5 +3,7 @@
 pub mod merge_operands;
 pub mod merging;
 pub mod range_tombstone;
+pub mod run;
+pub mod source;
 #[cfg(test)]
 pub(crate) mod test_source;

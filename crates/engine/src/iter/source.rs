@@ -1,0 +1,176 @@
+//! The concrete sources a reader merges, newest first: memtables, tables of L0, levels.
+
+use std::sync::Arc;
+
+use drumlin_base::limits::LEVELS;
+use drumlin_base::{InternalIterator, KeyOrder, PinnedSlice, Result, SeqNo};
+use drumlin_memtable::MemtableIter;
+
+use super::range_tombstone::{Fragment, FragmentCursor, Fragments};
+use super::run::{RunFiles, RunIter, RunOptions, RunTombstoneCursor};
+use crate::super_version::SuperVersion;
+use crate::version::Version;
+
+/// One source of a family's entries.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a handful live in one vector; a box would cost every step a cache miss"
+)]
+pub enum Source {
+    /// A memtable, with its range tombstones as of the cursor's making.
+    Memtable(MemtableIter, Option<Arc<Fragments>>),
+    /// A level, or one table of L0.
+    Run(RunIter),
+}
+
+/// Remembers where in a source's range tombstones the last key fell.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TombstoneCursor {
+    memtable: FragmentCursor,
+    run: RunTombstoneCursor,
+}
+
+impl Source {
+    /// Every source of `view`, newest first.
+    pub fn all(view: &SuperVersion, options: &RunOptions) -> Vec<Self> {
+        let mut sources: Vec<Self> = view
+            .memtables()
+            .enumerate()
+            .filter(|(_, memtable)| !memtable.is_empty())
+            .map(|(index, memtable)| {
+                Self::Memtable(memtable.iter(), view.fragments(&options.order, index))
+            })
+            .collect();
+        sources.extend(Self::of_version(&view.version, options));
+        sources
+    }
+
+    /// The sorted runs of `version`, newest first.
+    pub fn of_version(version: &Arc<Version>, options: &RunOptions) -> impl Iterator<Item = Self> {
+        let newest = version
+            .level(0)
+            .iter()
+            .map(|file| RunFiles::List(vec![Arc::clone(file)]));
+        let levels = (1..LEVELS)
+            .filter(|&level| !version.level(level).is_empty())
+            .map(|level| RunFiles::Level(Arc::clone(version), level));
+        newest
+            .chain(levels)
+            .map(|files| Self::Run(RunIter::new(files, options.clone())))
+    }
+
+    /// The value under the cursor without a copy.
+    ///
+    /// Requires: `valid()`.
+    pub fn pin_value(&self) -> PinnedSlice {
+        match self {
+            Self::Memtable(iter, _) => iter.pin_value(),
+            Self::Run(iter) => iter.pin_value(),
+        }
+    }
+
+    /// Whether range tombstones are known of already; a run tells of its own as it opens tables.
+    pub fn has_tombstones(&self) -> bool {
+        matches!(self, Self::Memtable(_, Some(_)))
+    }
+
+    /// The newest deletion of `user_key` by this source's range tombstones that a reader at
+    /// `snapshot` sees, with its fragment. See [`RunIter::covering`] for what must hold.
+    pub fn covering(
+        &self,
+        order: &KeyOrder,
+        cursor: &mut TombstoneCursor,
+        user_key: &[u8],
+        snapshot: SeqNo,
+    ) -> Option<(SeqNo, Fragment<'_>)> {
+        match self {
+            Self::Memtable(_, fragments) => {
+                let fragments = fragments.as_deref()?;
+                let fragment = cursor.memtable.covering(order, fragments, user_key)?;
+                match fragment.newest_at(snapshot) {
+                    0 => None,
+                    seqno => Some((seqno, fragment)),
+                }
+            }
+            Self::Run(iter) => iter.covering(&mut cursor.run, user_key, snapshot),
+        }
+    }
+}
+
+impl InternalIterator for Source {
+    #[inline]
+    fn valid(&self) -> bool {
+        match self {
+            Self::Memtable(iter, _) => iter.valid(),
+            Self::Run(iter) => iter.valid(),
+        }
+    }
+
+    fn seek_to_first(&mut self) {
+        match self {
+            Self::Memtable(iter, _) => iter.seek_to_first(),
+            Self::Run(iter) => iter.seek_to_first(),
+        }
+    }
+
+    fn seek_to_last(&mut self) {
+        match self {
+            Self::Memtable(iter, _) => iter.seek_to_last(),
+            Self::Run(iter) => iter.seek_to_last(),
+        }
+    }
+
+    fn seek(&mut self, target: &[u8]) {
+        match self {
+            Self::Memtable(iter, _) => iter.seek(target),
+            Self::Run(iter) => iter.seek(target),
+        }
+    }
+
+    fn seek_for_prev(&mut self, target: &[u8]) {
+        match self {
+            Self::Memtable(iter, _) => iter.seek_for_prev(target),
+            Self::Run(iter) => iter.seek_for_prev(target),
+        }
+    }
+
+    #[inline]
+    fn next(&mut self) {
+        match self {
+            Self::Memtable(iter, _) => iter.next(),
+            Self::Run(iter) => iter.next(),
+        }
+    }
+
+    #[inline]
+    fn prev(&mut self) {
+        match self {
+            Self::Memtable(iter, _) => iter.prev(),
+            Self::Run(iter) => iter.prev(),
+        }
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        match self {
+            Self::Memtable(iter, _) => iter.key(),
+            Self::Run(iter) => iter.key(),
+        }
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        match self {
+            Self::Memtable(iter, _) => iter.value(),
+            Self::Run(iter) => iter.value(),
+        }
+    }
+
+    fn status(&self) -> Result<()> {
+        match self {
+            Self::Memtable(iter, _) => iter.status(),
+            Self::Run(iter) => iter.status(),
+        }
+    }
+}

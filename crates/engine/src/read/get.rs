@@ -1,0 +1,344 @@
+//! One key: newest source to oldest, stopping at the first entry that decides.
+//!
+//! The usual get takes no lock, allocates nothing and touches no counter that other readers touch:
+//! memtables are searched in place, an open table is borrowed from its slot, and the value is
+//! pinned where it lies.
+//!
+//! Each source is older than the one before in every key they share. Hence the first value or
+//! tombstone decides, merge operands pile up in order, and once a range tombstone covers the key no
+//! older source can hold anything that shows.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use drumlin_base::key::{SEEK_KIND, TAG_BYTES, compare_internal, pack_tag};
+use drumlin_base::limits::LEVELS;
+use drumlin_base::{Error, PinnedSlice, Result, SeqNo, ValueKind};
+use drumlin_memtable::MemValue;
+use drumlin_table::{Table, TableReadOptions, TableValue};
+
+use super::context::ReadContext;
+use super::entity::default_column;
+use crate::iter::merge_operands::MergeOperands;
+use crate::super_version::SuperVersion;
+use crate::version::FileMeta;
+
+/// The value of `user_key` in `view` as a reader at `seqno` sees it; `None` when there is none.
+/// Holding the value keeps its memtable or block in memory.
+///
+/// # Errors
+/// `Corruption` and `Io` from tables, `InvalidArgument` for merge operands without an operator,
+/// `NotSupported` for entries only another engine serves.
+pub fn get(
+    view: &SuperVersion,
+    context: &ReadContext,
+    user_key: &[u8],
+    seqno: SeqNo,
+    options: &TableReadOptions,
+) -> Result<Option<PinnedSlice>> {
+    let mut lookup = Lookup::new(context, user_key, seqno);
+    if lookup.search_memtables(view) {
+        return lookup.finish();
+    }
+    for file in view.version.level(0) {
+        if file.may_hold(&context.order, user_key) && lookup.search_file(file, options)? {
+            return lookup.finish();
+        }
+    }
+    let target = SeekKey::new(user_key, seqno);
+    for level in 1..LEVELS {
+        let files = view.version.level(level);
+        if files.is_empty() {
+            continue;
+        }
+        let found = view
+            .version
+            .find_file(&context.order, level, target.bytes());
+        if let Some(index) = found
+            && lookup.search_run(files.get(index..).unwrap_or_default(), options)?
+        {
+            break;
+        }
+    }
+    lookup.finish()
+}
+
+/// The state of one key's search.
+pub(super) struct Lookup<'a> {
+    context: &'a ReadContext,
+    user_key: &'a [u8],
+    seqno: SeqNo,
+    /// The newest visible range tombstone over the key in the sources searched so far.
+    covering: SeqNo,
+    operands: MergeOperands,
+    state: State,
+}
+
+enum State {
+    Searching,
+    Found(PinnedSlice),
+    Absent,
+    Failed(Error),
+}
+
+impl<'a> Lookup<'a> {
+    pub(super) fn new(context: &'a ReadContext, user_key: &'a [u8], seqno: SeqNo) -> Self {
+        Self {
+            context,
+            user_key,
+            seqno,
+            covering: 0,
+            operands: MergeOperands::default(),
+            state: State::Searching,
+        }
+    }
+
+    pub(super) fn user_key(&self) -> &'a [u8] {
+        self.user_key
+    }
+
+    /// Whether nothing older can change the answer.
+    #[inline]
+    pub(super) fn is_decided(&self) -> bool {
+        self.covering > 0 || !matches!(self.state, State::Searching)
+    }
+
+    /// Searches the memtables, newest first; whether the answer is decided.
+    pub(super) fn search_memtables(&mut self, view: &SuperVersion) -> bool {
+        for (index, memtable) in view.memtables().enumerate() {
+            if memtable.range_tombstone_count() > 0 {
+                let order = &self.context.order;
+                let covering = view.max_covering_seqno(order, index, self.user_key, self.seqno);
+                self.covering = self.covering.max(covering);
+            }
+            memtable.get(self.user_key, self.seqno, |seqno, kind, value| {
+                self.visit(seqno, kind, &value)
+            });
+            if self.is_decided() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Searches `files`, a sorted run's tables from the first that ends at or after the key on;
+    /// whether the answer is decided. More than one is searched only when the key's versions
+    /// straddle tables.
+    pub(super) fn search_run(
+        &mut self,
+        files: &[Arc<FileMeta>],
+        options: &TableReadOptions,
+    ) -> Result<bool> {
+        for file in files {
+            let order = &self.context.order;
+            if order
+                .compare(file.smallest_user_key(), self.user_key)
+                .is_gt()
+            {
+                break;
+            }
+            self.search_file(file, options)?;
+            // A range tombstone alone does not end the search here: where the key straddles, the
+            // next table of the run may hold versions newer than the tombstone.
+            let order = &self.context.order;
+            if !matches!(self.state, State::Searching)
+                || order
+                    .compare(file.largest_user_key(), self.user_key)
+                    .is_ne()
+            {
+                break;
+            }
+        }
+        Ok(self.is_decided())
+    }
+
+    /// Searches one table; whether the answer is decided.
+    pub(super) fn search_file(
+        &mut self,
+        file: &Arc<FileMeta>,
+        options: &TableReadOptions,
+    ) -> Result<bool> {
+        // Borrowed from its slot: cloning the `Arc` would make every reader of the table write to
+        // one cache line.
+        let slot = file.table.load();
+        match &*slot {
+            Some(table) => self.search_table(file, table, options)?,
+            None => {
+                let table = self.context.tables.find(file)?;
+                self.search_table(file, &table, options)?;
+            }
+        }
+        Ok(self.is_decided())
+    }
+
+    #[inline]
+    fn search_table(
+        &mut self,
+        file: &FileMeta,
+        table: &Arc<Table>,
+        options: &TableReadOptions,
+    ) -> Result<()> {
+        if !table.range_tombstones().is_empty() {
+            let order = &self.context.order;
+            let covering = file.fragments_of(order, table).map_or(0, |fragments| {
+                fragments.max_covering_seqno(order, self.user_key, self.seqno)
+            });
+            self.covering = self.covering.max(covering);
+        }
+        table.get(self.user_key, self.seqno, options, |seqno, kind, value| {
+            self.visit(seqno, kind, &value)
+        })
+    }
+
+    /// Takes in the next older version of the key.
+    #[inline]
+    fn visit(&mut self, seqno: SeqNo, kind: ValueKind, value: &impl Found) -> ControlFlow<()> {
+        debug_assert!(seqno <= self.seqno);
+        if seqno < self.covering {
+            self.decide(None);
+            return ControlFlow::Break(());
+        }
+        match kind {
+            ValueKind::Value if self.operands.is_empty() => {
+                self.state = State::Found(value.pin());
+            }
+            ValueKind::Value => self.decide(Some(value.bytes())),
+            ValueKind::Deletion | ValueKind::SingleDeletion => self.decide(None),
+            ValueKind::Merge => {
+                self.operands.push_older(value.pin());
+                return ControlFlow::Continue(());
+            }
+            ValueKind::WideColumnEntity => match default_column(value.bytes()) {
+                Ok(column) => self.decide(Some(column)),
+                Err(error) => self.state = State::Failed(error),
+            },
+            ValueKind::BlobIndex | ValueKind::RangeDeletion => {
+                self.state = State::Failed(unserved(kind));
+            }
+        }
+        ControlFlow::Break(())
+    }
+
+    /// Ends the search with `existing` under the operands met so far.
+    fn decide(&mut self, existing: Option<&[u8]>) {
+        if self.operands.is_empty() {
+            self.state = match existing {
+                Some(value) => State::Found(PinnedSlice::owned(value.to_vec())),
+                None => State::Absent,
+            };
+            return;
+        }
+        let operator = self.context.merge_operator.as_deref();
+        self.state = match self.operands.apply(operator, self.user_key, existing) {
+            Ok(value) => State::Found(PinnedSlice::owned(value)),
+            Err(error) => State::Failed(error),
+        };
+    }
+
+    /// The answer once every source was searched or one decided.
+    pub(super) fn finish(mut self) -> Result<Option<PinnedSlice>> {
+        if matches!(self.state, State::Searching) {
+            self.decide(None);
+        }
+        match self.state {
+            State::Found(value) => Ok(Some(value)),
+            State::Absent | State::Searching => Ok(None),
+            State::Failed(error) => Err(error),
+        }
+    }
+}
+
+/// Why an entry of `kind` cannot be read as a value.
+#[cold]
+pub(super) fn unserved(kind: ValueKind) -> Error {
+    match kind {
+        ValueKind::BlobIndex => Error::not_supported("reading values kept in blob files"),
+        _ => Error::corruption(format!("an entry of kind {kind:?} among point entries")),
+    }
+}
+
+/// A value as a source lends it.
+trait Found {
+    fn bytes(&self) -> &[u8];
+    fn pin(&self) -> PinnedSlice;
+}
+
+impl Found for MemValue<'_> {
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        MemValue::bytes(self)
+    }
+    #[inline]
+    fn pin(&self) -> PinnedSlice {
+        MemValue::pin(self)
+    }
+}
+
+impl Found for TableValue<'_> {
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        TableValue::bytes(self)
+    }
+    #[inline]
+    fn pin(&self) -> PinnedSlice {
+        TableValue::pin(self)
+    }
+}
+
+/// Longest user key whose seek key needs no allocation.
+const INLINE_KEY_BYTES: usize = 120;
+
+/// The internal key before every version of a user key visible at a sequence number.
+pub(super) struct SeekKey {
+    inline: [u8; INLINE_KEY_BYTES + TAG_BYTES],
+    len: usize,
+    heap: Vec<u8>,
+}
+
+impl SeekKey {
+    #[inline]
+    pub(super) fn new(user_key: &[u8], seqno: SeqNo) -> Self {
+        let mut key = Self {
+            inline: [0; INLINE_KEY_BYTES + TAG_BYTES],
+            len: user_key.len() + TAG_BYTES,
+            heap: Vec::new(),
+        };
+        let tag = pack_tag(seqno, SEEK_KIND).to_le_bytes();
+        let spaces = key
+            .inline
+            .get_mut(..key.len)
+            .and_then(|all| all.split_at_mut_checked(user_key.len()));
+        match spaces {
+            Some((user_space, tag_space)) => {
+                user_space.copy_from_slice(user_key);
+                tag_space.copy_from_slice(&tag);
+            }
+            None => key.heap = [user_key, &tag].concat(),
+        }
+        key
+    }
+
+    #[inline]
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.inline.get(..self.len).unwrap_or(&self.heap)
+    }
+}
+
+/// Whether `file`, the first of its run to end at or after some earlier key, also is for `target`.
+pub(super) fn ends_at_or_after(context: &ReadContext, file: &FileMeta, target: &SeekKey) -> bool {
+    compare_internal(&context.order, &file.largest, target.bytes()).is_ge()
+}
+
+#[cfg(test)]
+mod unit_tests {
+    use super::*;
+    use drumlin_base::key::seek_key;
+
+    #[test]
+    fn seek_keys_of_every_length_are_the_allocated_ones() {
+        for len in [0, 1, 8, 119, 120, 121, 128, 129, 500] {
+            let user_key = vec![b'k'; len];
+            assert_eq!(SeekKey::new(&user_key, 77).bytes(), seek_key(&user_key, 77));
+        }
+    }
+}

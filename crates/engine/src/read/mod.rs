@@ -1,0 +1,18 @@
+//! What users read: one key, many keys, a walk. Every read works on one pinned super version.
+
+mod context;
+mod db_iter;
+mod entity;
+mod get;
+mod multi_get;
+#[cfg(test)]
+mod test_family;
+#[cfg(test)]
+mod test_tables;
+#[cfg(test)]
+mod tests;
+
+pub use context::ReadContext;
+pub use db_iter::{DbIterator, IteratorCounters, IteratorOptions, ViewSource};
+pub use get::get;
+pub use multi_get::multi_get;

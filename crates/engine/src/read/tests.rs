@@ -1,0 +1,329 @@
+//! Goal: every way to read agrees with the definition of a read. Method: random families in random
+//! layers beside a naive twin, read at random sequence numbers, bounds and prefixes.
+
+use std::sync::Arc;
+
+use drumlin_base::rng::Rng;
+use drumlin_base::{ErrorKind, SeqNo};
+use drumlin_table::TableReadOptions;
+
+use super::test_family::{Family, random_key, universe};
+use super::{DbIterator, IteratorOptions, ReadContext, ViewSource, get, multi_get};
+use crate::super_version::SuperVersion;
+
+type Row = (Vec<u8>, Vec<u8>);
+
+fn options() -> IteratorOptions {
+    IteratorOptions {
+        lower_bound: None,
+        upper_bound: None,
+        prefix_same_as_start: false,
+        table: TableReadOptions::default(),
+    }
+}
+
+fn iter(family: &Family, seqno: SeqNo, options: IteratorOptions) -> DbIterator {
+    let (context, view) = (Arc::clone(&family.context), Arc::clone(&family.view));
+    DbIterator::new(context, view, seqno, options)
+}
+
+fn row(iter: &DbIterator) -> Option<Row> {
+    if !iter.valid() {
+        iter.status().expect("no source fails");
+        return None;
+    }
+    assert_eq!(&*iter.pin_value(), iter.value());
+    Some((iter.key().to_vec(), iter.value().to_vec()))
+}
+
+fn random_seqno(family: &Family, rng: &mut Rng) -> SeqNo {
+    match rng.below(3) {
+        0 => family.newest,
+        _ => family.oldest + rng.below(family.newest - family.oldest + 1),
+    }
+}
+
+/// Random bounds, in order, and the rows of `rows` within them.
+fn random_bounds(family: &Family, rng: &mut Rng, rows: Vec<Row>) -> (IteratorOptions, Vec<Row>) {
+    let mut options = options();
+    let (a, b) = (random_key(rng), random_key(rng));
+    let (low, high) = match family.order.compare(&a, &b).is_le() {
+        true => (a, b),
+        false => (b, a),
+    };
+    options.lower_bound = rng.one_in(2).then_some(low);
+    options.upper_bound = rng.one_in(2).then_some(high);
+    let order = &family.order;
+    let within = rows
+        .into_iter()
+        .filter(|(key, _)| {
+            let above = |low: &Vec<u8>| order.compare(key, low).is_ge();
+            let below = |high: &Vec<u8>| order.compare(key, high).is_lt();
+            options.lower_bound.as_ref().is_none_or(above)
+                && options.upper_bound.as_ref().is_none_or(below)
+        })
+        .collect();
+    (options, within)
+}
+
+#[test]
+fn get_and_multi_get_answer_as_defined() {
+    for seed in 0..400 {
+        let family = Family::random(seed);
+        let mut rng = Rng::new(seed);
+        let keys: Vec<Vec<u8>> = universe().into_iter().rev().collect();
+        for _ in 0..4 {
+            let at = random_seqno(&family, &mut rng);
+            let table = TableReadOptions::default();
+            let many = multi_get(&family.view, &family.context, &keys, at, &table);
+            assert_eq!(many.len(), keys.len());
+            for (key, among_many) in keys.iter().zip(many) {
+                let want = family.twin.get(&family.order, key, at);
+                let one = get(&family.view, &family.context, key, at, &table).unwrap();
+                assert_eq!(
+                    one.as_deref(),
+                    want.as_deref(),
+                    "seed {seed} key {key:?} at {at}"
+                );
+                assert_eq!(
+                    among_many.unwrap().as_deref(),
+                    want.as_deref(),
+                    "seed {seed}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn walks_yield_the_rows_that_show_and_backward_is_forward_reversed() {
+    for seed in 0..600 {
+        let family = Family::random(seed);
+        let mut rng = Rng::new(seed);
+        for _ in 0..3 {
+            let at = random_seqno(&family, &mut rng);
+            let rows = family.twin.scan(&family.order, at);
+            let (options, rows) = random_bounds(&family, &mut rng, rows);
+            let mut iter = iter(&family, at, options);
+            iter.seek_to_first();
+            for want in &rows {
+                assert_eq!(row(&iter).as_ref(), Some(want), "seed {seed} at {at}");
+                iter.next();
+            }
+            assert_eq!(row(&iter), None, "seed {seed} at {at}");
+            iter.seek_to_last();
+            for want in rows.iter().rev() {
+                assert_eq!(row(&iter).as_ref(), Some(want), "seed {seed} at {at}");
+                iter.prev();
+            }
+            assert_eq!(row(&iter), None, "seed {seed} at {at}");
+        }
+    }
+}
+
+#[test]
+fn random_moves_follow_the_rows() {
+    for seed in 0..600 {
+        let family = Family::random(seed);
+        let order = &family.order;
+        let mut rng = Rng::new(seed);
+        let at = random_seqno(&family, &mut rng);
+        let rows = family.twin.scan(order, at);
+        let (options, rows) = random_bounds(&family, &mut rng, rows);
+        let mut iter = iter(&family, at, options);
+        let mut place: Option<usize> = None;
+        for step in 0..80 {
+            match rng.below(8) {
+                0 => {
+                    let target = random_key(&mut rng);
+                    iter.seek(&target);
+                    place = rows
+                        .iter()
+                        .position(|(key, _)| order.compare(key, &target).is_ge());
+                }
+                1 => {
+                    let target = random_key(&mut rng);
+                    iter.seek_for_prev(&target);
+                    place = rows
+                        .iter()
+                        .rposition(|(key, _)| order.compare(key, &target).is_le());
+                }
+                2..=4 if place.is_some() => {
+                    iter.next();
+                    place = place.map(|i| i + 1).filter(|&i| i < rows.len());
+                }
+                5..=7 if place.is_some() => {
+                    iter.prev();
+                    place = place.and_then(|i| i.checked_sub(1));
+                }
+                _ => continue,
+            }
+            let want = place.and_then(|i| rows.get(i));
+            assert_eq!(row(&iter).as_ref(), want, "seed {seed} at {at} step {step}");
+        }
+    }
+}
+
+#[test]
+fn the_walk_may_turn_at_every_row() {
+    for seed in 0..60 {
+        let family = Family::random(seed);
+        let rows = family.twin.scan(&family.order, family.newest);
+        let mut iter = iter(&family, family.newest, options());
+        for (at, want) in rows.iter().enumerate() {
+            iter.seek_to_first();
+            (0..at).for_each(|_| iter.next());
+            iter.prev();
+            assert_eq!(
+                row(&iter).as_ref(),
+                at.checked_sub(1).map(|i| &rows[i]),
+                "seed {seed}"
+            );
+            if iter.valid() {
+                iter.next();
+                assert_eq!(row(&iter).as_ref(), Some(want), "seed {seed}");
+                iter.next();
+                assert_eq!(row(&iter).as_ref(), rows.get(at + 1), "seed {seed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_walk_within_a_prefix_ends_where_the_prefix_ends() {
+    for seed in 0..200 {
+        let family = Family::random(seed);
+        let order = &family.order;
+        let mut rng = Rng::new(seed);
+        let mut options = options();
+        options.prefix_same_as_start = true;
+        let mut iter = iter(&family, family.newest, options);
+        let target = random_key(&mut rng);
+        let rows = family.twin.scan(order, family.newest);
+        let same = |key: &[u8]| key.first() == target.first();
+        iter.seek(&target);
+        for want in rows
+            .iter()
+            .filter(|(k, _)| same(k) && order.compare(k, &target).is_ge())
+        {
+            assert_eq!(row(&iter).as_ref(), Some(want), "seed {seed}");
+            iter.next();
+        }
+        assert_eq!(row(&iter), None, "seed {seed}");
+        iter.seek_for_prev(&target);
+        let before = rows.iter().rev();
+        for want in before.filter(|(k, _)| same(k) && order.compare(k, &target).is_le()) {
+            assert_eq!(row(&iter).as_ref(), Some(want), "seed {seed}");
+            iter.prev();
+        }
+        assert_eq!(row(&iter), None, "seed {seed}");
+    }
+}
+
+#[test]
+fn writes_after_its_making_do_not_show_until_a_refresh() {
+    struct Fixed(Arc<SuperVersion>, SeqNo);
+    impl ViewSource for Fixed {
+        fn view(&self) -> (Arc<SuperVersion>, SeqNo) {
+            (Arc::clone(&self.0), self.1)
+        }
+    }
+    for seed in 0..100 {
+        let family = Family::random(seed);
+        let rows = family.twin.scan(&family.order, family.newest);
+        let later = family.newest + 1;
+        let mut iter = iter(&family, family.newest, options())
+            .with_source(Arc::new(Fixed(Arc::clone(&family.view), later)));
+        iter.seek_to_first();
+        let kind = drumlin_base::ValueKind::Value;
+        family.view.memtable.add(later, kind, b"bzz", b"late");
+        let mut seen = Vec::new();
+        while let Some(row) = row(&iter) {
+            seen.push(row);
+            iter.next();
+        }
+        assert_eq!(seen, rows, "seed {seed}");
+        iter.refresh().unwrap();
+        iter.seek(b"bzz");
+        assert_eq!(
+            row(&iter),
+            Some((b"bzz".to_vec(), b"late".to_vec())),
+            "seed {seed}"
+        );
+    }
+}
+
+#[test]
+fn many_versions_and_wide_tombstones_are_left_by_seeks_not_steps() {
+    use drumlin_base::{KeyOrder, ValueKind};
+    use drumlin_memtable::Memtable;
+    let family = Family::random(1);
+    let old = Memtable::new(KeyOrder::Bytewise);
+    let new = Memtable::new(KeyOrder::Bytewise);
+    for seqno in 1..=1000 {
+        old.add(
+            seqno,
+            ValueKind::Value,
+            format!("key{seqno:04}").as_bytes(),
+            b"v",
+        );
+        old.add(1000 + seqno, ValueKind::Value, b"hot", b"v");
+    }
+    new.add(3000, ValueKind::RangeDeletion, b"key0001", b"key0999");
+    let (old, new) = (Arc::new(old), Arc::new(new));
+    let version = Arc::new(crate::version::Version::empty());
+    let view = SuperVersion::new(new, vec![old], version, 1);
+    let context = ReadContext {
+        order: KeyOrder::Bytewise,
+        merge_operator: None,
+        prefix: None,
+        tables: Arc::clone(&family.context.tables),
+    };
+    let mut iter = DbIterator::new(Arc::new(context), view, 4000, options());
+    let keys = |iter: &DbIterator| String::from_utf8_lossy(iter.key()).into_owned();
+    iter.seek_to_first();
+    assert_eq!(keys(&iter), "hot");
+    iter.next();
+    assert_eq!(keys(&iter), "key0999");
+    iter.next();
+    iter.prev();
+    iter.prev();
+    assert_eq!(keys(&iter), "hot");
+    let counters = iter.counters();
+    assert!(
+        counters.entries_hidden + counters.range_deleted < 100,
+        "{counters:?}"
+    );
+}
+
+#[test]
+fn operands_without_an_operator_fail_reads_by_name() {
+    use drumlin_base::ValueKind;
+    let family = Family::random(2);
+    family
+        .view
+        .memtable
+        .add(family.newest + 1, ValueKind::Merge, b"ab", b"x");
+    let context = Arc::new(ReadContext {
+        order: family.order.clone(),
+        merge_operator: None,
+        prefix: None,
+        tables: Arc::clone(&family.context.tables),
+    });
+    let at = family.newest + 1;
+    let error = get(
+        &family.view,
+        &context,
+        b"ab",
+        at,
+        &TableReadOptions::default(),
+    );
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidArgument);
+    let mut iter = DbIterator::new(context, Arc::clone(&family.view), at, options());
+    iter.seek(b"ab");
+    assert!(!iter.valid());
+    assert_eq!(
+        iter.status().unwrap_err().kind(),
+        ErrorKind::InvalidArgument
+    );
+}

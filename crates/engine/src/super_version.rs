@@ -1,0 +1,171 @@
+//! Everything a reader of one family needs, pinned together.
+//!
+//! A [`SuperVersion`] is immutable but for its caches. Writers of the tree (rotate, flush,
+//! compaction) install a new one; readers take the present one without a lock and without touching
+//! a shared counter.
+//!
+//! A reader without a snapshot takes the super version first and the published sequence number
+//! second. The other way round, a flush and a compaction in between could drop the very versions
+//! that the older number still needs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
+use drumlin_base::{KeyOrder, SeqNo};
+use drumlin_memtable::Memtable;
+
+use crate::iter::range_tombstone::Fragments;
+use crate::version::Version;
+
+/// The memtables and the tables of one family at one moment.
+pub struct SuperVersion {
+    /// Takes writes.
+    pub memtable: Arc<Memtable>,
+    /// Full and waiting for their flush, newest first.
+    pub immutables: Vec<Arc<Memtable>>,
+    /// The tables.
+    pub version: Arc<Version>,
+    /// Counts up with every install.
+    pub number: u64,
+    /// Beside each memtable, the mutable one first.
+    fragments: Box<[MemtableFragments]>,
+}
+
+impl SuperVersion {
+    /// Pins these together.
+    pub fn new(
+        memtable: Arc<Memtable>,
+        immutables: Vec<Arc<Memtable>>,
+        version: Arc<Version>,
+        number: u64,
+    ) -> Arc<Self> {
+        let fragments = (0..=immutables.len()).map(|_| MemtableFragments::default());
+        Arc::new(Self {
+            fragments: fragments.collect(),
+            memtable,
+            immutables,
+            version,
+            number,
+        })
+    }
+
+    /// The memtables, newest first.
+    pub fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        std::iter::once(&self.memtable).chain(&self.immutables)
+    }
+
+    /// The range tombstones of the memtable at `index` of [`SuperVersion::memtables`], at least
+    /// those published before the call; `None` when it has none, which costs one relaxed load.
+    #[inline]
+    pub fn fragments(&self, order: &KeyOrder, index: usize) -> Option<Arc<Fragments>> {
+        let memtable = self.memtable_at(index)?;
+        let count = memtable.range_tombstone_count();
+        if count == 0 {
+            return None;
+        }
+        self.fragments.get(index)?.load(order, memtable, count)
+    }
+
+    /// The newest range tombstone in the memtable at `index` that covers `user_key` and that a
+    /// reader at `snapshot` sees; 0 when there is none.
+    #[inline]
+    pub fn max_covering_seqno(
+        &self,
+        order: &KeyOrder,
+        index: usize,
+        user_key: &[u8],
+        snapshot: SeqNo,
+    ) -> SeqNo {
+        self.fragments(order, index).map_or(0, |fragments| {
+            fragments.max_covering_seqno(order, user_key, snapshot)
+        })
+    }
+
+    #[inline]
+    fn memtable_at(&self, index: usize) -> Option<&Arc<Memtable>> {
+        match index.checked_sub(1) {
+            None => Some(&self.memtable),
+            Some(index) => self.immutables.get(index),
+        }
+    }
+}
+
+impl fmt::Debug for SuperVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SuperVersion")
+            .field("number", &self.number)
+            .field("immutables", &self.immutables.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A memtable's range tombstones, fragmented once for as long as none is added.
+#[derive(Default)]
+struct MemtableFragments {
+    cached: ArcSwapOption<Counted>,
+}
+
+struct Counted {
+    /// Tombstones the fragments were made of.
+    count: usize,
+    fragments: Arc<Fragments>,
+}
+
+impl MemtableFragments {
+    /// Fragments of at least the first `count` tombstones. Having more does no harm: those carry
+    /// sequence numbers that the reader, who saw `count`, does not see.
+    #[cold]
+    fn load(&self, order: &KeyOrder, memtable: &Memtable, count: usize) -> Option<Arc<Fragments>> {
+        if let Some(cached) = &*self.cached.load()
+            && cached.count >= count
+        {
+            return Some(Arc::clone(&cached.fragments));
+        }
+        let tombstones = memtable.range_tombstones();
+        debug_assert!(tombstones.len() >= count);
+        let fragments = Arc::new(Fragments::new(order, &tombstones));
+        self.cached.store(Some(Arc::new(Counted {
+            count: tombstones.len(),
+            fragments: Arc::clone(&fragments),
+        })));
+        Some(fragments)
+    }
+}
+
+/// Where a family keeps its present super version.
+#[derive(Debug)]
+pub struct SuperVersionCell {
+    current: ArcSwap<SuperVersion>,
+}
+
+impl SuperVersionCell {
+    /// A cell holding `first`.
+    pub fn new(first: Arc<SuperVersion>) -> Self {
+        Self {
+            current: ArcSwap::new(first),
+        }
+    }
+
+    /// The present super version for a short read. No lock, no shared counter; hold it no longer
+    /// than one call, since a thread has few such slots.
+    #[inline]
+    pub fn load(&self) -> Guard<Arc<SuperVersion>> {
+        self.current.load()
+    }
+
+    /// The present super version for as long as it is needed, as iterators do.
+    pub fn load_full(&self) -> Arc<SuperVersion> {
+        self.current.load_full()
+    }
+
+    /// Makes `next` the present one and gives back the former, whose last reader frees it.
+    ///
+    /// Requires: installs are made under the family's lock, with rising numbers.
+    pub fn install(&self, next: Arc<SuperVersion>) -> Arc<SuperVersion> {
+        let number = next.number;
+        let former = self.current.swap(next);
+        debug_assert!(former.number < number);
+        former
+    }
+}
