@@ -77,7 +77,8 @@ pub trait WritableFile: Send + Debug {
     }
 
     /// A handle that syncs what was appended up to the moment of its call, for use by another
-    /// thread while this one goes on appending.
+    /// thread while this one goes on appending. Of a table or blob it covers only what has left
+    /// the buffer. It may outlive the file's closing, and still syncs then.
     fn syncer(&self) -> Arc<dyn FileSyncer>;
 }
 

@@ -15,6 +15,9 @@ mod posix;
 mod posix_file;
 mod posix_lock;
 mod posix_wal;
+mod rate;
+mod readahead;
+mod sim;
 mod spawner;
 mod syscalls;
 mod system;
@@ -30,6 +33,9 @@ pub use file_system::{
 };
 pub use mem::{CrashPolicy, StrictMemFileSystem};
 pub use posix::PosixFileSystem;
+pub use rate::RateLimiter;
+pub use readahead::SequentialReader;
+pub use sim::{ManualClock, QueueSpawner};
 pub use spawner::{JoinHandle, Spawner};
 pub use system::{SystemClock, ThreadSpawner};
 

@@ -41,10 +41,12 @@ impl Image {
     /// Fills `buffer` from `offset` until the file ends; how many bytes that were.
     pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> usize {
         let n = self.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
+        let (room, _) = buffer.split_at_mut(n);
         let stored = self.bytes.get(offset as usize..).unwrap_or_default();
-        for (index, byte) in buffer.iter_mut().take(n).enumerate() {
-            *byte = stored.get(index).copied().unwrap_or(0);
-        }
+        let (stored, _) = stored.split_at(stored.len().min(n));
+        let (copied, zeros) = room.split_at_mut(stored.len());
+        copied.copy_from_slice(stored);
+        zeros.fill(0);
         n
     }
 

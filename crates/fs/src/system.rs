@@ -86,7 +86,7 @@ impl JoinHandle for Thread {
 }
 
 /// What a panic said, as far as it is text.
-fn panic_message(payload: &(dyn std::any::Any + Send)) -> &str {
+pub(crate) fn panic_message(payload: &(dyn std::any::Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("(no message)")
