@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use drumlin_base::rng::Rng;
+
 use crate::file_system::FileKind;
 
 /// The operations of a file system that are counted and can be made to fail.
@@ -78,10 +80,11 @@ pub enum Fault {
     Stop,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum When {
     Once(u64),
     From(u64),
+    OneIn(u64, Rng),
 }
 
 /// A fault and the operations it strikes. Operations count from 0 from when the rule is added, and
@@ -111,6 +114,11 @@ impl FaultRule {
     /// Strikes every operation.
     pub fn always(fault: Fault) -> Self {
         Self::from(0, fault)
+    }
+
+    /// Strikes one operation in `n` on average, the same ones for the same `seed`.
+    pub fn one_in(n: u64, seed: u64, fault: Fault) -> Self {
+        Self::new(When::OneIn(n, Rng::new(seed)), fault)
     }
 
     fn new(when: When, fault: Fault) -> Self {
@@ -166,9 +174,10 @@ impl FaultRule {
         }
         let index = self.seen;
         self.seen += 1;
-        match self.when {
-            When::Once(n) => index == n,
-            When::From(n) => index >= n,
+        match &mut self.when {
+            When::Once(n) => index == *n,
+            When::From(n) => index >= *n,
+            When::OneIn(n, rng) => rng.one_in(*n),
         }
     }
 }

@@ -133,7 +133,8 @@ pub trait FileSystem: Send + Sync + Debug {
     /// disk space: how a WAL file is recycled.
     ///
     /// # Errors
-    /// As [`FileSystem::create`].
+    /// As [`FileSystem::create`]; `NotFound`; `NotSupported`, with nothing done, when the file has
+    /// a second name, for one in a checkpoint, whose bytes would change with it.
     fn reuse(
         &self,
         old: &Path,

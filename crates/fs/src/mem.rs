@@ -428,6 +428,9 @@ impl FileSystem for StrictMemFileSystem {
     ) -> Result<Box<dyn WritableFile>> {
         let mut global = self.shared.change()?;
         let file = self.file(old)?;
+        if file.data.lock().links > 1 {
+            return Err(crate::posix::has_second_name(old));
+        }
         self.rename_locked(&mut global, old, new)?;
         drop(global);
         let writer = MemWriter::new(Arc::clone(&self.shared), file, new, options)?;

@@ -5,7 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -55,6 +55,12 @@ impl FileSystem for PosixFileSystem {
             .write(true)
             .open(old)
             .map_err(|source| Error::io("open for reuse", old, source))?;
+        let facts = file
+            .metadata()
+            .map_err(|source| Error::io("look at", old, source))?;
+        if facts.nlink() > 1 {
+            return Err(has_second_name(old));
+        }
         self.rename(old, new)?;
         writer(file, new, options, true)
     }
@@ -164,6 +170,11 @@ fn writer(
         options.kind,
         cuts_at_close,
     )))
+}
+
+/// Why a file is not recycled.
+pub(crate) fn has_second_name(path: &Path) -> Error {
+    Error::not_supported("the file has a second name and cannot be reused").with_file(path)
 }
 
 /// Reserves blocks past the file's end; whether the file system could.

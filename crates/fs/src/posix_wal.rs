@@ -191,3 +191,60 @@ impl WritableFile for PosixWal {
 fn is_full(error: &std::io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    /// The twin of the mapping is the write call: at any moment the one can take over.
+    #[test]
+    fn write_calls_take_over_where_mapping_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        for switch_at in [0, 1, 1000, WINDOW_BYTES, WINDOW_BYTES + 4097] {
+            let path = dir.path().join("1.log");
+            let file = File::options()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .open(&path)
+                .unwrap();
+            let mut wal = Box::new(PosixWal::new(SharedFile::new(file, &path), 0).unwrap());
+            wal.append(&vec![1; switch_at as usize]).unwrap();
+            wal.mapped = false;
+            wal.window = None;
+            wal.append(&[2; 5000]).unwrap();
+            wal.append(&[3; 5000]).unwrap();
+            wal.sync().unwrap();
+            wal.close().unwrap();
+            let expected = [vec![1; switch_at as usize], vec![2; 5000], vec![3; 5000]];
+            assert!(std::fs::read(&path).unwrap() == expected.concat());
+        }
+    }
+
+    #[test]
+    fn one_window_is_mapped_at_a_time_and_space_is_reserved_in_steps() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("1.log");
+        let options = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .clone();
+        let file = options.open(&path).unwrap();
+        let mut wal = PosixWal::new(SharedFile::new(file, &path), WINDOW_BYTES + 1).unwrap();
+        assert_eq!(wal.reserved, 2 * WINDOW_BYTES);
+        wal.append(&vec![1; WINDOW_BYTES as usize]).unwrap();
+        assert_eq!(wal.window.as_ref().map(Window::end), Some(WINDOW_BYTES));
+        wal.append(b"x").unwrap();
+        assert_eq!(
+            wal.window.as_ref().map(|window| window.start),
+            Some(WINDOW_BYTES)
+        );
+        wal.append(&vec![1; WINDOW_BYTES as usize]).unwrap();
+        assert_eq!(wal.reserved, 4 * WINDOW_BYTES);
+        assert_eq!(wal.len(), 2 * WINDOW_BYTES + 1);
+    }
+}

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use drumlin_base::{Error, ErrorKind, Result};
 
 use crate::posix::PosixFileSystem;
-use crate::{Clock, Env, JoinHandle, Spawner};
+use crate::{Clock, Env, FileSystem, JoinHandle, Spawner};
 
 /// The machine's clocks.
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +102,27 @@ impl Env {
             // The standard library keys its hashers from the system's randomness.
             seed: RandomState::new().hash_one(0_u64),
         }
+    }
+
+    /// The same with other files.
+    #[must_use]
+    pub fn with_files(mut self, files: Arc<dyn FileSystem>) -> Self {
+        self.files = files;
+        self
+    }
+
+    /// The same with another clock.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The same with other threads.
+    #[must_use]
+    pub fn with_spawner(mut self, spawner: Arc<dyn Spawner>) -> Self {
+        self.spawner = spawner;
+        self
     }
 
     /// The same with a given seed.

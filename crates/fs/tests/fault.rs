@@ -155,3 +155,17 @@ fn the_history_names_every_operation() {
     use OpKind::{Append, Close, Create, Rename, Sync, SyncDir};
     assert_eq!(ops, [Create, Append, Sync, Close, Rename, SyncDir]);
 }
+
+#[test]
+fn chance_is_repeatable() {
+    let run = |seed| {
+        let (_, files) = faulty();
+        files.add_rule(FaultRule::one_in(4, seed, Fault::Io));
+        let done: Vec<bool> = (0..400).map(|_| files.exists(&path("f")).is_ok()).collect();
+        done
+    };
+    let struck = run(1).iter().filter(|&&ok| !ok).count();
+    assert!((60..140).contains(&struck), "{struck}");
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2));
+}

@@ -143,6 +143,27 @@ fn a_reused_log_keeps_its_old_tail_until_it_is_closed() {
 }
 
 #[test]
+fn a_file_with_a_second_name_is_not_reused() {
+    let dir = tempfile::tempdir().unwrap();
+    let memory = drumlin_fs::StrictMemFileSystem::new();
+    memory.create_dir_all(dir.path()).unwrap();
+    let systems: [&dyn FileSystem; 2] = [&files(), &memory];
+    let names = ["1", "2", "3"].map(|name| dir.path().join(name));
+    for files in systems {
+        let options = CreateOptions::new(FileKind::Wal);
+        let mut file = files.create(&names[0], options).unwrap();
+        file.append(b"kept").unwrap();
+        file.close().unwrap();
+        files.link(&names[0], &names[1]).unwrap();
+        let error = files.reuse(&names[0], &names[2], options).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotSupported);
+        assert_eq!(files.read_file(&names[1], 10).unwrap(), b"kept");
+        files.remove(&names[1]).unwrap();
+        files.reuse(&names[0], &names[2], options).unwrap();
+    }
+}
+
+#[test]
 fn closing_gives_reserved_blocks_back() {
     use std::os::unix::fs::MetadataExt;
     let dir = tempfile::tempdir().unwrap();
