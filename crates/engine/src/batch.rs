@@ -529,3 +529,159 @@ fn unreadable(tag: u8) -> Error {
     };
     Error::not_supported(format!("the batch uses {feature}, tag {tag:#x}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use drumlin_base::rng::Rng;
+
+    use super::*;
+
+    fn sample() -> WriteBatch {
+        let mut batch = WriteBatch::new();
+        batch.put(b"a", b"1").unwrap();
+        batch.delete(b"b").unwrap();
+        batch.merge(b"c", b"+").unwrap();
+        batch.single_delete(b"d").unwrap();
+        batch.delete_range(b"e", b"f").unwrap();
+        batch.put_log_data(b"not counted").unwrap();
+        batch.put_cf(3, b"a", b"").unwrap();
+        batch.delete_cf(300, b"").unwrap();
+        batch.merge_cf(3, b"c", b"+").unwrap();
+        batch.single_delete_cf(3, b"d").unwrap();
+        batch.delete_range_cf(u32::MAX, b"e", b"f").unwrap();
+        batch.set_seqno(77);
+        batch
+    }
+
+    fn record<'a>(family: u32, kind: ValueKind, key: &'a [u8], value: &'a [u8]) -> BatchRecord<'a> {
+        BatchRecord {
+            family,
+            kind,
+            key,
+            value,
+        }
+    }
+
+    #[test]
+    fn every_record_comes_back_as_it_went_in() {
+        let batch = sample();
+        let expected = [
+            record(0, ValueKind::Value, b"a", b"1"),
+            record(0, ValueKind::Deletion, b"b", b""),
+            record(0, ValueKind::Merge, b"c", b"+"),
+            record(0, ValueKind::SingleDeletion, b"d", b""),
+            record(0, ValueKind::RangeDeletion, b"e", b"f"),
+            record(3, ValueKind::Value, b"a", b""),
+            record(300, ValueKind::Deletion, b"", b""),
+            record(3, ValueKind::Merge, b"c", b"+"),
+            record(3, ValueKind::SingleDeletion, b"d", b""),
+            record(u32::MAX, ValueKind::RangeDeletion, b"e", b"f"),
+        ];
+        let read: Result<Vec<_>> = batch.iter().collect();
+        assert_eq!(read.unwrap(), expected);
+        assert_eq!((batch.count(), batch.seqno()), (10, 77));
+        assert_eq!(
+            WriteBatch::from_bytes(batch.bytes().to_vec()).unwrap(),
+            batch
+        );
+        let view = BatchView::new(batch.bytes()).unwrap();
+        assert_eq!(view.log_data().collect::<Vec<_>>(), [b"not counted"]);
+    }
+
+    #[test]
+    fn the_bytes_are_rocksdbs() {
+        let mut batch = WriteBatch::new();
+        batch.put(b"key", b"value").unwrap();
+        batch.delete_cf(2, b"k2").unwrap();
+        batch.set_seqno(0x0102);
+        let mut expected = vec![2, 1, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0];
+        expected.extend_from_slice(b"\x01\x03key\x05value\x04\x02\x02k2");
+        assert_eq!(batch.bytes(), expected);
+    }
+
+    #[test]
+    fn batches_append_and_clear() {
+        let (mut left, right) = (sample(), sample());
+        left.append(&right).unwrap();
+        assert_eq!(left.count(), 20);
+        assert_eq!(left.iter().count(), 20);
+        assert_eq!(left.seqno(), 77);
+        left.clear();
+        assert!(left.is_empty());
+        assert_eq!(left, WriteBatch::new());
+    }
+
+    #[test]
+    fn what_is_too_large_leaves_the_batch_as_it_was() {
+        let mut batch = sample();
+        let before = batch.clone();
+        let long_key = vec![b'k'; KEY_BYTES_MAX + 1];
+        for result in [
+            batch.put(&long_key, b""),
+            batch.delete(&long_key),
+            batch.merge_cf(1, &long_key, b""),
+            batch.delete_range(b"a", &long_key),
+        ] {
+            assert_eq!(result.unwrap_err().kind(), ErrorKind::TooLarge);
+        }
+        assert_eq!(batch, before);
+        batch.put(&long_key[1..], b"").unwrap();
+    }
+
+    #[test]
+    fn foreign_records_are_refused_by_name_and_unknown_ones_as_damage() {
+        for (tag, kind) in [
+            (0x9, ErrorKind::NotSupported),
+            (0xA, ErrorKind::NotSupported),
+            (0x12, ErrorKind::NotSupported),
+            (0x13, ErrorKind::NotSupported),
+            (0x14, ErrorKind::NotSupported),
+            (0x1A, ErrorKind::Corruption),
+            (0xFF, ErrorKind::Corruption),
+        ] {
+            let mut bytes = WriteBatch::new().bytes().to_vec();
+            bytes.extend_from_slice(&[tag, 1, b'x']);
+            assert_eq!(
+                WriteBatch::from_bytes(bytes).unwrap_err().kind(),
+                kind,
+                "{tag:#x}"
+            );
+        }
+        let mut noop = WriteBatch::new().bytes().to_vec();
+        noop.push(0xD);
+        assert_eq!(WriteBatch::from_bytes(noop).unwrap().iter().count(), 0);
+    }
+
+    #[test]
+    fn a_cut_batch_or_a_wrong_count_is_refused() {
+        let batch = sample();
+        let bytes = batch.bytes();
+        for cut in 0..bytes.len() {
+            let error = WriteBatch::from_bytes(bytes[..cut].to_vec()).unwrap_err();
+            assert!(error.is_corruption(), "cut at {cut}");
+        }
+        let mut wrong = bytes.to_vec();
+        wrong[COUNT_AT] += 1;
+        assert!(WriteBatch::from_bytes(wrong).is_err_and(|error| error.is_corruption()));
+        let mut late = bytes.to_vec();
+        late[..8].copy_from_slice(&SEQNO_MAX.to_le_bytes());
+        assert!(WriteBatch::from_bytes(late).is_err_and(|error| error.is_corruption()));
+    }
+
+    #[test]
+    fn hostile_bytes_never_panic() {
+        let mut rng = Rng::new(1);
+        let sound = sample().bytes().to_vec();
+        for _ in 0..20_000 {
+            let mut bytes = sound.clone();
+            for _ in 0..1 + rng.below(4) {
+                let at = rng.below(bytes.len() as u64) as usize;
+                bytes[at] ^= 1 << rng.below(8);
+            }
+            bytes.truncate(rng.below(bytes.len() as u64 + 1) as usize);
+            if let Ok(batch) = WriteBatch::from_bytes(bytes) {
+                assert_eq!(batch.iter().count(), batch.count() as usize);
+            }
+        }
+    }
+}

@@ -4,6 +4,7 @@ pub mod batch;
 pub mod compaction;
 pub mod iter;
 pub mod names;
+pub mod options_file;
 pub mod read;
 pub mod record;
 pub mod snapshot;

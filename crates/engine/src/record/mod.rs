@@ -9,6 +9,8 @@ mod bitflip;
 mod fragment;
 mod reader;
 mod synced;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub use reader::{End, EndReason, Later, Record, RecordReader, Verdict};

@@ -7,6 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use drumlin_base::coding::fixed32_at;
 use drumlin_base::{Error, Result};
 use drumlin_fs::RandomAccessFile;
 
@@ -14,6 +15,8 @@ use super::bitflip::single_bit;
 use super::fragment::{Found, Header, Place, header_bytes, is_sound, parse};
 use super::{BLOCK_BYTES, HEADER_BYTES, RECYCLABLE_HEADER_BYTES, SyncedMark};
 
+/// Where a fragment's type is.
+const TYPE_AT: usize = HEADER_BYTES - 1;
 /// Blocks read from the file at once.
 const WINDOW_BLOCKS: usize = 8;
 
@@ -364,20 +367,23 @@ impl RecordReader {
         self.at = end.fragment;
         let (range, _) = self.block_rest()?;
         let rest = self.window.get(range).unwrap_or_default();
-        let number = drumlin_base::coding::fixed32_at(rest, HEADER_BYTES).unwrap_or(0);
-        let possible = match end.reason {
-            EndReason::Bad(_) => true,
-            EndReason::OtherLog => (number ^ self.log_number as u32).is_power_of_two(),
-            EndReason::Complete | EndReason::Zeros => false,
-        };
-        if !possible {
+        if matches!(end.reason, EndReason::Complete | EndReason::Zeros) {
             return Ok(None);
         }
         let Some(at) = single_bit(rest) else {
             return Ok(None);
         };
-        let in_number = (HEADER_BYTES..RECYCLABLE_HEADER_BYTES).contains(&at);
-        let ours = end.reason != EndReason::OtherLog || in_number;
+        // A fragment of another log is ours only if the bit made it look like one: a bit of the
+        // number, or the one that says that there is a number.
+        let number = fixed32_at(rest, HEADER_BYTES).unwrap_or(0);
+        let ours = match at {
+            _ if end.reason != EndReason::OtherLog => true,
+            TYPE_AT => !self.is_recyclable(),
+            HEADER_BYTES..RECYCLABLE_HEADER_BYTES => {
+                (number ^ self.log_number as u32).is_power_of_two()
+            }
+            _ => false,
+        };
         Ok(ours.then_some(end.fragment + at as u64))
     }
 
@@ -421,7 +427,7 @@ impl RecordReader {
     }
 
     fn sound_fragment(&self, bytes: &[u8]) -> Option<(Place, u64)> {
-        let kind = *bytes.get(HEADER_BYTES - 1)?;
+        let kind = *bytes.get(TYPE_AT)?;
         let place = match (kind, self.recyclable) {
             (1, None | Some(false)) | (5, None | Some(true)) => Place::Full,
             (2, None | Some(false)) | (6, None | Some(true)) => Place::First,
@@ -431,7 +437,7 @@ impl RecordReader {
         };
         let header = Header::decode(bytes)?;
         if header_bytes(kind) == RECYCLABLE_HEADER_BYTES {
-            let number = drumlin_base::coding::fixed32_at(bytes, HEADER_BYTES)?;
+            let number = fixed32_at(bytes, HEADER_BYTES)?;
             if number != self.log_number as u32 {
                 return None;
             }

@@ -163,7 +163,9 @@ fn decode_new_file_4(from: &mut Fields<'_>) -> Result<(u32, NewFile, Option<u64>
         let body = from.slice("table field")?;
         match tag {
             file_tag::MIN_LOG_NUMBER_TO_KEEP => {
-                log_number = Some(fixed64_at(body, 0).ok_or_else(|| cut("log number to keep"))?);
+                let what = "log number to keep";
+                let number = fixed64_at(body, 0).ok_or_else(|| cut(what))?;
+                log_number = Some(checked_file_number(number, what)?);
             }
             file_tag::CHECKSUM => checksum = Some(body.to_vec()),
             file_tag::CHECKSUM_FUNCTION => function = Some(text(body, "checksum function")?),
@@ -282,6 +284,14 @@ fn cut(what: &str) -> Error {
     Error::corruption(format!("a version edit is cut short in its {what}"))
 }
 
+fn checked_file_number(number: u64, what: &str) -> Result<u64> {
+    if number > FILE_NUMBER_MAX {
+        let message = format!("a version edit's {what} is out of range: {number}");
+        return Err(Error::corruption(message));
+    }
+    Ok(number)
+}
+
 fn text(bytes: &[u8], what: &str) -> Result<String> {
     if bytes.len() > NAME_BYTES_MAX {
         let message = format!("a version edit's {what} has {} bytes", bytes.len());
@@ -312,12 +322,7 @@ impl<'a> Fields<'a> {
     }
 
     fn file_number(&mut self, what: &str) -> Result<u64> {
-        let number = self.varint64(what)?;
-        if number > FILE_NUMBER_MAX {
-            let message = format!("a version edit's {what} is out of range: {number}");
-            return Err(Error::corruption(message));
-        }
-        Ok(number)
+        checked_file_number(self.varint64(what)?, what)
     }
 
     fn seqno(&mut self, what: &str) -> Result<u64> {

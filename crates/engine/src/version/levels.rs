@@ -376,3 +376,138 @@ impl fmt::Debug for Version {
         write!(f, "Version {{\n{self}}}")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use drumlin_base::ValueKind;
+    use drumlin_base::key::{internal_key, seek_key};
+    use drumlin_base::rng::Rng;
+
+    use super::*;
+    use crate::version::NewFile;
+
+    fn table(number: u64, smallest: &[u8], largest: &[u8]) -> Arc<FileMeta> {
+        Arc::new(FileMeta::new(NewFile {
+            number,
+            size: 10,
+            smallest: internal_key(smallest, 9, ValueKind::Value),
+            largest: internal_key(largest, 3, ValueKind::Value),
+            epoch: number,
+            ..NewFile::default()
+        }))
+    }
+
+    fn version(order: &KeyOrder, n: usize, files: Vec<Arc<FileMeta>>) -> Version {
+        let mut levels: [Vec<_>; LEVELS] = Default::default();
+        levels[n] = files;
+        Version::new(order, levels)
+    }
+
+    fn numbers(files: &[Arc<FileMeta>]) -> Vec<u64> {
+        files.iter().map(|file| file.number).collect()
+    }
+
+    #[derive(Debug)]
+    struct Bytewise;
+
+    impl drumlin_base::Comparator for Bytewise {
+        fn name(&self) -> &'static str {
+            "bytewise of the user"
+        }
+        fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+            a.cmp(b)
+        }
+    }
+
+    #[test]
+    fn find_file_agrees_with_a_walk_for_every_order_and_shape_of_key() {
+        let mut rng = Rng::new(1);
+        let orders = [
+            KeyOrder::Bytewise,
+            KeyOrder::ReverseBytewise,
+            KeyOrder::Custom(Arc::new(Bytewise)),
+        ];
+        for round in 0..300 {
+            let order = &orders[round % 3];
+            // Few letters and short tails make ties, prefixes and shared beginnings common.
+            let prefix = ["", "user", "a long common prefix/"][round % 7 % 3];
+            let mut key = || {
+                let mut key = prefix.as_bytes().to_vec();
+                key.extend((0..rng.below(14)).map(|_| [0, b'a', 0xFF][rng.below(3) as usize]));
+                key
+            };
+            let mut keys: Vec<_> = (0..40).map(|_| key()).collect();
+            keys.sort_by(|a, b| order.compare(a, b));
+            keys.dedup();
+            let files: Vec<_> = (1..)
+                .zip(keys.chunks_exact(2))
+                .map(|(number, pair)| table(number, &pair[0], &pair[1]))
+                .collect();
+            let version = version(order, 1, files.clone());
+            for probe in (0..40).map(|_| key()).chain(keys) {
+                for seqno in [0, 3, 9] {
+                    let target = seek_key(&probe, seqno);
+                    let walked = files
+                        .iter()
+                        .position(|file| compare_internal(order, &file.largest, &target).is_ge());
+                    assert_eq!(version.find_file(order, 1, &target), walked);
+                }
+            }
+            for outside in [&b""[..], b"u", b"zzzzzzzzzz", b"a long common pre"] {
+                let target = seek_key(outside, 5);
+                let walked = files
+                    .iter()
+                    .position(|file| compare_internal(order, &file.largest, &target).is_ge());
+                assert_eq!(version.find_file(order, 1, &target), walked);
+            }
+        }
+    }
+
+    #[test]
+    fn overlap_in_l0_is_closed_and_in_deeper_levels_exact() {
+        let order = KeyOrder::Bytewise;
+        let files = vec![
+            table(5, b"a", b"c"),
+            table(4, b"k", b"m"),
+            table(3, b"c", b"e"),
+            table(2, b"e", b"g"),
+        ];
+        let l0 = version(&order, 0, files);
+        let found = l0.overlapping(&order, 0, Some(b"b"), Some(b"b"));
+        assert_eq!(numbers(&found), [5, 3, 2], "each one touches the next");
+        assert_eq!(numbers(&l0.overlapping(&order, 0, Some(b"l"), None)), [4]);
+        assert!(l0.overlapping(&order, 0, Some(b"h"), Some(b"j")).is_empty());
+
+        let files = vec![
+            table(1, b"a", b"c"),
+            table(2, b"d", b"f"),
+            table(3, b"g", b"i"),
+        ];
+        let l1 = version(&order, 1, files);
+        let exact =
+            |begin: &[u8], end: &[u8]| numbers(&l1.overlapping(&order, 1, Some(begin), Some(end)));
+        assert_eq!(exact(b"c", b"d"), [1, 2]);
+        assert_eq!(exact(b"e", b"e"), [2]);
+        assert_eq!(exact(b"j", b"z"), [0; 0]);
+        assert_eq!(numbers(&l1.overlapping(&order, 1, None, None)), [1, 2, 3]);
+        assert!(l1.overlaps(&order, 1, Some(b"f"), Some(b"f")));
+        assert!(!l1.overlaps(&order, 1, Some(b"ca"), Some(b"cz")));
+    }
+
+    #[test]
+    fn the_picture_shows_a_line_for_each_level_with_tables() {
+        let order = KeyOrder::Bytewise;
+        let version = version(
+            &order,
+            2,
+            vec![table(7, b"a", b"c\n"), table(9, b"d", b"f")],
+        );
+        assert_eq!(
+            version.to_string(),
+            "L2 2 tables 20 B: 7[a..c\\n] 9[d..f]\n"
+        );
+        assert_eq!(version.deepest_level(), Some(2));
+        assert_eq!((version.level_of(9), version.level_of(8)), (Some(2), None));
+        assert_eq!((version.files_total(), version.bytes_total()), (2, 20));
+    }
+}

@@ -16,6 +16,8 @@ mod numbers;
 pub mod obsolete;
 mod recover;
 mod set;
+#[cfg(test)]
+mod tests;
 
 pub use builder::{Built, VersionBuilder};
 pub use edit::{BlobFileAddition, BlobFileGarbage, Profile, VersionEdit};

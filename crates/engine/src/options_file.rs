@@ -1,0 +1,428 @@
+//! RocksDB's OPTIONS file: what a database was last opened with, as text.
+//!
+//! It is a comfort, not a truth: a database opens without it, and what it says is checked against
+//! the MANIFEST where both speak. Reading is loose (unknown keys are kept as text); writing is
+//! strict: only sections and keys that RocksDB 7.8 knows, because it refuses a file with any other
+//! and crashes on a table factory it has never heard of. Format page: `docs/format/options-file.md`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use drumlin_base::{Error, Result};
+use drumlin_fs::{CreateOptions, FileKind, FileSystem};
+
+use crate::names::{self, FileName};
+
+/// Largest OPTIONS file that is read.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+/// The RocksDB version written files claim: the oldest that is supported in full.
+const ROCKSDB_VERSION: &str = "7.8.3";
+const FILE_VERSION: &str = "1.1";
+const BLOCK_BASED: &str = "BlockBasedTable";
+
+/// Keys and values in the order of the file. Values are text as it stands there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Section {
+    entries: Vec<(String, String)>,
+}
+
+impl Section {
+    /// The value of `key`; the last one when it comes twice.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        let mut matching = self.entries.iter().rev().filter(|(name, _)| name == key);
+        matching.next().map(|(_, value)| value.as_str())
+    }
+
+    /// The value of `key` as a number.
+    pub fn number(&self, key: &str) -> Option<i64> {
+        self.get(key)?.parse().ok()
+    }
+
+    /// The value of `key` as a truth value.
+    pub fn flag(&self, key: &str) -> Option<bool> {
+        match self.get(key)? {
+            "true" | "1" => Some(true),
+            "false" | "0" => Some(false),
+            _ => None,
+        }
+    }
+
+    /// The name of the object that `key` configures: `name`, or the id in `{id=name;...}`. `None`
+    /// for an absent key and for `nullptr`.
+    pub fn object(&self, key: &str) -> Option<&str> {
+        let value = self.get(key)?;
+        let name = match value.strip_prefix('{') {
+            None => value,
+            Some(inner) => inner
+                .trim_end_matches('}')
+                .split(';')
+                .find_map(|field| field.trim().strip_prefix("id="))?,
+        };
+        let name = name.trim();
+        (!name.is_empty() && name != "nullptr").then_some(name)
+    }
+
+    /// Sets `key` to `value`.
+    pub fn set(&mut self, key: &str, value: impl Into<String>) {
+        let value = value.into();
+        match self.entries.iter_mut().find(|(name, _)| name == key) {
+            Some((_, old)) => *old = value,
+            None => self.entries.push((key.to_owned(), value)),
+        }
+    }
+
+    /// Keys and values in the order of the file.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &str)> {
+        let entries = self.entries.iter();
+        entries.map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+}
+
+/// The options of one family.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FamilySection {
+    /// The family's name.
+    pub name: String,
+    /// `CFOptions`.
+    pub options: Section,
+    /// The table factory's name; `BlockBasedTable` in all files written here.
+    pub table_factory: String,
+    /// The options of the table factory.
+    pub table: Section,
+}
+
+impl FamilySection {
+    /// The options of family `name` with what every family should say: its key order.
+    pub fn new(name: &str, comparator: &str) -> Self {
+        let mut options = Section::default();
+        options.set("comparator", comparator);
+        Self {
+            name: name.to_owned(),
+            options,
+            table_factory: BLOCK_BASED.to_owned(),
+            table: Section::default(),
+        }
+    }
+
+    /// The stored name of the key order.
+    pub fn comparator(&self) -> Option<&str> {
+        self.options.object("comparator")
+    }
+
+    /// The stored name of the merge operator.
+    pub fn merge_operator(&self) -> Option<&str> {
+        self.options.object("merge_operator")
+    }
+
+    /// The stored name of the prefix extractor, for one `rocksdb.FixedPrefix.8`.
+    pub fn prefix_extractor(&self) -> Option<&str> {
+        self.options.object("prefix_extractor")
+    }
+
+    /// The compression of tables by RocksDB's name, for one `kSnappyCompression`.
+    pub fn compression(&self) -> Option<&str> {
+        self.options.object("compression")
+    }
+}
+
+/// A whole OPTIONS file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OptionsFile {
+    /// The version of RocksDB that wrote it, or that it was written for.
+    pub rocksdb_version: String,
+    /// `DBOptions`.
+    pub database: Section,
+    /// The families, in the order of the file; `default` first.
+    pub families: Vec<FamilySection>,
+}
+
+impl OptionsFile {
+    /// The options of family `name`.
+    pub fn family(&self, name: &str) -> Option<&FamilySection> {
+        self.families.iter().find(|family| family.name == name)
+    }
+
+    /// The file's text.
+    ///
+    /// # Errors
+    /// `Corruption` naming the line when a section or a statement cannot be read; `NotSupported`
+    /// for a file format newer than 1.x.
+    pub fn parse(text: &str) -> Result<Self> {
+        let mut file = Self::default();
+        let mut version = Section::default();
+        let mut at = Place::Nowhere;
+        for (line, text) in (1..).zip(text.lines()) {
+            let text = without_comment(text);
+            let fails = |what: &str| Error::corruption(format!("{what} in line {line}: {text:?}"));
+            if text.is_empty() {
+                continue;
+            }
+            if let Some(title) = text.strip_prefix('[') {
+                let title = title.strip_suffix(']');
+                let title = title.ok_or_else(|| fails("a section title has no end"))?;
+                at = file
+                    .enter(title)
+                    .ok_or_else(|| fails("the section is unknown or out of place"))?;
+                continue;
+            }
+            let (key, value) = text
+                .split_once('=')
+                .ok_or_else(|| fails("there is no '='"))?;
+            let entry = (key.trim().to_owned(), value.trim().to_owned());
+            let section = match at {
+                Place::Nowhere => return Err(fails("a statement stands before every section")),
+                Place::Version => Some(&mut version),
+                Place::Database => Some(&mut file.database),
+                Place::Family => file.families.last_mut().map(|family| &mut family.options),
+                Place::Table => file.families.last_mut().map(|family| &mut family.table),
+            };
+            if let Some(section) = section {
+                section.entries.push(entry);
+            }
+        }
+        let file_version = version.get("options_file_version");
+        match file_version.map(|text| text.split('.').next()) {
+            Some(Some("1")) => {}
+            None => return Err(Error::corruption("the options file gives no version")),
+            Some(_) => {
+                let message = format!("options file version {}", file_version.unwrap_or("?"));
+                return Err(Error::not_supported(message));
+            }
+        }
+        file.rocksdb_version = version.get("rocksdb_version").unwrap_or("").to_owned();
+        Ok(file)
+    }
+
+    /// Opens the section called `title`; `None` when there is none or it cannot stand here.
+    fn enter(&mut self, title: &str) -> Option<Place> {
+        let (kind, argument) = match title.split_once('"') {
+            None => (title.trim(), None),
+            Some((kind, rest)) => (kind.trim(), Some(unescape(rest.strip_suffix('"')?))),
+        };
+        match (kind, argument) {
+            ("Version", None) => Some(Place::Version),
+            ("DBOptions", None) => Some(Place::Database),
+            ("CFOptions", Some(name)) => {
+                if self.family(&name).is_some() {
+                    return None;
+                }
+                self.families.push(FamilySection {
+                    name,
+                    ..FamilySection::default()
+                });
+                Some(Place::Family)
+            }
+            (kind, Some(name)) => {
+                let factory = kind.strip_prefix("TableOptions/")?;
+                let family = self
+                    .families
+                    .last_mut()
+                    .filter(|family| family.name == name)?;
+                factory.clone_into(&mut family.table_factory);
+                Some(Place::Table)
+            }
+            _ => None,
+        }
+    }
+
+    /// The file as text that RocksDB 7.8 reads, provided that the keys are ones it knows.
+    pub fn to_text(&self) -> String {
+        let mut out = String::from("# This is a RocksDB option file.\n\n[Version]\n");
+        let _ = writeln!(out, "  rocksdb_version={ROCKSDB_VERSION}");
+        let _ = writeln!(out, "  options_file_version={FILE_VERSION}");
+        out.push_str("\n[DBOptions]\n");
+        put_section(&mut out, &self.database);
+        for family in &self.families {
+            let name = escape(&family.name);
+            let _ = writeln!(out, "\n[CFOptions \"{name}\"]");
+            put_section(&mut out, &family.options);
+            let _ = writeln!(out, "\n[TableOptions/{BLOCK_BASED} \"{name}\"]");
+            put_section(&mut out, &family.table);
+        }
+        out
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    Nowhere,
+    Version,
+    Database,
+    Family,
+    Table,
+}
+
+fn put_section(out: &mut String, section: &Section) {
+    for (key, value) in section.entries() {
+        let _ = writeln!(out, "  {key}={value}"); // Writing to a string cannot fail.
+    }
+}
+
+/// The line without blanks around it and without a comment: from a `#` that no `\` precedes.
+fn without_comment(line: &str) -> &str {
+    let mut escaped = false;
+    for (at, letter) in line.char_indices() {
+        match letter {
+            '#' if !escaped => return line.get(..at).unwrap_or_default().trim(),
+            '\\' => escaped = !escaped,
+            _ => escaped = false,
+        }
+    }
+    line.trim()
+}
+
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\\' | '#' | ':' => {
+                out.push('\\');
+                out.push(letter);
+            }
+            _ => out.push(letter),
+        }
+    }
+    out
+}
+
+fn unescape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => match letters.next() {
+                Some('n') => out.push('\n'),
+                Some('r') => out.push('\r'),
+                Some(other) => out.push(other),
+                None => {}
+            },
+            _ => out.push(letter),
+        }
+    }
+    out
+}
+
+/// The newest OPTIONS file of `dir`; `None` when there is none.
+///
+/// # Errors
+/// `Corruption`, `NotSupported`, `Io`.
+pub fn read_newest(files: &dyn FileSystem, dir: &Path) -> Result<Option<OptionsFile>> {
+    let listing = files.list(dir)?;
+    let newest = listing
+        .iter()
+        .filter_map(|name| match FileName::parse(name)? {
+            FileName::Options(number) => Some(number),
+            _ => None,
+        })
+        .max();
+    let Some(number) = newest else {
+        return Ok(None);
+    };
+    let path = names::options(dir, number);
+    let bytes = files.read_file(&path, FILE_BYTES_MAX)?;
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|_| Error::not_supported("the options file is not UTF-8").with_file(&path))?;
+    let file = OptionsFile::parse(text).map_err(|error| error.with_file(&path))?;
+    Ok(Some(file))
+}
+
+/// Writes `options` as OPTIONS file `number` of `dir`: whole under a temporary name, then renamed.
+///
+/// # Errors
+/// `Io`, `NoSpace`.
+pub fn write(files: &dyn FileSystem, dir: &Path, number: u64, options: &OptionsFile) -> Result<()> {
+    let temp = names::temp(dir, number);
+    let mut file = files.create(&temp, CreateOptions::new(FileKind::Other))?;
+    file.append(options.to_text().as_bytes())?;
+    file.sync()?;
+    file.close()?;
+    files.rename(&temp, &names::options(dir, number))?;
+    files.sync_dir(dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use drumlin_base::ErrorKind;
+
+    use super::*;
+
+    const ROCKSDB: &str = r#"
+# This is a RocksDB option file.
+[Version]
+  rocksdb_version=7.8.3
+  options_file_version=1.1
+
+[DBOptions]
+  max_open_files=-1   # as many as it takes
+  create_if_missing=true
+
+[CFOptions "default"]
+  compression=kSnappyCompression
+  prefix_extractor=nullptr
+  merge_operator={id=StringAppendOperator;delimiter=\:;}
+  comparator=leveldb.BytewiseComparator
+
+[TableOptions/BlockBasedTable "default"]
+  block_size=4096
+
+[CFOptions "a\#b"]
+  prefix_extractor=rocksdb.FixedPrefix.8
+  a_key_of_the_future=17
+[TableOptions/BlockBasedTable "a\#b"]
+"#;
+
+    #[test]
+    fn what_rocksdb_writes_is_read() {
+        let file = OptionsFile::parse(ROCKSDB).unwrap();
+        assert_eq!(file.rocksdb_version, "7.8.3");
+        assert_eq!(file.database.number("max_open_files"), Some(-1));
+        assert_eq!(file.database.flag("create_if_missing"), Some(true));
+        let default = file.family("default").unwrap();
+        assert_eq!(default.comparator(), Some("leveldb.BytewiseComparator"));
+        assert_eq!(default.merge_operator(), Some("StringAppendOperator"));
+        assert_eq!(default.prefix_extractor(), None);
+        assert_eq!(default.compression(), Some("kSnappyCompression"));
+        assert_eq!(default.table.number("block_size"), Some(4096));
+        let other = file.family("a#b").unwrap();
+        assert_eq!(other.prefix_extractor(), Some("rocksdb.FixedPrefix.8"));
+        assert_eq!(other.options.get("a_key_of_the_future"), Some("17"));
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let mut file = OptionsFile::default();
+        file.database.set("create_if_missing", "false");
+        for name in ["default", "od#d\\na:me\n", ""] {
+            let mut family = FamilySection::new(name, "leveldb.BytewiseComparator");
+            family.options.set("num_levels", "7");
+            family.table.set("format_version", "5");
+            file.families.push(family);
+        }
+        file.rocksdb_version = ROCKSDB_VERSION.to_owned();
+        assert_eq!(OptionsFile::parse(&file.to_text()).unwrap(), file);
+    }
+
+    #[test]
+    fn senseless_files_are_refused_with_their_line() {
+        let version = "[Version]\nrocksdb_version=9.9.9\noptions_file_version=1.1\n";
+        for (text, line) in [
+            ("a=1\n", "line 1"),
+            ("[Version\n", "line 1"),
+            ("[Nonsense]\n", "line 1"),
+            ("[Version]\nno statement\n", "line 2"),
+            ("[TableOptions/BlockBasedTable \"x\"]\n", "line 1"),
+            ("[CFOptions \"x\"]\n[CFOptions \"x\"]\n", "line 2"),
+        ] {
+            let error = OptionsFile::parse(text).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{text}");
+            assert!(error.to_string().contains(line), "{error}");
+        }
+        assert!(OptionsFile::parse(version).is_ok());
+        let newer = version.replace("=1.1", "=2.0");
+        let error = OptionsFile::parse(&newer).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotSupported);
+        assert!(OptionsFile::parse("").is_err_and(|error| error.is_corruption()));
+    }
+}
