@@ -16,6 +16,7 @@ pub mod limits;
 pub mod metrics;
 pub mod operators;
 pub mod rng;
+pub mod sync;
 
 pub use budget::{MemoryBudget, MemoryUse};
 pub use bytes::{PinnedSlice, SharedBytes};

@@ -1,13 +1,58 @@
 //! A persistent key-value store whose directories RocksDB can open.
+//!
+//! A program opens a [`Db`] and puts, gets, deletes and walks. A put goes through `write` (a leader
+//! logs the group, applies and publishes it), a get through `read` (memtables, then the tables of
+//! one pinned version, newest first); flushes and compactions run in the background and return what
+//! they made to one room that installs it. `ARCHITECTURE.md` is the map.
 
+#![forbid(unsafe_code)]
+
+mod background;
 pub mod batch;
+mod checkpoint;
+mod column_family;
+mod commit_queue;
 pub mod compaction;
+mod db;
+mod engine;
+mod events;
+mod families;
+pub mod flush;
 pub mod iter;
+mod jobs;
+mod leader;
 pub mod names;
+mod open;
+mod options;
 pub mod options_file;
+mod properties;
 pub mod read;
 pub mod record;
 pub mod snapshot;
+mod statistics;
 pub mod super_version;
 pub mod table_cache;
+mod verify;
 pub mod version;
+mod wal;
+mod wal_replay;
+mod write;
+
+pub use batch::WriteBatch;
+pub use column_family::{ColumnFamily, DEFAULT_FAMILY};
+pub use db::Db;
+pub use drumlin_base::operators::{CappedPrefix, FixedPrefix};
+pub use drumlin_base::{
+    Comparator, CompactionFilter, Error, ErrorKind, FilterDecision, KeyOrder, MergeOperator,
+    PinnedSlice, PrefixExtractor, Result, SeqNo,
+};
+pub use drumlin_fs::Env;
+pub use drumlin_table::{ChecksumKind, Codec, Compression};
+pub use events::{CompactionInfo, EventListener, FlushInfo, Health, RecoveryReport, WalCut};
+pub use options::{
+    CompactionStyle, DirectoryFormat, FamilyOptions, Options, ReadOptions, Tuning, WriteOptions,
+};
+pub use read::DbIterator;
+pub use snapshot::Snapshot;
+pub use statistics::Statistics;
+pub use verify::VerifyReport;

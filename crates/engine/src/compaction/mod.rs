@@ -5,8 +5,11 @@
 //! them out over a cursor, `split` says where output files end.
 
 pub mod cover;
+pub mod job;
 pub mod keep;
 pub mod leveled;
+pub mod output;
+pub mod parts;
 pub mod plan;
 pub mod span;
 pub mod split;
@@ -15,6 +18,8 @@ pub mod stream;
 pub use leveled::Leveled;
 pub use plan::{CompactionOptions, InFlight, ManualRange, Picker, Plan, PlanInput, Reason};
 
+#[cfg(test)]
+mod job_tests;
 #[cfg(test)]
 mod leveled_tests;
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! Invariant: while `pending` is false the input stands on the first entry not yet judged.
 
 use std::fmt;
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
 use std::sync::Arc;
 
 use drumlin_base::key::{TAG_BYTES, pack_tag, split_internal, tag_kind, tag_seqno};
@@ -63,6 +63,17 @@ pub struct StreamCounts {
     pub merged: u64,
     /// Values the filter removed.
     pub filtered: u64,
+}
+
+impl AddAssign for StreamCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.input += other.input;
+        self.hidden += other.hidden;
+        self.covered += other.covered;
+        self.obsolete += other.obsolete;
+        self.merged += other.merged;
+        self.filtered += other.filtered;
+    }
 }
 
 /// Where the present entry's value lies.

@@ -15,7 +15,7 @@ use super::keep::{Below, Stripes};
 use super::stream::{Stream, StreamCounts, StreamOptions};
 use crate::iter::range_tombstone::Fragments;
 
-type Entry = (Vec<u8>, SeqNo, ValueKind, Vec<u8>);
+pub(super) type Entry = (Vec<u8>, SeqNo, ValueKind, Vec<u8>);
 
 /// A cursor over a sorted vector of internal keys.
 #[derive(Debug)]
@@ -71,8 +71,8 @@ impl InternalIterator for VecCursor {
 }
 
 /// Appends operands; combines two of them only if told so.
-struct Append {
-    partial: bool,
+pub(super) struct Append {
+    pub(super) partial: bool,
 }
 
 impl MergeOperator for Append {
@@ -91,9 +91,9 @@ impl MergeOperator for Append {
 
 /// What a database holds: entries and range tombstones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Store {
-    entries: Vec<Entry>,
-    tombstones: Vec<RangeTombstone>,
+pub(super) struct Store {
+    pub(super) entries: Vec<Entry>,
+    pub(super) tombstones: Vec<RangeTombstone>,
 }
 
 impl Store {
@@ -105,7 +105,7 @@ impl Store {
     }
 
     /// The naive reader.
-    fn read(&self, key: &[u8], snapshot: SeqNo) -> Option<Vec<u8>> {
+    pub(super) fn read(&self, key: &[u8], snapshot: SeqNo) -> Option<Vec<u8>> {
         let deleted = self
             .tombstones
             .iter()

@@ -328,6 +328,11 @@ impl VersionSet {
         self.state.db_id = Some(id.to_owned());
     }
 
+    /// The highest family id ever given out.
+    pub fn max_family_id(&self) -> u32 {
+        self.state.max_family
+    }
+
     /// WAL files below this number hold nothing any family still needs.
     pub fn min_log_number(&self) -> u64 {
         let oldest = self.families.values().map(|family| family.log_number).min();
@@ -594,9 +599,28 @@ impl VersionSet {
     }
 
     fn roll(&mut self, number: u64) -> Result<()> {
+        let snapshot = self.snapshot();
+        let writer = write_and_make_live(&*self.files, &self.dir, number, self.profile, &snapshot)?;
+        self.snapshot_bytes = writer.len();
+        self.manifest = Some(writer);
+        self.manifest_number = number;
+        Ok(())
+    }
+
+    /// Writes a MANIFEST of the present versions, and a CURRENT that names it, into another
+    /// directory, for a copy of the database.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Io`.
+    pub fn write_copy(&self, dir: &Path) -> Result<()> {
+        let number = self.numbers.next();
+        write_and_make_live(&*self.files, dir, number, self.profile, &self.snapshot())?.close()
+    }
+
+    fn snapshot(&self) -> Snapshot<'_> {
         let oldest_log = self.families.values().map(|family| family.log_number).min();
         let default_log = self.families.get(&0).map(|family| family.log_number);
-        let snapshot = Snapshot {
+        Snapshot {
             families: &self.families,
             db_id: self.state.db_id.as_deref(),
             wals: &self.state.wals,
@@ -605,15 +629,10 @@ impl VersionSet {
                 .state
                 .min_log_number_to_keep
                 .max(oldest_log.unwrap_or(0)),
-            next_file_number: self.numbers.next(),
+            next_file_number: self.numbers.next() + 1,
             last_seqno: self.last_seqno(),
             max_family: self.state.max_family,
-        };
-        let writer = write_and_make_live(&*self.files, &self.dir, number, self.profile, &snapshot)?;
-        self.snapshot_bytes = writer.len();
-        self.manifest = Some(writer);
-        self.manifest_number = number;
-        Ok(())
+        }
     }
 
     fn retire(&mut self, leaving: Leaving) {

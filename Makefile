@@ -1,0 +1,30 @@
+# The two commands a reader needs: `make run` shows what Drumlin does, `make test` proves it.
+# DATA is where the demonstration keeps its database (about 2.5 GB).
+
+CARGO ?= cargo
+DATA ?= data
+BYTES ?= 2000000000
+SECONDS ?= 20
+DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev pkg-config gcc g++
+
+.PHONY: run test lint loom deps bench-peers
+
+run:
+	$(CARGO) build --locked --release -p drumlin-cli
+	target/release/drumlin demo --db $(DATA)/demo --bytes $(BYTES) --seconds $(SECONDS)
+
+# Debian's RocksDB and LevelDB are the oracles of the interoperability tests.
+deps:
+	@command -v ldb >/dev/null && test -e /usr/include/leveldb/c.h && test -e /usr/include/rocksdb/c.h || \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(DEBIAN_PACKAGES); }
+
+test: deps
+	$(CARGO) test --locked --workspace
+	$(MAKE) loom
+
+loom:
+	RUSTFLAGS="--cfg loom" $(CARGO) test --locked --release -p drumlin-memtable --test loom --target-dir target/loom
+
+lint:
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings

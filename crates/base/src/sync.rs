@@ -1,0 +1,136 @@
+//! Locks and atomics: the usual ones, or loom's when its model checker explores schedules.
+//!
+//! Code whose hand-overs are modelled takes them from here, so that the model runs the code itself.
+
+#[cfg(not(loom))]
+mod real {
+    use std::sync::PoisonError;
+    pub use std::sync::atomic;
+
+    /// A mutex. A panic while it is held does not make it unusable: every holder in this code
+    /// base leaves its data whole between statements.
+    #[derive(Debug, Default)]
+    pub struct Mutex<T>(std::sync::Mutex<T>);
+
+    /// Held while a [`Mutex`] is locked.
+    pub type MutexGuard<'a, T> = std::sync::MutexGuard<'a, T>;
+
+    impl<T> Mutex<T> {
+        /// A mutex around `value`.
+        pub const fn new(value: T) -> Self {
+            Self(std::sync::Mutex::new(value))
+        }
+
+        /// Locks, waiting as long as it takes.
+        #[inline]
+        pub fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+
+    /// A condition variable for [`Mutex`].
+    #[derive(Debug, Default)]
+    pub struct Condvar(std::sync::Condvar);
+
+    impl Condvar {
+        /// A condition variable nobody waits on.
+        pub const fn new() -> Self {
+            Self(std::sync::Condvar::new())
+        }
+
+        /// Unlocks, waits to be notified, locks again. May wake without a notification.
+        pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+            self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
+        }
+
+        /// As [`Condvar::wait`], for at most `timeout`.
+        pub fn wait_for<'a, T>(
+            &self,
+            guard: MutexGuard<'a, T>,
+            timeout: std::time::Duration,
+        ) -> MutexGuard<'a, T> {
+            match self.0.wait_timeout(guard, timeout) {
+                Ok((guard, _)) => guard,
+                Err(poisoned) => poisoned.into_inner().0,
+            }
+        }
+
+        /// Wakes one waiter.
+        pub fn notify_one(&self) {
+            self.0.notify_one();
+        }
+
+        /// Wakes every waiter.
+        pub fn notify_all(&self) {
+            self.0.notify_all();
+        }
+    }
+}
+
+#[cfg(loom)]
+mod modelled {
+    pub use loom::sync::atomic;
+
+    /// A mutex.
+    #[derive(Debug, Default)]
+    pub struct Mutex<T>(loom::sync::Mutex<T>);
+
+    /// Held while a [`Mutex`] is locked.
+    pub type MutexGuard<'a, T> = loom::sync::MutexGuard<'a, T>;
+
+    impl<T> Mutex<T> {
+        /// A mutex around `value`.
+        pub fn new(value: T) -> Self {
+            Self(loom::sync::Mutex::new(value))
+        }
+
+        /// Locks.
+        pub fn lock(&self) -> MutexGuard<'_, T> {
+            self.0
+                .lock()
+                .expect("a model does not panic while it holds a lock")
+        }
+    }
+
+    /// A condition variable for [`Mutex`].
+    #[derive(Debug, Default)]
+    pub struct Condvar(loom::sync::Condvar);
+
+    impl Condvar {
+        /// A condition variable nobody waits on.
+        pub fn new() -> Self {
+            Self(loom::sync::Condvar::new())
+        }
+
+        /// Unlocks, waits to be notified, locks again.
+        pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+            self.0
+                .wait(guard)
+                .expect("a model does not panic while it holds a lock")
+        }
+
+        /// As [`Condvar::wait`]: models have no time.
+        pub fn wait_for<'a, T>(
+            &self,
+            guard: MutexGuard<'a, T>,
+            _timeout: std::time::Duration,
+        ) -> MutexGuard<'a, T> {
+            self.wait(guard)
+        }
+
+        /// Wakes one waiter.
+        pub fn notify_one(&self) {
+            self.0.notify_one();
+        }
+
+        /// Wakes every waiter.
+        pub fn notify_all(&self) {
+            self.0.notify_all();
+        }
+    }
+}
+
+#[cfg(loom)]
+pub use modelled::{Condvar, Mutex, MutexGuard, atomic};
+#[cfg(not(loom))]
+pub use real::{Condvar, Mutex, MutexGuard, atomic};

@@ -1,0 +1,343 @@
+//! Flushes and compactions: which runs next, and what becomes of its outcome.
+//!
+//! [`Engine::run_one`] picks one job and runs it on the calling thread; the threads are loops
+//! around it, and a simulator calls it in an order of its own. Jobs return what they made; only
+//! [`Engine::log_and_apply`] installs it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use drumlin_base::sync::MutexGuard;
+use drumlin_base::{Error, ErrorKind, Result};
+use drumlin_fs::JoinHandle;
+
+use crate::compaction::Plan;
+use crate::engine::{Engine, RETRY_MAX, State};
+use crate::events::Health;
+use crate::families::current_version;
+use crate::options::CompactionStyle;
+use crate::version::{VersionEdit, VersionSet};
+
+/// First pause after a failed job; doubles with each failure in a row.
+const RETRY_FIRST: Duration = Duration::from_millis(50);
+
+/// What the background can do.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// Write a family's immutable memtables to a table.
+    Flush(u32),
+    /// Carry out a plan for a family.
+    Compact(u32, Plan),
+}
+
+/// The background threads of one database. Dropping it closes the database.
+#[derive(Debug)]
+pub(crate) struct Running {
+    engine: Arc<Engine>,
+}
+
+impl Running {
+    /// Starts the threads: the first only flushes, so that a long compaction never keeps a full
+    /// memtable waiting.
+    pub(crate) fn start(engine: &Arc<Engine>) -> Result<Arc<Self>> {
+        let running = Arc::new(Self {
+            engine: Arc::clone(engine),
+        });
+        if engine.read_only {
+            return Ok(running);
+        }
+        let threads = engine.options.background_threads_count();
+        for index in 0..threads {
+            let compacts = index > 0 || threads == 1;
+            let name = if compacts {
+                format!("drumlin-{index}")
+            } else {
+                "drumlin-flush".into()
+            };
+            let body = Arc::clone(engine);
+            let handle = engine
+                .env
+                .spawner
+                .spawn(&name, Box::new(move || body.work(compacts)))?;
+            engine.threads.lock().push(handle);
+        }
+        Ok(running)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Err(error) = self.engine.close() {
+            tracing::error!(%error, "closing the database met an error nobody waits for");
+        }
+    }
+}
+
+impl Engine {
+    /// A background thread's life.
+    fn work(&self, compacts: bool) {
+        loop {
+            let job = {
+                let mut state = self.lock_state();
+                loop {
+                    if self.closing.load(Ordering::Acquire) {
+                        return;
+                    }
+                    if let Some(job) = self.pick(&mut state, compacts) {
+                        break job;
+                    }
+                    state = self.wait_for_background(state);
+                }
+            };
+            let failed = self.run(job).is_err();
+            if failed {
+                self.back_off();
+            }
+        }
+    }
+
+    /// Picks and runs one job on the calling thread; false when there is none.
+    ///
+    /// # Errors
+    /// The job's; it has been counted and will be retried.
+    pub(crate) fn run_one(&self) -> Result<bool> {
+        let job = self.pick(&mut self.lock_state(), true);
+        job.map_or(Ok(false), |job| self.run(job).map(|()| true))
+    }
+
+    fn back_off(&self) {
+        let failures = self.lock_state().failures_in_row.min(16);
+        let pause = RETRY_FIRST
+            .saturating_mul(1 << failures.saturating_sub(1))
+            .min(RETRY_MAX);
+        let state = self.lock_state();
+        if !self.closing.load(Ordering::Acquire) {
+            drop(self.changed.wait_for(state, pause));
+        }
+    }
+
+    /// The next job, marked as running. Flushes outrank compactions.
+    fn pick(&self, state: &mut State, compacts: bool) -> Option<Job> {
+        if self.health() == Health::Poisoned {
+            return None;
+        }
+        let due = state
+            .families
+            .values()
+            .filter(|f| !f.flushing && !f.immutables.is_empty());
+        let oldest = due
+            .min_by_key(|family| family.oldest_wal())
+            .map(|f| f.family.id);
+        if let Some(id) = oldest {
+            state.families.get_mut(&id)?.flushing = true;
+            state.flushes_running += 1;
+            return Some(Job::Flush(id));
+        }
+        if !compacts
+            || state.compaction_blocked
+            || state.pauses > 0
+            || self.options.compaction_style == CompactionStyle::Manual
+        {
+            return None;
+        }
+        let (id, plan) = self.pick_compaction(state)?;
+        state.compactions_running += 1;
+        Some(Job::Compact(id, plan))
+    }
+
+    /// Runs a job a callback's panic cannot escape from, and books its end.
+    fn run(&self, job: Job) -> Result<()> {
+        let is_flush = matches!(job, Job::Flush(_));
+        let id = match &job {
+            Job::Flush(id) | Job::Compact(id, _) => *id,
+        };
+        let body = std::panic::AssertUnwindSafe(|| match job {
+            Job::Flush(id) => self.run_flush(id),
+            Job::Compact(id, plan) => self.run_compaction(id, &plan),
+        });
+        let outcome = std::panic::catch_unwind(body).unwrap_or_else(|_| {
+            Err(Error::new(
+                ErrorKind::Aborted,
+                "a background job panicked, most likely in a callback",
+            ))
+        });
+        let mut state = self.lock_state();
+        if is_flush {
+            state.flushes_running -= 1;
+            if let Some(family) = state.families.get_mut(&id) {
+                family.flushing = false;
+            }
+        } else {
+            state.compactions_running -= 1;
+        }
+        let outcome = match outcome {
+            Err(error) if error.kind() == ErrorKind::Shutdown => Ok(()),
+            Err(error) => {
+                self.job_failed(&mut state, is_flush, &error);
+                Err(error)
+            }
+            Ok(()) => {
+                if self.health() == Health::BackgroundPaused && !state.compaction_blocked {
+                    self.recover_health(&mut state);
+                }
+                Ok(())
+            }
+        };
+        self.changed.notify_all();
+        outcome
+    }
+
+    fn job_failed(&self, state: &mut State, is_flush: bool, error: &Error) {
+        state.failures_in_row += 1;
+        tracing::warn!(is_flush, %error, "a background job failed");
+        if !is_flush && matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Aborted) {
+            state.compaction_blocked = true;
+        }
+        self.degrade(state, Health::BackgroundPaused, error);
+    }
+
+    /// Logs `edits` to the MANIFEST and shows every family its new version.
+    pub(crate) fn log_and_apply(&self, state: &mut State, edits: Vec<VersionEdit>) -> Result<()> {
+        self.edit_manifest(state, |versions| versions.log_and_apply(edits))?;
+        let State {
+            versions, families, ..
+        } = state;
+        for (id, family) in families.iter_mut() {
+            let current = current_version(versions, *id)?;
+            if !Arc::ptr_eq(&current, &family.version) {
+                family.version = current;
+                family.install();
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs one change of the MANIFEST. A failure that leaves it in doubt what is on disk poisons
+    /// the database; a full disk only stops what wanted the change.
+    pub(crate) fn edit_manifest<R>(
+        &self,
+        state: &mut State,
+        change: impl FnOnce(&mut VersionSet) -> Result<R>,
+    ) -> Result<R> {
+        if self.health() == Health::Poisoned {
+            return Err(self.refusal(state));
+        }
+        change(&mut state.versions).map_err(|error| {
+            let to = match error.kind() {
+                ErrorKind::InvalidArgument => return error,
+                ErrorKind::NoSpace | ErrorKind::Corruption => Health::BackgroundPaused,
+                _ => Health::Poisoned,
+            };
+            self.degrade(state, to, &error);
+            error.context("the MANIFEST could not be written")
+        })
+    }
+
+    /// Rotates the family's memtable and waits until everything in it is in tables.
+    pub(crate) fn flush_family(&self, id: u32) -> Result<()> {
+        if self.read_only {
+            return Err(Error::new(
+                ErrorKind::ReadOnly,
+                "the database was opened read-only",
+            ));
+        }
+        let target = self.lead_alone(|leader| -> Result<_> {
+            self.rotate(leader, id, false)?;
+            let state = self.lock_state();
+            Ok(state
+                .families
+                .get(&id)
+                .and_then(|f| f.immutables.back())
+                .map(|i| Arc::clone(&i.memtable)))
+        })?;
+        let Some(target) = target else { return Ok(()) };
+        let mut state = self.lock_state();
+        loop {
+            let waiting = state.families.get(&id).is_some_and(|family| {
+                family
+                    .immutables
+                    .iter()
+                    .any(|i| Arc::ptr_eq(&i.memtable, &target))
+            });
+            if !waiting {
+                return Ok(());
+            }
+            if self.health() != Health::Healthy {
+                return Err(self.refusal(&state));
+            }
+            state = self.help_or_wait(state)?;
+        }
+    }
+
+    /// Waits for the background, or, where no thread works in it, does one job itself.
+    fn help_or_wait<'a>(&'a self, state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
+        if !self.threads.lock().is_empty() {
+            return Ok(self.wait_for_background(state));
+        }
+        drop(state);
+        self.run_one()?;
+        Ok(self.lock_state())
+    }
+
+    /// Waits until no job runs and none is due.
+    pub(crate) fn wait_for_idle(&self) -> Result<()> {
+        let mut state = self.lock_state();
+        loop {
+            let flushing = state
+                .families
+                .values()
+                .any(|f| f.flushing || !f.immutables.is_empty());
+            let compacting = state.compactions_running > 0
+                || (self.options.compaction_style != CompactionStyle::Manual
+                    && !state.compaction_blocked
+                    && self.compaction_is_due(&state));
+            if self.health() != Health::Healthy {
+                return Err(self.refusal(&state));
+            }
+            if !flushing && !compacting {
+                return Ok(());
+            }
+            state = self.help_or_wait(state)?;
+        }
+    }
+
+    /// Syncs the WAL as a synced write would.
+    pub(crate) fn sync_wal(&self) -> Result<()> {
+        self.lead_alone(|leader| {
+            leader.wal.sync().inspect_err(|error| {
+                self.degrade(&mut self.lock_state(), Health::Poisoned, error);
+            })
+        })
+    }
+
+    /// Stops writes and the background, saves what no WAL holds, and releases the directory. Only
+    /// the first call does anything.
+    pub(crate) fn close(&self) -> Result<()> {
+        if self.read_only {
+            return Ok(());
+        }
+        let saved =
+            match self.unlogged.load(Ordering::Acquire) && !self.closing.load(Ordering::Acquire) {
+                true => self
+                    .families
+                    .load()
+                    .keys()
+                    .try_for_each(|id| self.flush_family(*id)),
+                false => Ok(()),
+            };
+        if self.closing.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        drop(self.lock_state());
+        self.changed.notify_all();
+        let handles = std::mem::take(&mut *self.threads.lock());
+        let joined = handles
+            .into_iter()
+            .map(JoinHandle::join)
+            .fold(Ok(()), Result::and);
+        let closed = self.lead_alone(|leader| leader.wal.close());
+        self.lock.lock().take();
+        saved.and(joined).and(closed)
+    }
+}

@@ -1,0 +1,177 @@
+//! A column family: its order and options, and the memtables and version its readers see.
+//!
+//! Thread safety: `view` is swapped whole by whoever holds the engine's state lock and is
+//! loaded by readers without a lock. Everything else is immutable or atomic.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use drumlin_base::{Error, KeyOrder, MemoryBudget, MemoryUse, Result};
+use drumlin_memtable::Memtable;
+use drumlin_table::{Codec, Compression};
+
+use crate::compaction::CompactionOptions;
+use crate::options::{FamilyOptions, Options, Tuning};
+use crate::read::ReadContext;
+use crate::super_version::{SuperVersion, SuperVersionCell};
+use crate::table_cache::TableCache;
+
+/// The name of the family every database has.
+pub const DEFAULT_FAMILY: &str = "default";
+
+/// A handle to a column family. Cheap to clone; stays usable for reading after the family is
+/// dropped, for as long as it is held.
+#[derive(Clone)]
+pub struct ColumnFamily(pub(crate) Arc<Family>);
+
+impl ColumnFamily {
+    /// The family's name.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The number under which the family stands in batches and the MANIFEST.
+    pub fn id(&self) -> u32 {
+        self.0.id
+    }
+
+    /// The order of its keys.
+    pub fn order(&self) -> &KeyOrder {
+        &self.0.options.order
+    }
+}
+
+impl fmt::Debug for ColumnFamily {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ColumnFamily({}, {:?})", self.0.id, self.0.name)
+    }
+}
+
+/// What all handles to one family share.
+pub(crate) struct Family {
+    pub(crate) id: u32,
+    pub(crate) name: String,
+    pub(crate) options: FamilyOptions,
+    pub(crate) tuning: Tuning,
+    pub(crate) compression: Compression,
+    /// Bytes of a memtable before it is rotated.
+    pub(crate) write_buffer: usize,
+    pub(crate) view: SuperVersionCell,
+    pub(crate) reads: Arc<ReadContext>,
+    pub(crate) compaction: CompactionOptions,
+    /// Tables in L0, for the stall verdict; follows `view`.
+    pub(crate) l0_files: AtomicUsize,
+    pub(crate) dropped: AtomicBool,
+    /// Bytes of the mutable memtable charged to the budget so far.
+    charged: AtomicUsize,
+    budget: Arc<MemoryBudget>,
+}
+
+impl Family {
+    /// A family that shows `first` to its readers.
+    pub(crate) fn new(
+        (id, name): (u32, &str),
+        options: FamilyOptions,
+        database: &Options,
+        tables: Arc<TableCache>,
+        budget: &Arc<MemoryBudget>,
+        first: Arc<SuperVersion>,
+    ) -> Arc<Self> {
+        let tuning = options
+            .tuning
+            .clone()
+            .unwrap_or_else(|| database.tuning.clone());
+        let write_buffer = tuning.write_buffer(budget.limit_bytes());
+        let reads = Arc::new(ReadContext {
+            order: options.order.clone(),
+            merge_operator: options.merge_operator.clone(),
+            prefix: options.prefix_extractor.clone(),
+            tables,
+        });
+        let compression = options.compression.unwrap_or(database.compression);
+        let compaction = CompactionOptions {
+            l0_trigger: tuning.l0_trigger,
+            level_base_bytes: tuning.level_base(budget.limit_bytes()),
+            level_multiplier: tuning.level_multiplier,
+            target_file_bytes: tuning.target_file_bytes,
+            level_forms: std::array::from_fn(|level| {
+                level_compression(compression, level).codec as u8
+            }),
+            ..CompactionOptions::new(options.order.clone())
+        };
+        Arc::new(Self {
+            id,
+            name: name.to_owned(),
+            compression,
+            tuning,
+            write_buffer,
+            l0_files: AtomicUsize::new(first.version.level(0).len()),
+            view: SuperVersionCell::new(first),
+            reads,
+            compaction,
+            options,
+            dropped: AtomicBool::new(false),
+            charged: AtomicUsize::new(0),
+            budget: Arc::clone(budget),
+        })
+    }
+
+    /// Fails once the family was dropped.
+    pub(crate) fn check_alive(&self) -> Result<()> {
+        if self.dropped.load(Ordering::Acquire) {
+            let message = format!("the column family {:?} was dropped", self.name);
+            return Err(Error::invalid_argument(message));
+        }
+        Ok(())
+    }
+
+    /// Makes `next` what readers see from now on.
+    ///
+    /// Requires: the engine's state lock is held.
+    pub(crate) fn install(&self, next: Arc<SuperVersion>) {
+        self.l0_files
+            .store(next.version.level(0).len(), Ordering::Relaxed);
+        drop(self.view.install(next));
+    }
+
+    /// Brings the budget's count of the mutable memtable up to date; whether it is full.
+    pub(crate) fn account(&self, memtable: &Memtable) -> bool {
+        let bytes = memtable.bytes();
+        let before = self.charged.load(Ordering::Relaxed);
+        if bytes > before {
+            self.charged.store(bytes, Ordering::Relaxed);
+            self.budget.charge(MemoryUse::Memtables, bytes - before);
+        }
+        bytes >= self.write_buffer
+    }
+
+    /// Starts counting a fresh mutable memtable; how much the old one is charged with. Whoever
+    /// retires the old one releases that.
+    pub(crate) fn begin_account(&self) -> usize {
+        self.charged.swap(0, Ordering::Relaxed)
+    }
+}
+
+/// The compression of `level`'s tables: what L0 and L1 hold is rewritten soon, so a slow codec is
+/// not worth its time there.
+pub(crate) fn level_compression(chosen: Compression, level: usize) -> Compression {
+    match chosen.codec {
+        Codec::None | Codec::Snappy | Codec::Lz4 => chosen,
+        _ if level < 2 => Compression::new(Codec::Lz4),
+        _ => chosen,
+    }
+}
+
+impl fmt::Debug for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Family({}, {:?})", self.id, self.name)
+    }
+}
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        self.budget
+            .release(MemoryUse::Memtables, self.begin_account());
+    }
+}

@@ -1,0 +1,419 @@
+//! Carrying a plan out: reading its tables as one ordered stream, writing what stays.
+//!
+//! Inputs are never touched. Any error, from damage in an input at any offset to a full disk, ends
+//! the job, removes its outputs and is returned; the caller decides whether to try again.
+//!
+//! A large job is spread over threads by key: each takes a range of user keys between borders of
+//! input tables and works alone, so the parts need no coordination and their outputs concatenate.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use drumlin_base::key::{seek_key, user_key};
+use drumlin_base::limits::LEVELS;
+use drumlin_base::{
+    Error, ErrorKind, InternalIterator, KeyOrder, RangeTombstone, Result, SEQNO_MAX,
+};
+use drumlin_table::TableReadOptions;
+use parking_lot::Mutex;
+
+use super::cover::{Cover, retain};
+use super::keep::{Below, KeyRange, Stripes};
+use super::output::{JobContext, OutputStamp, Outputs, Written};
+use super::parts::borders;
+use super::plan::Plan;
+use super::span::{Span, covering_range};
+use super::split::Splitter;
+use super::stream::{Stream, StreamCounts, StreamOptions};
+use crate::iter::merging::MergingIterator;
+use crate::iter::range_tombstone::Fragments;
+use crate::iter::run::{RunFiles, RunIter, RunOptions};
+use crate::version::{FileMeta, NewFile, Version};
+
+/// Bytes read ahead of each input run: large enough that a disk streams, small enough for many runs.
+const READAHEAD_BYTES: usize = 512 << 10;
+
+/// Entries between two looks at the cancel flag.
+const ENTRIES_PER_CHECK: u32 = 1024;
+
+/// What a compaction did.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// The inputs, for the edit: level and number.
+    pub deleted_files: Vec<(u32, u64)>,
+    /// The outputs, for the edit: synced, their names too.
+    pub new_files: Vec<(u32, NewFile)>,
+    /// Bytes of the inputs.
+    pub bytes_read: u64,
+    /// Bytes of the outputs.
+    pub bytes_written: u64,
+    /// What became of the entries.
+    pub counts: StreamCounts,
+}
+
+/// Carries out `plan`, which was made from `version`. Set `cancel` to have it give up soon.
+///
+/// # Errors
+/// `Corruption` and `Io` from reading inputs, `Io` and `NoSpace` from writing, what the merge
+/// operator returned, `Shutdown` when cancelled, `Aborted` when a callback panicked. No output is
+/// left behind.
+pub fn run(
+    context: &JobContext,
+    version: &Version,
+    plan: &Plan,
+    cancel: &Arc<AtomicBool>,
+) -> Result<Outcome> {
+    let job = Arc::new(Job::new(context, version, plan, Arc::clone(cancel))?);
+    let (written, counts) = run_parts(&job)?;
+    job.check_counts(&counts)?;
+    let files = written.keep()?;
+    let level = plan.output_level as u32;
+    Ok(Outcome {
+        deleted_files: plan.deleted_files(),
+        bytes_read: plan.input_bytes(),
+        bytes_written: files.iter().map(|file| file.size).sum(),
+        new_files: files.into_iter().map(|file| (level, file)).collect(),
+        counts,
+    })
+}
+
+type PartResult = Result<(Written, StreamCounts)>;
+
+/// Runs every part on a thread of its own, the last on this one.
+fn run_parts(job: &Arc<Job>) -> PartResult {
+    let results: Arc<Vec<Mutex<Option<PartResult>>>> =
+        Arc::new((0..job.parts()).map(|_| Mutex::default()).collect());
+    let mut threads = Vec::new();
+    for (part, result) in results.iter().enumerate() {
+        let is_last = part + 1 == results.len();
+        let (body, all) = (Arc::clone(job), Arc::clone(&results));
+        let work = Box::new(move || {
+            let outcome = body.run_part(part);
+            if let Some(result) = all.get(part) {
+                *result.lock() = Some(outcome);
+            }
+        });
+        match (is_last, &job.context.env.spawner) {
+            (false, spawner) => match spawner.spawn("drumlin-compact", work) {
+                Ok(thread) => threads.push(thread),
+                // No more threads to be had: this one does it.
+                Err(_) => *result.lock() = Some(job.run_part(part)),
+            },
+            (true, _) => work(),
+        }
+    }
+    let joined: Vec<Result<()>> = threads.into_iter().map(|thread| thread.join()).collect();
+    let mut all: Option<(Written, StreamCounts)> = None;
+    let mut cancelled = None;
+    for result in results.iter() {
+        match result.lock().take() {
+            Some(Ok((written, counts))) => match &mut all {
+                None => all = Some((written, counts)),
+                Some((files, sum)) => {
+                    files.append(written);
+                    *sum += counts;
+                }
+            },
+            // A part that stopped because another failed says less than the other.
+            Some(Err(error)) if error.kind() == ErrorKind::Shutdown => cancelled = Some(error),
+            Some(Err(error)) => return Err(error),
+            None => {}
+        }
+    }
+    joined.into_iter().collect::<Result<()>>()?;
+    match (cancelled, all) {
+        (Some(error), _) => Err(error),
+        (None, Some(all)) => Ok(all),
+        (None, None) => Err(Error::new(ErrorKind::Aborted, "a compaction without parts")),
+    }
+}
+
+/// Everything that is the same for all parts of a job.
+struct Job {
+    context: JobContext,
+    plan: Plan,
+    stripes: Stripes,
+    below: Below,
+    fragments: Arc<Fragments>,
+    /// The tombstones that go to the output.
+    tombstones: Vec<RangeTombstone>,
+    stamp: OutputStamp,
+    /// Point entries of all inputs, if every table tells.
+    entries: Option<u64>,
+    /// User keys between the parts.
+    borders: Vec<Vec<u8>>,
+    cancel: Arc<AtomicBool>,
+    /// Set by a part that failed, so that the others stop.
+    failed: AtomicBool,
+}
+
+impl Job {
+    fn new(
+        context: &JobContext,
+        version: &Version,
+        plan: &Plan,
+        cancel: Arc<AtomicBool>,
+    ) -> Result<Self> {
+        let order = &context.options.order;
+        let (fragments, entries) = survey(context, plan)?;
+        let stripes = Stripes::new(context.snapshots.clone());
+        let below = below(order, version, plan);
+        let tombstones = retain(order, &fragments, &stripes, &below);
+        let lowest = |values: &mut dyn Iterator<Item = u64>| {
+            values.filter(|&value| value != 0).min().unwrap_or(0)
+        };
+        let files = || plan.files().map(|(_, file)| file);
+        let stamp = OutputStamp {
+            level: plan.output_level,
+            epoch: lowest(&mut files().map(|file| file.epoch)),
+            oldest_ancestor_time: lowest(&mut files().map(|file| file.oldest_ancestor_time)),
+            oldest_blob_file: lowest(&mut files().map(|file| file.oldest_blob_file)),
+            expected_bytes: plan.input_bytes().min(context.options.target_file_bytes),
+        };
+        Ok(Self {
+            context: context.clone(),
+            plan: plan.clone(),
+            borders: borders(order, &context.options, plan, context.threads_max),
+            cancel,
+            failed: AtomicBool::new(false),
+            stripes,
+            below,
+            fragments: Arc::new(fragments),
+            tombstones,
+            stamp,
+            entries,
+        })
+    }
+
+    fn parts(&self) -> usize {
+        self.borders.len() + 1
+    }
+
+    fn run_part(&self, part: usize) -> PartResult {
+        let first = part
+            .checked_sub(1)
+            .and_then(|before| self.borders.get(before));
+        let limit = self.borders.get(part);
+        // Relaxed: the flag publishes nothing but itself.
+        self.compact(first.map(Vec::as_slice), limit.map(Vec::as_slice))
+            .inspect_err(|_| self.failed.store(true, Ordering::Relaxed))
+    }
+
+    /// Compacts the user keys from `first` up to, not including, `limit`.
+    fn compact(&self, first: Option<&[u8]>, limit: Option<&[u8]>) -> PartResult {
+        let context = &self.context;
+        let order = &context.options.order;
+        let input = MergingIterator::new(order.clone(), self.runs());
+        let mut input = Bounded::new(order.clone(), input, limit);
+        match first {
+            None => input.seek_to_first(),
+            Some(first) => input.seek(&seek_key(first, SEQNO_MAX)),
+        }
+        let mut stream = Stream::new(
+            input,
+            StreamOptions {
+                order: order.clone(),
+                stripes: self.stripes.clone(),
+                below: self.below.clone(),
+                cover: Cover::new(Arc::clone(&self.fragments)),
+                merge_operator: context.merge_operator.clone(),
+                filter: context.filter.clone(),
+                output_level: self.plan.output_level as u32,
+            },
+        );
+        let splitter = Splitter::new(&context.options, self.plan.grandparents.clone());
+        let mut outputs = Outputs::new(context, self.stamp, splitter).with_tombstones(
+            self.tombstones.clone(),
+            first.map(<[u8]>::to_vec),
+            limit.map(<[u8]>::to_vec),
+        );
+        let mut until_check = 0;
+        while stream.advance()? {
+            if until_check == 0 {
+                if self.is_cancelled() {
+                    return Err(Error::new(
+                        ErrorKind::Shutdown,
+                        "the compaction was cancelled",
+                    ));
+                }
+                until_check = ENTRIES_PER_CHECK;
+            }
+            until_check -= 1;
+            outputs.add(&stream)?;
+        }
+        Ok((outputs.finish()?, stream.counts()))
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)
+    }
+
+    /// The inputs as sorted runs, newest first: each table of L0, then whole levels.
+    fn runs(&self) -> Vec<RunIter> {
+        let options = RunOptions {
+            order: self.context.options.order.clone(),
+            tables: Arc::clone(&self.context.tables),
+            table: TableReadOptions {
+                fill_cache: false,
+                readahead_bytes: READAHEAD_BYTES,
+                ..TableReadOptions::default()
+            },
+            lower_bound: None,
+            upper_bound: None,
+            tombstones_seen: Arc::default(),
+        };
+        let mut lists: Vec<Vec<Arc<FileMeta>>> = Vec::new();
+        for input in &self.plan.inputs {
+            if input.level == 0 {
+                lists.extend(input.files.iter().map(|file| vec![Arc::clone(file)]));
+            } else {
+                lists.push(input.files.clone());
+            }
+        }
+        lists
+            .into_iter()
+            .map(|files| RunIter::new(RunFiles::List(files), options.clone()))
+            .collect()
+    }
+
+    /// Every entry of the inputs must have been seen: a job that lost some must not replace them.
+    fn check_counts(&self, counts: &StreamCounts) -> Result<()> {
+        match self.entries {
+            Some(expected) if expected != counts.input => Err(Error::corruption(format!(
+                "a compaction read {} entries of tables that hold {expected}",
+                counts.input
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Opens every input: the range tombstones of all, each cut to its file's bounds, and how many point
+/// entries there are (`None` when a table does not tell).
+fn survey(context: &JobContext, plan: &Plan) -> Result<(Fragments, Option<u64>)> {
+    let order = &context.options.order;
+    let mut sources = Vec::new();
+    let mut entries = Some(0u64);
+    for (_, file) in plan.files() {
+        let table = context.tables.find(file)?;
+        let tombstones = table.range_tombstones();
+        if !tombstones.is_empty() {
+            let (smallest, largest) = (&file.smallest, &file.largest);
+            sources.push(Fragments::within_file(order, tombstones, smallest, largest));
+        }
+        let properties = table.properties();
+        entries = match (entries, properties.num_entries) {
+            (Some(sum), count) if count > 0 => {
+                Some(sum + count.saturating_sub(properties.num_range_deletions))
+            }
+            _ => None,
+        };
+    }
+    Ok((Fragments::merged(order, &sources), entries))
+}
+
+/// What lies under the plan's output in `version`.
+fn below(order: &KeyOrder, version: &Version, plan: &Plan) -> Below {
+    let Some(span) = plan.span(order) else {
+        return Below::Anything;
+    };
+    if plan.output_level == 0 {
+        return Below::Anything; // Older tables of L0 may hold older versions.
+    }
+    let levels = (plan.output_level + 1..LEVELS)
+        .map(|level| {
+            let files = version.level(level);
+            let range = covering_range(order, files, &span);
+            let files = files.get(range).unwrap_or_default();
+            let ranges = files.iter().map(|file| KeyRange {
+                first: file.smallest_user_key().to_vec(),
+                last: Span::of(file).last.to_vec(),
+            });
+            ranges.collect()
+        })
+        .collect();
+    Below::levels(levels)
+}
+
+/// A cursor that ends before a user key. Only for walking forward.
+struct Bounded<I> {
+    order: KeyOrder,
+    inner: I,
+    limit: Option<Vec<u8>>,
+    inside: bool,
+}
+
+impl<I: InternalIterator> Bounded<I> {
+    fn new(order: KeyOrder, inner: I, limit: Option<&[u8]>) -> Self {
+        Self {
+            order,
+            inner,
+            limit: limit.map(<[u8]>::to_vec),
+            inside: false,
+        }
+    }
+
+    #[inline]
+    fn look(&mut self) {
+        self.inside = self.inner.valid()
+            && match &self.limit {
+                None => true,
+                Some(limit) => self
+                    .order
+                    .compare(user_key(self.inner.key()), limit)
+                    .is_lt(),
+            };
+    }
+}
+
+impl<I: InternalIterator> InternalIterator for Bounded<I> {
+    #[inline]
+    fn valid(&self) -> bool {
+        self.inside
+    }
+
+    fn seek_to_first(&mut self) {
+        self.inner.seek_to_first();
+        self.look();
+    }
+
+    fn seek_to_last(&mut self) {
+        self.inner.seek_to_last();
+        self.look();
+    }
+
+    fn seek(&mut self, target: &[u8]) {
+        self.inner.seek(target);
+        self.look();
+    }
+
+    fn seek_for_prev(&mut self, target: &[u8]) {
+        self.inner.seek_for_prev(target);
+        self.look();
+    }
+
+    #[inline]
+    fn next(&mut self) {
+        self.inner.next();
+        self.look();
+    }
+
+    fn prev(&mut self) {
+        self.inner.prev();
+        self.look();
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.inner.key()
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.inner.value()
+    }
+
+    fn status(&self) -> Result<()> {
+        self.inner.status()
+    }
+}

@@ -1,0 +1,497 @@
+//! The handle a program holds: every method checks its arguments and hands on.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use drumlin_base::{Error, PinnedSlice, Result, SeqNo};
+use drumlin_fs::Env;
+
+use crate::batch::WriteBatch;
+use crate::column_family::{ColumnFamily, DEFAULT_FAMILY, Family};
+use crate::engine::Engine;
+use crate::events::{Health, RecoveryReport};
+use crate::open::{self, OpenMode};
+use crate::options::{FamilyOptions, Options, ReadOptions, WriteOptions};
+use crate::read::{self, DbIterator, ViewSource};
+use crate::snapshot::Snapshot;
+use crate::statistics::Statistics;
+use crate::super_version::SuperVersion;
+use crate::verify::VerifyReport;
+
+/// Where an iterator finds the present state when it is refreshed.
+struct FamilyView {
+    engine: Arc<Engine>,
+    family: Arc<Family>,
+}
+
+impl ViewSource for FamilyView {
+    fn view(&self) -> (Arc<SuperVersion>, SeqNo) {
+        let view = self.family.view.load_full();
+        (view, self.engine.visible_seqno())
+    }
+}
+
+/// An open database. Cheap to clone; every method may be called from any thread.
+///
+/// The database is closed when the last clone is dropped, or by [`Db::close`], which reports what
+/// dropping cannot.
+///
+/// ```
+/// # fn main() -> drumlin::Result<()> {
+/// # let dir = std::env::temp_dir().join(format!("drumlin-doc-{}", std::process::id()));
+/// use drumlin::{Db, Options};
+///
+/// let db = Db::open(&dir, Options::default())?;
+/// db.put(b"key", b"value")?;
+/// assert_eq!(db.get(b"key")?.as_deref(), Some(&b"value"[..]));
+/// db.delete(b"key")?;
+/// assert!(db.get(b"key")?.is_none());
+/// db.close()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Db {
+    pub(crate) engine: Arc<Engine>,
+    /// Stops the background threads when the last handle goes.
+    _running: Arc<crate::background::Running>,
+    default: ColumnFamily,
+}
+
+impl fmt::Debug for Db {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Db({})", self.engine.dir.display())
+    }
+}
+
+impl Db {
+    /// Opens the database in `dir` with its default family only.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the database has other families (see [`Db::open_families`]) or an
+    /// option makes no sense; `Locked` when another process or handle has it open; `Corruption`
+    /// naming what is damaged; `NotSupported` naming a feature that cannot be read faithfully;
+    /// `Io`, `NoSpace`. A failed open changes nothing that a good open needs.
+    pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let family = options.family.clone();
+        Self::open_families(dir, options, &[(DEFAULT_FAMILY, family)])
+    }
+
+    /// Opens the database in `dir` with `families`, which must name every family it has. The
+    /// default family may be left out; families that are not there are an error (create them with
+    /// [`Db::create_family`]).
+    ///
+    /// # Errors
+    /// As [`Db::open`].
+    pub fn open_families(
+        dir: impl AsRef<Path>,
+        options: Options,
+        families: &[(&str, FamilyOptions)],
+    ) -> Result<Self> {
+        Self::from_engine(open::open(
+            dir.as_ref(),
+            options,
+            families,
+            OpenMode::ReadWrite,
+        )?)
+    }
+
+    /// Opens every family in the directory, each with `options.family`.
+    ///
+    /// # Errors
+    /// As [`Db::open`].
+    pub fn open_all_families(dir: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let dir = dir.as_ref();
+        let names = open::list_families_or_default(dir, &options)?;
+        let families: Vec<_> = names
+            .iter()
+            .map(|name| (name.as_str(), options.family.clone()))
+            .collect();
+        Self::open_families(dir, options, &families)
+    }
+
+    /// Opens the database for reading: nothing in the directory is changed, not even its lock. What
+    /// another process writes later is not seen.
+    ///
+    /// # Errors
+    /// As [`Db::open`], but never `Locked`.
+    pub fn open_read_only(dir: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let dir = dir.as_ref();
+        let names = open::list_families_or_default(dir, &options)?;
+        let families: Vec<_> = names
+            .iter()
+            .map(|name| (name.as_str(), options.family.clone()))
+            .collect();
+        Self::from_engine(open::open(dir, options, &families, OpenMode::ReadOnly)?)
+    }
+
+    /// The names of the families in `dir`.
+    ///
+    /// # Errors
+    /// `NotFound` when `dir` holds no database; `Corruption`, `Io`.
+    pub fn list_families(dir: impl AsRef<Path>, env: &Env) -> Result<Vec<String>> {
+        open::list_families(dir.as_ref(), env)
+    }
+
+    fn from_engine(opened: open::Opened) -> Result<Self> {
+        let engine = opened.engine;
+        let families = engine.families.load();
+        let Some(default) = families.get(&0) else {
+            return Err(Error::corruption("the database has no default family"));
+        };
+        let default = ColumnFamily(Arc::clone(default));
+        let running = crate::background::Running::start(&engine)?;
+        drop(families);
+        Ok(Self {
+            engine,
+            _running: running,
+            default,
+        })
+    }
+
+    /// What recovery found when the database was opened.
+    pub fn recovery_report(&self) -> &RecoveryReport {
+        &self.engine.recovery
+    }
+
+    /// The default family.
+    pub fn default_family(&self) -> &ColumnFamily {
+        &self.default
+    }
+
+    /// The family called `name`.
+    pub fn family(&self, name: &str) -> Option<ColumnFamily> {
+        let families = self.engine.families.load();
+        families
+            .values()
+            .find(|family| family.name == name)
+            .cloned()
+            .map(ColumnFamily)
+    }
+
+    /// Every family, by id.
+    pub fn families(&self) -> Vec<ColumnFamily> {
+        self.engine
+            .families
+            .load()
+            .values()
+            .cloned()
+            .map(ColumnFamily)
+            .collect()
+    }
+
+    /// Creates a family.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an empty name or one that exists; `NotSupported` in a LevelDB
+    /// directory; `Poisoned`, `Io`, `NoSpace`.
+    pub fn create_family(&self, name: &str, options: FamilyOptions) -> Result<ColumnFamily> {
+        self.engine.create_family(name, options).map(ColumnFamily)
+    }
+
+    /// Drops a family. Its data is gone when this returns; handles, iterators and snapshots of it
+    /// go on reading what they see until they are dropped, and its files go with the last of them.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for the default family or one already dropped; `Poisoned`, `Io`.
+    pub fn drop_family(&self, family: &ColumnFamily) -> Result<()> {
+        self.engine.drop_family(&family.0)
+    }
+
+    /// Sets `key` to `value` in the default family.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.put_in(&self.default, key, value, &WriteOptions::default())
+    }
+
+    /// Removes `key` from the default family. Removing what is not there is no error.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_in(&self.default, key, &WriteOptions::default())
+    }
+
+    /// The value of `key` in the default family.
+    ///
+    /// # Errors
+    /// As [`Db::get_in`].
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedSlice>> {
+        self.get_in(&self.default, key, &ReadOptions::default())
+    }
+
+    /// Sets `key` to `value`.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn put_in(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        let mut batch = WriteBatch::with_capacity(key.len() + value.len() + 16);
+        batch.put_cf(family.id(), key, value)?;
+        self.write(batch, options)
+    }
+
+    /// Removes `key`.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn delete_in(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.delete_cf(family.id(), key.as_ref())?;
+        self.write(batch, options)
+    }
+
+    /// Removes `key`, which was put exactly once since it was last removed; the two then vanish
+    /// together in compaction. On a key that was put more often the result is undefined, as in
+    /// RocksDB.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn single_delete_in(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.single_delete_cf(family.id(), key.as_ref())?;
+        self.write(batch, options)
+    }
+
+    /// Removes every key from `begin` up to, not including, `end`. Costs one entry, however many
+    /// keys are covered.
+    ///
+    /// # Errors
+    /// As [`Db::write`]; `InvalidArgument` when `end` comes before `begin`.
+    pub fn delete_range_in(
+        &self,
+        family: &ColumnFamily,
+        begin: impl AsRef<[u8]>,
+        end: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.delete_range_cf(family.id(), begin.as_ref(), end.as_ref())?;
+        self.write(batch, options)
+    }
+
+    /// Adds `operand` to `key` for the family's merge operator.
+    ///
+    /// # Errors
+    /// As [`Db::write`]; `InvalidArgument` when the family has no merge operator.
+    pub fn merge_in(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.merge_cf(family.id(), key.as_ref(), operand.as_ref())?;
+        self.write(batch, options)
+    }
+
+    /// Applies `batch` as a whole: after a crash all of it is there or nothing.
+    ///
+    /// When this returns, the write outlives the process; with `sync` also a power cut. Writers on
+    /// several threads are logged together.
+    ///
+    /// # Errors
+    /// `TooLarge`, `InvalidArgument` before anything is written; `NoSpace` while the disk is full
+    /// (heals by itself), `Poisoned` after a failed sync (reopen), `Io`, `Shutdown`; `Busy` where it
+    /// would wait and [`WriteOptions::no_stall`] is set.
+    pub fn write(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.engine.write(batch, options)
+    }
+
+    /// The value of `key`, pinned where it lies.
+    ///
+    /// # Errors
+    /// `Corruption` naming file and offset, `Io`, `Incomplete` under
+    /// [`ReadOptions::cache_only`].
+    #[inline]
+    pub fn get_in(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> Result<Option<PinnedSlice>> {
+        let view = family.0.view.load();
+        let seqno = self.read_seqno(options);
+        read::get(
+            &view,
+            &family.0.reads,
+            key.as_ref(),
+            seqno,
+            &options.for_tables(),
+        )
+    }
+
+    /// The values of `keys`, in their order, all as of one moment.
+    pub fn multi_get_in<K: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily,
+        keys: &[K],
+        options: &ReadOptions,
+    ) -> Vec<Result<Option<PinnedSlice>>> {
+        let view = family.0.view.load();
+        let seqno = self.read_seqno(options);
+        read::multi_get(&view, &family.0.reads, keys, seqno, &options.for_tables())
+    }
+
+    /// A cursor over the default family. See [`Db::iter_in`].
+    pub fn iter(&self, options: ReadOptions) -> DbIterator {
+        self.iter_in(&self.default, options)
+    }
+
+    /// A cursor over what the family holds now (or at the snapshot). It keeps seeing exactly that,
+    /// whatever is written, flushed, compacted or dropped meanwhile, and keeps the files alive.
+    pub fn iter_in(&self, family: &ColumnFamily, options: ReadOptions) -> DbIterator {
+        self.engine.statistics.iterators.bump();
+        let view = family.0.view.load_full();
+        let seqno = self.read_seqno(&options);
+        let source = Arc::new(FamilyView {
+            engine: Arc::clone(&self.engine),
+            family: Arc::clone(&family.0),
+        });
+        let iterator = DbIterator::new(
+            Arc::clone(&family.0.reads),
+            view,
+            seqno,
+            options.for_iterators(),
+        );
+        match options.snapshot {
+            Some(snapshot) => iterator.with_snapshot(snapshot),
+            None => iterator.with_source(source),
+        }
+    }
+
+    /// Pins the present moment for reads. Holding one keeps overwritten values on disk.
+    pub fn snapshot(&self) -> Snapshot {
+        self.engine
+            .snapshots
+            .take_current(|| self.engine.visible_seqno())
+    }
+
+    /// The newest sequence number readers see.
+    pub fn latest_seqno(&self) -> SeqNo {
+        self.engine.visible_seqno()
+    }
+
+    /// Writes the family's memtables to a table and waits for it.
+    ///
+    /// # Errors
+    /// What made the flush fail.
+    pub fn flush_in(&self, family: &ColumnFamily) -> Result<()> {
+        self.engine.flush_family(family.id())
+    }
+
+    /// [`Db::flush_in`] for every family.
+    ///
+    /// # Errors
+    /// As [`Db::flush_in`].
+    pub fn flush(&self) -> Result<()> {
+        self.families()
+            .iter()
+            .try_for_each(|family| self.flush_in(family))
+    }
+
+    /// Makes every write acknowledged so far outlive a power cut.
+    ///
+    /// # Errors
+    /// `Io`; the database is then poisoned.
+    pub fn sync_wal(&self) -> Result<()> {
+        self.engine.sync_wal()
+    }
+
+    /// Rewrites everything between `begin` and `end` (inclusive; `None` is unbounded) into the
+    /// deepest level, dropping what is deleted or overwritten. Blocks; writes and reads go on.
+    ///
+    /// # Errors
+    /// What made a compaction fail; `Shutdown`.
+    pub fn compact_range(
+        &self,
+        family: &ColumnFamily,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> Result<()> {
+        self.engine.compact_range(family, begin, end)
+    }
+
+    /// Waits until no flush or compaction is running or due.
+    ///
+    /// # Errors
+    /// The failure that keeps the background from finishing.
+    pub fn wait_for_background(&self) -> Result<()> {
+        self.engine.wait_for_idle()
+    }
+
+    /// Makes `target`, which must not exist, a copy of the database as of now. Tables are linked,
+    /// not copied; `target` must be on the same file system.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when `target` exists, `NotSupported` on another file system, `NoSpace`,
+    /// `Io`.
+    pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
+        self.engine.checkpoint(target.as_ref())
+    }
+
+    /// Reads every live table whole and compares it with the MANIFEST: a scrub.
+    ///
+    /// # Errors
+    /// `Shutdown`. Damage found is in the report.
+    pub fn verify(&self) -> Result<VerifyReport> {
+        self.engine.verify()
+    }
+
+    /// How the database stands.
+    pub fn health(&self) -> Health {
+        self.engine.health()
+    }
+
+    /// Counters since the database was opened.
+    pub fn statistics(&self) -> &Statistics {
+        &self.engine.statistics
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.engine.dir
+    }
+
+    /// Flushes what only memtables hold (writes without WAL), stops the background and releases
+    /// the directory. Iterators and snapshots held elsewhere stay readable.
+    ///
+    /// # Errors
+    /// What the last flush or sync met. The database is closed all the same.
+    pub fn close(self) -> Result<()> {
+        self.engine.close()
+    }
+
+    /// Requires: the super version was loaded before, so that it holds all that is visible.
+    #[inline]
+    fn read_seqno(&self, options: &ReadOptions) -> SeqNo {
+        match &options.snapshot {
+            Some(snapshot) => snapshot.seqno(),
+            None => self.engine.visible.load(Ordering::Acquire),
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! What every handle to one open database shares.
+//!
+//! Lock order: the lead of the commit queue, then `leader`, then `state`. Readers take none of
+//! them. `state` guards versions, memtable lists and job bookkeeping; it is never held while a
+//! table is read or written, only for MANIFEST appends and for making a WAL file.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use drumlin_base::sync::{Condvar, Mutex, MutexGuard};
+use drumlin_base::{Error, ErrorKind, MemoryBudget, MemoryUse, Result, SeqNo};
+use drumlin_fs::{Env, FileLock, JoinHandle};
+use drumlin_memtable::Memtable;
+use drumlin_table::BlockCache;
+
+use crate::column_family::Family;
+use crate::commit_queue::CommitQueue;
+use crate::compaction::InFlight;
+use crate::events::{Health, RecoveryReport};
+use crate::leader::{Leader, Request};
+use crate::options::Options;
+use crate::snapshot::SnapshotList;
+use crate::statistics::Statistics;
+use crate::super_version::SuperVersion;
+use crate::table_cache::TableCache;
+use crate::version::{FileNumbers, Version, VersionSet};
+use crate::wal::UnsyncedWals;
+
+/// Longest pause between tries of a failed job: a disk that has space again is noticed within it.
+pub(crate) const RETRY_MAX: Duration = Duration::from_secs(1);
+
+/// An open database.
+pub(crate) struct Engine {
+    pub(crate) env: Env,
+    pub(crate) dir: PathBuf,
+    pub(crate) wal_dir: PathBuf,
+    pub(crate) options: Options,
+    pub(crate) leveldb: bool,
+    pub(crate) read_only: bool,
+    pub(crate) budget: Arc<MemoryBudget>,
+    pub(crate) block_cache: Arc<BlockCache>,
+    pub(crate) table_cache: Arc<TableCache>,
+    pub(crate) queue: CommitQueue<Request>,
+    pub(crate) leader: Mutex<Leader>,
+    /// The newest sequence number readers may see. Stored with Release after the memtables hold
+    /// everything up to it; loaded with Acquire by readers.
+    pub(crate) visible: AtomicU64,
+    pub(crate) unsynced_wals: Arc<UnsyncedWals>,
+    /// WAL files below this number are in tables; follows `state`.
+    pub(crate) oldest_wal: AtomicU64,
+    pub(crate) numbers: Arc<FileNumbers>,
+    pub(crate) state: Mutex<State>,
+    /// Notified whenever `state` changed in a way someone may wait for.
+    pub(crate) changed: Condvar,
+    /// Families by id, for the write path; follows `state`.
+    pub(crate) families: ArcSwap<BTreeMap<u32, Arc<Family>>>,
+    pub(crate) snapshots: Arc<SnapshotList>,
+    pub(crate) statistics: Statistics,
+    pub(crate) health: AtomicU8,
+    pub(crate) closing: Arc<AtomicBool>,
+    pub(crate) db_id: String,
+    pub(crate) session_id: String,
+    pub(crate) recovery: RecoveryReport,
+    /// The background threads' handles, joined once at close.
+    pub(crate) threads: Mutex<Vec<Box<dyn JoinHandle>>>,
+    /// Whether some write skipped the WAL since the database was opened.
+    pub(crate) unlogged: AtomicBool,
+    /// Held until the database is closed.
+    pub(crate) lock: Mutex<Option<Box<dyn FileLock>>>,
+}
+
+/// Everything the state lock guards.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) versions: VersionSet,
+    pub(crate) families: BTreeMap<u32, FamilyState>,
+    /// WAL files on disk that may still be needed, with the live one.
+    pub(crate) wals: BTreeSet<u64>,
+    pub(crate) flushes_running: usize,
+    pub(crate) compactions_running: usize,
+    /// Manual work that asks automatic compactions to hold back.
+    pub(crate) pauses: usize,
+    /// The error that changed the health, for those who are refused because of it.
+    pub(crate) failure: Option<Error>,
+    /// Failures of background jobs in a row.
+    pub(crate) failures_in_row: u32,
+    /// Compaction met damaged input; it stays off until the database is reopened.
+    pub(crate) compaction_blocked: bool,
+}
+
+/// One family's memtables and version.
+#[derive(Debug)]
+pub(crate) struct FamilyState {
+    pub(crate) family: Arc<Family>,
+    pub(crate) mutable: Arc<Memtable>,
+    /// The oldest WAL that may hold entries of `mutable`.
+    pub(crate) mutable_wal: u64,
+    /// Oldest first.
+    pub(crate) immutables: VecDeque<Immutable>,
+    pub(crate) version: Arc<Version>,
+    pub(crate) flushing: bool,
+    /// Compactions of this family under way.
+    pub(crate) in_flight: InFlight,
+    /// Grows with every installed super version.
+    pub(crate) installs: u64,
+}
+
+/// A full memtable on its way to L0.
+#[derive(Debug)]
+pub(crate) struct Immutable {
+    pub(crate) memtable: Arc<Memtable>,
+    pub(crate) wal: u64,
+    /// Bytes charged to the budget for it.
+    pub(crate) charged: usize,
+}
+
+impl FamilyState {
+    /// The oldest WAL this family still needs.
+    pub(crate) fn oldest_wal(&self) -> u64 {
+        self.immutables
+            .front()
+            .map_or(self.mutable_wal, |first| first.wal)
+    }
+
+    /// Shows readers the present memtables and version.
+    pub(crate) fn install(&mut self) {
+        self.installs += 1;
+        let immutables = self
+            .immutables
+            .iter()
+            .rev()
+            .map(|i| Arc::clone(&i.memtable))
+            .collect();
+        self.family.install(SuperVersion::new(
+            Arc::clone(&self.mutable),
+            immutables,
+            Arc::clone(&self.version),
+            self.installs,
+        ));
+    }
+}
+
+impl State {
+    /// The oldest WAL any family still needs; `None` when there is no family.
+    pub(crate) fn oldest_wal(&self) -> Option<u64> {
+        self.families.values().map(FamilyState::oldest_wal).min()
+    }
+
+    /// The family `id`, or why there is none.
+    pub(crate) fn family_mut(&mut self, id: u32) -> Result<&mut FamilyState> {
+        self.families
+            .get_mut(&id)
+            .ok_or_else(|| Error::invalid_argument(format!("column family {id} was dropped")))
+    }
+}
+
+impl Engine {
+    pub(crate) fn lock_state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// The newest sequence number a reader may see.
+    #[inline]
+    pub(crate) fn visible_seqno(&self) -> SeqNo {
+        self.visible.load(Ordering::Acquire)
+    }
+
+    /// Waits until something in `state` changes, or a moment passes, so that retries come due.
+    pub(crate) fn wait_for_background<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+    ) -> MutexGuard<'a, State> {
+        self.changed.wait_for(state, RETRY_MAX)
+    }
+
+    pub(crate) fn health(&self) -> Health {
+        match self.health.load(Ordering::Acquire) {
+            0 => Health::Healthy,
+            1 => Health::BackgroundPaused,
+            2 => Health::WriteStopped,
+            _ => Health::Poisoned,
+        }
+    }
+
+    /// Worsens the health to `to` because of `error`; never betters it.
+    pub(crate) fn degrade(&self, state: &mut State, to: Health, error: &Error) {
+        let from = self.health();
+        self.statistics.background_errors.bump();
+        if let Some(listener) = &self.options.listener {
+            listener.background_failed(error);
+        }
+        if to <= from {
+            return;
+        }
+        self.health.store(to as u8, Ordering::Release);
+        state.failure = Some(error.duplicate());
+        tracing::error!(?from, ?to, %error, "the database's health got worse");
+        if let Some(listener) = &self.options.listener {
+            listener.health_changed(from, to, &error.to_string());
+        }
+        self.changed.notify_all();
+    }
+
+    /// Betters the health to `Healthy` unless the database is poisoned.
+    pub(crate) fn recover_health(&self, state: &mut State) {
+        let from = self.health();
+        state.failures_in_row = 0;
+        if from == Health::Healthy || from == Health::Poisoned {
+            return;
+        }
+        self.health.store(Health::Healthy as u8, Ordering::Release);
+        state.failure = None;
+        self.statistics.resumes.bump();
+        tracing::info!(?from, "the database is healthy again");
+        if let Some(listener) = &self.options.listener {
+            listener.health_changed(from, Health::Healthy, "the cause is gone");
+        }
+        self.changed.notify_all();
+    }
+
+    /// The error a refused writer gets.
+    pub(crate) fn refusal(&self, state: &State) -> Error {
+        let cause = state.failure.as_ref();
+        let kind = match (self.health(), cause.map(Error::kind)) {
+            (Health::Poisoned, _) => ErrorKind::Poisoned,
+            (_, Some(kind)) => kind,
+            (_, None) => ErrorKind::Io,
+        };
+        let why = cause.map_or_else(|| "an earlier failure".to_owned(), ToString::to_string);
+        let advice = if kind == ErrorKind::Poisoned {
+            "; reopen the database to recover"
+        } else {
+            ""
+        };
+        Error::new(kind, format!("writes are refused after {why}{advice}"))
+    }
+
+    /// Families by id.
+    pub(crate) fn publish_families(&self, state: &State) {
+        let map = state
+            .families
+            .iter()
+            .map(|(id, f)| (*id, Arc::clone(&f.family)))
+            .collect();
+        self.families.store(Arc::new(map));
+    }
+
+    /// Gives back what a retired memtable was charged with.
+    pub(crate) fn release_memtable(&self, immutable: &Immutable) {
+        self.budget.release(MemoryUse::Memtables, immutable.charged);
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine")
+            .field("dir", &self.dir)
+            .field("health", &self.health())
+            .finish()
+    }
+}

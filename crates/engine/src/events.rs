@@ -1,0 +1,107 @@
+//! What the engine tells a listener. Calls come from background threads or from the writer
+//! concerned, with no lock held; they should return soon.
+
+use drumlin_base::Error;
+
+/// How the database stands. One way, but for full disks, which heal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Health {
+    /// All is well.
+    Healthy = 0,
+    /// Background work failed and is retried; writes go on while memtables have room.
+    BackgroundPaused = 1,
+    /// Writes are refused, reads go on; heals by itself (disk full).
+    WriteStopped = 2,
+    /// Writes are refused, reads go on; reopening recovers.
+    Poisoned = 3,
+}
+
+/// What recovery found and did when the database was opened.
+#[derive(Clone, Debug, Default)]
+pub struct RecoveryReport {
+    /// Write batches replayed from WAL files.
+    pub batches_replayed: u64,
+    /// Entries replayed.
+    pub entries_replayed: u64,
+    /// Where and why replay stopped before the end of the WAL files, if it did.
+    pub cut: Option<WalCut>,
+    /// Files nobody refers to any more that were removed.
+    pub files_removed: usize,
+    /// Whether the directory is written in LevelDB's format.
+    pub leveldb: bool,
+}
+
+/// Where replay of the WAL stopped.
+#[derive(Clone, Debug)]
+pub struct WalCut {
+    /// The WAL file's number.
+    pub wal: u64,
+    /// The offset of the first record that was not replayed.
+    pub offset: u64,
+    /// Bytes from there to the end of the file.
+    pub dropped_bytes: u64,
+    /// WAL files after this one that were not replayed either.
+    pub later_wals: usize,
+    /// What was found there.
+    pub reason: String,
+    /// Whether what was dropped had once been synced (only under
+    /// [`crate::Options::point_in_time_recovery`]; otherwise open fails).
+    pub was_synced: bool,
+}
+
+/// A flush that ended well.
+#[derive(Clone, Debug)]
+pub struct FlushInfo {
+    /// The family flushed.
+    pub family: String,
+    /// The new table's number; `None` when nothing was left to write.
+    pub table: Option<u64>,
+    /// Bytes written.
+    pub bytes: u64,
+}
+
+/// A compaction that ended well.
+#[derive(Clone, Debug)]
+pub struct CompactionInfo {
+    /// The family compacted.
+    pub family: String,
+    /// Level the inputs came from.
+    pub level: usize,
+    /// Level the outputs went to.
+    pub output_level: usize,
+    /// Tables read.
+    pub inputs: usize,
+    /// Tables written.
+    pub outputs: usize,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Whether files only changed their level.
+    pub trivial_move: bool,
+}
+
+/// Hears what the engine does. Every method has an empty default.
+pub trait EventListener: Send + Sync {
+    /// A flush ended well.
+    fn flushed(&self, info: &FlushInfo) {
+        let _ = info;
+    }
+    /// A compaction ended well.
+    fn compacted(&self, info: &CompactionInfo) {
+        let _ = info;
+    }
+    /// Background work failed; it is retried unless the database is poisoned by it.
+    fn background_failed(&self, error: &Error) {
+        let _ = error;
+    }
+    /// The database went from one state to another.
+    fn health_changed(&self, from: Health, to: Health, cause: &str) {
+        let _ = (from, to, cause);
+    }
+    /// A writer had to wait this many microseconds, and why.
+    fn write_waited(&self, micros: u64, why: &str) {
+        let _ = (micros, why);
+    }
+}

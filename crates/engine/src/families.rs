@@ -1,0 +1,123 @@
+//! Creating and dropping column families.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use drumlin_base::{Error, ErrorKind, Result, limits};
+use drumlin_memtable::Memtable;
+
+use crate::column_family::Family;
+use crate::compaction::InFlight;
+use crate::engine::{Engine, FamilyState};
+use crate::options::FamilyOptions;
+use crate::super_version::SuperVersion;
+use crate::version::{Version, VersionSet};
+
+impl FamilyState {
+    /// A family as it stands after recovery or creation: an empty memtable over `version`.
+    pub(crate) fn new(family: Arc<Family>, version: Arc<Version>, wal: u64) -> Self {
+        let mutable = Arc::new(Memtable::new(family.options.order.clone()));
+        let mut state = Self {
+            family,
+            mutable,
+            mutable_wal: wal,
+            immutables: VecDeque::new(),
+            version,
+            flushing: false,
+            in_flight: InFlight::default(),
+            installs: 0,
+        };
+        state.install();
+        state
+    }
+}
+
+impl Engine {
+    /// What all handles of a family share, before its state exists.
+    pub(crate) fn make_family(&self, id: u32, name: &str, options: FamilyOptions) -> Arc<Family> {
+        let tables = self
+            .table_cache
+            .for_family(options.order.clone(), options.prefix_extractor.clone());
+        let view = empty_view(&options);
+        Family::new(
+            (id, name),
+            options,
+            &self.options,
+            tables,
+            &self.budget,
+            view,
+        )
+    }
+
+    pub(crate) fn create_family(&self, name: &str, options: FamilyOptions) -> Result<Arc<Family>> {
+        if self.leveldb {
+            return Err(Error::not_supported(
+                "column families in a LevelDB directory",
+            ));
+        }
+        if self.read_only {
+            return Err(Error::new(
+                ErrorKind::ReadOnly,
+                "the database was opened read-only",
+            ));
+        }
+        if name.is_empty() || name.len() > limits::NAME_BYTES_MAX {
+            return Err(Error::invalid_argument(
+                "a column family needs a name of 1 to 65536 bytes",
+            ));
+        }
+        self.lead_alone(|leader| {
+            let mut state = self.lock_state();
+            let wal = leader.wal.number();
+            let order = options.order.clone();
+            let id = self.edit_manifest(&mut state, |set| set.add_family(name, order, wal))?;
+            let family = self.make_family(id, name, options);
+            let version = current_version(&state.versions, id)?;
+            state
+                .families
+                .insert(id, FamilyState::new(Arc::clone(&family), version, wal));
+            self.publish_families(&state);
+            Ok(family)
+        })
+    }
+
+    pub(crate) fn drop_family(&self, family: &Arc<Family>) -> Result<()> {
+        if family.id == 0 {
+            return Err(Error::invalid_argument(
+                "the default family cannot be dropped",
+            ));
+        }
+        self.lead_alone(|leader| {
+            family.check_alive()?;
+            let mut state = self.lock_state();
+            self.edit_manifest(&mut state, |set| set.drop_family(family.id))?;
+            family.dropped.store(true, Ordering::Release);
+            leader.full.retain(|id| *id != family.id);
+            if let Some(gone) = state.families.remove(&family.id) {
+                gone.immutables
+                    .iter()
+                    .for_each(|immutable| self.release_memtable(immutable));
+            }
+            self.publish_families(&state);
+            self.changed.notify_all();
+            Ok(())
+        })
+    }
+}
+
+/// What readers see before anything is known of a family.
+pub(crate) fn empty_view(options: &FamilyOptions) -> Arc<SuperVersion> {
+    let memtable = Arc::new(Memtable::new(options.order.clone()));
+    SuperVersion::new(memtable, Vec::new(), Arc::new(Version::empty()), 0)
+}
+
+/// The present version of family `id`.
+pub(crate) fn current_version(versions: &VersionSet, id: u32) -> Result<Arc<Version>> {
+    match versions.family(id) {
+        Some(family) => Ok(Arc::clone(&family.current)),
+        None => Err(Error::invalid_argument(format!(
+            "there is no column family {id}"
+        ))),
+    }
+}

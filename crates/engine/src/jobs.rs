@@ -1,0 +1,443 @@
+//! Carrying out flushes and compactions, and installing what they made.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use drumlin_base::{Error, ErrorKind, Result};
+use drumlin_fs::Env;
+use drumlin_memtable::Memtable;
+use drumlin_table::{Codec, Compression, FilterOptions, TableStyle, TableWriterOptions};
+
+use crate::column_family::{ColumnFamily, Family, level_compression};
+use crate::compaction::job::{self, Outcome};
+use crate::compaction::leveled::{base_level, pending_compaction_bytes};
+use crate::compaction::output::JobContext;
+use crate::compaction::{InFlight, Leveled, ManualRange, Picker, Plan};
+use crate::engine::{Engine, FamilyState, State};
+use crate::events::{CompactionInfo, FlushInfo, Health};
+use crate::flush;
+use crate::names;
+use crate::version::obsolete::{obsolete_files, remove_files};
+use crate::version::{NewFile, VersionEdit};
+
+impl Engine {
+    pub(crate) fn check_open(&self) -> Result<()> {
+        match self.closing.load(Ordering::Acquire) {
+            true => Err(Error::new(
+                ErrorKind::Shutdown,
+                "the database is being closed",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Flushes all of a family's immutable memtables into one table and installs it.
+    pub(crate) fn run_flush(&self, id: u32) -> Result<()> {
+        let (family, memtables) = {
+            let mut state = self.lock_state();
+            let Ok(family) = state.family_mut(id) else {
+                return Ok(());
+            };
+            let memtables: Vec<_> = family
+                .immutables
+                .iter()
+                .map(|i| Arc::clone(&i.memtable))
+                .collect();
+            (Arc::clone(&family.family), memtables)
+        };
+        let pending = self.numbers.begin_job();
+        let table = self.write_memtables(&family, &memtables)?;
+        if self.families.load().len() > 1 {
+            // Or a power cut could keep this family's newest writes and lose another's older ones.
+            self.unsynced_wals.sync().inspect_err(|error| {
+                self.degrade(&mut self.lock_state(), Health::Poisoned, error);
+            })?;
+        }
+        self.install_flush(&family, memtables.len(), table.as_ref())?;
+        drop(pending);
+        self.statistics.flushes.bump();
+        let bytes = table.as_ref().map_or(0, |table| table.size);
+        self.statistics.flush_bytes.add(bytes);
+        if let Some(listener) = &self.options.listener {
+            let table = table.map(|table| table.number);
+            listener.flushed(&FlushInfo {
+                family: family.name.clone(),
+                table,
+                bytes,
+            });
+        }
+        Ok(())
+    }
+
+    /// Writes `memtables` (oldest first) to a new table for L0, which is not installed yet.
+    ///
+    /// Requires: the caller holds a guard of `FileNumbers::begin_job` until it is.
+    pub(crate) fn write_memtables(
+        &self,
+        family: &Arc<Family>,
+        memtables: &[Arc<Memtable>],
+    ) -> Result<Option<NewFile>> {
+        let _span = tracing::info_span!("flush", family = family.name).entered();
+        Ok(flush::run(&self.job_context(family), memtables)?.file)
+    }
+
+    /// What jobs of the family are done with.
+    fn job_context(&self, family: &Arc<Family>) -> JobContext {
+        let numbers = Arc::clone(&self.numbers);
+        JobContext {
+            env: self.env.clone(),
+            dir: self.dir.clone(),
+            options: family.compaction.clone(),
+            tables: Arc::clone(&family.reads.tables),
+            writers: std::array::from_fn(|level| self.table_writer(family, level)),
+            merge_operator: family.options.merge_operator.clone(),
+            filter: family.options.compaction_filter.clone(),
+            numbers: Arc::new(move || numbers.take()),
+            snapshots: self.snapshots.all(),
+            threads_max: self.options.background_threads_count(),
+        }
+    }
+
+    /// How tables of `level` are written.
+    fn table_writer(&self, family: &Family, level: usize) -> TableWriterOptions {
+        let tuning = &family.tuning;
+        let compression = level_compression(family.compression, level);
+        let filter = FilterOptions {
+            bits_per_key: tuning.filter_bits,
+            whole_keys: tuning.whole_key_filter,
+            prefix: family.options.prefix_extractor.clone(),
+        };
+        let merge_operator = family.options.merge_operator.as_ref();
+        TableWriterOptions {
+            order: family.options.order.clone(),
+            style: if self.leveldb {
+                TableStyle::LevelDb
+            } else {
+                TableStyle::RocksDb
+            },
+            compression: if self.leveldb {
+                leveldb_compression(compression)
+            } else {
+                compression
+            },
+            block_bytes: tuning.block_bytes,
+            restart_interval: tuning.restart_interval,
+            filter: (tuning.filter_bits > 0.0).then_some(filter),
+            checksum: tuning.checksum,
+            partition_index_above_bytes: tuning.partition_above_bytes,
+            partition_filters: true,
+            family_id: family.id,
+            family_name: family.name.clone(),
+            db_id: self.db_id.clone(),
+            session_id: self.session_id.clone(),
+            merge_operator_name: merge_operator.map_or(String::new(), |m| m.name().to_owned()),
+            ..TableWriterOptions::default()
+        }
+    }
+
+    fn install_flush(
+        &self,
+        family: &Arc<Family>,
+        flushed: usize,
+        table: Option<&NewFile>,
+    ) -> Result<()> {
+        let mut state = self.lock_state();
+        let outcome = self.install_flush_locked(&mut state, family, flushed, table);
+        if outcome.is_ok() {
+            self.remove_obsolete(&mut state)?;
+        }
+        self.changed.notify_all();
+        outcome
+    }
+
+    fn install_flush_locked(
+        &self,
+        state: &mut State,
+        family: &Arc<Family>,
+        flushed: usize,
+        table: Option<&NewFile>,
+    ) -> Result<()> {
+        let Ok(view) = state.family_mut(family.id) else {
+            return Ok(()); // Dropped meanwhile: the table is an orphan and is removed as one.
+        };
+        let next_wal = view
+            .immutables
+            .get(flushed)
+            .map_or(view.mutable_wal, |next| next.wal);
+        let edit = VersionEdit {
+            column_family: family.id,
+            log_number: Some(next_wal),
+            new_files: table.iter().map(|table| (0, (*table).clone())).collect(),
+            ..VersionEdit::default()
+        };
+        let mut edits = vec![edit];
+        // Families with nothing in memory need no older WAL either.
+        for (&id, other) in &state.families {
+            if id != family.id && other.mutable.is_empty() && other.immutables.is_empty() {
+                let log_number = Some(other.mutable_wal);
+                let column_family = id;
+                edits.push(VersionEdit {
+                    column_family,
+                    log_number,
+                    ..VersionEdit::default()
+                });
+            }
+        }
+        self.log_and_apply(state, edits)?;
+        let view = state.family_mut(family.id)?;
+        for immutable in view.immutables.drain(..flushed.min(view.immutables.len())) {
+            self.release_memtable(&immutable);
+        }
+        view.install();
+        Ok(())
+    }
+
+    /// Removes files nobody needs any more; how many went. Cheap when nothing left the versions.
+    pub(crate) fn remove_obsolete(&self, state: &mut State) -> Result<usize> {
+        if let Some(oldest) = state.oldest_wal() {
+            self.oldest_wal.store(oldest, Ordering::Release);
+        }
+        let oldest_wal = self.oldest_wal.load(Ordering::Acquire);
+        let mut removed = 0;
+        for number in state.versions.take_obsolete_tables() {
+            self.table_cache.evict(number);
+            let path = self.table_cache.path(number);
+            removed += usize::from(remove_if_there(&self.env, &path)?);
+        }
+        let gone: Vec<u64> = state.wals.range(..oldest_wal).copied().collect();
+        for number in gone {
+            let path = names::wal(&self.wal_dir, number);
+            removed += usize::from(remove_if_there(&self.env, &path)?);
+            state.wals.remove(&number);
+        }
+        Ok(removed)
+    }
+
+    /// Looks at the whole directory and removes what nobody needs: what an earlier run left.
+    pub(crate) fn remove_leftovers(&self, state: &mut State) -> Result<usize> {
+        let mut removed = self.remove_obsolete(state)?;
+        let Some(mut needed) = state.versions.needed(std::collections::HashSet::new()) else {
+            return Ok(removed);
+        };
+        needed.wals_from = needed
+            .wals_from
+            .min(self.oldest_wal.load(Ordering::Acquire));
+        for dir in [&self.dir, &self.wal_dir] {
+            let listing = self.env.files.list(dir)?;
+            let names = obsolete_files(&listing, &needed);
+            removed += remove_files(&*self.env.files, dir, &names)?;
+        }
+        Ok(removed)
+    }
+
+    /// The most urgent plan of any family, claimed and noted as running.
+    pub(crate) fn pick_compaction(&self, state: &mut State) -> Option<(u32, Plan)> {
+        let picked = state.families.iter().filter_map(|(id, family)| {
+            let options = &family.family.compaction;
+            let plan = Leveled.pick(&family.version, options, &family.in_flight)?;
+            Some((*id, plan))
+        });
+        let (id, plan) = picked.max_by(|a, b| a.1.score.total_cmp(&b.1.score))?;
+        begin(state.families.get_mut(&id)?, &plan).then_some((id, plan))
+    }
+
+    /// Whether some compaction is due.
+    pub(crate) fn compaction_is_due(&self, state: &State) -> bool {
+        state.families.values().any(|family| {
+            let options = &family.family.compaction;
+            Leveled
+                .pick(&family.version, options, &family.in_flight)
+                .is_some()
+        })
+    }
+
+    /// Bytes compaction still has to rewrite in the family.
+    pub(crate) fn compaction_debt(&self, family: &FamilyState) -> u64 {
+        pending_compaction_bytes(&family.version, &family.family.compaction)
+    }
+
+    /// Carries out a claimed plan and installs its outcome.
+    pub(crate) fn run_compaction(&self, id: u32, plan: &Plan) -> Result<()> {
+        let outcome = self.compact(id, plan);
+        let mut state = self.lock_state();
+        if let Some(family) = state.families.get_mut(&id) {
+            end(family, plan);
+        }
+        plan.release_claims();
+        self.remove_obsolete(&mut state)?;
+        self.changed.notify_all();
+        outcome
+    }
+
+    fn compact(&self, id: u32, plan: &Plan) -> Result<()> {
+        let (family, version) = match self.lock_state().family_mut(id) {
+            Ok(view) => (Arc::clone(&view.family), Arc::clone(&view.version)),
+            Err(_) => return Ok(()),
+        };
+        let _span = tracing::info_span!("compaction", family = family.name).entered();
+        let mut info = CompactionInfo {
+            family: family.name.clone(),
+            level: plan.level,
+            output_level: plan.output_level,
+            inputs: plan.files().count(),
+            outputs: plan.files().count(),
+            bytes_read: 0,
+            bytes_written: 0,
+            trivial_move: plan.trivial_move,
+        };
+        if plan.trivial_move {
+            let mut state = self.lock_state();
+            if state.families.contains_key(&id) {
+                self.log_and_apply(&mut state, vec![plan.move_edit(id)])?;
+            }
+            self.statistics.trivial_moves.add(info.inputs as u64);
+        } else {
+            let _pending = self.numbers.begin_job();
+            let context = self.job_context(&family);
+            let outcome = job::run(&context, &version, plan, &self.closing)?;
+            info.outputs = outcome.new_files.len();
+            (info.bytes_read, info.bytes_written) = (outcome.bytes_read, outcome.bytes_written);
+            self.install_compaction(id, outcome)?;
+            self.statistics.compactions.bump();
+            self.statistics.compaction_read_bytes.add(info.bytes_read);
+            self.statistics
+                .compaction_write_bytes
+                .add(info.bytes_written);
+        }
+        if let Some(listener) = &self.options.listener {
+            listener.compacted(&info);
+        }
+        Ok(())
+    }
+
+    fn install_compaction(&self, id: u32, outcome: Outcome) -> Result<()> {
+        let mut state = self.lock_state();
+        if !state.families.contains_key(&id) {
+            return Ok(()); // Dropped meanwhile: the tables are orphans and are removed as such.
+        }
+        let edit = VersionEdit {
+            column_family: id,
+            deleted_files: outcome.deleted_files,
+            new_files: outcome.new_files,
+            ..VersionEdit::default()
+        };
+        self.log_and_apply(&mut state, vec![edit])
+    }
+
+    /// Compacts everything between `begin` and `end`, level by level, into the deepest one.
+    pub(crate) fn compact_range(
+        &self,
+        family: &ColumnFamily,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> Result<()> {
+        let id = family.id();
+        self.flush_family(id)?;
+        let deepest = {
+            let mut state = self.lock_state();
+            let view = state.family_mut(id)?;
+            let base = base_level(&view.version, &view.family.compaction);
+            view.version.deepest_level().unwrap_or(0).max(base)
+        };
+        for level in 0..deepest {
+            let output_level = self.next_level(id, level)?;
+            if output_level <= deepest {
+                self.compact_level(
+                    id,
+                    ManualRange {
+                        level,
+                        output_level,
+                        begin,
+                        end,
+                    },
+                )?;
+            }
+        }
+        self.compact_level(
+            id,
+            ManualRange {
+                level: deepest,
+                output_level: deepest,
+                begin,
+                end,
+            },
+        )
+    }
+
+    /// Where a manual compaction of `level` puts its output.
+    fn next_level(&self, id: u32, level: usize) -> Result<usize> {
+        let mut state = self.lock_state();
+        let view = state.family_mut(id)?;
+        let base = base_level(&view.version, &view.family.compaction);
+        Ok(if level == 0 { base } else { level + 1 })
+    }
+
+    /// Compacts one level's part of the range on the calling thread; waits for conflicting jobs.
+    fn compact_level(&self, id: u32, range: ManualRange<'_>) -> Result<()> {
+        let mut state = self.lock_state();
+        state.pauses += 1;
+        let outcome = self.compact_level_paused(id, range, state);
+        let mut state = self.lock_state();
+        state.pauses -= 1;
+        self.changed.notify_all();
+        outcome
+    }
+
+    fn compact_level_paused<'a>(
+        &'a self,
+        id: u32,
+        range: ManualRange<'_>,
+        mut state: drumlin_base::sync::MutexGuard<'a, State>,
+    ) -> Result<()> {
+        loop {
+            self.check_open()?;
+            let view = state.family_mut(id)?;
+            let options = &view.family.compaction;
+            let idle = InFlight::default();
+            let wanted = Leveled.plan_manual(&view.version, options, &idle, &range);
+            if wanted.is_none() {
+                return Ok(());
+            }
+            let free = Leveled.plan_manual(&view.version, options, &view.in_flight, &range);
+            let Some(plan) = free.filter(|plan| begin(view, plan)) else {
+                state = self.wait_for_background(state);
+                continue;
+            };
+            drop(state);
+            return self.run_compaction(id, &plan);
+        }
+    }
+}
+
+/// Claims the plan's inputs and notes it as running; false when another plan has one of them.
+fn begin(family: &mut FamilyState, plan: &Plan) -> bool {
+    if !plan.claim() {
+        return false;
+    }
+    let running = plan.running(&family.family.options.order);
+    family.in_flight.running.extend(running);
+    true
+}
+
+fn end(family: &mut FamilyState, plan: &Plan) {
+    if let Some(running) = plan.running(&family.family.options.order) {
+        family.in_flight.remove(&running);
+    }
+}
+
+fn remove_if_there(env: &Env, path: &Path) -> Result<bool> {
+    match env.files.remove(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// LevelDB reads Snappy and nothing else.
+fn leveldb_compression(wanted: Compression) -> Compression {
+    match wanted.codec {
+        Codec::None => wanted,
+        _ => Compression::new(Codec::Snappy),
+    }
+}

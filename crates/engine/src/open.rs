@@ -1,0 +1,478 @@
+//! Opening: lock, MANIFEST, WAL replay, a fresh WAL, the first super versions.
+//!
+//! Nothing of an earlier run is appended to. What the WAL files held is written to new tables, the
+//! MANIFEST is written anew, and only when both are on disk do the old files go. A crash at any
+//! point of this leaves a directory that opens again to the same state.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
+
+use arc_swap::ArcSwap;
+use drumlin_base::sync::{Condvar, Mutex};
+use drumlin_base::{Error, ErrorKind, MemoryBudget, Result, SeqNo};
+use drumlin_fs::{Env, FileLock};
+use drumlin_memtable::Memtable;
+use drumlin_table::BlockCache;
+
+use crate::batch::BatchView;
+use crate::column_family::{DEFAULT_FAMILY, Family};
+use crate::commit_queue::CommitQueue;
+use crate::engine::{Engine, FamilyState, State};
+use crate::events::{Health, RecoveryReport};
+use crate::families::empty_view;
+use crate::leader::Leader;
+use crate::names::{self, FileName};
+use crate::options::{DirectoryFormat, FamilyOptions, Options};
+use crate::snapshot::SnapshotList;
+use crate::statistics::Statistics;
+use crate::table_cache::{TableCache, TableCacheOptions};
+use crate::version::{NewFile, Profile, RecoveredInfo, VersionEdit, VersionSet, VersionSetOptions};
+use crate::wal::Wal;
+use crate::wal_replay::WalReplay;
+
+/// Open tables kept unless the options say otherwise. Where the process may open fewer files, the
+/// table cache closes some when it meets that limit.
+const MAX_OPEN_FILES: usize = 50_000;
+
+/// Whether a database is opened for writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpenMode {
+    ReadWrite,
+    ReadOnly,
+}
+
+/// An opened database whose background threads have not been started.
+pub(crate) struct Opened {
+    pub(crate) engine: Arc<Engine>,
+}
+
+/// Opens `dir`.
+pub(crate) fn open(
+    dir: &Path,
+    options: Options,
+    families: &[(&str, FamilyOptions)],
+    mode: OpenMode,
+) -> Result<Opened> {
+    options.validate()?;
+    let families = with_default(families, &options)?;
+    let env = options.env.clone();
+    let lock = match mode {
+        OpenMode::ReadWrite => Some(claim(dir, &options)?),
+        OpenMode::ReadOnly => None,
+    };
+    let leveldb = is_leveldb(&env, dir, &options)?;
+    let set_options = VersionSetOptions {
+        profile: if leveldb {
+            Profile::LevelDb
+        } else {
+            Profile::RocksDb
+        },
+        families: families
+            .iter()
+            .map(|(name, f)| (name.clone(), f.order.clone()))
+            .collect(),
+        read_only: mode == OpenMode::ReadOnly,
+        check_tables: true,
+    };
+    let (versions, info) = match VersionSet::recover(Arc::clone(&env.files), dir, &set_options) {
+        Ok(_) if options.error_if_exists => {
+            let message = "the database exists, and error_if_exists is set";
+            return Err(Error::invalid_argument(message).with_file(dir));
+        }
+        Ok((versions, info)) => (versions, Some(info)),
+        Err(error) if error.is_not_found() => {
+            if mode == OpenMode::ReadOnly || !options.create_if_missing {
+                return Err(error);
+            }
+            (create(&env, dir, &set_options)?, None)
+        }
+        Err(error) => return Err(error),
+    };
+    let opener = Opener {
+        env,
+        dir,
+        options,
+        families,
+        mode,
+        leveldb,
+    };
+    opener.finish(versions, info, lock)
+}
+
+/// Whether the directory is to be written as LevelDB does. What LevelDB made has neither of the two
+/// files that RocksDB, and we, always make.
+fn is_leveldb(env: &Env, dir: &Path, options: &Options) -> Result<bool> {
+    match options.format {
+        DirectoryFormat::LevelDb => return Ok(true),
+        DirectoryFormat::RocksDb => return Ok(false),
+        DirectoryFormat::Auto => {}
+    }
+    let mut has_current = false;
+    for name in env.files.list(dir)? {
+        match FileName::parse(&name) {
+            Some(FileName::Identity | FileName::Options(_)) => return Ok(false),
+            Some(FileName::Current) => has_current = true,
+            _ => {}
+        }
+    }
+    Ok(has_current)
+}
+
+/// The names of the families in `dir`.
+pub(crate) fn list_families(dir: &Path, env: &Env) -> Result<Vec<String>> {
+    VersionSet::list_families(&*env.files, dir)
+}
+
+/// The names of the families in `dir`, or the default family's where there is no database yet.
+pub(crate) fn list_families_or_default(dir: &Path, options: &Options) -> Result<Vec<String>> {
+    match list_families(dir, &options.env) {
+        Err(error) if error.is_not_found() => Ok(vec![DEFAULT_FAMILY.to_owned()]),
+        other => other,
+    }
+}
+
+fn with_default(
+    families: &[(&str, FamilyOptions)],
+    options: &Options,
+) -> Result<BTreeMap<String, FamilyOptions>> {
+    let mut named = BTreeMap::new();
+    for (name, family) in families {
+        if named.insert((*name).to_owned(), family.clone()).is_some() {
+            let message = format!("the column family {name:?} is named twice");
+            return Err(Error::invalid_argument(message));
+        }
+    }
+    named
+        .entry(DEFAULT_FAMILY.to_owned())
+        .or_insert_with(|| options.family.clone());
+    Ok(named)
+}
+
+fn claim(dir: &Path, options: &Options) -> Result<Box<dyn FileLock>> {
+    let files = &options.env.files;
+    if options.create_if_missing {
+        files.create_dir_all(dir)?;
+        if let Some(wal_dir) = &options.wal_dir {
+            files.create_dir_all(wal_dir)?;
+        }
+    } else if !files.exists(dir)? {
+        let message = "there is no such directory, and create_if_missing is off";
+        return Err(Error::new(ErrorKind::NotFound, message).with_file(dir));
+    }
+    files.lock(&names::lock(dir))
+}
+
+fn create(env: &Env, dir: &Path, options: &VersionSetOptions) -> Result<VersionSet> {
+    let others: Vec<_> = options
+        .families
+        .iter()
+        .map(|(name, _)| name)
+        .filter(|name| *name != DEFAULT_FAMILY)
+        .collect();
+    if !others.is_empty() {
+        let message = format!(
+            "there is no database yet, so {others:?} cannot be opened; open it and create them"
+        );
+        return Err(Error::invalid_argument(message).with_file(dir));
+    }
+    VersionSet::create(Arc::clone(&env.files), dir, options)
+}
+
+struct Opener<'a> {
+    env: Env,
+    dir: &'a Path,
+    options: Options,
+    families: BTreeMap<String, FamilyOptions>,
+    mode: OpenMode,
+    leveldb: bool,
+}
+
+impl Opener<'_> {
+    fn finish(
+        self,
+        versions: VersionSet,
+        info: Option<RecoveredInfo>,
+        lock: Option<Box<dyn FileLock>>,
+    ) -> Result<Opened> {
+        let wal_dir = self
+            .options
+            .wal_dir
+            .clone()
+            .unwrap_or_else(|| self.dir.to_path_buf());
+        let wals = match &info {
+            Some(info) => self.wal_files(&wal_dir, info)?,
+            None => Vec::new(),
+        };
+        let mut engine = self.build(versions, lock, wal_dir.clone())?;
+        let report = if self.mode == OpenMode::ReadWrite {
+            for wal in &wals {
+                // What a dying process left in the page cache may not be on disk yet.
+                self.env.files.sync_file(&names::wal(&wal_dir, *wal))?;
+            }
+            engine.recover(&wals)?
+        } else {
+            engine.replay(&wals, None)?
+        };
+        engine.recovery = report;
+        Ok(Opened {
+            engine: Arc::new(engine),
+        })
+    }
+
+    /// The WAL files that may hold something no table has, ascending.
+    fn wal_files(&self, wal_dir: &Path, info: &RecoveredInfo) -> Result<Vec<u64>> {
+        let mut wals: Vec<u64> = Vec::new();
+        for name in self.env.files.list(wal_dir)? {
+            if let Some(FileName::Wal(number)) = FileName::parse(&name)
+                && (number >= info.min_log_number || number == info.prev_log_number)
+            {
+                wals.push(number);
+            }
+        }
+        wals.sort_unstable();
+        Ok(wals)
+    }
+
+    fn build(
+        &self,
+        mut versions: VersionSet,
+        lock: Option<Box<dyn FileLock>>,
+        wal_dir: PathBuf,
+    ) -> Result<Engine> {
+        let options = &self.options;
+        let budget = MemoryBudget::new(options.memory_budget_bytes());
+        let block_cache = BlockCache::new(Arc::clone(&budget));
+        let max_open_files = options.max_open_files.unwrap_or(MAX_OPEN_FILES);
+        let table_cache = TableCache::new(TableCacheOptions {
+            env: self.env.clone(),
+            dir: self.dir.to_path_buf(),
+            blocks: Arc::clone(&block_cache),
+            budget: Arc::clone(&budget),
+            open_max: max_open_files,
+        });
+        if versions.db_id().is_none() {
+            versions.set_db_id(&identity(&self.env, self.dir)?);
+        }
+        let mut states = BTreeMap::new();
+        for (&id, found) in versions.families() {
+            let Some(family) = self.families.get(&found.name) else {
+                continue;
+            };
+            let tables =
+                table_cache.for_family(family.order.clone(), family.prefix_extractor.clone());
+            let view = empty_view(family);
+            let shared = Family::new(
+                (id, &found.name),
+                family.clone(),
+                options,
+                tables,
+                &budget,
+                view,
+            );
+            states.insert(
+                id,
+                FamilyState::new(shared, Arc::clone(&found.current), found.log_number),
+            );
+        }
+        let last_seqno = versions.last_seqno();
+        let preallocate = options.tuning.write_buffer(budget.limit_bytes()) as u64;
+        let wal = Wal::new(self.env.clone(), wal_dir.clone(), preallocate.min(64 << 20));
+        let db_id = versions.db_id().unwrap_or_default().to_owned();
+        let engine = Engine {
+            env: self.env.clone(),
+            dir: self.dir.to_path_buf(),
+            wal_dir,
+            options: options.clone(),
+            leveldb: self.leveldb,
+            read_only: self.mode == OpenMode::ReadOnly,
+            budget,
+            block_cache,
+            table_cache,
+            queue: CommitQueue::new(),
+            unsynced_wals: wal.unsynced(),
+            leader: Mutex::new(Leader::new(wal, last_seqno)),
+            visible: AtomicU64::new(last_seqno),
+            oldest_wal: AtomicU64::new(0),
+            numbers: Arc::clone(versions.numbers()),
+            state: Mutex::new(State {
+                versions,
+                families: states,
+                wals: BTreeSet::new(),
+                flushes_running: 0,
+                compactions_running: 0,
+                pauses: 0,
+                failure: None,
+                failures_in_row: 0,
+                compaction_blocked: false,
+            }),
+            changed: Condvar::new(),
+            families: ArcSwap::from_pointee(BTreeMap::new()),
+            snapshots: Arc::new(SnapshotList::new()),
+            statistics: Statistics::default(),
+            health: AtomicU8::new(Health::Healthy as u8),
+            closing: Arc::new(AtomicBool::new(false)),
+            db_id,
+            session_id: session_id(&self.env),
+            recovery: RecoveryReport::default(),
+            threads: Mutex::new(Vec::new()),
+            unlogged: AtomicBool::new(false),
+            lock: Mutex::new(lock),
+        };
+        engine.publish_families(&engine.lock_state());
+        Ok(engine)
+    }
+}
+
+/// The database's id: what IDENTITY says, or a new random one in the form of a UUID.
+fn identity(env: &Env, dir: &Path) -> Result<String> {
+    if let Ok(bytes) = env.files.read_file(&names::identity(dir), 4096)
+        && let Ok(text) = String::from_utf8(bytes)
+        && !text.trim().is_empty()
+    {
+        return Ok(text.trim().to_owned());
+    }
+    let mut rng = drumlin_base::rng::Rng::new(env.seed ^ env.clock.unix_seconds());
+    let (a, b) = (rng.next_u64(), rng.next_u64());
+    Ok(format!(
+        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+        a >> 32,
+        (a >> 16) & 0xFFFF,
+        a & 0xFFF,
+        0x8000 | (b >> 48) & 0x3FFF,
+        b & 0xFFFF_FFFF_FFFF,
+    ))
+}
+
+/// Twenty characters that tell this run from others, as RocksDB's session ids do.
+fn session_id(env: &Env) -> String {
+    const DIGITS: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    let mut rng = drumlin_base::rng::Rng::new(env.seed ^ env.clock.monotonic().as_nanos() as u64);
+    let digit = |rng: &mut drumlin_base::rng::Rng| {
+        let index = rng.below(DIGITS.len() as u64) as usize;
+        char::from(DIGITS.get(index).copied().unwrap_or(b'0'))
+    };
+    (0..20).map(|_| digit(&mut rng)).collect()
+}
+
+impl Engine {
+    /// Replays `wals` into tables, then begins a fresh WAL, installs all of it with one atomic
+    /// group of edits and removes what it replaces.
+    fn recover(&mut self, wals: &[u64]) -> Result<RecoveryReport> {
+        let _pending = self.numbers.begin_job();
+        let mut tables = Vec::new();
+        let mut report = self.replay(wals, Some(&mut tables))?;
+        let mut leader = self.leader.lock();
+        let mut state = self.lock_state();
+        self.switch_wal(&mut leader, &mut state)?;
+        let wal = leader.wal.number();
+        let mut edits: BTreeMap<u32, VersionEdit> = BTreeMap::new();
+        for (&id, family) in &mut state.families {
+            family.mutable_wal = wal;
+            edits.insert(
+                id,
+                VersionEdit {
+                    column_family: id,
+                    log_number: Some(wal),
+                    prev_log_number: Some(0),
+                    ..VersionEdit::default()
+                },
+            );
+        }
+        for (id, table) in tables {
+            if let Some(edit) = edits.get_mut(&id) {
+                edit.new_files.push((0, table));
+            }
+        }
+        self.log_and_apply(&mut state, edits.into_values().collect())?;
+        report.files_removed = self.remove_leftovers(&mut state)?;
+        Ok(report)
+    }
+
+    /// Replays `wals` into memtables, or, when full (and at the end), from there into `tables`.
+    fn replay(
+        &self,
+        wals: &[u64],
+        mut tables: Option<&mut Vec<(u32, NewFile)>>,
+    ) -> Result<RecoveryReport> {
+        let first_seqno = self.visible_seqno();
+        let replay = WalReplay {
+            env: &self.env,
+            dir: &self.wal_dir,
+            point_in_time: self.options.point_in_time_recovery,
+            keep_damaged: tables.is_some(),
+        };
+        let replayed = replay.run(wals, |wal, batch| {
+            self.apply_recovered(wal, batch)?;
+            tables
+                .as_mut()
+                .map_or(Ok(()), |tables| self.flush_recovered(tables, false))
+        })?;
+        self.set_last_seqno(first_seqno.max(replayed.last_seqno));
+        if let Some(tables) = tables {
+            self.flush_recovered(tables, true)?;
+        }
+        Ok(RecoveryReport {
+            batches_replayed: replayed.batches,
+            entries_replayed: replayed.entries,
+            cut: replayed.cut,
+            files_removed: 0,
+            leveldb: self.leveldb,
+        })
+    }
+
+    fn set_last_seqno(&self, last: SeqNo) {
+        self.leader.lock().last_seqno = last;
+        self.visible
+            .store(last, std::sync::atomic::Ordering::Release);
+    }
+
+    fn apply_recovered(&self, wal: u64, batch: &BatchView<'_>) -> Result<()> {
+        let state = self.lock_state();
+        let mut seqno = batch.seqno();
+        for record in batch.iter() {
+            let record = record?;
+            if let Some(family) = state.families.get(&record.family) {
+                // Older WAL files hold what this family's tables already have.
+                if wal >= family.mutable_wal {
+                    family
+                        .mutable
+                        .add(seqno, record.kind, record.key, record.value);
+                }
+            } else if record.family > state.versions.max_family_id() {
+                let message = format!("the WAL writes to the unknown family {}", record.family);
+                return Err(Error::corruption(message).with_file(&names::wal(&self.wal_dir, wal)));
+            }
+            seqno += 1;
+        }
+        drop(state);
+        self.set_last_seqno(self.visible_seqno().max(seqno.saturating_sub(1)));
+        Ok(())
+    }
+
+    /// Writes recovered memtables that are full (or all of them) to tables, which are installed
+    /// only when all is recovered: a crash before that finds the WAL files and no trace of them.
+    fn flush_recovered(&self, tables: &mut Vec<(u32, NewFile)>, all: bool) -> Result<()> {
+        let due: Vec<(Arc<Family>, Arc<Memtable>)> = {
+            let mut state = self.lock_state();
+            let full = state.families.values_mut().filter(|family| {
+                !family.mutable.is_empty()
+                    && (all || family.mutable.bytes() >= family.family.write_buffer)
+            });
+            full.map(|family| {
+                let fresh = Memtable::new(family.family.options.order.clone());
+                let old = std::mem::replace(&mut family.mutable, Arc::new(fresh));
+                family.install();
+                (Arc::clone(&family.family), old)
+            })
+            .collect()
+        };
+        for (family, memtable) in due {
+            if let Some(table) = self.write_memtables(&family, &[memtable])? {
+                tables.push((family.id, table));
+            }
+        }
+        Ok(())
+    }
+}

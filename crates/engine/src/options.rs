@@ -1,0 +1,374 @@
+//! What a user may set: about ten options; everything else follows from them and the machine.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use drumlin_base::{
+    CompactionFilter, Error, KeyOrder, MergeOperator, PrefixExtractor, Result, limits,
+};
+use drumlin_fs::Env;
+use drumlin_table::{ChecksumKind, Codec, Compression, TableReadOptions};
+
+use crate::events::EventListener;
+use crate::read::IteratorOptions;
+use crate::snapshot::Snapshot;
+
+/// How tables are rearranged in the background.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CompactionStyle {
+    /// Sorted runs of growing size, one a level (`L1` to `L6`), with dynamic level sizes.
+    #[default]
+    Leveled,
+    /// Only on request, by `compact_range`. Reads slow down as L0 grows.
+    Manual,
+}
+
+/// Whose files the directory holds. Both are always readable; this is about writing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DirectoryFormat {
+    /// Keep what is there; a new directory is RocksDB's.
+    #[default]
+    Auto,
+    /// RocksDB's: every RocksDB from 6.6 on opens it.
+    RocksDb,
+    /// LevelDB's: one family, puts and deletions only, so that LevelDB opens it.
+    LevelDb,
+}
+
+/// Options of a database.
+#[derive(Clone)]
+pub struct Options {
+    /// Create the database when the directory holds none. Default: true.
+    pub create_if_missing: bool,
+    /// Fail when the database exists. Default: false.
+    pub error_if_exists: bool,
+    /// Bytes the database may keep in memory for memtables, cached blocks, indexes, filters and
+    /// compaction buffers together. Default: a quarter of the machine's (or container's) memory,
+    /// at least 64 MiB.
+    pub memory_budget: Option<usize>,
+    /// Compression of the lower levels; L0 and L1 are rewritten soon and stay uncompressed
+    /// unless the codec is as cheap as LZ4 or Snappy. Default: LZ4.
+    pub compression: Compression,
+    /// Whether writes are synced unless they say otherwise. Default: false: a write outlives the
+    /// process, not a power cut.
+    pub sync: bool,
+    /// Threads for flushes and compactions. Default: one a core, at least two.
+    pub background_threads: Option<usize>,
+    /// How tables are rearranged.
+    pub compaction_style: CompactionStyle,
+    /// Where WAL files go. Default: beside the tables.
+    pub wal_dir: Option<PathBuf>,
+    /// Open tables kept at most. Default: 50,000.
+    pub max_open_files: Option<usize>,
+    /// Is told of flushes, compactions, state changes and stalls.
+    pub listener: Option<Arc<dyn EventListener>>,
+    /// Whose format the directory is written in.
+    pub format: DirectoryFormat,
+    /// After damage to the WAL short of its synced end: false refuses to open (the error names
+    /// the place), true opens at the last good point, keeps the WAL under a `.quarantine` name
+    /// and says so in the recovery report. Default: false.
+    pub point_in_time_recovery: bool,
+    /// Options of the default family and of families opened without their own.
+    pub family: FamilyOptions,
+    /// Sizes that are derived unless set.
+    pub tuning: Tuning,
+    /// Files, clock, threads, seed.
+    pub env: Env,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            create_if_missing: true,
+            error_if_exists: false,
+            memory_budget: None,
+            compression: Compression::new(Codec::Lz4),
+            sync: false,
+            background_threads: None,
+            compaction_style: CompactionStyle::Leveled,
+            wal_dir: None,
+            max_open_files: None,
+            listener: None,
+            format: DirectoryFormat::Auto,
+            point_in_time_recovery: false,
+            family: FamilyOptions::default(),
+            tuning: Tuning::default(),
+            env: Env::system(),
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("create_if_missing", &self.create_if_missing)
+            .field("memory_budget", &self.memory_budget)
+            .field("compression", &self.compression)
+            .field("sync", &self.sync)
+            .field("background_threads", &self.background_threads)
+            .field("compaction_style", &self.compaction_style)
+            .field("wal_dir", &self.wal_dir)
+            .field("tuning", &self.tuning)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Options of one column family.
+#[derive(Clone, Default)]
+pub struct FamilyOptions {
+    /// Order of the user keys. Fixed for the family's life.
+    pub order: KeyOrder,
+    /// Combines merge operands; needed once `merge` is called.
+    pub merge_operator: Option<Arc<dyn MergeOperator>>,
+    /// Looks at values on their way through compaction.
+    pub compaction_filter: Option<Arc<dyn CompactionFilter>>,
+    /// Cuts prefixes for prefix filters and prefix iteration.
+    pub prefix_extractor: Option<Arc<dyn PrefixExtractor>>,
+    /// Overrides [`Options::compression`].
+    pub compression: Option<Compression>,
+    /// Overrides [`Options::tuning`].
+    pub tuning: Option<Tuning>,
+}
+
+impl fmt::Debug for FamilyOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FamilyOptions")
+            .field("order", &self.order)
+            .field(
+                "merge_operator",
+                &self.merge_operator.as_ref().map(|m| m.name().to_owned()),
+            )
+            .field(
+                "prefix_extractor",
+                &self.prefix_extractor.as_ref().map(|p| p.name().to_owned()),
+            )
+            .field("compression", &self.compression)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Sizes that follow from the memory budget unless set; tests and benchmarks set them.
+#[derive(Clone, Debug)]
+pub struct Tuning {
+    /// Bytes of a memtable before it is flushed. Default: an eighth of the budget, 1 to 256 MiB.
+    pub write_buffer_bytes: Option<usize>,
+    /// Memtables, mutable and not, kept before writers wait. Default: 4.
+    pub memtables_max: usize,
+    /// Size at which compaction begins a new table. Default: 64 MiB.
+    pub target_file_bytes: u64,
+    /// Size of the first level below L0. Default: four memtables, at least 256 MiB.
+    pub level_base_bytes: Option<u64>,
+    /// How much larger each level is than the one above. Default: 10.
+    pub level_multiplier: u64,
+    /// L0 tables that start a compaction. Default: 4.
+    pub l0_trigger: usize,
+    /// L0 tables from which writers are slowed. Default: 24.
+    pub l0_slowdown: usize,
+    /// Bytes of a data block before compression. Default: 4 KiB.
+    pub block_bytes: usize,
+    /// Entries between restart points in a data block. Default: 16.
+    pub restart_interval: usize,
+    /// Bloom filter bits a key; 0 writes no filters. Default: 10.
+    pub filter_bits: f64,
+    /// Put whole keys in filters (beside prefixes, when there is an extractor). Default: true.
+    pub whole_key_filter: bool,
+    /// Tables expected to be larger than this get a two-level index and filter. Default: 512 MiB.
+    pub partition_above_bytes: u64,
+    /// Checksum of table blocks.
+    pub checksum: ChecksumKind,
+    /// WAL bytes on disk at which the family that holds the oldest WAL is flushed. Default: four
+    /// times the memtables' bytes.
+    pub wal_bytes_max: Option<u64>,
+    /// Bytes kept free on the disk: writes are refused politely before they would be used.
+    /// Default: 0.
+    pub disk_reserve_bytes: u64,
+    /// Most bytes of a user key.
+    pub key_bytes_max: usize,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self {
+            write_buffer_bytes: None,
+            memtables_max: 4,
+            target_file_bytes: 64 << 20,
+            level_base_bytes: None,
+            level_multiplier: 10,
+            l0_trigger: 4,
+            l0_slowdown: 24,
+            block_bytes: 4 << 10,
+            restart_interval: 16,
+            filter_bits: 10.0,
+            whole_key_filter: true,
+            partition_above_bytes: 512 << 20,
+            checksum: ChecksumKind::Xxh3,
+            wal_bytes_max: None,
+            disk_reserve_bytes: 0,
+            key_bytes_max: limits::KEY_BYTES_MAX,
+        }
+    }
+}
+
+/// Smallest memory budget: below it nothing useful fits.
+pub const MEMORY_BUDGET_MIN: usize = 1 << 20;
+
+impl Options {
+    /// Checks what can be checked without touching the disk.
+    ///
+    /// # Errors
+    /// `InvalidArgument` naming the option.
+    pub fn validate(&self) -> Result<()> {
+        if self
+            .memory_budget
+            .is_some_and(|bytes| bytes < MEMORY_BUDGET_MIN)
+        {
+            return Err(Error::invalid_argument(format!(
+                "memory_budget must be at least {MEMORY_BUDGET_MIN} bytes"
+            )));
+        }
+        if self.background_threads == Some(0) {
+            return Err(Error::invalid_argument(
+                "background_threads must be at least 1",
+            ));
+        }
+        self.tuning.validate()?;
+        if let Some(tuning) = &self.family.tuning {
+            tuning.validate()?;
+        }
+        Ok(())
+    }
+
+    /// The budget in bytes: what was set, or a quarter of the memory this process may use.
+    pub fn memory_budget_bytes(&self) -> usize {
+        self.memory_budget.unwrap_or_else(|| {
+            let quarter = drumlin_fs::machine::memory_limit_bytes() / 4;
+            usize::try_from(quarter).unwrap_or(usize::MAX).max(64 << 20)
+        })
+    }
+
+    /// Background threads: what was set, or one a core and at least two.
+    pub fn background_threads_count(&self) -> usize {
+        self.background_threads
+            .unwrap_or_else(|| drumlin_fs::machine::cores_available().max(2))
+    }
+}
+
+impl Tuning {
+    fn validate(&self) -> Result<()> {
+        let refuse = |what: &str| Err(Error::invalid_argument(what));
+        if self.memtables_max < 2 {
+            return refuse("tuning.memtables_max must be at least 2");
+        }
+        if self.level_multiplier < 2 {
+            return refuse("tuning.level_multiplier must be at least 2");
+        }
+        if self.block_bytes < 64 || self.block_bytes > 16 << 20 {
+            return refuse("tuning.block_bytes must be between 64 bytes and 16 MiB");
+        }
+        if self.restart_interval == 0 {
+            return refuse("tuning.restart_interval must be at least 1");
+        }
+        if !(0.0..=100.0).contains(&self.filter_bits) {
+            return refuse("tuning.filter_bits must be between 0 and 100");
+        }
+        if self.target_file_bytes < 1 << 10 {
+            return refuse("tuning.target_file_bytes must be at least 1 KiB");
+        }
+        Ok(())
+    }
+
+    /// Memtable size under `budget` bytes.
+    pub fn write_buffer(&self, budget: usize) -> usize {
+        self.write_buffer_bytes
+            .unwrap_or_else(|| (budget / 8).clamp(1 << 20, 256 << 20))
+    }
+
+    /// Size of the first level below L0 under `budget` bytes.
+    pub fn level_base(&self, budget: usize) -> u64 {
+        self.level_base_bytes
+            .unwrap_or_else(|| (4 * self.write_buffer(budget) as u64).max(256 << 20))
+    }
+}
+
+/// How one read is done.
+#[derive(Clone, Debug)]
+pub struct ReadOptions {
+    /// Read as of this snapshot instead of now.
+    pub snapshot: Option<Snapshot>,
+    /// Iterators stay at or above this user key.
+    pub lower_bound: Option<Vec<u8>>,
+    /// Iterators stay below this user key.
+    pub upper_bound: Option<Vec<u8>>,
+    /// Iterators stay within the prefix of the key they were sought with.
+    pub prefix_same_as_start: bool,
+    /// Keep blocks that are read in the cache. Turn off for scans of everything.
+    pub fill_cache: bool,
+    /// Check block checksums when blocks are read from disk.
+    pub verify_checksums: bool,
+    /// Read only what is in memory; anything else is `Incomplete`.
+    pub cache_only: bool,
+    /// Bytes read ahead on scans; 0 grows from small to large as a scan goes on.
+    pub readahead_bytes: usize,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self {
+            snapshot: None,
+            lower_bound: None,
+            upper_bound: None,
+            prefix_same_as_start: false,
+            fill_cache: true,
+            verify_checksums: true,
+            cache_only: false,
+            readahead_bytes: 0,
+        }
+    }
+}
+
+/// How one write is done.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WriteOptions {
+    /// Return only when the write outlives a power cut. `None`: as [`Options::sync`] says.
+    pub sync: Option<bool>,
+    /// Do not log: the write is lost with the process unless a flush comes first.
+    pub no_wal: bool,
+    /// Fail with `Busy` where the write would have to wait for the background.
+    pub no_stall: bool,
+}
+
+impl WriteOptions {
+    /// A synced write.
+    pub fn synced() -> Self {
+        Self {
+            sync: Some(true),
+            ..Self::default()
+        }
+    }
+}
+
+impl ReadOptions {
+    /// What of this concerns tables.
+    #[inline]
+    pub(crate) fn for_tables(&self) -> TableReadOptions {
+        TableReadOptions {
+            fill_cache: self.fill_cache,
+            verify_checksums: self.verify_checksums,
+            cache_only: self.cache_only,
+            readahead_bytes: self.readahead_bytes,
+        }
+    }
+
+    /// What of this concerns iterators.
+    pub(crate) fn for_iterators(&self) -> IteratorOptions {
+        IteratorOptions {
+            lower_bound: self.lower_bound.clone(),
+            upper_bound: self.upper_bound.clone(),
+            prefix_same_as_start: self.prefix_same_as_start,
+            table: self.for_tables(),
+        }
+    }
+}

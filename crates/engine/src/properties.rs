@@ -1,0 +1,202 @@
+//! What a program may ask of a running database, under RocksDB's property names.
+
+use std::fmt::Write as _;
+
+use drumlin_base::limits::LEVELS;
+use drumlin_base::{MemoryUse, key};
+
+use crate::column_family::ColumnFamily;
+use crate::db::Db;
+use crate::engine::{FamilyState, State};
+use crate::events::Health;
+
+impl Db {
+    /// The property `name` of `family` as text, or `None` when there is no such property.
+    ///
+    /// Known: `rocksdb.num-files-at-level<N>`, `rocksdb.num-immutable-mem-table`,
+    /// `rocksdb.cur-size-active-mem-table`, `rocksdb.cur-size-all-mem-tables`,
+    /// `rocksdb.num-entries-active-mem-table`, `rocksdb.estimate-num-keys`,
+    /// `rocksdb.estimate-table-readers-mem`, `rocksdb.block-cache-usage`,
+    /// `rocksdb.block-cache-capacity`, `rocksdb.total-sst-files-size`,
+    /// `rocksdb.live-sst-files-size`, `rocksdb.estimate-live-data-size`, `rocksdb.num-snapshots`,
+    /// `rocksdb.num-running-flushes`, `rocksdb.num-running-compactions`,
+    /// `rocksdb.estimate-pending-compaction-bytes`, `rocksdb.background-errors`,
+    /// `rocksdb.is-write-stopped`, `rocksdb.levelstats`, `rocksdb.stats`, `rocksdb.sstables`.
+    pub fn property(&self, family: &ColumnFamily, name: &str) -> Option<String> {
+        let name = name.strip_prefix("rocksdb.")?;
+        let state = self.engine.lock_state();
+        let view = state.families.get(&family.id())?;
+        if let Some(level) = name.strip_prefix("num-files-at-level") {
+            let level: usize = level.parse().ok().filter(|level| *level < LEVELS)?;
+            return Some(view.version.level(level).len().to_string());
+        }
+        match name {
+            "levelstats" => return Some(level_stats(view)),
+            "sstables" => return Some(format!("{}", view.version)),
+            "stats" => {
+                drop(state);
+                return Some(self.stats_text(family));
+            }
+            _ => {}
+        }
+        self.number_property(&state, view, name)
+            .map(|number| number.to_string())
+    }
+
+    fn number_property(&self, state: &State, view: &FamilyState, name: &str) -> Option<u64> {
+        let engine = &self.engine;
+        let immutable_bytes: usize = view.immutables.iter().map(|i| i.memtable.bytes()).sum();
+        Some(match name {
+            "num-immutable-mem-table" => view.immutables.len() as u64,
+            "cur-size-active-mem-table" => view.mutable.bytes() as u64,
+            "cur-size-all-mem-tables" => (view.mutable.bytes() + immutable_bytes) as u64,
+            "num-entries-active-mem-table" => view.mutable.entries() as u64,
+            "estimate-num-keys" => estimate_keys(view),
+            "estimate-table-readers-mem" => engine.budget.used(MemoryUse::TableMeta) as u64,
+            "block-cache-usage" => engine.block_cache.used_bytes() as u64,
+            "block-cache-capacity" => engine.budget.available_for_blocks() as u64,
+            "total-sst-files-size" | "live-sst-files-size" | "estimate-live-data-size" => {
+                view.version.bytes_total()
+            }
+            "num-snapshots" => engine.snapshots.all().len() as u64,
+            "num-running-flushes" => state.flushes_running as u64,
+            "num-running-compactions" => state.compactions_running as u64,
+            "estimate-pending-compaction-bytes" => engine.compaction_debt(view),
+            "background-errors" => engine.statistics.background_errors.get(),
+            "is-write-stopped" => u64::from(engine.health() >= Health::WriteStopped),
+            _ => return None,
+        })
+    }
+
+    /// The tree, the memory and the counters as a text for people.
+    pub fn stats_text(&self, family: &ColumnFamily) -> String {
+        let mut text = String::new();
+        {
+            let state = self.engine.lock_state();
+            if let Some(view) = state.families.get(&family.id()) {
+                text.push_str(&level_stats(view));
+            }
+        }
+        let budget = &self.engine.budget;
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "memory: {} of {} bytes (memtables {}, blocks {}, tables {}, jobs {})",
+            budget.used_total(),
+            budget.limit_bytes(),
+            budget.used(MemoryUse::Memtables),
+            budget.used(MemoryUse::Blocks),
+            budget.used(MemoryUse::TableMeta),
+            budget.used(MemoryUse::Jobs),
+        );
+        let cache = &self.engine.block_cache;
+        let _ = writeln!(
+            text,
+            "block cache: {} hits, {} misses",
+            cache.hits(),
+            cache.misses()
+        );
+        for (name, value) in self.engine.statistics.tickers() {
+            let _ = writeln!(text, "{name} COUNT : {value}");
+        }
+        text
+    }
+
+    /// Why a write would wait now and what a read of `key` touches: one line a finding.
+    pub fn explain(&self, family: &ColumnFamily, user_key: Option<&[u8]>) -> String {
+        let mut text = format!("health: {:?}\n", self.engine.health());
+        let state = self.engine.lock_state();
+        if let Some(failure) = &state.failure {
+            let _ = writeln!(text, "cause: {failure}");
+        }
+        let Some(view) = state.families.get(&family.id()) else {
+            text.push_str("the family was dropped\n");
+            return text;
+        };
+        let tuning = &view.family.tuning;
+        let memtables = 1 + view.immutables.len();
+        let l0 = view.version.level(0).len();
+        let _ = writeln!(text, "memtables: {memtables} of {}", tuning.memtables_max);
+        let waits = if memtables >= tuning.memtables_max {
+            "writes wait once the mutable memtable is full, until a flush ends"
+        } else if l0 > tuning.l0_slowdown {
+            "writes are slowed until L0 is compacted"
+        } else {
+            "writes do not wait"
+        };
+        let _ = writeln!(
+            text,
+            "L0: {l0} tables, writers are slowed past {}",
+            tuning.l0_slowdown
+        );
+        let _ = writeln!(text, "verdict: {waits}");
+        let debt = self.engine.compaction_debt(view);
+        let _ = writeln!(text, "compaction debt: {debt} bytes");
+        if let Some(user_key) = user_key {
+            explain_read(&mut text, view, user_key);
+        }
+        text
+    }
+}
+
+fn explain_read(text: &mut String, view: &FamilyState, user_key: &[u8]) {
+    let order = &view.family.options.order;
+    let _ = writeln!(
+        text,
+        "a get looks into {} memtables, then:",
+        1 + view.immutables.len()
+    );
+    let seek = key::seek_key(user_key, drumlin_base::SEQNO_MAX);
+    for level in 0..LEVELS {
+        let files = view.version.level(level);
+        if level == 0 {
+            for file in files {
+                let inside = order.compare(file.smallest_user_key(), user_key).is_le()
+                    && order.compare(user_key, file.largest_user_key()).is_le();
+                if inside {
+                    let _ = writeln!(text, "  L0 table {} (its filter first)", file.number);
+                }
+            }
+            continue;
+        }
+        let Some(found) = view.version.find_file(order, level, &seek) else {
+            continue;
+        };
+        if let Some(file) = files.get(found)
+            && order.compare(file.smallest_user_key(), user_key).is_le()
+        {
+            let _ = writeln!(text, "  L{level} table {} (its filter first)", file.number);
+        }
+    }
+}
+
+fn estimate_keys(view: &FamilyState) -> u64 {
+    let memtables = view.mutable.entries()
+        + view
+            .immutables
+            .iter()
+            .map(|i| i.memtable.entries())
+            .sum::<usize>();
+    let in_tables: u64 = view
+        .version
+        .files()
+        .filter_map(|(_, file)| file.table.load_full())
+        .map(|table| {
+            let properties = table.properties();
+            properties
+                .num_entries
+                .saturating_sub(2 * properties.num_deletions)
+        })
+        .sum();
+    memtables as u64 + in_tables
+}
+
+fn level_stats(view: &FamilyState) -> String {
+    let mut text = String::from("Level Files Size(MB)\n--------------------\n");
+    for level in 0..LEVELS {
+        let files = view.version.level(level).len();
+        let megabytes = view.version.level_bytes(level) as f64 / f64::from(1 << 20);
+        let _ = writeln!(text, "{level:>5} {files:>5} {megabytes:>8.0}");
+    }
+    text
+}

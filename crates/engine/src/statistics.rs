@@ -1,0 +1,56 @@
+//! Counters of what the engine did, under RocksDB's ticker names where they mean the same.
+
+use drumlin_base::metrics::Counter;
+
+macro_rules! tickers {
+    ($($(#[$doc:meta])* $field:ident => $name:literal;)*) => {
+        /// What happened since the database was opened. Recording costs one relaxed add on a
+        /// striped counter.
+        #[derive(Debug, Default)]
+        pub struct Statistics {
+            $($(#[$doc])* pub $field: Counter,)*
+        }
+
+        impl Statistics {
+            /// Every ticker with its name, in a fixed order.
+            pub fn tickers(&self) -> Vec<(&'static str, u64)> {
+                vec![$(($name, self.$field.get()),)*]
+            }
+        }
+    };
+}
+
+tickers! {
+    /// Keys written, whatever the kind.
+    keys_written => "rocksdb.number.keys.written";
+    /// Bytes of write batches accepted.
+    bytes_written => "rocksdb.bytes.written";
+    /// Iterators made.
+    iterators => "rocksdb.num.iterator.created";
+    /// Bytes appended to the WAL.
+    wal_bytes => "rocksdb.wal.bytes";
+    /// WAL syncs.
+    wal_syncs => "rocksdb.wal.synced";
+    /// Write groups led by the writer itself.
+    write_groups => "rocksdb.write.self";
+    /// Writes committed by another writer's group.
+    write_followers => "rocksdb.write.other";
+    /// Microseconds writers waited.
+    stall_micros => "rocksdb.stall.micros";
+    /// Flushes done.
+    flushes => "drumlin.flushes";
+    /// Bytes flushes wrote.
+    flush_bytes => "rocksdb.flush.write.bytes";
+    /// Compactions done, trivial moves not counted.
+    compactions => "drumlin.compactions";
+    /// Tables moved down without rewriting.
+    trivial_moves => "drumlin.trivial.moves";
+    /// Bytes compactions read.
+    compaction_read_bytes => "rocksdb.compact.read.bytes";
+    /// Bytes compactions wrote.
+    compaction_write_bytes => "rocksdb.compact.write.bytes";
+    /// Background jobs that failed.
+    background_errors => "rocksdb.error.handler.bg.error.count";
+    /// Times the database came back from a full disk by itself.
+    resumes => "rocksdb.error.handler.autoresume.success.count";
+}

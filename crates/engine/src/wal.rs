@@ -1,0 +1,262 @@
+//! Which WAL file is live, and which older ones are not yet safe from a power cut.
+//!
+//! Invariants:
+//! - A synced write syncs every older WAL first, so that what survives a power cut is a prefix.
+//! - The first record of each WAL after the first names the WAL before it and its length, so that
+//!   recovery notices when the end of that one was lost.
+//! - After each sync the next record carries how far the WAL is synced; recovery then knows damage
+//!   before that point from a torn tail.
+//! - A WAL on which anything failed is never written or synced again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use drumlin_base::coding::{Reader, put_fixed64};
+use drumlin_base::sync::Mutex;
+use drumlin_base::{Error, ErrorKind, Result};
+use drumlin_fs::{CreateOptions, Env, FileKind, FileSyncer};
+
+use crate::batch::WriteBatch;
+use crate::names;
+use crate::record::{RecordWriter, SyncedMark};
+
+/// What a record tells recovery, beside its batch, as log data that every reader skips.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WalMark {
+    /// This much of a WAL is on disk, and every WAL before it whole.
+    Synced(SyncedMark),
+    /// The WAL `number` has `bytes` bytes, and the one that says so follows it.
+    After { number: u64, bytes: u64 },
+}
+
+const AFTER_TAG: &[u8] = b"drumlin.after";
+
+impl WalMark {
+    /// The mark as log data.
+    pub(crate) fn encode(self) -> Vec<u8> {
+        match self {
+            Self::Synced(mark) => mark.data(),
+            Self::After { number, bytes } => {
+                let mut data = AFTER_TAG.to_vec();
+                put_fixed64(&mut data, number);
+                put_fixed64(&mut data, bytes);
+                data
+            }
+        }
+    }
+
+    /// The mark in `log_data`, if it is one.
+    pub(crate) fn parse(log_data: &[u8]) -> Option<Self> {
+        let Some(rest) = log_data.strip_prefix(AFTER_TAG) else {
+            return SyncedMark::parse(log_data).map(Self::Synced);
+        };
+        let mut rest = Reader::new(rest);
+        let mark = Self::After {
+            number: rest.fixed64()?,
+            bytes: rest.fixed64()?,
+        };
+        rest.is_empty().then_some(mark)
+    }
+}
+
+/// WAL files closed for appending whose bytes may not have reached the disk. Shared by the leader
+/// and the flushes, which must sync them without the lead (a leader may be waiting for a flush).
+#[derive(Debug, Default)]
+pub(crate) struct UnsyncedWals {
+    files: Mutex<Vec<(u64, Arc<dyn FileSyncer>)>>,
+}
+
+impl UnsyncedWals {
+    /// Makes them outlive a power cut, oldest first.
+    ///
+    /// # Errors
+    /// `Io`; the database must then be poisoned.
+    pub(crate) fn sync(&self) -> Result<()> {
+        let mut files = self.files.lock();
+        for (_, syncer) in &*files {
+            syncer.sync()?;
+        }
+        files.clear();
+        Ok(())
+    }
+
+    fn push(&self, number: u64, syncer: Arc<dyn FileSyncer>) {
+        self.files.lock().push((number, syncer));
+    }
+
+    fn forget_below(&self, number: u64) {
+        self.files.lock().retain(|(file, _)| *file >= number);
+    }
+}
+
+/// The live WAL.
+#[derive(Debug)]
+pub(crate) struct Wal {
+    env: Env,
+    dir: PathBuf,
+    number: u64,
+    writer: Option<RecordWriter>,
+    unsynced: Arc<UnsyncedWals>,
+    /// Number and length of closed files that may still be needed.
+    closed: Vec<(u64, u64)>,
+    /// What the next record must tell recovery.
+    mark: Option<WalMark>,
+    preallocate_bytes: u64,
+}
+
+impl Wal {
+    /// A WAL room without a live file; [`Wal::switch`] makes the first.
+    pub(crate) fn new(env: Env, dir: PathBuf, preallocate_bytes: u64) -> Self {
+        Self {
+            env,
+            dir,
+            number: 0,
+            writer: None,
+            unsynced: Arc::default(),
+            closed: Vec::new(),
+            mark: None,
+            preallocate_bytes,
+        }
+    }
+
+    /// The live file's number; 0 before the first.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Bytes in the live file.
+    pub(crate) fn len(&self) -> u64 {
+        self.writer.as_ref().map_or(0, RecordWriter::len)
+    }
+
+    /// Begins file `number`, recycling `recycled` when there is one; the file before stays unsynced
+    /// until the next sync.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Io`; the live file is then unchanged.
+    pub(crate) fn switch(&mut self, number: u64, recycled: Option<u64>) -> Result<()> {
+        let path = names::wal(&self.dir, number);
+        let options = CreateOptions {
+            kind: FileKind::Wal,
+            preallocate_bytes: self.preallocate_bytes,
+        };
+        let file = match recycled {
+            Some(old) => {
+                let old = names::wal(&self.dir, old);
+                self.env.files.reuse(&old, &path, options)?
+            }
+            None => self.env.files.create(&path, options)?,
+        };
+        self.env.files.sync_dir(&self.dir)?;
+        let fresh = match recycled {
+            Some(_) => RecordWriter::recyclable(file, number),
+            None => RecordWriter::new(file),
+        };
+        let before = (self.number, self.len());
+        if let Some(old) = self.writer.replace(fresh) {
+            let syncer = old.syncer();
+            self.unsynced.push(before.0, syncer);
+            self.closed.push(before);
+            old.close()?;
+            self.mark = Some(WalMark::After {
+                number: before.0,
+                bytes: before.1,
+            });
+        }
+        self.number = number;
+        Ok(())
+    }
+
+    /// Whether the next record has something to tell recovery.
+    pub(crate) fn has_mark(&self) -> bool {
+        self.mark.is_some()
+    }
+
+    /// Adds what recovery must be told to `batch`.
+    pub(crate) fn put_mark(&mut self, batch: &mut WriteBatch) -> Result<()> {
+        match self.mark.take() {
+            Some(mark) => batch.put_log_data(&mark.encode()),
+            None => Ok(()),
+        }
+    }
+
+    /// Appends one record. When it returns, the record outlives this process.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Io`; the live file must then be abandoned.
+    #[inline]
+    pub(crate) fn append(&mut self, payload: &[u8]) -> Result<()> {
+        match &mut self.writer {
+            Some(writer) => writer.append(payload),
+            None => Err(Error::new(
+                ErrorKind::Poisoned,
+                "there is no WAL to write to",
+            )),
+        }
+    }
+
+    /// Makes everything appended outlive a power cut, older files first.
+    ///
+    /// # Errors
+    /// `Io`; the database must then be poisoned.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.unsynced.sync()?;
+        if let Some(writer) = &mut self.writer {
+            writer.sync()?;
+            let (log_number, bytes) = (self.number, writer.len());
+            self.mark = Some(WalMark::Synced(SyncedMark { log_number, bytes }));
+        }
+        Ok(())
+    }
+
+    /// The files before the live one.
+    pub(crate) fn unsynced(&self) -> Arc<UnsyncedWals> {
+        Arc::clone(&self.unsynced)
+    }
+
+    /// Forgets files below `number`: what they hold is in tables.
+    pub(crate) fn forget_below(&mut self, number: u64) {
+        self.unsynced.forget_below(number);
+        self.closed.retain(|(closed, _)| *closed >= number);
+    }
+
+    /// Bytes in files that may still be needed.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        self.len() + self.closed.iter().map(|(_, len)| len).sum::<u64>()
+    }
+
+    /// Gives up the live file after a failed append, cutting off what the append left behind so
+    /// that recovery finds a clean end.
+    ///
+    /// # Errors
+    /// `Io` when the tail cannot be cut; the database must then be poisoned.
+    pub(crate) fn abandon_tail(&mut self, good_len: u64) -> Result<()> {
+        let Some(broken) = self.writer.take() else {
+            return Ok(());
+        };
+        let syncer = broken.syncer();
+        drop(broken);
+        self.env
+            .files
+            .truncate(&names::wal(&self.dir, self.number), good_len)?;
+        self.unsynced.push(self.number, syncer);
+        self.mark = Some(WalMark::After {
+            number: self.number,
+            bytes: good_len,
+        });
+        Ok(())
+    }
+
+    /// Whether there is a live file.
+    pub(crate) fn is_open(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    /// Closes the live file, cutting off reserved space.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn close(&mut self) -> Result<()> {
+        self.writer.take().map_or(Ok(()), RecordWriter::close)
+    }
+}

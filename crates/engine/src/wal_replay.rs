@@ -1,0 +1,221 @@
+//! Reading the WAL files back at open: what is replayed, where it stops, and what that means.
+//!
+//! What is replayed is always a prefix of what was written: replay stops at the first record that
+//! is not whole, and no later WAL is replayed after that, unless it is known that nothing was lost
+//! between the two. Damage to what was once synced is told from a torn tail by the marks that the
+//! WAL room leaves (`wal.rs`): it refuses the open instead of dropping acknowledged writes.
+
+use std::path::{Path, PathBuf};
+
+use drumlin_base::{Error, Result, SeqNo};
+use drumlin_fs::Env;
+
+use crate::batch::BatchView;
+use crate::events::WalCut;
+use crate::names;
+use crate::record::{End, EndReason, Later, RecordReader, Verdict};
+use crate::wal::WalMark;
+
+/// What replay did.
+#[derive(Debug, Default)]
+pub(crate) struct Replayed {
+    pub(crate) batches: u64,
+    pub(crate) entries: u64,
+    /// The last sequence number replayed; 0 when nothing was.
+    pub(crate) last_seqno: SeqNo,
+    pub(crate) cut: Option<WalCut>,
+}
+
+/// Where the WAL files are and how forgiving replay is.
+#[derive(Debug)]
+pub(crate) struct WalReplay<'a> {
+    pub(crate) env: &'a Env,
+    pub(crate) dir: &'a Path,
+    /// Open at the last good point even when synced writes are damaged.
+    pub(crate) point_in_time: bool,
+    /// Keep damaged files under another name (not where nothing may be written).
+    pub(crate) keep_damaged: bool,
+}
+
+/// How one WAL ended.
+struct Ended {
+    end: End,
+    verdict: Verdict,
+    size: u64,
+}
+
+impl WalReplay<'_> {
+    /// Hands every batch of `wals` (ascending numbers), with the number of its WAL, to `apply`.
+    ///
+    /// # Errors
+    /// `Corruption` naming WAL and offset when synced writes are damaged (and `point_in_time` is
+    /// off) or a sound record holds no sound batch; `NotSupported`; `Io`; whatever `apply` returns.
+    pub(crate) fn run(
+        &self,
+        wals: &[u64],
+        mut apply: impl FnMut(u64, &BatchView<'_>) -> Result<()>,
+    ) -> Result<Replayed> {
+        let mut replayed = Replayed::default();
+        let mut before: Option<(u64, Ended)> = None;
+        for (index, &wal) in wals.iter().enumerate() {
+            if let Some((number, ended)) = &before
+                && !self.continues(*number, ended, wal, replayed.last_seqno)?
+            {
+                let later = wals.get(index..).unwrap_or_default();
+                replayed.cut = Some(self.judge_cut(*number, ended, later)?);
+                return Ok(replayed);
+            }
+            before = Some((wal, self.replay_one(wal, &mut replayed, &mut apply)?));
+        }
+        if let Some((number, ended)) = &before
+            && ended.verdict != Verdict::Clean
+        {
+            replayed.cut = Some(self.judge_cut(*number, ended, &[])?);
+        }
+        Ok(replayed)
+    }
+
+    fn replay_one(
+        &self,
+        wal: u64,
+        replayed: &mut Replayed,
+        apply: &mut impl FnMut(u64, &BatchView<'_>) -> Result<()>,
+    ) -> Result<Ended> {
+        let path = self.path(wal);
+        let mut reader = RecordReader::new(self.env.files.open(&path)?, wal);
+        let named = |error: Error| error.with_file(&path);
+        while let Some(record) = reader.read().map_err(named)? {
+            let offset = record.offset;
+            let batch = BatchView::new(record.payload)
+                .map_err(|error| error.with_offset(offset).with_file(&path))?;
+            apply(wal, &batch)?;
+            replayed.batches += 1;
+            replayed.entries += u64::from(batch.count());
+            if batch.count() > 0 {
+                let last = batch.seqno() + u64::from(batch.count()) - 1;
+                replayed.last_seqno = replayed.last_seqno.max(last);
+            }
+        }
+        let end = reader.end().unwrap_or(End {
+            offset: 0,
+            fragment: 0,
+            reason: EndReason::Complete,
+        });
+        let verdict = reader.judge(Later::Marks).map_err(named)?;
+        let size = self.env.files.info(&path)?.size;
+        Ok(Ended { end, verdict, size })
+    }
+
+    /// Whether `next` may be replayed after `wal`, which ended as `ended` says: nothing may be
+    /// missing between the two.
+    fn continues(&self, wal: u64, ended: &Ended, next: u64, last: SeqNo) -> Result<bool> {
+        if matches!(ended.verdict, Verdict::Corrupt { .. }) {
+            return Ok(false);
+        }
+        let first = self.first_batch(next)?;
+        let Some((first_seqno, marks)) = first else {
+            return Ok(ended.verdict == Verdict::Clean); // Nothing in it to be replayed wrongly.
+        };
+        for mark in marks {
+            if let WalMark::After { number, bytes } = mark
+                && number == wal
+            {
+                return Ok(ended.end.offset >= bytes);
+            }
+        }
+        // Written by another engine: a clean end is one; after a torn one, as RocksDB does, the
+        // next WAL counts only if it goes on with the very next sequence number.
+        Ok(ended.verdict == Verdict::Clean || first_seqno == last + 1)
+    }
+
+    /// The first counted sequence number and the marks in the first record of `wal`; `None` when it
+    /// holds no sound record.
+    fn first_batch(&self, wal: u64) -> Result<Option<(SeqNo, Vec<WalMark>)>> {
+        let path = self.path(wal);
+        let mut reader = RecordReader::new(self.env.files.open(&path)?, wal);
+        let record = reader.read().map_err(|error| error.with_file(&path))?;
+        let Some(record) = record else {
+            return Ok(None);
+        };
+        let batch = BatchView::new(record.payload).map_err(|error| error.with_file(&path))?;
+        let marks = batch.log_data().filter_map(WalMark::parse).collect();
+        Ok(Some((batch.seqno(), marks)))
+    }
+
+    /// What stopping in `wal` means, given the WAL files after it.
+    fn judge_cut(&self, wal: u64, ended: &Ended, later: &[u64]) -> Result<WalCut> {
+        let path = self.path(wal);
+        let damage = match &ended.verdict {
+            Verdict::Corrupt { reason, .. } => Some(reason.clone()),
+            _ => self.proof_of_sync(wal, ended.end.offset, later)?,
+        };
+        if let Some(reason) = &damage
+            && !self.point_in_time
+        {
+            let message = format!(
+                "the WAL is damaged where it was synced: {reason}; nothing was changed. Restore \
+                 the file, or open with point_in_time_recovery to give up what follows"
+            );
+            return Err(Error::corruption(message)
+                .with_offset(ended.end.offset)
+                .with_file(&path));
+        }
+        if damage.is_some() && self.keep_damaged {
+            self.quarantine(wal)?;
+            later.iter().try_for_each(|later| self.quarantine(*later))?;
+        }
+        Ok(WalCut {
+            wal,
+            offset: ended.end.offset,
+            dropped_bytes: ended.size.saturating_sub(ended.end.offset),
+            later_wals: later.len(),
+            reason: damage.clone().unwrap_or_else(|| match &ended.verdict {
+                Verdict::Torn { reason, .. } => (*reason).to_owned(),
+                _ => "the end of the WAL did not reach the disk".to_owned(),
+            }),
+            was_synced: damage.is_some(),
+        })
+    }
+
+    /// A mark in a later WAL that says `wal` was synced past `offset`.
+    fn proof_of_sync(&self, wal: u64, offset: u64, later: &[u64]) -> Result<Option<String>> {
+        for &number in later {
+            let path = self.path(number);
+            let mut reader = RecordReader::new(self.env.files.open(&path)?, number);
+            while let Some(record) = reader.read().map_err(|error| error.with_file(&path))? {
+                let Ok(batch) = BatchView::new(record.payload) else {
+                    break;
+                };
+                for mark in batch.log_data().filter_map(WalMark::parse) {
+                    let WalMark::Synced(mark) = mark else {
+                        continue;
+                    };
+                    if mark.log_number > wal || mark.log_number == wal && mark.bytes > offset {
+                        return Ok(Some(format!(
+                            "WAL {number} says it was synced past this point"
+                        )));
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Keeps a damaged WAL under another name, out of the way of later opens.
+    fn quarantine(&self, wal: u64) -> Result<()> {
+        let path = self.path(wal);
+        let mut name = path.clone().into_os_string();
+        name.push(".quarantine");
+        let kept = PathBuf::from(name);
+        if self.env.files.exists(&kept)? {
+            return Ok(());
+        }
+        // A second name now; the first goes when recovery has written everything anew.
+        self.env.files.link(&path, &kept)?;
+        self.env.files.sync_dir(self.dir)
+    }
+
+    fn path(&self, wal: u64) -> PathBuf {
+        names::wal(self.dir, wal)
+    }
+}

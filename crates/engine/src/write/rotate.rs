@@ -1,0 +1,239 @@
+//! Making room: stall verdicts, new memtables, new WAL files.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use drumlin_base::sync::MutexGuard;
+use drumlin_base::{Error, ErrorKind, Result};
+use drumlin_memtable::Memtable;
+
+use crate::engine::{Engine, FamilyState, Immutable, State};
+use crate::events::Health;
+use crate::leader::{Leader, PendingWrite};
+use crate::options::CompactionStyle;
+use crate::write::stall::{StallCause, StallInputs, StallVerdict, verdict};
+
+impl Engine {
+    /// Returns when the group may be written. The usual case touches two atomics.
+    pub(crate) fn make_room(&self, leader: &mut Leader, own: &PendingWrite) -> Result<()> {
+        if self.closing.load(Ordering::Acquire) {
+            return Err(Error::new(
+                ErrorKind::Shutdown,
+                "the database is being closed",
+            ));
+        }
+        if self.health() >= Health::WriteStopped || !leader.wal.is_open() {
+            self.try_resume(leader)?;
+        }
+        if self.options.tuning.disk_reserve_bytes > 0 {
+            self.check_disk_reserve(own)?;
+        }
+        self.slow_down(own)?;
+        if leader.full.is_empty() {
+            return Ok(());
+        }
+        while let Some(&id) = leader.full.last() {
+            let rotated = self.rotate(leader, id, own.no_stall);
+            if rotated
+                .as_ref()
+                .is_err_and(|error| error.kind() != ErrorKind::InvalidArgument)
+            {
+                return rotated; // `InvalidArgument`: the family was dropped, nothing is full.
+            }
+            leader.full.pop();
+        }
+        self.bound_wal(leader)
+    }
+
+    /// After a full disk: tries a fresh WAL, and if there is room for one, all is well again.
+    fn try_resume(&self, leader: &mut Leader) -> Result<()> {
+        let mut state = self.lock_state();
+        if self.health() == Health::Poisoned {
+            return Err(self.refusal(&state));
+        }
+        match self.switch_wal(leader, &mut state) {
+            Ok(()) => {
+                self.recover_health(&mut state);
+                Ok(())
+            }
+            Err(error) => {
+                self.degrade(&mut state, Health::WriteStopped, &error);
+                Err(error.context("writes are still refused"))
+            }
+        }
+    }
+
+    fn check_disk_reserve(&self, own: &PendingWrite) -> Result<()> {
+        let free = self.env.files.free_space(&self.dir)?;
+        let wanted = self
+            .options
+            .tuning
+            .disk_reserve_bytes
+            .saturating_add(own.batch.len() as u64);
+        if free < wanted {
+            let message = format!("{free} bytes are free and {wanted} must be");
+            return Err(Error::new(ErrorKind::NoSpace, message).with_file(&self.dir));
+        }
+        Ok(())
+    }
+
+    /// Slows the writer down when some family's L0 is too tall.
+    fn slow_down(&self, own: &PendingWrite) -> Result<()> {
+        let families = self.families.load();
+        let worst = families.values().map(|family| {
+            verdict(StallInputs {
+                memtables: 0,
+                memtables_max: usize::MAX,
+                memtable_full: false,
+                l0_files: family.l0_files.load(Ordering::Relaxed),
+                l0_slowdown: family.tuning.l0_slowdown,
+                compacts: self.options.compaction_style != CompactionStyle::Manual,
+                bytes: own.batch.len(),
+            })
+        });
+        let delay = worst.filter_map(|verdict| match verdict {
+            StallVerdict::Delay(cause, time) => Some((time, cause)),
+            _ => None,
+        });
+        let Some((time, cause)) = delay.max_by_key(|(time, _)| *time) else {
+            return Ok(());
+        };
+        if own.no_stall {
+            return Err(Error::new(ErrorKind::Busy, cause.as_str()));
+        }
+        self.env.clock.sleep(time);
+        self.note_wait(time.as_micros() as u64, cause);
+        Ok(())
+    }
+
+    pub(crate) fn note_wait(&self, micros: u64, cause: StallCause) {
+        self.statistics.stall_micros.add(micros);
+        if let Some(listener) = &self.options.listener {
+            listener.write_waited(micros, cause.as_str());
+        }
+    }
+
+    /// Makes the family's memtable immutable and gives it a fresh one with a fresh WAL. Waits for
+    /// a flush when every memtable is full.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the family is gone, `Busy` when it would wait and may not, the cause
+    /// when flushing fails.
+    pub(crate) fn rotate(&self, leader: &mut Leader, id: u32, no_stall: bool) -> Result<()> {
+        let mut state = self.wait_for_memtable(id, no_stall)?;
+        if state.family_mut(id)?.mutable.is_empty() {
+            return Ok(());
+        }
+        if let Err(error) = self.switch_wal(leader, &mut state) {
+            let to = match error.kind() {
+                ErrorKind::NoSpace => Health::WriteStopped,
+                _ => Health::Poisoned,
+            };
+            self.degrade(&mut state, to, &error);
+            return Err(error.context("no new WAL could be made"));
+        }
+        let wal = leader.wal.number();
+        retire_mutable(state.family_mut(id)?, wal);
+        for family in state.families.values_mut() {
+            // Nothing of an empty memtable is in older WALs.
+            if family.mutable.is_empty() {
+                family.mutable_wal = wal;
+            }
+        }
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// The state, with room for one more immutable memtable of the family.
+    fn wait_for_memtable(&self, id: u32, no_stall: bool) -> Result<MutexGuard<'_, State>> {
+        let mut state = self.lock_state();
+        let mut waited_since = None;
+        loop {
+            let family = state.family_mut(id)?;
+            let inputs = StallInputs {
+                memtables: 1 + family.immutables.len(),
+                memtables_max: family.family.tuning.memtables_max,
+                memtable_full: true,
+                l0_files: 0,
+                l0_slowdown: 0,
+                compacts: false,
+                bytes: 0,
+            };
+            let StallVerdict::Wait(cause) = verdict(inputs) else {
+                break;
+            };
+            if self.health() != Health::Healthy {
+                return Err(self.refusal(&state));
+            }
+            if no_stall {
+                return Err(Error::new(ErrorKind::Busy, cause.as_str()));
+            }
+            let now = self.env.clock.monotonic();
+            waited_since.get_or_insert((now, cause));
+            if self.options.background_threads == Some(0) {
+                return Err(Error::new(ErrorKind::Busy, "no thread flushes memtables"));
+            }
+            state = self.wait_for_background(state);
+        }
+        if let Some((since, cause)) = waited_since {
+            let micros = self.env.clock.monotonic().saturating_sub(since).as_micros() as u64;
+            self.note_wait(micros, cause);
+        }
+        Ok(state)
+    }
+
+    /// Begins a new WAL file.
+    pub(crate) fn switch_wal(&self, leader: &mut Leader, state: &mut State) -> Result<()> {
+        let number = self.numbers.take();
+        leader.wal.switch(number, None)?;
+        state.wals.insert(number);
+        Ok(())
+    }
+
+    /// When WAL files pile up because some family writes little, flushes the family that holds the
+    /// oldest.
+    fn bound_wal(&self, leader: &mut Leader) -> Result<()> {
+        leader
+            .wal
+            .forget_below(self.oldest_wal.load(Ordering::Acquire));
+        let limit = self.wal_bytes_max();
+        if leader.wal.live_bytes() < limit {
+            return Ok(());
+        }
+        let oldest = {
+            let state = self.lock_state();
+            let waiting = state
+                .families
+                .values()
+                .filter(|family| !family.mutable.is_empty());
+            waiting
+                .min_by_key(|family| family.oldest_wal())
+                .map(|family| family.family.id)
+        };
+        oldest.map_or(Ok(()), |id| self.rotate(leader, id, false))
+    }
+
+    fn wal_bytes_max(&self) -> u64 {
+        self.options.tuning.wal_bytes_max.unwrap_or_else(|| {
+            let families = self.families.load();
+            families
+                .values()
+                .map(|family| 4 * family.write_buffer as u64)
+                .sum()
+        })
+    }
+}
+
+/// Moves the mutable memtable to the immutables and shows readers the change.
+pub(crate) fn retire_mutable(family: &mut FamilyState, wal: u64) {
+    let order = family.family.options.order.clone();
+    let memtable = std::mem::replace(&mut family.mutable, Arc::new(Memtable::new(order)));
+    let charged = family.family.begin_account();
+    family.immutables.push_back(Immutable {
+        memtable,
+        wal: family.mutable_wal,
+        charged,
+    });
+    family.mutable_wal = wal;
+    family.install();
+}

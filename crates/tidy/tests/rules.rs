@@ -1,0 +1,224 @@
+//! Goal: the rules a reviewer would otherwise have to remember. Method: each rule reads the sources
+//! and lists every place that breaks it; the lists of exceptions may only shrink.
+
+use drumlin_tidy::{Source, root, sources, without_tests};
+
+fn rust() -> Vec<Source> {
+    sources(&[".rs"])
+}
+
+fn none(broken: &[String], rule: &str) {
+    assert!(broken.is_empty(), "{rule}:\n{}", broken.join("\n"));
+}
+
+/// Files longer than 800 lines ask to be split.
+#[test]
+fn files_stay_below_800_lines() {
+    let broken: Vec<_> = rust()
+        .iter()
+        .filter(|file| file.text.lines().count() > 800)
+        .map(|file| format!("{}: {} lines", file.path, file.text.lines().count()))
+        .collect();
+    none(&broken, "split these files");
+}
+
+/// Files, clocks, threads and randomness come in through the fs crate.
+#[test]
+fn only_the_door_touches_the_system() {
+    let doors = [
+        "std::fs",
+        "Instant::now",
+        "SystemTime::now",
+        "thread::spawn",
+        "thread::sleep",
+    ];
+    let mut broken = Vec::new();
+    for file in rust() {
+        let engine_side = ["base", "memtable", "table", "engine"]
+            .iter()
+            .any(|name| file.path.starts_with(&format!("crates/{name}/src/")));
+        if !engine_side {
+            continue;
+        }
+        for (number, line) in without_tests(&file.text).lines().enumerate() {
+            if !line.trim_start().starts_with("//") && doors.iter().any(|door| line.contains(door))
+            {
+                broken.push(format!("{}:{}: {}", file.path, number + 1, line.trim()));
+            }
+        }
+    }
+    none(&broken, "go through drumlin_fs");
+}
+
+/// `unsafe` stands only where it is walled in, and every use says why it is sound.
+#[test]
+fn unsafe_is_walled_in_and_explained() {
+    let allowed = [
+        "crates/base/src/bytes.rs",
+        "crates/fs/",
+        "crates/memtable/",
+        "crates/interop/",
+    ];
+    let mut broken = Vec::new();
+    for file in rust() {
+        let lines: Vec<_> = file.text.lines().collect();
+        for (number, line) in lines.iter().enumerate() {
+            let code = line.split("//").next().unwrap_or("");
+            if !(code.contains("unsafe {") || code.contains("unsafe impl")) || code.contains('"') {
+                continue;
+            }
+            let place = format!("{}:{}", file.path, number + 1);
+            if !allowed.iter().any(|prefix| file.path.starts_with(prefix)) {
+                broken.push(format!("{place}: unsafe is not allowed in this crate"));
+            }
+            let above = &lines[number.saturating_sub(12)..number];
+            if !above.iter().any(|line| line.contains("SAFETY:")) {
+                broken.push(format!("{place}: no SAFETY note above"));
+            }
+        }
+    }
+    none(&broken, "unsafe");
+}
+
+/// Inside the engine, a file uses only files of lower rows (or of its own).
+#[test]
+fn the_engine_points_one_way() {
+    const ROWS: [&[&str]; 10] = [
+        &["names", "events", "statistics"],
+        &["batch", "snapshot"],
+        &["record"],
+        &["version", "wal", "iter", "options_file"],
+        &[
+            "table_cache",
+            "super_version",
+            "wal_replay",
+            "memtable_tombstones",
+        ],
+        &["options", "compaction", "flush", "read"],
+        &["column_family", "commit_queue", "leader"],
+        &["engine"],
+        &[
+            "write",
+            "background",
+            "families",
+            "checkpoint",
+            "ingest",
+            "jobs",
+            "verify",
+        ],
+        &["open", "repair", "db", "properties", "convert"],
+    ];
+    let row = |module: &str| ROWS.iter().position(|row| row.contains(&module));
+    let mut broken = Vec::new();
+    for file in rust() {
+        let Some(inside) = file.path.strip_prefix("crates/engine/src/") else {
+            continue;
+        };
+        let module = inside
+            .split('/')
+            .next()
+            .unwrap_or(inside)
+            .trim_end_matches(".rs");
+        if module == "lib" {
+            continue;
+        }
+        let Some(own) = row(module) else {
+            broken.push(format!("{}: {module} has no row in this test", file.path));
+            continue;
+        };
+        for (number, line) in without_tests(&file.text).lines().enumerate() {
+            let Some(used) = line.trim_start().strip_prefix("use crate::") else {
+                continue;
+            };
+            let used = used.split([':', ';', '{']).next().unwrap_or(used);
+            if row(used).is_some_and(|used| used > own) {
+                broken.push(format!(
+                    "{}:{}: {module} uses {used}",
+                    file.path,
+                    number + 1
+                ));
+            }
+        }
+    }
+    none(&broken, "the engine's edges");
+}
+
+/// Crates depend only on crates below them.
+#[test]
+fn crates_point_one_way() {
+    let allowed: [(&str, &[&str]); 5] = [
+        ("base", &[]),
+        ("fs", &["drumlin-base"]),
+        ("memtable", &["drumlin-base"]),
+        ("table", &["drumlin-base", "drumlin-fs"]),
+        (
+            "engine",
+            &[
+                "drumlin-base",
+                "drumlin-fs",
+                "drumlin-memtable",
+                "drumlin-table",
+            ],
+        ),
+    ];
+    let mut broken = Vec::new();
+    for manifest in sources(&["Cargo.toml"]) {
+        for (name, below) in &allowed {
+            if manifest.path != format!("crates/{name}/Cargo.toml") {
+                continue;
+            }
+            let normal = manifest
+                .text
+                .split("[dev-dependencies]")
+                .next()
+                .unwrap_or_default();
+            let used = normal.lines().filter(|line| line.starts_with("drumlin"));
+            for line in used {
+                let crate_name = line.split(['.', ' ', '=']).next().unwrap_or(line);
+                if !below.contains(&crate_name) {
+                    broken.push(format!("{}: {crate_name}", manifest.path));
+                }
+            }
+        }
+    }
+    none(&broken, "crate edges");
+}
+
+/// Nothing unfinished lands.
+#[test]
+fn nothing_is_left_undone() {
+    let marks = ["todo!(", "unimplemented!(", "#[ignore", "dbg!("];
+    let mut broken = Vec::new();
+    for file in rust()
+        .iter()
+        .filter(|file| !file.path.starts_with("crates/tidy/"))
+    {
+        for (number, line) in file.text.lines().enumerate() {
+            if marks.iter().any(|mark| line.contains(mark)) {
+                broken.push(format!("{}:{}: {}", file.path, number + 1, line.trim()));
+            }
+        }
+    }
+    none(&broken, "finish or remove");
+}
+
+/// Links between documents lead somewhere.
+#[test]
+fn links_in_documents_lead_somewhere() {
+    let mut broken = Vec::new();
+    for file in sources(&[".md"]) {
+        let dir = root()
+            .join(&file.path)
+            .parent()
+            .map(ToOwned::to_owned)
+            .unwrap_or_default();
+        for piece in file.text.split("](").skip(1) {
+            let target = piece.split([')', '#']).next().unwrap_or_default();
+            let external = target.contains("://") || target.is_empty();
+            if !external && !dir.join(target).exists() {
+                broken.push(format!("{}: {target}", file.path));
+            }
+        }
+    }
+    none(&broken, "dead links");
+}
