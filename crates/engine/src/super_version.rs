@@ -169,3 +169,43 @@ impl SuperVersionCell {
         former
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use drumlin_base::{SEQNO_MAX, ValueKind};
+
+    fn view(number: u64) -> Arc<SuperVersion> {
+        let memtable = || Arc::new(Memtable::new(KeyOrder::Bytewise));
+        let version = Arc::new(Version::empty());
+        SuperVersion::new(memtable(), vec![memtable()], version, number)
+    }
+
+    #[test]
+    fn fragments_follow_the_tombstones_added() {
+        let (order, view) = (KeyOrder::Bytewise, view(1));
+        let covering = |at| view.max_covering_seqno(&order, 0, b"k", at);
+        assert!(view.fragments(&order, 0).is_none());
+        view.memtable.add(5, ValueKind::RangeDeletion, b"a", b"z");
+        assert_eq!((covering(4), covering(SEQNO_MAX)), (0, 5));
+        let first = view.fragments(&order, 0).expect("one tombstone");
+        let again = view.fragments(&order, 0).expect("one tombstone");
+        assert!(
+            Arc::ptr_eq(&first, &again),
+            "made once while nothing is added"
+        );
+        view.memtable.add(6, ValueKind::RangeDeletion, b"j", b"l");
+        assert_eq!((covering(5), covering(SEQNO_MAX)), (5, 6));
+        assert!(view.fragments(&order, 1).is_none() && view.fragments(&order, 2).is_none());
+    }
+
+    #[test]
+    fn a_reader_keeps_the_view_it_took() {
+        let cell = SuperVersionCell::new(view(1));
+        let taken = cell.load_full();
+        let borrowed = cell.load();
+        let former = cell.install(view(2));
+        assert_eq!((taken.number, borrowed.number, former.number), (1, 1, 1));
+        assert_eq!(cell.load().number, 2);
+    }
+}

@@ -5,7 +5,7 @@
 //! the first visible entry of a key decides and the rest is skipped; backward, the versions come
 //! oldest first, and all visible ones must be seen before the last of them decides.
 //!
-//! Where the walk stands, by [`Place`]:
+//! Where the walk stands, by `Place`:
 //! - `Direct`: forward, on the entry itself; key and value are read from the source, nothing is
 //!   copied.
 //! - `Saved`: forward, on a key whose value had to be made (merge, entity). The cursor stands on
@@ -14,7 +14,7 @@
 //!
 //! Steps kept cheap: an entry with sequence number 0 is the only version of its key (compaction
 //! gives 0 only then), so the key need not be remembered to skip the others; more than
-//! [`STEPS_MAX`] hidden entries in a row are left by a seek; keys under a range tombstone are left
+//! `STEPS_MAX` hidden entries in a row are left by a seek; keys under a range tombstone are left
 //! by a seek past its end in all sources older than the tombstone.
 //!
 //! Owns its super version, so flushes, compactions, drops and closing do not disturb it. One thread
@@ -24,28 +24,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use drumlin_base::key::{SEEK_KIND, append_internal, split_internal, tag_kind, tag_seqno};
-use drumlin_base::{
-    Error, InternalIterator, KeyOrder, PinnedSlice, Result, SEQNO_MAX, SeqNo, ValueKind,
-};
+use drumlin_base::key::{SEEK_KIND, split_internal, tag_seqno};
+use drumlin_base::{Error, InternalIterator, PinnedSlice, Result, SeqNo};
 use drumlin_table::TableReadOptions;
 
 use super::context::ReadContext;
-use super::entity::default_column;
-use super::get::unserved;
+use super::walk::{Covering, Place, STEPS_MAX, SavedValue, set_key, set_target};
 use crate::iter::merge_operands::MergeOperands;
 use crate::iter::merging::MergingIterator;
 use crate::iter::run::RunOptions;
 use crate::iter::source::{Source, TombstoneCursor};
 use crate::snapshot::Snapshot;
 use crate::super_version::SuperVersion;
-
-/// Hidden entries stepped over one by one before a seek leaves the rest behind: a step costs some
-/// tens of nanoseconds, a seek about a microsecond.
-const STEPS_MAX: u32 = 8;
-
-/// Values up to this size are copied when the walk goes backward; longer ones are pinned.
-const COPY_BYTES_MAX: usize = 1024;
 
 /// How to walk.
 #[derive(Clone, Debug)]
@@ -79,40 +69,32 @@ pub struct IteratorCounters {
     pub seeks: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    Nowhere,
-    Direct,
-    Saved,
-    Behind,
-}
-
 /// A walk over one family. See the module for how it works and [`InternalIterator`] for the shape
 /// of its contract, which is the same: position first, read and move only while valid, and an end
 /// is an end only if `status()` is `Ok`.
 pub struct DbIterator {
-    context: Arc<ReadContext>,
-    options: IteratorOptions,
-    source: Option<Arc<dyn ViewSource>>,
-    snapshot: Option<Snapshot>,
-    view: Arc<SuperVersion>,
-    seqno: SeqNo,
-    cursor: MergingIterator<Source>,
+    pub(super) context: Arc<ReadContext>,
+    pub(super) options: IteratorOptions,
+    pub(super) source: Option<Arc<dyn ViewSource>>,
+    pub(super) snapshot: Option<Snapshot>,
+    pub(super) view: Arc<SuperVersion>,
+    pub(super) seqno: SeqNo,
+    pub(super) cursor: MergingIterator<Source>,
     /// Whether any source was found to hold range tombstones; else no key is checked for them.
-    tombstones_seen: Arc<AtomicBool>,
-    tombstone_cursors: Vec<TombstoneCursor>,
-    place: Place,
+    pub(super) tombstones_seen: Arc<AtomicBool>,
+    pub(super) tombstone_cursors: Vec<TombstoneCursor>,
+    pub(super) place: Place,
     /// The user key of `Saved` and `Behind`; while skipping, the key whose versions are skipped.
-    key: Vec<u8>,
-    value: SavedValue,
-    operands: MergeOperands,
+    pub(super) key: Vec<u8>,
+    pub(super) value: SavedValue,
+    pub(super) operands: MergeOperands,
     /// The internal key sought last, kept for its room.
-    target: Vec<u8>,
-    prefix: Option<Vec<u8>>,
-    error: Option<Error>,
+    pub(super) target: Vec<u8>,
+    pub(super) prefix: Option<Vec<u8>>,
+    pub(super) error: Option<Error>,
     /// Entries met in a row under range tombstones and left by steps.
-    covered_in_a_row: u32,
-    counters: IteratorCounters,
+    pub(super) covered_in_a_row: u32,
+    pub(super) counters: IteratorCounters,
 }
 
 impl DbIterator {
@@ -349,389 +331,11 @@ impl DbIterator {
     }
 }
 
-/// Forward.
-impl DbIterator {
-    /// From where the cursor stands, goes on to the first entry that shows. With `skip`, entries of
-    /// `self.key` are passed over.
-    #[inline]
-    fn find_forward(&mut self, mut skip: bool) {
-        let mut passed = 0;
-        while self.cursor.valid() {
-            let Some((user_key, tag)) = split_internal(self.cursor.key()) else {
-                return self.fail(short_key());
-            };
-            if !self.within_upper(user_key) {
-                return self.end();
-            }
-            let seqno = tag_seqno(tag);
-            if skip && is_same(&self.context.order, user_key, &self.key) {
-                passed += 1;
-                self.pass_older(&mut passed);
-                continue;
-            }
-            if seqno > self.seqno {
-                self.pass_newer(&mut passed);
-                // The key of `self.key` is behind; what is remembered there now is another.
-                skip = false;
-                continue;
-            }
-            passed = 0;
-            if tag_kind(tag) == ValueKind::Value as u8
-                && !self.tombstones_seen.load(Ordering::Relaxed)
-            {
-                self.place = Place::Direct;
-                return;
-            }
-            match self.decide_forward(seqno, tag_kind(tag)) {
-                Decision::Shown(place) => {
-                    self.place = place;
-                    return;
-                }
-                Decision::Failed(error) => return self.fail(error),
-                Decision::Hidden => skip = true,
-            }
-        }
-        self.end();
-    }
-
-    /// What becomes of the newest visible entry of a key, under the cursor. A hidden one is left
-    /// behind with its key in `self.key`.
-    fn decide_forward(&mut self, seqno: SeqNo, kind: u8) -> Decision {
-        let (user_key, _) = split_internal(self.cursor.key()).unwrap_or_default();
-        set_key(&mut self.key, user_key);
-        if let Some(covering) = self.covering(seqno) {
-            self.counters.range_deleted += 1;
-            self.leave_covered_forward(covering);
-            return Decision::Hidden;
-        }
-        self.covered_in_a_row = 0;
-        let kind = match ValueKind::from_byte(kind) {
-            Ok(kind) => kind,
-            Err(error) => return Decision::Failed(error),
-        };
-        match kind {
-            ValueKind::Value => Decision::Shown(Place::Direct),
-            ValueKind::Deletion | ValueKind::SingleDeletion => {
-                self.counters.tombstones += 1;
-                self.cursor.next();
-                Decision::Hidden
-            }
-            ValueKind::Merge => self.merge_forward(),
-            ValueKind::WideColumnEntity => match default_column(self.cursor.value()) {
-                Ok(column) => {
-                    self.value.copy_from(column);
-                    Decision::Shown(Place::Saved)
-                }
-                Err(error) => Decision::Failed(error),
-            },
-            ValueKind::BlobIndex | ValueKind::RangeDeletion => Decision::Failed(unserved(kind)),
-        }
-    }
-
-    /// Gathers the operands of `self.key` from the cursor on, and makes its value.
-    fn merge_forward(&mut self) -> Decision {
-        self.operands.clear();
-        loop {
-            if let Some(source) = self.cursor.current() {
-                self.operands.push_older(source.pin_value());
-            }
-            self.cursor.next();
-            if !self.cursor.valid() {
-                break;
-            }
-            let Some((user_key, tag)) = split_internal(self.cursor.key()) else {
-                return Decision::Failed(short_key());
-            };
-            if !is_same(&self.context.order, user_key, &self.key)
-                || self.covering(tag_seqno(tag)).is_some()
-            {
-                break;
-            }
-            let kind = match ValueKind::from_byte(tag_kind(tag)) {
-                Ok(kind) => kind,
-                Err(error) => return Decision::Failed(error),
-            };
-            let existing = match kind {
-                ValueKind::Merge => continue,
-                ValueKind::Deletion | ValueKind::SingleDeletion => break,
-                ValueKind::Value => Ok(self.cursor.value()),
-                ValueKind::WideColumnEntity => default_column(self.cursor.value()),
-                ValueKind::BlobIndex | ValueKind::RangeDeletion => Err(unserved(kind)),
-            };
-            let operator = self.context.merge_operator.as_deref();
-            let merged =
-                existing.and_then(|value| self.operands.apply(operator, &self.key, Some(value)));
-            return self.show_merged(merged);
-        }
-        if let Err(error) = self.cursor.status() {
-            return Decision::Failed(error);
-        }
-        let operator = self.context.merge_operator.as_deref();
-        let merged = self.operands.apply(operator, &self.key, None);
-        self.show_merged(merged)
-    }
-
-    fn show_merged(&mut self, merged: Result<Vec<u8>>) -> Decision {
-        match merged {
-            Ok(value) => {
-                self.value = SavedValue::Copied(value);
-                Decision::Shown(Place::Saved)
-            }
-            Err(error) => Decision::Failed(error),
-        }
-    }
-
-    /// Leaves an older version of `self.key`; once `passed` is past the limit, all of them.
-    fn pass_older(&mut self, passed: &mut u32) {
-        self.counters.entries_hidden += 1;
-        if *passed <= STEPS_MAX {
-            self.cursor.next();
-            return;
-        }
-        *passed = 0;
-        set_target(&mut self.target, &self.key, 0, 0);
-        self.counters.seeks += 1;
-        self.cursor.seek(&self.target);
-        // An entry of kind 0 and sequence number 0 is at the target itself: it is passed over next.
-    }
-
-    /// Leaves an entry too new to be seen; when many in a row belong to one key, goes straight to
-    /// its newest visible version. Remembers the key of the first in a row in `self.key`.
-    fn pass_newer(&mut self, passed: &mut u32) {
-        self.counters.entries_hidden += 1;
-        let (user_key, _) = split_internal(self.cursor.key()).unwrap_or_default();
-        *passed += 1;
-        if *passed == 1 || !is_same(&self.context.order, user_key, &self.key) {
-            set_key(&mut self.key, user_key);
-            *passed = 1;
-        }
-        if *passed <= STEPS_MAX {
-            self.cursor.next();
-            return;
-        }
-        *passed = 0;
-        set_target(&mut self.target, &self.key, self.seqno, SEEK_KIND);
-        self.counters.seeks += 1;
-        self.cursor.seek(&self.target);
-    }
-
-    /// Leaves an entry under a range tombstone: to the tombstone's end in all sources older than
-    /// its own, else by one step.
-    fn leave_covered_forward(&mut self, covering: Covering) {
-        if !self.is_jump_due(covering) {
-            self.cursor.next();
-            return;
-        }
-        let end = self
-            .cursor
-            .children()
-            .get(covering.rank)
-            .zip(self.tombstone_cursors.get_mut(covering.rank))
-            .and_then(|(source, at)| {
-                source.covering(&self.context.order, at, &self.key, self.seqno)
-            })
-            .map_or(&[][..], |(_, fragment)| fragment.end);
-        set_target(&mut self.target, end, SEQNO_MAX, SEEK_KIND);
-        self.counters.seeks += 1;
-        self.cursor.skip_older_to(covering.rank + 1, &self.target);
-    }
-}
-
-/// Backward.
-impl DbIterator {
-    /// From where the cursor stands, goes back to the first key that shows.
-    fn find_backward(&mut self) {
-        while self.cursor.valid() {
-            let Some((user_key, tag)) = split_internal(self.cursor.key()) else {
-                return self.fail(short_key());
-            };
-            if !self.within_lower(user_key) {
-                return self.end();
-            }
-            set_key(&mut self.key, user_key);
-            match self.covering(tag_seqno(tag)) {
-                Some(covering) if self.is_jump_due(covering) => {
-                    self.counters.range_deleted += 1;
-                    self.leave_covered_backward(covering);
-                    continue;
-                }
-                Some(_) => {}
-                None => self.covered_in_a_row = 0,
-            }
-            match self.gather_backward() {
-                Decision::Shown(_) => {
-                    self.place = Place::Behind;
-                    return;
-                }
-                Decision::Failed(error) => return self.fail(error),
-                Decision::Hidden => {}
-            }
-        }
-        self.end();
-    }
-
-    /// Looks at all versions of `self.key`, oldest first, and leaves the cursor before them.
-    fn gather_backward(&mut self) -> Decision {
-        self.operands.clear();
-        let mut has_value = false;
-        let mut steps = 0;
-        while self.cursor.valid() {
-            let Some((user_key, tag)) = split_internal(self.cursor.key()) else {
-                return Decision::Failed(short_key());
-            };
-            if !is_same(&self.context.order, user_key, &self.key) {
-                break;
-            }
-            if tag_seqno(tag) > self.seqno {
-                self.leave_key_backward();
-                break;
-            }
-            steps += 1;
-            if steps > STEPS_MAX {
-                return self.gather_by_seek();
-            }
-            if let Err(error) = self.take_older(tag, &mut has_value) {
-                return Decision::Failed(error);
-            }
-            self.cursor.prev();
-        }
-        if let Err(error) = self.cursor.status() {
-            return Decision::Failed(error);
-        }
-        self.decide_backward(has_value)
-    }
-
-    /// Takes in the entry under the cursor, newer than all of its key taken in before.
-    fn take_older(&mut self, tag: u64, has_value: &mut bool) -> Result<()> {
-        if self.covering(tag_seqno(tag)).is_some() {
-            self.counters.range_deleted += 1;
-            self.operands.clear();
-            *has_value = false;
-            return Ok(());
-        }
-        let kind = ValueKind::from_byte(tag_kind(tag))?;
-        match kind {
-            ValueKind::Value => {
-                self.operands.clear();
-                *has_value = true;
-                self.value.keep(&self.cursor);
-            }
-            ValueKind::Merge => {
-                if let Some(source) = self.cursor.current() {
-                    self.operands.push_newer(source.pin_value());
-                }
-            }
-            ValueKind::Deletion | ValueKind::SingleDeletion => {
-                self.counters.tombstones += 1;
-                self.operands.clear();
-                *has_value = false;
-            }
-            ValueKind::WideColumnEntity => {
-                self.operands.clear();
-                *has_value = true;
-                self.value.copy_from(default_column(self.cursor.value())?);
-            }
-            ValueKind::BlobIndex | ValueKind::RangeDeletion => return Err(unserved(kind)),
-        }
-        Ok(())
-    }
-
-    /// The value of `self.key` from what was taken in.
-    fn decide_backward(&mut self, has_value: bool) -> Decision {
-        if self.operands.is_empty() {
-            return match has_value {
-                true => Decision::Shown(Place::Behind),
-                false => Decision::Hidden,
-            };
-        }
-        let existing = has_value.then(|| self.value.bytes());
-        let operator = self.context.merge_operator.as_deref();
-        let merged = self.operands.apply(operator, &self.key, existing);
-        self.show_merged(merged)
-    }
-
-    /// Finds the value of `self.key`, which has many versions, from its newest visible one; leaves
-    /// the cursor before all of them.
-    fn gather_by_seek(&mut self) -> Decision {
-        set_target(&mut self.target, &self.key, self.seqno, SEEK_KIND);
-        self.counters.seeks += 1;
-        self.cursor.seek(&self.target);
-        let decision = match self
-            .cursor
-            .valid()
-            .then(|| split_internal(self.cursor.key()))
-        {
-            Some(Some((user_key, tag))) if is_same(&self.context.order, user_key, &self.key) => {
-                self.decide_forward(tag_seqno(tag), tag_kind(tag))
-            }
-            _ => match self.cursor.status() {
-                Ok(()) => Decision::Hidden,
-                Err(error) => Decision::Failed(error),
-            },
-        };
-        if matches!(decision, Decision::Shown(Place::Direct)) {
-            self.value.keep(&self.cursor);
-        }
-        self.seek_before_key();
-        decision
-    }
-
-    /// Moves the cursor, which stands on a version of `self.key`, before all versions of it.
-    fn leave_key_backward(&mut self) {
-        for _ in 0..STEPS_MAX {
-            self.cursor.prev();
-            let left = !self.cursor.valid()
-                || split_internal(self.cursor.key())
-                    .is_none_or(|(user_key, _)| !is_same(&self.context.order, user_key, &self.key));
-            if left {
-                return;
-            }
-            self.counters.entries_hidden += 1;
-        }
-        self.seek_before_key();
-    }
-
-    fn seek_before_key(&mut self) {
-        set_target(&mut self.target, &self.key, SEQNO_MAX, SEEK_KIND);
-        self.counters.seeks += 1;
-        self.cursor.seek_for_prev(&self.target);
-    }
-
-    /// Leaves an entry under a range tombstone of a newer source: to before the tombstone's begin
-    /// in all sources older than its own.
-    fn leave_covered_backward(&mut self, covering: Covering) {
-        let begin = self
-            .cursor
-            .children()
-            .get(covering.rank)
-            .zip(self.tombstone_cursors.get_mut(covering.rank))
-            .and_then(|(source, at)| {
-                source.covering(&self.context.order, at, &self.key, self.seqno)
-            })
-            .map_or(&[][..], |(_, fragment)| fragment.begin);
-        set_target(&mut self.target, begin, SEQNO_MAX, SEEK_KIND);
-        self.counters.seeks += 1;
-        self.cursor
-            .skip_older_back_to(covering.rank + 1, &self.target);
-    }
-
-    /// Moves the cursor to the last entry below the upper bound.
-    fn cursor_to_last(&mut self) {
-        match &self.options.upper_bound {
-            Some(upper) => {
-                set_target(&mut self.target, upper, SEQNO_MAX, SEEK_KIND);
-                self.cursor.seek_for_prev(&self.target);
-            }
-            None => self.cursor.seek_to_last(),
-        }
-    }
-}
-
 /// Bounds, tombstones, ends.
 impl DbIterator {
     /// The newest source with a range tombstone over the key under the cursor (which is
     /// `self.key`, or the same in order) that is newer than `seqno`.
-    fn covering(&mut self, seqno: SeqNo) -> Option<Covering> {
+    pub(super) fn covering(&mut self, seqno: SeqNo) -> Option<Covering> {
         if !self.tombstones_seen.load(Ordering::Relaxed) {
             return None;
         }
@@ -750,9 +354,9 @@ impl DbIterator {
         None
     }
 
-    /// Whether to jump over what `covering` hides rather than step: after [`STEPS_MAX`] steps, and
+    /// Whether to jump over what `covering` hides rather than step: after `STEPS_MAX` steps, and
     /// only where the entry under the cursor moves with the jump.
-    fn is_jump_due(&mut self, covering: Covering) -> bool {
+    pub(super) fn is_jump_due(&mut self, covering: Covering) -> bool {
         self.covered_in_a_row += 1;
         if self.covered_in_a_row <= STEPS_MAX || self.cursor.current_rank() <= covering.rank {
             return false;
@@ -762,7 +366,7 @@ impl DbIterator {
     }
 
     #[inline]
-    fn within_upper(&self, user_key: &[u8]) -> bool {
+    pub(super) fn within_upper(&self, user_key: &[u8]) -> bool {
         let below = match &self.options.upper_bound {
             Some(upper) => self.context.order.compare(user_key, upper).is_lt(),
             None => true,
@@ -771,7 +375,7 @@ impl DbIterator {
     }
 
     #[inline]
-    fn within_lower(&self, user_key: &[u8]) -> bool {
+    pub(super) fn within_lower(&self, user_key: &[u8]) -> bool {
         let above = match &self.options.lower_bound {
             Some(lower) => self.context.order.compare(user_key, lower).is_ge(),
             None => true,
@@ -814,13 +418,13 @@ impl DbIterator {
     }
 
     /// The walk is over: at an end, or at the cursor's error.
-    fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         self.place = Place::Nowhere;
         self.error = self.cursor.status().err();
     }
 
     #[cold]
-    fn fail(&mut self, error: Error) {
+    pub(super) fn fail(&mut self, error: Error) {
         self.place = Place::Nowhere;
         self.error = Some(error);
     }
@@ -833,60 +437,6 @@ impl fmt::Debug for DbIterator {
             .field("place", &self.place)
             .field("key", &self.key())
             .finish_non_exhaustive()
-    }
-}
-
-/// What an entry or a key comes to.
-enum Decision {
-    Shown(Place),
-    Hidden,
-    Failed(Error),
-}
-
-/// A range tombstone hides an entry; it lies in the source of rank `rank`.
-#[derive(Clone, Copy)]
-struct Covering {
-    rank: usize,
-}
-
-/// A value that outlives the cursor's next move.
-enum SavedValue {
-    Copied(Vec<u8>),
-    Pinned(PinnedSlice),
-}
-
-impl SavedValue {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Copied(bytes) => bytes,
-            Self::Pinned(bytes) => bytes,
-        }
-    }
-
-    fn copy_from(&mut self, bytes: &[u8]) {
-        match self {
-            Self::Copied(room) => {
-                room.clear();
-                room.extend_from_slice(bytes);
-            }
-            Self::Pinned(_) => *self = Self::Copied(bytes.to_vec()),
-        }
-    }
-
-    /// Keeps the value under `cursor`.
-    fn keep(&mut self, cursor: &MergingIterator<Source>) {
-        match cursor.current() {
-            Some(source) if cursor.value().len() > COPY_BYTES_MAX => {
-                *self = Self::Pinned(source.pin_value());
-            }
-            _ => self.copy_from(cursor.value()),
-        }
-    }
-}
-
-impl Default for SavedValue {
-    fn default() -> Self {
-        Self::Copied(Vec::new())
     }
 }
 
@@ -910,28 +460,4 @@ fn open_cursor(
         tombstones_seen.store(true, Ordering::Relaxed);
     }
     MergingIterator::new(context.order.clone(), sources)
-}
-
-#[inline]
-fn is_same(order: &KeyOrder, a: &[u8], b: &[u8]) -> bool {
-    match order {
-        KeyOrder::Custom(_) => order.compare(a, b).is_eq(),
-        _ => a == b,
-    }
-}
-
-#[inline]
-fn set_key(key: &mut Vec<u8>, user_key: &[u8]) {
-    key.clear();
-    key.extend_from_slice(user_key);
-}
-
-fn set_target(target: &mut Vec<u8>, user_key: &[u8], seqno: SeqNo, kind: u8) {
-    target.clear();
-    append_internal(target, user_key, seqno, kind);
-}
-
-#[cold]
-fn short_key() -> Error {
-    Error::corruption("internal key shorter than its tag")
 }

@@ -11,6 +11,9 @@ mod test_family;
 mod test_tables;
 #[cfg(test)]
 mod tests;
+mod walk;
+mod walk_backward;
+mod walk_forward;
 
 pub use context::ReadContext;
 pub use db_iter::{DbIterator, IteratorCounters, IteratorOptions, ViewSource};

@@ -5,6 +5,7 @@
 //! random entries, also between versions of one key; their range tombstones are left uncut, as
 //! older writers did, so that only the bounds say what counts.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -12,7 +13,9 @@ use drumlin_base::key::{compare_internal, internal_key, pack_tag};
 use drumlin_base::limits::LEVELS;
 use drumlin_base::operators::FixedPrefix;
 use drumlin_base::rng::Rng;
-use drumlin_base::{KeyOrder, MergeOperator, RangeTombstone, SEQNO_MAX, SeqNo, ValueKind};
+use drumlin_base::{
+    Comparator, KeyOrder, MergeOperator, RangeTombstone, SEQNO_MAX, SeqNo, ValueKind,
+};
 use drumlin_memtable::Memtable;
 
 use super::ReadContext;
@@ -20,6 +23,19 @@ use super::test_tables::TestTables;
 use crate::iter::merge_operands::tests::Append;
 use crate::super_version::SuperVersion;
 use crate::version::{FileMeta, NewFile, Version};
+
+/// Descending by the first byte, ascending by the rest.
+struct FirstDescending;
+
+impl Comparator for FirstDescending {
+    fn name(&self) -> &str {
+        "test.FirstDescending"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        b.first().cmp(&a.first()).then_with(|| a.cmp(b))
+    }
+}
 
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
@@ -193,8 +209,9 @@ pub(crate) struct Family {
 impl Family {
     pub(crate) fn random(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
-        let order = match rng.below(3) {
+        let order = match rng.below(4) {
             0 => KeyOrder::ReverseBytewise,
+            1 => KeyOrder::Custom(Arc::new(FirstDescending)),
             _ => KeyOrder::Bytewise,
         };
         let mut builder = Builder::new(order.clone(), rng.fork());

@@ -8,6 +8,7 @@ use drumlin_base::{ErrorKind, SeqNo};
 use drumlin_table::TableReadOptions;
 
 use super::test_family::{Family, random_key, universe};
+use super::test_tables::TestTables;
 use super::{DbIterator, IteratorOptions, ReadContext, ViewSource, get, multi_get};
 use crate::super_version::SuperVersion;
 
@@ -326,4 +327,80 @@ fn operands_without_an_operator_fail_reads_by_name() {
         iter.status().unwrap_err().kind(),
         ErrorKind::InvalidArgument
     );
+}
+
+/// Two tables of one level, the second of which cannot be opened.
+fn half_readable() -> (Arc<ReadContext>, Arc<SuperVersion>) {
+    use crate::version::{FileMeta, NewFile, Version};
+    use drumlin_base::key::internal_key;
+    use drumlin_base::{KeyOrder, ValueKind};
+    let order = KeyOrder::Bytewise;
+    let mut tables = TestTables::new(order.clone(), Rng::new(3));
+    let files = [[b"a", b"b"], [b"c", b"d"]].map(|keys| {
+        let entry = |key: &[u8; 1]| (internal_key(key, 1, ValueKind::Value), b"v".to_vec());
+        let entries = keys.map(entry);
+        let file = FileMeta::new(NewFile {
+            number: 900 + u64::from(keys[0][0]),
+            smallest: entries[0].0.clone(),
+            largest: entries[1].0.clone(),
+            ..NewFile::default()
+        });
+        tables.write(file, &entries, &[])
+    });
+    files[1].table.store(None);
+    let mut levels: [Vec<Arc<FileMeta>>; 7] = Default::default();
+    levels[3] = files.to_vec();
+    let memtable = Arc::new(drumlin_memtable::Memtable::new(order.clone()));
+    let version = Arc::new(Version::new(&order, levels));
+    let context = ReadContext {
+        order,
+        merge_operator: None,
+        prefix: None,
+        tables: tables.cache(),
+    };
+    let view = SuperVersion::new(memtable, Vec::new(), version, 1);
+    (Arc::new(context), view)
+}
+
+#[test]
+fn a_table_that_cannot_be_opened_fails_only_the_reads_that_need_it() {
+    let (context, view) = half_readable();
+    let table = TableReadOptions::default();
+    assert!(get(&view, &context, b"b", 9, &table).unwrap().is_some());
+    assert!(get(&view, &context, b"c", 9, &table).is_err());
+    let many = multi_get(&view, &context, &["c", "a", "bb"], 9, &table);
+    assert!(many[0].is_err() && many[1].is_ok() && many[2].as_ref().unwrap().is_none());
+
+    let mut iter = DbIterator::new(context, view, 9, options());
+    iter.seek_to_first();
+    iter.next();
+    assert_eq!(iter.key(), b"b");
+    iter.next();
+    assert!(!iter.valid() && iter.status().is_err());
+    iter.seek(b"b");
+    assert!(
+        iter.valid() && iter.status().is_ok(),
+        "a new seek forgets the error"
+    );
+}
+
+#[test]
+fn tables_past_the_bounds_are_not_opened() {
+    let (context, view) = half_readable();
+    let mut bounded = options();
+    bounded.upper_bound = Some(b"c".to_vec());
+    let mut iter = DbIterator::new(Arc::clone(&context), Arc::clone(&view), 9, bounded);
+    iter.seek(b"b");
+    iter.next();
+    assert!(!iter.valid());
+    iter.status().unwrap();
+    iter.seek(b"bb");
+    assert!(!iter.valid());
+    iter.status().unwrap();
+}
+
+#[test]
+fn an_iterator_may_move_to_another_thread() {
+    fn is_send<T: Send>() {}
+    is_send::<DbIterator>();
 }

@@ -1,0 +1,199 @@
+//! The walk towards smaller keys: the versions of a key come oldest first, so all visible ones are
+//! taken in before the last of them decides.
+
+use drumlin_base::key::{SEEK_KIND, split_internal, tag_kind, tag_seqno};
+use drumlin_base::{InternalIterator, Result, SEQNO_MAX, ValueKind};
+
+use super::db_iter::DbIterator;
+use super::entity::default_column;
+use super::get::unserved;
+use super::walk::{Covering, Decision, Place, STEPS_MAX, is_same, set_key, set_target, short_key};
+
+impl DbIterator {
+    /// From where the cursor stands, goes back to the first key that shows.
+    pub(super) fn find_backward(&mut self) {
+        while self.cursor.valid() {
+            let Some((user_key, tag)) = split_internal(self.cursor.key()) else {
+                return self.fail(short_key());
+            };
+            if !self.within_lower(user_key) {
+                return self.end();
+            }
+            set_key(&mut self.key, user_key);
+            match self.covering(tag_seqno(tag)) {
+                Some(covering) if self.is_jump_due(covering) => {
+                    self.counters.range_deleted += 1;
+                    self.leave_covered_backward(covering);
+                    continue;
+                }
+                Some(_) => {}
+                None => self.covered_in_a_row = 0,
+            }
+            match self.gather_backward() {
+                Decision::Shown(_) => {
+                    self.place = Place::Behind;
+                    return;
+                }
+                Decision::Failed(error) => return self.fail(error),
+                Decision::Hidden => {}
+            }
+        }
+        self.end();
+    }
+
+    /// Looks at all versions of `self.key`, oldest first, and leaves the cursor before them.
+    fn gather_backward(&mut self) -> Decision {
+        self.operands.clear();
+        let mut has_value = false;
+        let mut steps = 0;
+        while self.cursor.valid() {
+            let Some((user_key, tag)) = split_internal(self.cursor.key()) else {
+                return Decision::Failed(short_key());
+            };
+            if !is_same(&self.context.order, user_key, &self.key) {
+                break;
+            }
+            if tag_seqno(tag) > self.seqno {
+                self.leave_key_backward();
+                break;
+            }
+            steps += 1;
+            if steps > STEPS_MAX {
+                return self.gather_by_seek();
+            }
+            if let Err(error) = self.take_older(tag, &mut has_value) {
+                return Decision::Failed(error);
+            }
+            self.cursor.prev();
+        }
+        if let Err(error) = self.cursor.status() {
+            return Decision::Failed(error);
+        }
+        self.decide_backward(has_value)
+    }
+
+    /// Takes in the entry under the cursor, newer than all of its key taken in before.
+    fn take_older(&mut self, tag: u64, has_value: &mut bool) -> Result<()> {
+        if self.covering(tag_seqno(tag)).is_some() {
+            self.counters.range_deleted += 1;
+            self.operands.clear();
+            *has_value = false;
+            return Ok(());
+        }
+        let kind = ValueKind::from_byte(tag_kind(tag))?;
+        match kind {
+            ValueKind::Value => {
+                self.operands.clear();
+                *has_value = true;
+                self.value.keep(&self.cursor);
+            }
+            ValueKind::Merge => {
+                if let Some(source) = self.cursor.current() {
+                    self.operands.push_newer(source.pin_value());
+                }
+            }
+            ValueKind::Deletion | ValueKind::SingleDeletion => {
+                self.counters.tombstones += 1;
+                self.operands.clear();
+                *has_value = false;
+            }
+            ValueKind::WideColumnEntity => {
+                self.operands.clear();
+                *has_value = true;
+                self.value.copy_from(default_column(self.cursor.value())?);
+            }
+            ValueKind::BlobIndex | ValueKind::RangeDeletion => return Err(unserved(kind)),
+        }
+        Ok(())
+    }
+
+    /// The value of `self.key` from what was taken in.
+    fn decide_backward(&mut self, has_value: bool) -> Decision {
+        if self.operands.is_empty() {
+            return match has_value {
+                true => Decision::Shown(Place::Behind),
+                false => Decision::Hidden,
+            };
+        }
+        let existing = has_value.then(|| self.value.bytes());
+        let operator = self.context.merge_operator.as_deref();
+        let merged = self.operands.apply(operator, &self.key, existing);
+        self.show_merged(merged)
+    }
+
+    /// Finds the value of `self.key`, which has many versions, from its newest visible one; leaves
+    /// the cursor before all of them.
+    fn gather_by_seek(&mut self) -> Decision {
+        set_target(&mut self.target, &self.key, self.seqno, SEEK_KIND);
+        self.counters.seeks += 1;
+        self.cursor.seek(&self.target);
+        let decision = match self
+            .cursor
+            .valid()
+            .then(|| split_internal(self.cursor.key()))
+        {
+            Some(Some((user_key, tag))) if is_same(&self.context.order, user_key, &self.key) => {
+                self.decide_forward(tag_seqno(tag), tag_kind(tag))
+            }
+            _ => match self.cursor.status() {
+                Ok(()) => Decision::Hidden,
+                Err(error) => Decision::Failed(error),
+            },
+        };
+        if matches!(decision, Decision::Shown(Place::Direct)) {
+            self.value.keep(&self.cursor);
+        }
+        self.seek_before_key();
+        decision
+    }
+
+    /// Moves the cursor, which stands on a version of `self.key`, before all versions of it.
+    pub(super) fn leave_key_backward(&mut self) {
+        for _ in 0..STEPS_MAX {
+            self.cursor.prev();
+            let left = !self.cursor.valid()
+                || split_internal(self.cursor.key())
+                    .is_none_or(|(user_key, _)| !is_same(&self.context.order, user_key, &self.key));
+            if left {
+                return;
+            }
+            self.counters.entries_hidden += 1;
+        }
+        self.seek_before_key();
+    }
+
+    pub(super) fn seek_before_key(&mut self) {
+        set_target(&mut self.target, &self.key, SEQNO_MAX, SEEK_KIND);
+        self.counters.seeks += 1;
+        self.cursor.seek_for_prev(&self.target);
+    }
+
+    /// Leaves an entry under a range tombstone of a newer source: to before the tombstone's begin
+    /// in all sources older than its own.
+    fn leave_covered_backward(&mut self, covering: Covering) {
+        let begin = self
+            .cursor
+            .children()
+            .get(covering.rank)
+            .zip(self.tombstone_cursors.get_mut(covering.rank))
+            .and_then(|(source, at)| {
+                source.covering(&self.context.order, at, &self.key, self.seqno)
+            })
+            .map_or(&[][..], |(_, fragment)| fragment.begin);
+        set_target(&mut self.target, begin, SEQNO_MAX, SEEK_KIND);
+        self.counters.seeks += 1;
+        self.cursor
+            .skip_older_back_to(covering.rank + 1, &self.target);
+    }
+
+    /// Moves the cursor to the last entry below the upper bound.
+    pub(super) fn cursor_to_last(&mut self) {
+        match &self.options.upper_bound {
+            Some(upper) => {
+                set_target(&mut self.target, upper, SEQNO_MAX, SEEK_KIND);
+                self.cursor.seek_for_prev(&self.target);
+            }
+            None => self.cursor.seek_to_last(),
+        }
+    }
+}

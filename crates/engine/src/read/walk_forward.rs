@@ -1,0 +1,200 @@
+//! The walk towards larger keys: the first visible entry of a key decides, the rest is skipped.
+
+use std::sync::atomic::Ordering;
+
+use drumlin_base::key::{SEEK_KIND, split_internal, tag_kind, tag_seqno};
+use drumlin_base::{InternalIterator, Result, SEQNO_MAX, SeqNo, ValueKind};
+
+use super::db_iter::DbIterator;
+use super::entity::default_column;
+use super::get::unserved;
+use super::walk::{
+    Covering, Decision, Place, STEPS_MAX, SavedValue, is_same, set_key, set_target, short_key,
+};
+
+impl DbIterator {
+    /// From where the cursor stands, goes on to the first entry that shows. With `skip`, entries of
+    /// `self.key` are passed over.
+    #[inline]
+    pub(super) fn find_forward(&mut self, mut skip: bool) {
+        let mut passed = 0;
+        while self.cursor.valid() {
+            let Some((user_key, tag)) = split_internal(self.cursor.key()) else {
+                return self.fail(short_key());
+            };
+            if !self.within_upper(user_key) {
+                return self.end();
+            }
+            let seqno = tag_seqno(tag);
+            if skip && is_same(&self.context.order, user_key, &self.key) {
+                passed += 1;
+                self.pass_older(&mut passed);
+                continue;
+            }
+            if seqno > self.seqno {
+                self.pass_newer(&mut passed);
+                // The key of `self.key` is behind; what is remembered there now is another.
+                skip = false;
+                continue;
+            }
+            passed = 0;
+            if tag_kind(tag) == ValueKind::Value as u8
+                && !self.tombstones_seen.load(Ordering::Relaxed)
+            {
+                self.place = Place::Direct;
+                return;
+            }
+            match self.decide_forward(seqno, tag_kind(tag)) {
+                Decision::Shown(place) => {
+                    self.place = place;
+                    return;
+                }
+                Decision::Failed(error) => return self.fail(error),
+                Decision::Hidden => skip = true,
+            }
+        }
+        self.end();
+    }
+
+    /// What becomes of the newest visible entry of a key, under the cursor. A hidden one is left
+    /// behind with its key in `self.key`.
+    pub(super) fn decide_forward(&mut self, seqno: SeqNo, kind: u8) -> Decision {
+        let (user_key, _) = split_internal(self.cursor.key()).unwrap_or_default();
+        set_key(&mut self.key, user_key);
+        if let Some(covering) = self.covering(seqno) {
+            self.counters.range_deleted += 1;
+            self.leave_covered_forward(covering);
+            return Decision::Hidden;
+        }
+        self.covered_in_a_row = 0;
+        let kind = match ValueKind::from_byte(kind) {
+            Ok(kind) => kind,
+            Err(error) => return Decision::Failed(error),
+        };
+        match kind {
+            ValueKind::Value => Decision::Shown(Place::Direct),
+            ValueKind::Deletion | ValueKind::SingleDeletion => {
+                self.counters.tombstones += 1;
+                self.cursor.next();
+                Decision::Hidden
+            }
+            ValueKind::Merge => self.merge_forward(),
+            ValueKind::WideColumnEntity => match default_column(self.cursor.value()) {
+                Ok(column) => {
+                    self.value.copy_from(column);
+                    Decision::Shown(Place::Saved)
+                }
+                Err(error) => Decision::Failed(error),
+            },
+            ValueKind::BlobIndex | ValueKind::RangeDeletion => Decision::Failed(unserved(kind)),
+        }
+    }
+
+    /// Gathers the operands of `self.key` from the cursor on, and makes its value.
+    fn merge_forward(&mut self) -> Decision {
+        self.operands.clear();
+        loop {
+            if let Some(source) = self.cursor.current() {
+                self.operands.push_older(source.pin_value());
+            }
+            self.cursor.next();
+            if !self.cursor.valid() {
+                break;
+            }
+            let Some((user_key, tag)) = split_internal(self.cursor.key()) else {
+                return Decision::Failed(short_key());
+            };
+            if !is_same(&self.context.order, user_key, &self.key)
+                || self.covering(tag_seqno(tag)).is_some()
+            {
+                break;
+            }
+            let kind = match ValueKind::from_byte(tag_kind(tag)) {
+                Ok(kind) => kind,
+                Err(error) => return Decision::Failed(error),
+            };
+            let existing = match kind {
+                ValueKind::Merge => continue,
+                ValueKind::Deletion | ValueKind::SingleDeletion => break,
+                ValueKind::Value => Ok(self.cursor.value()),
+                ValueKind::WideColumnEntity => default_column(self.cursor.value()),
+                ValueKind::BlobIndex | ValueKind::RangeDeletion => Err(unserved(kind)),
+            };
+            let operator = self.context.merge_operator.as_deref();
+            let merged =
+                existing.and_then(|value| self.operands.apply(operator, &self.key, Some(value)));
+            return self.show_merged(merged);
+        }
+        if let Err(error) = self.cursor.status() {
+            return Decision::Failed(error);
+        }
+        let operator = self.context.merge_operator.as_deref();
+        let merged = self.operands.apply(operator, &self.key, None);
+        self.show_merged(merged)
+    }
+
+    pub(super) fn show_merged(&mut self, merged: Result<Vec<u8>>) -> Decision {
+        match merged {
+            Ok(value) => {
+                self.value = SavedValue::Copied(value);
+                Decision::Shown(Place::Saved)
+            }
+            Err(error) => Decision::Failed(error),
+        }
+    }
+
+    /// Leaves an older version of `self.key`; once `passed` is past the limit, all of them.
+    fn pass_older(&mut self, passed: &mut u32) {
+        self.counters.entries_hidden += 1;
+        if *passed <= STEPS_MAX {
+            self.cursor.next();
+            return;
+        }
+        *passed = 0;
+        set_target(&mut self.target, &self.key, 0, 0);
+        self.counters.seeks += 1;
+        self.cursor.seek(&self.target);
+        // An entry of kind 0 and sequence number 0 is at the target itself: it is passed over next.
+    }
+
+    /// Leaves an entry too new to be seen; when many in a row belong to one key, goes straight to
+    /// its newest visible version. Remembers the key of the first in a row in `self.key`.
+    fn pass_newer(&mut self, passed: &mut u32) {
+        self.counters.entries_hidden += 1;
+        let (user_key, _) = split_internal(self.cursor.key()).unwrap_or_default();
+        *passed += 1;
+        if *passed == 1 || !is_same(&self.context.order, user_key, &self.key) {
+            set_key(&mut self.key, user_key);
+            *passed = 1;
+        }
+        if *passed <= STEPS_MAX {
+            self.cursor.next();
+            return;
+        }
+        *passed = 0;
+        set_target(&mut self.target, &self.key, self.seqno, SEEK_KIND);
+        self.counters.seeks += 1;
+        self.cursor.seek(&self.target);
+    }
+
+    /// Leaves an entry under a range tombstone: to the tombstone's end in all sources older than
+    /// its own, else by one step.
+    pub(super) fn leave_covered_forward(&mut self, covering: Covering) {
+        if !self.is_jump_due(covering) {
+            self.cursor.next();
+            return;
+        }
+        let end = self
+            .cursor
+            .children()
+            .get(covering.rank)
+            .zip(self.tombstone_cursors.get_mut(covering.rank))
+            .and_then(|(source, at)| {
+                source.covering(&self.context.order, at, &self.key, self.seqno)
+            })
+            .map_or(&[][..], |(_, fragment)| fragment.end);
+        set_target(&mut self.target, end, SEQNO_MAX, SEEK_KIND);
+        self.counters.seeks += 1;
+        self.cursor.skip_older_to(covering.rank + 1, &self.target);
+    }
+}
