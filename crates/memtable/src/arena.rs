@@ -46,6 +46,9 @@ impl Chunk {
         let Some(base) = NonNull::new(memory) else {
             handle_alloc_error(layout)
         };
+        if bytes == CHUNK_BYTES_MAX {
+            advise_huge_page(base, bytes);
+        }
         Box::new(Self {
             base,
             layout,
@@ -75,6 +78,18 @@ impl Chunk {
         Some(unsafe { self.base.add(at) })
     }
 }
+
+/// Asks the kernel to back the chunk with a huge page: fewer page faults while it fills, and one
+/// address translation where there would be 512, which random reads otherwise miss.
+#[cfg(all(target_os = "linux", not(miri)))]
+fn advise_huge_page(base: NonNull<u8>, bytes: usize) {
+    // SAFETY: the range is one live allocation; the advice changes no content. It is a hint, so a
+    // kernel that refuses it is no error.
+    unsafe { libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+}
+
+#[cfg(not(all(target_os = "linux", not(miri))))]
+fn advise_huge_page(_base: NonNull<u8>, _bytes: usize) {}
 
 impl Drop for Chunk {
     fn drop(&mut self) {

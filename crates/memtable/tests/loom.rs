@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use drumlin_base::key::{seek_key, split_internal};
 use drumlin_base::{InternalIterator, KeyOrder, SEQNO_MAX, ValueKind};
-use drumlin_memtable::Memtable;
+use drumlin_memtable::{Memtable, set_stepping};
 
 /// A memtable that holds `keys`, each with itself as its value.
 fn memtable_of(keys: &[u8]) -> Arc<Memtable> {
@@ -69,18 +69,21 @@ fn sorted(keys: &[u8], more: &[u8]) -> Vec<u8> {
 }
 
 /// One writer for each of `added` adds it to `before`, while the main thread runs `read` with what
-/// it must see and what it may see. One writer is explored without a bound, two up to three
-/// preemptions.
+/// it must see and what it may see. One writer is explored with extra switching points and up to
+/// two preemptions, two writers without and up to three.
 fn model<const WRITERS: usize>(
     before: &'static [u8],
     added: [u8; WRITERS],
     read: impl Fn(&Arc<Memtable>, &[u8], &[u8]) + Send + Sync + Copy + 'static,
 ) {
+    let stepping = WRITERS == 1;
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(if WRITERS > 1 { 2 } else { 3 });
+    builder.preemption_bound = Some(if stepping { 2 } else { 3 });
     builder.max_branches = 20_000;
     builder.check(move || {
+        set_stepping(false);
         let memtable = memtable_of(before);
+        set_stepping(stepping);
         let all = sorted(before, &added);
         let writers: Vec<_> = added
             .into_iter()
@@ -93,6 +96,7 @@ fn model<const WRITERS: usize>(
         for writer in writers {
             writer.join().expect("writers do not panic");
         }
+        set_stepping(false);
         assert_eq!(walk(&memtable, true), all);
         assert_eq!(memtable.entries(), all.len());
         for &key in &all {
