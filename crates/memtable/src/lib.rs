@@ -22,8 +22,9 @@
 //! the leaf, and for a hit the entry. A scan knows the coming entries from the leaf and asks for
 //! them ahead, which a list cannot.
 //!
-//! Measured by `examples/speed.rs` (EPYC, 32 MB L3, 16-byte keys, 100-byte values, 1.8 million
-//! entries, one thread; ns per operation, elapsed, both on the same lightly loaded machine):
+//! Measured by `examples/speed.rs` (EPYC, 2 cores, 32 MB L3; 16-byte keys, 100-byte values, 1.8
+//! million entries, one thread; ns per operation, elapsed, one run each on a machine with other
+//! builds going on, before chunks were advised as huge pages):
 //!
 //! | | skiplist, CAS | this tree |
 //! | --- | --- | --- |
@@ -33,11 +34,12 @@
 //! | scan forward | 268 | 88 |
 //! | scan backward | 677 | 61 |
 //!
-//! Huge pages (see `arena`) came afterwards. With them, in processor time on a machine by then too
-//! loaded for a clock: random adds 438, gets 481, forward scan 12, backward scan 32. Of 32 and 64
-//! slots to a node, 64 won: random adds 438 against 563, gets 481 against 608, forward scan 12
-//! against 14. Beside its bytes an entry costs 19 after ascending adds and 26 after random ones (the
-//! skiplist: 20), slack of the last chunk included.
+//! With huge pages, in processor time, for the machine was by then too loaded for a clock (two runs):
+//! sequential adds 65 to 109, random adds 438 to 516, gets 481 to 540, forward scan 12 to 13,
+//! backward scan 32 to 39; the skiplist, run beside the second: sequential adds 216, random adds
+//! 4817. With 32 slots to a node instead of 64, one run: random adds 563, gets 608, forward scan 14.
+//! Beside its bytes an entry costs 19 after ascending adds and 26 after random ones (the skiplist:
+//! 20), slack of the last chunk included.
 //!
 //! The price: a reader that meets a writer in the same leaf waits for it or starts over. Writers
 //! hold a latch for some dozen nanoseconds and never while they allocate an entry.
