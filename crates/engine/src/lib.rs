@@ -43,7 +43,7 @@ pub use column_family::{ColumnFamily, DEFAULT_FAMILY};
 pub use db::Db;
 pub use drumlin_base::operators::{CappedPrefix, FixedPrefix};
 pub use drumlin_base::{
-    Comparator, CompactionFilter, Error, ErrorKind, FilterDecision, KeyOrder, MergeOperator,
+    CompactionFilter, Comparator, Error, ErrorKind, FilterDecision, KeyOrder, MergeOperator,
     PinnedSlice, PrefixExtractor, Result, SeqNo,
 };
 pub use drumlin_fs::Env;

@@ -58,6 +58,7 @@ impl DbIterator {
                 break;
             }
             steps += 1;
+            self.counters.entries_hidden += u64::from(steps > 1);
             if steps > STEPS_MAX {
                 return self.gather_by_seek();
             }
