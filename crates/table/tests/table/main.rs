@@ -3,4 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
+mod damage;
+mod golden;
 mod round_trip;

@@ -1,0 +1,204 @@
+//! Damage is reported or harmless: never a panic, never another answer.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use drumlin_base::key::{internal_key, user_key};
+use drumlin_base::rng::Rng;
+use drumlin_base::{InternalIterator, KeyOrder, Result, SEQNO_MAX, ValueKind};
+use drumlin_table::{
+    Codec, Compression, FilterOptions, Table, TableReadOptions, TableStyle, TableWriterOptions,
+};
+
+use crate::common::{Bytes, Entries, open, reader_options, write};
+
+fn small_entries() -> Entries {
+    (0..24)
+        .map(|n| {
+            let key = internal_key(format!("key{n:03}").as_bytes(), n + 1, ValueKind::Value);
+            (key, format!("value {n}").into_bytes())
+        })
+        .collect()
+}
+
+fn small_options(style: TableStyle, partitioned: bool, codec: Codec) -> TableWriterOptions {
+    TableWriterOptions {
+        style,
+        block_bytes: 100,
+        compression: Compression::new(codec),
+        filter: Some(FilterOptions::default()),
+        partition_index_above_bytes: 0,
+        expected_bytes: u64::from(partitioned),
+        partition_filters: partitioned,
+        db_id: "db".to_owned(),
+        ..TableWriterOptions::default()
+    }
+}
+
+/// Everything a table answers: its entries in both directions, and each by lookup.
+fn answers(table: &Arc<Table>, entries: &Entries) -> Result<Entries> {
+    let mut found = Entries::new();
+    let mut iter = table.iter(TableReadOptions::default());
+    iter.seek_to_first();
+    while iter.valid() {
+        found.push((iter.key().to_vec(), iter.value().to_vec()));
+        iter.next();
+    }
+    iter.status()?;
+    iter.seek_to_last();
+    while iter.valid() {
+        found.push((iter.key().to_vec(), iter.value().to_vec()));
+        iter.prev();
+    }
+    iter.status()?;
+    for (key, _) in entries {
+        let mut value = Vec::new();
+        let options = TableReadOptions::default();
+        table.get(user_key(key), SEQNO_MAX, &options, |_, _, at| {
+            value = at.bytes().to_vec();
+            ControlFlow::Break(())
+        })?;
+        found.push((key.clone(), value));
+    }
+    Ok(found)
+}
+
+fn flip_every_bit(options: TableWriterOptions) {
+    let entries = small_entries();
+    let sound = write(options, &entries);
+    let order = KeyOrder::Bytewise;
+    let expected = answers(&open(&order, sound.clone()).unwrap(), &entries).unwrap();
+    let mut harmless = 0;
+    for bit in 0..sound.len() * 8 {
+        let mut bytes = sound.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        let result = open(&order, bytes).and_then(|table| answers(&table, &entries));
+        if let Ok(found) = result {
+            assert!(
+                found == expected,
+                "bit {bit} of {} changes answers",
+                sound.len() * 8
+            );
+            harmless += 1;
+        }
+    }
+    // The padding of the footer and nothing much else.
+    assert!(harmless < 400, "{harmless} flips went unnoticed");
+}
+
+#[test]
+fn every_flipped_bit_of_a_table_is_an_error_or_harmless() {
+    flip_every_bit(small_options(TableStyle::RocksDb, false, Codec::None));
+}
+
+#[test]
+fn every_flipped_bit_of_a_partitioned_table_is_an_error_or_harmless() {
+    flip_every_bit(small_options(TableStyle::RocksDb, true, Codec::Lz4));
+}
+
+#[test]
+fn every_flipped_bit_of_a_leveldb_table_is_an_error_or_harmless() {
+    flip_every_bit(small_options(TableStyle::LevelDb, false, Codec::Snappy));
+}
+
+#[test]
+fn without_checksums_damage_never_panics() {
+    let entries = small_entries();
+    let sound = write(
+        small_options(TableStyle::RocksDb, false, Codec::None),
+        &entries,
+    );
+    let mut rng = Rng::new(5);
+    for _ in 0..3000 {
+        let mut bytes = sound.clone();
+        // Data blocks come first; the rest is always checked.
+        for _ in 0..1 + rng.below(4) {
+            bytes[rng.below(700) as usize] = rng.next_u64() as u8;
+        }
+        let Ok(table) = open(&KeyOrder::Bytewise, bytes) else {
+            continue;
+        };
+        let options = TableReadOptions {
+            verify_checksums: false,
+            ..TableReadOptions::default()
+        };
+        let mut iter = table.iter(options);
+        iter.seek_to_last();
+        for _ in 0..100 {
+            if iter.valid() {
+                iter.prev();
+            }
+        }
+        for (key, _) in &entries {
+            iter.seek(key);
+            let _ = table.get(user_key(key), SEQNO_MAX, &options, |_, _, _| {
+                ControlFlow::Continue(())
+            });
+        }
+    }
+}
+
+#[test]
+fn random_bytes_and_cut_files_are_refused() {
+    let sound = write(
+        small_options(TableStyle::RocksDb, true, Codec::Zstd),
+        &small_entries(),
+    );
+    let mut rng = Rng::new(6);
+    for len in 0..sound.len() {
+        assert!(open(&KeyOrder::Bytewise, sound[..len].to_vec()).is_err());
+        let mut tail = vec![0; len];
+        rng.fill(&mut tail);
+        assert!(open(&KeyOrder::Bytewise, tail.clone()).is_err());
+        // The footer of a sound table behind noise.
+        tail.extend_from_slice(&sound[sound.len() - 53..]);
+        assert!(open(&KeyOrder::Bytewise, tail).is_err());
+    }
+}
+
+#[test]
+fn a_corrupt_block_names_its_file_and_offset() {
+    let entries = small_entries();
+    let mut bytes = write(
+        small_options(TableStyle::RocksDb, false, Codec::None),
+        &entries,
+    );
+    bytes[3] ^= 1;
+    let table = open(&KeyOrder::Bytewise, bytes).unwrap();
+    let error = answers(&table, &entries).unwrap_err();
+    assert!(error.is_corruption());
+    assert_eq!(error.offset(), Some(0));
+    assert!(error.to_string().contains("000007.sst"), "{error}");
+    assert!(table.verify().is_err_and(|error| error.is_corruption()));
+}
+
+#[test]
+fn cache_only_reads_never_touch_the_file() {
+    let entries = small_entries();
+    let bytes = write(
+        small_options(TableStyle::RocksDb, true, Codec::None),
+        &entries,
+    );
+    let file = Arc::new(Bytes {
+        bytes,
+        ..Bytes::default()
+    });
+    let order = KeyOrder::Bytewise;
+    let table = Table::open(Arc::clone(&file) as _, reader_options(&order, 1 << 20)).unwrap();
+    let reads = || file.reads.load(std::sync::atomic::Ordering::Relaxed);
+    let after_open = reads();
+    let options = TableReadOptions {
+        cache_only: true,
+        ..TableReadOptions::default()
+    };
+    let visit = |_, _, _: drumlin_table::TableValue<'_>| ControlFlow::Break(());
+    let error = table
+        .get(b"key003", SEQNO_MAX, &options, visit)
+        .unwrap_err();
+    assert_eq!(error.kind(), drumlin_base::error::ErrorKind::Incomplete);
+    assert_eq!(reads(), after_open);
+    answers(&table, &entries).unwrap();
+    let warm = reads();
+    table.get(b"key003", SEQNO_MAX, &options, visit).unwrap();
+    assert_eq!(reads(), warm);
+}
