@@ -13,11 +13,13 @@
 //! Invariant of every [`Block`]: `restarts_at + 4 * restart_count <= bytes.len()` and
 //! `restart_count >= 1`. Everything else in the bytes is a claim that the cursors check.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use drumlin_base::bytes::SharedBytes;
 use drumlin_base::coding::{fixed32_at, put_fixed32, put_varint32, varint32_at};
 use drumlin_base::{Error, Result};
+
+use crate::block_lookup::BlockLookup;
 
 const HASH_INDEX_BIT: u32 = 1 << 31;
 const UNASSIGNED_BIT: u32 = 1 << 30;
@@ -26,12 +28,14 @@ const SEPARATED_VALUES_BIT: u32 = 1 << 28;
 const RESTART_COUNT_MASK: u32 = SEPARATED_VALUES_BIT - 1;
 
 /// Where the parts of a block are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct BlockMeta {
     /// Offset of the restart array, which is where the entries end.
     pub(crate) restarts_at: u32,
     /// Entries of the restart array; at least one.
     pub(crate) restart_count: u32,
+    /// Made by the first lookup in the block; empty if the block does not decode.
+    lookup: OnceLock<BlockLookup>,
 }
 
 /// A block in memory, with its layout. Values are pinned by holding it.
@@ -70,6 +74,7 @@ fn meta_of(restarts_at: usize, restart_count: usize) -> Result<BlockMeta> {
     Ok(BlockMeta {
         restarts_at: u32::try_from(restarts_at).map_err(too_large)?,
         restart_count: u32::try_from(restart_count).map_err(too_large)?,
+        lookup: OnceLock::new(),
     })
 }
 
@@ -167,6 +172,8 @@ pub(crate) trait BlockView {
     fn restart(&self, index: u32) -> Option<u32>;
     /// Number of restart points.
     fn restart_count(&self) -> u32;
+    /// The heads of the entries; made when first asked for.
+    fn lookup(&self) -> &BlockLookup;
 }
 
 impl BlockView for Block {
@@ -191,6 +198,13 @@ impl BlockView for Block {
     #[inline]
     fn restart_count(&self) -> u32 {
         self.meta().restart_count
+    }
+
+    #[inline]
+    fn lookup(&self) -> &BlockLookup {
+        self.meta()
+            .lookup
+            .get_or_init(|| BlockLookup::build(self).unwrap_or_default())
     }
 }
 

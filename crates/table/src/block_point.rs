@@ -1,6 +1,7 @@
 //! Finding the versions of one user key in a block, without rebuilding any key.
 //!
-//! A lookup walks at most one restart interval. Rebuilding each key there costs a copy per entry;
+//! A lookup starts at the first entry whose head agrees ([`crate::block_lookup`]), or else walks at
+//! most one restart interval. Rebuilding each key there costs a copy per entry;
 //! instead the walk carries how many bytes the last key shared with the one sought:
 //!
 //! ```text
@@ -23,6 +24,7 @@ use drumlin_base::{Error, Result, SeqNo};
 use crate::block::{BlockView, CachedBlock, EntryHead, entry_head};
 use crate::block_builder::common_prefix;
 use crate::block_iter::last_restart_before;
+use crate::block_lookup::HEAD_BYTES;
 
 /// What is sought: versions of `user_key` at or before `seqno`.
 #[derive(Clone, Copy, Debug)]
@@ -54,45 +56,74 @@ struct Walk<'a> {
 ///
 /// # Errors
 /// `Corruption` when an entry does not decode.
+#[inline]
 pub(crate) fn visit_versions(
     block: &CachedBlock,
     target: PointTarget<'_>,
-    mut visit: impl FnMut(u64, Range<usize>) -> ControlFlow<()>,
+    visit: impl FnMut(u64, Range<usize>) -> ControlFlow<()>,
+) -> Result<PointEnd> {
+    let lookup = block.lookup();
+    let entries = block.entries();
+    if lookup.is_empty() {
+        return visit_from_restart(block, target, visit);
+    }
+    let Some(start) = lookup.find(target.user_key) else {
+        return Ok(PointEnd::BlockEnded); // Whether a later block may have it is the index's to say.
+    };
+    let head = entry_head(entries, start).ok_or_else(damaged)?;
+    // The key of the entry before is not known, so its part must be known to agree with the target.
+    if head.shared > lookup.prefix_len() + HEAD_BYTES || head.unshared < TAG_BYTES {
+        return visit_from_restart(block, target, visit);
+    }
+    if !begins_with(entries, target.user_key, lookup.prefix_len()).ok_or_else(damaged)? {
+        // Not as all keys of the block begin: before the first or after the last of them.
+        return visit_from_restart(block, target, visit);
+    }
+    if head.shared > target.user_key.len() {
+        return Ok(PointEnd::Done); // Zeros stood for the missing bytes: the entry is after it.
+    }
+    let walk = Walk {
+        target,
+        matched: head.shared,
+        user_len: head.shared,
+        tag: [0; TAG_BYTES],
+        verdict: Ordering::Less,
+    };
+    walk.run(entries, start, visit)
+}
+
+/// Whether `user_key` begins with the first `prefix_len` bytes of the block's first key. `None`
+/// when that key does not decode.
+#[inline]
+fn begins_with(entries: &[u8], user_key: &[u8], prefix_len: usize) -> Option<bool> {
+    let head = entry_head(entries, 0)?;
+    let prefix = entries.get(head.delta_at..head.delta_at + prefix_len)?;
+    Some(user_key.starts_with(prefix))
+}
+
+/// [`visit_versions`] by way of the restart points.
+#[inline(never)]
+fn visit_from_restart(
+    block: &CachedBlock,
+    target: PointTarget<'_>,
+    visit: impl FnMut(u64, Range<usize>) -> ControlFlow<()>,
 ) -> Result<PointEnd> {
     let entries = block.entries();
     if entries.is_empty() {
         return Ok(PointEnd::BlockEnded);
     }
     let start = last_restart_before(block, |key| is_before(key, target)).ok_or_else(damaged)?;
-    let mut at = start;
-    let mut walk = Walk {
+    if entry_head(entries, start).is_none_or(|head| head.shared != 0) {
+        return Err(damaged());
+    }
+    let walk = Walk {
         target,
         matched: 0,
         user_len: 0,
         tag: [0; TAG_BYTES],
         verdict: Ordering::Less,
     };
-    while at < entries.len() {
-        let head = entry_head(entries, at).ok_or_else(damaged)?;
-        if at == start && head.shared != 0 {
-            return Err(damaged());
-        }
-        walk.step(entries, &head).ok_or_else(damaged)?;
-        match walk.verdict {
-            Ordering::Less => {}
-            Ordering::Greater => return Ok(PointEnd::Done),
-            Ordering::Equal => {
-                let tag = u64::from_le_bytes(walk.tag);
-                if tag_seqno(tag) <= target.seqno
-                    && visit(tag, head.value_at()..head.end()).is_break()
-                {
-                    return Ok(PointEnd::Done);
-                }
-            }
-        }
-        at = head.end();
-    }
-    Ok(PointEnd::BlockEnded)
+    walk.run(entries, start, visit)
 }
 
 /// Whether a whole internal key comes before every version sought.
@@ -106,6 +137,34 @@ fn is_before(key: &[u8], target: PointTarget<'_>) -> bool {
 }
 
 impl Walk<'_> {
+    /// Walks from the entry at `at` until a key after the target.
+    #[inline]
+    fn run(
+        mut self,
+        entries: &[u8],
+        mut at: usize,
+        mut visit: impl FnMut(u64, Range<usize>) -> ControlFlow<()>,
+    ) -> Result<PointEnd> {
+        while at < entries.len() {
+            let head = entry_head(entries, at).ok_or_else(damaged)?;
+            self.step(entries, &head).ok_or_else(damaged)?;
+            match self.verdict {
+                Ordering::Less => {}
+                Ordering::Greater => return Ok(PointEnd::Done),
+                Ordering::Equal => {
+                    let tag = u64::from_le_bytes(self.tag);
+                    if tag_seqno(tag) <= self.target.seqno
+                        && visit(tag, head.value_at()..head.end()).is_break()
+                    {
+                        return Ok(PointEnd::Done);
+                    }
+                }
+            }
+            at = head.end();
+        }
+        Ok(PointEnd::BlockEnded)
+    }
+
     /// Takes one entry in. `None` when its lengths make no sense.
     #[inline]
     fn step(&mut self, entries: &[u8], head: &EntryHead) -> Option<()> {

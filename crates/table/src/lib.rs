@@ -18,6 +18,7 @@ pub mod properties;
 mod block;
 mod block_builder;
 mod block_iter;
+mod block_lookup;
 mod block_point;
 mod block_run;
 mod cache;

@@ -1,0 +1,113 @@
+//! A table of heads that a block gets when a lookup first comes to it.
+//!
+//! Walking the entries of a block to one of them touches a cache line per entry, each found only
+//! through the one before. So the first lookup in a block notes of every entry the four bytes of its
+//! user key that follow what all keys of the block have in common, and where the entry begins:
+//!
+//! ```text
+//! spots[i] = head(i) << 32 | offset(i)        ascending
+//! ```
+//!
+//! Later lookups search these numbers and then touch only the entry sought. It costs eight bytes an
+//! entry, and one walk over the block. Blocks that are only scanned never get one. Bytewise order
+//! only.
+
+use drumlin_base::key::TAG_BYTES;
+
+use crate::block::{Block, BlockView, entry_head};
+use crate::block_builder::common_prefix;
+
+/// Bytes of a user key that stand in a spot.
+pub(crate) const HEAD_BYTES: usize = 4;
+
+/// The spots of one block.
+#[derive(Debug, Default)]
+pub(crate) struct BlockLookup {
+    spots: Box<[u64]>,
+    /// Bytes that the user keys of all entries begin with alike.
+    prefix_len: u32,
+}
+
+impl BlockLookup {
+    /// Notes the heads of all entries. `None` when the block does not decode.
+    pub(crate) fn build(block: &Block) -> Option<Self> {
+        let entries = block.entries();
+        let mut key = Vec::new();
+        let mut first = Vec::new();
+        let mut offsets = Vec::new();
+        let mut at = 0;
+        while at < entries.len() {
+            offsets.push(u64::try_from(at).ok()?);
+            at = decode_key(entries, at, &mut key)?;
+            if offsets.len() == 1 {
+                first.extend_from_slice(user_part(&key)?);
+            }
+        }
+        // The keys ascend: what the first and the last have in common, all have.
+        let prefix_len = common_prefix(&first, user_part(&key).unwrap_or_default());
+        for spot in &mut offsets {
+            decode_key(entries, *spot as usize, &mut key)?;
+            *spot |= u64::from(head_of(user_part(&key)?, prefix_len)) << 32;
+        }
+        Some(Self {
+            spots: offsets.into_boxed_slice(),
+            prefix_len: u32::try_from(prefix_len).ok()?,
+        })
+    }
+
+    /// Whether there is nothing to search.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.spots.is_empty()
+    }
+
+    /// Length of what all user keys begin with.
+    pub(crate) fn prefix_len(&self) -> usize {
+        self.prefix_len as usize
+    }
+
+    /// Offset of the first entry whose first `prefix_len + 4` bytes agree with `user_key`, if that
+    /// begins as all keys of the block do. `None` when it is not in the block.
+    #[inline]
+    pub(crate) fn find(&self, user_key: &[u8]) -> Option<usize> {
+        let head = u64::from(head_of(user_key, self.prefix_len as usize)) << 32;
+        let mut base = 0;
+        let mut len = self.spots.len();
+        while len > 1 {
+            let half = len / 2;
+            let below = self.spots.get(base + half - 1).is_some_and(|&at| at < head);
+            base += if below { half } else { 0 };
+            len -= half;
+        }
+        base += usize::from(self.spots.get(base).is_some_and(|&at| at < head));
+        let spot = *self.spots.get(base)?;
+        (spot >> 32 == head >> 32).then_some((spot & u64::from(u32::MAX)) as usize)
+    }
+}
+
+/// Rebuilds the key of the entry at `at` over the key before it; where the next entry begins.
+fn decode_key(entries: &[u8], at: usize, key: &mut Vec<u8>) -> Option<usize> {
+    let head = entry_head(entries, at)?;
+    if head.shared > key.len() {
+        return None;
+    }
+    key.truncate(head.shared);
+    key.extend_from_slice(entries.get(head.delta_at..head.value_at())?);
+    Some(head.end())
+}
+
+fn user_part(key: &[u8]) -> Option<&[u8]> {
+    key.get(..key.len().checked_sub(TAG_BYTES)?)
+}
+
+/// The bytes after the prefix as a number that orders as they do; missing bytes count as zero.
+#[inline]
+fn head_of(user_key: &[u8], prefix_len: usize) -> u32 {
+    let rest = user_key.get(prefix_len..).unwrap_or_default();
+    match rest.first_chunk::<HEAD_BYTES>() {
+        Some(head) => u32::from_be_bytes(*head),
+        None => rest
+            .iter()
+            .zip([24, 16, 8, 0])
+            .fold(0, |head, (&byte, place)| head | u32::from(byte) << place),
+    }
+}
