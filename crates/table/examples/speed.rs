@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .map_or(Ok(2_000_000), |text| text.parse())?;
     let codec = arguments
         .next()
-        .map_or(Ok(Default::default()), |text| text.parse())?;
+        .map_or(Ok(Codec::None), |text| text.parse())?;
     let directory = arguments.next().unwrap_or_else(|| "/tmp".to_owned());
     let bench = Bench {
         clock: SystemClock::default(),

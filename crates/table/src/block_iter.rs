@@ -5,10 +5,11 @@
 
 use std::cmp::Ordering;
 
-use drumlin_base::key::{TAG_BYTES, compare_internal};
+use drumlin_base::key::{TAG_BYTES, compare_internal, user_key};
 use drumlin_base::{Error, KeyOrder, Result};
 
 use crate::block::{BlockView, CachedBlock, entry_head};
+use crate::block_point::begins_with;
 
 /// Walks one block of internal keys.
 ///
@@ -100,8 +101,47 @@ impl BlockIter {
         }
     }
 
-    /// Stands on the first entry at or after `target`.
-    pub(crate) fn seek(&mut self, order: &KeyOrder, target: &[u8]) {
+    /// Stands on the first entry at or after `target`. With `by_heads` the block's heads are
+    /// searched, and made if it has none.
+    pub(crate) fn seek(&mut self, order: &KeyOrder, target: &[u8], by_heads: bool) {
+        let by_heads = by_heads && matches!(order, KeyOrder::Bytewise);
+        if !(by_heads && self.stand_by_heads(user_key(target))) {
+            self.stand_by_restarts(order, target);
+        }
+        while self.valid && compare_internal(order, &self.key, target) == Ordering::Less {
+            self.next();
+        }
+    }
+
+    /// Stands on the first entry whose head is not before the target's. False when the heads do not
+    /// tell enough.
+    fn stand_by_heads(&mut self, user_key: &[u8]) -> bool {
+        let Some(block) = &self.block else {
+            return false;
+        };
+        let (entries, lookup) = (block.entries(), block.lookup());
+        if begins_with(entries, user_key, lookup.prefix_len()) != Some(true) {
+            return false;
+        }
+        let Some(start) = lookup.seek_start(entries, user_key) else {
+            return false;
+        };
+        let first_at = entry_head(entries, 0).map_or(0, |head| head.delta_at);
+        let (Some(from_first), Some(from_head)) = (
+            entries.get(first_at..first_at + start.from_first),
+            start.key_head.get(..start.from_head),
+        ) else {
+            return false;
+        };
+        self.key.clear();
+        self.key.extend_from_slice(from_first);
+        self.key.extend_from_slice(from_head);
+        self.next_at = start.at;
+        self.next();
+        self.valid
+    }
+
+    fn stand_by_restarts(&mut self, order: &KeyOrder, target: &[u8]) {
         let Some(block) = &self.block else { return };
         let Some(start) =
             last_restart_before(block, |key| compare_internal(order, key, target).is_lt())
@@ -110,9 +150,6 @@ impl BlockIter {
         };
         self.stand_before(start);
         self.next();
-        while self.valid && compare_internal(order, &self.key, target) == Ordering::Less {
-            self.next();
-        }
     }
 
     /// Moves to the entry after this one; not valid at the block's end.
@@ -271,11 +308,11 @@ mod tests {
                 }
                 assert!(!iter.valid() && iter.status().is_ok());
                 for index in 0..count as usize {
-                    iter.seek(&KeyOrder::Bytewise, &keys[index]);
+                    iter.seek(&KeyOrder::Bytewise, &keys[index], index % 2 == 0);
                     assert_eq!(iter.key(), &keys[index]);
                     let between = format!("key{:05}", index * 2 + 1);
                     let between = internal_key(between.as_bytes(), 1, ValueKind::Value);
-                    iter.seek(&KeyOrder::Bytewise, &between);
+                    iter.seek(&KeyOrder::Bytewise, &between, index % 2 == 0);
                     assert_eq!(iter.valid(), index + 1 < count as usize);
                     if iter.valid() {
                         assert_eq!(iter.key(), &keys[index + 1]);
@@ -293,7 +330,7 @@ mod tests {
         assert!(!iter.valid() && iter.status().is_ok());
         iter.seek_to_last();
         assert!(!iter.valid() && iter.status().is_ok());
-        iter.seek(&KeyOrder::Bytewise, &keys(1)[0]);
+        iter.seek(&KeyOrder::Bytewise, &keys(1)[0], true);
         assert!(!iter.valid() && iter.status().is_ok());
     }
 

@@ -16,6 +16,7 @@ use drumlin_base::key::TAG_BYTES;
 
 use crate::block::{Block, BlockView, entry_head};
 use crate::block_builder::common_prefix;
+use crate::sorted_words::lower_bound;
 
 /// Bytes of a user key that stand in a spot.
 pub(crate) const HEAD_BYTES: usize = 4;
@@ -70,17 +71,46 @@ impl BlockLookup {
     #[inline]
     pub(crate) fn find(&self, user_key: &[u8]) -> Option<usize> {
         let head = u64::from(head_of(user_key, self.prefix_len as usize)) << 32;
-        let mut base = 0;
-        let mut len = self.spots.len();
-        while len > 1 {
-            let half = len / 2;
-            let below = self.spots.get(base + half - 1).is_some_and(|&at| at < head);
-            base += if below { half } else { 0 };
-            len -= half;
-        }
-        base += usize::from(self.spots.get(base).is_some_and(|&at| at < head));
+        let base = lower_bound(&self.spots, &[], head);
         let spot = *self.spots.get(base)?;
         (spot >> 32 == head >> 32).then_some((spot & u64::from(u32::MAX)) as usize)
+    }
+}
+
+/// Where a cursor that seeks begins to look.
+#[derive(Debug)]
+pub(crate) struct SeekStart {
+    /// Offset of the entry.
+    pub(crate) at: usize,
+    /// What the entry's key begins with: as many bytes as it shares with the key before it.
+    pub(crate) key_head: [u8; HEAD_BYTES],
+    /// Bytes to take from the block's first key before those of `key_head`.
+    pub(crate) from_first: usize,
+    /// Bytes to take from `key_head`.
+    pub(crate) from_head: usize,
+}
+
+impl BlockLookup {
+    /// The first entry that may be at or after `user_key`, which begins as all keys of the block
+    /// do, with what is needed to rebuild its key. `None` when that is not known, or every entry is
+    /// before it.
+    pub(crate) fn seek_start(&self, entries: &[u8], user_key: &[u8]) -> Option<SeekStart> {
+        let target = u64::from(head_of(user_key, self.prefix_len())) << 32;
+        let spot = *self.spots.get(lower_bound(&self.spots, &[], target))?;
+        let at = (spot & u64::from(u32::MAX)) as usize;
+        let head = entry_head(entries, at)?;
+        if head.unshared < TAG_BYTES {
+            return None; // It shares bytes with the tag of the key before it, which no head tells.
+        }
+        let shared = head.shared;
+        let from_first = shared.min(self.prefix_len());
+        let from_head = shared - from_first;
+        (from_head <= HEAD_BYTES).then_some(SeekStart {
+            at,
+            key_head: ((spot >> 32) as u32).to_be_bytes(),
+            from_first,
+            from_head,
+        })
     }
 }
 

@@ -31,6 +31,8 @@ use crate::block_lookup::HEAD_BYTES;
 pub(crate) struct PointTarget<'a> {
     pub(crate) user_key: &'a [u8],
     pub(crate) seqno: SeqNo,
+    /// Search the block's heads, and make them if it has none.
+    pub(crate) by_heads: bool,
 }
 
 /// How a lookup in one block ended.
@@ -62,6 +64,9 @@ pub(crate) fn visit_versions(
     target: PointTarget<'_>,
     visit: impl FnMut(u64, Range<usize>) -> ControlFlow<()>,
 ) -> Result<PointEnd> {
+    if !target.by_heads {
+        return visit_from_restart(block, target, visit);
+    }
     let lookup = block.lookup();
     let entries = block.entries();
     if lookup.is_empty() {
@@ -95,7 +100,7 @@ pub(crate) fn visit_versions(
 /// Whether `user_key` begins with the first `prefix_len` bytes of the block's first key. `None`
 /// when that key does not decode.
 #[inline]
-fn begins_with(entries: &[u8], user_key: &[u8], prefix_len: usize) -> Option<bool> {
+pub(crate) fn begins_with(entries: &[u8], user_key: &[u8], prefix_len: usize) -> Option<bool> {
     let head = entry_head(entries, 0)?;
     let prefix = entries.get(head.delta_at..head.delta_at + prefix_len)?;
     Some(user_key.starts_with(prefix))
@@ -283,6 +288,7 @@ mod tests {
                 let target = PointTarget {
                     user_key: &user_key,
                     seqno,
+                    by_heads: rng.one_in(2),
                 };
                 let mut found = Vec::new();
                 visit_versions(&block, target, |tag, range| {

@@ -17,6 +17,7 @@ use drumlin_base::{Error, KeyOrder, Result, SeqNo};
 use crate::block::{Block, BlockView};
 use crate::block_builder::common_prefix;
 use crate::format::{BLOCK_TRAILER_BYTES, BlockHandle};
+use crate::sorted_words::{SAMPLE_EVERY, lower_bound};
 
 /// How the entries of an index block are written.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +42,8 @@ pub(crate) struct FlatIndex {
     /// Eight bytes of each user key after the prefix, complemented under reverse order, so that
     /// they ascend. Empty under a user's own order.
     heads: Vec<u64>,
+    /// Every [`SAMPLE_EVERY`]th head: small enough to stay in the processor's caches.
+    samples: Vec<u64>,
     /// All separators, one behind the other.
     keys: Vec<u8>,
     offsets: Vec<u32>,
@@ -64,6 +67,7 @@ impl FlatIndex {
             user_keys: format.user_keys,
             prefix: Vec::new(),
             heads: Vec::new(),
+            samples: Vec::new(),
             keys: Vec::new(),
             offsets: vec![0],
             handles: Vec::new(),
@@ -120,6 +124,7 @@ impl FlatIndex {
         self.heads = (0..self.handles.len())
             .map(|at| head_of(self.user_separator(at).get(prefix_len..)) ^ flip)
             .collect();
+        self.samples = self.heads.iter().step_by(SAMPLE_EVERY).copied().collect();
         self.keys.shrink_to_fit();
         self.offsets.shrink_to_fit();
         self.handles.shrink_to_fit();
@@ -186,7 +191,7 @@ impl FlatIndex {
             return (at, at);
         };
         let head = head_of(Some(rest)) ^ flip;
-        let low = lower_bound(&self.heads, head);
+        let low = lower_bound(&self.heads, &self.samples, head);
         let mut high = low;
         // Ties are rare; gallop over them so that many stay cheap.
         let mut step = 1;
@@ -231,7 +236,7 @@ impl FlatIndex {
     /// Memory it takes.
     pub(crate) fn resident_bytes(&self) -> usize {
         self.prefix.capacity()
-            + self.heads.capacity() * size_of::<u64>()
+            + (self.heads.capacity() + self.samples.capacity()) * size_of::<u64>()
             + self.keys.capacity()
             + self.offsets.capacity() * size_of::<u32>()
             + self.handles.capacity() * size_of::<BlockHandle>()
@@ -301,21 +306,6 @@ fn head_of(bytes: Option<&[u8]>) -> u64 {
                 head | u64::from(byte) << (8 * place)
             }),
     }
-}
-
-/// The first position whose head is not below `head`. The loop's only branch is its counter, so
-/// nothing is mispredicted.
-#[inline]
-fn lower_bound(heads: &[u64], head: u64) -> usize {
-    let mut base = 0;
-    let mut len = heads.len();
-    while len > 1 {
-        let half = len / 2;
-        let below = heads.get(base + half - 1).is_some_and(|&at| at < head);
-        base += if below { half } else { 0 };
-        len -= half;
-    }
-    base + usize::from(heads.get(base).is_some_and(|&at| at < head))
 }
 
 /// The first position in `low..high` for which `before` is false.

@@ -10,7 +10,7 @@ use drumlin_base::key::{compare_internal, pack_tag, split_internal, tag_kind, us
 use drumlin_base::{Error, InternalIterator, PinnedSlice, Result, SEQNO_MAX, SeqNo};
 
 use crate::block_iter::BlockIter;
-use crate::block_run::BlockRun;
+use crate::block_run::{BlockRun, Held};
 use crate::options::TableReadOptions;
 use crate::readahead::ReadAhead;
 use crate::table::{Table, TableIndex};
@@ -24,6 +24,8 @@ pub struct TableIter {
     run_at: usize,
     block_at: usize,
     block: BlockIter,
+    /// The present block was cached before the cursor came to it.
+    in_slot: bool,
     ahead: ReadAhead,
     error: Option<Error>,
     global_seqno: Option<SeqNo>,
@@ -39,6 +41,7 @@ impl TableIter {
             run_at: 0,
             block_at: 0,
             block: BlockIter::default(),
+            in_slot: false,
             ahead: ReadAhead::new(options.readahead_bytes),
             error: None,
             global_seqno: table.global_seqno,
@@ -79,9 +82,8 @@ impl TableIter {
             .block(run, at, &self.options, Some(&mut self.ahead));
         match block {
             Ok(block) => {
-                if let (crate::block_run::Held::InSlot(_), Some(handle)) =
-                    (&block, run.index.handle(at))
-                {
+                self.in_slot = matches!(block, Held::InSlot(_));
+                if let (true, Some(handle)) = (self.in_slot, run.index.handle(at)) {
                     let len = handle.size_with_trailer().unwrap_or(0);
                     self.ahead.skip(handle.offset, len);
                 }
@@ -245,7 +247,7 @@ impl TableIter {
             if !self.enter_block(at) {
                 return;
             }
-            self.block.seek(&self.table.order, target);
+            self.block.seek(&self.table.order, target, self.in_slot);
         } else {
             // The run ends before the target, which its separator did not tell.
             self.block_at = at;

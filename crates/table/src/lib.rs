@@ -31,6 +31,7 @@ mod meta_block;
 mod open;
 mod options;
 mod readahead;
+mod sorted_words;
 mod table;
 mod table_filter;
 mod table_tail;

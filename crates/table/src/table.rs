@@ -168,8 +168,14 @@ impl Table {
         for at in run.index.find(user_key, seqno)..run.index.len() {
             if self.block_may_contain(run, at, user_key) {
                 let block = self.block(run, at, options, None)?;
+                let target = PointTarget {
+                    user_key,
+                    seqno,
+                    // A block met for the first time may never be met again.
+                    by_heads: matches!(block, Held::InSlot(_)),
+                };
                 let end = self
-                    .get_in_block(block.get(), user_key, seqno, visit)
+                    .get_in_block(block.get(), target, visit)
                     .map_err(|error| self.locate(error, run.index.handle(at)))?;
                 if end == PointEnd::Done {
                     return Ok(PointEnd::Done);
@@ -186,8 +192,7 @@ impl Table {
     fn get_in_block(
         &self,
         block: &CachedBlock,
-        user_key: &[u8],
-        seqno: SeqNo,
+        target: PointTarget<'_>,
         visit: &mut impl FnMut(SeqNo, ValueKind, TableValue<'_>) -> ControlFlow<()>,
     ) -> Result<PointEnd> {
         let mut unknown_kind = None;
@@ -208,8 +213,8 @@ impl Table {
             visit(seqno, kind, value)
         };
         let end = match self.order {
-            KeyOrder::Bytewise => visit_versions(block, PointTarget { user_key, seqno }, found)?,
-            _ => visit_versions_slowly(&self.order, block, user_key, seqno, found)?,
+            KeyOrder::Bytewise => visit_versions(block, target, found)?,
+            _ => visit_versions_slowly(&self.order, block, target, found)?,
         };
         match unknown_kind {
             Some(error) => Err(error),
@@ -469,18 +474,17 @@ impl Table {
 fn visit_versions_slowly(
     order: &KeyOrder,
     block: &CachedBlock,
-    user_key: &[u8],
-    seqno: SeqNo,
+    target: PointTarget<'_>,
     mut visit: impl FnMut(u64, Range<usize>) -> ControlFlow<()>,
 ) -> Result<PointEnd> {
     let mut iter = BlockIter::default();
     iter.set_block(Arc::clone(block));
-    iter.seek(order, &seek_key(user_key, seqno));
+    iter.seek(order, &seek_key(target.user_key, target.seqno), false);
     while iter.valid() {
         let Some((found, tag)) = split_internal(iter.key()) else {
             break;
         };
-        if order.compare(found, user_key).is_ne() {
+        if order.compare(found, target.user_key).is_ne() {
             return Ok(PointEnd::Done);
         }
         if let Some((_, range)) = iter.value_range()
