@@ -3,6 +3,11 @@
 //! unsynced bytes become, and by failing operations; what is read back is compared with the states
 //! that were acknowledged. Directories of the two peers are read from files they wrote.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 use std::path::Path;
 use std::sync::Arc;
 

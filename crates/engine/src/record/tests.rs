@@ -57,11 +57,15 @@ const LOG: u64 = 7;
 
 /// A log of `payloads`; its bytes, and where each record begins and the last one ends.
 fn log_of(payloads: &[Vec<u8>], recyclable: bool) -> (Vec<u8>, Vec<usize>) {
+    log_numbered(payloads, recyclable.then_some(LOG))
+}
+
+fn log_numbered(payloads: &[Vec<u8>], number: Option<u64>) -> (Vec<u8>, Vec<usize>) {
     let bytes = Bytes::default();
     let file = Box::new(bytes.clone());
-    let mut writer = match recyclable {
-        true => RecordWriter::recyclable(file, LOG),
-        false => RecordWriter::new(file),
+    let mut writer = match number {
+        Some(number) => RecordWriter::recyclable(file, number),
+        None => RecordWriter::new(file),
     };
     let mut offsets = Vec::new();
     for payload in payloads {
@@ -199,14 +203,7 @@ fn records_of_the_log_before_end_a_recycled_log_cleanly() {
                 payload(&mut rng, len)
             })
             .collect();
-        let stale = {
-            let bytes = Bytes::default();
-            let mut writer = RecordWriter::recyclable(Box::new(bytes.clone()), LOG - 1);
-            old.iter()
-                .for_each(|payload| writer.append(payload).unwrap());
-            let stale = bytes.0.lock().clone();
-            stale
-        };
+        let (stale, _) = log_numbered(&old, Some(LOG - 1));
         let new: Vec<_> = (0..3)
             .map(|_| {
                 let len = rng.below(100) as usize;
@@ -381,4 +378,10 @@ fn hostile_bytes_never_panic_and_never_invent_records() {
             let _ = reader.judge(Later::Marks).unwrap();
         }
     }
+}
+
+#[test]
+fn the_example_of_the_format_page_is_what_is_written() {
+    let (bytes, _) = log_of(&[b"hi".to_vec()], false);
+    assert_eq!(bytes, b"\x8b\x6e\xac\xe0\x02\x00\x01hi");
 }
