@@ -67,9 +67,13 @@ struct Shared {
 struct Queues {
     /// Files whose slot was filled, the longest ago first. Some may have been dropped since.
     open: VecDeque<Weak<FileMeta>>,
-    /// Numbers of parked tables, the longest parked first; some may have been taken back since.
-    parked_order: VecDeque<u64>,
-    parked: HashMap<u64, Arc<Table>>,
+    /// Parked tables with the tick they were parked at, the longest parked first; some may have
+    /// been taken back since.
+    parked_order: VecDeque<(u64, u64)>,
+    /// By number, with the tick.
+    parked: HashMap<u64, (u64, Arc<Table>)>,
+    /// Counts parkings.
+    tick: u64,
 }
 
 impl TableCache {
@@ -205,7 +209,8 @@ impl Shared {
     }
 
     fn take_parked(&self, number: u64) -> Option<Arc<Table>> {
-        self.queues.lock().parked.remove(&number)
+        let (_, table) = self.queues.lock().parked.remove(&number)?;
+        Some(table)
     }
 
     /// Hangs `table` in the file's slot.
@@ -222,7 +227,7 @@ impl Shared {
 
     /// Tables that may be parked beside the open ones.
     fn parked_max(&self) -> usize {
-        (self.options.open_max / 8).max(1)
+        (self.options.open_max.max(OPEN_MIN) / 8).max(1)
     }
 
     /// Parks and closes until the limits hold again.
@@ -231,7 +236,8 @@ impl Shared {
         let parked_max = self.parked_max();
         let mut closed = Vec::new();
         let mut queues = self.queues.lock();
-        while queues.open.len() + queues.parked.len() > open_max && queues.park_oldest() {
+        // The parking is kept full, so that a parked table has its chance over many misses.
+        while queues.open.len() > open_max - parked_max && queues.park_oldest() {
             while queues.parked.len() > parked_max {
                 closed.extend(queues.unpark_oldest());
             }
@@ -277,8 +283,10 @@ impl Queues {
         while let Some(file) = self.open.pop_front() {
             let Some(file) = file.upgrade() else { continue };
             if let Some(table) = file.table.swap(None) {
-                self.parked.insert(file.number, table);
-                self.parked_order.push_back(file.number);
+                self.tick += 1;
+                self.parked.insert(file.number, (self.tick, table));
+                self.parked_order.push_back((file.number, self.tick));
+                self.forget_taken_back();
                 return true;
             }
         }
@@ -287,14 +295,29 @@ impl Queues {
 
     /// The table parked longest ago, no longer kept here.
     fn unpark_oldest(&mut self) -> Option<Arc<Table>> {
-        while let Some(number) = self.parked_order.pop_front() {
-            if let Some(table) = self.parked.remove(&number) {
-                return Some(table);
+        while let Some((number, tick)) = self.parked_order.pop_front() {
+            if self.is_parked_since(number, tick) {
+                return self.parked.remove(&number).map(|(_, table)| table);
             }
         }
         // Every parked table has its number in the order.
         debug_assert!(self.parked.is_empty());
         None
+    }
+
+    fn is_parked_since(&self, number: u64, tick: u64) -> bool {
+        self.parked
+            .get(&number)
+            .is_some_and(|(since, _)| *since == tick)
+    }
+
+    /// Drops what was taken back from the order, once that is most of it.
+    fn forget_taken_back(&mut self) {
+        if self.parked_order.len() > 2 * self.parked.len() + OPEN_MIN {
+            let mut order = std::mem::take(&mut self.parked_order);
+            order.retain(|&(number, tick)| self.is_parked_since(number, tick));
+            self.parked_order = order;
+        }
     }
 }
 
@@ -310,5 +333,184 @@ impl fmt::Debug for TableCache {
             .field("dir", &self.shared.options.dir)
             .field("open_max", &self.shared.options.open_max)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use drumlin_base::key::internal_key;
+    use drumlin_base::rng::Rng;
+    use drumlin_base::{ErrorKind, ValueKind};
+    use drumlin_fs::{
+        CreateOptions, Fault, FaultFileSystem, FaultRule, FileKind, FileSystem, OpKind,
+        StrictMemFileSystem, SystemClock, ThreadSpawner,
+    };
+    use drumlin_table::{TableWriter, TableWriterOptions};
+
+    use super::*;
+    use crate::version::NewFile;
+
+    const DIR: &str = "/db";
+
+    struct Fixture {
+        files: FaultFileSystem,
+        cache: Arc<TableCache>,
+        tables: Vec<Arc<FileMeta>>,
+    }
+
+    fn fixture(count: u64, open_max: usize, budget_bytes: usize) -> Fixture {
+        let files = FaultFileSystem::over_memory(&StrictMemFileSystem::new());
+        files.create_dir_all(Path::new(DIR)).unwrap();
+        let budget = MemoryBudget::new(budget_bytes);
+        let cache = TableCache::new(TableCacheOptions {
+            env: Env {
+                files: Arc::new(files.clone()),
+                clock: Arc::new(SystemClock::new()),
+                spawner: Arc::new(ThreadSpawner),
+                seed: 1,
+            },
+            dir: PathBuf::from(DIR),
+            blocks: BlockCache::new(Arc::clone(&budget)),
+            budget,
+            open_max,
+        });
+        let tables = (1..=count).map(|number| write(&files, number)).collect();
+        files.record_history();
+        Fixture {
+            files,
+            cache,
+            tables,
+        }
+    }
+
+    fn write(files: &dyn FileSystem, number: u64) -> Arc<FileMeta> {
+        let path = names::table(Path::new(DIR), number);
+        let file = files
+            .create(&path, CreateOptions::new(FileKind::Table))
+            .unwrap();
+        let mut writer = TableWriter::new(file, TableWriterOptions::default());
+        let key = internal_key(&number.to_be_bytes(), number, ValueKind::Value);
+        writer.add(&key, b"v").unwrap();
+        let finished = writer.finish().unwrap();
+        Arc::new(FileMeta::new(NewFile {
+            number,
+            size: finished.size,
+            smallest: key.clone(),
+            largest: key,
+            ..NewFile::default()
+        }))
+    }
+
+    impl Fixture {
+        /// How often a table file was opened.
+        fn opened(&self) -> usize {
+            let history = self.files.history();
+            history.iter().filter(|(op, _)| *op == OpKind::Open).count()
+        }
+    }
+
+    #[test]
+    fn a_table_is_opened_once_and_found_by_everybody() {
+        let fixture = fixture(1, 100, 64 << 20);
+        let file = &fixture.tables[0];
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| fixture.cache.find(file).unwrap());
+            }
+        });
+        let (a, b) = (fixture.cache.find(file), fixture.cache.find(file));
+        assert!(Arc::ptr_eq(&a.unwrap(), &b.unwrap()));
+        assert_eq!(fixture.opened(), 1);
+    }
+
+    #[test]
+    fn no_more_tables_stay_open_than_allowed_and_the_used_ones_stay() {
+        let fixture = fixture(200, 32, 64 << 20);
+        let hot = &fixture.tables[0];
+        for file in &fixture.tables {
+            fixture.cache.find(file).unwrap();
+            fixture.cache.find(hot).unwrap();
+            assert!(fixture.cache.open_count() <= 33);
+        }
+        assert_eq!(fixture.opened(), 200, "the hot table was never closed");
+        let slots = fixture.tables.iter().filter(|f| f.table.load().is_some());
+        assert!(slots.count() <= 32);
+    }
+
+    #[test]
+    fn indexes_and_filters_stay_within_their_share_of_the_budget() {
+        let fixture = fixture(100, 1000, 40 << 10);
+        for file in &fixture.tables {
+            fixture.cache.find(file).unwrap();
+        }
+        let budget = &fixture.cache.shared.options.budget;
+        let share = budget.limit_bytes() / 2;
+        let few = fixture.cache.open_count() <= OPEN_MIN;
+        assert!(budget.used(MemoryUse::TableMeta) <= share || few);
+        assert!(fixture.cache.open_count() < 100);
+    }
+
+    #[test]
+    fn too_many_open_files_closes_some_and_tries_again() {
+        let fixture = fixture(40, 100, 64 << 20);
+        for file in &fixture.tables[..39] {
+            fixture.cache.find(file).unwrap();
+        }
+        fixture
+            .files
+            .add_rule(FaultRule::once(0, Fault::TooManyFiles).on(OpKind::Open));
+        fixture.cache.find(&fixture.tables[39]).unwrap();
+        assert!(fixture.cache.open_count() < 39);
+        fixture
+            .files
+            .add_rule(FaultRule::always(Fault::TooManyFiles).on(OpKind::Open));
+        let error = fixture.cache.find(&fixture.tables[0]).unwrap_err();
+        assert!(is_too_many_open(&error), "{error:?}");
+    }
+
+    #[test]
+    fn missing_and_cut_tables_are_damage_that_names_the_file() {
+        let fixture = fixture(2, 100, 64 << 20);
+        let path = |number| names::table(Path::new(DIR), number);
+        fixture.files.remove(&path(1)).unwrap();
+        fixture
+            .files
+            .truncate(&path(2), fixture.tables[1].size - 1)
+            .unwrap();
+        for file in &fixture.tables {
+            let error = fixture.cache.find(file).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corruption);
+            assert_eq!(error.file(), Some(&*path(file.number)));
+        }
+    }
+
+    #[test]
+    fn tables_under_leveldbs_name_are_found() {
+        let fixture = fixture(1, 100, 64 << 20);
+        let leveldb = names::leveldb_table(Path::new(DIR), 1);
+        let path = names::table(Path::new(DIR), 1);
+        assert_eq!(fixture.cache.path(1), path);
+        fixture.files.rename(&path, &leveldb).unwrap();
+        assert_eq!(fixture.cache.path(1), leveldb);
+        fixture.cache.find(&fixture.tables[0]).unwrap();
+    }
+
+    #[test]
+    fn threads_that_fight_over_few_places_all_get_their_tables() {
+        let fixture = fixture(64, 8, 64 << 20);
+        std::thread::scope(|scope| {
+            for seed in 0..4 {
+                let fixture = &fixture;
+                scope.spawn(move || {
+                    let mut rng = Rng::new(seed);
+                    for _ in 0..2000 {
+                        let file = &fixture.tables[rng.below(64) as usize];
+                        let table = fixture.cache.find(file).unwrap();
+                        assert_eq!(table.size(), file.size);
+                    }
+                });
+            }
+        });
+        assert!(fixture.cache.open_count() <= 8);
     }
 }
