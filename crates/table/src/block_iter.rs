@@ -14,7 +14,8 @@ use crate::block_point::begins_with;
 /// Walks one block of internal keys.
 ///
 /// Invariant: while valid, `key` is the whole internal key of the entry at `at`, at least
-/// [`TAG_BYTES`] long, the value is `value_at..next_at`, and `next_at <= entries.len()`.
+/// [`TAG_BYTES`] long, the value is `value_at..next_at`, and `next_at <= entries.len()`. `behind`
+/// holds entries of this block only, each ending where the one kept after it begins.
 #[derive(Debug, Default)]
 pub(crate) struct BlockIter {
     block: Option<CachedBlock>,
@@ -24,12 +25,26 @@ pub(crate) struct BlockIter {
     next_at: usize,
     valid: bool,
     damaged: bool,
+    /// Entries before the present one, decoded by an earlier step back; the nearest is last.
+    behind: Vec<Behind>,
+    /// Their keys, one behind the other.
+    behind_keys: Vec<u8>,
+}
+
+/// An entry that a step back has decoded on its way from the restart point.
+#[derive(Clone, Copy, Debug)]
+struct Behind {
+    at: usize,
+    value_at: usize,
+    next_at: usize,
+    key_start: usize,
 }
 
 impl BlockIter {
     /// Moves to another block; the cursor is not valid until it is positioned.
     pub(crate) fn set_block(&mut self, block: CachedBlock) {
         self.block = Some(block);
+        self.behind.clear();
         self.valid = false;
         self.damaged = false;
     }
@@ -133,6 +148,7 @@ impl BlockIter {
         ) else {
             return false;
         };
+        self.behind.clear();
         self.key.clear();
         self.key.extend_from_slice(from_first);
         self.key.extend_from_slice(from_head);
@@ -181,26 +197,54 @@ impl BlockIter {
     }
 
     /// Moves to the entry before this one; not valid at the block's front.
+    ///
+    /// Entries can be decoded only forwards from a restart point, so the first step back decodes and
+    /// keeps all that lie between; the steps after it take them from there.
     pub(crate) fn prev(&mut self) {
+        if self
+            .behind
+            .last()
+            .is_some_and(|last| last.next_at == self.at)
+        {
+            return self.take_behind();
+        }
+        self.behind.clear();
+        self.behind_keys.clear();
         let Some(block) = &self.block else { return };
         let end = self.at;
         if end == 0 {
             self.valid = false;
             return;
         }
-        // The last restart point before the present entry.
-        let (mut low, mut high) = (0, block.restart_count());
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            match block.restart(middle) {
-                Some(at) if (at as usize) < end => low = middle,
-                _ => high = middle,
-            }
+        match restart_before(block, end) {
+            Some(at) => self.walk_to_entry_before(at, end),
+            None => self.fail(),
         }
-        match block.restart(low) {
-            Some(at) if (at as usize) < end => self.walk_to_entry_before(at as usize, end),
-            _ => self.fail(),
-        }
+    }
+
+    /// Stands on the nearest of the entries kept.
+    fn take_behind(&mut self) {
+        let Some(entry) = self.behind.pop() else {
+            return;
+        };
+        self.key.clear();
+        self.key
+            .extend_from_slice(self.behind_keys.get(entry.key_start..).unwrap_or_default());
+        self.behind_keys.truncate(entry.key_start);
+        self.at = entry.at;
+        self.value_at = entry.value_at;
+        self.next_at = entry.next_at;
+    }
+
+    /// Keeps the present entry for a step back.
+    fn push_behind(&mut self) {
+        self.behind.push(Behind {
+            at: self.at,
+            value_at: self.value_at,
+            next_at: self.next_at,
+            key_start: self.behind_keys.len(),
+        });
+        self.behind_keys.extend_from_slice(&self.key);
     }
 
     /// Stands on the entry that ends at `end`, starting from the restart point `start`.
@@ -208,6 +252,7 @@ impl BlockIter {
         self.stand_before(start);
         self.next();
         while self.valid && self.next_at < end {
+            self.push_behind();
             self.next();
         }
         if self.valid && self.next_at != end {
@@ -217,6 +262,8 @@ impl BlockIter {
 
     /// Makes `next` decode the entry at restart point `at`.
     fn stand_before(&mut self, at: usize) {
+        self.behind.clear();
+        self.behind_keys.clear();
         self.key.clear();
         self.next_at = at;
         self.valid = false;
@@ -228,6 +275,20 @@ impl BlockIter {
         self.valid = false;
         self.damaged = true;
     }
+}
+
+/// Offset of the last restart point before `end`. `None` when there is none.
+fn restart_before(block: &CachedBlock, end: usize) -> Option<usize> {
+    let (mut low, mut high) = (0, block.restart_count());
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        match block.restart(middle) {
+            Some(at) if (at as usize) < end => low = middle,
+            _ => high = middle,
+        }
+    }
+    let at = block.restart(low)? as usize;
+    (at < end).then_some(at)
 }
 
 /// Offset of the last restart point whose key is `before` the one sought; of the first restart
@@ -318,6 +379,31 @@ mod tests {
                         assert_eq!(iter.key(), &keys[index + 1]);
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_cursor_may_turn_anywhere() {
+        let keys = keys(90);
+        let mut iter = BlockIter::default();
+        iter.set_block(block_of(16, &keys));
+        let mut rng = drumlin_base::rng::Rng::new(8);
+        let mut at = 45;
+        iter.seek(&KeyOrder::Bytewise, &keys[at], false);
+        for _ in 0..5000 {
+            let steps = rng.below(6);
+            let forward = rng.one_in(2);
+            for _ in 0..steps {
+                if forward && at + 1 < keys.len() {
+                    iter.next();
+                    at += 1;
+                } else if !forward && at > 0 {
+                    iter.prev();
+                    at -= 1;
+                }
+                assert_eq!(iter.key(), &keys[at]);
+                assert_eq!(iter.value(), format!("value{at}").as_bytes());
             }
         }
     }

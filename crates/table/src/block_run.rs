@@ -35,8 +35,11 @@ impl Cached for BlockRun {
 }
 
 impl Cached for Block {
+    /// The bytes, and about what the heads take that a lookup may add (eight bytes an entry, mostly
+    /// sixteen entries to a restart point). The same at every call, made or not.
     fn charge(&self) -> usize {
-        self.bytes().len()
+        let bytes = self.bytes().len();
+        bytes + (self.meta().restart_count as usize * 128).min(bytes / 4)
     }
 }
 

@@ -92,7 +92,7 @@ fn write_filter(writer: &mut TableWriter, metaindex: &mut MetaIndex) -> Result<(
 fn write_index(writer: &mut TableWriter) -> Result<BlockHandle> {
     let style = index_style(writer);
     let start = writer.output.offset();
-    let handle = if writer.partitioned {
+    let handle = if writer.partitioned && writer.index.blocks() > 0 {
         let partitions = writer.index.finish_partitions();
         writer.properties.index_partitions = partitions.len() as u64;
         let mut top = IndexBlockBuilder::new(style, 1);

@@ -2,17 +2,18 @@
 //!
 //! Method: random entries of several shapes, written under many options, against a sorted vector.
 
+use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::common::{Entries, open, random_entries, write};
+use crate::common::{Bytes, Entries, MemFile, open, random_entries, reader_options, write};
 use drumlin_base::key::{compare_internal, internal_key, split_internal, tag_seqno, user_key};
 use drumlin_base::operators::FixedPrefix;
 use drumlin_base::rng::Rng;
-use drumlin_base::{InternalIterator, KeyOrder, SEQNO_MAX, ValueKind};
+use drumlin_base::{Comparator, InternalIterator, KeyOrder, MemoryUse, SEQNO_MAX, ValueKind};
 use drumlin_table::{
     ChecksumKind, Codec, Compression, FilterOptions, Table, TableReadOptions, TableStyle,
-    TableWriterOptions,
+    TableWriter, TableWriterOptions,
 };
 
 /// Checks that `table` holds exactly `entries`.
@@ -171,6 +172,125 @@ fn tables_of_many_shapes_hold_what_was_added() {
         let options = random_options(&mut rng, &order);
         let table = open(&order, write(options, &entries)).unwrap();
         check(&table, &entries, &mut rng);
+    }
+}
+
+/// Orders by length first; a shorter separator would not be between its keys.
+struct ByLength;
+
+impl Comparator for ByLength {
+    fn name(&self) -> &str {
+        "test.ByLength"
+    }
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.len().cmp(&b.len()).then_with(|| a.cmp(b))
+    }
+}
+
+#[test]
+fn tables_in_an_order_of_the_users_own_hold_what_was_added() {
+    for seed in 0..20 {
+        let mut rng = Rng::new(seed);
+        let order = KeyOrder::Custom(Arc::new(ByLength));
+        let entries = random_entries(&mut rng, &order, 400);
+        let options = random_options(&mut rng, &order);
+        let bytes = write(options, &entries);
+        let table = open(&order, bytes.clone()).unwrap();
+        check(&table, &entries, &mut rng);
+        let refused = open(&KeyOrder::Bytewise, bytes);
+        assert!(refused.is_err(), "a table is not read in another order");
+    }
+}
+
+#[test]
+fn tombstones_alone_make_a_table() {
+    for expected_bytes in [0, 2000] {
+        let file = MemFile::default();
+        let options = TableWriterOptions {
+            partition_index_above_bytes: 1000,
+            expected_bytes,
+            ..TableWriterOptions::default()
+        };
+        let mut writer = TableWriter::new(Box::new(file.clone()), options);
+        writer.add_range_tombstone(b"a", b"c", 9).unwrap();
+        writer.add_range_tombstone(b"a", b"b", 7).unwrap();
+        assert!(writer.add_range_tombstone(b"a", b"z", 8).is_err());
+        assert!(writer.add_range_tombstone(b"k", b"k", 1).is_err());
+        writer.finish().unwrap();
+        let bytes = file.0.lock().unwrap().clone();
+        let table = open(&KeyOrder::Bytewise, bytes).unwrap();
+        let found: Vec<_> = table.range_tombstones().iter().map(|t| t.seqno).collect();
+        assert_eq!(found, [9, 7]);
+        check(&table, &Entries::new(), &mut Rng::new(1));
+    }
+}
+
+#[test]
+fn entries_out_of_order_are_refused() {
+    let mut writer = TableWriter::new(Box::<MemFile>::default(), TableWriterOptions::default());
+    let key = |user: &[u8], seqno| internal_key(user, seqno, ValueKind::Value);
+    writer.add(&key(b"b", 5), b"").unwrap();
+    for bad in [key(b"a", 9), key(b"b", 5), key(b"b", 6), b"short".to_vec()] {
+        assert!(writer.add(&bad, b"").is_err());
+    }
+    let tombstone = internal_key(b"c", 1, ValueKind::RangeDeletion);
+    assert!(writer.add(&tombstone, b"d").is_err());
+    writer.add(&key(b"b", 4), b"").unwrap();
+}
+
+#[test]
+fn a_closed_table_gives_back_all_memory() {
+    let entries = random_entries(&mut Rng::new(3), &KeyOrder::Bytewise, 1000);
+    let options = random_options(&mut Rng::new(3), &KeyOrder::Bytewise);
+    let file = Bytes {
+        bytes: write(options, &entries),
+        ..Bytes::default()
+    };
+    let options = reader_options(&KeyOrder::Bytewise, 1 << 20);
+    let budget = Arc::clone(&options.budget);
+    let table = Table::open(Arc::new(file), options).unwrap();
+    let charged = budget.used(MemoryUse::TableMeta);
+    assert_eq!(charged, table.resident_bytes());
+    check(&table, &entries, &mut Rng::new(4));
+    assert!(budget.used(MemoryUse::Blocks) > 0);
+    drop(table);
+    assert_eq!(budget.used_total(), 0);
+}
+
+#[test]
+fn a_scan_reads_ahead_instead_of_block_by_block() {
+    let order = KeyOrder::Bytewise;
+    let entries: Entries = (0..20_000u64)
+        .map(|n| {
+            (
+                internal_key(format!("{n:08}").as_bytes(), 1, ValueKind::Value),
+                vec![0; 100],
+            )
+        })
+        .collect();
+    let options = TableWriterOptions {
+        compression: Compression::none(),
+        ..TableWriterOptions::default()
+    };
+    let bytes = write(options, &entries);
+    for readahead_bytes in [0, 1 << 20] {
+        let file = Arc::new(Bytes {
+            bytes: bytes.clone(),
+            ..Bytes::default()
+        });
+        let table = Table::open(Arc::clone(&file) as _, reader_options(&order, 16 << 20)).unwrap();
+        let mut iter = table.iter(TableReadOptions {
+            fill_cache: false,
+            readahead_bytes,
+            ..TableReadOptions::default()
+        });
+        iter.seek_to_first();
+        while iter.valid() {
+            iter.next();
+        }
+        iter.status().unwrap();
+        let reads = file.reads.load(std::sync::atomic::Ordering::Relaxed);
+        assert!(reads < 30, "{reads} reads for {} bytes", bytes.len());
     }
 }
 
