@@ -252,22 +252,40 @@ impl Engine {
                 .map(|i| Arc::clone(&i.memtable)))
         })?;
         let Some(target) = target else { return Ok(()) };
-        let mut state = self.lock_state();
-        loop {
-            let waiting = state.families.get(&id).is_some_and(|family| {
-                family
+        self.wait_until(|state| {
+            state.families.get(&id).is_none_or(|family| {
+                !family
                     .immutables
                     .iter()
                     .any(|i| Arc::ptr_eq(&i.memtable, &target))
-            });
-            if !waiting {
-                return Ok(());
-            }
+            })
+        })
+        .map(drop)
+    }
+
+    /// The state once the family has no immutable memtable.
+    pub(crate) fn wait_for_flushed(&self, id: u32) -> Result<MutexGuard<'_, State>> {
+        self.wait_until(|state| {
+            state
+                .families
+                .get(&id)
+                .is_none_or(|f| f.immutables.is_empty())
+        })
+    }
+
+    /// The state once `done` says so.
+    ///
+    /// # Errors
+    /// The failure that keeps the background from getting there.
+    fn wait_until(&self, done: impl Fn(&State) -> bool) -> Result<MutexGuard<'_, State>> {
+        let mut state = self.lock_state();
+        while !done(&state) {
             if self.health() != Health::Healthy {
                 return Err(self.refusal(&state));
             }
             state = self.help_or_wait(state)?;
         }
+        Ok(state)
     }
 
     /// Waits for the background, or, where no thread works in it, does one job itself.
@@ -282,8 +300,7 @@ impl Engine {
 
     /// Waits until no job runs and none is due.
     pub(crate) fn wait_for_idle(&self) -> Result<()> {
-        let mut state = self.lock_state();
-        loop {
+        self.wait_until(|state| {
             let flushing = state
                 .families
                 .values()
@@ -291,15 +308,10 @@ impl Engine {
             let compacting = state.compactions_running > 0
                 || (self.options.compaction_style != CompactionStyle::Manual
                     && !state.compaction_blocked
-                    && self.compaction_is_due(&state));
-            if self.health() != Health::Healthy {
-                return Err(self.refusal(&state));
-            }
-            if !flushing && !compacting {
-                return Ok(());
-            }
-            state = self.help_or_wait(state)?;
-        }
+                    && self.compaction_is_due(state));
+            !flushing && !compacting
+        })
+        .map(drop)
     }
 
     /// Syncs the WAL as a synced write would.
@@ -337,6 +349,12 @@ impl Engine {
             .map(JoinHandle::join)
             .fold(Ok(()), Result::and);
         let closed = self.lead_alone(|leader| leader.wal.close());
+        let spare = std::mem::take(&mut self.lock_state().spare_wals);
+        for number in spare {
+            if let Err(error) = self.remove_wal(number) {
+                tracing::warn!(%error, "a spare WAL stays until the next open");
+            }
+        }
         self.lock.lock().take();
         saved.and(joined).and(closed)
     }

@@ -40,7 +40,11 @@ impl Engine {
         self.remove_dir_with_files(&unfinished)?;
         files.create_dir_all(&unfinished)?;
         let moment = self.pin_moment(&unfinished);
-        let made = moment.and_then(|moment| self.fill_checkpoint(&moment, &unfinished));
+        let made = moment.and_then(|moment| {
+            let filled = self.fill_checkpoint(&moment, &unfinished);
+            self.lock_state().wal_pins -= 1;
+            filled
+        });
         let made = made.and_then(|()| {
             files.rename(&unfinished, target)?;
             target
@@ -58,7 +62,7 @@ impl Engine {
     /// that tells of it.
     fn pin_moment(&self, dir: &Path) -> Result<Moment> {
         self.lead_alone(|leader| {
-            let state = self.lock_state();
+            let mut state = self.lock_state();
             let live = leader.wal.number();
             let oldest = state.oldest_wal().unwrap_or(live);
             let mut wals = Vec::new();
@@ -71,6 +75,7 @@ impl Engine {
             }
             let versions = state.families.values().map(|f| f.version.clone()).collect();
             state.versions.write_copy(dir)?;
+            state.wal_pins += 1;
             Ok(Moment { versions, wals })
         })
     }
@@ -96,7 +101,8 @@ impl Engine {
         files.sync_dir(dir)
     }
 
-    fn copy_file(&self, from: &Path, to: &Path, len: u64) -> Result<()> {
+    /// Copies the first `len` bytes of a file and syncs the copy.
+    pub(crate) fn copy_file(&self, from: &Path, to: &Path, len: u64) -> Result<()> {
         let source = self.env.files.open(from)?;
         let mut target = self
             .env

@@ -1,7 +1,7 @@
 //! The handle a program holds: every method checks its arguments and hands on.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -15,6 +15,7 @@ use crate::events::{Health, RecoveryReport};
 use crate::open::{self, OpenMode};
 use crate::options::{FamilyOptions, Options, ReadOptions, WriteOptions};
 use crate::read::{self, DbIterator, ViewSource};
+use crate::repair::{self, RepairReport};
 use crate::snapshot::Snapshot;
 use crate::statistics::Statistics;
 use crate::super_version::SuperVersion;
@@ -133,6 +134,16 @@ impl Db {
     /// `NotFound` when `dir` holds no database; `Corruption`, `Io`.
     pub fn list_families(dir: impl AsRef<Path>, env: &Env) -> Result<Vec<String>> {
         open::list_families(dir.as_ref(), env)
+    }
+
+    /// Rebuilds the MANIFEST of the database in `dir` from its tables, for when it is lost or damaged.
+    /// Damaged files are moved to the folder `lost`; WAL files are replayed by the next open. Keys
+    /// deleted shortly before may come back, where a crash kept replaced tables from being removed.
+    ///
+    /// # Errors
+    /// `Locked`, `Io`, `NoSpace`.
+    pub fn repair(dir: impl AsRef<Path>, options: &Options) -> Result<RepairReport> {
+        repair::repair(dir.as_ref(), options)
     }
 
     fn from_engine(opened: open::Opened) -> Result<Self> {
@@ -452,6 +463,16 @@ impl Db {
     /// `Io`.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
         self.engine.checkpoint(target.as_ref())
+    }
+
+    /// Takes in tables made by [`crate::SstFileWriter`] (or RocksDB's), in order: where they overlap,
+    /// later ones win, and all of them win over what the database holds. Files are linked where they
+    /// can be; `move_files` removes the originals. All are taken, or none.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a table that is not external; `Corruption` naming what is damaged.
+    pub fn ingest(&self, family: &ColumnFamily, paths: &[PathBuf], move_files: bool) -> Result<()> {
+        self.engine.ingest(family, paths, move_files)
     }
 
     /// Reads every live table whole and compares it with the MANIFEST: a scrub.

@@ -80,6 +80,10 @@ pub(crate) struct State {
     pub(crate) families: BTreeMap<u32, FamilyState>,
     /// WAL files on disk that may still be needed, with the live one.
     pub(crate) wals: BTreeSet<u64>,
+    /// Checkpoints copying WAL files, which must stay what they are meanwhile.
+    pub(crate) wal_pins: usize,
+    /// WAL files nobody needs, kept on disk to become new ones.
+    pub(crate) spare_wals: Vec<u64>,
     pub(crate) flushes_running: usize,
     pub(crate) compactions_running: usize,
     /// Manual work that asks automatic compactions to hold back.

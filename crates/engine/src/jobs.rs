@@ -21,6 +21,9 @@ use crate::names;
 use crate::version::obsolete::{obsolete_files, remove_files};
 use crate::version::{NewFile, VersionEdit};
 
+/// WAL files kept to be recycled.
+const SPARE_WALS_MAX: usize = 2;
+
 impl Engine {
     pub(crate) fn check_open(&self) -> Result<()> {
         match self.closing.load(Ordering::Acquire) {
@@ -205,19 +208,33 @@ impl Engine {
             let path = self.table_cache.path(number);
             removed += usize::from(remove_if_there(&self.env, &path)?);
         }
+        if state.wal_pins > 0 {
+            return Ok(removed);
+        }
         let gone: Vec<u64> = state.wals.range(..oldest_wal).copied().collect();
         for number in gone {
-            let path = names::wal(&self.wal_dir, number);
-            removed += usize::from(remove_if_there(&self.env, &path)?);
             state.wals.remove(&number);
+            if !self.leveldb && state.spare_wals.len() < SPARE_WALS_MAX {
+                state.spare_wals.push(number);
+            } else {
+                removed += usize::from(self.remove_wal(number)?);
+            }
         }
         Ok(removed)
+    }
+
+    /// Removes a WAL file nobody needs.
+    pub(crate) fn remove_wal(&self, number: u64) -> Result<bool> {
+        remove_if_there(&self.env, &names::wal(&self.wal_dir, number))
     }
 
     /// Looks at the whole directory and removes what nobody needs: what an earlier run left.
     pub(crate) fn remove_leftovers(&self, state: &mut State) -> Result<usize> {
         let mut removed = self.remove_obsolete(state)?;
-        let Some(mut needed) = state.versions.needed(std::collections::HashSet::new()) else {
+        let Some(mut needed) = state
+            .versions
+            .needed(state.spare_wals.iter().copied().collect())
+        else {
             return Ok(removed);
         };
         needed.wals_from = needed

@@ -18,6 +18,7 @@ mod engine;
 mod events;
 mod families;
 pub mod flush;
+mod ingest;
 pub mod iter;
 mod jobs;
 mod leader;
@@ -28,6 +29,7 @@ pub mod options_file;
 mod properties;
 pub mod read;
 pub mod record;
+mod repair;
 pub mod snapshot;
 mod statistics;
 pub mod super_version;
@@ -47,12 +49,14 @@ pub use drumlin_base::{
     PinnedSlice, PrefixExtractor, Result, SeqNo,
 };
 pub use drumlin_fs::Env;
-pub use drumlin_table::{ChecksumKind, Codec, Compression};
+pub use drumlin_table::{ChecksumKind, Codec, Compression, TableWriterOptions};
 pub use events::{CompactionInfo, EventListener, FlushInfo, Health, RecoveryReport, WalCut};
+pub use ingest::SstFileWriter;
 pub use options::{
     CompactionStyle, DirectoryFormat, FamilyOptions, Options, ReadOptions, Tuning, WriteOptions,
 };
 pub use read::DbIterator;
+pub use repair::RepairReport;
 pub use snapshot::Snapshot;
 pub use statistics::Statistics;
 pub use verify::VerifyReport;

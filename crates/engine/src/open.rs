@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
 use arc_swap::ArcSwap;
 use drumlin_base::sync::{Condvar, Mutex};
 use drumlin_base::{Error, ErrorKind, MemoryBudget, Result, SeqNo};
-use drumlin_fs::{Env, FileLock};
+use drumlin_fs::{CreateOptions, Env, FileKind, FileLock};
 use drumlin_memtable::Memtable;
-use drumlin_table::BlockCache;
+use drumlin_table::{BlockCache, Codec};
 
 use crate::batch::BatchView;
 use crate::column_family::{DEFAULT_FAMILY, Family};
@@ -25,6 +25,7 @@ use crate::families::empty_view;
 use crate::leader::Leader;
 use crate::names::{self, FileName};
 use crate::options::{DirectoryFormat, FamilyOptions, Options};
+use crate::options_file::{self, FamilySection, OptionsFile};
 use crate::snapshot::SnapshotList;
 use crate::statistics::Statistics;
 use crate::table_cache::{TableCache, TableCacheOptions};
@@ -278,7 +279,12 @@ impl Opener<'_> {
         }
         let last_seqno = versions.last_seqno();
         let preallocate = options.tuning.write_buffer(budget.limit_bytes()) as u64;
-        let wal = Wal::new(self.env.clone(), wal_dir.clone(), preallocate.min(64 << 20));
+        let wal = Wal::new(
+            self.env.clone(),
+            wal_dir.clone(),
+            preallocate.min(64 << 20),
+            !self.leveldb,
+        );
         let db_id = versions.db_id().unwrap_or_default().to_owned();
         let engine = Engine {
             env: self.env.clone(),
@@ -300,6 +306,8 @@ impl Opener<'_> {
                 versions,
                 families: states,
                 wals: BTreeSet::new(),
+                wal_pins: 0,
+                spare_wals: Vec::new(),
                 flushes_running: 0,
                 compactions_running: 0,
                 pauses: 0,
@@ -345,6 +353,19 @@ fn identity(env: &Env, dir: &Path) -> Result<String> {
     ))
 }
 
+/// RocksDB's name of a codec in OPTIONS files.
+fn compression_name(codec: Codec) -> &'static str {
+    match codec {
+        Codec::None => "kNoCompression",
+        Codec::Snappy => "kSnappyCompression",
+        Codec::Zlib => "kZlibCompression",
+        Codec::Bzip2 => "kBZip2Compression",
+        Codec::Lz4 => "kLZ4Compression",
+        Codec::Lz4Hc => "kLZ4HCCompression",
+        Codec::Zstd => "kZSTD",
+    }
+}
+
 /// Twenty characters that tell this run from others, as RocksDB's session ids do.
 fn session_id(env: &Env) -> String {
     const DIGITS: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -386,8 +407,41 @@ impl Engine {
             }
         }
         self.log_and_apply(&mut state, edits.into_values().collect())?;
+        if !self.leveldb {
+            self.write_identity(&state)?;
+        }
         report.files_removed = self.remove_leftovers(&mut state)?;
         Ok(report)
+    }
+
+    /// Writes IDENTITY, if there is none, and an OPTIONS file that RocksDB's tools read.
+    fn write_identity(&self, state: &State) -> Result<()> {
+        let identity = names::identity(&self.dir);
+        if !self.env.files.exists(&identity)? {
+            let mut file = self
+                .env
+                .files
+                .create(&identity, CreateOptions::new(FileKind::Other))?;
+            file.append(self.db_id.as_bytes())?;
+            file.sync()?;
+            file.close()?;
+        }
+        let sections = state.families.values().map(|family| {
+            let family = &family.family;
+            let mut section = FamilySection::new(&family.name, family.options.order.name());
+            section
+                .options
+                .set("compression", compression_name(family.compression.codec));
+            if let Some(prefix) = &family.options.prefix_extractor {
+                section.options.set("prefix_extractor", prefix.name());
+            }
+            section
+        });
+        let options = OptionsFile {
+            families: sections.collect(),
+            ..OptionsFile::default()
+        };
+        options_file::write(&*self.env.files, &self.dir, self.numbers.take(), &options)
     }
 
     /// Replays `wals` into memtables, or, when full (and at the end), from there into `tables`.

@@ -8,13 +8,13 @@
 //!   before that point from a torn tail.
 //! - A WAL on which anything failed is never written or synced again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use drumlin_base::coding::{Reader, put_fixed64};
 use drumlin_base::sync::Mutex;
 use drumlin_base::{Error, ErrorKind, Result};
-use drumlin_fs::{CreateOptions, Env, FileKind, FileSyncer};
+use drumlin_fs::{CreateOptions, Env, FileKind, FileSyncer, WritableFile};
 
 use crate::batch::WriteBatch;
 use crate::names;
@@ -102,11 +102,14 @@ pub(crate) struct Wal {
     /// What the next record must tell recovery.
     mark: Option<WalMark>,
     preallocate_bytes: u64,
+    /// Whether files are written so that a later one may take their place: every fragment carries
+    /// its log's number.
+    recycles: bool,
 }
 
 impl Wal {
     /// A WAL room without a live file; [`Wal::switch`] makes the first.
-    pub(crate) fn new(env: Env, dir: PathBuf, preallocate_bytes: u64) -> Self {
+    pub(crate) fn new(env: Env, dir: PathBuf, preallocate_bytes: u64, recycles: bool) -> Self {
         Self {
             env,
             dir,
@@ -116,6 +119,7 @@ impl Wal {
             closed: Vec::new(),
             mark: None,
             preallocate_bytes,
+            recycles,
         }
     }
 
@@ -140,17 +144,11 @@ impl Wal {
             kind: FileKind::Wal,
             preallocate_bytes: self.preallocate_bytes,
         };
-        let file = match recycled {
-            Some(old) => {
-                let old = names::wal(&self.dir, old);
-                self.env.files.reuse(&old, &path, options)?
-            }
-            None => self.env.files.create(&path, options)?,
-        };
+        let file = self.begin_file(&path, recycled, options)?;
         self.env.files.sync_dir(&self.dir)?;
-        let fresh = match recycled {
-            Some(_) => RecordWriter::recyclable(file, number),
-            None => RecordWriter::new(file),
+        let fresh = match self.recycles {
+            true => RecordWriter::recyclable(file, number),
+            false => RecordWriter::new(file),
         };
         let before = (self.number, self.len());
         if let Some(old) = self.writer.replace(fresh) {
@@ -165,6 +163,26 @@ impl Wal {
         }
         self.number = number;
         Ok(())
+    }
+
+    /// The file `path`, made of `recycled` where that can be.
+    fn begin_file(
+        &self,
+        path: &Path,
+        recycled: Option<u64>,
+        options: CreateOptions,
+    ) -> Result<Box<dyn WritableFile>> {
+        if let Some(old) = recycled {
+            let old = names::wal(&self.dir, old);
+            match self.env.files.reuse(&old, path, options) {
+                Err(error) if error.kind() == ErrorKind::NotSupported => {
+                    // A second name shares its bytes, for one in a copy somebody made.
+                    self.env.files.remove(&old)?;
+                }
+                reused => return reused,
+            }
+        }
+        self.env.files.create(path, options)
     }
 
     /// Whether the next record has something to tell recovery.

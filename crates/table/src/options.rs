@@ -1,5 +1,6 @@
 //! What a table is opened, read and written with.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -156,6 +157,8 @@ pub struct TableWriterOptions {
     pub oldest_ancestor_time: u64,
     /// The name of the family's merge operator; empty for none.
     pub merge_operator_name: String,
+    /// Properties beside the known ones.
+    pub user_properties: BTreeMap<String, Vec<u8>>,
 }
 
 impl Default for TableWriterOptions {
@@ -179,6 +182,7 @@ impl Default for TableWriterOptions {
             creation_time: 0,
             oldest_ancestor_time: 0,
             merge_operator_name: String::new(),
+            user_properties: BTreeMap::new(),
         }
     }
 }

@@ -160,7 +160,10 @@ impl TableWriter {
             filter: FilterWriter::new(&options, partitioned && options.partition_filters),
             tombstones: BlockBuilder::new(1),
             tombstone_count: 0,
-            properties: TableProperties::default(),
+            properties: TableProperties {
+                user: options.user_properties.clone(),
+                ..TableProperties::default()
+            },
             partitioned,
             dict: None,
             samples: takes_dictionary.then(|| Samples {

@@ -185,7 +185,8 @@ impl Engine {
     /// Begins a new WAL file.
     pub(crate) fn switch_wal(&self, leader: &mut Leader, state: &mut State) -> Result<()> {
         let number = self.numbers.take();
-        leader.wal.switch(number, None)?;
+        let spare = state.spare_wals.pop();
+        leader.wal.switch(number, spare)?;
         state.wals.insert(number);
         Ok(())
     }

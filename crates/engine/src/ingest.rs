@@ -1,0 +1,251 @@
+//! Tables made outside the database, and taking them in.
+//!
+//! An external table holds each key once, with sequence number 0, and says so in a property. Taking
+//! one in gives all its entries one new sequence number, which only the MANIFEST tells: the file's
+//! bytes stay as they are, so it can be linked (RocksDB since 5.16 does the same).
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use drumlin_base::key::{append_internal, user_key};
+use drumlin_base::{Error, ErrorKind, InternalIterator, KeyOrder, Result, SeqNo, ValueKind};
+use drumlin_fs::{CreateOptions, Env, FileKind};
+use drumlin_table::{Table, TableReadOptions, TableReaderOptions, TableWriter, TableWriterOptions};
+
+use crate::column_family::{ColumnFamily, Family};
+use crate::engine::Engine;
+use crate::names;
+use crate::version::{NewFile, VersionEdit};
+
+/// The property that marks a table as external, and the version of its rules.
+const EXTERNAL_VERSION: &str = "rocksdb.external_sst_file.version";
+const GLOBAL_SEQNO: &str = "rocksdb.external_sst_file.global_seqno";
+const VERSION: u32 = 2;
+
+/// Writes a table outside any database, to be taken in by [`crate::Db::ingest`].
+///
+/// Keys must come in ascending order, each once.
+#[derive(Debug)]
+pub struct SstFileWriter {
+    writer: TableWriter,
+    key: Vec<u8>,
+}
+
+impl SstFileWriter {
+    /// Creates the file `path` for keys in `order`, compressed as `options` says.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`.
+    pub fn create(env: &Env, path: &Path, mut options: TableWriterOptions) -> Result<Self> {
+        let file = env
+            .files
+            .create(path, CreateOptions::new(FileKind::Table))?;
+        let properties = &mut options.user_properties;
+        properties.insert(EXTERNAL_VERSION.to_owned(), VERSION.to_le_bytes().to_vec());
+        properties.insert(GLOBAL_SEQNO.to_owned(), 0u64.to_le_bytes().to_vec());
+        Ok(Self {
+            writer: TableWriter::new(file, options),
+            key: Vec::new(),
+        })
+    }
+
+    /// Adds a value.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when `key` is not after the one before; `Io`, `NoSpace`.
+    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.add(key, ValueKind::Value, value)
+    }
+
+    /// Adds an operand for the merge operator.
+    ///
+    /// # Errors
+    /// As [`SstFileWriter::put`].
+    pub fn merge(&mut self, key: &[u8], operand: &[u8]) -> Result<()> {
+        self.add(key, ValueKind::Merge, operand)
+    }
+
+    /// Adds a deletion.
+    ///
+    /// # Errors
+    /// As [`SstFileWriter::put`].
+    pub fn delete(&mut self, key: &[u8]) -> Result<()> {
+        self.add(key, ValueKind::Deletion, b"")
+    }
+
+    /// Completes and syncs the file; its size in bytes.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when nothing was added; `Io`, `NoSpace`.
+    pub fn finish(self) -> Result<u64> {
+        if self.writer.entries() == 0 {
+            return Err(Error::invalid_argument("an external table without entries"));
+        }
+        self.writer.finish().map(|finished| finished.size)
+    }
+
+    fn add(&mut self, key: &[u8], kind: ValueKind, value: &[u8]) -> Result<()> {
+        self.key.clear();
+        append_internal(&mut self.key, key, 0, kind as u8);
+        self.writer.add(&self.key, value)
+    }
+}
+
+/// A checked external table, under its new name in the database's directory.
+struct Incoming {
+    number: u64,
+    size: u64,
+    smallest: Vec<u8>,
+    largest: Vec<u8>,
+}
+
+impl Engine {
+    /// Takes the tables at `paths` in, in order: later ones win. Everything is checked before
+    /// anything changes; either all are taken or none.
+    pub(crate) fn ingest(
+        &self,
+        family: &ColumnFamily,
+        paths: &[PathBuf],
+        move_files: bool,
+    ) -> Result<()> {
+        if self.leveldb {
+            return Err(Error::not_supported(
+                "taking external tables into a LevelDB directory",
+            ));
+        }
+        family.0.check_alive()?;
+        let _pending = self.numbers.begin_job();
+        let mut incoming = Vec::new();
+        let taken = paths.iter().try_for_each(|path| {
+            let checked = self.check_external(&family.0, path)?;
+            incoming.push(self.bring_in(path, checked)?);
+            Ok(())
+        });
+        let installed = taken
+            .and_then(|()| self.env.files.sync_dir(&self.dir))
+            .and_then(|()| self.install_external(&family.0, &incoming));
+        if let Err(error) = installed {
+            for file in &incoming {
+                // The first error is the one that matters; leftovers go at the next open.
+                let _ = self.env.files.remove(&names::table(&self.dir, file.number));
+            }
+            return Err(error);
+        }
+        if move_files {
+            paths
+                .iter()
+                .try_for_each(|path| self.env.files.remove(path))?;
+        }
+        Ok(())
+    }
+
+    /// Reads the whole table: a sound external table of this family's order.
+    fn check_external(&self, family: &Family, path: &Path) -> Result<Incoming> {
+        let file = self.env.files.open(path)?;
+        let size = file.size();
+        let mut options = TableReaderOptions::new(
+            path.to_path_buf(),
+            0,
+            Arc::clone(&self.block_cache),
+            Arc::clone(&self.budget),
+        );
+        options.order = family.options.order.clone();
+        let table = Table::open(file, options)?;
+        let refuse = |why: String| Err(Error::invalid_argument(why).with_file(path));
+        if !table.properties().user.contains_key(EXTERNAL_VERSION) {
+            return refuse("the table was not made by an SST file writer".to_owned());
+        }
+        if !table.range_tombstones().is_empty() {
+            return refuse("external tables with range deletions are not taken in".to_owned());
+        }
+        table.verify()?;
+        let mut cursor = table.iter(TableReadOptions {
+            fill_cache: false,
+            ..Default::default()
+        });
+        cursor.seek_to_first();
+        let smallest = if cursor.valid() {
+            cursor.key().to_vec()
+        } else {
+            Vec::new()
+        };
+        cursor.seek_to_last();
+        let largest = if cursor.valid() {
+            cursor.key().to_vec()
+        } else {
+            Vec::new()
+        };
+        cursor.status()?;
+        if smallest.is_empty() {
+            return refuse("the table holds no entry".to_owned());
+        }
+        Ok(Incoming {
+            number: 0,
+            size,
+            smallest,
+            largest,
+        })
+    }
+
+    /// Gives the file a second name among the tables, or copies it where that cannot be.
+    fn bring_in(&self, path: &Path, mut checked: Incoming) -> Result<Incoming> {
+        checked.number = self.numbers.take();
+        let to = names::table(&self.dir, checked.number);
+        match self.env.files.link(path, &to) {
+            Err(error) if error.kind() == ErrorKind::NotSupported => {
+                self.copy_file(path, &to, checked.size)?;
+            }
+            linked => linked?,
+        }
+        self.env.files.sync_file(&to)?;
+        Ok(checked)
+    }
+
+    /// Between two write groups: memtables go first, so that what is taken in is newer than them,
+    /// then the tables get their sequence numbers and their place in L0.
+    fn install_external(&self, family: &Arc<Family>, incoming: &[Incoming]) -> Result<()> {
+        self.flush_family(family.id)?; // Most of it without holding up writers.
+        self.lead_alone(|leader| {
+            self.rotate(leader, family.id, false)?;
+            let mut state = self.wait_for_flushed(family.id)?;
+            let mut edit = VersionEdit::of_family(family.id);
+            let mut seqno = leader.last_seqno;
+            for file in incoming {
+                seqno += 1;
+                edit.new_files
+                    .push((0, file.described(&family.options.order, seqno)));
+            }
+            edit.last_seqno = Some(seqno);
+            self.log_and_apply(&mut state, vec![edit])?;
+            leader.last_seqno = seqno;
+            self.visible
+                .store(seqno, std::sync::atomic::Ordering::Release);
+            Ok(())
+        })
+    }
+}
+
+impl Incoming {
+    fn described(&self, order: &KeyOrder, seqno: SeqNo) -> NewFile {
+        let bound = |key: &[u8]| {
+            let mut out = Vec::new();
+            let kind = drumlin_base::key::split_internal(key).map_or(0, |(_, tag)| tag as u8);
+            append_internal(&mut out, user_key(key), seqno, kind);
+            out
+        };
+        debug_assert!(
+            order
+                .compare(user_key(&self.smallest), user_key(&self.largest))
+                .is_le()
+        );
+        NewFile {
+            number: self.number,
+            size: self.size,
+            smallest: bound(&self.smallest),
+            largest: bound(&self.largest),
+            smallest_seqno: seqno,
+            largest_seqno: seqno,
+            ..NewFile::default()
+        }
+    }
+}

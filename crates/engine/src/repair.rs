@@ -1,0 +1,234 @@
+//! Making a database openable again when its MANIFEST is lost or damaged.
+//!
+//! Every table is read whole; the sound ones go to L0 of the family they name, ordered by their
+//! newest sequence number; what is damaged is moved to the folder `lost`, never deleted. The WAL
+//! files stay and are replayed by the next open. Limit: a table that a compaction had already
+//! replaced, and that a crash kept from being deleted, comes back; so may keys deleted since.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use drumlin_base::key::{ParsedKey, append_internal, compare_internal};
+use drumlin_base::{Error, InternalIterator, KeyOrder, MemoryBudget, Result, SEQNO_MAX, ValueKind};
+use drumlin_table::{BlockCache, Table, TableReadOptions, TableReaderOptions};
+
+use crate::column_family::DEFAULT_FAMILY;
+use crate::names::{self, FileName};
+use crate::options::Options;
+use crate::version::{NewFile, Profile, VersionEdit, VersionSet, VersionSetOptions};
+
+/// What a repair did.
+#[derive(Debug, Default)]
+pub struct RepairReport {
+    /// Tables that are part of the database again.
+    pub tables: usize,
+    /// Entries in them.
+    pub entries: u64,
+    /// The families found, by name.
+    pub families: Vec<String>,
+    /// Files moved to `lost`, each with what is wrong with it.
+    pub lost: Vec<(PathBuf, Error)>,
+}
+
+struct Found {
+    family: (u32, String),
+    order: KeyOrder,
+    entries: u64,
+    file: NewFile,
+}
+
+struct Repairer<'a> {
+    dir: &'a Path,
+    options: &'a Options,
+    cache: Arc<BlockCache>,
+    budget: Arc<MemoryBudget>,
+    report: RepairReport,
+}
+
+/// Rebuilds the MANIFEST of `dir` from its tables. See [`crate::Db::repair`].
+pub(crate) fn repair(dir: &Path, options: &Options) -> Result<RepairReport> {
+    options.validate()?;
+    let files = &options.env.files;
+    let _lock = files.lock(&names::lock(dir))?;
+    let budget = MemoryBudget::new(options.memory_budget_bytes());
+    let cache = BlockCache::new(Arc::clone(&budget));
+    let mut repairer = Repairer {
+        dir,
+        options,
+        cache,
+        budget,
+        report: RepairReport::default(),
+    };
+    let listing = files.list(dir)?;
+    let mut found = Vec::new();
+    let mut highest = 0;
+    for name in &listing {
+        let parsed = FileName::parse(name);
+        highest = highest.max(parsed.and_then(FileName::number).unwrap_or(0));
+        if let Some(FileName::Table(number)) = parsed {
+            let path = dir.join(name);
+            match repairer.read_table(&path, number) {
+                Ok(table) => found.push(table),
+                Err(error) => repairer.lose(&path, error)?,
+            }
+        }
+    }
+    repairer.put_aside_manifests(&listing)?;
+    repairer.rebuild(found, highest)?;
+    Ok(repairer.report)
+}
+
+impl Repairer<'_> {
+    fn read_table(&self, path: &Path, number: u64) -> Result<Found> {
+        let file = self.options.env.files.open(path)?;
+        let size = file.size();
+        let mut options = TableReaderOptions::new(
+            path.to_path_buf(),
+            number,
+            Arc::clone(&self.cache),
+            Arc::clone(&self.budget),
+        );
+        options.order = self.options.family.order.clone();
+        let table = Table::open(file, options)?;
+        table.verify()?;
+        let properties = table.properties();
+        let order = self.options.family.order.clone();
+        let mut described = NewFile {
+            number,
+            size,
+            smallest_seqno: SEQNO_MAX,
+            creation_time: properties.creation_time,
+            ..NewFile::default()
+        };
+        let entries = scan(&table, &order, &mut described)?;
+        let family = match properties.column_family_name.as_str() {
+            "" => (0, DEFAULT_FAMILY.to_owned()),
+            name => (properties.column_family_id as u32, name.to_owned()),
+        };
+        Ok(Found {
+            family,
+            order,
+            entries,
+            file: described,
+        })
+    }
+
+    fn lose(&mut self, path: &Path, error: Error) -> Result<()> {
+        let files = &self.options.env.files;
+        let lost = self.dir.join("lost");
+        files.create_dir_all(&lost)?;
+        files.rename(path, &lost.join(path.file_name().unwrap_or_default()))?;
+        self.report.lost.push((path.to_path_buf(), error));
+        Ok(())
+    }
+
+    fn put_aside_manifests(&self, listing: &[PathBuf]) -> Result<()> {
+        let files = &self.options.env.files;
+        for name in listing {
+            if matches!(
+                FileName::parse(name),
+                Some(FileName::Manifest(_) | FileName::Current)
+            ) {
+                let lost = self.dir.join("lost");
+                files.create_dir_all(&lost)?;
+                files.rename(&self.dir.join(name), &lost.join(name))?;
+            }
+        }
+        files.sync_dir(self.dir)
+    }
+
+    fn rebuild(&mut self, mut found: Vec<Found>, highest: u64) -> Result<()> {
+        let mut families: BTreeMap<u32, (String, KeyOrder)> = BTreeMap::new();
+        families.insert(
+            0,
+            (DEFAULT_FAMILY.to_owned(), self.options.family.order.clone()),
+        );
+        for table in &found {
+            let (id, name) = table.family.clone();
+            families.entry(id).or_insert((name, table.order.clone()));
+        }
+        let files = Arc::clone(&self.options.env.files);
+        let default_order = families
+            .get(&0)
+            .map(|(_, order)| order.clone())
+            .unwrap_or_default();
+        let set_options = VersionSetOptions {
+            profile: Profile::RocksDb,
+            families: vec![(DEFAULT_FAMILY.to_owned(), default_order)],
+            read_only: false,
+            check_tables: true,
+        };
+        let mut set = VersionSet::create(files, self.dir, &set_options)?;
+        set.numbers().mark_used(highest); // No new file may take a number that an old one has.
+        for (&id, (name, order)) in families.iter().filter(|(id, _)| **id != 0) {
+            // Ids were given out in turn; those in between were dropped.
+            while set.max_family_id() + 1 < id {
+                let gap = set.add_family("dropped before the repair", order.clone(), 0)?;
+                set.drop_family(gap)?;
+            }
+            set.add_family(name, order.clone(), 0)?;
+        }
+        // Lower epochs are older.
+        found.sort_by_key(|table| table.file.largest_seqno);
+        let mut edits: BTreeMap<u32, VersionEdit> = BTreeMap::new();
+        for table in found {
+            self.report.tables += 1;
+            self.report.entries += table.entries;
+            let edit = edits
+                .entry(table.family.0)
+                .or_insert_with(|| VersionEdit::of_family(table.family.0));
+            edit.new_files.push((0, table.file));
+        }
+        if !edits.is_empty() {
+            set.log_and_apply(edits.into_values().collect())?;
+        }
+        self.report.families = families.into_values().map(|(name, _)| name).collect();
+        Ok(())
+    }
+}
+
+/// Walks the whole table and notes its bounds; how many entries it has.
+fn scan(table: &Arc<Table>, order: &KeyOrder, file: &mut NewFile) -> Result<u64> {
+    let mut cursor = table.iter(TableReadOptions {
+        fill_cache: false,
+        ..Default::default()
+    });
+    let mut entries = 0;
+    cursor.seek_to_first();
+    while cursor.valid() {
+        let key = ParsedKey::parse(cursor.key())?;
+        widen(order, file, cursor.key(), cursor.key());
+        note_seqno(file, key.seqno);
+        entries += 1;
+        cursor.next();
+    }
+    cursor.status()?;
+    for tombstone in table.range_tombstones() {
+        let (mut begin, mut end) = (Vec::new(), Vec::new());
+        let kind = ValueKind::RangeDeletion as u8;
+        append_internal(&mut begin, &tombstone.begin, tombstone.seqno, kind);
+        append_internal(&mut end, &tombstone.end, SEQNO_MAX, kind);
+        widen(order, file, &begin, &end);
+        note_seqno(file, tombstone.seqno);
+        entries += 1;
+    }
+    if entries == 0 {
+        return Err(Error::corruption("the table holds nothing"));
+    }
+    Ok(entries)
+}
+
+fn note_seqno(file: &mut NewFile, seqno: u64) {
+    file.smallest_seqno = file.smallest_seqno.min(seqno);
+    file.largest_seqno = file.largest_seqno.max(seqno);
+}
+
+fn widen(order: &KeyOrder, file: &mut NewFile, smallest: &[u8], largest: &[u8]) {
+    if file.smallest.is_empty() || compare_internal(order, smallest, &file.smallest).is_lt() {
+        file.smallest = smallest.to_vec();
+    }
+    if file.largest.is_empty() || compare_internal(order, largest, &file.largest).is_gt() {
+        file.largest = largest.to_vec();
+    }
+}
