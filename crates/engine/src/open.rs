@@ -155,6 +155,9 @@ fn claim(dir: &Path, options: &Options) -> Result<Box<dyn FileLock>> {
     let files = &options.env.files;
     if options.create_if_missing {
         files.create_dir_all(dir)?;
+        if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            files.sync_dir(parent)?; // A directory whose name is lost takes everything with it.
+        }
         if let Some(wal_dir) = &options.wal_dir {
             files.create_dir_all(wal_dir)?;
         }

@@ -213,7 +213,7 @@ impl Default for Tuning {
 }
 
 /// Smallest memory budget: below it nothing useful fits.
-pub const MEMORY_BUDGET_MIN: usize = 1 << 20;
+pub(crate) const MEMORY_BUDGET_MIN: usize = 1 << 20;
 
 impl Options {
     /// Checks what can be checked without touching the disk.
