@@ -142,7 +142,7 @@ impl Engine {
     ) -> Result<()> {
         let first = leader.last_seqno + 1;
         own.batch.set_seqno(first);
-        let alone = followers.is_empty() && !(leader.wal.has_mark() && !own.no_wal);
+        let alone = followers.is_empty() && (own.no_wal || !leader.wal.has_mark());
         if !alone {
             gather_batches(leader, &own, followers)?;
             leader.scratch.set_seqno(first);
