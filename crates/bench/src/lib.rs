@@ -2,7 +2,7 @@
 //!
 //! The point is comparison line by line: the same flags and the same seed make the same bytes in
 //! the same order as RocksDB's db_bench, and the report prints the same line, so that two runs can
-//! be laid side by side. What runs is any [`Store`]; the engine's own is `DrumlinStore`, peers
+//! be laid side by side. What runs is any [`Store`]; the engine's own is [`DrumlinStore`], peers
 //! live in a crate of their own so that nothing here depends on them.
 //!
 //! Timing is light: threads keep their own [`stats::ThreadStats`], the clock is read twice a
@@ -23,12 +23,14 @@ pub mod text;
 pub mod values;
 pub mod workloads;
 
+mod drumlin_store;
 mod gate;
 mod reporter;
 
 #[cfg(test)]
 mod memory;
 
+pub use drumlin_store::DrumlinStore;
 pub use flags::Flags;
 pub use runner::Runner;
 pub use store::{Cursor, Session, Store};

@@ -72,14 +72,16 @@ impl Session for MemorySession<'_> {
         Self: 'a;
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.batch_put(key, value);
+        self.batch_put(key, value)?;
         self.batch_write()
     }
-    fn batch_put(&mut self, key: &[u8], value: &[u8]) {
+    fn batch_put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.batch.push((key.to_vec(), Some(value.to_vec())));
+        Ok(())
     }
-    fn batch_delete(&mut self, key: &[u8]) {
+    fn batch_delete(&mut self, key: &[u8]) -> Result<()> {
         self.batch.push((key.to_vec(), None));
+        Ok(())
     }
     fn batch_write(&mut self) -> Result<()> {
         if self.broken {

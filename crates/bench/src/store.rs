@@ -79,10 +79,16 @@ pub trait Session {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
 
     /// Adds an entry to the session's batch.
-    fn batch_put(&mut self, key: &[u8], value: &[u8]);
+    ///
+    /// # Errors
+    /// When the entry is too large for a batch.
+    fn batch_put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
 
     /// Adds a deletion to the session's batch.
-    fn batch_delete(&mut self, key: &[u8]);
+    ///
+    /// # Errors
+    /// When the key is too large for a batch.
+    fn batch_delete(&mut self, key: &[u8]) -> Result<()>;
 
     /// Writes the batch atomically and empties it.
     ///

@@ -130,7 +130,7 @@ impl<S: Store> Worker<'_, S> {
                 shape.write(numbers.next(&mut self.random), &mut key);
                 let value = values.next(flags.value_size);
                 if batch > 1 {
-                    session.batch_put(&key, value);
+                    session.batch_put(&key, value)?;
                 } else {
                     self.pace_write(entry_bytes);
                     session.put(&key, value)?;
@@ -322,7 +322,7 @@ impl<S: Store> Worker<'_, S> {
             self.draw_database();
             for _ in 0..batch {
                 shape.write(numbers.next(&mut self.random), &mut key);
-                session.batch_delete(&key);
+                session.batch_delete(&key)?;
             }
             session.batch_write()?;
             self.stats.finished(Operation::Delete, batch);

@@ -1,0 +1,292 @@
+//! The engine's own database under measurement.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use drumlin::batch::WriteBatch;
+use drumlin::names::FileName;
+use drumlin::{
+    ColumnFamily, CompactionStyle, Db, DbIterator, FamilyOptions, Options, ReadOptions, Tuning,
+    WriteOptions,
+};
+use drumlin_base::operators::FixedPrefix;
+use drumlin_base::{PrefixExtractor, Result};
+use drumlin_fs::Env;
+use drumlin_table::Compression;
+
+use crate::flags::Flags;
+use crate::store::{Cursor, Session, Store};
+
+/// Memory for indexes, filters and jobs beside the memtables and the cache a peer's flags name.
+const OTHER_BYTES: usize = 64 << 20;
+
+/// A database of this engine.
+#[derive(Debug)]
+pub struct DrumlinStore {
+    db: Db,
+}
+
+impl Store for DrumlinStore {
+    type Session<'a> = DrumlinSession<'a>;
+
+    fn open(flags: &Flags, env: &Env) -> Result<Self> {
+        let db = Db::open(&flags.db, options(flags, env)?)?;
+        Ok(Self { db })
+    }
+
+    fn destroy(flags: &Flags, env: &Env) -> Result<()> {
+        remove_files(Path::new(&flags.db), env)?;
+        if flags.wal_dir.is_empty() {
+            return Ok(());
+        }
+        remove_files(Path::new(&flags.wal_dir), env)
+    }
+
+    fn close(self) -> Result<()> {
+        self.db.close()
+    }
+
+    fn session(&self, flags: &Flags) -> Self::Session<'_> {
+        DrumlinSession {
+            db: &self.db,
+            family: self.db.default_family(),
+            batch: WriteBatch::new(),
+            read: ReadOptions {
+                verify_checksums: flags.verify_checksum,
+                ..ReadOptions::default()
+            },
+            write: WriteOptions {
+                sync: Some(flags.sync),
+                no_wal: flags.disable_wal,
+                ..WriteOptions::default()
+            },
+        }
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.db.flush()
+    }
+
+    fn compact(&self) -> Result<()> {
+        self.db.compact_range(self.db.default_family(), None, None)
+    }
+
+    fn wait_for_background(&self) -> Result<()> {
+        self.db.wait_for_background()
+    }
+
+    fn property(&self, name: &str) -> Option<String> {
+        self.db.property(self.db.default_family(), name)
+    }
+
+    fn statistics(&self) -> Option<String> {
+        let tickers = self.db.statistics().tickers();
+        let lines = tickers
+            .iter()
+            .map(|(name, value)| format!("{name} COUNT : {value}\n"));
+        Some(lines.collect())
+    }
+
+    fn version() -> String {
+        format!("Drumlin:    version {}", env!("CARGO_PKG_VERSION"))
+    }
+}
+
+/// What the flags say in the engine's words. What they leave open is the engine's choice.
+fn options(flags: &Flags, env: &Env) -> Result<Options> {
+    let compression = Compression {
+        codec: flags.compression_type.parse()?,
+        level: flags.level(),
+        dictionary_bytes: flags.compression_max_dict_bytes,
+    };
+    let prefix_extractor = (flags.prefix_size > 0)
+        .then(|| Arc::new(FixedPrefix::new(flags.prefix_size)) as Arc<dyn PrefixExtractor>);
+    let wal_dir = (!flags.wal_dir.is_empty()).then(|| PathBuf::from(&flags.wal_dir));
+    let compaction_style = if flags.disable_auto_compactions {
+        CompactionStyle::Manual
+    } else {
+        CompactionStyle::default()
+    };
+    let tuning = tuning(flags);
+    Ok(Options {
+        memory_budget: memory_budget(flags, &tuning),
+        compression,
+        background_threads: given(flags.max_background_jobs),
+        compaction_style,
+        wal_dir,
+        max_open_files: usize::try_from(flags.open_files).ok(),
+        family: FamilyOptions {
+            prefix_extractor,
+            ..FamilyOptions::default()
+        },
+        tuning,
+        env: env.clone(),
+        ..Options::default()
+    })
+}
+
+fn tuning(flags: &Flags) -> Tuning {
+    let defaults = Tuning::default();
+    let multiplier = flags.max_bytes_for_level_multiplier as u64;
+    Tuning {
+        write_buffer_bytes: given(flags.write_buffer_size)
+            .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+        memtables_max: given(flags.max_write_buffer_number).unwrap_or(defaults.memtables_max),
+        target_file_bytes: given(flags.target_file_size_base).unwrap_or(defaults.target_file_bytes),
+        level_base_bytes: given(flags.max_bytes_for_level_base),
+        level_multiplier: given(multiplier).unwrap_or(defaults.level_multiplier),
+        l0_trigger: given(flags.level0_file_num_compaction_trigger).unwrap_or(defaults.l0_trigger),
+        l0_slowdown: given(flags.level0_slowdown_writes_trigger).unwrap_or(defaults.l0_slowdown),
+        block_bytes: flags.block_size,
+        filter_bits: if flags.bloom_bits < 0.0 {
+            defaults.filter_bits
+        } else {
+            flags.bloom_bits
+        },
+        ..defaults
+    }
+}
+
+/// A peer names its cache and its memtables; this engine has one budget for all.
+fn memory_budget(flags: &Flags, tuning: &Tuning) -> Option<usize> {
+    let bytes = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    if flags.memory_budget > 0 {
+        return Some(bytes(flags.memory_budget));
+    }
+    let cache = bytes(u64::try_from(flags.cache_size).ok()?);
+    let memtable = tuning.write_buffer_bytes.unwrap_or(64 << 20);
+    let memtables = memtable.saturating_mul(tuning.memtables_max);
+    Some(cache.saturating_add(memtables).saturating_add(OTHER_BYTES))
+}
+
+/// `number`, unless it is the zero that stands for "not given".
+fn given<N: Default + PartialEq>(number: N) -> Option<N> {
+    (number != N::default()).then_some(number)
+}
+
+/// Removes the files a database left in `dir`, and no others.
+fn remove_files(dir: &Path, env: &Env) -> Result<()> {
+    let names = match env.files.list(dir) {
+        Ok(names) => names,
+        Err(error) if error.is_not_found() => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for name in names {
+        match FileName::parse(&name) {
+            None | Some(FileName::Archive) => {}
+            Some(_) => env.files.remove(&dir.join(name))?,
+        }
+    }
+    Ok(())
+}
+
+/// One thread's handle.
+#[derive(Debug)]
+pub struct DrumlinSession<'s> {
+    db: &'s Db,
+    family: &'s ColumnFamily,
+    batch: WriteBatch,
+    read: ReadOptions,
+    write: WriteOptions,
+}
+
+impl Session for DrumlinSession<'_> {
+    type Cursor<'a>
+        = DrumlinCursor
+    where
+        Self: 'a;
+
+    #[inline]
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.db.put_in(self.family, key, value, &self.write)
+    }
+
+    fn batch_put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.batch.put(key, value)
+    }
+
+    fn batch_delete(&mut self, key: &[u8]) -> Result<()> {
+        self.batch.delete(key)
+    }
+
+    fn batch_write(&mut self) -> Result<()> {
+        let next = WriteBatch::with_capacity(self.batch.len());
+        let full = std::mem::replace(&mut self.batch, next);
+        self.db.write(full, &self.write)
+    }
+
+    #[inline]
+    fn get(&mut self, key: &[u8], on_value: impl FnOnce(&[u8])) -> Result<bool> {
+        let value = self.db.get_in(self.family, key, &self.read)?;
+        Ok(value.map(|value| on_value(&value)).is_some())
+    }
+
+    fn multi_get(
+        &mut self,
+        keys: &[Vec<u8>],
+        mut on_value: impl FnMut(usize, &[u8]),
+    ) -> Result<usize> {
+        let mut found = 0;
+        let values = self.db.multi_get_in(self.family, keys, &self.read);
+        for (index, value) in values.into_iter().enumerate() {
+            if let Some(value) = value? {
+                on_value(index, &value);
+                found += 1;
+            }
+        }
+        Ok(found)
+    }
+
+    fn cursor(&mut self, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Result<DrumlinCursor> {
+        let options = ReadOptions {
+            lower_bound: lower.map(<[u8]>::to_vec),
+            upper_bound: upper.map(<[u8]>::to_vec),
+            ..self.read.clone()
+        };
+        Ok(DrumlinCursor {
+            entries: self.db.iter_in(self.family, options),
+        })
+    }
+}
+
+/// A walk over the default family.
+#[derive(Debug)]
+pub struct DrumlinCursor {
+    entries: DbIterator,
+}
+
+impl Cursor for DrumlinCursor {
+    fn seek_to_first(&mut self) {
+        self.entries.seek_to_first();
+    }
+    fn seek_to_last(&mut self) {
+        self.entries.seek_to_last();
+    }
+    #[inline]
+    fn seek(&mut self, key: &[u8]) {
+        self.entries.seek(key);
+    }
+    #[inline]
+    fn next(&mut self) {
+        self.entries.next();
+    }
+    #[inline]
+    fn prev(&mut self) {
+        self.entries.prev();
+    }
+    #[inline]
+    fn valid(&self) -> bool {
+        self.entries.valid()
+    }
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.entries.key()
+    }
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.entries.value()
+    }
+    fn status(&self) -> Result<()> {
+        self.entries.status()
+    }
+}
