@@ -1,3 +1,96 @@
-//! The command `drumlin`.
+//! The command `drumlin`: load, look, check and measure from a shell.
+//!
+//! Every command prints what it was asked for on standard output and remarks on standard error, and
+//! ends with one of the exit codes of [`failure`]. Printing goes through [`output::Output`], which
+//! ends quietly when whoever reads has had enough.
 
-fn main() {}
+#![forbid(unsafe_code)]
+
+mod args;
+mod bench;
+mod convert;
+mod demo;
+mod escape;
+mod failure;
+mod generate;
+mod input;
+mod inspect;
+mod kv;
+mod levels;
+mod load;
+mod maintenance;
+mod manifest;
+mod output;
+mod place;
+mod progress;
+mod repair;
+mod scan;
+mod tables;
+mod units;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Arguments, Command, Place};
+use crate::failure::{Failure, Outcome};
+use crate::output::{Output, remark};
+
+fn main() -> ExitCode {
+    let mut out = Output::new();
+    let outcome = run(&mut out).and_then(|()| out.flush());
+    let Err(failure) = outcome else {
+        return ExitCode::SUCCESS;
+    };
+    if failure.is_closed_pipe() {
+        return ExitCode::SUCCESS;
+    }
+    // What was printed before the failure belongs before its message.
+    let flushed = out.flush();
+    remark(format!("drumlin: {failure}"));
+    let failure = flushed
+        .err()
+        .filter(|error| !error.is_closed_pipe())
+        .unwrap_or(failure);
+    ExitCode::from(failure.exit_code())
+}
+
+fn run(out: &mut Output) -> Outcome {
+    // db_bench's flags are parsed by their own rules, not by clap's.
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == "bench") {
+        let words: Result<Vec<String>, _> = words.map(|word| word.into_string()).collect();
+        let words = words
+            .map_err(|word| Failure::Usage(format!("the flag {} is not UTF-8", word.display())))?;
+        return bench::bench(&words, out);
+    }
+    let arguments = Arguments::parse();
+    carry_out(&arguments.place, arguments.command, out)
+}
+
+fn carry_out(place: &Place, command: Command, out: &mut Output) -> Outcome {
+    match command {
+        Command::Load(wanted) => load::load(place, &wanted, out),
+        Command::Get { key } => kv::get(place, &key, out),
+        Command::Put { key, value, sync } => kv::put(place, &key, &value, sync),
+        Command::Delete { key, sync } => kv::delete(place, &key, sync),
+        Command::Scan(wanted) => scan::scan(place, &wanted, out),
+        Command::Stats { property } => maintenance::stats(place, property.as_deref(), out),
+        Command::Levels => levels::levels(place, out),
+        Command::DumpWal { file, keys_only } => {
+            inspect::dump_wal(place, file.as_deref(), keys_only, out)
+        }
+        Command::DumpManifest { file } => inspect::dump_manifest(place, file.as_deref(), out),
+        Command::DumpTable { file, entries } => tables::dump_table(place, &file, entries, out),
+        Command::Verify => maintenance::verify(place, out),
+        Command::Repair { out: target } => repair::repair(place, &target, out),
+        Command::Compact { from, to } => {
+            maintenance::compact(place, from.as_deref(), to.as_deref(), out)
+        }
+        Command::Checkpoint { target } => maintenance::checkpoint(place, &target, out),
+        Command::Convert { to, out: target } => convert::convert(place, to, &target, out),
+        Command::Bench { flags } => bench::bench(&flags, out),
+        Command::Gen { data } => generate::generate(&data, out),
+        Command::Demo(wanted) => demo::demo(place, &wanted, out),
+    }
+}

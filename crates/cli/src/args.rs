@@ -1,0 +1,323 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::units::parse_bytes;
+
+const AFTER_HELP: &str = "\
+Text: one entry a line, key TAB value. A backslash escapes \\t \\n \\r \\\\ and \\xNN; with --hex keys \
+and values are 0x and two digits a byte.
+
+Exit codes: 0 done; 1 not found; 2 usage; 3 damaged data or a failed check; 4 I/O, lock or disk \
+space; 5 not supported; 6 anything else.";
+
+/// A key-value store whose directories RocksDB can open.
+#[derive(Debug, Parser)]
+#[command(name = "drumlin", version, after_help = AFTER_HELP, max_term_width = 100)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Where, and how keys and values are written.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Place {
+    /// Directory of the database.
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) db: Option<PathBuf>,
+    /// Keys and values are hex, in arguments, input and output.
+    #[arg(long, global = true)]
+    pub(crate) hex: bool,
+    /// Column family.
+    #[arg(long, global = true, value_name = "NAME", default_value = "default")]
+    pub(crate) family: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Write `key TAB value` lines into the database.
+    Load(Load),
+    /// Print the value of a key.
+    Get {
+        /// The key.
+        key: String,
+    },
+    /// Set a key to a value.
+    Put {
+        /// The key.
+        key: String,
+        /// The value.
+        value: String,
+        /// Return only when the write outlives a power cut.
+        #[arg(long)]
+        sync: bool,
+    },
+    /// Remove a key.
+    Delete {
+        /// The key.
+        key: String,
+        /// Return only when the write outlives a power cut.
+        #[arg(long)]
+        sync: bool,
+    },
+    /// Print entries in key order, as `key TAB value` lines.
+    Scan(Scan),
+    /// Print the tree, the memory and the counters.
+    Stats {
+        /// Print this property alone, for one `rocksdb.estimate-num-keys`.
+        property: Option<String>,
+    },
+    /// Draw the tree.
+    Levels,
+    /// Print the records of a log file.
+    DumpWal {
+        /// The log file; without it, every log of --db.
+        file: Option<PathBuf>,
+        /// Leave out values.
+        #[arg(long)]
+        keys_only: bool,
+    },
+    /// Print the version edits of a MANIFEST.
+    DumpManifest {
+        /// The MANIFEST; without it, the current one of --db.
+        file: Option<PathBuf>,
+    },
+    /// Print the properties of a table file, and its entries.
+    DumpTable {
+        /// The table file.
+        file: PathBuf,
+        /// Print the entries too.
+        #[arg(long)]
+        entries: bool,
+    },
+    /// Read every table whole and check all of it.
+    Verify,
+    /// Make a directory whose MANIFEST is lost or damaged open again.
+    Repair {
+        /// Where the repaired database goes; must not exist. The damaged one is left as it is.
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
+    /// Compact the family, or a range of it, into its deepest level.
+    Compact {
+        /// First key of the range.
+        #[arg(long)]
+        from: Option<String>,
+        /// Last key of the range.
+        #[arg(long)]
+        to: Option<String>,
+    },
+    /// Make a copy that shares the table files.
+    Checkpoint {
+        /// The copy's directory; must not exist, and must be on the same file system.
+        target: PathBuf,
+    },
+    /// Copy the database into another format.
+    Convert {
+        /// Whose format.
+        #[arg(long, value_enum)]
+        to: Format,
+        /// The copy's directory; must not exist.
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
+    /// Run db_bench's workloads, under its flags (see `drumlin bench --help`).
+    #[command(disable_help_flag = true)]
+    Bench {
+        /// db_bench's flags.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        flags: Vec<String>,
+    },
+    /// Generate data.
+    Gen {
+        #[command(subcommand)]
+        data: Data,
+    },
+    /// Load lineitem rows, read them back at random beside a writer, check every byte, and report.
+    Demo(Demo),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Load {
+    /// A file of lines; `-` is standard input.
+    pub(crate) file: PathBuf,
+    /// Return from each batch only when it outlives a power cut.
+    #[arg(long)]
+    pub(crate) sync: bool,
+    /// Write without the log; the rows are safe when the command ends.
+    #[arg(long)]
+    pub(crate) no_wal: bool,
+    /// Bytes of rows in one batch.
+    #[arg(long, default_value = "64KiB", value_parser = parse_bytes)]
+    pub(crate) batch_bytes: u64,
+    /// Count the entries of the family afterwards: rows with the same key are one entry.
+    #[arg(long)]
+    pub(crate) count: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Scan {
+    /// First key, inclusive.
+    #[arg(long)]
+    pub(crate) from: Option<String>,
+    /// End, exclusive.
+    #[arg(long)]
+    pub(crate) to: Option<String>,
+    /// Only keys that begin so.
+    #[arg(long)]
+    pub(crate) prefix: Option<String>,
+    /// From the last key to the first.
+    #[arg(long)]
+    pub(crate) reverse: bool,
+    /// At most so many entries.
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// Print keys alone.
+    #[arg(long)]
+    pub(crate) keys_only: bool,
+    /// Print only how many entries there are.
+    #[arg(long)]
+    pub(crate) count: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Leveldb,
+    Rocksdb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Data {
+    /// TPC-H lineitem with wide comments; the key is order, part and supplier number.
+    Lineitem(GenLineItem),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GenLineItem {
+    /// Where the lines go; `-` is standard output.
+    #[arg(long, default_value = "-")]
+    pub(crate) out: PathBuf,
+    /// Stop after so many rows.
+    #[arg(long)]
+    pub(crate) rows: Option<u64>,
+    /// Stop before keys and values have more than so many bytes.
+    #[arg(long, value_parser = parse_bytes)]
+    pub(crate) bytes: Option<u64>,
+    #[command(flatten)]
+    pub(crate) shape: LineItemShape,
+    /// Which of --parts equal parts of the orders.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) part: i32,
+    /// Into how many parts the orders are cut.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) parts: i32,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LineItemShape {
+    /// TPC-H scale factor; 1 is 6 million rows. Without it, the smallest whole one that suffices.
+    #[arg(long)]
+    pub(crate) scale_factor: Option<f64>,
+    /// Average bytes of a comment.
+    #[arg(long, default_value_t = 512)]
+    pub(crate) comment_bytes: u32,
+    /// Bytes of the text pool that comments are cut from. Without it 300 MiB, as in TPC-H; for
+    /// the demo, in proportion to the data as in TPC-H at 554 GB.
+    #[arg(long, value_parser = parse_bytes)]
+    pub(crate) pool_bytes: Option<u64>,
+    /// Cut comments from the pool, or make each afresh.
+    #[arg(long, value_enum, default_value_t = Text::Pool)]
+    pub(crate) text: Text,
+    /// Changes fresh text.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Text {
+    Pool,
+    Fresh,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// Bytes of keys and values to load.
+    #[arg(long, default_value = "2GB", value_parser = parse_bytes)]
+    pub(crate) bytes: u64,
+    /// Seconds of random reads.
+    #[arg(long, default_value_t = 20)]
+    pub(crate) seconds: u64,
+    /// Reading threads.
+    #[arg(long, default_value_t = 2)]
+    pub(crate) threads: usize,
+    /// Rows a second the writer adds meanwhile; 0: as many as it can.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) write_rate: u64,
+    /// Bytes for everything the database keeps in memory; without it, the engine's choice.
+    #[arg(long, value_parser = parse_bytes)]
+    pub(crate) memory_budget: Option<u64>,
+    /// none, snappy, zlib, bzip2, lz4, lz4hc or zstd.
+    #[arg(long, default_value = "lz4")]
+    pub(crate) compression: String,
+    /// Compact everything between loading and reading.
+    #[arg(long)]
+    pub(crate) compact: bool,
+    #[command(flatten)]
+    pub(crate) shape: LineItemShape,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Arguments, clap::Error> {
+        Arguments::try_parse_from(line.split(' '))
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn the_place_may_stand_before_or_after_the_command() {
+        for line in [
+            "drumlin --db /d --hex get 0x61",
+            "drumlin get --hex 0x61 --db /d",
+        ] {
+            let arguments = parse(line).expect("sound arguments");
+            assert_eq!(arguments.place.db.as_deref(), Some("/d".as_ref()), "{line}");
+            assert!(arguments.place.hex);
+            assert_eq!(arguments.place.family, "default");
+            assert!(matches!(arguments.command, Command::Get { key } if key == "0x61"));
+        }
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        let arguments = parse("drumlin demo --db x --bytes 1.5GB --seconds 3 --pool-bytes 700k");
+        let Ok(Command::Demo(demo)) = arguments.map(|arguments| arguments.command) else {
+            panic!("sound arguments");
+        };
+        assert_eq!((demo.bytes, demo.seconds), (1_500_000_000, 3));
+        assert_eq!(demo.shape.pool_bytes, Some(700_000));
+    }
+
+    #[test]
+    fn usage_mistakes_have_exit_code_2() {
+        for line in [
+            "drumlin",
+            "drumlin gte x",
+            "drumlin convert --to lmdb --out x",
+        ] {
+            let error = parse(line).expect_err("a mistake");
+            assert_eq!(error.exit_code(), 2, "{line}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! How a command fails: what is printed, what to do about it, and the exit code.
+//!
+//! Exit codes: 0 done; 1 not found (a key, a family, a database); 2 the command was not understood;
+//! 3 the data is damaged, or a check failed; 4 the system refused (I/O, lock, disk space); 5 the
+//! data uses a feature that cannot be served; 6 anything else.
+
+use std::fmt;
+use std::io;
+
+use drumlin_base::{Error, ErrorKind};
+
+/// Why a command ended without doing all it should.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The engine reported this.
+    Engine(Error),
+    /// The command line asks for something impossible.
+    Usage(String),
+    /// The thing asked for is not there. Silent unless there is something to say.
+    NotFound(String),
+    /// A check failed.
+    Check(String),
+    /// Reading or printing failed.
+    Io(io::Error),
+}
+
+/// What commands return.
+pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+
+impl Failure {
+    /// The process's exit code.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::NotFound(_) => 1,
+            Self::Usage(_) => 2,
+            Self::Check(_) => 3,
+            Self::Io(_) => 4,
+            Self::Engine(error) => match error.kind() {
+                ErrorKind::NotFound => 1,
+                ErrorKind::InvalidArgument | ErrorKind::TooLarge => 2,
+                ErrorKind::Corruption => 3,
+                ErrorKind::Io
+                | ErrorKind::NoSpace
+                | ErrorKind::Locked
+                | ErrorKind::ReadOnly
+                | ErrorKind::Poisoned => 4,
+                ErrorKind::NotSupported => 5,
+                _ => 6,
+            },
+        }
+    }
+
+    /// Whether whoever read the output has had enough: no failure to speak of.
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// What the user can do.
+    fn advice(&self) -> Option<&'static str> {
+        let Self::Engine(error) = self else {
+            return None;
+        };
+        Some(match error.kind() {
+            ErrorKind::NotFound => {
+                "check --db; `drumlin put` and `drumlin load` create a database that is missing"
+            }
+            ErrorKind::Corruption => {
+                "run `drumlin verify` to see how far the damage goes; copy the directory before \
+                 `drumlin repair`, or restore a backup"
+            }
+            ErrorKind::Locked => {
+                "stop the process that has it open; reading commands (get, scan, stats, levels, \
+                 verify) need no lock"
+            }
+            ErrorKind::NoSpace => "free space on the disk and run the command again",
+            ErrorKind::ReadOnly => "the file system is mounted read-only; use a copy elsewhere",
+            ErrorKind::Poisoned => "look at the disk first, then run the command again",
+            ErrorKind::NotSupported => {
+                "open it with the program that wrote it, and compact or export it there"
+            }
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Engine(error) => write!(f, "{error}")?,
+            Self::Usage(text) | Self::NotFound(text) | Self::Check(text) => write!(f, "{text}")?,
+            Self::Io(error) => write!(f, "{error}")?,
+        }
+        match self.advice() {
+            Some(advice) => write!(f, "\n  what to do: {advice}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_the_documented_ones() {
+        let engine = |kind| Failure::Engine(Error::new(kind, "x")).exit_code();
+        assert_eq!(engine(ErrorKind::NotFound), 1);
+        assert_eq!(engine(ErrorKind::InvalidArgument), 2);
+        assert_eq!(engine(ErrorKind::Corruption), 3);
+        assert_eq!((engine(ErrorKind::Io), engine(ErrorKind::Locked)), (4, 4));
+        assert_eq!(engine(ErrorKind::NotSupported), 5);
+        assert_eq!(engine(ErrorKind::Aborted), 6);
+        assert_eq!(Failure::Check(String::new()).exit_code(), 3);
+        assert_eq!(Failure::NotFound(String::new()).exit_code(), 1);
+    }
+
+    #[test]
+    fn a_locked_database_says_who_may_still_read() {
+        let text = Failure::Engine(Error::new(ErrorKind::Locked, "held by 7")).to_string();
+        assert!(
+            text.starts_with("held by 7\n  what to do: stop the process"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! gen: data as `key TAB value` lines.
+
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use drumlin_bench::lineitem::{LineItemSpec, LineItems};
+use drumlin_bench::text::{CommentText, POOL_BYTES_TPCH};
+use drumlin_fs::{CreateOptions, Env, FileKind, WritableFile};
+
+use crate::args::{Data, GenLineItem, LineItemShape, Text};
+use crate::failure::Outcome;
+use crate::output::{Output, remark};
+use crate::progress::Progress;
+use crate::units;
+
+/// Rows at scale factor 1, and what one has on average without its comment.
+const ROWS_PER_SCALE: f64 = 6_000_000.0;
+const ROW_BYTES_BESIDE_COMMENT: u64 = 90;
+
+/// Writes the data asked for.
+pub(crate) fn generate(data: &Data, out: &mut Output) -> Outcome {
+    match data {
+        Data::Lineitem(wanted) => {
+            if wanted.out.as_os_str() == "-" {
+                return write_rows(wanted, out);
+            }
+            let mut file = BufWriter::with_capacity(1 << 20, FileWriter::create(&wanted.out)?);
+            write_rows(wanted, &mut file)?;
+            file.flush()?;
+            let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+            Ok(file.file.close()?)
+        }
+    }
+}
+
+fn write_rows(wanted: &GenLineItem, out: &mut impl Write) -> Outcome {
+    let spec = LineItemSpec {
+        part: wanted.part,
+        parts: wanted.parts,
+        ..wanted.shape.spec(wanted.rows, wanted.bytes)
+    };
+    let mut items = wanted.shape.rows(&spec, POOL_BYTES_TPCH)?;
+    let text = Arc::clone(items.text());
+    let rows_max = wanted.rows.unwrap_or(u64::MAX);
+    let bytes_max = wanted.bytes.unwrap_or(u64::MAX);
+    // A bar would be drawn over lines that go to the same terminal.
+    let mut progress = Progress::new("generating", wanted.bytes);
+    let (mut key, mut line) = (Vec::new(), Vec::new());
+    let (mut rows, mut bytes) = (0u64, 0u64);
+    for row in items.by_ref() {
+        row.write_key(&mut key);
+        row.write_value(&text, &mut line);
+        let row_bytes = (key.len() + line.len()) as u64;
+        if rows >= rows_max || bytes + row_bytes > bytes_max {
+            break;
+        }
+        key.push(b'\t');
+        line.push(b'\n');
+        out.write_all(&key)?;
+        out.write_all(&line)?;
+        rows += 1;
+        bytes += row_bytes;
+        progress.advance(row_bytes);
+    }
+    progress.finish();
+    out.flush()?;
+    remark(format!(
+        "{} rows, {} of keys and values, scale factor {}; {} rows left out because an earlier line \
+         of their order has the same key",
+        units::count(rows),
+        units::bytes(bytes),
+        spec.scale_factor,
+        units::count(items.repeated()),
+    ));
+    Ok(())
+}
+
+impl LineItemShape {
+    /// The spec for about so many rows or bytes.
+    pub(crate) fn spec(&self, rows: Option<u64>, bytes: Option<u64>) -> LineItemSpec {
+        let row_bytes = ROW_BYTES_BESIDE_COMMENT + u64::from(self.comment_bytes);
+        let by_bytes = bytes.map(|bytes| bytes / row_bytes);
+        let rows = rows.into_iter().chain(by_bytes).min().unwrap_or(0);
+        let enough = (rows as f64 * 1.01 / ROWS_PER_SCALE).ceil().max(1.0);
+        LineItemSpec {
+            scale_factor: self.scale_factor.unwrap_or(enough),
+            comment_bytes: self.comment_bytes,
+            seed: self.seed,
+            ..LineItemSpec::default()
+        }
+    }
+
+    /// The rows of `spec`, with a pool of `pool_bytes` unless told otherwise.
+    pub(crate) fn rows(&self, spec: &LineItemSpec, pool_bytes: u64) -> Outcome<LineItems> {
+        let text = match self.text {
+            Text::Fresh => CommentText::fresh(),
+            Text::Pool => {
+                let bytes = self.pool_bytes.unwrap_or(pool_bytes);
+                CommentText::pool(bytes, spec.comment_bytes_max())?
+            }
+        };
+        Ok(LineItems::new(spec, Arc::new(text))?)
+    }
+}
+
+/// A new file through the engine's file system.
+struct FileWriter {
+    file: Box<dyn WritableFile>,
+}
+
+impl FileWriter {
+    fn create(path: &Path) -> Outcome<Self> {
+        let options = CreateOptions::new(FileKind::Other);
+        let file = Env::system().files.create(path, options)?;
+        Ok(Self { file })
+    }
+}
+
+impl Write for FileWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.append(bytes).map_err(io::Error::other)?;
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

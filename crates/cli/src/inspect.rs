@@ -1,0 +1,212 @@
+//! dump-wal and dump-manifest: what log files hold, record by record. Nothing is opened or changed.
+
+use std::path::{Path, PathBuf};
+
+use drumlin::batch::{BatchRecord, BatchView};
+use drumlin::names::FileName;
+use drumlin::record::{Later, RecordReader, Verdict};
+use drumlin::version::{NewFile, VersionEdit};
+use drumlin_base::{Error, ValueKind};
+use drumlin_fs::Env;
+
+use crate::args::Place;
+use crate::escape::Form;
+use crate::failure::{Failure, Outcome};
+use crate::manifest;
+use crate::output::Output;
+
+/// Prints the batches of `file`, or of every log of the database.
+pub(crate) fn dump_wal(
+    place: &Place,
+    file: Option<&Path>,
+    keys_only: bool,
+    out: &mut Output,
+) -> Outcome {
+    let env = Env::system();
+    let files = match file {
+        Some(file) => vec![file.to_path_buf()],
+        None => logs(&env, place.dir()?)?,
+    };
+    for file in files {
+        out.text(format!("# {}", file.display()))?;
+        dump_log(&env, &file, place.form(), keys_only, out)?;
+    }
+    Ok(())
+}
+
+/// The logs in `dir`, oldest first.
+pub(crate) fn logs(env: &Env, dir: &Path) -> Outcome<Vec<PathBuf>> {
+    let mut logs: Vec<(u64, PathBuf)> = Vec::new();
+    for name in env.files.list(dir)? {
+        if let Some(FileName::Wal(number)) = FileName::parse(&name) {
+            logs.push((number, dir.join(name)));
+        }
+    }
+    logs.sort();
+    Ok(logs.into_iter().map(|(_, path)| path).collect())
+}
+
+/// The number in a log's name; recycled files are told from their former selves by it.
+pub(crate) fn log_number(path: &Path) -> u64 {
+    let name = path.file_name().map(Path::new).and_then(FileName::parse);
+    name.and_then(FileName::number).unwrap_or(0)
+}
+
+fn dump_log(env: &Env, path: &Path, form: Form, keys_only: bool, out: &mut Output) -> Outcome {
+    let mut reader = RecordReader::new(env.files.open(path)?, log_number(path));
+    while let Some(record) = reader.read()? {
+        let at = |error: Error| error.with_file(path).with_offset(record.offset);
+        let batch = BatchView::new(record.payload).map_err(at)?;
+        out.text(format!(
+            "@{} seqno {} records {}",
+            record.offset,
+            batch.seqno(),
+            batch.count()
+        ))?;
+        for entry in batch.iter() {
+            out.text(show_entry(&entry.map_err(at)?, form, keys_only))?;
+        }
+    }
+    let verdict = reader.judge(Later::Marks)?;
+    finish(path, verdict, out)
+}
+
+fn show_entry(entry: &BatchRecord<'_>, form: Form, keys_only: bool) -> String {
+    let mut text = format!(
+        "  {} family {} {}",
+        kind_name(entry.kind),
+        entry.family,
+        form.show(entry.key)
+    );
+    if !keys_only && !entry.value.is_empty() {
+        text.push('\t');
+        text.push_str(&form.show(entry.value));
+    }
+    text
+}
+
+/// The word for a kind of entry.
+pub(crate) fn kind_name(kind: ValueKind) -> &'static str {
+    match kind {
+        ValueKind::Deletion => "delete",
+        ValueKind::Value => "put",
+        ValueKind::Merge => "merge",
+        ValueKind::SingleDeletion => "single-delete",
+        ValueKind::RangeDeletion => "delete-range",
+        ValueKind::BlobIndex => "blob",
+        ValueKind::WideColumnEntity => "entity",
+    }
+}
+
+/// Prints what the end of a log means; damage is a failure.
+fn finish(path: &Path, verdict: Verdict, out: &mut Output) -> Outcome {
+    match verdict {
+        Verdict::Clean => out.text("# the end is clean"),
+        Verdict::Torn {
+            offset,
+            dropped_bytes,
+            reason,
+            ..
+        } => out.text(format!(
+            "# the end is torn at {offset}: {reason}; {dropped_bytes} bytes after it were never \
+             acknowledged as durable"
+        )),
+        Verdict::Corrupt { offset, reason } => {
+            out.flush()?;
+            Err(Failure::Check(format!(
+                "{} is damaged at {offset}: {reason}",
+                path.display()
+            )))
+        }
+    }
+}
+
+/// Prints the edits of `file`, or of the database's current MANIFEST.
+pub(crate) fn dump_manifest(place: &Place, file: Option<&Path>, out: &mut Output) -> Outcome {
+    let env = Env::system();
+    let path = match file {
+        Some(file) => file.to_path_buf(),
+        None => manifest::current(&env, place.dir()?)?,
+    };
+    out.text(format!("# {}", path.display()))?;
+    let form = place.form();
+    let verdict = manifest::each_edit(&env, &path, |offset, edit| {
+        out.text(format!("@{offset} family {}", edit.column_family))?;
+        show_edit(&edit, form, out)
+    })?;
+    finish(&path, verdict, out)
+}
+
+fn show_edit(edit: &VersionEdit, form: Form, out: &mut Output) -> Outcome {
+    let numbers = [
+        ("log number", edit.log_number),
+        ("previous log number", edit.prev_log_number),
+        ("next file number", edit.next_file_number),
+        ("last seqno", edit.last_seqno),
+        ("highest family", edit.max_column_family.map(u64::from)),
+        ("oldest log to keep", edit.min_log_number_to_keep),
+        ("logs deleted below", edit.wals_deleted_below),
+        (
+            "edits of the group that follow",
+            edit.atomic_group_remaining.map(u64::from),
+        ),
+    ];
+    let texts = [
+        ("database id", &edit.db_id),
+        ("comparator", &edit.comparator),
+        ("add family", &edit.add_family),
+    ];
+    for (name, text) in texts {
+        if let Some(text) = text {
+            out.text(format!("  {name}: {text}"))?;
+        }
+    }
+    if edit.drop_family {
+        out.text("  drop family")?;
+    }
+    for (name, number) in numbers {
+        if let Some(number) = number {
+            out.text(format!("  {name}: {number}"))?;
+        }
+    }
+    for (number, synced) in &edit.wal_additions {
+        let synced = synced.map_or(String::new(), |bytes| format!(", {bytes} bytes synced"));
+        out.text(format!("  add log {number}{synced}"))?;
+    }
+    for (level, number) in &edit.deleted_files {
+        out.text(format!("  delete L{level} table {number}"))?;
+    }
+    for (level, file) in &edit.new_files {
+        out.text(format!("  add L{level} {}", show_table(file, form)))?;
+    }
+    for (level, key) in &edit.compact_cursors {
+        let key = form.show(drumlin_base::key::user_key(key));
+        out.text(format!("  compact L{level} from {key}"))?;
+    }
+    for blob in &edit.blob_additions {
+        out.text(format!(
+            "  add blob file {} ({} bytes)",
+            blob.number, blob.blob_bytes
+        ))?;
+    }
+    for blob in &edit.blob_garbage {
+        out.text(format!(
+            "  garbage in blob file {}: {} bytes",
+            blob.number, blob.garbage_bytes
+        ))?;
+    }
+    Ok(())
+}
+
+fn show_table(file: &NewFile, form: Form) -> String {
+    format!(
+        "table {}: {} bytes, {} .. {}, seqnos {}..={}, epoch {}",
+        file.number,
+        file.size,
+        form.show(file.smallest_user_key()),
+        form.show(file.largest_user_key()),
+        file.smallest_seqno,
+        file.largest_seqno,
+        file.epoch,
+    )
+}

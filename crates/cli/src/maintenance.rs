@@ -1,0 +1,69 @@
+//! stats, verify, compact, checkpoint.
+
+use std::path::Path;
+
+use crate::args::Place;
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+use crate::units;
+
+/// Prints one property, or everything there is to say.
+pub(crate) fn stats(place: &Place, property: Option<&str>, out: &mut Output) -> Outcome {
+    let (db, family) = place.open_to_read()?;
+    let name = property.unwrap_or("rocksdb.stats");
+    match db.property(&family, name) {
+        Some(text) => out.text(text.trim_end()),
+        None => Err(Failure::NotFound(format!("there is no property '{name}'"))),
+    }
+}
+
+/// Reads every table whole.
+pub(crate) fn verify(place: &Place, out: &mut Output) -> Outcome {
+    let (db, _) = place.open_to_read()?;
+    let report = db.verify()?;
+    for (path, error) in &report.damaged {
+        out.text(format!("{}: {error}", path.display()))?;
+    }
+    out.text(format!(
+        "{} tables, {}, {} entries read",
+        units::count(report.tables),
+        units::bytes(report.bytes),
+        units::count(report.entries),
+    ))?;
+    match report.damaged.len() {
+        0 => out.text("all of it is sound"),
+        damaged => {
+            out.flush()?;
+            Err(Failure::Check(format!("{damaged} tables are damaged")))
+        }
+    }
+}
+
+/// Compacts a range and says what the tree weighs before and after.
+pub(crate) fn compact(
+    place: &Place,
+    from: Option<&str>,
+    to: Option<&str>,
+    out: &mut Output,
+) -> Outcome {
+    let bound = |text: Option<&str>| text.map(|text| place.bytes(text)).transpose();
+    let (from, to) = (bound(from)?, bound(to)?);
+    let (db, family) = place.open_existing()?;
+    let size = || {
+        let bytes = db.property(&family, "rocksdb.total-sst-files-size");
+        bytes.and_then(|bytes| bytes.parse().ok()).unwrap_or(0)
+    };
+    let before = size();
+    db.compact_range(&family, from.as_deref(), to.as_deref())?;
+    let (before, after) = (units::bytes(before), units::bytes(size()));
+    out.text(format!("tables: {before} before, {after} after"))?;
+    Ok(db.close()?)
+}
+
+/// Makes a copy at `target`.
+pub(crate) fn checkpoint(place: &Place, target: &Path, out: &mut Output) -> Outcome {
+    let (db, _) = place.open_existing()?;
+    db.checkpoint(target)?;
+    out.text(format!("the checkpoint is in {}", target.display()))?;
+    Ok(db.close()?)
+}

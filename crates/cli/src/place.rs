@@ -1,0 +1,91 @@
+//! Opening what `--db` and `--family` name.
+
+use std::path::Path;
+
+use drumlin::{ColumnFamily, Db, Error, ErrorKind, Options};
+
+use crate::args::Place;
+use crate::escape::Form;
+use crate::failure::{Failure, Outcome};
+
+impl Place {
+    /// The directory.
+    pub(crate) fn dir(&self) -> Outcome<&Path> {
+        let missing = || Failure::Usage("which database? Name its directory with --db".to_owned());
+        self.db.as_deref().ok_or_else(missing)
+    }
+
+    /// How keys and values are written.
+    pub(crate) fn form(&self) -> Form {
+        Form::new(self.hex)
+    }
+
+    /// The bytes an argument stands for.
+    pub(crate) fn bytes(&self, argument: &str) -> Outcome<Vec<u8>> {
+        let form = self.form();
+        match form.read(argument.as_bytes()) {
+            Ok(bytes) => Ok(bytes.into_owned()),
+            Err(bad) => {
+                let what = bad.what;
+                Err(Failure::Usage(format!(
+                    "'{argument}', at byte {}: {what}",
+                    bad.at
+                )))
+            }
+        }
+    }
+
+    /// Opens for reading. Takes no lock and changes nothing.
+    pub(crate) fn open_to_read(&self) -> Outcome<(Db, ColumnFamily)> {
+        let opened = Db::open_read_only(self.dir()?, Options::default());
+        let db = opened.map_err(|error| self.explain(error))?;
+        let family = self.family_of(&db)?;
+        Ok((db, family))
+    }
+
+    /// Opens an existing database for maintenance.
+    pub(crate) fn open_existing(&self) -> Outcome<(Db, ColumnFamily)> {
+        let options = Options {
+            create_if_missing: false,
+            ..Options::default()
+        };
+        let opened = Db::open_all_families(self.dir()?, options);
+        let db = opened.map_err(|error| self.explain(error))?;
+        let family = self.family_of(&db)?;
+        Ok((db, family))
+    }
+
+    /// Opens for writing with `options`; a database or family that is not there is created.
+    pub(crate) fn open_to_write(&self, options: Options) -> Outcome<(Db, ColumnFamily)> {
+        let family_options = options.family.clone();
+        let db = Db::open_all_families(self.dir()?, options)?;
+        let family = match db.family(&self.family) {
+            Some(family) => family,
+            None => db.create_family(&self.family, family_options)?,
+        };
+        Ok((db, family))
+    }
+
+    /// Says of a missing file that it is the database that is missing.
+    fn explain(&self, error: Error) -> Failure {
+        match &self.db {
+            Some(dir) if error.is_not_found() => {
+                let missing = format!("there is no database in {}", dir.display());
+                Failure::Engine(Error::new(ErrorKind::NotFound, missing))
+            }
+            _ => Failure::Engine(error),
+        }
+    }
+
+    fn family_of(&self, db: &Db) -> Outcome<ColumnFamily> {
+        db.family(&self.family).ok_or_else(|| {
+            let families = db.families();
+            let known: Vec<&str> = families.iter().map(ColumnFamily::name).collect();
+            Failure::NotFound(format!(
+                "there is no column family '{}'; there are: {}",
+                self.family,
+                known.join(", ")
+            ))
+        })
+    }
+}

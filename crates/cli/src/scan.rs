@@ -1,0 +1,134 @@
+//! scan: entries in key order.
+
+use drumlin::{DbIterator, ReadOptions};
+
+use crate::args::{Place, Scan};
+use crate::failure::Outcome;
+use crate::output::Output;
+use crate::units;
+
+/// Prints the entries `scan` asks for.
+pub(crate) fn scan(place: &Place, scan: &Scan, out: &mut Output) -> Outcome {
+    let bounds = Bounds::new(place, scan)?;
+    let (db, family) = place.open_to_read()?;
+    let options = ReadOptions {
+        lower_bound: bounds.lower,
+        upper_bound: bounds.upper,
+        fill_cache: false,
+        ..ReadOptions::default()
+    };
+    let mut entries = db.iter_in(&family, options);
+    let limit = scan.limit.unwrap_or(u64::MAX);
+    let mut printed = 0;
+    step_to_first(&mut entries, scan.reverse);
+    while printed < limit && entries.valid() {
+        if scan.count {
+            // Counted below.
+        } else if scan.keys_only {
+            out.value(place.form(), entries.key())?;
+        } else {
+            out.entry(place.form(), entries.key(), entries.value())?;
+        }
+        printed += 1;
+        if scan.reverse {
+            entries.prev();
+        } else {
+            entries.next();
+        }
+    }
+    entries.status()?;
+    if scan.count {
+        out.text(units::count(printed))?;
+    }
+    Ok(())
+}
+
+fn step_to_first(entries: &mut DbIterator, reverse: bool) {
+    if reverse {
+        entries.seek_to_last();
+    } else {
+        entries.seek_to_first();
+    }
+}
+
+/// The half-open range of a scan: --from and --to, narrowed by --prefix.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Bounds {
+    lower: Option<Vec<u8>>,
+    upper: Option<Vec<u8>>,
+}
+
+impl Bounds {
+    fn new(place: &Place, scan: &Scan) -> Outcome<Self> {
+        let bytes = |argument: &Option<String>| {
+            argument
+                .as_deref()
+                .map(|text| place.bytes(text))
+                .transpose()
+        };
+        let mut bounds = Self {
+            lower: bytes(&scan.from)?,
+            upper: bytes(&scan.to)?,
+        };
+        if let Some(prefix) = bytes(&scan.prefix)? {
+            if let Some(end) = successor(&prefix) {
+                bounds.upper = Some(bounds.upper.map_or(end.clone(), |upper| upper.min(end)));
+            }
+            bounds.lower = Some(
+                bounds
+                    .lower
+                    .map_or(prefix.clone(), |lower| lower.max(prefix)),
+            );
+        }
+        Ok(bounds)
+    }
+}
+
+/// The first key after all that begin with `prefix`; `None` when there is none.
+fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
+    let keep = prefix.iter().rposition(|byte| *byte != 0xff)?;
+    let mut end = prefix.get(..=keep)?.to_vec();
+    *end.last_mut()? += 1;
+    Some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Arguments, Command};
+
+    fn bounds(line: &str) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
+        let words = ["drumlin", "scan"]
+            .into_iter()
+            .chain(line.split_whitespace());
+        let arguments = Arguments::try_parse_from(words).expect("sound arguments");
+        let Command::Scan(scan) = arguments.command else {
+            panic!("scan");
+        };
+        let bounds = Bounds::new(&arguments.place, &scan).expect("sound bounds");
+        (bounds.lower, bounds.upper)
+    }
+
+    #[test]
+    fn a_prefix_narrows_the_range() {
+        let some = |text: &[u8]| Some(text.to_vec());
+        assert_eq!(bounds(""), (None, None));
+        assert_eq!(bounds("--prefix ab"), (some(b"ab"), some(b"ac")));
+        assert_eq!(
+            bounds("--prefix ab --from abc --to b"),
+            (some(b"abc"), some(b"ac"))
+        );
+        assert_eq!(
+            bounds("--prefix ab --from a --to abz"),
+            (some(b"ab"), some(b"abz"))
+        );
+        assert_eq!(bounds("--prefix a\\xff"), (some(b"a\xff"), some(b"b")));
+        assert_eq!(bounds("--prefix \\xff\\xff"), (some(b"\xff\xff"), None));
+        assert_eq!(
+            bounds("--hex --from 0x00ff --to 01"),
+            (some(b"\0\xff"), some(b"\x01"))
+        );
+    }
+}

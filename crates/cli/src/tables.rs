@@ -1,0 +1,113 @@
+//! dump-table: a table file's properties and entries. Reads RocksDB's tables and LevelDB's.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use drumlin::names::FileName;
+use drumlin_base::key::ParsedKey;
+use drumlin_base::{InternalIterator, KeyOrder, MemoryBudget};
+use drumlin_fs::Env;
+use drumlin_table::{BlockCache, Table, TableReadOptions, TableReaderOptions};
+
+use crate::args::Place;
+use crate::escape::Form;
+use crate::failure::Outcome;
+use crate::inspect::kind_name;
+use crate::output::Output;
+
+/// Memory for the blocks of one table that is walked once.
+const CACHE_BYTES: usize = 8 << 20;
+
+/// Prints what is known of `path`, and with `entries` all it holds.
+pub(crate) fn dump_table(place: &Place, path: &Path, entries: bool, out: &mut Output) -> Outcome {
+    let table = open(&Env::system(), path)?;
+    show_properties(&table, out)?;
+    if entries {
+        show_entries(&table, place.form(), out)?;
+    }
+    Ok(())
+}
+
+/// Opens one table, in the order its properties name.
+pub(crate) fn open(env: &Env, path: &Path) -> Outcome<Arc<Table>> {
+    let name = path.file_name().map(Path::new).and_then(FileName::parse);
+    let number = name.and_then(FileName::number).unwrap_or(0);
+    let budget = MemoryBudget::new(CACHE_BYTES);
+    let cache = BlockCache::new(Arc::clone(&budget));
+    let mut options = TableReaderOptions::new(path.to_path_buf(), number, cache, budget);
+    let table = Table::open(env.files.open(path)?, options.clone())?;
+    if table.properties().comparator_name == KeyOrder::ReverseBytewise.name() {
+        options.order = KeyOrder::ReverseBytewise;
+        return Ok(Table::open(env.files.open(path)?, options)?);
+    }
+    Ok(table)
+}
+
+fn show_properties(table: &Table, out: &mut Output) -> Outcome {
+    let known = table.properties();
+    let numbers = [
+        ("size", table.size()),
+        ("format version", known.format_version),
+        ("entries", known.num_entries),
+        ("deletions", known.num_deletions),
+        ("merge operands", known.num_merge_operands),
+        ("range deletions", known.num_range_deletions),
+        ("raw key bytes", known.raw_key_size),
+        ("raw value bytes", known.raw_value_size),
+        ("data blocks", known.num_data_blocks),
+        ("data bytes", known.data_size),
+        ("index bytes", known.index_size),
+        ("filter bytes", known.filter_size),
+        ("family id", known.column_family_id),
+        ("created", known.creation_time),
+        ("smallest seqno", known.smallest_seqno),
+        ("largest seqno", known.largest_seqno),
+    ];
+    let texts = [
+        ("family", &known.column_family_name),
+        ("comparator", &known.comparator_name),
+        ("merge operator", &known.merge_operator_name),
+        ("prefix extractor", &known.prefix_extractor_name),
+        ("filter policy", &known.filter_policy_name),
+        ("compression", &known.compression_name),
+        ("database id", &known.db_id),
+        ("session id", &known.db_session_id),
+    ];
+    for (name, number) in numbers {
+        if number != u64::MAX {
+            out.text(format!("# {name}: {number}"))?;
+        }
+    }
+    for (name, text) in texts {
+        if !text.is_empty() {
+            out.text(format!("# {name}: {text}"))?;
+        }
+    }
+    for (name, value) in &known.user {
+        out.text(format!("# {name}: {}", Form::Plain.show(value)))?;
+    }
+    Ok(())
+}
+
+fn show_entries(table: &Arc<Table>, form: Form, out: &mut Output) -> Outcome {
+    for tombstone in table.range_tombstones() {
+        let (begin, end) = (form.show(&tombstone.begin), form.show(&tombstone.end));
+        out.text(format!("{begin}\t{} delete-range\t{end}", tombstone.seqno))?;
+    }
+    let mut entries = table.iter(TableReadOptions {
+        fill_cache: false,
+        ..TableReadOptions::default()
+    });
+    entries.seek_to_first();
+    while entries.valid() {
+        let key = ParsedKey::parse(entries.key())?;
+        let (user_key, value) = (form.show(key.user_key), form.show(entries.value()));
+        out.text(format!(
+            "{user_key}\t{} {}\t{value}",
+            key.seqno,
+            kind_name(key.kind)
+        ))?;
+        entries.next();
+    }
+    Ok(entries.status()?)
+}

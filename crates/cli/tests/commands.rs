@@ -1,0 +1,306 @@
+//! The command, run as a user runs it: what it prints and the code it ends with.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use drumlin_base::rng::Rng;
+use drumlin_testkit::{TempDir, pairs, temp_dir, untidy_bytes};
+
+/// A directory with a database in it, or not yet.
+struct Shell {
+    dir: TempDir,
+}
+
+impl Shell {
+    fn new() -> Self {
+        Self { dir: temp_dir() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Runs `drumlin` with `arguments` on the database `db`.
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.run_on(&self.path("db"), arguments, b"")
+    }
+
+    fn run_on(&self, db: &Path, arguments: &[&str], input: &[u8]) -> Output {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_drumlin"))
+            .args(arguments)
+            .arg("--db")
+            .arg(db)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command starts");
+        let mut stdin = child.stdin.take().expect("it was piped");
+        stdin.write_all(input).expect("the command reads its input");
+        drop(stdin);
+        child.wait_with_output().expect("the command ends")
+    }
+
+    /// Runs and expects success; what was printed.
+    fn print(&self, arguments: &[&str]) -> String {
+        success(self.run(arguments))
+    }
+}
+
+fn success(output: Output) -> String {
+    let remarks = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}: {remarks}", output.status);
+    String::from_utf8(output.stdout).expect("output is text")
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap_or(-1)
+}
+
+#[test]
+fn a_value_put_is_got_until_it_is_deleted() {
+    let shell = Shell::new();
+    shell.print(&["put", "key", "a\\tvalue"]);
+    assert_eq!(shell.print(&["get", "key"]), "a\\tvalue\n");
+    assert_eq!(
+        shell.print(&["get", "--hex", "6b6579"]),
+        "0x610976616C7565\n"
+    );
+    shell.print(&["delete", "key", "--sync"]);
+    let gone = shell.run(&["get", "key"]);
+    assert_eq!((code(&gone), gone.stdout.as_slice()), (1, &b""[..]));
+}
+
+#[test]
+fn what_scan_prints_load_takes() {
+    // Untidy keys and values go through text and back in both forms.
+    let shell = Shell::new();
+    let mut rng = Rng::new(5);
+    for index in 0..30u8 {
+        let mut key = untidy_bytes(&mut rng, 12);
+        key.push(index);
+        let hex = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<String>()
+        };
+        let value = untidy_bytes(&mut rng, 30);
+        shell.print(&["put", "--hex", &hex(&key), &format!("0x{}", hex(&value))]);
+    }
+    let reference = shell.print(&["scan", "--hex"]);
+    assert_eq!(reference.lines().count(), 30);
+    for form in [&["scan"][..], &["scan", "--hex"]] {
+        let text = shell.print(form);
+        let copy = shell.path(if form.len() == 1 { "plain" } else { "hex" });
+        let mut load = vec!["load", "-", "--count"];
+        load.extend(&form[1..]);
+        let said = success(shell.run_on(&copy, &load, text.as_bytes()));
+        assert!(
+            said.contains("30 entries are in family 'default' now"),
+            "{said}"
+        );
+        let again = success(shell.run_on(&copy, &["scan", "--hex"], b""));
+        assert_eq!(again, reference);
+    }
+}
+
+#[test]
+fn scans_keep_to_their_range_direction_and_limit() {
+    let shell = Shell::new();
+    let lines: String = pairs(1, 50, 0)
+        .iter()
+        .map(|(key, _)| format!("{}\tv\n", String::from_utf8_lossy(key)))
+        .collect();
+    success(shell.run_on(&shell.path("db"), &["load", "-"], lines.as_bytes()));
+    let keys = |arguments: &[&str]| {
+        let mut words = vec!["scan", "--keys-only"];
+        words.extend(arguments);
+        let text = shell.print(&words);
+        text.lines()
+            .map(|line| line.replace("key000000", ""))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(keys(&["--from", "key00000048"]), ["48", "49"]);
+    assert_eq!(keys(&["--to", "key00000002"]), ["00", "01"]);
+    assert_eq!(
+        keys(&["--prefix", "key0000001", "--limit", "2"]),
+        ["10", "11"]
+    );
+    assert_eq!(
+        keys(&["--prefix", "key0000001", "--reverse", "--limit", "2"]),
+        ["19", "18"]
+    );
+    assert_eq!(shell.print(&["scan", "--count"]), "50\n");
+}
+
+#[test]
+fn failures_have_their_exit_codes_and_say_what_to_do() {
+    let shell = Shell::new();
+    let missing = shell.run(&["get", "key"]);
+    let said = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert_eq!(code(&missing), 1, "{said}");
+    assert!(
+        said.contains("there is no database in") && said.contains("what to do:"),
+        "{said}"
+    );
+    shell.print(&["put", "key", "value"]);
+    for (arguments, expected, sentence) in [
+        (&["get", "--hex", "6"][..], 2, "even number of digits"),
+        (&["get", "no\\such"], 2, "at byte 2: a backslash must begin"),
+        (&["frobnicate"], 2, "unrecognized subcommand"),
+        (&["scan", "--family", "nosuch"], 1, "there are: default"),
+        (&["stats", "rocksdb.nosuch"], 1, "there is no property"),
+        (&["load", "/no/such/file"], 1, "No such file"),
+        (
+            &["convert", "--to", "rocksdb", "--out", "/"],
+            2,
+            "is there already",
+        ),
+        (&["bench", "--nmu=1"], 2, "there is no flag --nmu"),
+    ] {
+        let output = shell.run(arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(code(&output), expected, "{arguments:?}: {said}");
+        assert!(said.contains(sentence), "{arguments:?}: {said}");
+    }
+    let bad = shell.run_on(&shell.path("db"), &["load", "-"], b"a\tb\nno tab\n");
+    assert_eq!(code(&bad), 2);
+    assert!(String::from_utf8_lossy(&bad.stderr).contains("line 2: there is no TAB"));
+}
+
+#[test]
+fn maintenance_leaves_the_data_as_it_was() {
+    let shell = Shell::new();
+    let generate = ["gen", "lineitem", "--rows", "400", "--pool-bytes", "64k"];
+    let rows = shell.print(&generate);
+    assert_eq!(rows.lines().count(), 400);
+    assert_eq!(shell.print(&generate), rows);
+    success(shell.run_on(
+        &shell.path("db"),
+        &["load", "-", "--no-wal"],
+        rows.as_bytes(),
+    ));
+    let before = shell.print(&["scan"]);
+    assert!(shell.print(&["verify"]).contains("all of it is sound"));
+    shell.print(&["compact"]);
+    assert_eq!(shell.print(&["scan"]), before);
+    assert!(shell.print(&["levels"]).contains("L6      1 tables"));
+    for (name, arguments) in [
+        ("checkpoint", vec!["checkpoint"]),
+        ("rocksdb", vec!["convert", "--to", "rocksdb", "--out"]),
+        ("leveldb", vec!["convert", "--to", "leveldb", "--out"]),
+        ("repaired", vec!["repair", "--out"]),
+    ] {
+        let target = shell.path(name);
+        let mut words = arguments;
+        words.push(target.to_str().expect("the path is text"));
+        shell.print(&words);
+        assert_eq!(
+            success(shell.run_on(&target, &["scan"], b"")),
+            before,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn inspection_shows_what_was_written() {
+    let shell = Shell::new();
+    shell.print(&["put", "key", "value"]);
+    let log = shell.print(&["dump-wal"]);
+    assert!(
+        log.contains("seqno 1 records 1\n  put family 0 key\tvalue\n"),
+        "{log}"
+    );
+    assert!(log.ends_with("# the end is clean\n"), "{log}");
+    shell.print(&["compact"]);
+    let manifest = shell.print(&["dump-manifest"]);
+    assert!(
+        manifest.contains("comparator: leveldb.BytewiseComparator"),
+        "{manifest}"
+    );
+    let table = tables_of(&shell.path("db")).pop().expect("a table");
+    let table = shell.print(&["dump-table", table.to_str().expect("text"), "--entries"]);
+    assert!(table.contains("put\tvalue\n"), "{table}");
+}
+
+#[test]
+fn damage_is_found_and_named() {
+    let shell = Shell::new();
+    shell.print(&["put", "key", "value"]);
+    shell.print(&["compact"]);
+    // A table that compaction replaced may still lie there; the live one is the newest.
+    let table = tables_of(&shell.path("db")).pop().expect("a table");
+    flip_first_byte(&table);
+    let output = shell.run(&["verify"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(code(&output), 3, "{said}");
+    let name = table.file_name().expect("a name").to_str().expect("text");
+    assert!(said.contains(name), "{said}");
+}
+
+#[test]
+fn a_demo_checks_what_it_reads() {
+    let shell = Shell::new();
+    let text = shell.print(&["demo", "--bytes", "2MB", "--seconds", "1", "--threads", "2"]);
+    for row in [
+        "rows loaded",
+        "random reads",
+        "read latency",
+        "writes beside",
+        "size on disk",
+    ] {
+        assert!(text.contains(row), "{text}");
+    }
+    assert!(text.contains("every one equal byte for byte"), "{text}");
+    let again = shell.run(&["demo", "--bytes", "2MB", "--seconds", "1"]);
+    assert_eq!(code(&again), 2, "a demo must not mix with other data");
+}
+
+#[test]
+fn a_bench_prints_the_peers_lines() {
+    let shell = Shell::new();
+    let db = shell.path("bench");
+    let benchmarks = "--benchmarks=fillrandom,readrandom,multireadrandom,readseq";
+    let flags = ["bench", benchmarks, "--num=2000", "--seed=42"];
+    let text = success(shell.run_on(&db, &flags, b""));
+    // db_bench 7.8.3 with the same flags and seed finds and reads as many.
+    for (start, part) in [
+        ("readrandom   : ", "(1296 of 2000 found)"),
+        ("multireadrandom : ", "(1247 of 2000 found)"),
+        ("readseq      : ", " 1263 operations;"),
+    ] {
+        let line = text.lines().find(|line| line.starts_with(start));
+        assert!(
+            line.is_some_and(|line| line.contains(part)),
+            "{part}: {text}"
+        );
+    }
+}
+
+/// The table files of a database, oldest first.
+fn tables_of(db: &Path) -> Vec<PathBuf> {
+    let entries = db.read_dir().expect("the database is there");
+    let paths = entries.map(|entry| entry.expect("readable").path());
+    let is_table = |path: &PathBuf| {
+        path.extension()
+            .is_some_and(|end| end == "sst" || end == "ldb")
+    };
+    let mut tables: Vec<PathBuf> = paths.filter(is_table).collect();
+    tables.sort();
+    tables
+}
+
+fn flip_first_byte(path: &Path) {
+    use drumlin_fs::{CreateOptions, Env, FileKind};
+    let files = Env::system().files;
+    let mut bytes = files.read_file(path, 1 << 20).expect("readable");
+    bytes[0] ^= 0xff;
+    let mut file = files
+        .create(path, CreateOptions::new(FileKind::Other))
+        .expect("writable");
+    file.append(&bytes).expect("writable");
+    file.close().expect("writable");
+}
