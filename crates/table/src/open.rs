@@ -35,7 +35,7 @@ pub(crate) const DICTIONARY_NAME: &str = "rocksdb.compression_dict";
 /// Range tombstones.
 pub(crate) const RANGE_DEL_NAME: &str = "rocksdb.range_del";
 /// The index block, from format version 6 on.
-const INDEX_NAME: &str = "rocksdb.index";
+pub(crate) const INDEX_NAME: &str = "rocksdb.index";
 
 /// What [`Table::open`] does.
 pub(crate) fn open_table(

@@ -8,9 +8,9 @@ use crate::filter::{
     FILTER_POLICY_NAME, FULL_FILTER_NAME, LEVELDB_FILTER_NAME, PARTITIONED_FILTER_NAME,
 };
 use crate::filter_writer::FinishedFilter;
-use crate::format::{BlockHandle, FORMAT_VERSION_WRITTEN, Footer, TableStyle};
+use crate::format::{BlockHandle, Footer, TableStyle};
 use crate::index_builder::{INDEX_RESTART_INTERVAL, IndexBlockBuilder, IndexStyle};
-use crate::open::{DICTIONARY_NAME, PROPERTIES_NAME, RANGE_DEL_NAME};
+use crate::open::{DICTIONARY_NAME, INDEX_NAME, PROPERTIES_NAME, RANGE_DEL_NAME};
 use crate::options::TableWriterOptions;
 use crate::properties::IndexType;
 use crate::writer::{FinishedTable, TableOutput, TableWriter};
@@ -39,6 +39,9 @@ pub(crate) fn write_tail(mut writer: TableWriter) -> Result<FinishedTable> {
     if writer.options.style == TableStyle::RocksDb {
         let handle = write_properties(&mut writer)?;
         metaindex.push((PROPERTIES_NAME, handle));
+    }
+    if names_index_in_metaindex(&writer.output) {
+        metaindex.push((INDEX_NAME, index));
     }
     let metaindex = write_metaindex(&mut writer.output, metaindex)?;
     write_footer(&mut writer, metaindex, index)?;
@@ -168,6 +171,11 @@ fn write_metaindex(output: &mut TableOutput, mut entries: MetaIndex) -> Result<B
     output.write_block(block.into_block())
 }
 
+/// Footers from version 6 on have no room for the index.
+fn names_index_in_metaindex(output: &TableOutput) -> bool {
+    output.format_version >= 6
+}
+
 fn write_footer(
     writer: &mut TableWriter,
     metaindex: BlockHandle,
@@ -176,14 +184,11 @@ fn write_footer(
     let style = writer.options.style;
     let footer = Footer {
         style,
-        format_version: match style {
-            TableStyle::RocksDb => FORMAT_VERSION_WRITTEN,
-            TableStyle::LevelDb => 0,
-        },
+        format_version: writer.output.format_version,
         checksum: writer.output.checksum(),
-        context: None,
+        context: writer.output.context,
         metaindex,
-        index: Some(index),
+        index: (!names_index_in_metaindex(&writer.output)).then_some(index),
     };
     let mut bytes = Vec::new();
     footer.encode(writer.output.offset(), &mut bytes)?;

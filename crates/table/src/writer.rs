@@ -77,6 +77,9 @@ pub(crate) struct TableOutput {
     written: u64,
     framing: Framing,
     checksum: ChecksumKind,
+    pub(crate) format_version: u32,
+    /// The base of context checksums, which format versions 6 and later have.
+    pub(crate) context: Option<u32>,
     /// Compressed blocks are made here.
     scratch: Vec<u8>,
 }
@@ -91,7 +94,14 @@ impl TableOutput {
             size: (buffer.len() - start) as u64,
         };
         let kind = codec.id(self.framing.style()).unwrap_or(0);
-        append_trailer(buffer, start, kind, self.checksum, None, handle.offset);
+        append_trailer(
+            buffer,
+            start,
+            kind,
+            self.checksum,
+            self.context,
+            handle.offset,
+        );
         handle
     }
 
@@ -153,6 +163,8 @@ impl TableWriter {
                 written: 0,
                 framing: Framing::of(options.style, format_version),
                 checksum,
+                format_version,
+                context: None,
                 scratch: Vec::new(),
             },
             data: BlockBuilder::new(options.restart_interval),
@@ -397,5 +409,68 @@ impl std::fmt::Debug for TableWriter {
             .field("entries", &self.entries())
             .field("last_key", &user_key(self.data.last_key()))
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use drumlin_base::key::internal_key;
+    use drumlin_base::{MemoryBudget, SEQNO_MAX};
+    use drumlin_fs::{CreateOptions, FileKind, FileSystem, StrictMemFileSystem};
+
+    use super::*;
+    use crate::cache::BlockCache;
+    use crate::options::{TableReadOptions, TableReaderOptions};
+    use crate::table::Table;
+
+    /// A table in the frame of a later format version, opened again.
+    fn open_as(format_version: u32) -> Result<Arc<Table>> {
+        let files = StrictMemFileSystem::new();
+        let path = Path::new("000001.sst");
+        let file = files.create(path, CreateOptions::new(FileKind::Table))?;
+        let options = TableWriterOptions {
+            compression: crate::compress::Compression::none(),
+            filter: Some(crate::options::FilterOptions::default()),
+            block_bytes: 256,
+            ..TableWriterOptions::default()
+        };
+        let mut writer = TableWriter::new(file, options);
+        writer.output.format_version = format_version;
+        writer.output.context = Some(0x0bad_cafe);
+        for n in 0..500u64 {
+            let key = internal_key(format!("key{n:04}").as_bytes(), n, ValueKind::Value);
+            writer.add(&key, b"value")?;
+        }
+        writer.finish()?;
+        let budget = MemoryBudget::new(1 << 20);
+        let cache = BlockCache::new(Arc::clone(&budget));
+        let options = TableReaderOptions::new(path.to_path_buf(), 1, cache, budget);
+        Table::open(files.open(path)?, options)
+    }
+
+    #[test]
+    fn context_checksums_and_an_index_named_by_the_metaindex_are_read() {
+        let table = open_as(6).unwrap();
+        table.verify().unwrap();
+        let mut found = 0;
+        let options = TableReadOptions::default();
+        let visit = |_, _, _: crate::table::TableValue<'_>| {
+            found += 1;
+            ControlFlow::Break(())
+        };
+        table.get(b"key0123", SEQNO_MAX, &options, visit).unwrap();
+        assert_eq!(found, 1);
+    }
+
+    #[test]
+    fn a_compression_manager_that_is_not_known_is_refused_by_name() {
+        // From version 7 on the property names who compressed; "NoCompression" is nobody.
+        let error = open_as(7).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotSupported);
+        assert!(error.to_string().contains("NoCompression"), "{error}");
     }
 }
