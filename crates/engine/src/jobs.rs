@@ -276,13 +276,14 @@ impl Engine {
 
     /// Carries out a claimed plan and installs its outcome.
     pub(crate) fn run_compaction(&self, id: u32, plan: &Plan) -> Result<()> {
+        let claim = Claim {
+            engine: self,
+            id,
+            plan,
+        };
         let outcome = self.compact(id, plan);
-        let mut state = self.lock_state();
-        if let Some(family) = state.families.get_mut(&id) {
-            end(family, plan);
-        }
-        plan.release_claims();
-        self.remove_obsolete(&mut state)?;
+        drop(claim);
+        self.remove_obsolete(&mut self.lock_state())?;
         self.changed.notify_all();
         outcome
     }
@@ -424,6 +425,22 @@ impl Engine {
             drop(state);
             return self.run_compaction(id, &plan);
         }
+    }
+}
+
+/// Gives a plan's inputs back when its job ends, also by a panic in a callback.
+struct Claim<'a> {
+    engine: &'a Engine,
+    id: u32,
+    plan: &'a Plan,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        if let Some(family) = self.engine.lock_state().families.get_mut(&self.id) {
+            end(family, self.plan);
+        }
+        self.plan.release_claims();
     }
 }
 

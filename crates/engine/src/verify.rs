@@ -7,6 +7,7 @@ use std::sync::Arc;
 use drumlin_base::{Error, Result};
 
 use crate::engine::Engine;
+use crate::table_cache::TableCache;
 use crate::version::{FileMeta, Version};
 
 /// What a scrub found.
@@ -28,46 +29,45 @@ impl Engine {
     /// # Errors
     /// `Shutdown` when the database is closed meanwhile. Damage is no error but a finding.
     pub(crate) fn verify(&self) -> Result<VerifyReport> {
-        let versions: Vec<Arc<Version>> = {
+        let versions: Vec<(Arc<TableCache>, Arc<Version>)> = {
             let state = self.lock_state();
-            state
-                .families
-                .values()
-                .map(|family| Arc::clone(&family.version))
+            let families = state.families.values();
+            families
+                .map(|f| (Arc::clone(&f.family.reads.tables), Arc::clone(&f.version)))
                 .collect()
         };
         let mut report = VerifyReport::default();
-        for version in versions {
+        for (tables, version) in versions {
             for (_, file) in version.files() {
                 self.check_open()?;
-                self.verify_table(file, &mut report);
+                verify_table(&tables, file, &mut report);
             }
         }
         Ok(report)
     }
+}
 
-    fn verify_table(&self, file: &Arc<FileMeta>, report: &mut VerifyReport) {
-        report.tables += 1;
-        report.bytes += file.size;
-        let outcome = self.table_cache.find(file).and_then(|table| {
-            if table.size() != file.size {
-                let message = format!(
-                    "the table has {} bytes, the MANIFEST says {}",
-                    table.size(),
-                    file.size
-                );
-                return Err(Error::corruption(message));
-            }
-            table.verify()?;
-            report.entries += table.properties().num_entries;
-            Ok(())
-        });
-        if let Err(error) = outcome {
-            let path = error
-                .file()
-                .map(ToOwned::to_owned)
-                .unwrap_or_else(|| self.table_cache.path(file.number));
-            report.damaged.push((path, error));
+fn verify_table(tables: &TableCache, file: &Arc<FileMeta>, report: &mut VerifyReport) {
+    report.tables += 1;
+    report.bytes += file.size;
+    let outcome = tables.find(file).and_then(|table| {
+        if table.size() != file.size {
+            let message = format!(
+                "the table has {} bytes, the MANIFEST says {}",
+                table.size(),
+                file.size
+            );
+            return Err(Error::corruption(message));
         }
+        table.verify()?;
+        report.entries += table.properties().num_entries;
+        Ok(())
+    });
+    if let Err(error) = outcome {
+        let path = error
+            .file()
+            .map(ToOwned::to_owned)
+            .unwrap_or_else(|| tables.path(file.number));
+        report.damaged.push((path, error));
     }
 }

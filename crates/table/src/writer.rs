@@ -8,8 +8,8 @@
 //! large pieces. With a dictionary, the first blocks wait uncompressed until there is enough to
 //! train on.
 
+use drumlin_base::key::{TAG_BYTES, tag_seqno, user_key};
 use drumlin_base::key::{ValueKind, append_internal, compare_internal, split_internal, tag_kind};
-use drumlin_base::key::{tag_seqno, user_key};
 use drumlin_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use drumlin_base::{Error, ErrorKind, Result, SeqNo};
 use drumlin_fs::WritableFile;
@@ -214,7 +214,7 @@ impl TableWriter {
 
     #[inline]
     fn check(&self, internal_key: &[u8], value: &[u8], tag: u64) -> Result<()> {
-        if internal_key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX {
+        if internal_key.len() > KEY_BYTES_MAX + TAG_BYTES || value.len() > VALUE_BYTES_MAX {
             return Err(Error::new(
                 ErrorKind::TooLarge,
                 format!(
