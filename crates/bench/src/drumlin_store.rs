@@ -290,3 +290,41 @@ impl Cursor for DrumlinCursor {
         self.entries.status()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use drumlin::Codec;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Options> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        options(&Flags::parse(&words)?, &Env::system())
+    }
+
+    #[test]
+    fn what_flags_leave_open_is_the_engines_choice() {
+        let options = parse("").expect("sound flags");
+        assert_eq!(options.memory_budget, None);
+        assert_eq!(options.background_threads, None);
+        assert_eq!(options.tuning.write_buffer_bytes, None);
+        assert_eq!(options.tuning.filter_bits, Tuning::default().filter_bits);
+        assert!(options.family.prefix_extractor.is_none());
+    }
+
+    #[test]
+    fn a_peers_cache_and_memtables_become_one_budget() {
+        let line = "--cache_size=1000000000 --write_buffer_size=268435456 \
+                    --max_write_buffer_number=2 --bloom_bits=0 --compression_type=zstd \
+                    --prefix_size=12";
+        let options = parse(line).expect("sound flags");
+        let expected = 1_000_000_000 + 2 * 268_435_456 + OTHER_BYTES;
+        assert_eq!(options.memory_budget, Some(expected));
+        assert_eq!(options.tuning.filter_bits, 0.0);
+        assert_eq!(options.compression.codec, Codec::Zstd);
+        assert!(options.family.prefix_extractor.is_some());
+        let budget = parse("--cache_size=5 --memory_budget=7000000").expect("sound flags");
+        assert_eq!(budget.memory_budget, Some(7_000_000));
+        assert!(parse("--compression_type=brotli").is_err());
+    }
+}

@@ -47,7 +47,10 @@ impl Values {
         }
     }
 
-    /// The next value of `bytes` bytes, at most what the buffer was made for.
+    /// The next value of `bytes` bytes.
+    ///
+    /// # Panics
+    /// When `bytes` is more than the buffer was made for.
     #[inline]
     pub fn next(&mut self, bytes: usize) -> &[u8] {
         debug_assert!(bytes <= self.buffer.len());
@@ -56,9 +59,7 @@ impl Values {
         }
         let start = self.position;
         self.position += bytes;
-        self.buffer
-            .get(start..start + bytes)
-            .unwrap_or(&self.buffer)
+        &self.buffer[start..self.position]
     }
 }
 

@@ -102,9 +102,10 @@ impl<'d> Loader<'d> {
 
     fn read(&mut self, mut input: Input, form: Form) -> Outcome {
         let mut progress = Progress::new("loading", input.bytes);
-        let mut line = Vec::new();
+        let (mut line, mut number) = (Vec::new(), 0u64);
         loop {
             line.clear();
+            number += 1;
             let read = input.reader.read_until(b'\n', &mut line)?;
             if read == 0 {
                 break;
@@ -115,7 +116,7 @@ impl<'d> Loader<'d> {
                 continue;
             }
             let (key, value) = split_line(form, &line)
-                .map_err(|what| Failure::Usage(format!("line {}: {what}", self.rows + 1)))?;
+                .map_err(|what| Failure::Usage(format!("line {number}: {what}")))?;
             self.add(&key, &value)?;
         }
         self.write()?;
