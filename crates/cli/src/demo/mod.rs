@@ -67,11 +67,13 @@ pub(crate) fn demo(place: &Place, demo: &Demo, out: &mut Output) -> Outcome {
     db.flush()?;
     db.wait_for_background()?;
     report.take_counters(&db);
+    // At rest: an open database also keeps files that readers may still need.
+    db.close()?;
     report.disk_bytes = directory_bytes(&env, dir)?;
     for line in report.lines() {
         out.text(line)?;
     }
-    Ok(db.close()?)
+    Ok(())
 }
 
 fn options(demo: &Demo) -> Outcome<Options> {

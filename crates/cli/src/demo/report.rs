@@ -140,7 +140,7 @@ impl Report {
         rows.push((
             "size on disk",
             format!(
-                "{} for {} of rows ({:.2} : 1)",
+                "{} for {} of rows ({:.2} : 1), closed",
                 units::bytes(self.disk_bytes),
                 units::bytes(raw),
                 raw as f64 / self.disk_bytes.max(1) as f64
@@ -201,7 +201,7 @@ mod tests {
             "scale factor 1, comments of 512 bytes, fresh text",
             "1,000,000, all keys distinct (3 rows",
             "4.0 s, 250,000 rows/s, 150 MB/s",
-            "300 MB for 600 MB of rows (2.00 : 1)",
+            "300 MB for 600 MB of rows (2.00 : 1), closed",
             "2.25 (log 1.00, flushes 0.50, compactions 0.75)",
         ] {
             assert!(text.contains(part), "{part}\n{text}");
