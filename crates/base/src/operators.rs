@@ -10,6 +10,12 @@ pub trait MergeOperator: Send + Sync {
     /// The stored name.
     fn name(&self) -> &str;
 
+    /// How an OPTIONS file describes the operator: its name or, where it has settings of its own,
+    /// `{id=name;key=value;}`.
+    fn options_text(&self) -> String {
+        self.name().to_owned()
+    }
+
     /// The value of `key` after `operands` (oldest first) are applied to `existing`, which is
     /// `None` when there is no value under them.
     ///

@@ -18,6 +18,7 @@ use crate::read::{self, DbIterator, ViewSource};
 use crate::repair::{self, RepairReport};
 use crate::snapshot::Snapshot;
 use crate::statistics::Statistics;
+use crate::stored_options;
 use crate::super_version::SuperVersion;
 use crate::verify::VerifyReport;
 
@@ -70,6 +71,9 @@ impl fmt::Debug for Db {
 impl Db {
     /// Opens the database in `dir` with its default family only.
     ///
+    /// A merge operator or a prefix extractor that is built in, that the directory's OPTIONS file
+    /// names and that `options` leaves open is used; so it is in every way of opening.
+    ///
     /// # Errors
     /// `InvalidArgument` when the database has other families (see [`Db::open_families`]) or an
     /// option makes no sense; `Locked` when another process or handle has it open; `Corruption`
@@ -99,16 +103,17 @@ impl Db {
         )?)
     }
 
-    /// Opens every family in the directory, each with `options.family`.
+    /// Opens every family in the directory, each with `options.family`, and in the key order it was
+    /// written in where that is a built-in one.
     ///
     /// # Errors
     /// As [`Db::open`].
     pub fn open_all_families(dir: impl AsRef<Path>, options: Options) -> Result<Self> {
         let dir = dir.as_ref();
-        let names = open::list_families_or_default(dir, &options)?;
-        let families: Vec<_> = names
+        let families = stored_options::all_families(dir, &options)?;
+        let families: Vec<_> = families
             .iter()
-            .map(|name| (name.as_str(), options.family.clone()))
+            .map(|(name, family)| (name.as_str(), family.clone()))
             .collect();
         Self::open_families(dir, options, &families)
     }
@@ -120,10 +125,10 @@ impl Db {
     /// As [`Db::open`], but never `Locked`.
     pub fn open_read_only(dir: impl AsRef<Path>, options: Options) -> Result<Self> {
         let dir = dir.as_ref();
-        let names = open::list_families_or_default(dir, &options)?;
-        let families: Vec<_> = names
+        let families = stored_options::all_families(dir, &options)?;
+        let families: Vec<_> = families
             .iter()
-            .map(|name| (name.as_str(), options.family.clone()))
+            .map(|(name, family)| (name.as_str(), family.clone()))
             .collect();
         Self::from_engine(open::open(dir, options, &families, OpenMode::ReadOnly)?)
     }

@@ -22,6 +22,7 @@ mod ingest;
 pub mod iter;
 mod jobs;
 mod leader;
+mod merge_operators;
 pub mod names;
 mod open;
 mod options;
@@ -32,6 +33,7 @@ pub mod record;
 mod repair;
 pub mod snapshot;
 mod statistics;
+mod stored_options;
 pub mod super_version;
 pub mod table_cache;
 mod verify;
@@ -52,6 +54,7 @@ pub use drumlin_fs::Env;
 pub use drumlin_table::{ChecksumKind, Codec, Compression, TableWriterOptions};
 pub use events::{CompactionInfo, EventListener, FlushInfo, Health, RecoveryReport, WalCut};
 pub use ingest::SstFileWriter;
+pub use merge_operators::{StringAppend, UInt64Add};
 pub use options::{
     CompactionStyle, DirectoryFormat, FamilyOptions, Options, ReadOptions, Tuning, WriteOptions,
 };

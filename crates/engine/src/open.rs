@@ -28,6 +28,7 @@ use crate::options::{DirectoryFormat, FamilyOptions, Options};
 use crate::options_file::{self, FamilySection, OptionsFile};
 use crate::snapshot::SnapshotList;
 use crate::statistics::Statistics;
+use crate::stored_options;
 use crate::table_cache::{TableCache, TableCacheOptions};
 use crate::version::{NewFile, Profile, RecoveredInfo, VersionEdit, VersionSet, VersionSetOptions};
 use crate::wal::Wal;
@@ -57,13 +58,19 @@ pub(crate) fn open(
     mode: OpenMode,
 ) -> Result<Opened> {
     options.validate()?;
-    let families = with_default(families, &options)?;
+    let mut families = with_default(families, &options)?;
     let env = options.env.clone();
     let lock = match mode {
         OpenMode::ReadWrite => Some(claim(dir, &options)?),
         OpenMode::ReadOnly => None,
     };
     let leveldb = is_leveldb(&env, dir, &options)?;
+    let stored = stored_options::read(dir, &options)?;
+    for (name, family) in &mut families {
+        if let Some(stored) = stored.as_ref().and_then(|file| file.family(name)) {
+            stored_options::complete(family, stored);
+        }
+    }
     let set_options = VersionSetOptions {
         profile: if leveldb {
             Profile::LevelDb
@@ -96,6 +103,7 @@ pub(crate) fn open(
         dir,
         options,
         families,
+        stored,
         mode,
         leveldb,
     };
@@ -124,14 +132,6 @@ fn is_leveldb(env: &Env, dir: &Path, options: &Options) -> Result<bool> {
 /// The names of the families in `dir`.
 pub(crate) fn list_families(dir: &Path, env: &Env) -> Result<Vec<String>> {
     VersionSet::list_families(&*env.files, dir)
-}
-
-/// The names of the families in `dir`, or the default family's where there is no database yet.
-pub(crate) fn list_families_or_default(dir: &Path, options: &Options) -> Result<Vec<String>> {
-    match list_families(dir, &options.env) {
-        Err(error) if error.is_not_found() => Ok(vec![DEFAULT_FAMILY.to_owned()]),
-        other => other,
-    }
 }
 
 fn with_default(
@@ -189,6 +189,8 @@ struct Opener<'a> {
     dir: &'a Path,
     options: Options,
     families: BTreeMap<String, FamilyOptions>,
+    /// The OPTIONS file found.
+    stored: Option<OptionsFile>,
     mode: OpenMode,
     leveldb: bool,
 }
@@ -215,7 +217,7 @@ impl Opener<'_> {
                 // What a dying process left in the page cache may not be on disk yet.
                 self.env.files.sync_file(&names::wal(&wal_dir, *wal))?;
             }
-            engine.recover(&wals)?
+            engine.recover(&wals, self.stored.as_ref())?
         } else {
             engine.replay(&wals, None)?
         };
@@ -383,7 +385,7 @@ fn session_id(env: &Env) -> String {
 impl Engine {
     /// Replays `wals` into tables, then begins a fresh WAL, installs all of it with one atomic
     /// group of edits and removes what it replaces.
-    fn recover(&mut self, wals: &[u64]) -> Result<RecoveryReport> {
+    fn recover(&mut self, wals: &[u64], stored: Option<&OptionsFile>) -> Result<RecoveryReport> {
         let _pending = self.numbers.begin_job();
         let mut tables = Vec::new();
         let mut report = self.replay(wals, Some(&mut tables))?;
@@ -411,14 +413,14 @@ impl Engine {
         }
         self.log_and_apply(&mut state, edits.into_values().collect())?;
         if !self.leveldb {
-            self.write_identity(&state)?;
+            self.write_identity(&state, stored)?;
         }
         report.files_removed = self.remove_leftovers(&mut state)?;
         Ok(report)
     }
 
     /// Writes IDENTITY, if there is none, and an OPTIONS file that RocksDB's tools read.
-    fn write_identity(&self, state: &State) -> Result<()> {
+    fn write_identity(&self, state: &State, stored: Option<&OptionsFile>) -> Result<()> {
         let identity = names::identity(&self.dir);
         if !self.env.files.exists(&identity)? {
             let mut file = self
@@ -435,9 +437,8 @@ impl Engine {
             section
                 .options
                 .set("compression", compression_name(family.compression.codec));
-            if let Some(prefix) = &family.options.prefix_extractor {
-                section.options.set("prefix_extractor", prefix.name());
-            }
+            let stored = stored.and_then(|file| file.family(&family.name));
+            stored_options::describe(&mut section, &family.options, stored);
             section
         });
         let options = OptionsFile {

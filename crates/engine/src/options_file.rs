@@ -114,6 +114,12 @@ impl FamilySection {
         self.options.object("merge_operator")
     }
 
+    /// The merge operator as the file describes it: its name, or `{id=name;key=value;}`.
+    pub fn merge_operator_text(&self) -> Option<&str> {
+        self.merge_operator()?;
+        self.options.get("merge_operator")
+    }
+
     /// The stored name of the prefix extractor, for one `rocksdb.FixedPrefix.8`.
     pub fn prefix_extractor(&self) -> Option<&str> {
         self.options.object("prefix_extractor")

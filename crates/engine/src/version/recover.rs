@@ -69,6 +69,8 @@ impl Numbers {
 #[derive(Debug)]
 struct Reading {
     name: String,
+    /// The name of the order it was written in.
+    stored_order: Option<String>,
     /// `None` when the caller did not name the family.
     order: Option<KeyOrder>,
     builder: VersionBuilder,
@@ -98,15 +100,15 @@ pub(super) fn read_manifest(
         .map_err(|error| error.with_file(&path))
 }
 
-/// The names of the families in MANIFEST `number` of `dir`, by id.
+/// The families in MANIFEST `number` of `dir`, by id: each one's name and the name of its order.
 ///
 /// # Errors
 /// `Corruption`, `NotSupported`, `Io`.
-pub(super) fn read_family_names(
+pub(super) fn read_families(
     files: &dyn FileSystem,
     dir: &Path,
     number: u64,
-) -> Result<Vec<String>> {
+) -> Result<Vec<(String, Option<String>)>> {
     let path = names::manifest(dir, number);
     let mut replay = Replay::new(&[]);
     let mut reader = RecordReader::new(files.open(&path)?, 0);
@@ -116,7 +118,7 @@ pub(super) fn read_family_names(
     Ok(replay
         .families
         .into_values()
-        .map(|family| family.name)
+        .map(|family| (family.name, family.stored_order))
         .collect())
 }
 
@@ -147,6 +149,7 @@ impl<'a> Replay<'a> {
         let order = order.or_else(|| (name == STATISTICS_FAMILY).then_some(KeyOrder::Bytewise));
         Reading {
             name: name.to_owned(),
+            stored_order: None,
             order,
             builder: VersionBuilder::new(Arc::new(Version::empty())),
             log_number,
@@ -254,6 +257,9 @@ impl Reading {
                 order.name()
             );
             return Err(Error::invalid_argument(message));
+        }
+        if edit.comparator.is_some() {
+            self.stored_order.clone_from(&edit.comparator);
         }
         // Writers were seen to let it go back, and readers to pass over that.
         self.log_number = self.log_number.max(edit.log_number.unwrap_or(0));

@@ -21,7 +21,7 @@ use drumlin_fs::FileSystem;
 use super::manifest::{FIRST_MANIFEST, Snapshot, locate_manifest, write_and_make_live};
 use super::obsolete::Needed;
 use super::recover::{
-    DEFAULT_FAMILY, Numbers, Recovered, check_tables, read_family_names, read_manifest,
+    DEFAULT_FAMILY, Numbers, Recovered, check_tables, read_families, read_manifest,
 };
 use super::{FileMeta, FileNumbers, NewFile, Profile, Version, VersionBuilder, VersionEdit};
 use crate::names::FileName;
@@ -241,8 +241,21 @@ impl VersionSet {
     /// # Errors
     /// `NotFound` when no database is there; as [`VersionSet::recover`].
     pub fn list_families(files: &dyn FileSystem, dir: &Path) -> Result<Vec<String>> {
+        let families = Self::list_family_orders(files, dir)?;
+        Ok(families.into_iter().map(|(name, _)| name).collect())
+    }
+
+    /// The families of the database in `dir`, by id: each one's name and the name of the key order
+    /// it was written in, where the MANIFEST gives one.
+    ///
+    /// # Errors
+    /// As [`VersionSet::list_families`].
+    pub fn list_family_orders(
+        files: &dyn FileSystem,
+        dir: &Path,
+    ) -> Result<Vec<(String, Option<String>)>> {
         match locate_manifest(files, dir)? {
-            Some(number) => read_family_names(files, dir, number),
+            Some(number) => read_families(files, dir, number),
             None => {
                 let error = Error::new(ErrorKind::NotFound, "there is no database");
                 Err(error.with_file(dir))

@@ -1,0 +1,157 @@
+//! What a directory tells of its families, for what the user leaves open.
+//!
+//! RocksDB keeps the name of each family's key order in the MANIFEST and the names of its merge
+//! operator and prefix extractor in the OPTIONS file. What is named there and built in here is used
+//! where the user set nothing, so that a directory of another program opens without its code. The
+//! OPTIONS file is a comfort: one that is missing or makes no sense is passed over.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use drumlin_base::operators::{CappedPrefix, FixedPrefix};
+use drumlin_base::{ErrorKind, KeyOrder, PrefixExtractor, Result};
+
+use crate::column_family::DEFAULT_FAMILY;
+use crate::merge_operators;
+use crate::options::{FamilyOptions, Options};
+use crate::options_file::{self, FamilySection, OptionsFile};
+use crate::version::VersionSet;
+
+/// Every family of `dir` (the default one where there is no database yet) with `options.family`,
+/// in the key order it was written in where that is a built-in one.
+pub(crate) fn all_families(dir: &Path, options: &Options) -> Result<Vec<(String, FamilyOptions)>> {
+    let stored = match VersionSet::list_family_orders(&*options.env.files, dir) {
+        Err(error) if error.is_not_found() => vec![(DEFAULT_FAMILY.to_owned(), None)],
+        other => other?,
+    };
+    let family = |(name, order): (String, Option<String>)| {
+        let mut family = options.family.clone();
+        if let Some(order) = order
+            .as_deref()
+            .filter(|order| *order != family.order.name())
+            && let Some(order) = KeyOrder::by_name(order)
+        {
+            family.order = order;
+        }
+        (name, family)
+    };
+    Ok(stored.into_iter().map(family).collect())
+}
+
+/// The newest OPTIONS file of `dir`, if there is one that makes sense.
+pub(crate) fn read(dir: &Path, options: &Options) -> Result<Option<OptionsFile>> {
+    match options_file::read_newest(&*options.env.files, dir) {
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::Corruption | ErrorKind::NotSupported
+            ) =>
+        {
+            tracing::warn!(%error, "the OPTIONS file is passed over");
+            Ok(None)
+        }
+        other => other,
+    }
+}
+
+/// Gives `family` the operators that `stored` names, where it has none.
+pub(crate) fn complete(family: &mut FamilyOptions, stored: &FamilySection) {
+    if family.merge_operator.is_none() {
+        family.merge_operator = stored
+            .merge_operator_text()
+            .and_then(merge_operators::from_options);
+    }
+    if family.prefix_extractor.is_none() {
+        family.prefix_extractor = stored.prefix_extractor().and_then(prefix_extractor);
+    }
+}
+
+/// What an OPTIONS file says of `family` for its next reader. Names in `stored` that nothing here
+/// stands for are kept: the program that knows them will want them back.
+pub(crate) fn describe(
+    section: &mut FamilySection,
+    family: &FamilyOptions,
+    stored: Option<&FamilySection>,
+) {
+    let merge = match &family.merge_operator {
+        Some(operator) => Some(operator.options_text()),
+        None => stored
+            .and_then(FamilySection::merge_operator_text)
+            .map(ToOwned::to_owned),
+    };
+    if let Some(merge) = merge {
+        section.options.set("merge_operator", merge);
+    }
+    let prefix = match &family.prefix_extractor {
+        Some(extractor) => Some(extractor.name()),
+        None => stored.and_then(FamilySection::prefix_extractor),
+    };
+    if let Some(prefix) = prefix {
+        section.options.set("prefix_extractor", prefix);
+    }
+}
+
+/// The built-in extractor called `name`.
+fn prefix_extractor(name: &str) -> Option<Arc<dyn PrefixExtractor>> {
+    let length = |short: &str, long: &str| {
+        let rest = name
+            .strip_prefix(short)
+            .or_else(|| name.strip_prefix(long))?;
+        rest.parse::<usize>().ok()
+    };
+    if let Some(length) = length("fixed:", "rocksdb.FixedPrefix.") {
+        return Some(Arc::new(FixedPrefix::new(length)));
+    }
+    let length = length("capped:", "rocksdb.CappedPrefix.")?;
+    Some(Arc::new(CappedPrefix::new(length)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section(key: &str, value: &str) -> FamilySection {
+        let mut section = FamilySection::new("default", "leveldb.BytewiseComparator");
+        section.options.set(key, value);
+        section
+    }
+
+    #[test]
+    fn operators_named_on_disk_are_used_where_the_user_set_none() {
+        let mut family = FamilyOptions::default();
+        complete(
+            &mut family,
+            &section("prefix_extractor", "rocksdb.CappedPrefix.3"),
+        );
+        complete(&mut family, &section("merge_operator", "UInt64AddOperator"));
+        let extractor = family.prefix_extractor.clone().unwrap();
+        assert_eq!(extractor.prefix(b"ab"), Some(&b"ab"[..]));
+        assert_eq!(extractor.name(), "rocksdb.CappedPrefix.3");
+        // What is set stays.
+        complete(
+            &mut family,
+            &section("prefix_extractor", "rocksdb.FixedPrefix.8"),
+        );
+        complete(&mut family, &section("merge_operator", "stringappend"));
+        assert_eq!(
+            family.prefix_extractor.unwrap().name(),
+            "rocksdb.CappedPrefix.3"
+        );
+        assert_eq!(family.merge_operator.unwrap().name(), "UInt64AddOperator");
+    }
+
+    #[test]
+    fn names_of_other_programs_are_kept_for_them() {
+        let mut family = FamilyOptions::default();
+        let stored = section("merge_operator", "{id=Theirs;depth=3;}");
+        complete(&mut family, &stored);
+        assert!(family.merge_operator.is_none());
+        let mut written = FamilySection::new("default", "leveldb.BytewiseComparator");
+        describe(&mut written, &family, Some(&stored));
+        assert_eq!(written.merge_operator_text(), Some("{id=Theirs;depth=3;}"));
+        assert_eq!(written.prefix_extractor(), None);
+        complete(&mut family, &section("prefix_extractor", "rocksdb.Noop"));
+        assert!(family.prefix_extractor.is_none());
+    }
+}
