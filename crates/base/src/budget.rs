@@ -69,10 +69,13 @@ impl MemoryBudget {
             .sum()
     }
 
-    /// What the block cache may hold now: the limit less everything that cannot be evicted, but
-    /// never less than a thirty-second of the limit, so that reads keep moving.
+    /// What the block cache may hold now: the limit less everything that cannot be evicted and less
+    /// a sixteenth for what no account sees (the allocator's own waste, stacks), but never less than
+    /// a thirty-second of the limit, so that reads keep moving.
     pub fn available_for_blocks(&self) -> usize {
-        let fixed = self.used(MemoryUse::Memtables)
+        let unseen = self.limit_bytes / 16;
+        let fixed = unseen
+            + self.used(MemoryUse::Memtables)
             + self.used(MemoryUse::TableMeta)
             + self.used(MemoryUse::Jobs);
         self.limit_bytes
@@ -97,13 +100,13 @@ mod tests {
 
     #[test]
     fn the_block_cache_gets_what_others_leave() {
-        let budget = MemoryBudget::new(1000);
+        let budget = MemoryBudget::new(1600);
         budget.charge(MemoryUse::Memtables, 300);
         budget.charge(MemoryUse::TableMeta, 100);
-        assert_eq!(budget.available_for_blocks(), 600);
-        budget.charge(MemoryUse::Jobs, 900);
-        assert_eq!(budget.available_for_blocks(), 1000 / 32);
-        budget.release(MemoryUse::Jobs, 900);
+        assert_eq!(budget.available_for_blocks(), 1100);
+        budget.charge(MemoryUse::Jobs, 1500);
+        assert_eq!(budget.available_for_blocks(), 1600 / 32);
+        budget.release(MemoryUse::Jobs, 1500);
         assert_eq!(budget.used_total(), 400);
     }
 }

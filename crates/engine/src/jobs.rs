@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use drumlin_base::{Error, ErrorKind, Result};
+use drumlin_base::{Error, ErrorKind, MemoryBudget, MemoryUse, Result};
 use drumlin_fs::Env;
 use drumlin_memtable::Memtable;
 use drumlin_table::{Codec, Compression, FilterOptions, TableStyle, TableWriterOptions};
@@ -21,6 +21,10 @@ use crate::names;
 use crate::version::obsolete::{obsolete_files, remove_files};
 use crate::version::{NewFile, VersionEdit};
 
+/// About what one thread of a job holds in buffers: read-ahead of its inputs, blocks under way.
+const JOB_BYTES: usize = 2 << 20;
+/// A table's filter and index are built in memory; together about this part of its size.
+const FILTER_SHARE: usize = 12;
 /// WAL files kept to be recycled.
 const SPARE_WALS_MAX: usize = 2;
 
@@ -50,7 +54,9 @@ impl Engine {
             (Arc::clone(&family.family), memtables)
         };
         let pending = self.numbers.begin_job();
+        let charge = self.charge_job(JOB_BYTES + family.write_buffer / FILTER_SHARE);
         let table = self.write_memtables(&family, &memtables)?;
+        drop(charge);
         if self.families.load().len() > 1 {
             // Or a power cut could keep this family's newest writes and lose another's older ones.
             self.unsynced_wals.sync().inspect_err(|error| {
@@ -99,6 +105,16 @@ impl Engine {
             numbers: Arc::new(move || numbers.take()),
             snapshots: self.snapshots.all(),
             threads_max: self.options.background_threads_count(),
+        }
+    }
+
+    /// Charges a job's buffers and has the block cache make room for them.
+    fn charge_job(&self, bytes: usize) -> JobCharge<'_> {
+        self.budget.charge(MemoryUse::Jobs, bytes);
+        self.block_cache.trim();
+        JobCharge {
+            budget: &self.budget,
+            bytes,
         }
     }
 
@@ -313,6 +329,8 @@ impl Engine {
         } else {
             let _pending = self.numbers.begin_job();
             let context = self.job_context(&family);
+            let output = family.tuning.target_file_bytes as usize / FILTER_SHARE;
+            let _charge = self.charge_job(context.threads_max.max(1) * (JOB_BYTES + output));
             let outcome = job::run(&context, &version, plan, &self.closing)?;
             info.outputs = outcome.new_files.len();
             (info.bytes_read, info.bytes_written) = (outcome.bytes_read, outcome.bytes_written);
@@ -425,6 +443,18 @@ impl Engine {
             drop(state);
             return self.run_compaction(id, &plan);
         }
+    }
+}
+
+/// Memory a job is charged with while it runs.
+struct JobCharge<'a> {
+    budget: &'a MemoryBudget,
+    bytes: usize,
+}
+
+impl Drop for JobCharge<'_> {
+    fn drop(&mut self) {
+        self.budget.release(MemoryUse::Jobs, self.bytes);
     }
 }
 

@@ -16,6 +16,26 @@ pub fn memory_limit_bytes() -> u64 {
     control_group_limit(&groups, Path::new("/sys/fs/cgroup")).map_or(physical, |n| n.min(physical))
 }
 
+/// Has the C library give freed memory back to the system soon. By default its thresholds grow with
+/// what is freed, up to keeping 64 MiB for each of many arenas, which no budget sees. For programs
+/// to call once at their start; a library leaves this choice to its user.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub fn return_freed_memory() {
+    const SETTINGS: [(libc::c_int, libc::c_int); 3] = [
+        (libc::M_MMAP_THRESHOLD, 256 << 10),
+        (libc::M_TRIM_THRESHOLD, 512 << 10),
+        (libc::M_ARENA_MAX, 4),
+    ];
+    for (name, value) in SETTINGS {
+        // SAFETY: sets a number of the allocator; it may be called at any time.
+        unsafe { libc::mallopt(name, value) };
+    }
+}
+
+/// Other C libraries have no such thresholds to set.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn return_freed_memory() {}
+
 /// Memory of this process that is in RAM now, mapped files included; 0 where it cannot be told.
 pub fn resident_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();

@@ -34,12 +34,16 @@ impl Cached for BlockRun {
     }
 }
 
+/// What a cached block takes beside its bytes: its own fields and the allocator's for three pieces.
+const ALLOCATION_BYTES: usize = 160;
+
 impl Cached for Block {
     /// The bytes, and about what the heads take that a lookup may add (eight bytes an entry, mostly
     /// sixteen entries to a restart point). The same at every call, made or not.
     fn charge(&self) -> usize {
         let bytes = self.bytes().len();
-        bytes + (self.meta().restart_count as usize * 128).min(bytes / 4)
+        let heads = (self.meta().restart_count as usize * 128).min(bytes / 4);
+        bytes + heads + ALLOCATION_BYTES
     }
 }
 
