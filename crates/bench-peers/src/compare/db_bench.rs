@@ -1,0 +1,165 @@
+//! A db_bench process under the same flags, and its lines.
+
+use std::path::Path;
+use std::process::Command;
+
+use drumlin_base::{Error, ErrorKind, Result};
+
+use super::contest::Contest;
+use super::line::Line;
+use super::result::Outcome;
+
+/// Runs the lines of `contest` by `program`, one process for each stretch of lines with the same
+/// number of threads, and returns what it printed; `None` for a line it cannot be asked for.
+///
+/// multireadrandom is left out: db_bench has one flag for the size of its batches, which would
+/// change the fills as well.
+pub(super) fn run(program: &str, contest: &Contest, round: usize) -> Result<Vec<Option<Outcome>>> {
+    let dir = contest.dir.join("db_bench");
+    let mut outcomes = Vec::with_capacity(contest.lines.len());
+    let same_threads = |a: &Line, b: &Line| a.threads == b.threads;
+    for stretch in contest.lines.chunk_by(same_threads) {
+        let asked: Vec<&Line> = stretch.iter().filter(|line| can_ask(line)).collect();
+        let Some(first) = asked.first() else {
+            outcomes.extend(stretch.iter().map(|_| None));
+            continue;
+        };
+        let arguments = arguments(contest, &dir, &asked, first, round);
+        let text = output(program, &arguments)?;
+        let mut printed = text.lines().filter_map(parse);
+        for line in stretch {
+            if !can_ask(line) {
+                outcomes.push(None);
+                continue;
+            }
+            match printed.next() {
+                Some((name, outcome)) if name == line.name => outcomes.push(Some(outcome)),
+                _ => {
+                    let message = format!("{program} printed no line for {}", line.name);
+                    return Err(Error::new(ErrorKind::Aborted, message));
+                }
+            }
+        }
+    }
+    match std::fs::remove_dir_all(&dir) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::io("remove directory", &dir, error))
+        }
+        _ => Ok(outcomes),
+    }
+}
+
+fn can_ask(line: &Line) -> bool {
+    line.name != "multireadrandom"
+}
+
+fn arguments(
+    contest: &Contest,
+    dir: &Path,
+    asked: &[&Line],
+    first: &Line,
+    round: usize,
+) -> Vec<String> {
+    let flags = &contest.flags;
+    let names: Vec<String> = asked
+        .iter()
+        .map(|line| match line.is_write {
+            true => format!("{},waitforcompaction", line.name),
+            false => line.name.clone(),
+        })
+        .collect();
+    let mut arguments = vec![
+        format!("--benchmarks={}", names.join(",")),
+        format!("--db={}", dir.display()),
+        format!("--use_existing_db={}", !first.is_fresh),
+        format!("--num={}", flags.num),
+        format!("--threads={}", first.threads),
+        format!("--key_size={}", flags.key_size),
+        format!("--value_size={}", flags.value_size),
+        format!("--compression_type={}", flags.compression_type),
+        format!("--cache_size={}", flags.cache_size),
+        format!("--bloom_bits={}", flags.bloom_bits),
+        format!("--seek_nexts={}", flags.seek_nexts),
+        format!("--seed={}", flags.seed + round as u64 * 1000),
+    ];
+    let counts = [
+        ("write_buffer_size", flags.write_buffer_size),
+        ("max_background_jobs", flags.max_background_jobs as u64),
+        ("reads", u64::try_from(flags.reads).unwrap_or_default()),
+        ("duration", flags.duration),
+    ];
+    let given = counts.iter().filter(|(_, count)| *count > 0);
+    arguments.extend(given.map(|(name, count)| format!("--{name}={count}")));
+    arguments
+}
+
+fn output(program: &str, arguments: &[String]) -> Result<String> {
+    let failed = |why: String| Error::new(ErrorKind::Aborted, format!("{program}: {why}"));
+    let output = Command::new(program)
+        .args(arguments)
+        .output()
+        .map_err(|error| failed(error.to_string()))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !output.status.success() {
+        let error = String::from_utf8_lossy(&output.stderr);
+        return Err(failed(format!("{}: {}", output.status, error.trim())));
+    }
+    Ok(text)
+}
+
+/// Parses `name : micros/op ops/sec seconds operations; ...`; `None` if the line is another.
+fn parse(line: &str) -> Option<(&str, Outcome)> {
+    let (name, rest) = line.split_once(" : ")?;
+    let mut words = rest.split_whitespace();
+    let micros = words.next()?.parse().ok()?;
+    if words.next()? != "micros/op" {
+        return None;
+    }
+    let after = |unit: &str| {
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        let at = words
+            .iter()
+            .position(|word| word.trim_end_matches(';') == unit)?;
+        words.get(at.checked_sub(1)?).copied()
+    };
+    let operations = after("operations")?.parse().ok()?;
+    let found = rest
+        .rsplit_once('(')
+        .and_then(|(_, found)| found.split(' ').next()?.parse().ok());
+    let outcome = Outcome {
+        micros,
+        operations,
+        found,
+        settle_seconds: 0.0,
+    };
+    Some((name.trim(), outcome))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_of_7_8_are_understood_and_others_passed_over() {
+        let line = "fillseq      :       2.675 micros/op 370507 ops/sec 0.005 seconds 2000 \
+                    operations;   41.0 MB/s";
+        let (name, outcome) = parse(line).expect("a line of db_bench");
+        assert_eq!(
+            (name, outcome.micros, outcome.operations),
+            ("fillseq", 2.675, 2000)
+        );
+        assert_eq!(outcome.found, None);
+        let line = "readrandom   :       0.863 micros/op 1144164 ops/sec 0.001 seconds 1000 \
+                    operations;  120.1 MB/s (632 of 1000 found)";
+        let (name, outcome) = parse(line).expect("a line of db_bench");
+        assert_eq!((name, outcome.found), ("readrandom", Some(632)));
+        for line in [
+            "Keys:       16 bytes each",
+            "DB path: [/tmp/x]",
+            "a : b",
+            "",
+        ] {
+            assert!(parse(line).is_none(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! RocksDB of today, compiled from the sources in the `rocksdb` crate.
+
+use std::fmt;
+
+use drumlin_base::{Error, Result};
+use drumlin_bench::{Cursor, Flags, Session, Store};
+use drumlin_fs::Env;
+use rocksdb::{
+    BlockBasedOptions, BottommostLevelCompaction, Cache, ColumnFamilyDescriptor, CompactOptions,
+    DB, DBCompressionType, DBRawIterator, FlushOptions, Options, ReadOptions, SliceTransform,
+    WaitForCompactOptions, WriteBatch, WriteOptions,
+};
+
+use super::{given, remove_store};
+
+const FAMILY: &str = "default";
+
+fn failed(error: impl fmt::Display) -> Error {
+    super::failed("RocksDB", error)
+}
+
+/// A database.
+pub(crate) struct RocksDbStore {
+    db: DB,
+    options: Options,
+}
+
+impl Store for RocksDbStore {
+    type Session<'a> = RocksDbSession<'a>;
+
+    fn open(flags: &Flags, _: &Env) -> Result<Self> {
+        let options = options(flags)?;
+        // The family is named so that its handle, which the batched reads want, exists.
+        let family = ColumnFamilyDescriptor::new(FAMILY, options.clone());
+        let db = DB::open_cf_descriptors(&options, &flags.db, [family]).map_err(failed)?;
+        Ok(Self { db, options })
+    }
+
+    fn destroy(flags: &Flags, _: &Env) -> Result<()> {
+        remove_store(&flags.db, &["CURRENT", "LOCK"])
+    }
+
+    fn close(self) -> Result<()> {
+        self.db.cancel_all_background_work(true);
+        Ok(())
+    }
+
+    fn session(&self, flags: &Flags) -> RocksDbSession<'_> {
+        let mut write = WriteOptions::default();
+        write.set_sync(flags.sync);
+        write.disable_wal(flags.disable_wal);
+        RocksDbSession {
+            db: &self.db,
+            read: read_options(flags.verify_checksum),
+            verify: flags.verify_checksum,
+            write,
+            batch: WriteBatch::default(),
+        }
+    }
+
+    fn flush(&self) -> Result<()> {
+        let mut options = FlushOptions::default();
+        options.set_wait(true);
+        self.db.flush_opt(&options).map_err(failed)
+    }
+
+    fn compact(&self) -> Result<()> {
+        let mut options = CompactOptions::default();
+        // As db_bench does.
+        options.set_bottommost_level_compaction(BottommostLevelCompaction::ForceOptimized);
+        self.db
+            .compact_range_opt(None::<&[u8]>, None::<&[u8]>, &options);
+        Ok(())
+    }
+
+    fn wait_for_background(&self) -> Result<()> {
+        let options = WaitForCompactOptions::default();
+        self.db.wait_for_compact(&options).map_err(failed)
+    }
+
+    fn property(&self, name: &str) -> Option<String> {
+        self.db.property_value(name).ok().flatten()
+    }
+
+    fn statistics(&self) -> Option<String> {
+        self.options.get_statistics()
+    }
+
+    fn version() -> String {
+        "RocksDB:    version 11.8.1".to_owned()
+    }
+}
+
+fn read_options(verify_checksums: bool) -> ReadOptions {
+    let mut options = ReadOptions::default();
+    options.set_verify_checksums(verify_checksums);
+    options
+}
+
+fn codec(name: &str) -> Result<DBCompressionType> {
+    Ok(match name {
+        "none" => DBCompressionType::None,
+        "snappy" => DBCompressionType::Snappy,
+        "lz4" => DBCompressionType::Lz4,
+        "lz4hc" => DBCompressionType::Lz4hc,
+        "zstd" => DBCompressionType::Zstd,
+        _ => {
+            let message = format!("RocksDB is built here without '{name}'");
+            return Err(Error::invalid_argument(message));
+        }
+    })
+}
+
+/// What the flags say in RocksDB's words; where they say nothing, as db_bench of the same version
+/// chooses: two background jobs, two memtables, the clock cache.
+fn options(flags: &Flags) -> Result<Options> {
+    let mut options = Options::default();
+    options.create_if_missing(true);
+    options.set_compression_type(codec(&flags.compression_type)?);
+    let jobs = i32::try_from(flags.max_background_jobs).unwrap_or_default();
+    options.set_max_background_jobs(if jobs > 0 { jobs } else { 2 });
+    options.set_max_open_files(i32::try_from(flags.open_files).unwrap_or(-1));
+    options.set_disable_auto_compactions(flags.disable_auto_compactions);
+    if flags.write_buffer_size > 0 {
+        let bytes = usize::try_from(flags.write_buffer_size).unwrap_or(usize::MAX);
+        options.set_write_buffer_size(bytes);
+    }
+    if flags.target_file_size_base > 0 {
+        options.set_target_file_size_base(flags.target_file_size_base);
+    }
+    if flags.max_bytes_for_level_base > 0 {
+        options.set_max_bytes_for_level_base(flags.max_bytes_for_level_base);
+    }
+    if flags.max_bytes_for_level_multiplier > 0.0 {
+        options.set_max_bytes_for_level_multiplier(flags.max_bytes_for_level_multiplier);
+    }
+    counts(flags, &mut options);
+    if !flags.wal_dir.is_empty() {
+        options.set_wal_dir(&flags.wal_dir);
+    }
+    if flags.prefix_size > 0 {
+        options.set_prefix_extractor(SliceTransform::create_fixed_prefix(flags.prefix_size));
+    }
+    if flags.statistics {
+        options.enable_statistics();
+    }
+    options.set_block_based_table_factory(&table_options(flags));
+    Ok(options)
+}
+
+/// The flags that count memtables and files.
+fn counts(flags: &Flags, options: &mut Options) {
+    let count = |number: usize| i32::try_from(number).ok().filter(|number| *number > 0);
+    if let Some(memtables) = count(flags.max_write_buffer_number) {
+        options.set_max_write_buffer_number(memtables);
+    }
+    if let Some(files) = count(flags.level0_file_num_compaction_trigger) {
+        options.set_level_zero_file_num_compaction_trigger(files);
+    }
+    if let Some(files) = count(flags.level0_slowdown_writes_trigger) {
+        options.set_level_zero_slowdown_writes_trigger(files);
+    }
+    if let Some(files) = count(flags.level0_stop_writes_trigger) {
+        options.set_level_zero_stop_writes_trigger(files);
+    }
+}
+
+fn table_options(flags: &Flags) -> BlockBasedOptions {
+    let mut table = BlockBasedOptions::default();
+    let cache = Cache::new_hyper_clock_cache(given(flags.cache_size, 32 << 20), 0);
+    table.set_block_cache(&cache);
+    table.set_block_size(flags.block_size);
+    if flags.bloom_bits > 0.0 {
+        table.set_bloom_filter(flags.bloom_bits, false);
+    }
+    table
+}
+
+/// One thread's handle.
+pub(crate) struct RocksDbSession<'s> {
+    db: &'s DB,
+    read: ReadOptions,
+    verify: bool,
+    write: WriteOptions,
+    batch: WriteBatch,
+}
+
+impl Session for RocksDbSession<'_> {
+    type Cursor<'a>
+        = RocksDbCursor<'a>
+    where
+        Self: 'a;
+
+    #[inline]
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.db.put_opt(key, value, &self.write).map_err(failed)
+    }
+
+    fn batch_put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.batch.put(key, value);
+        Ok(())
+    }
+
+    fn batch_delete(&mut self, key: &[u8]) -> Result<()> {
+        self.batch.delete(key);
+        Ok(())
+    }
+
+    fn batch_write(&mut self) -> Result<()> {
+        let full = std::mem::take(&mut self.batch);
+        self.db.write_opt(full, &self.write).map_err(failed)
+    }
+
+    #[inline]
+    fn get(&mut self, key: &[u8], on_value: impl FnOnce(&[u8])) -> Result<bool> {
+        let value = self.db.get_pinned_opt(key, &self.read).map_err(failed)?;
+        Ok(value.map(|value| on_value(&value)).is_some())
+    }
+
+    fn multi_get(
+        &mut self,
+        keys: &[Vec<u8>],
+        mut on_value: impl FnMut(usize, &[u8]),
+    ) -> Result<usize> {
+        let family = self.db.cf_handle(FAMILY);
+        let family = family.ok_or_else(|| failed("the default family is missing"))?;
+        let values = self
+            .db
+            .batched_multi_get_cf_opt(family, keys, false, &self.read);
+        let mut found = 0;
+        for (index, value) in values.into_iter().enumerate() {
+            if let Some(value) = value.map_err(failed)? {
+                on_value(index, &value);
+                found += 1;
+            }
+        }
+        Ok(found)
+    }
+
+    fn cursor(&mut self, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Result<RocksDbCursor<'_>> {
+        let mut options = read_options(self.verify);
+        if let Some(lower) = lower {
+            options.set_iterate_lower_bound(lower);
+        }
+        if let Some(upper) = upper {
+            options.set_iterate_upper_bound(upper);
+        }
+        Ok(RocksDbCursor(self.db.raw_iterator_opt(options)))
+    }
+}
+
+/// A walk over the default family.
+pub(crate) struct RocksDbCursor<'s>(DBRawIterator<'s>);
+
+impl Cursor for RocksDbCursor<'_> {
+    fn seek_to_first(&mut self) {
+        self.0.seek_to_first();
+    }
+    fn seek_to_last(&mut self) {
+        self.0.seek_to_last();
+    }
+    #[inline]
+    fn seek(&mut self, key: &[u8]) {
+        self.0.seek(key);
+    }
+    #[inline]
+    fn next(&mut self) {
+        self.0.next();
+    }
+    #[inline]
+    fn prev(&mut self) {
+        self.0.prev();
+    }
+    #[inline]
+    fn valid(&self) -> bool {
+        self.0.valid()
+    }
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.0.key().unwrap_or_default()
+    }
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.0.value().unwrap_or_default()
+    }
+    fn status(&self) -> Result<()> {
+        self.0.status().map_err(failed)
+    }
+}
