@@ -11,6 +11,7 @@ DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev pkg-config gcc g++
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
+	rm -rf $(DATA)/demo && mkdir -p $(DATA)
 	target/release/drumlin demo --db $(DATA)/demo --bytes $(BYTES) --seconds $(SECONDS)
 
 # Debian's RocksDB and LevelDB are the oracles of the interoperability tests.

@@ -96,11 +96,12 @@ pub(crate) enum Command {
     },
     /// Read every table whole and check all of it.
     Verify,
-    /// Make a directory whose MANIFEST is lost or damaged open again.
-    Repair {
-        /// Where the repaired database goes; must not exist. The damaged one is left as it is.
-        #[arg(long, value_name = "DIR")]
-        out: PathBuf,
+    /// Rebuild the MANIFEST from the tables; damaged files are moved to `lost`.
+    Repair,
+    /// Say why a write would wait now, and what a read of KEY would look into.
+    Explain {
+        /// The key a read asks for.
+        key: Option<String>,
     },
     /// Compact the family, or a range of it, into its deepest level.
     Compact {

@@ -23,7 +23,6 @@ mod manifest;
 mod output;
 mod place;
 mod progress;
-mod repair;
 mod scan;
 mod tables;
 mod units;
@@ -37,6 +36,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{Output, remark};
 
 fn main() -> ExitCode {
+    drumlin::machine::return_freed_memory(); // So that the memory budget is what the system sees.
     let mut out = Output::new();
     let outcome = run(&mut out).and_then(|()| out.flush());
     let Err(failure) = outcome else {
@@ -83,7 +83,8 @@ fn carry_out(place: &Place, command: Command, out: &mut Output) -> Outcome {
         Command::DumpManifest { file } => inspect::dump_manifest(place, file.as_deref(), out),
         Command::DumpTable { file, entries } => tables::dump_table(place, &file, entries, out),
         Command::Verify => maintenance::verify(place, out),
-        Command::Repair { out: target } => repair::repair(place, &target, out),
+        Command::Repair => maintenance::repair(place, out),
+        Command::Explain { key } => maintenance::explain(place, key.as_deref(), out),
         Command::Compact { from, to } => {
             maintenance::compact(place, from.as_deref(), to.as_deref(), out)
         }

@@ -1,6 +1,8 @@
-//! stats, verify, compact, checkpoint.
+//! stats, explain, verify, repair, compact, checkpoint.
 
 use std::path::Path;
+
+use drumlin::{Db, Options};
 
 use crate::args::Place;
 use crate::failure::{Failure, Outcome};
@@ -14,6 +16,34 @@ pub(crate) fn stats(place: &Place, property: Option<&str>, out: &mut Output) -> 
     match db.property(&family, name) {
         Some(text) => out.text(text.trim_end()),
         None => Err(Failure::NotFound(format!("there is no property '{name}'"))),
+    }
+}
+
+/// Says what a write waits for and what a read touches.
+pub(crate) fn explain(place: &Place, key: Option<&str>, out: &mut Output) -> Outcome {
+    let key = key.map(|key| place.bytes(key)).transpose()?;
+    let (db, family) = place.open_to_read()?;
+    out.text(db.explain(&family, key.as_deref()).trim_end())
+}
+
+/// Rebuilds the MANIFEST and says what was saved and what was not.
+pub(crate) fn repair(place: &Place, out: &mut Output) -> Outcome {
+    let report = Db::repair(place.dir()?, &Options::default())?;
+    for (path, error) in &report.lost {
+        out.text(format!("moved to lost: {}: {error}", path.display()))?;
+    }
+    out.text(format!(
+        "{} tables, {} entries, families {}",
+        units::count(report.tables as u64),
+        units::count(report.entries),
+        report.families.join(", "),
+    ))?;
+    match report.lost.len() {
+        0 => out.text("all of it is sound; WAL files are replayed when it is opened next"),
+        lost => {
+            out.flush()?;
+            Err(Failure::Check(format!("{lost} tables were lost")))
+        }
     }
 }
 

@@ -191,7 +191,6 @@ fn maintenance_leaves_the_data_as_it_was() {
         ("checkpoint", vec!["checkpoint"]),
         ("rocksdb", vec!["convert", "--to", "rocksdb", "--out"]),
         ("leveldb", vec!["convert", "--to", "leveldb", "--out"]),
-        ("repaired", vec!["repair", "--out"]),
     ] {
         let target = shell.path(name);
         let mut words = arguments;
@@ -203,6 +202,15 @@ fn maintenance_leaves_the_data_as_it_was() {
             "{name}"
         );
     }
+    let manifest = std::fs::read_dir(shell.path("db"))
+        .expect("the database is there")
+        .map(|entry| entry.expect("the directory is readable").path())
+        .find(|path| path.to_string_lossy().contains("MANIFEST-"))
+        .expect("a MANIFEST");
+    std::fs::remove_file(manifest).expect("the file is ours");
+    assert_eq!(code(&shell.run(&["scan"])), 3, "without a MANIFEST");
+    assert!(shell.print(&["repair"]).contains("all of it is sound"));
+    assert_eq!(shell.print(&["scan"]), before, "repaired");
 }
 
 #[test]

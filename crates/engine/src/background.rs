@@ -178,6 +178,10 @@ impl Engine {
                 Err(error)
             }
             Ok(()) => {
+                // Only now that the job is gone does nobody hold the tables it replaced.
+                if let Err(error) = self.remove_obsolete(&mut state) {
+                    tracing::warn!(%error, "an obsolete file stays until the next open");
+                }
                 if self.health() == Health::BackgroundPaused && !state.compaction_blocked {
                     self.recover_health(&mut state);
                 }
@@ -349,7 +353,13 @@ impl Engine {
             .map(JoinHandle::join)
             .fold(Ok(()), Result::and);
         let closed = self.lead_alone(|leader| leader.wal.close());
-        let spare = std::mem::take(&mut self.lock_state().spare_wals);
+        let spare = {
+            let mut state = self.lock_state();
+            if let Err(error) = self.remove_obsolete(&mut state) {
+                tracing::warn!(%error, "an obsolete file stays until the next open");
+            }
+            std::mem::take(&mut state.spare_wals)
+        };
         for number in spare {
             if let Err(error) = self.remove_wal(number) {
                 tracing::warn!(%error, "a spare WAL stays until the next open");

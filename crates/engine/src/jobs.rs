@@ -299,7 +299,6 @@ impl Engine {
         };
         let outcome = self.compact(id, plan);
         drop(claim);
-        self.remove_obsolete(&mut self.lock_state())?;
         self.changed.notify_all();
         outcome
     }
@@ -441,7 +440,10 @@ impl Engine {
                 continue;
             };
             drop(state);
-            return self.run_compaction(id, &plan);
+            let outcome = self.run_compaction(id, &plan);
+            drop(plan); // It holds its inputs, which are obsolete now.
+            self.remove_obsolete(&mut self.lock_state())?;
+            return outcome;
         }
     }
 }
