@@ -1,0 +1,237 @@
+//! Goal: a database of a peer opens, holds what it should, and stays so when it is compacted and
+//! written on. Method: every fixture in `tests/data` is copied into memory, opened, read in each way
+//! there is and compared with its `expected.tsv`, the contents its engine was asked for; then again
+//! after a compaction, and after closing and opening.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use drumlin::{
+    ColumnFamily, Db, Env, ErrorKind, FixedPrefix, Options, ReadOptions, StringAppend, UInt64Add,
+};
+use drumlin_fs::{CreateOptions, FileKind, FileSystem, PosixFileSystem, StrictMemFileSystem};
+
+const DIR: &str = "/db";
+const EXPECTED: &str = "expected.tsv";
+/// Far above any fixture's file.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+type Entries = Vec<(Vec<u8>, Vec<u8>)>;
+
+fn data() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")
+}
+
+/// The fixtures of `engine`, by name.
+fn fixtures(engine: &str) -> Vec<String> {
+    let names = PosixFileSystem::new().list(&data().join(engine)).unwrap();
+    let mut names: Vec<_> = names
+        .iter()
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// The files of a fixture in memory, and what it should hold by family.
+fn load(engine: &str, name: &str) -> (Env, BTreeMap<String, Entries>) {
+    let disk = PosixFileSystem::new();
+    let from = data().join(engine).join(name);
+    let memory: Arc<dyn FileSystem> = Arc::new(StrictMemFileSystem::new());
+    memory.create_dir_all(Path::new(DIR)).unwrap();
+    for name in disk.list(&from).unwrap() {
+        let bytes = disk.read_file(&from.join(&name), FILE_BYTES_MAX).unwrap();
+        if name == Path::new(EXPECTED) {
+            continue;
+        }
+        let path = Path::new(DIR).join(&name);
+        let mut file = memory
+            .create(&path, CreateOptions::new(FileKind::Other))
+            .unwrap();
+        file.append(&bytes).unwrap();
+        file.sync().unwrap();
+        file.close().unwrap();
+    }
+    let expected = disk
+        .read_file(&from.join(EXPECTED), FILE_BYTES_MAX)
+        .unwrap();
+    let expected = parse(&String::from_utf8(expected).unwrap());
+    (Env::system().with_files(memory), expected)
+}
+
+fn parse(text: &str) -> BTreeMap<String, Entries> {
+    let mut families: BTreeMap<String, Entries> = BTreeMap::new();
+    for line in text.lines() {
+        let mut parts = line.split('\t');
+        let family = parts.next().unwrap().to_owned();
+        let entry = (unhex(parts.next().unwrap()), unhex(parts.next().unwrap()));
+        families.entry(family).or_default().push(entry);
+    }
+    families
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let digits = text.as_bytes().chunks(2);
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+    digits.map(byte).collect()
+}
+
+fn options(name: &str, env: &Env) -> Options {
+    let mut options = Options {
+        memory_budget: Some(64 << 20),
+        env: env.clone(),
+        ..Options::default()
+    };
+    match name {
+        "merges" => options.family.merge_operator = Some(Arc::new(StringAppend::new(","))),
+        "counters" => options.family.merge_operator = Some(Arc::new(UInt64Add)),
+        "prefix" => options.family.prefix_extractor = Some(Arc::new(FixedPrefix::new(6))),
+        _ => {}
+    }
+    options
+}
+
+fn forward(db: &Db, family: &ColumnFamily) -> Entries {
+    let mut iter = db.iter_in(family, ReadOptions::default());
+    let mut entries = Vec::new();
+    iter.seek_to_first();
+    while iter.valid() {
+        entries.push((iter.key().to_vec(), iter.value().to_vec()));
+        iter.next();
+    }
+    iter.status().unwrap();
+    entries
+}
+
+fn backward(db: &Db, family: &ColumnFamily) -> Entries {
+    let mut iter = db.iter_in(family, ReadOptions::default());
+    let mut entries = Vec::new();
+    iter.seek_to_last();
+    while iter.valid() {
+        entries.push((iter.key().to_vec(), iter.value().to_vec()));
+        iter.prev();
+    }
+    iter.status().unwrap();
+    entries
+}
+
+/// Reads `family` in every way there is and compares with `expected`.
+fn check(db: &Db, family: &ColumnFamily, expected: &Entries, case: &str) {
+    let shown = |entries: &Entries| -> Vec<String> {
+        let text = |bytes: &[u8]| bytes.escape_ascii().to_string();
+        let line = |(key, value): &(Vec<u8>, Vec<u8>)| format!("{} {}", text(key), text(value));
+        entries.iter().map(line).collect()
+    };
+    assert_eq!(shown(&forward(db, family)), shown(expected), "{case}");
+    let mut reversed = backward(db, family);
+    reversed.reverse();
+    assert_eq!(shown(&reversed), shown(expected), "{case}, backward");
+    for (key, value) in expected {
+        let got = db.get_in(family, key, &ReadOptions::default()).unwrap();
+        assert_eq!(got.as_deref(), Some(value.as_slice()), "{case}: {key:?}");
+        let mut absent = key.clone();
+        absent.extend_from_slice(b"\x01absent");
+        let got = db.get_in(family, &absent, &ReadOptions::default()).unwrap();
+        assert!(got.is_none(), "{case}: {absent:?} is found");
+    }
+}
+
+fn check_all(db: &Db, expected: &BTreeMap<String, Entries>, case: &str) {
+    let nothing = Vec::new();
+    for name in expected.keys() {
+        assert!(db.family(name).is_some(), "{case}: no family {name}");
+    }
+    for family in db.families() {
+        let entries = expected.get(family.name()).unwrap_or(&nothing);
+        check(db, &family, entries, &format!("{case}, {}", family.name()));
+    }
+}
+
+/// One fixture through everything.
+fn check_fixture(engine: &str, name: &str) {
+    let case = format!("{engine}/{name}");
+    let (env, expected) = load(engine, name);
+    let options = options(name, &env);
+    let db =
+        Db::open_read_only(DIR, options.clone()).unwrap_or_else(|error| panic!("{case}: {error}"));
+    check_all(&db, &expected, &format!("{case}, read-only"));
+    db.close().unwrap();
+    let db = Db::open_all_families(DIR, options.clone())
+        .unwrap_or_else(|error| panic!("{case}: {error}"));
+    check_all(&db, &expected, &case);
+    db.verify()
+        .unwrap_or_else(|error| panic!("{case}: {error}"));
+    for family in db.families() {
+        db.compact_range(&family, None, None).unwrap();
+    }
+    check_all(&db, &expected, &format!("{case}, compacted"));
+    db.close().unwrap();
+    let db = Db::open_all_families(DIR, options).unwrap();
+    check_all(&db, &expected, &format!("{case}, opened again"));
+    db.close().unwrap();
+}
+
+/// A fixture whose log this engine does not read: refused by name, and left as it is.
+fn check_refused(engine: &str, name: &str) {
+    let (env, _) = load(engine, name);
+    let error = Db::open_all_families(DIR, options(name, &env)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotSupported, "{name}: {error}");
+}
+
+/// Values in blob files are not read; the references to them are kept, also by compaction.
+fn check_blobs(engine: &str, name: &str) {
+    let (env, expected) = load(engine, name);
+    let blob_files = || {
+        let names = env.files.list(Path::new(DIR)).unwrap();
+        let is_blob = |name: &&PathBuf| name.extension().is_some_and(|kind| kind == "blob");
+        names.iter().filter(is_blob).count()
+    };
+    let before = blob_files();
+    assert!(before > 0, "{engine}/{name} has no blob files");
+    let db = Db::open_all_families(DIR, options(name, &env)).unwrap();
+    let family = db.default_family().clone();
+    for pass in ["opened", "compacted"] {
+        for (key, value) in &expected[family.name()] {
+            match db.get_in(&family, key, &ReadOptions::default()) {
+                Ok(got) => assert_eq!(got.as_deref(), Some(value.as_slice()), "{pass}: {key:?}"),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::NotSupported, "{pass}: {error}"),
+            }
+        }
+        db.compact_range(&family, None, None).unwrap();
+    }
+    db.close().unwrap();
+    assert_eq!(blob_files(), before, "{engine}/{name}: blob files");
+}
+
+fn check_engine(engine: &str) {
+    let names = fixtures(engine);
+    assert!(names.len() >= 5, "the fixtures of {engine} are missing");
+    for name in names {
+        match name.as_str() {
+            "wal-zstd" => check_refused(engine, &name),
+            "blobs" => check_blobs(engine, &name),
+            _ => check_fixture(engine, &name),
+        }
+    }
+}
+
+#[test]
+fn databases_of_rocksdb_11_hold_what_they_held() {
+    check_engine("rocksdb-11");
+}
+
+#[test]
+fn databases_of_rocksdb_7_8_hold_what_they_held() {
+    check_engine("rocksdb-7.8");
+}
+
+#[test]
+fn databases_of_leveldb_hold_what_they_held() {
+    check_engine("leveldb");
+}
