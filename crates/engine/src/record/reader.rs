@@ -55,13 +55,17 @@ pub struct End {
 }
 
 /// What proves that the place where reading stopped was written and synced once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Later {
     /// A later record with a [`SyncedMark`] past that place: for a WAL, of which any part may be
     /// synced before any other.
     Marks,
-    /// Any later record: for a MANIFEST, of which every record is synced before the next begins.
+    /// Any later record: for a log of which every record is synced before the next begins.
     Any,
+    /// A later record that was not written together with the one that cannot be read: for a
+    /// MANIFEST. The function says from which offset on the log was synced together with a record,
+    /// `None` when that is the record's own.
+    Batches(fn(&[u8]) -> Option<u64>),
 }
 
 /// What the end of a log means.
@@ -330,7 +334,12 @@ impl RecordReader {
         self.scan_after(end.fragment, |record| {
             later_records = true;
             proof = match later {
-                Later::Any => Some(format!("a sound record follows at {}", record.offset)),
+                Later::Batches(from) if from(record.payload).is_some_and(|at| at <= end.offset) => {
+                    None
+                }
+                Later::Any | Later::Batches(_) => {
+                    Some(format!("a sound record follows at {}", record.offset))
+                }
                 Later::Marks => SyncedMark::in_batch(record.payload)
                     .filter(|mark| mark.log_number == log_number && mark.bytes > end.offset)
                     .map(|mark| format!("{} bytes were synced", mark.bytes)),

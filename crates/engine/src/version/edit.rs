@@ -36,6 +36,8 @@ pub(super) mod tag {
     pub(in crate::version) const WAL_ADDITION: u32 = 8199;
     pub(in crate::version) const WAL_DELETION: u32 = 8200;
     pub(in crate::version) const PERSIST_TIMESTAMPS: u32 = 8201;
+    /// Our own: other readers skip it.
+    pub(in crate::version) const SYNCED_FROM: u32 = IGNORABLE | 0xD01;
 }
 
 /// Tags inside the description of a table (`NEW_FILE_4`), on disk.
@@ -143,6 +145,9 @@ pub struct VersionEdit {
     pub drop_family: bool,
     /// Edits of the same atomic group that follow this one.
     pub atomic_group_remaining: Option<u32>,
+    /// Where in the file the records begin that were synced together with this one, when it is not
+    /// the first of them.
+    pub synced_from: Option<u64>,
 }
 
 impl VersionEdit {

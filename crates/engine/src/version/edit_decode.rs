@@ -56,6 +56,10 @@ impl VersionEdit {
             tag::ATOMIC_GROUP => {
                 self.atomic_group_remaining = Some(from.varint32("atomic group")?);
             }
+            tag::SYNCED_FROM => {
+                let mut body = Fields(Reader::new(from.slice("sync mark")?));
+                self.synced_from = Some(body.varint64("sync mark")?);
+            }
             tag::PERSIST_TIMESTAMPS => {
                 if from.slice("timestamp setting")? != [1] {
                     return Err(timestamps());

@@ -62,6 +62,10 @@ impl VersionEdit {
         if let Some(remaining) = self.atomic_group_remaining {
             put_number(out, tag::ATOMIC_GROUP, Some(u64::from(remaining)));
         }
+        if let Some(offset) = self.synced_from {
+            put_varint32(out, tag::SYNCED_FROM);
+            put_varint_slice(out, offset);
+        }
     }
 
     fn encode_leveldb(&self, out: &mut Vec<u8>) -> Result<()> {

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use drumlin_base::{Error, Result};
+use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_fs::{CreateOptions, FileKind, FileSystem};
 
 use super::set::FamilyVersions;
@@ -40,6 +40,9 @@ pub fn locate_manifest(files: &dyn FileSystem, dir: &Path) -> Result<Option<u64>
                 )
                 .with_file(&current)),
             };
+        }
+        Err(error) if error.kind() == ErrorKind::TooLarge => {
+            return Err(error.with_kind(ErrorKind::Corruption));
         }
         Err(error) => return Err(error),
     };

@@ -164,9 +164,13 @@ impl<'a> Replay<'a> {
                 .and_then(|edit| self.take(edit))
                 .map_err(|error| error.with_offset(offset))?;
         }
-        // Every record of a MANIFEST is synced before the next begins: whatever follows an
-        // unreadable one proves that it was readable once. A group cut short was never promised.
-        reader.judge(Later::Any)?.refuse_corruption()
+        // Records are synced before the next are written: whatever follows an unreadable one proves
+        // that it was readable once, unless the two were written together and the power failed
+        // before they were synced. A group cut short was never promised.
+        let synced_from = |payload: &[u8]| VersionEdit::decode(payload).ok()?.synced_from;
+        reader
+            .judge(Later::Batches(synced_from))?
+            .refuse_corruption()
     }
 
     /// Applies an edit, or keeps it until its atomic group is complete.

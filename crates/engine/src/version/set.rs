@@ -148,6 +148,8 @@ pub struct VersionSet {
     /// Writing failed and no new MANIFEST was made since: the disk may hold edits that were not
     /// installed, so nothing may be deleted.
     in_doubt: bool,
+    /// A failure that a new MANIFEST made good.
+    healed: Option<Error>,
     /// Why nothing can be written any more.
     poison: Option<Error>,
 }
@@ -284,6 +286,7 @@ impl VersionSet {
             retired: Vec::new(),
             retired_blobs: Vec::new(),
             in_doubt: false,
+            healed: None,
             poison: None,
         }
     }
@@ -355,6 +358,11 @@ impl VersionSet {
     /// The number of the live MANIFEST.
     pub fn manifest_number(&self) -> u64 {
         self.manifest_number
+    }
+
+    /// The failure that made a new MANIFEST necessary, once: the caller was told of success.
+    pub fn take_healed(&mut self) -> Option<Error> {
+        self.healed.take()
     }
 
     /// Why edits are refused, if they are.
@@ -530,6 +538,11 @@ impl VersionSet {
         leaving: Leaving,
     ) -> Result<()> {
         edits.extend(self.forget_wals(&next));
+        if let (Some(manifest), Profile::RocksDb) = (&self.manifest, self.profile) {
+            let from = manifest.len();
+            let later = edits.iter_mut().skip(1);
+            later.for_each(|edit| edit.synced_from = Some(from));
+        }
         let mut records = Vec::with_capacity(edits.len());
         for edit in &edits {
             records.push(edit.encode(self.profile)?);
@@ -584,6 +597,7 @@ impl VersionSet {
             }
             Err(error) => {
                 tracing::warn!(%error, "writing the MANIFEST failed; trying a new one");
+                self.healed = Some(error);
                 false
             }
         }

@@ -66,6 +66,7 @@ fn full_edit() -> VersionEdit {
         add_family: Some("fam".into()),
         drop_family: true,
         atomic_group_remaining: Some(1),
+        synced_from: Some(300),
     }
 }
 
