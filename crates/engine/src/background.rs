@@ -181,8 +181,11 @@ impl Engine {
                 // Only now that the job is gone does nobody hold the tables it replaced.
                 if let Err(error) = self.remove_obsolete(&mut state) {
                     tracing::warn!(%error, "an obsolete file stays until the next open");
+                    self.tell(&error);
                 }
-                if self.health() == Health::BackgroundPaused && !state.compaction_blocked {
+                state.flush_failing &= !is_flush;
+                let well = !state.flush_failing && !state.compaction_blocked;
+                if self.health() == Health::BackgroundPaused && well {
                     self.recover_health(&mut state);
                 }
                 Ok(())
@@ -194,6 +197,11 @@ impl Engine {
 
     fn job_failed(&self, state: &mut State, is_flush: bool, error: &Error) {
         state.failures_in_row += 1;
+        match is_flush {
+            true => state.flush_failures += 1,
+            false => state.compaction_failures += 1,
+        }
+        state.flush_failing |= is_flush;
         tracing::warn!(is_flush, %error, "a background job failed");
         if !is_flush && matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Aborted) {
             state.compaction_blocked = true;
@@ -227,7 +235,12 @@ impl Engine {
         if self.health() == Health::Poisoned {
             return Err(self.refusal(state));
         }
-        change(&mut state.versions).map_err(|error| {
+        let changed = change(&mut state.versions);
+        if let Some(healed) = state.versions.take_healed() {
+            // A new MANIFEST took the place of the one that could not be written.
+            self.tell(&healed);
+        }
+        changed.map_err(|error| {
             let to = match error.kind() {
                 ErrorKind::InvalidArgument => return error,
                 ErrorKind::NoSpace | ErrorKind::Corruption => Health::BackgroundPaused,
@@ -277,14 +290,16 @@ impl Engine {
         })
     }
 
-    /// The state once `done` says so.
+    /// The state once `done` says so, and no flush failed meanwhile. What failed before is no
+    /// reason to give up: it is tried again while this waits.
     ///
     /// # Errors
     /// The failure that keeps the background from getting there.
     fn wait_until(&self, done: impl Fn(&State) -> bool) -> Result<MutexGuard<'_, State>> {
         let mut state = self.lock_state();
+        let failures = state.flush_failures;
         while !done(&state) {
-            if self.health() != Health::Healthy {
+            if self.health() == Health::Poisoned || state.flush_failures > failures {
                 return Err(self.refusal(&state));
             }
             state = self.help_or_wait(state)?;
@@ -293,34 +308,49 @@ impl Engine {
     }
 
     /// Waits for the background, or, where no thread works in it, does one job itself.
-    fn help_or_wait<'a>(&'a self, state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
-        if !self.threads.lock().is_empty() {
+    pub(crate) fn help_or_wait<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+    ) -> Result<MutexGuard<'a, State>> {
+        if self.options.background_threads != Some(0) {
             return Ok(self.wait_for_background(state));
         }
         drop(state);
-        self.run_one()?;
-        Ok(self.lock_state())
+        let worked = self.run_one()?;
+        let state = self.lock_state();
+        Ok(match worked {
+            true => state,
+            false => self.wait_for_background(state),
+        })
     }
 
     /// Waits until no job runs and none is due.
     pub(crate) fn wait_for_idle(&self) -> Result<()> {
-        self.wait_until(|state| {
+        let failures = self.lock_state().compaction_failures;
+        let failed =
+            |state: &State| state.compaction_blocked || state.compaction_failures > failures;
+        let state = self.wait_until(|state| {
             let flushing = state
                 .families
                 .values()
                 .any(|f| f.flushing || !f.immutables.is_empty());
             let compacting = state.compactions_running > 0
                 || (self.options.compaction_style != CompactionStyle::Manual
-                    && !state.compaction_blocked
                     && self.compaction_is_due(state));
-            !flushing && !compacting
-        })
-        .map(drop)
+            (!flushing && !compacting) || failed(state)
+        })?;
+        match failed(&state) {
+            true => Err(self.refusal(&state)),
+            false => Ok(()),
+        }
     }
 
     /// Syncs the WAL as a synced write would.
     pub(crate) fn sync_wal(&self) -> Result<()> {
         self.lead_alone(|leader| {
+            if self.health() == Health::Poisoned {
+                return Err(self.refusal(&self.lock_state()));
+            }
             leader.wal.sync().inspect_err(|error| {
                 self.degrade(&mut self.lock_state(), Health::Poisoned, error);
             })
@@ -363,6 +393,7 @@ impl Engine {
         for number in spare {
             if let Err(error) = self.remove_wal(number) {
                 tracing::warn!(%error, "a spare WAL stays until the next open");
+                self.tell(&error);
             }
         }
         self.lock.lock().take();

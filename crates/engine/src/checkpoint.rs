@@ -64,7 +64,7 @@ impl Engine {
         self.lead_alone(|leader| {
             let mut state = self.lock_state();
             let live = leader.wal.number();
-            let oldest = state.oldest_wal().unwrap_or(live);
+            let oldest = state.versions.min_log_number();
             let mut wals = Vec::new();
             for &number in state.wals.range(oldest..) {
                 let len = match number == live {

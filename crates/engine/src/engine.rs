@@ -92,6 +92,11 @@ pub(crate) struct State {
     pub(crate) failure: Option<Error>,
     /// Failures of background jobs in a row.
     pub(crate) failures_in_row: u32,
+    /// Flushes and compactions that failed since the database was opened.
+    pub(crate) flush_failures: u64,
+    pub(crate) compaction_failures: u64,
+    /// The last flush failed.
+    pub(crate) flush_failing: bool,
     /// Compaction met damaged input; it stays off until the database is reopened.
     pub(crate) compaction_blocked: bool,
 }
@@ -190,13 +195,18 @@ impl Engine {
         }
     }
 
-    /// Worsens the health to `to` because of `error`; never betters it.
-    pub(crate) fn degrade(&self, state: &mut State, to: Health, error: &Error) {
-        let from = self.health();
+    /// Counts a failure that no caller is told of, and tells the listener.
+    pub(crate) fn tell(&self, error: &Error) {
         self.statistics.background_errors.bump();
         if let Some(listener) = &self.options.listener {
             listener.background_failed(error);
         }
+    }
+
+    /// Worsens the health to `to` because of `error`; never betters it.
+    pub(crate) fn degrade(&self, state: &mut State, to: Health, error: &Error) {
+        let from = self.health();
+        self.tell(error);
         if to <= from {
             return;
         }

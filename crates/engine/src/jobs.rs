@@ -104,7 +104,7 @@ impl Engine {
             filter: family.options.compaction_filter.clone(),
             numbers: Arc::new(move || numbers.take()),
             snapshots: self.snapshots.all(),
-            threads_max: self.options.background_threads_count(),
+            threads_max: self.options.background_threads_count().max(1),
         }
     }
 
@@ -215,6 +215,8 @@ impl Engine {
     /// Removes files nobody needs any more; how many went. Cheap when nothing left the versions.
     pub(crate) fn remove_obsolete(&self, state: &mut State) -> Result<usize> {
         if let Some(oldest) = state.oldest_wal() {
+            // What the MANIFEST asks for stays too, or recovery would take it for lost.
+            let oldest = oldest.min(state.versions.min_log_number());
             self.oldest_wal.store(oldest, Ordering::Release);
         }
         let oldest_wal = self.oldest_wal.load(Ordering::Acquire);

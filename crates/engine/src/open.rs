@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
 use arc_swap::ArcSwap;
 use drumlin_base::sync::{Condvar, Mutex};
 use drumlin_base::{Error, ErrorKind, MemoryBudget, Result, SeqNo};
-use drumlin_fs::{CreateOptions, Env, FileKind, FileLock};
+use drumlin_fs::{CreateOptions, Env, FileKind, FileLock, FileSystem};
 use drumlin_memtable::Memtable;
 use drumlin_table::{BlockCache, Codec};
 
@@ -30,7 +30,9 @@ use crate::snapshot::SnapshotList;
 use crate::statistics::Statistics;
 use crate::stored_options;
 use crate::table_cache::{TableCache, TableCacheOptions};
-use crate::version::{NewFile, Profile, RecoveredInfo, VersionEdit, VersionSet, VersionSetOptions};
+use crate::version::{
+    FileNumbers, NewFile, Profile, RecoveredInfo, VersionEdit, VersionSet, VersionSetOptions,
+};
 use crate::wal::Wal;
 use crate::wal_replay::WalReplay;
 
@@ -154,18 +156,35 @@ fn with_default(
 fn claim(dir: &Path, options: &Options) -> Result<Box<dyn FileLock>> {
     let files = &options.env.files;
     if options.create_if_missing {
-        files.create_dir_all(dir)?;
-        if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            files.sync_dir(parent)?; // A directory whose name is lost takes everything with it.
-        }
-        if let Some(wal_dir) = &options.wal_dir {
-            files.create_dir_all(wal_dir)?;
+        for dir in std::iter::once(dir).chain(options.wal_dir.as_deref()) {
+            make_dir(&**files, dir)?;
         }
     } else if !files.exists(dir)? {
         let message = "there is no such directory, and create_if_missing is off";
         return Err(Error::new(ErrorKind::NotFound, message).with_file(dir));
     }
     files.lock(&names::lock(dir))
+}
+
+/// Creates `dir` and its parents, and makes their names outlive a power cut: a directory whose
+/// name is lost takes everything with it.
+fn make_dir(files: &dyn FileSystem, dir: &Path) -> Result<()> {
+    let mut missing = 0;
+    for dir in dir.ancestors().filter(|dir| !dir.as_os_str().is_empty()) {
+        if files.exists(dir)? {
+            break;
+        }
+        missing += 1;
+    }
+    files.create_dir_all(dir)?;
+    for dir in dir.ancestors().skip(1).take(missing.max(1)) {
+        let dir = match dir.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => dir,
+        };
+        files.sync_dir(dir)?;
+    }
+    Ok(())
 }
 
 fn create(env: &Env, dir: &Path, options: &VersionSetOptions) -> Result<VersionSet> {
@@ -181,7 +200,33 @@ fn create(env: &Env, dir: &Path, options: &VersionSetOptions) -> Result<VersionS
         );
         return Err(Error::invalid_argument(message).with_file(dir));
     }
+    if options.profile == Profile::RocksDb {
+        // Before CURRENT: a directory with that and without IDENTITY is taken for LevelDB's.
+        write_identity_file(env, dir, &identity(env, dir)?)?;
+    }
     VersionSet::create(Arc::clone(&env.files), dir, options)
+}
+
+fn write_identity_file(env: &Env, dir: &Path, id: &str) -> Result<()> {
+    let options = CreateOptions::new(FileKind::Other);
+    let mut file = env.files.create(&names::identity(dir), options)?;
+    file.append(id.as_bytes())?;
+    file.sync()?;
+    file.close()?;
+    env.files.sync_dir(dir)
+}
+
+/// What IDENTITY says; `None` when it is missing or says nothing.
+fn stored_identity(env: &Env, dir: &Path) -> Result<Option<String>> {
+    let bytes = match env.files.read_file(&names::identity(dir), 4096) {
+        Ok(bytes) => bytes,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::TooLarge) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    let text = String::from_utf8(bytes).unwrap_or_default();
+    Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
 }
 
 struct Opener<'a> {
@@ -208,18 +253,19 @@ impl Opener<'_> {
             .clone()
             .unwrap_or_else(|| self.dir.to_path_buf());
         let wals = match &info {
-            Some(info) => self.wal_files(&wal_dir, info)?,
+            Some(info) => self.wal_files(&wal_dir, info, versions.numbers())?,
             None => Vec::new(),
         };
+        let needed_from = info.as_ref().map_or(0, |info| info.min_log_number);
         let mut engine = self.build(versions, lock, wal_dir.clone())?;
         let report = if self.mode == OpenMode::ReadWrite {
             for wal in &wals {
                 // What a dying process left in the page cache may not be on disk yet.
                 self.env.files.sync_file(&names::wal(&wal_dir, *wal))?;
             }
-            engine.recover(&wals, self.stored.as_ref())?
+            engine.recover(&wals, needed_from, self.stored.as_ref())?
         } else {
-            engine.replay(&wals, None)?
+            engine.replay(&wals, needed_from, None)?
         };
         engine.recovery = report;
         Ok(Opened {
@@ -228,12 +274,20 @@ impl Opener<'_> {
     }
 
     /// The WAL files that may hold something no table has, ascending.
-    fn wal_files(&self, wal_dir: &Path, info: &RecoveredInfo) -> Result<Vec<u64>> {
+    fn wal_files(
+        &self,
+        wal_dir: &Path,
+        info: &RecoveredInfo,
+        numbers: &FileNumbers,
+    ) -> Result<Vec<u64>> {
         let mut wals: Vec<u64> = Vec::new();
         for name in self.env.files.list(wal_dir)? {
-            if let Some(FileName::Wal(number)) = FileName::parse(&name)
-                && (number >= info.min_log_number || number == info.prev_log_number)
-            {
+            let Some(FileName::Wal(number)) = FileName::parse(&name) else {
+                continue;
+            };
+            // Or a new WAL could take the place of one that is still needed.
+            numbers.mark_used(number);
+            if number >= info.min_log_number || number == info.prev_log_number {
                 wals.push(number);
             }
         }
@@ -318,6 +372,9 @@ impl Opener<'_> {
                 pauses: 0,
                 failure: None,
                 failures_in_row: 0,
+                flush_failures: 0,
+                compaction_failures: 0,
+                flush_failing: false,
                 compaction_blocked: false,
             }),
             changed: Condvar::new(),
@@ -340,11 +397,8 @@ impl Opener<'_> {
 
 /// The database's id: what IDENTITY says, or a new random one in the form of a UUID.
 fn identity(env: &Env, dir: &Path) -> Result<String> {
-    if let Ok(bytes) = env.files.read_file(&names::identity(dir), 4096)
-        && let Ok(text) = String::from_utf8(bytes)
-        && !text.trim().is_empty()
-    {
-        return Ok(text.trim().to_owned());
+    if let Some(stored) = stored_identity(env, dir)? {
+        return Ok(stored);
     }
     let mut rng = drumlin_base::rng::Rng::new(env.seed ^ env.clock.unix_seconds());
     let (a, b) = (rng.next_u64(), rng.next_u64());
@@ -385,10 +439,15 @@ fn session_id(env: &Env) -> String {
 impl Engine {
     /// Replays `wals` into tables, then begins a fresh WAL, installs all of it with one atomic
     /// group of edits and removes what it replaces.
-    fn recover(&mut self, wals: &[u64], stored: Option<&OptionsFile>) -> Result<RecoveryReport> {
+    fn recover(
+        &mut self,
+        wals: &[u64],
+        needed_from: u64,
+        stored: Option<&OptionsFile>,
+    ) -> Result<RecoveryReport> {
         let _pending = self.numbers.begin_job();
         let mut tables = Vec::new();
-        let mut report = self.replay(wals, Some(&mut tables))?;
+        let mut report = self.replay(wals, needed_from, Some(&mut tables))?;
         let mut leader = self.leader.lock();
         let mut state = self.lock_state();
         self.switch_wal(&mut leader, &mut state)?;
@@ -421,15 +480,8 @@ impl Engine {
 
     /// Writes IDENTITY, if there is none, and an OPTIONS file that RocksDB's tools read.
     fn write_identity(&self, state: &State, stored: Option<&OptionsFile>) -> Result<()> {
-        let identity = names::identity(&self.dir);
-        if !self.env.files.exists(&identity)? {
-            let mut file = self
-                .env
-                .files
-                .create(&identity, CreateOptions::new(FileKind::Other))?;
-            file.append(self.db_id.as_bytes())?;
-            file.sync()?;
-            file.close()?;
+        if stored_identity(&self.env, &self.dir)?.is_none() {
+            write_identity_file(&self.env, &self.dir, &self.db_id)?;
         }
         let sections = state.families.values().map(|family| {
             let family = &family.family;
@@ -452,6 +504,7 @@ impl Engine {
     fn replay(
         &self,
         wals: &[u64],
+        needed_from: u64,
         mut tables: Option<&mut Vec<(u32, NewFile)>>,
     ) -> Result<RecoveryReport> {
         let first_seqno = self.visible_seqno();
@@ -460,6 +513,7 @@ impl Engine {
             dir: &self.wal_dir,
             point_in_time: self.options.point_in_time_recovery,
             keep_damaged: tables.is_some(),
+            needed_from,
         };
         let replayed = replay.run(wals, |wal, batch| {
             self.apply_recovered(wal, batch)?;

@@ -55,7 +55,9 @@ pub struct Options {
     /// Whether writes are synced unless they say otherwise. Default: false: a write outlives the
     /// process, not a power cut.
     pub sync: bool,
-    /// Threads for flushes and compactions. Default: one a core, at least two.
+    /// Threads for flushes and compactions. Default: one a core, at least two. With 0 there are
+    /// none: whoever flushes, compacts or waits for the background does its work, one job at a
+    /// time, so that a run depends on its caller alone.
     pub background_threads: Option<usize>,
     /// How tables are rearranged.
     pub compaction_style: CompactionStyle,
@@ -228,11 +230,6 @@ impl Options {
             return Err(Error::invalid_argument(format!(
                 "memory_budget must be at least {MEMORY_BUDGET_MIN} bytes"
             )));
-        }
-        if self.background_threads == Some(0) {
-            return Err(Error::invalid_argument(
-                "background_threads must be at least 1",
-            ));
         }
         self.tuning.validate()?;
         if let Some(tuning) = &self.family.tuning {

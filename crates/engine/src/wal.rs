@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - A synced write syncs every older WAL first, so that what survives a power cut is a prefix.
-//! - The first record of each WAL after the first names the WAL before it and its length, so that
-//!   recovery notices when the end of that one was lost.
+//! - The first record of each WAL after the first names the last WAL before it that holds records,
+//!   and its length, so that recovery notices when the end of that one was lost.
 //! - After each sync the next record carries how far the WAL is synced; recovery then knows damage
 //!   before that point from a torn tail.
 //! - A WAL on which anything failed is never written or synced again.
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use drumlin_base::coding::{Reader, put_fixed64};
 use drumlin_base::sync::Mutex;
 use drumlin_base::{Error, ErrorKind, Result};
-use drumlin_fs::{CreateOptions, Env, FileKind, FileSyncer, WritableFile};
+use drumlin_fs::{CreateOptions, Env, FileKind, FileSyncer, FileSystem, WritableFile};
 
 use crate::batch::WriteBatch;
 use crate::names;
@@ -89,6 +89,19 @@ impl UnsyncedWals {
     }
 }
 
+/// Syncs a file that was given up, through a handle of its own.
+#[derive(Debug)]
+struct NamedFile {
+    files: Arc<dyn FileSystem>,
+    path: PathBuf,
+}
+
+impl FileSyncer for NamedFile {
+    fn sync(&self) -> Result<()> {
+        self.files.sync_file(&self.path)
+    }
+}
+
 /// The live WAL.
 #[derive(Debug)]
 pub(crate) struct Wal {
@@ -99,11 +112,12 @@ pub(crate) struct Wal {
     unsynced: Arc<UnsyncedWals>,
     /// Number and length of closed files that may still be needed.
     closed: Vec<(u64, u64)>,
-    /// What the next record must tell recovery.
-    mark: Option<WalMark>,
+    /// What the next record must tell recovery: which file it follows, and what was synced.
+    after: Option<WalMark>,
+    synced: Option<WalMark>,
     preallocate_bytes: u64,
-    /// Whether files are written so that a later one may take their place: every fragment carries
-    /// its log's number.
+    /// Whether files are written as RocksDB does: every fragment carries its log's number, so that a
+    /// later file may take the place, and batches carry marks.
     recycles: bool,
 }
 
@@ -117,7 +131,8 @@ impl Wal {
             writer: None,
             unsynced: Arc::default(),
             closed: Vec::new(),
-            mark: None,
+            after: None,
+            synced: None,
             preallocate_bytes,
             recycles,
         }
@@ -151,15 +166,21 @@ impl Wal {
             false => RecordWriter::new(file),
         };
         let before = (self.number, self.len());
+        if let (Some(old), false) = (&mut self.writer, self.recycles) {
+            old.sync()?; // No mark will tell whether its end was lost.
+        }
         if let Some(old) = self.writer.replace(fresh) {
             let syncer = old.syncer();
             self.unsynced.push(before.0, syncer);
             self.closed.push(before);
             old.close()?;
-            self.mark = Some(WalMark::After {
-                number: before.0,
-                bytes: before.1,
-            });
+            if before.1 > 0 {
+                // Else the next record follows what the empty file would have followed.
+                self.after = Some(WalMark::After {
+                    number: before.0,
+                    bytes: before.1,
+                });
+            }
         }
         self.number = number;
         Ok(())
@@ -185,32 +206,38 @@ impl Wal {
         self.env.files.create(path, options)
     }
 
-    /// Whether the next record has something to tell recovery.
+    /// Whether the next record has something to tell recovery. Never in LevelDB's format, which
+    /// has no log data.
     pub(crate) fn has_mark(&self) -> bool {
-        self.mark.is_some()
+        self.recycles && (self.after.is_some() || self.synced.is_some())
     }
 
-    /// Adds what recovery must be told to `batch`.
-    pub(crate) fn put_mark(&mut self, batch: &mut WriteBatch) -> Result<()> {
-        match self.mark.take() {
-            Some(mark) => batch.put_log_data(&mark.encode()),
-            None => Ok(()),
-        }
+    /// Adds what recovery must be told to `batch`, which is then the next to be appended.
+    pub(crate) fn put_mark(&self, batch: &mut WriteBatch) -> Result<()> {
+        let mut marks = self.after.iter().chain(&self.synced);
+        marks.try_for_each(|mark| batch.put_log_data(&mark.encode()))
     }
 
-    /// Appends one record. When it returns, the record outlives this process.
+    /// Appends one record, which holds the marks if there are any. When it returns, the record
+    /// outlives this process.
     ///
     /// # Errors
     /// `NoSpace`, `Io`; the live file must then be abandoned.
     #[inline]
     pub(crate) fn append(&mut self, payload: &[u8]) -> Result<()> {
         match &mut self.writer {
-            Some(writer) => writer.append(payload),
-            None => Err(Error::new(
-                ErrorKind::Poisoned,
-                "there is no WAL to write to",
-            )),
+            Some(writer) => writer.append(payload)?,
+            None => {
+                return Err(Error::new(
+                    ErrorKind::Poisoned,
+                    "there is no WAL to write to",
+                ));
+            }
         }
+        if self.has_mark() {
+            (self.after, self.synced) = (None, None);
+        }
+        Ok(())
     }
 
     /// Makes everything appended outlive a power cut, older files first.
@@ -222,7 +249,7 @@ impl Wal {
         if let Some(writer) = &mut self.writer {
             writer.sync()?;
             let (log_number, bytes) = (self.number, writer.len());
-            self.mark = Some(WalMark::Synced(SyncedMark { log_number, bytes }));
+            self.synced = Some(WalMark::Synced(SyncedMark { log_number, bytes }));
         }
         Ok(())
     }
@@ -252,16 +279,19 @@ impl Wal {
         let Some(broken) = self.writer.take() else {
             return Ok(());
         };
-        let syncer = broken.syncer();
-        drop(broken);
-        self.env
-            .files
-            .truncate(&names::wal(&self.dir, self.number), good_len)?;
-        self.unsynced.push(self.number, syncer);
-        self.mark = Some(WalMark::After {
-            number: self.number,
-            bytes: good_len,
-        });
+        drop(broken); // Its handle is not to be trusted again; the file is synced by its name.
+        let path = names::wal(&self.dir, self.number);
+        self.env.files.truncate(&path, good_len)?;
+        let files = Arc::clone(&self.env.files);
+        self.unsynced
+            .push(self.number, Arc::new(NamedFile { files, path }));
+        self.closed.push((self.number, good_len));
+        if good_len > 0 {
+            self.after = Some(WalMark::After {
+                number: self.number,
+                bytes: good_len,
+            });
+        }
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 //! between the two. Damage to what was once synced is told from a torn tail by the marks that the
 //! WAL room leaves (`wal.rs`): it refuses the open instead of dropping acknowledged writes.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use drumlin_base::{Error, Result, SeqNo};
@@ -35,6 +36,8 @@ pub(crate) struct WalReplay<'a> {
     pub(crate) point_in_time: bool,
     /// Keep damaged files under another name (not where nothing may be written).
     pub(crate) keep_damaged: bool,
+    /// WAL files from this number on were not removed by us: one that is not there was lost.
+    pub(crate) needed_from: u64,
 }
 
 /// How one WAL ended.
@@ -42,6 +45,16 @@ struct Ended {
     end: End,
     verdict: Verdict,
     size: u64,
+}
+
+/// What lies between a WAL and those before it.
+enum Gap {
+    /// Nothing.
+    None,
+    /// The end of this WAL did not reach the disk, or is damaged.
+    In(u64),
+    /// This WAL is not there.
+    Missing(u64),
 }
 
 impl WalReplay<'_> {
@@ -56,18 +69,26 @@ impl WalReplay<'_> {
         mut apply: impl FnMut(u64, &BatchView<'_>) -> Result<()>,
     ) -> Result<Replayed> {
         let mut replayed = Replayed::default();
-        let mut before: Option<(u64, Ended)> = None;
+        let mut before: BTreeMap<u64, Ended> = BTreeMap::new();
         for (index, &wal) in wals.iter().enumerate() {
-            if let Some((number, ended)) = &before
-                && !self.continues(*number, ended, wal, replayed.last_seqno)?
-            {
-                let later = wals.get(index..).unwrap_or_default();
-                replayed.cut = Some(self.judge_cut(*number, ended, later)?);
-                return Ok(replayed);
+            let later = wals.get(index..).unwrap_or_default();
+            match self.gap_before(wal, &before, replayed.last_seqno)? {
+                Gap::None => {}
+                Gap::In(cut) => {
+                    if let Some(ended) = before.get(&cut) {
+                        replayed.cut = Some(self.judge_cut(cut, ended, later)?);
+                    }
+                    return Ok(replayed);
+                }
+                Gap::Missing(lost) => {
+                    replayed.cut = Some(self.judge_missing(lost, later)?);
+                    return Ok(replayed);
+                }
             }
-            before = Some((wal, self.replay_one(wal, &mut replayed, &mut apply)?));
+            let ended = self.replay_one(wal, &mut replayed, &mut apply)?;
+            before.insert(wal, ended);
         }
-        if let Some((number, ended)) = &before
+        if let Some((number, ended)) = before.last_key_value()
             && ended.verdict != Verdict::Clean
         {
             replayed.cut = Some(self.judge_cut(*number, ended, &[])?);
@@ -106,26 +127,57 @@ impl WalReplay<'_> {
         Ok(Ended { end, verdict, size })
     }
 
-    /// Whether `next` may be replayed after `wal`, which ended as `ended` says: nothing may be
-    /// missing between the two.
-    fn continues(&self, wal: u64, ended: &Ended, next: u64, last: SeqNo) -> Result<bool> {
-        if matches!(ended.verdict, Verdict::Corrupt { .. }) {
-            return Ok(false);
+    /// What is missing between the WAL files `before` and the one after them, `next`.
+    fn gap_before(&self, next: u64, before: &BTreeMap<u64, Ended>, last: SeqNo) -> Result<Gap> {
+        let damaged = |ended: &Ended| matches!(ended.verdict, Verdict::Corrupt { .. });
+        if let Some((wal, _)) = before.iter().find(|(_, ended)| damaged(ended)) {
+            return Ok(Gap::In(*wal));
         }
-        let first = self.first_batch(next)?;
-        let Some((first_seqno, marks)) = first else {
-            return Ok(ended.verdict == Verdict::Clean); // Nothing in it to be replayed wrongly.
+        let unclean = before.iter().find(|(_, e)| e.verdict != Verdict::Clean);
+        let Some((first_seqno, marks)) = self.first_batch(next)? else {
+            return Ok(Gap::None); // Nothing in it could be replayed wrongly.
         };
         for mark in marks {
-            if let WalMark::After { number, bytes } = mark
-                && number == wal
-            {
-                return Ok(ended.end.offset >= bytes);
-            }
+            let WalMark::After { number, bytes } = mark else {
+                continue;
+            };
+            return Ok(match before.get(&number) {
+                Some(ended) if ended.end.offset < bytes => Gap::In(number),
+                None if number >= self.needed_from => Gap::Missing(number),
+                _ => Gap::None,
+            });
         }
         // Written by another engine: a clean end is one; after a torn one, as RocksDB does, the
         // next WAL counts only if it goes on with the very next sequence number.
-        Ok(ended.verdict == Verdict::Clean || first_seqno == last + 1)
+        Ok(match unclean {
+            Some((wal, _)) if first_seqno != last + 1 => Gap::In(*wal),
+            _ => Gap::None,
+        })
+    }
+
+    /// What the lack of the WAL `lost`, which `later` ones follow, means.
+    fn judge_missing(&self, lost: u64, later: &[u64]) -> Result<WalCut> {
+        let reason = "the WAL is missing, and a later one follows it";
+        if !self.point_in_time {
+            let message = format!(
+                "{reason}; nothing was changed. Restore the file, or open with \
+                 point_in_time_recovery to give up what follows"
+            );
+            return Err(Error::corruption(message)
+                .with_offset(0)
+                .with_file(&self.path(lost)));
+        }
+        if self.keep_damaged {
+            later.iter().try_for_each(|later| self.quarantine(*later))?;
+        }
+        Ok(WalCut {
+            wal: lost,
+            offset: 0,
+            dropped_bytes: 0,
+            later_wals: later.len(),
+            reason: reason.to_owned(),
+            was_synced: true,
+        })
     }
 
     /// The first counted sequence number and the marks in the first record of `wal`; `None` when it

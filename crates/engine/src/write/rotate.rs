@@ -124,6 +124,9 @@ impl Engine {
         if state.family_mut(id)?.mutable.is_empty() {
             return Ok(());
         }
+        if self.health() == Health::Poisoned {
+            return Err(self.refusal(&state));
+        }
         if let Err(error) = self.switch_wal(leader, &mut state) {
             let to = match error.kind() {
                 ErrorKind::NoSpace => Health::WriteStopped,
@@ -162,7 +165,8 @@ impl Engine {
             let StallVerdict::Wait(cause) = verdict(inputs) else {
                 break;
             };
-            if self.health() != Health::Healthy {
+            let retried_here = self.options.background_threads == Some(0);
+            if self.health() == Health::Poisoned || (state.flush_failing && !retried_here) {
                 return Err(self.refusal(&state));
             }
             if no_stall {
@@ -170,10 +174,7 @@ impl Engine {
             }
             let now = self.env.clock.monotonic();
             waited_since.get_or_insert((now, cause));
-            if self.options.background_threads == Some(0) {
-                return Err(Error::new(ErrorKind::Busy, "no thread flushes memtables"));
-            }
-            state = self.wait_for_background(state);
+            state = self.help_or_wait(state)?;
         }
         if let Some((since, cause)) = waited_since {
             let micros = self.env.clock.monotonic().saturating_sub(since).as_micros() as u64;
