@@ -1,0 +1,518 @@
+//! Goal: damage on disk is told and never becomes wrong data. Method: a small database that has a
+//! bit of everything; one bit flipped in its bytes, files cut, lengthened, swapped and removed; then
+//! it is opened and read whole.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use drumlin::{
+    Codec, ColumnFamily, Compression, Db, ErrorKind, FamilyOptions, Options, ReadOptions,
+    WriteOptions,
+};
+use drumlin_base::rng::Rng;
+use drumlin_fs::{CrashPolicy, FileSystem, StrictMemFileSystem};
+
+use crate::support::{
+    Append, DIR, Demand, Fate, History, Model, Op, Rows, Script, Step, check, exhaustive, options,
+    random_ops,
+};
+
+struct Everything {
+    disk: StrictMemFileSystem,
+    history: History,
+    model: Model,
+}
+
+fn write(ops: Vec<(&'static str, Op)>, sync: bool) -> Step {
+    Step::Write { ops, sync }
+}
+
+fn setup(disk: &StrictMemFileSystem) -> Options {
+    let mut options = options(Arc::new(disk.clone()));
+    options.compression = Compression::new(Codec::Zstd);
+    options.tuning.write_buffer_bytes = Some(12 << 10);
+    options.tuning.target_file_bytes = 2 << 10;
+    options.tuning.partition_above_bytes = 1 << 10;
+    options
+}
+
+/// Two families, tables in two levels, range deletions, merges, WAL files with synced parts.
+fn everything() -> Everything {
+    let disk = StrictMemFileSystem::new();
+    let mut rng = Rng::new(4);
+    let mut steps = vec![Step::Create("one")];
+    let both = ["default", "one"];
+    for round in 0..4 {
+        for _ in 0..10 {
+            steps.push(write(random_ops(&mut rng, &both, 5), false));
+        }
+        steps.push(Step::Flush);
+        if round == 1 {
+            steps.push(Step::Compact("default"));
+            steps.push(Step::Compact("one"));
+        }
+    }
+    for index in 0..12 {
+        let ops = random_ops(&mut rng, &both, 3);
+        steps.push(write(ops, index % 3 == 0 && index < 9));
+        if index == 5 {
+            let large = vec![b'x'; 13 << 10];
+            steps.push(write(
+                vec![("one", Op::Put(b"k000".to_vec(), large))],
+                false,
+            ));
+        }
+    }
+    let (history, db) = Script { steps }.run(&setup(&disk), true);
+    assert!(history.errors.is_empty(), "{:?}", history.errors);
+    let db = db.unwrap();
+    let levels = |family: &ColumnFamily| db.property(family, "rocksdb.levelstats").unwrap();
+    let shape: Vec<_> = db.families().iter().map(levels).collect();
+    db.close().unwrap();
+    disk.sync_all();
+    let mut model = Model::default();
+    for (ops, _) in &history.batches {
+        ops.iter().for_each(|(name, op)| model.apply(name, op));
+    }
+    let kinds = disk.snapshot_files();
+    let count = |suffix: &str| {
+        let paths = kinds.keys().map(|path| path.to_string_lossy());
+        paths.filter(|path| path.ends_with(suffix)).count()
+    };
+    assert!(
+        count(".sst") >= 6 && count(".log") >= 2,
+        "{shape:?} {:?}",
+        kinds.keys()
+    );
+    Everything {
+        disk,
+        history,
+        model,
+    }
+}
+
+/// Reads everything from a database with a damaged table: right, or an error.
+fn read_all(db: &Db, model: &Model) -> Result<bool, String> {
+    let mut whole = true;
+    for family in db.families() {
+        let rows = model
+            .families
+            .get(family.name())
+            .cloned()
+            .unwrap_or_default();
+        whole &= scan(db, &family, &rows, true)? & scan(db, &family, &rows, false)?;
+        for key in rows.keys().map(Vec::as_slice).chain([&b"absent"[..]]) {
+            match db.get_in(&family, key, &ReadOptions::default()) {
+                Ok(found) if found.as_deref() == rows.get(key).map(Vec::as_slice) => {}
+                Ok(found) => {
+                    let found = found.map(|value| value.len());
+                    return Err(format!("get of {key:?} gave {found:?}"));
+                }
+                Err(error) => whole &= refused(&error)?,
+            }
+        }
+    }
+    Ok(whole)
+}
+
+/// Whether an error is one that damage may give; false, for it was told.
+fn refused(error: &drumlin::Error) -> Result<bool, String> {
+    match error.kind() {
+        ErrorKind::Corruption | ErrorKind::NotSupported if error.file().is_some() => Ok(false),
+        _ => Err(format!(
+            "an error that does not tell of damage in a file: {error:?}"
+        )),
+    }
+}
+
+fn scan(db: &Db, family: &ColumnFamily, rows: &Rows, forward: bool) -> Result<bool, String> {
+    let mut iter = db.iter_in(family, ReadOptions::default());
+    let mut want: Vec<_> = rows.iter().collect();
+    match forward {
+        true => iter.seek_to_first(),
+        false => {
+            want.reverse();
+            iter.seek_to_last();
+        }
+    }
+    let mut index = 0;
+    while iter.valid() {
+        let same = want
+            .get(index)
+            .is_some_and(|(key, value)| iter.key() == *key && iter.value() == *value);
+        if !same {
+            return Err(format!("a scan gave {:?} at {index}", iter.key()));
+        }
+        index += 1;
+        match forward {
+            true => iter.next(),
+            false => iter.prev(),
+        }
+    }
+    match iter.status() {
+        Ok(()) if index == want.len() => Ok(true),
+        Ok(()) => Err(format!("a scan ended at {index} of {}", want.len())),
+        Err(error) => refused(&error),
+    }
+}
+
+impl Everything {
+    fn copy(&self) -> StrictMemFileSystem {
+        self.disk.crash_image(0, CrashPolicy::KeepAll)
+    }
+
+    fn files(&self, part: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut files = self.disk.snapshot_files();
+        files.retain(|path, _| path.to_string_lossy().contains(part));
+        assert!(!files.is_empty(), "no file {part}");
+        files
+    }
+
+    /// Opens and reads a damaged copy; whether the damage was noticed.
+    fn judge(&self, place: &str, disk: &StrictMemFileSystem) -> bool {
+        self.judge_as(place, disk, Demand::PowerCut)
+    }
+
+    fn judge_as(&self, place: &str, disk: &StrictMemFileSystem, demand: Demand) -> bool {
+        let verdict = catch_unwind(AssertUnwindSafe(|| self.verdict(disk, demand)));
+        match verdict {
+            Ok(Ok(noticed)) => noticed,
+            Ok(Err(why)) => panic!("{place}: {why}"),
+            Err(_) => panic!("{place}: panicked"),
+        }
+    }
+
+    fn verdict(&self, disk: &StrictMemFileSystem, demand: Demand) -> Result<bool, String> {
+        let db = match Db::open_all_families(DIR, setup(disk)) {
+            Ok(db) => db,
+            Err(error) => return refused(&error).map(|_| true),
+        };
+        if demand == Demand::Prefix {
+            return check(&db, &self.history, demand).map(|()| db.recovery_report().cut.is_some());
+        }
+        let Some(cut) = &db.recovery_report().cut else {
+            return read_all(&db, &self.model).map(|whole| !whole);
+        };
+        if cut.was_synced {
+            return Err(format!("opened though what was synced is gone: {cut:?}"));
+        }
+        check(&db, &self.history, Demand::PowerCut).map(|()| true)
+    }
+
+    /// Flips bits of every file whose path contains `part`; the share that was noticed.
+    fn flip(&self, part: &str, stride: usize) -> f64 {
+        let (mut tried, mut noticed) = (0, 0);
+        for (path, content) in self.files(part) {
+            let step = if exhaustive() { 1 } else { stride };
+            let mut rng = Rng::new(content.len() as u64);
+            for start in (0..content.len()).step_by(step) {
+                let offset = start + rng.below(step as u64) as usize;
+                let bits = match exhaustive() {
+                    true => 0..8,
+                    false => {
+                        let bit = rng.below(8) as u8;
+                        bit..bit + 1
+                    }
+                };
+                for bit in bits.filter(|_| offset < content.len()) {
+                    let disk = self.copy();
+                    disk.flip(&path, offset as u64, bit).unwrap();
+                    let place = format!("{}: bit {bit} of byte {offset}", path.display());
+                    tried += 1;
+                    noticed += u32::from(self.judge(&place, &disk));
+                }
+            }
+        }
+        f64::from(noticed) / f64::from(tried)
+    }
+
+    /// Cuts and lengthens files. Demands are those of [`Self::demand`].
+    fn cut(&self, part: &str, stride: usize) {
+        let demand = Self::demand(part);
+        for (path, content) in self.files(part) {
+            let step = if exhaustive() { 1 } else { stride };
+            let lengths = (0..content.len()).step_by(step).chain([content.len() - 1]);
+            for length in lengths {
+                let disk = self.copy();
+                disk.resize(&path, length as u64).unwrap();
+                self.judge_as(
+                    &format!("{} cut to {length}", path.display()),
+                    &disk,
+                    demand,
+                );
+            }
+            for more in [1, 100, 5000] {
+                let disk = self.copy();
+                let mut noise = vec![0; more];
+                Rng::new(more as u64).fill(&mut noise);
+                disk.overwrite(&path, content.len() as u64, &noise).unwrap();
+                self.judge(&format!("{} with {more} bytes more", path.display()), &disk);
+            }
+        }
+    }
+
+    /// What must be left when whole parts of a file are gone. Of a WAL these may take the marks
+    /// with them that tell what was synced, and of the newest nothing else knows the length: the
+    /// stated limits. What is left is a prefix all the same.
+    fn demand(part: &str) -> Demand {
+        match part {
+            ".log" => Demand::Prefix,
+            _ => Demand::PowerCut,
+        }
+    }
+
+    /// Makes each sector zeros, or ones.
+    fn blot(&self, part: &str) {
+        for (path, content) in self.files(part) {
+            for start in (0..content.len()).step_by(512) {
+                let len = (content.len() - start).min(512);
+                for byte in [0, 0xFF] {
+                    let disk = self.copy();
+                    disk.overwrite(&path, start as u64, &vec![byte; len])
+                        .unwrap();
+                    let place = format!("{}: {byte:#x} from {start}", path.display());
+                    self.judge_as(&place, &disk, Self::demand(part));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn flipped_bits_in_tables_are_told() {
+    let share = everything().flip(".sst", 5);
+    assert!(share > 0.9, "only {share} of the flips were noticed");
+}
+
+#[test]
+fn flipped_bits_in_wal_files_are_told() {
+    let share = everything().flip(".log", 5);
+    assert!(share > 0.99, "only {share} of the flips were noticed");
+}
+
+#[test]
+fn flipped_bits_in_the_manifest_are_told() {
+    let share = everything().flip("MANIFEST", 1);
+    assert!(share > 0.99, "only {share} of the flips were noticed");
+}
+
+#[test]
+fn flipped_bits_in_current_are_told_and_others_do_no_harm() {
+    let all = everything();
+    assert!(all.flip("CURRENT", 1) > 0.99);
+    for name in ["IDENTITY", "LOCK", "OPTIONS"] {
+        if all
+            .disk
+            .snapshot_files()
+            .keys()
+            .any(|path| path.to_string_lossy().contains(name))
+        {
+            all.flip(name, 20);
+        }
+    }
+}
+
+#[test]
+fn cut_and_lengthened_files_are_told() {
+    let all = everything();
+    all.cut(".sst", 97);
+    all.cut("CURRENT", 1);
+    all.cut("MANIFEST", 3);
+    all.cut(".log", 41);
+}
+
+#[test]
+fn blotted_sectors_are_told() {
+    let all = everything();
+    for part in [".sst", ".log", "MANIFEST", "CURRENT"] {
+        all.blot(part);
+    }
+}
+
+#[test]
+fn lost_files_are_told() {
+    let all = everything();
+    let newest_wal = all.files(".log").into_keys().next_back().unwrap();
+    for path in all.disk.snapshot_files().into_keys() {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let harmless = ["IDENTITY", "LOCK", "OPTIONS"]
+            .iter()
+            .any(|n| name.starts_with(n));
+        let disk = all.copy();
+        disk.remove(&path).unwrap();
+        if path == newest_wal {
+            // Nothing that is left knows of the newest WAL: the stated limit.
+            continue;
+        }
+        let noticed = all.judge(&format!("without {name}"), &disk);
+        assert!(noticed || harmless, "{name} is gone and nothing says so");
+    }
+}
+
+#[test]
+fn swapped_tables_are_told() {
+    let all = everything();
+    let tables: Vec<PathBuf> = all.files(".sst").into_keys().collect();
+    for (index, a) in tables.iter().enumerate() {
+        for b in &tables[index + 1..] {
+            let disk = all.copy();
+            let spare = Path::new(DIR).join("spare");
+            disk.rename(a, &spare).unwrap();
+            disk.rename(b, a).unwrap();
+            disk.rename(&spare, b).unwrap();
+            let place = format!("{} and {} swapped", a.display(), b.display());
+            assert!(all.judge(&place, &disk), "{place}: not noticed");
+        }
+    }
+}
+
+/// A database with one WAL: 10 synced batches, then 5 that are not, and where each record begins.
+fn one_wal() -> (StrictMemFileSystem, PathBuf, History) {
+    let disk = StrictMemFileSystem::new();
+    let mut steps = Vec::new();
+    for index in 0..15 {
+        let value = vec![b'v'; 50];
+        let key = format!("k{index:02}").into_bytes();
+        steps.push(write(vec![("default", Op::Put(key, value))], index < 10));
+    }
+    let (history, db) = Script { steps }.run(&setup(&disk), true);
+    db.unwrap().close().unwrap();
+    disk.sync_all();
+    let mut wals = disk.snapshot_files();
+    wals.retain(|path, _| path.extension().is_some_and(|e| e == "log"));
+    let path = wals.into_keys().next().unwrap();
+    (disk, path, history)
+}
+
+#[test]
+fn a_torn_tail_opens_with_a_report() {
+    let (disk, wal, history) = one_wal();
+    let size = disk.info(&wal).unwrap().size;
+    disk.resize(&wal, size - 3).unwrap();
+    let db = Db::open(DIR, setup(&disk)).unwrap();
+    let cut = db.recovery_report().cut.clone().expect("a report");
+    assert!(
+        !cut.was_synced && cut.dropped_bytes > 0 && cut.offset < size,
+        "{cut:?}"
+    );
+    check(&db, &history, Demand::PowerCut).unwrap();
+    assert!(db.get(b"k13").unwrap().is_some() && db.get(b"k14").unwrap().is_none());
+    drop(db);
+    let db = Db::open(DIR, setup(&disk)).unwrap();
+    assert!(
+        db.recovery_report().cut.is_none(),
+        "the second open is clean"
+    );
+    check(&db, &history, Demand::PowerCut).unwrap();
+}
+
+#[test]
+fn damage_below_the_synced_mark_refuses_to_open_unless_told_otherwise() {
+    let (disk, wal, history) = one_wal();
+    // Several bits, so that it is no single flipped one, in the third record or so.
+    disk.overwrite(&wal, 400, &[0xA5; 16]).unwrap();
+    let before = disk.snapshot_files();
+    let error = Db::open(DIR, setup(&disk)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+    assert_eq!(error.file(), Some(wal.as_path()));
+    assert!(error.offset().is_some_and(|at| at <= 400), "{error:?}");
+    assert_eq!(
+        disk.snapshot_files(),
+        before,
+        "a refused open changes nothing"
+    );
+
+    let options = Options {
+        point_in_time_recovery: true,
+        ..setup(&disk)
+    };
+    let db = Db::open(DIR, options).unwrap();
+    let cut = db.recovery_report().cut.clone().expect("a report");
+    assert!(cut.was_synced && cut.offset <= 400, "{cut:?}");
+    let prefix = History {
+        batches: history
+            .batches
+            .into_iter()
+            .map(|(ops, _)| (ops, Fate::Acked))
+            .collect(),
+        ..history
+    };
+    check(&db, &prefix, Demand::PowerCut).unwrap();
+    assert!(db.get(b"k00").unwrap().is_some() && db.get(b"k14").unwrap().is_none());
+    let kept = format!("{}.quarantine", wal.display());
+    assert_eq!(disk.snapshot_files()[Path::new(&kept)], before[&wal]);
+    db.put(b"new", b"life").unwrap();
+    drop(db);
+    let db = Db::open(DIR, setup(&disk)).unwrap();
+    assert!(db.get(b"new").unwrap().is_some());
+}
+
+#[test]
+fn a_missing_wal_between_others_refuses_to_open_unless_told_otherwise() {
+    let all = everything();
+    let wals: Vec<PathBuf> = all.files(".log").into_keys().collect();
+    let disk = all.copy();
+    disk.remove(&wals[0]).unwrap();
+    let error = Db::open_all_families(DIR, setup(&disk)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+    assert_eq!(error.file(), Some(wals[0].as_path()));
+    let options = Options {
+        point_in_time_recovery: true,
+        ..setup(&disk)
+    };
+    let db = Db::open_all_families(DIR, options).unwrap();
+    assert!(
+        db.recovery_report()
+            .cut
+            .as_ref()
+            .is_some_and(|cut| cut.was_synced)
+    );
+}
+
+#[test]
+fn a_compaction_of_damaged_tables_keeps_its_inputs() {
+    let disk = StrictMemFileSystem::new();
+    let db = Db::open(DIR, setup(&disk)).unwrap();
+    for round in 0..2 {
+        for index in 0..100 {
+            let value = format!("{round}-{index}-{}", "v".repeat(40));
+            db.put(format!("k{index:03}"), value).unwrap();
+        }
+        db.flush().unwrap();
+    }
+    db.close().unwrap();
+    let tables: Vec<_> = disk.snapshot_files().into_iter().collect();
+    let (path, content) = tables
+        .iter()
+        .find(|(p, _)| p.extension().is_some_and(|e| e == "sst"))
+        .unwrap();
+    disk.flip(path, 10, 3).unwrap();
+    let db = Db::open(DIR, setup(&disk)).unwrap();
+    let error = db
+        .compact_range(db.default_family(), None, None)
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+    assert_eq!(error.file(), Some(path.as_path()));
+    assert_eq!(disk.snapshot_files()[path].len(), content.len());
+    db.put_in(
+        db.default_family(),
+        b"later",
+        b"write",
+        &WriteOptions::synced(),
+    )
+    .unwrap();
+    db.close().unwrap();
+    disk.flip(path, 10, 3).unwrap();
+    let db = Db::open(DIR, setup(&disk)).unwrap();
+    db.compact_range(db.default_family(), None, None).unwrap();
+    for index in 0..100 {
+        assert!(db.get(format!("k{index:03}")).unwrap().is_some());
+    }
+    let family = FamilyOptions {
+        merge_operator: Some(Arc::new(Append)),
+        ..FamilyOptions::default()
+    };
+    db.create_family("f", family).unwrap();
+}
