@@ -13,6 +13,8 @@ pub(crate) mod quiet;
 pub(crate) mod redb;
 #[cfg(feature = "rocksdb")]
 pub(crate) mod rocksdb;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 use std::fmt::Display;
