@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use drumlin_base::Result;
+use drumlin_base::sync::atomic::{AtomicBool, Ordering};
 use drumlin_base::sync::{Condvar, Mutex};
 
 /// What a writer that joined has to do next.
@@ -33,60 +34,96 @@ enum Status<T> {
     Consumed,
 }
 
+#[derive(Debug)]
+struct Slot<T> {
+    status: Status<T>,
+    /// Whether the owner sleeps and must be woken, which costs a system call.
+    asleep: bool,
+}
+
 /// A request whose owner waits for a leader.
 #[derive(Debug)]
 pub(crate) struct Follower<T> {
-    status: Mutex<Status<T>>,
+    slot: Mutex<Slot<T>>,
     changed: Condvar,
+    /// Set once the owner has something to do, so that it can watch for it before it sleeps. A
+    /// hint: the slot decides.
+    ready: AtomicBool,
 }
+
+/// How often a waiting writer looks before it sleeps. A group takes about a microsecond when it is
+/// not synced; going to sleep and waking up takes several.
+#[cfg(not(loom))]
+const LOOKS: u32 = 200;
+#[cfg(loom)]
+const LOOKS: u32 = 0;
 
 impl<T> Follower<T> {
     fn new(request: T) -> Self {
         Self {
-            status: Mutex::new(Status::Waiting(request)),
+            slot: Mutex::new(Slot {
+                status: Status::Waiting(request),
+                asleep: false,
+            }),
             changed: Condvar::new(),
+            ready: AtomicBool::new(false),
         }
     }
 
     /// Ends the owner's wait with `outcome`.
     pub(crate) fn complete(&self, outcome: Result<()>) {
-        *self.status.lock() = Status::Done(outcome);
-        self.changed.notify_one();
+        self.change(|_| Status::Done(outcome));
+    }
+
+    fn promote(&self) {
+        self.change(|status| match status {
+            Status::Waiting(request) => Status::Promoted(request),
+            other => other,
+        });
+    }
+
+    fn change(&self, to: impl FnOnce(Status<T>) -> Status<T>) {
+        let mut slot = self.slot.lock();
+        slot.status = to(std::mem::replace(&mut slot.status, Status::Taken));
+        self.ready.store(true, Ordering::Relaxed);
+        if slot.asleep {
+            self.changed.notify_one();
+        }
     }
 
     fn wait(&self) -> Turn<T> {
-        let mut status = self.status.lock();
+        for _ in 0..LOOKS {
+            if self.ready.load(Ordering::Relaxed) {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        let mut slot = self.slot.lock();
         loop {
-            match std::mem::replace(&mut *status, Status::Consumed) {
+            match std::mem::replace(&mut slot.status, Status::Consumed) {
                 Status::Promoted(request) => return Turn::Lead(request),
                 Status::Done(outcome) => return Turn::Served(outcome),
-                unfinished => *status = unfinished,
+                unfinished => slot.status = unfinished,
             }
-            status = self.changed.wait(status);
+            slot.asleep = true;
+            slot = self.changed.wait(slot);
+            slot.asleep = false;
         }
     }
 
     fn take(&self) -> Option<T> {
-        let mut status = self.status.lock();
-        match std::mem::replace(&mut *status, Status::Taken) {
+        let mut slot = self.slot.lock();
+        match std::mem::replace(&mut slot.status, Status::Taken) {
             Status::Waiting(request) => Some(request),
             other => {
-                *status = other;
+                slot.status = other;
                 None
             }
         }
     }
 
-    fn promote(&self) {
-        let mut status = self.status.lock();
-        if let Status::Waiting(request) = std::mem::replace(&mut *status, Status::Taken) {
-            *status = Status::Promoted(request);
-        }
-        self.changed.notify_one();
-    }
-
     fn peek<R>(&self, look: impl FnOnce(&T) -> R) -> Option<R> {
-        match &*self.status.lock() {
+        match &self.slot.lock().status {
             Status::Waiting(request) => Some(look(request)),
             _ => None,
         }
