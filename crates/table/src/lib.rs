@@ -13,6 +13,8 @@
 pub mod compress;
 pub mod filter;
 pub mod format;
+#[doc(hidden)]
+pub mod probe;
 pub mod properties;
 
 mod block;

@@ -266,7 +266,7 @@ impl TableProperties {
     /// on such tables.
     pub fn encode(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         debug_assert!(
-            self.num_entries == 0 || self.raw_key_size + self.raw_value_size > 0,
+            self.num_entries == 0 || self.raw_key_size > 0 || self.raw_value_size > 0,
             "a table with entries tells their raw sizes"
         );
         let mut sorted: BTreeMap<&str, Vec<u8>> = BTreeMap::new();

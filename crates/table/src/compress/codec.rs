@@ -28,7 +28,8 @@ pub enum Codec {
 }
 
 impl Codec {
-    const ALL: [Self; 7] = [
+    /// Every codec once.
+    pub const ALL: [Self; 7] = [
         Self::None,
         Self::Snappy,
         Self::Zlib,

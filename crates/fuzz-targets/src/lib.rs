@@ -1,0 +1,63 @@
+//! What the fuzzers run.
+//!
+//! Each target takes any bytes and panics when something breaks its promise: a decoder that
+//! panics itself, an error of the wrong kind, a structure that differs from its naive twin. The
+//! same bodies run in three ways:
+//!
+//! - `fuzz/fuzz_targets/*.rs` hand them to libFuzzer, which looks for inputs by coverage;
+//! - `tests/replay.rs` replays the committed corpus and seeded mutations of it, on any compiler;
+//! - the same test with `DRUMLIN_FUZZ_ROUNDS=n` goes on for as long as one likes.
+//!
+//! Invariant: a target depends on nothing but its input, so a failing input fails again.
+
+#![forbid(unsafe_code)]
+
+pub mod drive;
+mod input;
+mod mutate;
+mod reseal;
+pub mod seeds;
+mod targets;
+
+pub use drive::{Failure, drive};
+
+/// A target: its name, and what it does with an input.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target. A name is also the name of its corpus folder and of its libFuzzer binary.
+pub const TARGETS: &[Target] = &[
+    ("data_block_iter", targets::data_block::run),
+    ("db_ops", targets::database::run),
+    ("decompress", targets::decompress::run),
+    ("filter_block", targets::filter_block::run),
+    ("index_block", targets::index_block::run),
+    ("manifest_edit", targets::manifest_edit::run),
+    ("manifest_replay", targets::manifest_replay::run),
+    ("memtable_ops", targets::memtable::run),
+    ("names", targets::names::run),
+    ("options_file", targets::options_file::run),
+    ("range_tombstones", targets::range_tombstones::run),
+    ("sst_open_scan", targets::table::run),
+    ("table_properties", targets::properties::run),
+    ("wal_reader", targets::wal::run),
+    ("write_batch", targets::batch::run),
+];
+
+/// A target that fails on some inputs by design: it proves that failures are seen and reported.
+/// It is in no list of what must pass.
+pub const CANARY: Target = ("canary", targets::canary::run);
+
+/// The target called `name`, the canary included.
+pub fn find(name: &str) -> Option<Target> {
+    let all = TARGETS.iter().chain([&CANARY]);
+    all.copied().find(|(known, _)| *known == name)
+}
+
+/// Runs the target called `name` once.
+///
+/// # Panics
+/// When the target does, which is its way to report; when there is no such target.
+pub fn run(name: &str, data: &[u8]) {
+    let (_, body) = find(name).unwrap_or_else(|| panic!("there is no fuzz target {name}"));
+    body(data);
+}

@@ -1,0 +1,166 @@
+//! Checksums made to fit again after a mutation.
+//!
+//! Behind a checksum nearly every mutation looks the same. These walks follow a mutated file with
+//! decoders of their own, as far as it can be followed, and rewrite each checksum on the way; so
+//! the mutation reaches the decoder it was aimed at.
+
+use drumlin::record::{BLOCK_BYTES, HEADER_BYTES, RECYCLABLE_HEADER_BYTES};
+use drumlin_base::checksum::{crc32c, mask};
+use drumlin_base::coding::{Reader, unzigzag};
+use drumlin_table::compress::{Framing, decompress};
+use drumlin_table::format::{
+    BLOCK_TRAILER_BYTES, FOOTER_BYTES_MAX, FORMAT_VERSION_WRITTEN, context_modifier,
+};
+use drumlin_table::{BlockHandle, Footer};
+
+/// Most blocks resealed in one file, and most bytes of one block.
+const BLOCKS_MAX: usize = 512;
+const BLOCK_LIMIT: usize = 1 << 20;
+
+/// Rewrites the CRC of every fragment of a log, walking it by its lengths.
+pub(crate) fn log(bytes: &mut [u8]) {
+    let mut at = 0;
+    while at + HEADER_BYTES <= bytes.len() {
+        let left = BLOCK_BYTES - at % BLOCK_BYTES;
+        if left < HEADER_BYTES {
+            at += left;
+            continue;
+        }
+        let length = usize::from(u16::from_le_bytes([bytes[at + 4], bytes[at + 5]]));
+        let header = match bytes[at + 6] {
+            0 => return, // Zeros: what was reserved and not written.
+            5..=8 | 11 | 131 => RECYCLABLE_HEADER_BYTES,
+            _ => HEADER_BYTES,
+        };
+        let end = at + header + length;
+        if header + length > left || end > bytes.len() {
+            return;
+        }
+        let crc = mask(crc32c(&bytes[at + 6..end]));
+        bytes[at..at + 4].copy_from_slice(&crc.to_le_bytes());
+        at = end;
+    }
+}
+
+/// Rewrites the checksum of every block that a table's footer leads to.
+pub(crate) fn table(bytes: &mut [u8]) {
+    let tail = &bytes[bytes.len().saturating_sub(FOOTER_BYTES_MAX)..];
+    let Ok(footer) = Footer::decode(tail, bytes.len() as u64) else {
+        return;
+    };
+    let mut walk = Walk {
+        bytes,
+        footer,
+        blocks: 0,
+    };
+    let metaindex = walk.reseal(footer.metaindex).unwrap_or_default();
+    let mut indexes = Vec::from_iter(footer.index);
+    for (name, value) in entries(&metaindex) {
+        let Ok((handle, _)) = BlockHandle::decode(&value) else {
+            continue;
+        };
+        match name.as_slice() {
+            b"rocksdb.index" => indexes.push(handle),
+            _ => drop(walk.reseal(handle)),
+        }
+    }
+    for index in indexes {
+        walk.index(index, 2);
+    }
+}
+
+struct Walk<'a> {
+    bytes: &'a mut [u8],
+    footer: Footer,
+    blocks: usize,
+}
+
+impl Walk<'_> {
+    /// Writes the checksum of the block at `handle`; its contents.
+    fn reseal(&mut self, handle: BlockHandle) -> Option<Vec<u8>> {
+        self.blocks += 1;
+        let start = usize::try_from(handle.offset).ok()?;
+        let size = usize::try_from(handle.size).ok()?;
+        let typed = start.checked_add(size)?.checked_add(1)?;
+        let end = typed.checked_add(BLOCK_TRAILER_BYTES - 1)?;
+        if self.blocks > BLOCKS_MAX || size > BLOCK_LIMIT || end > self.bytes.len() {
+            return None;
+        }
+        let covered = &self.bytes[start..typed];
+        let checksum = self.footer.checksum.compute(covered);
+        let checksum = checksum.wrapping_add(context_modifier(self.footer.context, handle.offset));
+        self.bytes[typed..end].copy_from_slice(&checksum.to_le_bytes());
+        let framing = Framing::of(self.footer.style, self.footer.format_version);
+        let (&kind, body) = self.bytes[start..typed].split_last()?;
+        decompress(kind, body, None, framing, BLOCK_LIMIT).ok()
+    }
+
+    /// Reseals an index block and everything it points at, `depth` levels of it.
+    fn index(&mut self, handle: BlockHandle, depth: u32) {
+        let Some(contents) = self.reseal(handle) else {
+            return;
+        };
+        for child in self.children(&contents) {
+            if depth > 1 {
+                self.index(child, depth - 1);
+            } else {
+                self.reseal(child);
+            }
+        }
+    }
+
+    /// The handles in an index block: with lengths as any block's values, and as deltas.
+    fn children(&self, contents: &[u8]) -> Vec<BlockHandle> {
+        let mut handles = Vec::new();
+        if self.footer.format_version + 1 < FORMAT_VERSION_WRITTEN {
+            let values = entries(contents).into_iter().map(|(_, value)| value);
+            handles.extend(values.filter_map(|value| Some(BlockHandle::decode(&value).ok()?.0)));
+            return handles;
+        }
+        let mut input = Reader::new(contents);
+        let mut last = BlockHandle::default();
+        while let Some(handle) = next_delta(&mut input, last) {
+            handles.push(handle);
+            last = handle;
+        }
+        handles
+    }
+}
+
+/// The next handle of an index block whose values are size deltas.
+fn next_delta(input: &mut Reader<'_>, last: BlockHandle) -> Option<BlockHandle> {
+    let shared = input.varint32()?;
+    let unshared = input.varint32()? as usize;
+    input.bytes(unshared)?;
+    if shared == 0 {
+        return BlockHandle::read(input);
+    }
+    let delta = unzigzag(input.varint64()?);
+    Some(BlockHandle {
+        offset: last.end_with_trailer()?,
+        size: last.size.checked_add_signed(delta)?,
+    })
+}
+
+/// The entries of a block, as far as they decode. The restart points behind them decode to nothing
+/// that matters.
+pub(crate) fn entries(contents: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut input = Reader::new(contents);
+    let mut key = Vec::new();
+    let mut found = Vec::new();
+    while let Some(value) = next_entry(&mut input, &mut key) {
+        found.push((key.clone(), value));
+    }
+    found
+}
+
+fn next_entry(input: &mut Reader<'_>, key: &mut Vec<u8>) -> Option<Vec<u8>> {
+    let (shared, unshared) = (input.varint32()?, input.varint32()?);
+    let value_len = input.varint32()? as usize;
+    if shared as usize > key.len() {
+        return None;
+    }
+    key.truncate(shared as usize);
+    key.extend_from_slice(input.bytes(unshared as usize)?);
+    Some(input.bytes(value_len)?.to_vec())
+}

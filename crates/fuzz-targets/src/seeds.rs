@@ -1,0 +1,362 @@
+//! The inputs that fuzzing starts from: real files and their parts, and small ones made here.
+//!
+//! `cargo run -p drumlin-fuzz-targets --example make_corpus` writes them to `fuzz/corpus`. What
+//! fuzzing finds is added there by hand, under a name that says what it broke.
+
+use std::path::Path;
+
+use drumlin::WriteBatch;
+use drumlin::record::RecordReader;
+use drumlin_base::key::{ValueKind, internal_key};
+use drumlin_base::rng::Rng;
+use drumlin_fs::{CreateOptions, FileKind, FileSystem, StrictMemFileSystem};
+use drumlin_table::compress::{Framing, compress, decompress};
+use drumlin_table::filter::LevelDbFilterBuilder;
+use drumlin_table::probe::build_block;
+use drumlin_table::{
+    BlockHandle, ChecksumKind, Codec, Compression, FilterBuilder, FilterOptions, Footer,
+    TableStyle, TableWriter, TableWriterOptions,
+};
+
+use crate::reseal::entries;
+use crate::targets::expect::memory_file;
+
+/// Tables of RocksDB and LevelDB that are taken whole; of the others only parts.
+const WHOLE_TABLES: [&str; 8] = [
+    "bzip2.sst",
+    "ingested.sst",
+    "leveldb_snappy.ldb",
+    "lz4.sst",
+    "snappy.sst",
+    "zlib.sst",
+    "zstd.sst",
+    "zstd_dict.sst",
+];
+const TABLES_FOR_PARTS: [&str; 8] = [
+    "data_hash.sst",
+    "first_key.sst",
+    "fv2.sst",
+    "fv5.sst",
+    "hash_index.sst",
+    "partitioned.sst",
+    "ribbon.sst",
+    "leveldb_none.ldb",
+];
+const LOGS: [(&str, &str); 4] = [
+    ("wal_reader", "leveldb-1.23/000011.log"),
+    ("wal_reader", "rocksdb-7.8.3/000016.log"),
+    ("manifest_replay", "leveldb-1.23/MANIFEST-000008"),
+    ("manifest_replay", "rocksdb-7.8.3/MANIFEST-000017"),
+];
+const NAMES: [&str; 14] = [
+    "000001.log",
+    "000002.sst",
+    "000003.ldb",
+    "000004.blob",
+    "MANIFEST-000005",
+    "OPTIONS-000006",
+    "CURRENT",
+    "LOCK",
+    "IDENTITY",
+    "LOG.old.17",
+    "000007.dbtmp",
+    "OPTIONS-000008.dbtmp",
+    "18446744073709551615.sst",
+    "zstd",
+];
+
+/// One file of the corpus.
+#[derive(Clone, Debug)]
+pub struct Seed {
+    /// The target it is for.
+    pub target: &'static str,
+    /// Its file name.
+    pub name: String,
+    /// What it holds.
+    pub bytes: Vec<u8>,
+}
+
+/// Every seed. `read` gives a file by its path from the root of the repository.
+pub fn corpus(read: &dyn Fn(&str) -> Vec<u8>) -> Vec<Seed> {
+    let mut corpus = Corpus(Vec::new());
+    for name in WHOLE_TABLES {
+        let table = read(&format!("crates/table/tests/data/golden/{name}"));
+        corpus.parts_of(name, &table);
+        corpus.add("sst_open_scan", name, table);
+    }
+    for name in TABLES_FOR_PARTS {
+        let table = read(&format!("crates/table/tests/data/golden/{name}"));
+        corpus.parts_of(name, &table);
+    }
+    for (target, name) in LOGS {
+        corpus.log(
+            target,
+            name,
+            read(&format!("crates/engine/tests/data/{name}")),
+        );
+    }
+    let options = read("crates/engine/tests/data/rocksdb-7.8.3/OPTIONS-000019");
+    corpus.add("options_file", "rocksdb-7.8.3", options);
+    corpus.own_tables();
+    corpus.own_blocks();
+    corpus.texts_and_batches();
+    corpus.programs();
+    corpus.0
+}
+
+struct Corpus(Vec<Seed>);
+
+impl Corpus {
+    fn add(&mut self, target: &'static str, name: &str, bytes: Vec<u8>) {
+        self.0.push(Seed {
+            target,
+            name: name.replace('/', "-"),
+            bytes,
+        });
+    }
+
+    /// A log, whole and, if it is a MANIFEST, record by record.
+    fn log(&mut self, target: &'static str, name: &str, bytes: Vec<u8>) {
+        if target == "wal_reader" {
+            return self.add(target, name, [&[1], bytes.as_slice()].concat());
+        }
+        let mut reader = RecordReader::new(memory_file(bytes.clone()), 0);
+        let mut index = 0;
+        while let Ok(Some(record)) = reader.read() {
+            let payload = record.payload.to_vec();
+            self.add("manifest_edit", &format!("{name}-{index}"), payload);
+            index += 1;
+        }
+        self.add("wal_reader", name, [&[1], bytes.as_slice()].concat());
+        self.add(target, name, bytes);
+    }
+
+    /// Index, filter, properties and first data block of a table.
+    fn parts_of(&mut self, name: &str, table: &[u8]) {
+        let footer = Footer::decode(table, table.len() as u64).expect("a sound table");
+        let framing = Framing::of(footer.style, footer.format_version);
+        let block = |handle: BlockHandle| {
+            let (start, size) = (handle.offset as usize, handle.size as usize);
+            let (body, kind) = (&table[start..start + size], table[start + size]);
+            decompress(kind, body, None, framing, 1 << 20).ok()
+        };
+        for (key, value) in entries(&block(footer.metaindex).expect("a sound table")) {
+            let key = String::from_utf8_lossy(&key).into_owned();
+            let Ok((handle, _)) = BlockHandle::decode(&value) else {
+                continue;
+            };
+            let Some(bytes) = block(handle) else { continue };
+            if key == "rocksdb.properties" {
+                self.add("table_properties", name, pairs(&entries(&bytes)));
+            } else if key.starts_with("fullfilter") {
+                self.add("filter_block", name, [&[0], bytes.as_slice()].concat());
+            } else if key.starts_with("filter.leveldb") {
+                let head = [1, 0, 8, 0, 0, 0, 0, 0, 0];
+                self.add("filter_block", name, [&head, bytes.as_slice()].concat());
+            }
+        }
+        if let Some(index) = footer.index.and_then(block) {
+            let shape = match footer.format_version {
+                0..=2 => 0,
+                3 => 1,
+                _ if name == "first_key.sst" => 7,
+                _ => 3,
+            };
+            self.add("index_block", name, [&[shape], index.as_slice()].concat());
+        }
+        if let Some(first) = first_block(table).and_then(block) {
+            self.add("data_block_iter", name, [&[1], first.as_slice()].concat());
+        }
+    }
+
+    /// Small tables of every style: without checksums too, so that a plain mutation is enough.
+    fn own_tables(&mut self) {
+        let plain = TableWriterOptions {
+            block_bytes: 256,
+            restart_interval: 4,
+            checksum: ChecksumKind::None,
+            ..TableWriterOptions::default()
+        };
+        let filter = Some(FilterOptions {
+            bits_per_key: 10.0,
+            whole_keys: true,
+            prefix: None,
+        });
+        let partitioned = TableWriterOptions {
+            filter: filter.clone(),
+            partition_filters: true,
+            partition_index_above_bytes: 1,
+            expected_bytes: 1 << 20,
+            ..plain.clone()
+        };
+        let compressed = TableWriterOptions {
+            compression: Compression::new(Codec::Zstd),
+            filter: filter.clone(),
+            ..plain.clone()
+        };
+        let leveldb = TableWriterOptions {
+            style: TableStyle::LevelDb,
+            filter: filter.clone(),
+            ..plain.clone()
+        };
+        let filtered = TableWriterOptions {
+            filter,
+            ..plain.clone()
+        };
+        let styles = [
+            ("own-plain", plain),
+            ("own-filtered", filtered),
+            ("own-partitioned", partitioned),
+            ("own-compressed", compressed),
+            ("own-leveldb", leveldb),
+        ];
+        for (name, options) in styles {
+            for count in [0, 1, 150] {
+                let bytes = table(options.clone(), count);
+                self.add("sst_open_scan", &format!("{name}-{count}"), bytes);
+            }
+        }
+    }
+
+    fn own_blocks(&mut self) {
+        for (name, count, interval) in [("own-1", 1, 1), ("own-40", 40, 3), ("own-200", 200, 16)] {
+            let entries: Vec<_> = (0..count).map(point).collect();
+            let block = build_block(&entries, interval);
+            self.add("data_block_iter", name, [&[1], block.as_slice()].concat());
+        }
+        let (mut filter, mut leveldb) = (FilterBuilder::new(10.0), LevelDbFilterBuilder::new(10));
+        for index in 0..60 {
+            filter.add_key(&point(index).0);
+            leveldb.start_block(u64::from(index) * 512);
+            leveldb.add_key(&point(index).0);
+        }
+        let head = [1, 0, 8, 0, 0, 0, 0, 0, 0];
+        self.add("filter_block", "own", [vec![0], filter.finish()].concat());
+        self.add(
+            "filter_block",
+            "own-leveldb",
+            [head.to_vec(), leveldb.finish()].concat(),
+        );
+        let text: Vec<u8> = (0..40).flat_map(|index| point(index).0).collect();
+        for (type_byte, codec) in Codec::ALL.into_iter().enumerate() {
+            for (index, framing) in [Framing::SizePrefix, Framing::LevelDb]
+                .into_iter()
+                .enumerate()
+            {
+                let mut out = Vec::new();
+                let used = compress(codec, None, None, &text, framing, &mut out);
+                let id = used.id(framing.style()).unwrap_or(type_byte as u8);
+                let bytes = [&[id, index as u8, 0], out.as_slice()].concat();
+                self.add("decompress", &format!("{codec}-{index}"), bytes);
+            }
+        }
+    }
+
+    fn texts_and_batches(&mut self) {
+        for name in NAMES {
+            self.add("names", name, name.as_bytes().to_vec());
+        }
+        let own = b"[Version]\n  rocksdb_version=7.8.3\n  options_file_version=1.1\n\n\
+            [DBOptions]\n  max_open_files=-1\n\n[CFOptions \"default\"]\n  comparator=x\n\n\
+            [TableOptions/BlockBasedTable \"default\"]\n  block_size=4096\n";
+        self.add("options_file", "own", own.to_vec());
+        let mut batch = WriteBatch::new();
+        self.add("write_batch", "empty", batch.bytes().to_vec());
+        let filled = batch
+            .put(b"key", b"value")
+            .and_then(|()| batch.delete_cf(300, b"gone"))
+            .and_then(|()| batch.merge_cf(1, b"sum", b"1"))
+            .and_then(|()| batch.single_delete(b"once"))
+            .and_then(|()| batch.delete_range_cf(2, b"a", b"z"))
+            .and_then(|()| batch.put_log_data(b"a note"));
+        filled.expect("short records");
+        batch.set_seqno(77);
+        self.add("write_batch", "every-record", batch.bytes().to_vec());
+    }
+
+    /// Programs for the targets that compare with a model: bytes without a form of their own.
+    fn programs(&mut self) {
+        let mut rng = Rng::new(1);
+        for target in [
+            "data_block_iter",
+            "db_ops",
+            "filter_block",
+            "memtable_ops",
+            "range_tombstones",
+            "wal_reader",
+        ] {
+            for index in 0..6u64 {
+                let mut bytes = vec![0; 40 << index.min(4)];
+                rng.fill(&mut bytes);
+                bytes[0] = if target == "filter_block" {
+                    2 + (index as u8 & 1)
+                } else {
+                    0
+                };
+                self.add(target, &format!("program-{index}"), bytes);
+            }
+        }
+    }
+}
+
+/// Where the first data block lies: at the front, up to where the first index entry says.
+fn first_block(table: &[u8]) -> Option<BlockHandle> {
+    let footer = Footer::decode(table, table.len() as u64).ok()?;
+    let index = footer.index?;
+    let framing = Framing::of(footer.style, footer.format_version);
+    let (start, size) = (index.offset as usize, index.size as usize);
+    let body = &table[start..start + size];
+    let bytes = decompress(table[start + size], body, None, framing, 1 << 20).ok()?;
+    let mut input = drumlin_base::coding::Reader::new(&bytes);
+    input.varint32()?;
+    let unshared = input.varint32()? as usize;
+    if footer.format_version < 4 {
+        input.varint32()?;
+    }
+    input.bytes(unshared)?;
+    BlockHandle::read(&mut input)
+}
+
+/// Names and values with their lengths before them.
+fn pairs(entries: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (name, value) in entries {
+        drumlin_base::coding::put_slice(&mut out, name);
+        drumlin_base::coding::put_slice(&mut out, value);
+    }
+    out
+}
+
+fn point(index: u32) -> (Vec<u8>, Vec<u8>) {
+    let kind = match index % 7 {
+        3 => ValueKind::Deletion,
+        5 => ValueKind::Merge,
+        _ => ValueKind::Value,
+    };
+    let key = internal_key(format!("key{index:04}").as_bytes(), u64::from(index), kind);
+    (key, format!("value {}", index * index).into_bytes())
+}
+
+fn table(options: TableWriterOptions, count: u32) -> Vec<u8> {
+    let files = StrictMemFileSystem::new();
+    let path = Path::new("/table");
+    let file = files.create(path, CreateOptions::new(FileKind::Table));
+    let leveldb = options.style == TableStyle::LevelDb;
+    let mut writer = TableWriter::new(file.expect("memory has no limit"), options);
+    for index in 0..count {
+        let (key, value) = point(index);
+        if leveldb && index % 7 == 5 {
+            continue; // LevelDB knows no merge operands.
+        }
+        writer.add(&key, &value).expect("ascending keys");
+    }
+    if !leveldb {
+        for begin in [b"key0010", b"key0100"] {
+            let added = writer.add_range_tombstone(begin, b"key0120", 500);
+            added.expect("ascending tombstones");
+        }
+    }
+    writer.finish().expect("memory has no limit");
+    let bytes = files.read_file(path, u64::MAX);
+    bytes.expect("the file is there")
+}

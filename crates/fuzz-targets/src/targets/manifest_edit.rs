@@ -1,0 +1,22 @@
+//! Version edits: an accepted one, encoded and decoded again, is the same.
+
+use drumlin::version::{Profile, VersionEdit};
+
+use super::expect::or_blamed;
+
+pub(crate) fn run(data: &[u8]) {
+    let Some(edit) = or_blamed(VersionEdit::decode(data)) else {
+        return;
+    };
+    let _ = edit.changes_tables();
+    for profile in [Profile::RocksDb, Profile::LevelDb] {
+        // LevelDB cannot say everything; what it cannot say is refused, not lost.
+        if let Some(bytes) = or_blamed(edit.encode(profile)) {
+            let again = VersionEdit::decode(&bytes).expect("what was encoded decodes");
+            assert!(
+                profile == Profile::LevelDb || again == edit,
+                "{edit:?}\n{again:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The targets, one a file: each has a `run` that takes any bytes and panics to report.
+
+pub(crate) mod batch;
+pub(crate) mod canary;
+pub(crate) mod data_block;
+pub(crate) mod database;
+pub(crate) mod decompress;
+pub(crate) mod expect;
+pub(crate) mod filter_block;
+pub(crate) mod index_block;
+pub(crate) mod manifest_edit;
+pub(crate) mod manifest_replay;
+pub(crate) mod memtable;
+pub(crate) mod names;
+pub(crate) mod options_file;
+pub(crate) mod properties;
+pub(crate) mod range_tombstones;
+pub(crate) mod table;
+pub(crate) mod wal;

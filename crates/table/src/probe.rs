@@ -1,0 +1,151 @@
+//! Doors for fuzzers to decoders that have no other public path: one block at a time, without a
+//! file around it. Not for users; nothing in the engine calls this.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use drumlin_base::{KeyOrder, Result, SeqNo};
+
+use crate::block::{CachedBlock, parse_block};
+use crate::block_builder::BlockBuilder;
+use crate::block_iter::BlockIter;
+use crate::block_point::{PointTarget, visit_versions};
+use crate::format::BlockHandle;
+use crate::index::{FlatIndex, IndexFormat};
+
+/// A block of `entries`, one key in `restart_interval` stored whole.
+///
+/// Requires: internal keys, ascending.
+pub fn build_block(entries: &[(Vec<u8>, Vec<u8>)], restart_interval: usize) -> Vec<u8> {
+    let mut builder = BlockBuilder::new(restart_interval);
+    for (key, value) in entries {
+        builder.add(key, value);
+    }
+    builder.into_block()
+}
+
+/// A cursor over one data block. Its moves mean what they mean in
+/// [`drumlin_base::InternalIterator`].
+#[derive(Debug)]
+pub struct BlockProbe {
+    block: CachedBlock,
+    cursor: BlockIter,
+}
+
+impl BlockProbe {
+    /// Parses the uncompressed `bytes` of a data block.
+    ///
+    /// # Errors
+    /// `Corruption`.
+    pub fn parse(bytes: Vec<u8>) -> Result<Self> {
+        let block = Arc::new(parse_block(bytes)?);
+        let mut cursor = BlockIter::default();
+        cursor.set_block(Arc::clone(&block));
+        Ok(Self { block, cursor })
+    }
+
+    /// The entry under the cursor.
+    pub fn entry(&self) -> Option<(&[u8], &[u8])> {
+        self.cursor
+            .valid()
+            .then(|| (self.cursor.key(), self.cursor.value()))
+    }
+
+    /// Why the cursor is not valid, if the block is damaged.
+    ///
+    /// # Errors
+    /// `Corruption`.
+    pub fn status(&self) -> Result<()> {
+        self.cursor.status()
+    }
+
+    /// Stands on the first entry.
+    pub fn seek_to_first(&mut self) {
+        self.cursor.seek_to_first();
+    }
+
+    /// Stands on the last entry.
+    pub fn seek_to_last(&mut self) {
+        self.cursor.seek_to_last();
+    }
+
+    /// Stands on the first entry at or after `target`, found by the block's heads or its restart
+    /// points.
+    pub fn seek(&mut self, order: &KeyOrder, target: &[u8], by_heads: bool) {
+        self.cursor.seek(order, target, by_heads);
+    }
+
+    /// Moves forwards. Requires: the cursor is valid.
+    pub fn next(&mut self) {
+        self.cursor.next();
+    }
+
+    /// Moves backwards. Requires: the cursor is valid.
+    pub fn prev(&mut self) {
+        self.cursor.prev();
+    }
+
+    /// Tags and values of `user_key` at or before `seqno`, newest first.
+    ///
+    /// # Errors
+    /// `Corruption`.
+    pub fn versions(
+        &self,
+        user_key: &[u8],
+        seqno: SeqNo,
+        by_heads: bool,
+    ) -> Result<Vec<(u64, Vec<u8>)>> {
+        let target = PointTarget {
+            user_key,
+            seqno,
+            by_heads,
+        };
+        let mut found = Vec::new();
+        visit_versions(&self.block, target, |tag, value| {
+            let value = self.block.bytes().get(value).unwrap_or_default();
+            found.push((tag, value.to_vec()));
+            ControlFlow::Continue(())
+        })?;
+        Ok(found)
+    }
+}
+
+/// How the index block given to [`IndexProbe::decode`] is written.
+#[derive(Clone, Copy, Debug)]
+pub struct IndexShape {
+    /// Separators are user keys.
+    pub user_keys: bool,
+    /// Values are handles or size deltas, without a length.
+    pub delta_values: bool,
+    /// Values end with the first key of the block.
+    pub first_keys: bool,
+}
+
+/// A decoded index block.
+#[derive(Debug)]
+pub struct IndexProbe(FlatIndex);
+
+impl IndexProbe {
+    /// Decodes the uncompressed `bytes` of an index block of a file of `limit` bytes.
+    ///
+    /// # Errors
+    /// `Corruption`, `NotSupported`.
+    pub fn decode(bytes: Vec<u8>, shape: IndexShape, order: &KeyOrder, limit: u64) -> Result<Self> {
+        let format = IndexFormat {
+            user_keys: shape.user_keys,
+            delta_values: shape.delta_values,
+            first_keys: shape.first_keys,
+        };
+        FlatIndex::decode(&parse_block(bytes)?, format, order, limit).map(Self)
+    }
+
+    /// Handle and separator of block `at`.
+    pub fn entry(&self, at: usize) -> Option<(BlockHandle, &[u8])> {
+        Some((self.0.handle(at)?, self.0.separator(at)))
+    }
+
+    /// The first block that may hold (`user_key`, `seqno`); the number of blocks when none may.
+    pub fn find(&self, user_key: &[u8], seqno: SeqNo) -> usize {
+        self.0.find(user_key, seqno)
+    }
+}
