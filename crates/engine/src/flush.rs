@@ -16,7 +16,7 @@ use crate::compaction::output::{JobContext, OutputStamp, Outputs};
 use crate::compaction::split::Splitter;
 use crate::compaction::stream::{Stream, StreamCounts, StreamOptions};
 use crate::iter::merging::MergingIterator;
-use crate::iter::range_tombstone::Fragments;
+use crate::range_tombstone::Fragments;
 use crate::version::NewFile;
 
 /// What a flush made.

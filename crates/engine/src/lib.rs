@@ -28,6 +28,7 @@ mod open;
 mod options;
 pub mod options_file;
 mod properties;
+pub mod range_tombstone;
 pub mod read;
 pub mod record;
 mod repair;

@@ -15,7 +15,7 @@ use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use drumlin_base::{KeyOrder, SeqNo};
 use drumlin_memtable::Memtable;
 
-use crate::iter::range_tombstone::Fragments;
+use crate::range_tombstone::Fragments;
 use crate::version::Version;
 
 /// The memtables and the tables of one family at one moment.

@@ -26,8 +26,8 @@ use super::span::{Span, covering_range};
 use super::split::Splitter;
 use super::stream::{Stream, StreamCounts, StreamOptions};
 use crate::iter::merging::MergingIterator;
-use crate::iter::range_tombstone::Fragments;
 use crate::iter::run::{RunFiles, RunIter, RunOptions};
+use crate::range_tombstone::Fragments;
 use crate::version::{FileMeta, NewFile, Version};
 
 /// Bytes read ahead of each input run: large enough that a disk streams, small enough for many runs.

@@ -27,8 +27,8 @@ use super::plan::{CompactionOptions, InFlight, ManualRange, Picker, Plan};
 use super::span::Span;
 use super::stream_tests::{Append, Store};
 use crate::flush;
-use crate::iter::range_tombstone::Fragments;
 use crate::names;
+use crate::range_tombstone::Fragments;
 use crate::table_cache::{TableCache, TableCacheOptions};
 use crate::version::{FileMeta, NewFile, Version};
 

@@ -1,8 +1,7 @@
-//! Cursors over internal keys: one sorted run, many merged, and what hides entries from readers.
+//! Cursors over internal keys: one sorted run, many merged, and merge operands.
 
 pub mod merge_operands;
 pub mod merging;
-pub mod range_tombstone;
 pub mod run;
 pub mod source;
 #[cfg(test)]

@@ -12,7 +12,7 @@ use drumlin_base::key::{compare_internal, user_key};
 use drumlin_base::{Error, InternalIterator, KeyOrder, PinnedSlice, Result, SeqNo};
 use drumlin_table::{TableIter, TableReadOptions};
 
-use super::range_tombstone::{Fragment, FragmentCursor};
+use crate::range_tombstone::{Fragment, FragmentCursor};
 use crate::table_cache::TableCache;
 use crate::version::{FileMeta, Version};
 

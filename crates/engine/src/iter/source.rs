@@ -6,8 +6,8 @@ use drumlin_base::limits::LEVELS;
 use drumlin_base::{InternalIterator, KeyOrder, PinnedSlice, Result, SeqNo};
 use drumlin_memtable::MemtableIter;
 
-use super::range_tombstone::{Fragment, FragmentCursor, Fragments};
 use super::run::{RunFiles, RunIter, RunOptions, RunTombstoneCursor};
+use crate::range_tombstone::{Fragment, FragmentCursor, Fragments};
 use crate::super_version::SuperVersion;
 use crate::version::Version;
 

@@ -10,7 +10,7 @@ use drumlin_base::key::user_key;
 use drumlin_base::{KeyOrder, SeqNo};
 use drumlin_table::Table;
 
-use crate::iter::range_tombstone::Fragments;
+use crate::range_tombstone::Fragments;
 
 /// A checksum over a whole file, under the name of the function that made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
