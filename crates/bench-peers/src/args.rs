@@ -38,6 +38,13 @@ pub(crate) enum Task {
     },
 }
 
+/// The engines a comparison has unless told otherwise.
+const ENGINES: &str = if cfg!(feature = "rocksdb") {
+    "drumlin,rocksdb,leveldb,fjall,lmdb"
+} else {
+    "drumlin,leveldb,fjall,lmdb"
+};
+
 /// `peers bench`
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchArgs {
@@ -53,11 +60,7 @@ pub(crate) struct BenchArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompareArgs {
     /// The engines, in the order of the columns.
-    #[arg(
-        long,
-        value_delimiter = ',',
-        default_value = "drumlin,rocksdb,leveldb,fjall,lmdb"
-    )]
+    #[arg(long, value_delimiter = ',', default_value = ENGINES)]
     engines: Vec<Engine>,
     /// The lines; `name@2` runs two threads.
     #[arg(long, default_value = LINES)]
