@@ -100,6 +100,7 @@ pub(crate) fn open(
         }
         Err(error) => return Err(error),
     };
+    refuse_blobs(dir, &versions)?;
     let opener = Opener {
         env,
         dir,
@@ -229,6 +230,17 @@ fn stored_identity(env: &Env, dir: &Path) -> Result<Option<String>> {
     Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
 }
 
+/// Values in blob files cannot be read, and a compaction would forget where they are.
+fn refuse_blobs(dir: &Path, versions: &VersionSet) -> Result<()> {
+    for family in versions.families().values() {
+        if let Some(number) = family.current.blobs().keys().next() {
+            let message = format!("family {:?} keeps values in blob files", family.name);
+            return Err(Error::not_supported(message).with_file(&names::blob(dir, *number)));
+        }
+    }
+    Ok(())
+}
+
 struct Opener<'a> {
     env: Env,
     dir: &'a Path,
@@ -258,6 +270,7 @@ impl Opener<'_> {
         };
         let needed_from = info.as_ref().map_or(0, |info| info.min_log_number);
         let mut engine = self.build(versions, lock, wal_dir.clone())?;
+        self.check_table_formats(&engine)?;
         let report = if self.mode == OpenMode::ReadWrite {
             for wal in &wals {
                 // What a dying process left in the page cache may not be on disk yet.
@@ -271,6 +284,25 @@ impl Opener<'_> {
         Ok(Opened {
             engine: Arc::new(engine),
         })
+    }
+
+    /// Opens the tables of families whose OPTIONS name a table format that is not ours, so that one
+    /// we cannot read is refused now and not by some later read.
+    fn check_table_formats(&self, engine: &Engine) -> Result<()> {
+        let Some(stored) = &self.stored else {
+            return Ok(());
+        };
+        let state = engine.lock_state();
+        for family in state.families.values() {
+            let section = stored.family(&family.family.name);
+            if section.is_none_or(FamilySection::is_block_based) {
+                continue;
+            }
+            for (_, file) in family.version.files() {
+                family.family.reads.tables.find(file)?;
+            }
+        }
+        Ok(())
     }
 
     /// The WAL files that may hold something no table has, ascending.

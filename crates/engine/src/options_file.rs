@@ -104,6 +104,13 @@ impl FamilySection {
         }
     }
 
+    /// Whether the family's tables are block-based, as all of ours are.
+    pub fn is_block_based(&self) -> bool {
+        let named = self.options.object("table_factory");
+        self.table_factory == BLOCK_BASED && named.is_none_or(|name| name == BLOCK_BASED)
+            || self.table_factory.is_empty() && named.is_none()
+    }
+
     /// The stored name of the key order.
     pub fn comparator(&self) -> Option<&str> {
         self.options.object("comparator")
