@@ -251,6 +251,7 @@ impl Job {
     /// The inputs as sorted runs, newest first: each table of L0, then whole levels.
     fn runs(&self) -> Vec<RunIter> {
         let options = RunOptions {
+            within_prefix: false,
             order: self.context.options.order.clone(),
             tables: Arc::clone(&self.context.tables),
             table: TableReadOptions {

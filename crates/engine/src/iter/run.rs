@@ -60,6 +60,9 @@ pub struct RunOptions {
     pub lower_bound: Option<Arc<[u8]>>,
     /// Tables that begin at or after this user key are not opened on the way forward.
     pub upper_bound: Option<Arc<[u8]>>,
+    /// The walk stays within the prefix of the key it seeks, so that a table whose prefix filter
+    /// does not know that prefix ends it.
+    pub within_prefix: bool,
     /// Set once a table with range tombstones is opened; shared by all runs of one iterator.
     pub tombstones_seen: Arc<AtomicBool>,
 }
@@ -159,6 +162,21 @@ impl RunIter {
         self.table.as_mut()
     }
 
+    /// Whether the table at `index` may hold a key of `target`'s prefix; true when nobody asks.
+    fn may_hold_prefix(&mut self, index: usize, target: &[u8]) -> bool {
+        if !self.options.within_prefix {
+            return true;
+        }
+        let answer = match self.enter(index) {
+            Some(table) => table.table().may_contain_prefix(user_key(target)),
+            None => return true,
+        };
+        answer.unwrap_or_else(|error| {
+            self.error = Some(error);
+            false
+        })
+    }
+
     /// Goes on to the first entry of the tables that follow, while the present one has no more.
     #[cold]
     fn skip_forward(&mut self) {
@@ -242,10 +260,14 @@ impl InternalIterator for RunIter {
             self.table = None;
             return;
         };
-        if let Some(table) = self.enter(index) {
+        let may_hold = self.may_hold_prefix(index, target);
+        if let Some(table) = self.enter(index).filter(|_| may_hold) {
             table.seek(target);
         }
-        if !self.valid() {
+        if !may_hold {
+            // The table ends at or after `target` and has no key of its prefix: nor has any later.
+            self.table = None;
+        } else if !self.valid() {
             self.skip_forward();
         }
     }

@@ -453,6 +453,7 @@ fn open_cursor(
         table: options.table,
         lower_bound: bound(&options.lower_bound),
         upper_bound: bound(&options.upper_bound),
+        within_prefix: options.prefix_same_as_start && context.prefix.is_some(),
         tombstones_seen: Arc::clone(tombstones_seen),
     };
     let sources = Source::all(view, &run);
