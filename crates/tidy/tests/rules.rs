@@ -237,3 +237,36 @@ fn links_in_documents_lead_somewhere() {
     }
     none(&broken, "dead links");
 }
+
+/// Every foreign crate is named with the reason for taking it.
+#[test]
+fn dependencies_have_a_reason() {
+    let page = "docs/design/0001-dependencies.md";
+    let reasons = sources(&["0001-dependencies.md"]);
+    let reasons = reasons.iter().find(|file| file.path == page);
+    let reasons = reasons.map(|file| file.text.as_str()).unwrap_or_default();
+    let mut broken = Vec::new();
+    for manifest in sources(&["Cargo.toml"]) {
+        for line in dependency_lines(&manifest.text) {
+            let name = line.split(['.', ' ', '=']).next().unwrap_or(line);
+            if !name.starts_with("drumlin") && !reasons.contains(&format!("| `{name}` |")) {
+                broken.push(format!("{}: {name}", manifest.path));
+            }
+        }
+    }
+    none(&broken, &format!("give a reason in {page}"));
+}
+
+/// The lines of `manifest` that name a dependency.
+fn dependency_lines(manifest: &str) -> Vec<&str> {
+    let mut inside = false;
+    let mut found = Vec::new();
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            inside = line.ends_with("dependencies]");
+        } else if inside && !line.is_empty() && !line.starts_with('#') {
+            found.push(line);
+        }
+    }
+    found
+}
