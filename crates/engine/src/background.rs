@@ -22,6 +22,9 @@ use crate::version::{VersionEdit, VersionSet};
 /// First pause after a failed job; doubles with each failure in a row.
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 
+/// How often closing looks whether the last job has ended.
+const JOB_END_PAUSE: Duration = Duration::from_millis(5);
+
 /// What the background can do.
 #[derive(Debug)]
 pub(crate) enum Job {
@@ -232,6 +235,9 @@ impl Engine {
         state: &mut State,
         change: impl FnOnce(&mut VersionSet) -> Result<R>,
     ) -> Result<R> {
+        if state.closed {
+            self.check_open()?;
+        }
         if self.health() == Health::Poisoned {
             return Err(self.refusal(state));
         }
@@ -260,6 +266,7 @@ impl Engine {
             ));
         }
         let target = self.lead_alone(|leader| -> Result<_> {
+            self.check_open()?;
             self.rotate(leader, id, false)?;
             let state = self.lock_state();
             Ok(state
@@ -299,6 +306,7 @@ impl Engine {
         let mut state = self.lock_state();
         let failures = state.flush_failures;
         while !done(&state) {
+            self.check_open()?;
             if self.health() == Health::Poisoned || state.flush_failures > failures {
                 return Err(self.refusal(&state));
             }
@@ -348,6 +356,7 @@ impl Engine {
     /// Syncs the WAL as a synced write would.
     pub(crate) fn sync_wal(&self) -> Result<()> {
         self.lead_alone(|leader| {
+            self.check_open()?;
             if self.health() == Health::Poisoned {
                 return Err(self.refusal(&self.lock_state()));
             }
@@ -385,9 +394,15 @@ impl Engine {
         let closed = self.lead_alone(|leader| leader.wal.close());
         let spare = {
             let mut state = self.lock_state();
+            while self.numbers.has_pending() {
+                // Jobs of callers' own threads; they look at `closing` often.
+                state = self.changed.wait_for(state, JOB_END_PAUSE);
+            }
             if let Err(error) = self.remove_obsolete(&mut state) {
                 tracing::warn!(%error, "an obsolete file stays until the next open");
+                self.tell(&error);
             }
+            state.closed = true;
             std::mem::take(&mut state.spare_wals)
         };
         for number in spare {

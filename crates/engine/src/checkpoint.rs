@@ -62,6 +62,7 @@ impl Engine {
     /// that tells of it.
     fn pin_moment(&self, dir: &Path) -> Result<Moment> {
         self.lead_alone(|leader| {
+            self.check_open()?;
             let mut state = self.lock_state();
             let live = leader.wal.number();
             let oldest = state.versions.min_log_number();

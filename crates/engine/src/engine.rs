@@ -97,6 +97,8 @@ pub(crate) struct State {
     pub(crate) compaction_failures: u64,
     /// The last flush failed.
     pub(crate) flush_failing: bool,
+    /// The directory was given back: nothing in it may be changed any more.
+    pub(crate) closed: bool,
     /// Compaction met damaged input; it stays off until the database is reopened.
     pub(crate) compaction_blocked: bool,
 }

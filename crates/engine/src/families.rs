@@ -68,6 +68,7 @@ impl Engine {
             ));
         }
         self.lead_alone(|leader| {
+            self.check_open()?;
             let mut state = self.lock_state();
             let wal = leader.wal.number();
             let order = options.order.clone();
@@ -89,6 +90,7 @@ impl Engine {
             ));
         }
         self.lead_alone(|leader| {
+            self.check_open()?;
             family.check_alive()?;
             let mut state = self.lock_state();
             self.edit_manifest(&mut state, |set| set.drop_family(family.id))?;

@@ -114,23 +114,24 @@ impl Engine {
             ));
         }
         family.0.check_alive()?;
-        let _pending = self.numbers.begin_job();
+        let _pending = self.begin_job()?;
         let mut incoming = Vec::new();
         let taken = paths.iter().try_for_each(|path| {
             let checked = self.check_external(&family.0, path)?;
             incoming.push(self.bring_in(path, checked)?);
             Ok(())
         });
-        let installed = taken
-            .and_then(|()| self.env.files.sync_dir(&self.dir))
-            .and_then(|()| self.install_external(&family.0, &incoming));
-        if let Err(error) = installed {
+        let brought = taken.and_then(|()| self.env.files.sync_dir(&self.dir));
+        if let Err(error) = brought {
             for file in &incoming {
                 // The first error is the one that matters; leftovers go at the next open.
                 let _ = self.env.files.remove(&names::table(&self.dir, file.number));
             }
             return Err(error);
         }
+        // When this fails nobody knows whether the MANIFEST names the tables: they stay, and the
+        // next open tells.
+        self.install_external(&family.0, &incoming)?;
         if move_files {
             paths
                 .iter()
@@ -206,6 +207,7 @@ impl Engine {
     fn install_external(&self, family: &Arc<Family>, incoming: &[Incoming]) -> Result<()> {
         self.flush_family(family.id)?; // Most of it without holding up writers.
         self.lead_alone(|leader| {
+            self.check_open()?;
             self.rotate(leader, family.id, false)?;
             let mut state = self.wait_for_flushed(family.id)?;
             let mut edit = VersionEdit::of_family(family.id);

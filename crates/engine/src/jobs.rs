@@ -19,7 +19,7 @@ use crate::events::{CompactionInfo, FlushInfo, Health};
 use crate::flush;
 use crate::names;
 use crate::version::obsolete::{obsolete_files, remove_files};
-use crate::version::{NewFile, VersionEdit};
+use crate::version::{JobFiles, NewFile, VersionEdit};
 
 /// About what one thread of a job holds in buffers: read-ahead of its inputs, blocks under way.
 const JOB_BYTES: usize = 2 << 20;
@@ -39,6 +39,17 @@ impl Engine {
         }
     }
 
+    /// Announces a job that makes files. Closing waits until the guard is dropped.
+    ///
+    /// # Errors
+    /// `Shutdown` once closing has begun.
+    pub(crate) fn begin_job(&self) -> Result<JobFiles> {
+        // In this order: either closing sees the job, or the job sees that it is too late.
+        let job = self.numbers.begin_job();
+        self.check_open()?;
+        Ok(job)
+    }
+
     /// Flushes all of a family's immutable memtables into one table and installs it.
     pub(crate) fn run_flush(&self, id: u32) -> Result<()> {
         let (family, memtables) = {
@@ -53,7 +64,7 @@ impl Engine {
                 .collect();
             (Arc::clone(&family.family), memtables)
         };
-        let pending = self.numbers.begin_job();
+        let pending = self.begin_job()?;
         let charge = self.charge_job(JOB_BYTES + family.write_buffer / FILTER_SHARE);
         let table = self.write_memtables(&family, &memtables)?;
         drop(charge);
@@ -214,6 +225,9 @@ impl Engine {
 
     /// Removes files nobody needs any more; how many went. Cheap when nothing left the versions.
     pub(crate) fn remove_obsolete(&self, state: &mut State) -> Result<usize> {
+        if state.closed {
+            return Ok(0);
+        }
         if let Some(oldest) = state.oldest_wal() {
             // What the MANIFEST asks for stays too, or recovery would take it for lost.
             let oldest = oldest.min(state.versions.min_log_number());
@@ -328,7 +342,7 @@ impl Engine {
             }
             self.statistics.trivial_moves.add(info.inputs as u64);
         } else {
-            let _pending = self.numbers.begin_job();
+            let _pending = self.begin_job()?;
             let context = self.job_context(&family);
             let output = family.tuning.target_file_bytes as usize / FILTER_SHARE;
             let _charge = self.charge_job(context.threads_max.max(1) * (JOB_BYTES + output));

@@ -407,6 +407,7 @@ impl Opener<'_> {
                 flush_failures: 0,
                 compaction_failures: 0,
                 flush_failing: false,
+                closed: false,
                 compaction_blocked: false,
             }),
             changed: Condvar::new(),

@@ -53,6 +53,11 @@ impl FileNumbers {
         }
     }
 
+    /// Whether some job is under way.
+    pub fn has_pending(&self) -> bool {
+        !self.jobs.lock().is_empty()
+    }
+
     /// No job under way has taken a number below this one.
     pub fn oldest_pending(&self) -> u64 {
         let jobs = self.jobs.lock();

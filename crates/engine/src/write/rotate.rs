@@ -165,6 +165,7 @@ impl Engine {
             let StallVerdict::Wait(cause) = verdict(inputs) else {
                 break;
             };
+            self.check_open()?;
             let retried_here = self.options.background_threads == Some(0);
             if self.health() == Health::Poisoned || (state.flush_failing && !retried_here) {
                 return Err(self.refusal(&state));
