@@ -2,11 +2,15 @@
 //! bits, threads, and a killed process.
 
 #[cfg(test)]
+mod concurrency;
+#[cfg(test)]
 mod corruption;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
 mod io_errors;
+#[cfg(test)]
+mod kill9;
 #[cfg(test)]
 mod model;
 #[cfg(test)]

@@ -1,0 +1,165 @@
+//! Goal: what was acknowledged outlives the process, however it dies. Method: this test binary
+//! starts itself again as a writer and kills it at random moments; a pipe tells what was
+//! acknowledged; then the directory is opened and read.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use drumlin::{Db, Env, Options, ReadOptions, WriteBatch, WriteOptions};
+use drumlin_base::rng::Rng;
+use drumlin_testkit::temp_dir;
+
+use crate::support::options;
+
+const DIR_VARIABLE: &str = "DRUMLIN_KILL9_DIR";
+const TEST: &str = "kill9::a_killed_process_loses_nothing_it_acknowledged";
+/// Keys are written over and over, so that compactions have something to drop.
+const KEYS: u64 = 500;
+
+fn real() -> Options {
+    Options {
+        background_threads: Some(2),
+        env: Env::system(),
+        ..options(Env::system().files)
+    }
+}
+
+/// The batch `sequence` in both families; the same whoever makes it.
+fn batch(sequence: u64, other: u32) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    let value = sequence.to_le_bytes();
+    let mut long = value.to_vec();
+    long.resize(8 + Rng::new(sequence).below(300) as usize, b'.');
+    let key = |n: u64| format!("k{:04}", n % KEYS).into_bytes();
+    batch.put(&key(sequence * 7), &long).expect("small");
+    batch
+        .put_cf(other, &key(sequence * 13), &long)
+        .expect("small");
+    batch.put(b"sequence", &value).expect("small");
+    batch.put_cf(other, b"sequence", &value).expect("small");
+    batch
+}
+
+/// The child's life: writes on from what it finds, and says what was acknowledged.
+fn write_until_killed(dir: &Path) {
+    let db = Db::open_all_families(dir, real()).expect("opens after any death");
+    let other = match db.family("other") {
+        Some(family) => family,
+        None => db.create_family("other", real().family).expect("created"),
+    };
+    let mut out = std::io::stdout().lock();
+    let mut sequence = found(&db, &other);
+    loop {
+        sequence += 1;
+        let options = WriteOptions {
+            sync: Some(sequence % 64 == 0),
+            ..WriteOptions::default()
+        };
+        db.write(batch(sequence, other.id()), &options)
+            .expect("written");
+        if writeln!(out, "acked {sequence}")
+            .and_then(|()| out.flush())
+            .is_err()
+        {
+            return; // The parent is gone.
+        }
+    }
+}
+
+fn found(db: &Db, family: &drumlin::ColumnFamily) -> u64 {
+    let value = db.get_in(family, b"sequence", &ReadOptions::default());
+    let value = value.expect("readable");
+    value.map_or(0, |v| {
+        u64::from_le_bytes(v[..8].try_into().expect("8 bytes"))
+    })
+}
+
+/// Every key holds what the batches up to `last` left in it.
+fn check(db: &Db, last: u64) {
+    let other = db.family("other").expect("created before the first batch");
+    assert_eq!(found(db, &other), last, "a batch is there as a whole");
+    for (family, step) in [(db.default_family(), 7), (&other, 13)] {
+        let mut newest = vec![0; KEYS as usize];
+        for sequence in 1..=last {
+            newest[(sequence * step % KEYS) as usize] = sequence;
+        }
+        for (index, sequence) in newest.into_iter().enumerate() {
+            let key = format!("k{index:04}");
+            let value = db
+                .get_in(family, &key, &ReadOptions::default())
+                .expect("readable");
+            let held = value.map_or(0, |v| {
+                u64::from_le_bytes(v[..8].try_into().expect("8 bytes"))
+            });
+            assert_eq!(held, sequence, "{key} of {family:?} after {last}");
+        }
+    }
+}
+
+#[test]
+fn a_killed_process_loses_nothing_it_acknowledged() {
+    if let Some(dir) = std::env::var_os(DIR_VARIABLE) {
+        write_until_killed(Path::new(&dir));
+        return;
+    }
+    let dir = temp_dir();
+    let binary = std::env::current_exe().expect("this test");
+    let mut rng = Rng::new(u64::from(std::process::id()));
+    for round in 0..15 {
+        let mut child = Command::new(&binary)
+            .args([TEST, "--exact", "--nocapture", "--test-threads", "1"])
+            .env(DIR_VARIABLE, dir.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the test starts itself");
+        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        // Killed after so many acknowledgements, or, every third time, while it recovers.
+        let until = if round % 3 == 2 {
+            0
+        } else {
+            1 + rng.below(1500)
+        };
+        let mut acked = 0;
+        let mut seen = 0;
+        while seen < until {
+            let Some(Ok(line)) = lines.next() else {
+                panic!("the writer ended by itself in round {round}");
+            };
+            if let Some(number) = line.split("acked ").nth(1) {
+                acked = number.parse().expect("a number");
+                seen += 1;
+            }
+        }
+        if until == 0 {
+            // Somewhere in its start.
+            let pause = std::time::Duration::from_micros(rng.below(30_000));
+            Env::system().clock.sleep(pause);
+        }
+        child.kill().expect("killed");
+        child.wait().expect("gone");
+        for line in lines.map_while(Result::ok) {
+            // A line that death cut short still tells of an acknowledged write, if it is whole.
+            if let Some(number) = line.split("acked ").nth(1) {
+                acked = number.parse().unwrap_or(acked).max(acked);
+            }
+        }
+        let db = match Db::open_all_families(dir.path(), real()) {
+            Ok(db) => db,
+            Err(error) => panic!("round {round}: {error:?}"),
+        };
+        let last = found(&db, db.default_family());
+        assert!(
+            last >= acked,
+            "round {round}: {acked} was acknowledged, {last} is there"
+        );
+        assert!(
+            last <= acked + 1 || until == 0,
+            "round {round}: {last} after {acked}"
+        );
+        if db.family("other").is_some() {
+            check(&db, last);
+        }
+        db.close().expect("closed");
+    }
+}
