@@ -132,9 +132,10 @@ fn tell(
     match outcome {
         None => text.push_str("      -"),
         Some(outcome) => {
-            let (micros, settle) = (outcome.micros, outcome.settle_seconds);
-            write!(text, "{micros:11.3} micros/op, busy {settle:.1} s more")
-                .expect("a String takes everything");
+            write!(text, "{:11.3} micros/op", outcome.micros).expect("a String takes everything");
+            if let Some(seconds) = outcome.settle_seconds {
+                write!(text, ", busy {seconds:.1} s more").expect("a String takes everything");
+            }
             if let Some(found) = outcome.found {
                 write!(text, ", {found} of {} found", outcome.operations)
                     .expect("a String takes everything");

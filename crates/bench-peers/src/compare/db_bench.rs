@@ -130,7 +130,7 @@ fn parse(line: &str) -> Option<(&str, Outcome)> {
         micros,
         operations,
         found,
-        settle_seconds: 0.0,
+        settle_seconds: None,
     };
     Some((name.trim(), outcome))
 }

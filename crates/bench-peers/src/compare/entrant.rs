@@ -89,7 +89,7 @@ impl<S: Store> Entrant for StoreEntrant<S> {
             micros: run.thread_seconds * 1e6 / operations as f64,
             operations,
             found: run.found.map(|(found, _)| found),
-            settle_seconds: settle.as_secs_f64(),
+            settle_seconds: Some(settle.as_secs_f64()),
         }))
     }
 

@@ -112,10 +112,13 @@ pub(super) fn json(standing: &Standing) -> String {
 
 fn outcomes(rounds: &Rounds) -> String {
     let outcomes = rounds.0.iter().map(|outcome| {
-        let found = outcome.found.map_or("null".to_owned(), |found| found.to_string());
+        let null = || "null".to_owned();
+        let found = outcome.found.map_or_else(null, |found| found.to_string());
+        let settle = outcome.settle_seconds;
+        let settle = settle.map_or_else(null, |seconds| format!("{seconds:.2}"));
         format!(
-            "{{\"micros\": {:.4}, \"operations\": {}, \"found\": {found}, \"settle_seconds\": {:.2}}}",
-            outcome.micros, outcome.operations, outcome.settle_seconds
+            "{{\"micros\": {:.4}, \"operations\": {}, \"found\": {found}, \"settle_seconds\": {settle}}}",
+            outcome.micros, outcome.operations,
         )
     });
     outcomes.collect::<Vec<_>>().join(", ")

@@ -9,8 +9,8 @@ pub(crate) struct Outcome {
     pub(crate) operations: u64,
     /// Keys found, of workloads that look keys up.
     pub(crate) found: Option<u64>,
-    /// Seconds until the engine had finished its background work afterwards.
-    pub(crate) settle_seconds: f64,
+    /// Seconds until the engine had finished its background work afterwards, if that was seen.
+    pub(crate) settle_seconds: Option<f64>,
 }
 
 /// The rounds of one line by one engine.
@@ -36,7 +36,7 @@ impl Rounds {
 
     /// Of seconds of background work afterwards.
     pub(crate) fn settle_seconds(&self) -> Option<Summary> {
-        summary(self.0.iter().map(|outcome| outcome.settle_seconds))
+        summary(self.0.iter().filter_map(|outcome| outcome.settle_seconds))
     }
 }
 
