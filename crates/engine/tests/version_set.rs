@@ -458,6 +458,31 @@ fn open_golden(files: &Arc<dyn FileSystem>, families: &[&str], profile: Profile)
     again
 }
 
+/// RocksDB goes on from the sequence number of the last edit, not from the highest.
+#[test]
+fn sequence_numbers_never_go_back_within_a_group_of_edits() {
+    let files = as_files(&StrictMemFileSystem::new());
+    make_dir(&*files).unwrap();
+    let mut set = VersionSet::create(Arc::clone(&files), dir(), &options(&[])).unwrap();
+    let family = set.add_family("second", KeyOrder::Bytewise, 3).unwrap();
+    let older = make_table(&set, &*files, "x").unwrap();
+    let newer = make_table(&set, &*files, "y").unwrap();
+    assert!(newer.largest_seqno > older.largest_seqno);
+    let highest = newer.largest_seqno;
+    let edits = vec![adding(0, 1, newer), adding(family, 1, older)];
+    set.log_and_apply(edits).unwrap();
+    let manifest = names::manifest(dir(), set.manifest_number());
+    let mut reader = RecordReader::new(files.open(&manifest).unwrap(), 0);
+    let mut last = 0;
+    while let Some(record) = reader.read().unwrap() {
+        let edit = VersionEdit::decode(record.payload).unwrap();
+        let seqno = edit.last_seqno.unwrap_or(last);
+        assert!(seqno >= last, "{seqno} after {last}");
+        last = seqno;
+    }
+    assert_eq!(last, highest);
+}
+
 fn first_batch(files: &dyn FileSystem, number: u64) -> drumlin::batch::WriteBatch {
     let file = files.open(&names::wal(dir(), number)).unwrap();
     let mut reader = RecordReader::new(file, number);

@@ -489,15 +489,15 @@ impl VersionSet {
         Ok(())
     }
 
+    /// Numbers never go back from one edit to the next: RocksDB believes the last edit it reads.
     fn fill_numbers(&self, edits: &mut [VersionEdit]) {
+        let mut last_seqno = self.state.last_seqno;
         for edit in edits.iter_mut() {
             edit.next_file_number = Some(self.numbers.next());
-            let in_tables = edit
-                .new_files
-                .iter()
-                .map(|(_, file)| file.largest_seqno)
-                .max();
-            edit.last_seqno = edit.last_seqno.max(in_tables).max(self.state.last_seqno);
+            let tables = edit.new_files.iter();
+            let in_tables = tables.map(|(_, file)| file.largest_seqno).max();
+            last_seqno = last_seqno.max(edit.last_seqno).max(in_tables);
+            edit.last_seqno = last_seqno;
         }
     }
 
