@@ -11,7 +11,7 @@ use drumlin_base::{
     SeqNo, ValueKind,
 };
 use drumlin_fs::{CreateOptions, Env, FileKind};
-use drumlin_table::{TableWriter, TableWriterOptions};
+use drumlin_table::{TableStyle, TableWriter, TableWriterOptions};
 
 use super::cover::Territory;
 use super::plan::CompactionOptions;
@@ -96,6 +96,7 @@ pub struct Outputs<'a> {
 struct OpenTable {
     writer: TableWriter,
     number: u64,
+    path: PathBuf,
     /// The first point entry; empty while there is none.
     smallest: Vec<u8>,
     /// The last point entry; empty while there is none.
@@ -107,8 +108,8 @@ struct OpenTable {
 pub struct Written {
     env: Env,
     dir: PathBuf,
-    /// Numbers of every file created, finished or not.
-    created: Vec<u64>,
+    /// Every file created, finished or not.
+    created: Vec<PathBuf>,
     files: Vec<NewFile>,
     kept: bool,
 }
@@ -194,9 +195,14 @@ impl<'a> Outputs<'a> {
 
     fn create(&mut self) -> Result<OpenTable> {
         let number = (self.context.numbers)();
-        let path = names::table(&self.context.dir, number);
+        let template = self.context.writers.get(self.stamp.level).cloned();
+        let template = template.unwrap_or_default();
+        let path = match template.style {
+            TableStyle::RocksDb => names::table(&self.context.dir, number),
+            TableStyle::LevelDb => names::leveldb_table(&self.context.dir, number),
+        };
         // Noted first: a failed create may leave a file behind too.
-        self.written.created.push(number);
+        self.written.created.push(path.clone());
         let file = self
             .context
             .env
@@ -213,16 +219,12 @@ impl<'a> Outputs<'a> {
             creation_time: now,
             oldest_ancestor_time: ancestor,
             expected_bytes: self.stamp.expected_bytes,
-            ..self
-                .context
-                .writers
-                .get(self.stamp.level)
-                .cloned()
-                .unwrap_or_default()
+            ..template
         };
         Ok(OpenTable {
             writer: TableWriter::new(file, options),
             number,
+            path,
             smallest: Vec::new(),
             largest: Vec::new(),
             points: 0,
@@ -292,17 +294,16 @@ impl OpenTable {
                 self.largest = end;
             }
         }
-        let path = names::table(&context.dir, self.number);
         let finished = self
             .writer
             .finish()
-            .map_err(|error| error.with_file(&path))?;
+            .map_err(|error| error.with_file(&self.path))?;
         let properties = &finished.properties;
         if properties.num_entries != self.points + tombstones.len() as u64 {
             return Err(Error::corruption(
                 "the table written counts other entries than it was given",
             )
-            .with_file(&path));
+            .with_file(&self.path));
         }
         let now = context.env.clock.unix_seconds();
         Ok(NewFile {
@@ -356,9 +357,8 @@ impl Drop for Written {
         if self.kept {
             return;
         }
-        for &number in &self.created {
-            let path = names::table(&self.dir, number);
-            if let Err(error) = self.env.files.remove(&path)
+        for path in &self.created {
+            if let Err(error) = self.env.files.remove(path)
                 && !error.is_not_found()
             {
                 // The scan for unknown files at the next open will find it.
