@@ -9,7 +9,7 @@ use drumlin_memtable::Memtable;
 
 use crate::column_family::Family;
 use crate::compaction::InFlight;
-use crate::engine::{Engine, FamilyState};
+use crate::engine::{Engine, FamilyState, State};
 use crate::options::FamilyOptions;
 use crate::super_version::SuperVersion;
 use crate::version::{Version, VersionSet};
@@ -79,6 +79,7 @@ impl Engine {
                 .families
                 .insert(id, FamilyState::new(Arc::clone(&family), version, wal));
             self.publish_families(&state);
+            self.rewrite_options(&state);
             Ok(family)
         })
     }
@@ -102,9 +103,18 @@ impl Engine {
                     .for_each(|immutable| self.release_memtable(immutable));
             }
             self.publish_families(&state);
+            self.rewrite_options(&state);
             self.changed.notify_all();
             Ok(())
         })
+    }
+
+    /// Tells the OPTIONS file of the families there are now. The MANIFEST has been written, so a
+    /// failure here is no failure of the operation.
+    fn rewrite_options(&self, state: &State) {
+        if let Err(error) = self.write_options(state) {
+            tracing::warn!(%error, "the OPTIONS file does not tell of the present families");
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use drumlin_base::sync::{Condvar, Mutex};
 use drumlin_base::{Error, ErrorKind, MemoryBudget, Result, SeqNo};
 use drumlin_fs::{CreateOptions, Env, FileKind, FileLock, FileSystem};
 use drumlin_memtable::Memtable;
-use drumlin_table::{BlockCache, Codec};
+use drumlin_table::BlockCache;
 
 use crate::batch::BatchView;
 use crate::column_family::{DEFAULT_FAMILY, Family};
@@ -25,7 +25,7 @@ use crate::families::empty_view;
 use crate::leader::Leader;
 use crate::names::{self, FileName};
 use crate::options::{DirectoryFormat, FamilyOptions, Options};
-use crate::options_file::{self, FamilySection, OptionsFile};
+use crate::options_file::{FamilySection, OptionsFile};
 use crate::snapshot::SnapshotList;
 use crate::statistics::Statistics;
 use crate::stored_options;
@@ -276,7 +276,7 @@ impl Opener<'_> {
                 // What a dying process left in the page cache may not be on disk yet.
                 self.env.files.sync_file(&names::wal(&wal_dir, *wal))?;
             }
-            engine.recover(&wals, needed_from, self.stored.as_ref())?
+            engine.recover(&wals, needed_from)?
         } else {
             engine.replay(&wals, needed_from, None)?
         };
@@ -445,19 +445,6 @@ fn identity(env: &Env, dir: &Path) -> Result<String> {
     ))
 }
 
-/// RocksDB's name of a codec in OPTIONS files.
-fn compression_name(codec: Codec) -> &'static str {
-    match codec {
-        Codec::None => "kNoCompression",
-        Codec::Snappy => "kSnappyCompression",
-        Codec::Zlib => "kZlibCompression",
-        Codec::Bzip2 => "kBZip2Compression",
-        Codec::Lz4 => "kLZ4Compression",
-        Codec::Lz4Hc => "kLZ4HCCompression",
-        Codec::Zstd => "kZSTD",
-    }
-}
-
 /// Twenty characters that tell this run from others, as RocksDB's session ids do.
 fn session_id(env: &Env) -> String {
     const DIGITS: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -472,12 +459,7 @@ fn session_id(env: &Env) -> String {
 impl Engine {
     /// Replays `wals` into tables, then begins a fresh WAL, installs all of it with one atomic
     /// group of edits and removes what it replaces.
-    fn recover(
-        &mut self,
-        wals: &[u64],
-        needed_from: u64,
-        stored: Option<&OptionsFile>,
-    ) -> Result<RecoveryReport> {
+    fn recover(&mut self, wals: &[u64], needed_from: u64) -> Result<RecoveryReport> {
         let _pending = self.numbers.begin_job();
         let mut tables = Vec::new();
         let mut report = self.replay(wals, needed_from, Some(&mut tables))?;
@@ -505,32 +487,13 @@ impl Engine {
         }
         self.log_and_apply(&mut state, edits.into_values().collect())?;
         if !self.leveldb {
-            self.write_identity(&state, stored)?;
+            if stored_identity(&self.env, &self.dir)?.is_none() {
+                write_identity_file(&self.env, &self.dir, &self.db_id)?;
+            }
+            self.write_options(&state)?;
         }
         report.files_removed = self.remove_leftovers(&mut state)?;
         Ok(report)
-    }
-
-    /// Writes IDENTITY, if there is none, and an OPTIONS file that RocksDB's tools read.
-    fn write_identity(&self, state: &State, stored: Option<&OptionsFile>) -> Result<()> {
-        if stored_identity(&self.env, &self.dir)?.is_none() {
-            write_identity_file(&self.env, &self.dir, &self.db_id)?;
-        }
-        let sections = state.families.values().map(|family| {
-            let family = &family.family;
-            let mut section = FamilySection::new(&family.name, family.options.order.name());
-            section
-                .options
-                .set("compression", compression_name(family.compression.codec));
-            let stored = stored.and_then(|file| file.family(&family.name));
-            stored_options::describe(&mut section, &family.options, stored);
-            section
-        });
-        let options = OptionsFile {
-            families: sections.collect(),
-            ..OptionsFile::default()
-        };
-        options_file::write(&*self.env.files, &self.dir, self.numbers.take(), &options)
     }
 
     /// Replays `wals` into memtables, or, when full (and at the end), from there into `tables`.

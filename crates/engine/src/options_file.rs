@@ -12,6 +12,7 @@ use drumlin_base::{Error, Result};
 use drumlin_fs::{CreateOptions, FileKind, FileSystem};
 
 use crate::names::{self, FileName};
+use crate::version::obsolete::OPTIONS_FILES_KEPT;
 
 /// Largest OPTIONS file that is read.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -339,6 +340,26 @@ pub fn read_newest(files: &dyn FileSystem, dir: &Path) -> Result<Option<OptionsF
         .map_err(|_| Error::not_supported("the options file is not UTF-8").with_file(&path))?;
     let file = OptionsFile::parse(text).map_err(|error| error.with_file(&path))?;
     Ok(Some(file))
+}
+
+/// Removes all OPTIONS files of `dir` but the newest two.
+///
+/// # Errors
+/// `Io`.
+pub fn remove_older(files: &dyn FileSystem, dir: &Path) -> Result<()> {
+    let mut numbers: Vec<u64> = files
+        .list(dir)?
+        .iter()
+        .filter_map(|name| match FileName::parse(name)? {
+            FileName::Options(number) => Some(number),
+            _ => None,
+        })
+        .collect();
+    numbers.sort_unstable_by(|a, b| b.cmp(a));
+    numbers
+        .iter()
+        .skip(OPTIONS_FILES_KEPT)
+        .try_for_each(|number| files.remove(&names::options(dir, *number)))
 }
 
 /// Writes `options` as OPTIONS file `number` of `dir`: whole under a temporary name, then renamed.

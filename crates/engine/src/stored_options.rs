@@ -10,8 +10,10 @@ use std::sync::Arc;
 
 use drumlin_base::operators::{CappedPrefix, FixedPrefix};
 use drumlin_base::{ErrorKind, KeyOrder, PrefixExtractor, Result};
+use drumlin_table::Codec;
 
 use crate::column_family::DEFAULT_FAMILY;
+use crate::engine::{Engine, State};
 use crate::merge_operators;
 use crate::options::{FamilyOptions, Options};
 use crate::options_file::{self, FamilySection, OptionsFile};
@@ -67,13 +69,37 @@ pub(crate) fn complete(family: &mut FamilyOptions, stored: &FamilySection) {
     }
 }
 
+impl Engine {
+    /// Writes an OPTIONS file of the families in `state` that RocksDB's tools read, and removes all
+    /// but the newest two.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`; the older files are then still there.
+    pub(crate) fn write_options(&self, state: &State) -> Result<()> {
+        let stored = read(&self.dir, &self.options)?;
+        let sections = state.families.values().map(|family| {
+            let family = &family.family;
+            let mut section = FamilySection::new(&family.name, family.options.order.name());
+            section
+                .options
+                .set("compression", compression_name(family.compression.codec));
+            let stored = stored.as_ref().and_then(|file| file.family(&family.name));
+            describe(&mut section, &family.options, stored);
+            section
+        });
+        let options = OptionsFile {
+            families: sections.collect(),
+            ..OptionsFile::default()
+        };
+        let files = &*self.env.files;
+        options_file::write(files, &self.dir, self.numbers.take(), &options)?;
+        options_file::remove_older(files, &self.dir)
+    }
+}
+
 /// What an OPTIONS file says of `family` for its next reader. Names in `stored` that nothing here
 /// stands for are kept: the program that knows them will want them back.
-pub(crate) fn describe(
-    section: &mut FamilySection,
-    family: &FamilyOptions,
-    stored: Option<&FamilySection>,
-) {
+fn describe(section: &mut FamilySection, family: &FamilyOptions, stored: Option<&FamilySection>) {
     let merge = match &family.merge_operator {
         Some(operator) => Some(operator.options_text()),
         None => stored
@@ -89,6 +115,19 @@ pub(crate) fn describe(
     };
     if let Some(prefix) = prefix {
         section.options.set("prefix_extractor", prefix);
+    }
+}
+
+/// RocksDB's name of a codec in OPTIONS files.
+fn compression_name(codec: Codec) -> &'static str {
+    match codec {
+        Codec::None => "kNoCompression",
+        Codec::Snappy => "kSnappyCompression",
+        Codec::Zlib => "kZlibCompression",
+        Codec::Bzip2 => "kBZip2Compression",
+        Codec::Lz4 => "kLZ4Compression",
+        Codec::Lz4Hc => "kLZ4HCCompression",
+        Codec::Zstd => "kZSTD",
     }
 }
 

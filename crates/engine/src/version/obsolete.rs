@@ -13,7 +13,7 @@ use drumlin_fs::FileSystem;
 use crate::names::FileName;
 
 /// OPTIONS files kept: the present one and the one before.
-const OPTIONS_FILES_KEPT: usize = 2;
+pub(crate) const OPTIONS_FILES_KEPT: usize = 2;
 
 /// What of a directory is needed.
 #[derive(Debug, Default)]
