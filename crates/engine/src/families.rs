@@ -114,6 +114,7 @@ impl Engine {
     fn rewrite_options(&self, state: &State) {
         if let Err(error) = self.write_options(state) {
             tracing::warn!(%error, "the OPTIONS file does not tell of the present families");
+            self.tell(&error);
         }
     }
 }
