@@ -24,7 +24,7 @@ test: deps
 	$(MAKE) loom
 
 loom:
-	RUSTFLAGS="--cfg loom" $(CARGO) test --locked --release -p drumlin-memtable --test loom --target-dir target/loom
+	RUSTFLAGS="--cfg loom" $(CARGO) test --locked --release -p drumlin-memtable -p drumlin --test loom --target-dir target/loom
 
 lint:
 	$(CARGO) fmt --check

@@ -334,7 +334,8 @@ fn closing_stops_writers_with_an_error_and_loses_nothing() {
             assert!(again.get(&key).unwrap().is_some(), "{key} of {written}");
         }
     }
-    // The directory is another's now: nothing that would change it may be begun.
+    again.close().unwrap();
+    // The directory was given back: nothing that would change it may be begun.
     let before = names(dir.path());
     let family = db.default_family();
     let refused = [

@@ -282,13 +282,13 @@ impl Everything {
 
 #[test]
 fn flipped_bits_in_tables_are_told() {
-    let share = everything().flip(".sst", 5);
+    let share = everything().flip(".sst", 3);
     assert!(share > 0.9, "only {share} of the flips were noticed");
 }
 
 #[test]
 fn flipped_bits_in_wal_files_are_told() {
-    let share = everything().flip(".log", 5);
+    let share = everything().flip(".log", 3);
     assert!(share > 0.99, "only {share} of the flips were noticed");
 }
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use drumlin::{Db, Options};
+use drumlin::{Db, DirectoryFormat, Options};
 use drumlin_base::rng::Rng;
 use drumlin_fs::{CrashPolicy, Fault, FaultFileSystem, FaultRule, FileSystem, StrictMemFileSystem};
 
@@ -43,7 +43,7 @@ fn survive(name: &str, script: &Script, make: impl Fn(Arc<dyn FileSystem>) -> Op
     check(&db, &history, Demand::Killed).unwrap_or_else(|why| panic!("{name}: {why}"));
     drop(db);
     let operations = files.operations();
-    let points = if exhaustive() { operations } else { 60 };
+    let points = if exhaustive() { operations } else { 120 };
     let stride = (operations / points).max(1);
     for index in (0..operations).step_by(stride as usize) {
         let index = if exhaustive() {
@@ -94,12 +94,10 @@ fn reopen(
     make: &impl Fn(Arc<dyn FileSystem>) -> Options,
 ) {
     let options = make(Arc::new(disk.clone()));
+    let leveldb = options.format == DirectoryFormat::LevelDb;
     let db = Db::open_all_families(crate::support::DIR, options);
     let db = db.unwrap_or_else(|error| panic!("{place}: {error:?}"));
-    assert!(
-        !db.recovery_report().leveldb,
-        "{place}: taken for LevelDB's"
-    );
+    assert_eq!(db.recovery_report().leveldb, leveldb, "{place}: the format");
     let checked = check(&db, history, demand(policy)).and_then(|()| check_files(&db, disk));
     checked.unwrap_or_else(|why| panic!("{place}: {why}; {:?}", db.recovery_report()));
 }
@@ -237,5 +235,37 @@ fn wal_files_in_another_directory_survive() {
     survive("wal_dir", &Script { steps }, |files| Options {
         wal_dir: Some("/wal".into()),
         ..options(files)
+    });
+}
+
+#[test]
+fn a_leveldb_directory_survives() {
+    let mut steps = Vec::new();
+    for round in 0..30u32 {
+        let large = "v".repeat(if round % 3 == 0 { 3000 } else { 50 });
+        let key = format!("k{:02}", round % 7);
+        let delete = (
+            "default",
+            Op::Delete(format!("k{:02}", round % 5).into_bytes()),
+        );
+        steps.push(write(
+            vec![delete, put("default", &key, &large)],
+            round % 9 == 8,
+        ));
+        if round == 20 {
+            steps.push(Step::Flush);
+            steps.push(Step::Compact("default"));
+        }
+    }
+    steps.push(Step::Reopen);
+    steps.push(write(vec![put("default", "k1", "last")], true));
+    survive("leveldb", &Script { steps }, |files| {
+        let mut options = Options {
+            format: DirectoryFormat::LevelDb,
+            ..options(files)
+        };
+        options.tuning.memtables_max = 6;
+        options.family.merge_operator = None;
+        options
     });
 }

@@ -67,7 +67,7 @@ fn endure(name: &str, rule: impl Fn(u64) -> FaultRule) {
     let stride = if exhaustive() {
         1
     } else {
-        (operations / 120).max(1)
+        (operations / 150).max(1)
     };
     for index in (0..operations).step_by(stride as usize) {
         let index = (index + Rng::new(index).below(stride)).min(operations - 1);
@@ -349,6 +349,86 @@ fn an_error_in_a_read_is_told_and_changes_nothing() {
     }
     iter.status().unwrap();
     assert_eq!(count, 400);
+}
+
+/// Reads every key of a database of tables while `rule(index)` strikes, for every index until none
+/// is struck any more; what is read must be right or told, and right once the disk is well.
+fn odd_reads(name: &str, rule: impl Fn(u64) -> FaultRule, told: ErrorKind) {
+    let (_, files) = faulty();
+    let mut options = options(Arc::new(files.clone()));
+    options.max_open_files = Some(2);
+    let db = Db::open(DIR, options).unwrap();
+    for index in 0..300 {
+        put(&db, &format!("k{index:04}"), false).unwrap();
+    }
+    db.flush().unwrap();
+    db.compact_range(db.default_family(), None, None).unwrap();
+    let read = ReadOptions {
+        fill_cache: false,
+        ..ReadOptions::default()
+    };
+    for index in 0..40 {
+        files.add_rule(rule(index));
+        for key in (0..300).step_by(13) {
+            let key = format!("k{key:04}");
+            match db.get_in(db.default_family(), &key, &read) {
+                Ok(found) => assert_eq!(found.as_deref(), Some(key.as_bytes()), "{name} {index}"),
+                Err(error) => assert_eq!(error.kind(), told, "{name} {index}: {error:?}"),
+            }
+        }
+        let mut iter = db.iter(read.clone());
+        iter.seek_to_first();
+        let mut count = 0;
+        while iter.valid() {
+            assert_eq!(
+                iter.key(),
+                format!("k{count:04}").as_bytes(),
+                "{name} {index}"
+            );
+            count += 1;
+            iter.next();
+        }
+        match iter.status() {
+            Ok(()) => assert_eq!(count, 300, "{name} {index}"),
+            Err(error) => assert_eq!(error.kind(), told, "{name} {index}: {error:?}"),
+        }
+        files.clear_rules();
+    }
+    assert_eq!(db.health(), Health::Healthy);
+    assert!((0..300).all(|index| has(&db, &format!("k{index:04}"))));
+}
+
+#[test]
+fn too_many_open_files_are_told_or_made_good() {
+    odd_reads(
+        "once",
+        |index| FaultRule::once(index, Fault::TooManyFiles).on(OpKind::Open),
+        ErrorKind::Io,
+    );
+    odd_reads(
+        "always",
+        |_| FaultRule::always(Fault::TooManyFiles).on(OpKind::Open),
+        ErrorKind::Io,
+    );
+}
+
+#[test]
+fn wrong_and_short_reads_never_give_wrong_data() {
+    odd_reads(
+        "flipped",
+        |index| FaultRule::once(index, Fault::FlippedBit).on(OpKind::Read),
+        ErrorKind::Corruption,
+    );
+    odd_reads(
+        "flipped always",
+        |_| FaultRule::always(Fault::FlippedBit).on(OpKind::Read),
+        ErrorKind::Corruption,
+    );
+    odd_reads(
+        "short",
+        |index| FaultRule::once(index, Fault::ShortRead).on(OpKind::Read),
+        ErrorKind::Corruption,
+    );
 }
 
 #[test]

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod concurrency;
 #[cfg(test)]
+mod copies;
+#[cfg(test)]
 mod corruption;
 #[cfg(test)]
 mod crash;

@@ -50,7 +50,7 @@ struct World {
 
 fn run(setup: Setup) {
     let name = setup.name;
-    let seeds = if exhaustive() { 60 } else { 2 };
+    let seeds = if exhaustive() { 60 } else { 3 };
     let (change, reverse, plain) = (setup.change, setup.reverse, setup.plain);
     for seed in 0..seeds {
         let setup = Setup {

@@ -1,0 +1,153 @@
+//! Goal: taking in external tables and making checkpoints is whole or not at all, wherever the
+//! power fails or the disk errs. Method: a stop, or an error, at every operation of either.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use drumlin::{Db, SstFileWriter, TableWriterOptions, WriteOptions};
+use drumlin_fs::{
+    CrashPolicy, Env, Fault, FaultFileSystem, FaultRule, FileSystem, StrictMemFileSystem,
+};
+
+use crate::support::{DIR, Rows, check_files, options, rows};
+
+const EXTERNAL: &str = "/external.sst";
+const COPY: &str = "/copy";
+
+/// A database of a table, a synced and an unsynced write, and an external table beside it.
+fn made() -> (StrictMemFileSystem, FaultFileSystem, Db) {
+    let memory = StrictMemFileSystem::new();
+    let files = FaultFileSystem::over_memory(&memory);
+    let env = Env::system().with_files(Arc::new(memory.clone()));
+    let path = Path::new(EXTERNAL);
+    let mut table = SstFileWriter::create(&env, path, TableWriterOptions::default()).unwrap();
+    for index in 0..20 {
+        table
+            .put(format!("e{index:03}").as_bytes(), b"new")
+            .unwrap();
+    }
+    table.put(b"k003", b"new").unwrap();
+    table.finish().unwrap();
+    memory.sync_all();
+    let db = Db::open(DIR, options(Arc::new(files.clone()))).unwrap();
+    for index in 0..10 {
+        db.put(format!("k{index:03}"), b"old").unwrap();
+        if index == 4 {
+            db.flush().unwrap();
+        }
+    }
+    let synced = WriteOptions::synced();
+    db.put_in(db.default_family(), b"k010", b"old", &synced)
+        .unwrap();
+    (memory, files, db)
+}
+
+fn before() -> Rows {
+    let old = (0..11).map(|index| (format!("k{index:03}").into_bytes(), b"old".to_vec()));
+    old.collect()
+}
+
+fn after() -> Rows {
+    let mut rows = before();
+    for index in 0..20 {
+        rows.insert(format!("e{index:03}").into_bytes(), b"new".to_vec());
+    }
+    rows.insert(b"k003".to_vec(), b"new".to_vec());
+    rows
+}
+
+/// All of the external table, or nothing of it; all of it once that was said.
+fn check(db: &Db, done: bool, place: &str) {
+    let found = rows(db, db.default_family()).unwrap_or_else(|why| panic!("{place}: {why:?}"));
+    assert!(
+        found == after() || (!done && found == before()),
+        "{place}: {found:?}"
+    );
+}
+
+fn ingest(db: &Db) -> drumlin::Result<()> {
+    db.ingest(db.default_family(), &[PathBuf::from(EXTERNAL)], false)
+}
+
+fn open(disk: &StrictMemFileSystem, place: &str) -> Db {
+    let opened = Db::open(DIR, options(Arc::new(disk.clone())));
+    opened.unwrap_or_else(|why| panic!("{place}: {why:?}"))
+}
+
+#[test]
+fn an_external_table_is_taken_in_whole_or_not_at_all_when_the_power_fails() {
+    for index in 0.. {
+        let (memory, files, db) = made();
+        files.add_rule(FaultRule::once(index, Fault::Stop));
+        let done = ingest(&db).is_ok();
+        drop(db);
+        for policy in CrashPolicy::ALL {
+            let place = format!("stopped at {index}, {policy:?}");
+            let disk = memory.crash_image(index, policy);
+            let db = open(&disk, &place);
+            check(&db, done, &place);
+            check_files(&db, &disk).unwrap_or_else(|why| panic!("{place}: {why}"));
+        }
+        if !files.is_stopped() || done {
+            assert!(index > 5);
+            break;
+        }
+    }
+}
+
+#[test]
+fn an_external_table_is_taken_in_whole_or_not_at_all_when_the_disk_errs() {
+    for index in 0.. {
+        let (memory, files, db) = made();
+        files.add_rule(FaultRule::once(index, Fault::Io));
+        let done = ingest(&db).is_ok();
+        let struck = files.injected() > 0;
+        files.clear_rules();
+        check(&db, done, &format!("error at {index}, still open"));
+        drop(db);
+        let place = format!("error at {index}, reopened");
+        let db = open(&memory, &place);
+        check(&db, done, &place);
+        check_files(&db, &memory).unwrap_or_else(|why| panic!("{place}: {why}"));
+        if !struck {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_checkpoint_is_whole_or_not_there() {
+    for index in 0.. {
+        let (memory, files, db) = made();
+        files.add_rule(FaultRule::once(index, Fault::Stop));
+        let done = db.checkpoint(COPY).is_ok();
+        drop(db);
+        for policy in CrashPolicy::ALL {
+            let place = format!("stopped at {index}, {policy:?}");
+            let disk = memory.crash_image(index, policy);
+            let db = open(&disk, &place);
+            assert_eq!(rows(&db, db.default_family()).unwrap(), before(), "{place}");
+            let is_there = disk.exists(Path::new(COPY)).unwrap();
+            assert!(is_there || !done, "{place}: the checkpoint is gone");
+            if is_there {
+                let copy = Db::open(COPY, options(Arc::new(disk.clone())));
+                let copy = copy.unwrap_or_else(|why| panic!("{place}: {why:?}"));
+                assert_eq!(
+                    rows(&copy, copy.default_family()).unwrap(),
+                    before(),
+                    "{place}"
+                );
+                copy.put(b"k", b"its own").unwrap();
+                assert!(db.get(b"k").unwrap().is_none(), "{place}");
+            }
+            // A begun one is in nobody's way.
+            if !is_there {
+                db.checkpoint(COPY)
+                    .unwrap_or_else(|why| panic!("{place}: {why:?}"));
+            }
+        }
+        if !files.is_stopped() {
+            break;
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Goal: in every interleaving each writer is served exactly once, by itself or by one leader, and
+//! at most one leads at a time. Method: loom runs the queue itself, with two and three writers, up
+//! to a bound of preemptions.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p drumlin --release --test loom`
+#![cfg(loom)]
+
+#[path = "../src/commit_queue.rs"]
+mod commit_queue;
+
+use std::sync::Arc;
+
+use drumlin_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use drumlin_base::{Error, ErrorKind, Result};
+
+use commit_queue::{CommitQueue, Turn};
+
+/// What a leader does with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Request {
+    /// May be served by another.
+    Write(usize),
+    /// Must lead itself.
+    Lead(usize),
+}
+
+/// The queue, and what the leaders did.
+struct Shop {
+    queue: CommitQueue<Request>,
+    leads: AtomicBool,
+    /// Times each request was served.
+    served: Vec<AtomicUsize>,
+    groups: AtomicUsize,
+    fails: bool,
+}
+
+impl Shop {
+    fn new(writers: usize, fails: bool) -> Arc<Self> {
+        Arc::new(Self {
+            queue: CommitQueue::new(),
+            leads: AtomicBool::new(false),
+            served: (0..writers).map(|_| AtomicUsize::new(0)).collect(),
+            groups: AtomicUsize::new(0),
+            fails,
+        })
+    }
+
+    fn serve(&self, request: Request) {
+        let (Request::Write(index) | Request::Lead(index)) = request;
+        self.served[index].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What `Engine::write` does, without a database.
+    fn write(&self, request: Request) -> Result<()> {
+        match self.queue.join(request) {
+            Turn::Served(outcome) => {
+                assert!(matches!(request, Request::Write(_)), "it wanted the lead");
+                outcome
+            }
+            Turn::Lead(own) => {
+                assert_eq!(own, request, "the request comes back to its owner");
+                let outcome = self.lead(own);
+                self.queue.hand_over();
+                outcome
+            }
+        }
+    }
+
+    fn lead(&self, own: Request) -> Result<()> {
+        let before = self.leads.swap(true, Ordering::Acquire);
+        assert!(!before, "two lead at once");
+        self.groups.fetch_add(1, Ordering::Relaxed);
+        let followers = match own {
+            Request::Write(_) => self
+                .queue
+                .take_followers(|other| matches!(other, Request::Write(_))),
+            Request::Lead(_) => Vec::new(),
+        };
+        self.serve(own);
+        let outcome = || match self.fails {
+            true => Err(Error::new(ErrorKind::Io, "the disk is gone")),
+            false => Ok(()),
+        };
+        self.leads.store(false, Ordering::Release);
+        for (request, follower) in followers {
+            self.serve(request);
+            follower.complete(outcome());
+        }
+        outcome()
+    }
+
+    /// Once all came back: everybody was served once, and nobody is left to be promoted.
+    fn check(&self) {
+        for served in &self.served {
+            assert_eq!(served.load(Ordering::Relaxed), 1);
+        }
+        let groups = self.groups.load(Ordering::Relaxed);
+        assert!((1..=self.served.len()).contains(&groups), "{groups}");
+        assert!(
+            matches!(self.queue.join(Request::Lead(0)), Turn::Lead(_)),
+            "the line is empty and nobody leads"
+        );
+    }
+}
+
+/// Runs every request on a thread of its own, the first on the model's.
+fn model(requests: &'static [Request], fails: bool) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(move || {
+        let shop = Shop::new(requests.len(), fails);
+        let others: Vec<_> = requests[1..]
+            .iter()
+            .map(|&request| {
+                let shop = Arc::clone(&shop);
+                loom::thread::spawn(move || shop.write(request).is_err())
+            })
+            .collect();
+        assert_eq!(shop.write(requests[0]).is_err(), fails);
+        for other in others {
+            let failed = other.join().expect("the writer came back");
+            assert_eq!(failed, fails, "the outcome of the group is everybody's");
+        }
+        shop.check();
+    });
+}
+
+#[test]
+fn two_writers_are_served_once_each() {
+    model(&[Request::Write(0), Request::Write(1)], false);
+}
+
+#[test]
+fn three_writers_are_served_once_each() {
+    model(
+        &[Request::Write(0), Request::Write(1), Request::Write(2)],
+        false,
+    );
+}
+
+#[test]
+fn whoever_wants_the_lead_gets_it() {
+    model(
+        &[Request::Write(0), Request::Lead(1), Request::Write(2)],
+        false,
+    );
+    model(&[Request::Lead(0), Request::Lead(1)], false);
+}
+
+#[test]
+fn a_failure_reaches_the_whole_group() {
+    model(
+        &[Request::Write(0), Request::Write(1), Request::Write(2)],
+        true,
+    );
+}
