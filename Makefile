@@ -26,6 +26,10 @@ test: deps
 loom:
 	RUSTFLAGS="--cfg loom" $(CARGO) test --locked --release -p drumlin-memtable -p drumlin --test loom --target-dir target/loom
 
+# The same work by other engines, interleaved. The first build compiles RocksDB: most of an hour.
+bench-peers:
+	cd crates/bench-peers && $(CARGO) run --locked --release -- compare --num 5000000 --rounds 2 --db-bench --out ../../target/peers -- --reads=1000000
+
 lint:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
