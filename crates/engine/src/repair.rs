@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use drumlin_base::key::{ParsedKey, append_internal, compare_internal};
-use drumlin_base::{Error, InternalIterator, KeyOrder, MemoryBudget, Result, SEQNO_MAX, ValueKind};
+use drumlin_base::{
+    Error, ErrorKind, InternalIterator, KeyOrder, MemoryBudget, Result, SEQNO_MAX, ValueKind,
+};
 use drumlin_table::{BlockCache, Table, TableReadOptions, TableReaderOptions};
 
 use crate::column_family::DEFAULT_FAMILY;
@@ -80,20 +82,45 @@ pub(crate) fn repair(dir: &Path, options: &Options) -> Result<RepairReport> {
 }
 
 impl Repairer<'_> {
-    fn read_table(&self, path: &Path, number: u64) -> Result<Found> {
+    /// Opens a table in the order it says it has: the one of the options, or a built-in one.
+    fn open_table(&self, path: &Path, number: u64) -> Result<(Arc<Table>, KeyOrder)> {
+        let given = self.options.family.order.clone();
+        let built_in = [KeyOrder::Bytewise, KeyOrder::ReverseBytewise];
+        let others: Vec<_> = built_in
+            .into_iter()
+            .filter(|order| *order != given)
+            .collect();
+        let mut opened = self.open_ordered(path, number, given);
+        for order in others {
+            // This kind of error says that the order is another one, before any key was read.
+            match &opened {
+                Err(error) if error.kind() == ErrorKind::InvalidArgument => {}
+                _ => break,
+            }
+            opened = self.open_ordered(path, number, order);
+        }
+        let table = opened?;
+        let order = table.order().clone();
+        Ok((table, order))
+    }
+
+    fn open_ordered(&self, path: &Path, number: u64, order: KeyOrder) -> Result<Arc<Table>> {
         let file = self.options.env.files.open(path)?;
-        let size = file.size();
         let mut options = TableReaderOptions::new(
             path.to_path_buf(),
             number,
             Arc::clone(&self.cache),
             Arc::clone(&self.budget),
         );
-        options.order = self.options.family.order.clone();
-        let table = Table::open(file, options)?;
+        options.order = order;
+        Table::open(file, options)
+    }
+
+    fn read_table(&self, path: &Path, number: u64) -> Result<Found> {
+        let (table, order) = self.open_table(path, number)?;
+        let size = table.size();
         table.verify()?;
         let properties = table.properties();
-        let order = self.options.family.order.clone();
         let mut described = NewFile {
             number,
             size,
@@ -140,10 +167,9 @@ impl Repairer<'_> {
 
     fn rebuild(&mut self, mut found: Vec<Found>, highest: u64) -> Result<()> {
         let mut families: BTreeMap<u32, (String, KeyOrder)> = BTreeMap::new();
-        families.insert(
-            0,
-            (DEFAULT_FAMILY.to_owned(), self.options.family.order.clone()),
-        );
+        let default = found.iter().find(|table| table.family.0 == 0);
+        let order = default.map_or(&self.options.family.order, |table| &table.order);
+        families.insert(0, (DEFAULT_FAMILY.to_owned(), order.clone()));
         for table in &found {
             let (id, name) = table.family.clone();
             families.entry(id).or_insert((name, table.order.clone()));
