@@ -144,7 +144,13 @@ fn a_directory_we_made_for_leveldb_is_leveldbs() {
     // RocksDB 7.8 still reads LevelDB's directories. (Opened for writing it fails an assertion of
     // its own, on what LevelDB's MANIFEST does not tell.)
     let scanned = ldb(dir.path(), &["scan", "--hex"]).ok();
-    assert_eq!(scanned.lines().filter(|line| line.starts_with("0x")).count(), want.len());
+    assert_eq!(
+        scanned
+            .lines()
+            .filter(|line| line.starts_with("0x"))
+            .count(),
+        want.len()
+    );
 }
 
 #[test]
