@@ -77,7 +77,8 @@ pub(crate) fn repair(dir: &Path, options: &Options) -> Result<RepairReport> {
         }
     }
     repairer.put_aside_manifests(&listing)?;
-    repairer.rebuild(found, highest)?;
+    let oldest_wal = repairer.oldest_wal(&listing)?;
+    repairer.rebuild(found, highest, oldest_wal)?;
     Ok(repairer.report)
 }
 
@@ -165,7 +166,22 @@ impl Repairer<'_> {
         files.sync_dir(self.dir)
     }
 
-    fn rebuild(&mut self, mut found: Vec<Found>, highest: u64) -> Result<()> {
+    /// The lowest number of a WAL file that is there; 0 for none. Those before it were removed
+    /// because tables hold what was in them.
+    fn oldest_wal(&self, listing: &[PathBuf]) -> Result<u64> {
+        let elsewhere = match &self.options.wal_dir {
+            Some(wal_dir) => self.options.env.files.list(wal_dir)?,
+            None => Vec::new(),
+        };
+        let names = listing.iter().chain(&elsewhere);
+        let wals = names.filter_map(|name| match FileName::parse(name)? {
+            FileName::Wal(number) => Some(number),
+            _ => None,
+        });
+        Ok(wals.min().unwrap_or(0))
+    }
+
+    fn rebuild(&mut self, mut found: Vec<Found>, highest: u64, oldest_wal: u64) -> Result<()> {
         let mut families: BTreeMap<u32, (String, KeyOrder)> = BTreeMap::new();
         let default = found.iter().find(|table| table.family.0 == 0);
         let order = default.map_or(&self.options.family.order, |table| &table.order);
@@ -193,11 +209,16 @@ impl Repairer<'_> {
                 let gap = set.add_family("dropped before the repair", order.clone(), 0)?;
                 set.drop_family(gap)?;
             }
-            set.add_family(name, order.clone(), 0)?;
+            set.add_family(name, order.clone(), oldest_wal)?;
         }
         // Lower epochs are older.
         found.sort_by_key(|table| table.file.largest_seqno);
         let mut edits: BTreeMap<u32, VersionEdit> = BTreeMap::new();
+        for &id in families.keys() {
+            let mut edit = VersionEdit::of_family(id);
+            edit.log_number = Some(oldest_wal);
+            edits.insert(id, edit);
+        }
         for table in found {
             self.report.tables += 1;
             self.report.entries += table.entries;
@@ -206,9 +227,7 @@ impl Repairer<'_> {
                 .or_insert_with(|| VersionEdit::of_family(table.family.0));
             edit.new_files.push((0, table.file));
         }
-        if !edits.is_empty() {
-            set.log_and_apply(edits.into_values().collect())?;
-        }
+        set.log_and_apply(edits.into_values().collect())?;
         self.report.families = families.into_values().map(|(name, _)| name).collect();
         Ok(())
     }
