@@ -215,15 +215,38 @@ impl Engine {
     /// Logs `edits` to the MANIFEST and shows every family its new version.
     pub(crate) fn log_and_apply(&self, state: &mut State, edits: Vec<VersionEdit>) -> Result<()> {
         self.edit_manifest(state, |versions| versions.log_and_apply(edits))?;
+        self.show_versions(state, None)
+    }
+
+    /// As [`Engine::log_and_apply`], for a flush of the `flushed.1` oldest memtables of family
+    /// `flushed.0`: they leave in the same step in which their table comes. A reader that saw both
+    /// would apply each merge operand twice.
+    pub(crate) fn log_flush(
+        &self,
+        state: &mut State,
+        edits: Vec<VersionEdit>,
+        flushed: (u32, usize),
+    ) -> Result<()> {
+        self.edit_manifest(state, |versions| versions.log_and_apply(edits))?;
+        self.show_versions(state, Some(flushed))
+    }
+
+    fn show_versions(&self, state: &mut State, flushed: Option<(u32, usize)>) -> Result<()> {
         let State {
             versions, families, ..
         } = state;
         for (id, family) in families.iter_mut() {
             let current = current_version(versions, *id)?;
-            if !Arc::ptr_eq(&current, &family.version) {
-                family.version = current;
-                family.install();
+            let leaving = flushed.filter(|flushed| flushed.0 == *id);
+            let leaving = leaving.map_or(0, |flushed| flushed.1.min(family.immutables.len()));
+            if leaving == 0 && Arc::ptr_eq(&current, &family.version) {
+                continue;
             }
+            family.version = current;
+            for immutable in family.immutables.drain(..leaving) {
+                self.release_memtable(&immutable);
+            }
+            family.install();
         }
         Ok(())
     }

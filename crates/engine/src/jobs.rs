@@ -214,13 +214,7 @@ impl Engine {
                 });
             }
         }
-        self.log_and_apply(state, edits)?;
-        let view = state.family_mut(family.id)?;
-        for immutable in view.immutables.drain(..flushed.min(view.immutables.len())) {
-            self.release_memtable(&immutable);
-        }
-        view.install();
-        Ok(())
+        self.log_flush(state, edits, (family.id, flushed))
     }
 
     /// Removes files nobody needs any more; how many went. Cheap when nothing left the versions.
