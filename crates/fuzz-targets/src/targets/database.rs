@@ -5,13 +5,35 @@ use std::path::Path;
 use std::sync::Arc;
 
 use drumlin::{
-    Db, DbIterator, Env, Options, ReadOptions, Snapshot, Tuning, WriteBatch, WriteOptions,
+    Db, DbIterator, Env, FamilyOptions, MergeOperator, Options, ReadOptions, Result, Snapshot,
+    Tuning, WriteBatch, WriteOptions,
 };
 use drumlin_fs::{CrashPolicy, ManualClock, StrictMemFileSystem};
 
 use crate::input::Input;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Merges by putting the operands behind the value.
+struct Append;
+
+impl MergeOperator for Append {
+    fn name(&self) -> &str {
+        "fuzz.Append"
+    }
+
+    fn full_merge(&self, _: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>> {
+        let mut value = existing.unwrap_or_default().to_vec();
+        operands
+            .iter()
+            .for_each(|operand| value.extend_from_slice(operand));
+        Ok(value)
+    }
+
+    fn partial_merge(&self, _: &[u8], left: &[u8], right: &[u8]) -> Option<Vec<u8>> {
+        Some([left, right].concat())
+    }
+}
 
 /// Most operations of one input.
 const OPERATIONS_MAX: usize = 400;
@@ -59,6 +81,10 @@ fn options(files: &StrictMemFileSystem) -> Options {
             partition_above_bytes: 2 << 10,
             ..Tuning::default()
         },
+        family: FamilyOptions {
+            merge_operator: Some(Arc::new(Append)),
+            ..FamilyOptions::default()
+        },
         env: Env::system()
             .with_files(Arc::new(files.clone()))
             .with_clock(Arc::new(ManualClock::new(1_700_000_000)))
@@ -100,6 +126,7 @@ impl World {
             5 => self.delete_range(input),
             6 => self.many(input),
             7 | 8 => self.check_get(&input.key(5)),
+            9 if input.below(2) == 0 => self.check_bounds(input),
             9 => self.check_seek(input),
             10 => self.db().flush().expect("memory does not fail"),
             11 => self.compact(input),
@@ -113,18 +140,26 @@ impl World {
         }
     }
 
-    /// A batch of puts and deletions.
+    /// A batch of puts, deletions and merge operands.
     fn write(&mut self, input: &mut Input<'_>) {
         let mut batch = WriteBatch::new();
         for _ in 0..=input.below(4) {
             let key = input.key(5);
-            if input.below(3) == 0 {
-                batch.delete(&key).expect("a short key");
-                self.model.remove(&key);
-            } else {
-                let value = vec![input.byte(); usize::from(input.byte())];
-                batch.put(&key, &value).expect("a short value");
-                self.model.insert(key, value);
+            match input.below(5) {
+                0 => {
+                    batch.delete(&key).expect("a short key");
+                    self.model.remove(&key);
+                }
+                1 => {
+                    let operand = [input.byte()];
+                    batch.merge(&key, &operand).expect("a short operand");
+                    self.model.entry(key).or_default().extend(operand);
+                }
+                _ => {
+                    let value = vec![input.byte(); usize::from(input.byte())];
+                    batch.put(&key, &value).expect("a short value");
+                    self.model.insert(key, value);
+                }
             }
         }
         let options = WriteOptions::default();
@@ -205,6 +240,38 @@ impl World {
         }
         iter.seek_for_prev(&key);
         assert_eq!(here(&iter), entry(self.model.range(..=key).next_back()));
+        iter.status().expect("memory does not fail");
+    }
+
+    /// A walk within bounds, forwards and back, and a seek from outside.
+    fn check_bounds(&self, input: &mut Input<'_>) {
+        let (lower, upper) = (input.key(3), input.key(3));
+        let mut iter = self.db().iter(ReadOptions {
+            lower_bound: Some(lower.clone()),
+            upper_bound: Some(upper.clone()),
+            ..ReadOptions::default()
+        });
+        let mut inside: Vec<_> = self.model.iter().collect();
+        inside.retain(|(key, _)| **key >= lower && **key < upper);
+        iter.seek_to_first();
+        for expected in &inside {
+            assert_eq!(here(&iter), entry(Some(*expected)));
+            iter.next();
+        }
+        assert_eq!(here(&iter), None);
+        iter.seek_to_last();
+        for expected in inside.iter().rev() {
+            assert_eq!(here(&iter), entry(Some(*expected)));
+            iter.prev();
+        }
+        assert_eq!(here(&iter), None);
+        let key = input.key(4);
+        iter.seek(&key);
+        let after = inside.iter().find(|(found, _)| **found >= key);
+        assert_eq!(here(&iter), entry(after.copied()));
+        iter.seek_for_prev(&key);
+        let before = inside.iter().rev().find(|(found, _)| **found <= key);
+        assert_eq!(here(&iter), entry(before.copied()));
         iter.status().expect("memory does not fail");
     }
 
