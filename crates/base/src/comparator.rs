@@ -7,7 +7,8 @@ use std::sync::Arc;
 /// A total order over user keys, given by the user.
 ///
 /// The name is stored in the MANIFEST and checked at open: a database written under one order is
-/// never read under another. Called from many threads at once.
+/// never read under another. Called from many threads at once, with internal latches held: it must
+/// not panic and must not call back into the database.
 pub trait Comparator: Send + Sync {
     /// The stored name. Change it whenever the order changes.
     fn name(&self) -> &str;

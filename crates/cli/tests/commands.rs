@@ -207,7 +207,8 @@ fn maintenance_leaves_the_data_as_it_was() {
         .map(|entry| entry.expect("the directory is readable").path())
         .find(|path| path.to_string_lossy().contains("MANIFEST-"))
         .expect("a MANIFEST");
-    std::fs::remove_file(manifest).expect("the file is ours");
+    let files = drumlin::Env::system().files;
+    files.remove(&manifest).expect("the file is ours");
     assert_eq!(code(&shell.run(&["scan"])), 3, "without a MANIFEST");
     assert!(shell.print(&["repair"]).contains("all of it is sound"));
     assert_eq!(shell.print(&["scan"]), before, "repaired");

@@ -31,14 +31,17 @@ fn fill(db: &Db) {
                 .unwrap();
         }
     }
-    db.flush().unwrap();
-    db.compact_range(db.default_family(), None, None).unwrap();
+    db.flush().expect("the flush is sound");
+    db.compact_range(db.default_family(), None, None)
+        .expect("the compaction is sound");
     // A second layer over part of it.
     for prefix in (0..PREFIXES).step_by(10) {
-        db.put(format!("{prefix:08}03"), "newer").unwrap();
-        db.delete(format!("{prefix:08}04")).unwrap();
+        db.put(format!("{prefix:08}03"), "newer")
+            .expect("the put is sound");
+        db.delete(format!("{prefix:08}04"))
+            .expect("the delete is sound");
     }
-    db.flush().unwrap();
+    db.flush().expect("the flush is sound");
 }
 
 #[test]
