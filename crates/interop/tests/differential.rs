@@ -2,6 +2,11 @@
 //! in both directions, at any moment, across flush, compaction and reopening. Method: 200,000 random
 //! operations from seeds, applied to both in one process.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 use drumlin::{Db, KeyOrder, Options, ReadOptions, Snapshot, UInt64Add};
 use drumlin_base::rng::Rng;
 use drumlin_interop::*;

@@ -2,6 +2,11 @@
 //! checkpoint is a database, a lost MANIFEST can be rebuilt, a real file comes through all three.
 //! Method: each engine in turn on the same directory.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -1,6 +1,11 @@
 //! Goal: LevelDB 1.23 and we read and write the same directory in turn, and it stays LevelDB's.
 //! Method: both engines in one process, LevelDB with paranoid checks, rows compared after each turn.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 use std::path::Path;
 
 use drumlin::{Codec, Compression, Db, DirectoryFormat, ErrorKind, FamilyOptions, Options};

@@ -2,6 +2,11 @@
 //! of our options, and what it then writes and compacts we read again. Method: one shape of database
 //! a test, made by random operations, through the whole round.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;

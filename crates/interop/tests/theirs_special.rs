@@ -2,6 +2,11 @@
 //! benchmark's databases; and that what we cannot read faithfully is refused by name. Method: RocksDB
 //! through its C library and `db_bench` makes a directory, we read it (or must not).
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 use std::path::Path;
 
 use drumlin::{Db, Env, ErrorKind, Options, SstFileWriter, TableWriterOptions};

@@ -2,6 +2,11 @@
 //! back. Method: make a database through the C library with one option set a case, compare every way
 //! of reading with RocksDB's own walk, write more through us, and let RocksDB read that.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 use std::path::Path;
 
 use drumlin::{CompactionStyle, Db};
