@@ -17,7 +17,7 @@ use drumlin_table::{BlockCache, Table, TableReadOptions, TableReaderOptions};
 
 use crate::column_family::DEFAULT_FAMILY;
 use crate::names::{self, FileName};
-use crate::options::Options;
+use crate::options::{DirectoryFormat, Options};
 use crate::version::{NewFile, Profile, VersionEdit, VersionSet, VersionSetOptions};
 
 /// What a repair did.
@@ -43,6 +43,7 @@ struct Found {
 struct Repairer<'a> {
     dir: &'a Path,
     options: &'a Options,
+    profile: Profile,
     cache: Arc<BlockCache>,
     budget: Arc<MemoryBudget>,
     report: RepairReport,
@@ -55,14 +56,15 @@ pub(crate) fn repair(dir: &Path, options: &Options) -> Result<RepairReport> {
     let _lock = files.lock(&names::lock(dir))?;
     let budget = MemoryBudget::new(options.memory_budget_bytes());
     let cache = BlockCache::new(Arc::clone(&budget));
+    let listing = files.list(dir)?;
     let mut repairer = Repairer {
         dir,
         options,
+        profile: profile(options, &listing),
         cache,
         budget,
         report: RepairReport::default(),
     };
-    let listing = files.list(dir)?;
     let mut found = Vec::new();
     let mut highest = 0;
     for name in &listing {
@@ -80,6 +82,19 @@ pub(crate) fn repair(dir: &Path, options: &Options) -> Result<RepairReport> {
     let oldest_wal = repairer.oldest_wal(&listing)?;
     repairer.rebuild(found, highest, oldest_wal)?;
     Ok(repairer.report)
+}
+
+/// Whose MANIFEST to write: LevelDB's where nothing is there that RocksDB always leaves.
+fn profile(options: &Options, listing: &[PathBuf]) -> Profile {
+    let is_rocksdb = |name: &PathBuf| {
+        let parsed = FileName::parse(name);
+        matches!(parsed, Some(FileName::Identity | FileName::Options(_)))
+    };
+    match options.format {
+        DirectoryFormat::LevelDb => Profile::LevelDb,
+        DirectoryFormat::Auto if !listing.iter().any(is_rocksdb) => Profile::LevelDb,
+        _ => Profile::RocksDb,
+    }
 }
 
 impl Repairer<'_> {
@@ -196,7 +211,7 @@ impl Repairer<'_> {
             .map(|(_, order)| order.clone())
             .unwrap_or_default();
         let set_options = VersionSetOptions {
-            profile: Profile::RocksDb,
+            profile: self.profile,
             families: vec![(DEFAULT_FAMILY.to_owned(), default_order)],
             read_only: false,
             check_tables: true,
