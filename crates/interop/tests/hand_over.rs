@@ -230,18 +230,18 @@ fn a_leveldb_database_without_manifest_is_repaired_as_one() {
     }
     let want = level.rows();
     drop(level);
-    remove_manifests(dir.path());
-    let options = Options {
-        format: DirectoryFormat::LevelDb,
-        ..small()
-    };
-    let report = Db::repair(dir.path(), &options).unwrap();
-    assert!(report.lost.is_empty(), "{:?}", report.lost);
-    let db = Db::open(dir.path(), options).unwrap();
-    check_ours(&db, db.default_family(), &want, "repaired");
-    db.close().unwrap();
-    let level = LevelDb::open(dir.path(), LevelOptions::default()).unwrap();
-    assert_rows("LevelDB", &level.rows(), &want);
+    for opened_by_us in [true, false] {
+        remove_manifests(dir.path());
+        let report = Db::repair(dir.path(), &small()).unwrap();
+        assert!(report.lost.is_empty(), "{:?}", report.lost);
+        if opened_by_us {
+            let db = check_ours_in(dir.path(), &want, "repaired");
+            assert!(db.recovery_report().leveldb);
+            db.close().unwrap();
+        }
+        let level = LevelDb::open(dir.path(), LevelOptions::default()).unwrap();
+        assert_rows("LevelDB", &level.rows(), &want);
+    }
 }
 
 /// Debian's list of packages: one stanza a row, named by package and place.
