@@ -6,7 +6,9 @@
 use std::path::Path;
 
 use drumlin::batch::WriteBatch;
-use drumlin::{ColumnFamily, Db, DirectoryFormat, Options, ReadOptions, WriteOptions};
+use drumlin::{
+    ColumnFamily, Db, DirectoryFormat, FamilyOptions, Options, ReadOptions, WriteOptions,
+};
 use drumlin_fs::Env;
 use drumlin_table::{Codec, Compression};
 
@@ -32,11 +34,11 @@ pub(crate) fn convert(place: &Place, to: Format, target: &Path, out: &mut Output
     if to == Format::Leveldb {
         refuse_other_families(&source, &families)?;
     }
-    let copy = Db::open(target, options(to))?;
+    let copy = Db::open(target, options(to, source.default_family()))?;
     for family in &families {
         let into = match copy.family(family.name()) {
             Some(into) => into,
-            None => copy.create_family(family.name(), options(to).family)?,
+            None => copy.create_family(family.name(), options(to, family).family)?,
         };
         let entries = copy_family(&source, family, &copy, &into)?;
         let entries = units::count(entries);
@@ -46,7 +48,8 @@ pub(crate) fn convert(place: &Place, to: Format, target: &Path, out: &mut Output
     out.text(format!("the copy is in {}", target.display()))
 }
 
-fn options(to: Format) -> Options {
+/// Options of the copy, for `family`. Its order is kept, but for LevelDB, which has the one.
+fn options(to: Format, family: &ColumnFamily) -> Options {
     let defaults = Options {
         error_if_exists: true,
         ..Options::default()
@@ -54,6 +57,10 @@ fn options(to: Format) -> Options {
     match to {
         Format::Rocksdb => Options {
             format: DirectoryFormat::RocksDb,
+            family: FamilyOptions {
+                order: family.order().clone(),
+                ..FamilyOptions::default()
+            },
             ..defaults
         },
         Format::Leveldb => Options {
