@@ -28,7 +28,7 @@ fn fill(db: &Db) {
     for prefix in (0..PREFIXES).step_by(2) {
         for row in 0..10 {
             db.put(format!("{prefix:08}{row:02}"), format!("{prefix} {row}"))
-                .unwrap();
+                .expect("the write is sound");
         }
     }
     db.flush().expect("the flush is sound");

@@ -49,6 +49,11 @@ impl BlockIter {
         self.damaged = false;
     }
 
+    /// The block under the cursor.
+    pub(crate) fn block(&self) -> Option<&CachedBlock> {
+        self.block.as_ref()
+    }
+
     /// Lets go of the block.
     pub(crate) fn clear(&mut self) {
         self.block = None;

@@ -116,7 +116,7 @@ fn read_once(db: &Db, acked: &[AtomicU64], round: u64) {
     };
     let (a, z) = (last("a"), last("z"));
     assert_eq!(a, z, "a batch is seen whole");
-    if round % 16 == 0 {
+    if round.is_multiple_of(16) {
         let mut iter = db.iter(options.clone());
         let (first, second) = (count(&mut iter, b"a-", b"b"), count(&mut iter, b"z-", b"~"));
         assert_eq!(first, second, "a batch is walked whole");
@@ -193,7 +193,7 @@ fn iterators_stay_what_they_were_through_flush_compaction_drop_and_close() {
             );
             db.put_in(&family, key, value, &synced(false)).unwrap();
         }
-        if round % 2 == 0 {
+        if round.is_multiple_of(2) {
             db.delete_range_in(&family, b"k0100", b"k0150", &synced(false))
                 .unwrap();
         }
@@ -275,7 +275,7 @@ fn families_come_and_go_under_writers() {
         db.flush_in(&family).unwrap();
         db.put_in(&family, b"own", b"v", &synced(round % 3 == 0))
             .unwrap();
-        if round % 2 == 0 {
+        if round.is_multiple_of(2) {
             db.compact_range(&family, None, None).unwrap();
         }
         assert!(

@@ -1,6 +1,11 @@
 //! What must survive: random use against a model, power cuts and errors at every operation, flipped
 //! bits, threads, and a killed process.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "threads and damaged files here are the test's own, not the engine's"
+)]
+
 #[cfg(test)]
 mod concurrency;
 #[cfg(test)]
