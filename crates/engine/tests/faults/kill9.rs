@@ -53,7 +53,7 @@ fn write_until_killed(dir: &Path) {
     loop {
         sequence += 1;
         let options = WriteOptions {
-            sync: Some(sequence % 64 == 0),
+            sync: Some(sequence.is_multiple_of(64)),
             ..WriteOptions::default()
         };
         db.write(batch(sequence, other.id()), &options)
