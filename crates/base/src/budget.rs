@@ -70,10 +70,10 @@ impl MemoryBudget {
     }
 
     /// What the block cache may hold now: the limit less everything that cannot be evicted and less
-    /// a sixteenth for what no account sees (the allocator's own waste, stacks), but never less than
+    /// an eighth for what no account sees (the allocator's own waste, stacks), but never less than
     /// a thirty-second of the limit, so that reads keep moving.
     pub fn available_for_blocks(&self) -> usize {
-        let unseen = self.limit_bytes / 16;
+        let unseen = self.limit_bytes / 8;
         let fixed = unseen
             + self.used(MemoryUse::Memtables)
             + self.used(MemoryUse::TableMeta)
@@ -103,7 +103,7 @@ mod tests {
         let budget = MemoryBudget::new(1600);
         budget.charge(MemoryUse::Memtables, 300);
         budget.charge(MemoryUse::TableMeta, 100);
-        assert_eq!(budget.available_for_blocks(), 1100);
+        assert_eq!(budget.available_for_blocks(), 1000);
         budget.charge(MemoryUse::Jobs, 1500);
         assert_eq!(budget.available_for_blocks(), 1600 / 32);
         budget.release(MemoryUse::Jobs, 1500);

@@ -22,7 +22,7 @@ use crate::version::obsolete::{obsolete_files, remove_files};
 use crate::version::{JobFiles, NewFile, VersionEdit};
 
 /// About what one thread of a job holds in buffers: read-ahead of its inputs, blocks under way.
-const JOB_BYTES: usize = 2 << 20;
+const JOB_BYTES: usize = 4 << 20;
 /// A table's filter and index are built in memory; together about this part of its size.
 const FILTER_SHARE: usize = 12;
 /// WAL files kept to be recycled.

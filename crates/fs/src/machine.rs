@@ -24,7 +24,7 @@ pub fn return_freed_memory() {
     const SETTINGS: [(libc::c_int, libc::c_int); 3] = [
         (libc::M_MMAP_THRESHOLD, 256 << 10),
         (libc::M_TRIM_THRESHOLD, 512 << 10),
-        (libc::M_ARENA_MAX, 4),
+        (libc::M_ARENA_MAX, 2),
     ];
     for (name, value) in SETTINGS {
         // SAFETY: sets a number of the allocator; it may be called at any time.
