@@ -28,7 +28,7 @@ loom:
 
 # The same work by other engines, interleaved. The first build compiles RocksDB: most of an hour.
 bench-peers:
-	cd crates/bench-peers && $(CARGO) run --locked --release -- compare --num 5000000 --rounds 2 --db-bench --out ../../target/peers -- --reads=1000000
+	cd crates/bench-peers && $(CARGO) run --locked --release -- compare --num 3000000 --rounds 2 --db-bench --out ../../target/peers -- --reads=600000
 
 lint:
 	$(CARGO) fmt --check
