@@ -41,6 +41,16 @@ impl PinnedSlice {
         }
     }
 
+    /// The bytes of `bytes` from `start` on, without copying them. `None` when there are fewer.
+    pub fn tail(bytes: Vec<u8>, start: usize) -> Option<Self> {
+        let tail = bytes.get(start..)?;
+        Some(Self {
+            ptr: tail.as_ptr(),
+            len: tail.len(),
+            owner: Owner::Vec(bytes),
+        })
+    }
+
     /// `bytes`, kept alive by `owner`.
     ///
     /// # Safety
@@ -70,13 +80,17 @@ impl PinnedSlice {
         matches!(self.owner, Owner::Shared(_))
     }
 
-    /// The bytes as a vector; copies only when they are pinned.
+    /// The bytes as a vector; copies only when they are pinned or a tail.
     pub fn into_vec(self) -> Vec<u8> {
         if self.is_pinned() {
             return self.to_vec();
         }
         match self.owner {
-            Owner::Vec(bytes) => bytes,
+            Owner::Vec(mut bytes) => {
+                let skipped = bytes.len() - self.len;
+                bytes.drain(..skipped);
+                bytes
+            }
             Owner::Shared(_) => Vec::new(), // Excluded above.
         }
     }
@@ -177,5 +191,15 @@ mod tests {
         let moved = Box::new(slice);
         assert_eq!(&**moved, b"abc");
         assert_eq!(moved.into_vec(), b"abc");
+    }
+
+    #[test]
+    fn the_tail_of_a_vector_is_handed_out_where_it_lies() {
+        let bytes = b"header value".to_vec();
+        let place = bytes[7..].as_ptr();
+        let slice = PinnedSlice::tail(bytes, 7).unwrap();
+        assert_eq!((slice.as_ptr(), &*slice), (place, &b"value"[..]));
+        assert_eq!(slice.into_vec(), b"value");
+        assert!(PinnedSlice::tail(b"ab".to_vec(), 3).is_none());
     }
 }

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing)]
 
+pub mod blob;
 pub mod compress;
 pub mod filter;
 pub mod format;

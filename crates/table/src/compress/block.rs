@@ -2,7 +2,7 @@
 
 use drumlin_base::coding::{Reader, put_varint32, varint_len};
 use drumlin_base::limits::BLOCK_BYTES_MAX;
-use drumlin_base::{Error, Result};
+use drumlin_base::{Error, ErrorKind, Result};
 use zstd::zstd_safe;
 
 use super::codec::{Codec, Framing};
@@ -23,7 +23,8 @@ pub fn compress(
     out: &mut Vec<u8>,
 ) -> Codec {
     let start = out.len();
-    if try_compress(codec, level, dict, input, framing, out).is_some() {
+    let budget = worthwhile_bytes(input.len());
+    if try_compress(codec, level, dict, input, framing, budget, out).is_some() {
         return codec;
     }
     out.truncate(start);
@@ -31,17 +32,43 @@ pub fn compress(
     Codec::None
 }
 
+/// Appends `input` to `out`, compressed by `codec` even where that makes it longer, for files whose
+/// header names the codec of everything inside: framed as RocksDB's tables are.
+///
+/// # Errors
+/// `TooLarge` when the codec cannot take so much.
+pub fn compress_always(
+    codec: Codec,
+    level: Option<i32>,
+    input: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    if codec == Codec::None {
+        out.extend_from_slice(input);
+        return Ok(());
+    }
+    // bzip2 stretches most: by a hundredth and 600 bytes.
+    let budget = input.len() + (input.len() >> 6) + 1024;
+    let framing = Framing::SizePrefix;
+    try_compress(codec, level, None, input, framing, budget, out).ok_or_else(|| {
+        let message = format!("{codec} cannot compress {} bytes", input.len());
+        Error::new(ErrorKind::TooLarge, message)
+    })
+}
+
 /// Largest stored size worth it: RocksDB and LevelDB both ask for less than seven eighths.
 fn worthwhile_bytes(input: usize) -> usize {
     (input - input / 8).saturating_sub(1)
 }
 
+/// Appends `input` compressed, if that takes at most `budget` bytes; else `out` is left untidy.
 fn try_compress(
     codec: Codec,
     level: Option<i32>,
     dict: Option<&PreparedDict>,
     input: &[u8],
     framing: Framing,
+    budget: usize,
     out: &mut Vec<u8>,
 ) -> Option<()> {
     codec.id(framing.style())?;
@@ -59,7 +86,7 @@ fn try_compress(
             varint_len(u64::from(input_len))
         }
     };
-    let budget = worthwhile_bytes(input.len()).checked_sub(prefix)?;
+    let budget = budget.checked_sub(prefix)?;
     let body = start + prefix;
     let written = CODERS.with_borrow_mut(|coders| match codec {
         Codec::None => None,

@@ -20,6 +20,6 @@ pub mod codec;
 mod coders;
 pub mod dictionary;
 
-pub use block::{compress, decompress};
+pub use block::{compress, compress_always, decompress};
 pub use codec::{Codec, Compression, Framing};
 pub use dictionary::{PreparedDict, train_dictionary};

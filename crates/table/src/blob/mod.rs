@@ -1,0 +1,27 @@
+//! Blob files: large values kept beside the tables, in RocksDB's format.
+//!
+//! A table's entry of kind `BlobIndex` holds a [`BlobIndex`] in place of the value: which file, where
+//! in it, how long, which codec. A blob file is written once from front to back, value after value,
+//! and read at random; it has no index of its own, because every reference says where its value
+//! lies. Byte tables: `docs/format/blob-file.md`.
+//!
+//! Invariant: every decoder here treats its bytes as a claim. What a reference or a record says of
+//! lengths is compared with the file before anything is read or allocated by it.
+//!
+//! - [`mod@format`]: references, headers, records and footers, to and from bytes.
+//! - [`writer`]: makes a file.
+//! - [`reader`]: a value by its reference.
+//! - [`records`]: all records of a file in order, for tools.
+
+pub mod format;
+pub mod reader;
+pub mod records;
+pub mod writer;
+
+pub use format::{
+    BLOB_FOOTER_BYTES, BLOB_HEADER_BYTES, BLOB_RECORD_HEADER_BYTES, BlobFooter, BlobHeader,
+    BlobIndex, BlobRecordHeader,
+};
+pub use reader::BlobReader;
+pub use records::BlobRecords;
+pub use writer::{BlobFileInfo, BlobWriter};

@@ -1,0 +1,237 @@
+//! A value of a blob file by its reference.
+//!
+//! A checked read takes the whole record with one read into the buffer that is handed out: header,
+//! key and value, of which the caller sees the value. An unchecked one takes the value alone. A
+//! record whose checksum does not match is read once more before it is called corrupt, as blocks
+//! of tables are.
+//!
+//! Thread safety: shared freely.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use drumlin_base::limits::VALUE_BYTES_MAX;
+use drumlin_base::{Error, PinnedSlice, Result};
+use drumlin_fs::{FileSystem, RandomAccessFile};
+
+use super::format::{
+    BLOB_FOOTER_BYTES, BLOB_HEADER_BYTES, BLOB_RECORD_HEADER_BYTES, BlobFooter, BlobHeader,
+    BlobIndex, BlobRecordHeader,
+};
+use super::records::BlobRecords;
+use crate::compress::{Codec, Framing, decompress};
+use crate::format::TableStyle;
+
+/// Largest buffer for compressed values that a thread keeps.
+const SCRATCH_BYTES_MAX: usize = 1 << 20;
+
+thread_local! {
+    /// Where a thread reads compressed values before it unpacks them.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// An open blob file.
+#[derive(Debug)]
+pub struct BlobReader {
+    file: Arc<dyn RandomAccessFile>,
+    path: PathBuf,
+    number: u64,
+    header: BlobHeader,
+    footer: BlobFooter,
+}
+
+impl BlobReader {
+    /// Opens blob file `number` at `path`, checking its header and footer.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`; `Corruption`, also for a file that was never finished; `NotSupported` for
+    /// what only stacked BlobDB writes.
+    pub fn open(files: &dyn FileSystem, path: &Path, number: u64) -> Result<Self> {
+        Self::over(files.open(path)?, path, number).map_err(|error| error.with_file(path))
+    }
+
+    fn over(file: Arc<dyn RandomAccessFile>, path: &Path, number: u64) -> Result<Self> {
+        let size = file.size();
+        if size < (BLOB_HEADER_BYTES + BLOB_FOOTER_BYTES) as u64 {
+            return Err(Error::corruption(format!(
+                "a blob file of {size} bytes has no room for header and footer"
+            )));
+        }
+        let mut bytes = [0; BLOB_HEADER_BYTES];
+        read_exactly(&*file, 0, &mut bytes)?;
+        let header = BlobHeader::decode(&bytes)?;
+        let mut bytes = [0; BLOB_FOOTER_BYTES];
+        let footer_at = size - BLOB_FOOTER_BYTES as u64;
+        read_exactly(&*file, footer_at, &mut bytes)?;
+        let footer = BlobFooter::decode(&bytes).map_err(|error| error.with_offset(footer_at))?;
+        Ok(Self {
+            file,
+            path: path.to_path_buf(),
+            number,
+            header,
+            footer,
+        })
+    }
+
+    /// Number of the file.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// What the file's header says. It has no checksum: compare the family with the one whose
+    /// tables refer to this file.
+    pub fn header(&self) -> BlobHeader {
+        self.header
+    }
+
+    /// Values in the file, as its footer says.
+    pub fn blob_count(&self) -> u64 {
+        self.footer.blob_count
+    }
+
+    /// Bytes of the whole file.
+    pub fn file_bytes(&self) -> u64 {
+        self.file.size()
+    }
+
+    /// The value of `user_key` that `index` refers to, unpacked. `verify` checks the record's
+    /// checksums and that it belongs to `user_key`.
+    ///
+    /// Costs one read; one allocation, the value's.
+    ///
+    /// # Errors
+    /// `Io`; `Corruption` naming file and offset.
+    pub fn get(&self, user_key: &[u8], index: &BlobIndex, verify: bool) -> Result<PinnedSlice> {
+        self.located(index, || {
+            if self.header.codec == Codec::None {
+                return self.read(user_key, index, verify);
+            }
+            SCRATCH.with_borrow_mut(|scratch| {
+                let skipped = self.fill(user_key, index, verify, scratch)?;
+                let value = unpack(index.codec, scratch.get(skipped..).unwrap_or_default());
+                scratch.clear();
+                scratch.shrink_to(SCRATCH_BYTES_MAX);
+                Ok(value?.into())
+            })
+        })
+    }
+
+    /// The value as it is stored, compressed by the file's codec; for moving it to another file.
+    ///
+    /// # Errors
+    /// As [`BlobReader::get`].
+    pub fn stored(&self, user_key: &[u8], index: &BlobIndex, verify: bool) -> Result<PinnedSlice> {
+        self.located(index, || self.read(user_key, index, verify))
+    }
+
+    /// Tells the system that `index` will be read soon.
+    pub fn will_need(&self, index: &BlobIndex) {
+        self.file.will_need(index.offset, index.size);
+    }
+
+    /// All records, front to back.
+    pub fn records(&self) -> BlobRecords {
+        BlobRecords::new(Arc::clone(&self.file), &self.path, self.number, self.header)
+            .ending_at(self.data_end(), self.footer.blob_count)
+    }
+
+    /// Where the footer begins.
+    fn data_end(&self) -> u64 {
+        self.file.size() - BLOB_FOOTER_BYTES as u64
+    }
+
+    fn located<T>(&self, index: &BlobIndex, run: impl FnOnce() -> Result<T>) -> Result<T> {
+        run().map_err(|error| error.with_file(&self.path).with_offset(index.offset))
+    }
+
+    fn read(&self, user_key: &[u8], index: &BlobIndex, verify: bool) -> Result<PinnedSlice> {
+        let mut bytes = Vec::new();
+        let skipped = self.fill(user_key, index, verify, &mut bytes)?;
+        PinnedSlice::tail(bytes, skipped).ok_or_else(|| Error::corruption("a blob read short"))
+    }
+
+    /// Reads into `bytes`, the record if it is to be checked, else the value; how many bytes lie
+    /// before the value.
+    fn fill(
+        &self,
+        user_key: &[u8],
+        index: &BlobIndex,
+        verify: bool,
+        bytes: &mut Vec<u8>,
+    ) -> Result<usize> {
+        self.check_place(user_key, index)?;
+        let skipped = match verify {
+            true => BLOB_RECORD_HEADER_BYTES + user_key.len(),
+            false => 0,
+        };
+        let size = usize::try_from(index.size)
+            .map_err(|_| Error::corruption("a blob larger than memory"))?;
+        if bytes.capacity() == 0 {
+            *bytes = vec![0; skipped + size]; // Zeroed by the system where the buffer is large.
+        } else {
+            bytes.resize(skipped + size, 0);
+        }
+        let at = index.offset - skipped as u64;
+        read_exactly(&*self.file, at, bytes)?;
+        if verify && check_record(user_key, index, bytes).is_err() {
+            read_exactly(&*self.file, at, bytes)?;
+            check_record(user_key, index, bytes)?;
+        }
+        Ok(skipped)
+    }
+
+    /// Whether `index` names this file and a place between its header and footer.
+    fn check_place(&self, user_key: &[u8], index: &BlobIndex) -> Result<()> {
+        if index.file != self.number || index.codec != self.header.codec {
+            return Err(Error::corruption(format!(
+                "a reference to a {} blob in file {} reached the {} file {}",
+                index.codec, index.file, self.header.codec, self.number
+            )));
+        }
+        let before = (BLOB_HEADER_BYTES + BLOB_RECORD_HEADER_BYTES + user_key.len()) as u64;
+        let end = index.offset.checked_add(index.size);
+        if index.offset < before || end.is_none_or(|end| end > self.data_end()) {
+            return Err(Error::corruption(format!(
+                "a reference to {} bytes outside the blobs of a file of {} bytes",
+                index.size,
+                self.file.size()
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Checks that `record` is sound, belongs to `user_key` and is what `index` says.
+fn check_record(user_key: &[u8], index: &BlobIndex, record: &[u8]) -> Result<()> {
+    let header = BlobRecordHeader::decode(record)?;
+    let body = record.get(BLOB_RECORD_HEADER_BYTES..).unwrap_or_default();
+    let lengths = (header.key_bytes, header.value_bytes);
+    let split = body.split_at_checked(user_key.len());
+    let Some((key, stored)) = split.filter(|_| lengths == (user_key.len() as u64, index.size))
+    else {
+        return Err(Error::corruption("a reference to a blob of another length"));
+    };
+    if key != user_key {
+        return Err(Error::corruption("a reference to the blob of another key"));
+    }
+    header.check(key, stored)
+}
+
+/// The value stored as `stored` under `codec`.
+pub(super) fn unpack(codec: Codec, stored: &[u8]) -> Result<Vec<u8>> {
+    let id = codec.id(TableStyle::RocksDb).unwrap_or_default();
+    decompress(id, stored, None, Framing::SizePrefix, VALUE_BYTES_MAX)
+}
+
+fn read_exactly(file: &dyn RandomAccessFile, offset: u64, buffer: &mut [u8]) -> Result<()> {
+    let read = file.read_at(offset, buffer)?;
+    if read < buffer.len() {
+        return Err(Error::corruption(format!(
+            "the file ends {} bytes inside a blob",
+            buffer.len() - read
+        ))
+        .with_offset(offset));
+    }
+    Ok(())
+}
