@@ -9,12 +9,14 @@ use drumlin::{
     ColumnFamily, CompactionStyle, Db, DbIterator, FamilyOptions, Options, ReadOptions, Tuning,
     WriteOptions,
 };
+use drumlin_base::limits::LEVELS;
 use drumlin_base::operators::FixedPrefix;
 use drumlin_base::{PrefixExtractor, Result};
 use drumlin_fs::Env;
 use drumlin_table::Compression;
 
 use crate::flags::Flags;
+use crate::sample::Sample;
 use crate::store::{Cursor, Session, Store};
 
 /// Memory for indexes, filters and jobs beside the memtables and the cache a peer's flags name.
@@ -85,6 +87,25 @@ impl Store for DrumlinStore {
             .iter()
             .map(|(name, value)| format!("{name} COUNT : {value}\n"));
         Some(lines.collect())
+    }
+
+    fn sample(&self) -> Sample {
+        let number = |name: &str| self.property(name)?.parse::<u64>().ok();
+        let level = |level: usize| number(&format!("rocksdb.num-files-at-level{level}"));
+        let statistics = self.db.statistics();
+        let written = [
+            &statistics.wal_bytes,
+            &statistics.flush_bytes,
+            &statistics.compaction_write_bytes,
+        ];
+        Sample {
+            debt_bytes: number("rocksdb.estimate-pending-compaction-bytes"),
+            files_by_level: (0..LEVELS).map_while(level).collect(),
+            table_bytes: number("rocksdb.total-sst-files-size"),
+            blob_bytes: number("rocksdb.total-blob-file-size"),
+            waited_micros: Some(statistics.stall_micros.get()),
+            written_bytes: Some(written.iter().map(|counter| counter.get()).sum()),
+        }
     }
 
     fn version() -> String {

@@ -51,6 +51,8 @@ macro_rules! flags {
             $(#[doc = $help] pub $name: $kind,)*
             /// Flags given that db_bench has and that mean nothing here.
             pub without_effect: Vec<String>,
+            /// Flags the command line had, by name.
+            pub given: Vec<&'static str>,
         }
 
         impl Default for Flags {
@@ -58,6 +60,7 @@ macro_rules! flags {
                 Self {
                     $($name: $default,)*
                     without_effect: Vec::new(),
+                    given: Vec::new(),
                 }
             }
         }
@@ -80,6 +83,7 @@ macro_rules! flags {
                                 stringify!($kind).to_lowercase(),
                             ))
                         })?;
+                        self.given.push(stringify!($name));
                     })*
                     _ => return Err(unknown(name)),
                 }
@@ -152,6 +156,8 @@ flags! {
     read_random_exp_range: f64 = 0.0, "Skew of random reads; 0: uniform.";
     benchmark_write_rate_limit: u64 = 0, "Bytes a second written by fills and by the writer of readwhilewriting; 0: no limit.";
     finish_after_writes: bool = false, "readwhilewriting ends after --writes writes, not with its readers.";
+    compact_at: i64 = -1, "Second at which stall asks for a full compaction; negative: the middle; 0: never.";
+    report_path: String = String::new(), "Where stall and sustain also put their report, with .json and .md; empty: nowhere.";
     report_interval_seconds: u64 = 0, "Seconds between lines of --report_file; 0: no report.";
     report_file: String = "report.csv".to_owned(), "File of the interval report: secs_elapsed,interval_qps.";
 }
@@ -288,6 +294,11 @@ impl Flags {
         Err(Error::invalid_argument(complaint))
     }
 
+    /// Whether the command line had `name`, so that its value is no default.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.given.contains(&name)
+    }
+
     /// Reads a thread does.
     pub fn reads_per_thread(&self) -> u64 {
         u64::try_from(self.reads).unwrap_or(self.num)
@@ -320,6 +331,7 @@ mod tests {
             (5, 20, 3, 7)
         );
         assert_eq!(flags.reads_per_thread(), 5);
+        assert!(flags.is_given("value_size") && !flags.is_given("seed"));
     }
 
     #[test]

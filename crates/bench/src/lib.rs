@@ -17,10 +17,12 @@ pub mod mersenne;
 pub mod rate;
 pub mod report;
 pub mod runner;
+pub mod sample;
 pub mod stats;
 pub mod store;
 pub mod text;
 pub mod values;
+pub mod watch;
 pub mod workloads;
 
 mod drumlin_store;
@@ -33,4 +35,5 @@ mod memory;
 pub use drumlin_store::DrumlinStore;
 pub use flags::Flags;
 pub use runner::Runner;
+pub use sample::Sample;
 pub use store::{Cursor, Session, Store};

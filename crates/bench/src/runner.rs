@@ -1,6 +1,7 @@
 //! Runs a list of workloads against one store, in order, and prints what came out.
 
 use std::io::Write;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,6 +19,7 @@ use crate::report;
 use crate::reporter::Reporter;
 use crate::stats::{RunStats, ThreadStats};
 use crate::store::Store;
+use crate::watch;
 use crate::workloads::{Shared, Work, Worker};
 
 /// One name of `--benchmarks`, understood.
@@ -38,6 +40,11 @@ enum Action {
         work: Work,
         fresh: bool,
         beside: bool,
+    },
+    /// Random writes watched second by second; `fresh` empties the store first.
+    Watch {
+        plan: watch::Plan,
+        fresh: bool,
     },
     Print(&'static str),
     WaitForBackground,
@@ -144,15 +151,19 @@ impl<'o, S: Store> Runner<'o, S> {
                     return self.print(&line);
                 }
                 if fresh {
-                    self.close()?;
-                    S::destroy(&self.flags, &self.env)?;
-                    self.open()?;
+                    self.start_afresh()?;
                 }
                 if !matches!(work, Work::Block(_)) {
                     let line = format!("DB path: [{}]\n", self.flags.db);
                     self.print(&line)?;
                 }
                 self.repeat(plan, work)
+            }
+            Action::Watch { plan: load, fresh } => {
+                if fresh && !self.flags.use_existing_db {
+                    self.start_afresh()?;
+                }
+                self.watch(plan, &load)
             }
             Action::Print(property) => {
                 let text = self.store()?.property(property);
@@ -168,6 +179,35 @@ impl<'o, S: Store> Runner<'o, S> {
                 self.print("flush memtable\n")
             }
         }
+    }
+
+    fn start_afresh(&mut self) -> Result<()> {
+        self.close()?;
+        S::destroy(&self.flags, &self.env)?;
+        self.open()
+    }
+
+    /// Runs a watched load, prints each second as it ends and the summary after them.
+    fn watch(&mut self, plan: &Plan, load: &watch::Plan) -> Result<()> {
+        let flags = &plan.flags;
+        let store = Arc::clone(self.store()?);
+        self.print(&format!(
+            "{}: {} threads, values of {} bytes, {} keys\n{}",
+            plan.name,
+            flags.threads,
+            flags.value_size,
+            flags.num,
+            watch::heading()
+        ))?;
+        let env = self.env.clone();
+        let report = watch::run(&store, flags, &env, load, &mut |second| {
+            self.print(&watch::line(second))
+        })?;
+        self.print(&watch::summary(&report))?;
+        if flags.report_path.is_empty() {
+            return Ok(());
+        }
+        watch::save(&env, Path::new(&flags.report_path), &plan.name, &report)
     }
 
     fn repeat(&mut self, plan: &Plan, work: Work) -> Result<()> {
@@ -351,6 +391,15 @@ fn action(name: &str, flags: &mut Flags) -> Result<Action> {
             flags.threads = 1;
             Work::Compact
         }
+        "stall" => {
+            stall_defaults(flags);
+            let plan = watch::Plan::stall(flags);
+            return Ok(Action::Watch { plan, fresh: true });
+        }
+        "sustain" => {
+            let plan = watch::Plan::sustain(flags);
+            return Ok(Action::Watch { plan, fresh: false });
+        }
         "waitforcompaction" => return Ok(Action::WaitForBackground),
         "flush" => return Ok(Action::Flush),
         "stats" => return Ok(Action::Print("rocksdb.stats")),
@@ -369,6 +418,20 @@ fn action(name: &str, flags: &mut Flags) -> Result<Action> {
         fresh,
         beside,
     })
+}
+
+/// The load the stall benchmark is about, where the flags do not say otherwise: two writers, values
+/// of 10 KB, a store of 5 GB.
+fn stall_defaults(flags: &mut Flags) {
+    if !flags.is_given("threads") {
+        flags.threads = 2;
+    }
+    if !flags.is_given("value_size") {
+        flags.value_size = 10_000;
+    }
+    if !flags.is_given("num") {
+        flags.num = 500_000;
+    }
 }
 
 /// The order a fill writes in; the smaller fills also change the flags. fillsync and fill100K

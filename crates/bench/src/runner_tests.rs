@@ -142,3 +142,32 @@ fn a_duration_ends_random_workloads() {
     let took = clock.monotonic() - before;
     assert!(took >= Duration::from_secs(1), "{report}");
 }
+
+#[test]
+fn a_stall_run_prints_its_seconds_and_ends_with_the_summary() {
+    let line = "--benchmarks=stall --duration=1 --num=1000 --value_size=10";
+    let report = run(line).expect("sound flags");
+    assert!(report.contains("stall: 2 threads, values of 10 bytes, 1000 keys\n"));
+    assert!(
+        report.contains("* "),
+        "the compaction marks its seconds: {report}"
+    );
+    for line in [
+        "floor/median: 1.000",
+        "p99.9: ",
+        "max: ",
+        "manual compaction: asked",
+    ] {
+        let found = report.lines().any(|found| found.starts_with(line));
+        assert!(found, "{line}\n{report}");
+    }
+}
+
+#[test]
+fn sustained_writes_are_counted_and_errors_of_writers_are_told() {
+    let line = "--benchmarks=sustain --num=500 --writes=700 --threads=2";
+    let report = run(line).expect("sound flags");
+    assert!(report.contains("\nwrites: 1400 in "), "{report}");
+    let broken = run("--benchmarks=sustain --num=10 --wal_dir=broken").expect_err("broken");
+    assert_eq!(broken.to_string(), "sustain: this store is broken");
+}

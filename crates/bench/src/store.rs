@@ -8,6 +8,7 @@ use drumlin_base::Result;
 use drumlin_fs::Env;
 
 use crate::flags::Flags;
+use crate::sample::Sample;
 
 /// A key-value store under measurement.
 pub trait Store: Send + Sync + Sized + 'static {
@@ -60,6 +61,11 @@ pub trait Store: Send + Sync + Sized + 'static {
 
     /// The store's counters as text, for `--statistics`.
     fn statistics(&self) -> Option<String>;
+
+    /// Sizes and counters of this moment; by default the store tells nothing.
+    fn sample(&self) -> Sample {
+        Sample::default()
+    }
 
     /// The name and version printed on top of a run.
     fn version() -> String;

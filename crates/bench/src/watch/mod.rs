@@ -1,0 +1,25 @@
+//! Random writes without a pause, watched second by second: what does a writer see while the store
+//! flushes, compacts and is asked to compact everything by hand?
+//!
+//! The load is closed: each thread writes again as soon as its last write returned. So a store that
+//! stands still for a second costs each thread one slow write, not the thousand that would have
+//! arrived meanwhile, and percentiles alone flatter it. That is why the slowest second stands beside
+//! the median second: writes that could not even begin are missing there.
+//!
+//! Threads: the writers and the manual compaction have one each; the caller's looks at the clock,
+//! takes the writers' histograms at the end of each second and asks the store for its sizes.
+
+mod plan;
+mod print;
+mod report;
+mod run;
+mod save;
+mod second;
+mod writer;
+
+pub use plan::Plan;
+pub use print::{heading, json, line, markdown_heading, markdown_row, summary};
+pub use report::{Compaction, Floor, Report};
+pub use run::run;
+pub use save::save;
+pub use second::{Second, Times};
