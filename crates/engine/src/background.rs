@@ -16,6 +16,7 @@ use crate::compaction::Plan;
 use crate::engine::{Engine, RETRY_MAX, State};
 use crate::events::Health;
 use crate::families::current_version;
+use crate::names;
 use crate::options::CompactionStyle;
 use crate::version::{VersionEdit, VersionSet};
 
@@ -51,6 +52,12 @@ impl Running {
             return Ok(running);
         }
         let threads = engine.options.background_threads_count();
+        if threads > 0 {
+            let body = Arc::clone(engine);
+            let body = Box::new(move || body.remove_trash());
+            let handle = engine.env.spawner.spawn("drumlin-trash", body)?;
+            engine.threads.lock().push(handle);
+        }
         for index in 0..threads {
             let compacts = index > 0 || threads == 1;
             let name = if compacts {
@@ -182,10 +189,7 @@ impl Engine {
             }
             Ok(()) => {
                 // Only now that the job is gone does nobody hold the tables it replaced.
-                if let Err(error) = self.remove_obsolete(&mut state) {
-                    tracing::warn!(%error, "an obsolete file stays until the next open");
-                    self.tell(&error);
-                }
+                self.remove_obsolete(&mut state);
                 state.flush_failing &= !is_flush;
                 let well = !state.flush_failing && !state.compaction_blocked;
                 if self.health() == Health::BackgroundPaused && well {
@@ -355,7 +359,7 @@ impl Engine {
         })
     }
 
-    /// Waits until no job runs and none is due.
+    /// Waits until no job runs, none is due, and what they left over is removed.
     pub(crate) fn wait_for_idle(&self) -> Result<()> {
         let failures = self.lock_state().compaction_failures;
         let failed =
@@ -368,7 +372,7 @@ impl Engine {
             let compacting = state.compactions_running > 0
                 || (self.options.compaction_style != CompactionStyle::Manual
                     && self.compaction_is_due(state));
-            (!flushing && !compacting) || failed(state)
+            (!flushing && !compacting && self.trash.is_empty()) || failed(state)
         })?;
         match failed(&state) {
             true => Err(self.refusal(&state)),
@@ -409,6 +413,7 @@ impl Engine {
         }
         drop(self.lock_state());
         self.changed.notify_all();
+        self.trash.end();
         let handles = std::mem::take(&mut *self.threads.lock());
         let joined = handles
             .into_iter()
@@ -421,19 +426,14 @@ impl Engine {
                 // Jobs of callers' own threads; they look at `closing` often.
                 state = self.changed.wait_for(state, JOB_END_PAUSE);
             }
-            if let Err(error) = self.remove_obsolete(&mut state) {
-                tracing::warn!(%error, "an obsolete file stays until the next open");
-                self.tell(&error);
-            }
+            self.remove_obsolete(&mut state);
             state.closed = true;
             std::mem::take(&mut state.spare_wals)
         };
         for number in spare {
-            if let Err(error) = self.remove_wal(number) {
-                tracing::warn!(%error, "a spare WAL stays until the next open");
-                self.tell(&error);
-            }
+            self.trash.put(names::wal(&self.wal_dir, number));
         }
+        self.empty_trash();
         self.lock.lock().take();
         saved.and(joined).and(closed)
     }

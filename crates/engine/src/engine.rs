@@ -27,6 +27,7 @@ use crate::snapshot::SnapshotList;
 use crate::statistics::Statistics;
 use crate::super_version::SuperVersion;
 use crate::table_cache::TableCache;
+use crate::trash::Trash;
 use crate::version::{FileNumbers, Version, VersionSet};
 use crate::wal::UnsyncedWals;
 
@@ -44,6 +45,8 @@ pub(crate) struct Engine {
     pub(crate) budget: Arc<MemoryBudget>,
     pub(crate) block_cache: Arc<BlockCache>,
     pub(crate) table_cache: Arc<TableCache>,
+    /// Files on their way off the disk.
+    pub(crate) trash: Trash,
     pub(crate) queue: CommitQueue<Request>,
     pub(crate) leader: Mutex<Leader>,
     /// The newest sequence number readers may see. Stored with Release after the memtables hold

@@ -1,11 +1,9 @@
 //! Carrying out flushes and compactions, and installing what they made.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use drumlin_base::{Error, ErrorKind, MemoryBudget, MemoryUse, Result};
-use drumlin_fs::Env;
 use drumlin_memtable::Memtable;
 use drumlin_table::{Codec, Compression, FilterOptions, TableStyle, TableWriterOptions};
 
@@ -175,7 +173,7 @@ impl Engine {
         let mut state = self.lock_state();
         let outcome = self.install_flush_locked(&mut state, family, flushed, table);
         if outcome.is_ok() {
-            self.remove_obsolete(&mut state)?;
+            self.remove_obsolete(&mut state);
         }
         self.changed.notify_all();
         outcome
@@ -217,10 +215,11 @@ impl Engine {
         self.log_flush(state, edits, (family.id, flushed))
     }
 
-    /// Removes files nobody needs any more; how many went. Cheap when nothing left the versions.
-    pub(crate) fn remove_obsolete(&self, state: &mut State) -> Result<usize> {
+    /// Gives up files nobody needs any more; how many. Cheap when nothing left the versions. They
+    /// are removed by the background, or at once where no thread works in it.
+    pub(crate) fn remove_obsolete(&self, state: &mut State) -> usize {
         if state.closed {
-            return Ok(0);
+            return 0;
         }
         if let Some(oldest) = state.oldest_wal() {
             // What the MANIFEST asks for stays too, or recovery would take it for lost.
@@ -228,35 +227,60 @@ impl Engine {
             self.oldest_wal.store(oldest, Ordering::Release);
         }
         let oldest_wal = self.oldest_wal.load(Ordering::Acquire);
-        let mut removed = 0;
+        let mut given_up = 0;
         for number in state.versions.take_obsolete_tables() {
             self.table_cache.evict(number);
-            let path = self.table_cache.path(number);
-            removed += usize::from(remove_if_there(&self.env, &path)?);
+            self.trash.put(names::table(&self.dir, number));
+            given_up += 1;
         }
-        if state.wal_pins > 0 {
-            return Ok(removed);
-        }
-        let gone: Vec<u64> = state.wals.range(..oldest_wal).copied().collect();
-        for number in gone {
-            state.wals.remove(&number);
-            if !self.leveldb && state.spare_wals.len() < SPARE_WALS_MAX {
-                state.spare_wals.push(number);
-            } else {
-                removed += usize::from(self.remove_wal(number)?);
+        if state.wal_pins == 0 {
+            let gone: Vec<u64> = state.wals.range(..oldest_wal).copied().collect();
+            for number in gone {
+                state.wals.remove(&number);
+                if !self.leveldb && state.spare_wals.len() < SPARE_WALS_MAX {
+                    state.spare_wals.push(number);
+                } else {
+                    self.trash.put(names::wal(&self.wal_dir, number));
+                    given_up += 1;
+                }
             }
         }
-        Ok(removed)
+        if self.options.background_threads == Some(0) {
+            self.empty_trash();
+        }
+        given_up
     }
 
-    /// Removes a WAL file nobody needs.
-    pub(crate) fn remove_wal(&self, number: u64) -> Result<bool> {
-        remove_if_there(&self.env, &names::wal(&self.wal_dir, number))
+    /// Removes what was given up, now and on this thread.
+    pub(crate) fn empty_trash(&self) {
+        if let Err(error) = self.trash.empty() {
+            self.file_stays(&error);
+        }
+    }
+
+    fn file_stays(&self, error: &Error) {
+        tracing::warn!(%error, "an obsolete file stays until the next open");
+        self.tell(error);
+    }
+
+    /// The life of the thread that removes obsolete files.
+    pub(crate) fn remove_trash(&self) {
+        self.trash.work(|outcome| {
+            if let Err(error) = outcome {
+                self.file_stays(&error);
+            }
+            if self.trash.is_empty() {
+                // Through the lock, so that who has just looked and is about to wait is woken.
+                drop(self.lock_state());
+                self.changed.notify_all();
+            }
+        });
     }
 
     /// Looks at the whole directory and removes what nobody needs: what an earlier run left.
     pub(crate) fn remove_leftovers(&self, state: &mut State) -> Result<usize> {
-        let mut removed = self.remove_obsolete(state)?;
+        let mut removed = self.remove_obsolete(state);
+        self.empty_trash();
         let Some(mut needed) = state
             .versions
             .needed(state.spare_wals.iter().copied().collect())
@@ -452,7 +476,7 @@ impl Engine {
             drop(state);
             let outcome = self.run_compaction(id, &plan);
             drop(plan); // It holds its inputs, which are obsolete now.
-            self.remove_obsolete(&mut self.lock_state())?;
+            self.remove_obsolete(&mut self.lock_state());
             return outcome;
         }
     }
@@ -499,14 +523,6 @@ fn begin(family: &mut FamilyState, plan: &Plan) -> bool {
 fn end(family: &mut FamilyState, plan: &Plan) {
     if let Some(running) = plan.running(&family.family.options.order) {
         family.in_flight.remove(&running);
-    }
-}
-
-fn remove_if_there(env: &Env, path: &Path) -> Result<bool> {
-    match env.files.remove(path) {
-        Ok(()) => Ok(true),
-        Err(error) if error.is_not_found() => Ok(false),
-        Err(error) => Err(error),
     }
 }
 

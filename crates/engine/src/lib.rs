@@ -37,6 +37,7 @@ mod statistics;
 mod stored_options;
 pub mod super_version;
 pub mod table_cache;
+mod trash;
 mod verify;
 pub mod version;
 mod wal;

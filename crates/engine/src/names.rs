@@ -32,6 +32,8 @@ pub enum FileName {
     InfoLog,
     /// `archive`, the directory of WAL files kept after their time.
     Archive,
+    /// `NNNNNN.sst.trash` and the like: a file that was being removed, perhaps only in part there.
+    Trash(u64),
 }
 
 impl FileName {
@@ -65,6 +67,7 @@ impl FileName {
             "sst" | "ldb" => Some(Self::Table(number)),
             "blob" => Some(Self::Blob(number)),
             "dbtmp" => Some(Self::Temp(number)),
+            suffix if suffix.ends_with(TRASH_SUFFIX) => Some(Self::Trash(number)),
             _ => None,
         }
     }
@@ -77,7 +80,8 @@ impl FileName {
             | Self::Table(number)
             | Self::Blob(number)
             | Self::Temp(number)
-            | Self::Options(number) => Some(number),
+            | Self::Options(number)
+            | Self::Trash(number) => Some(number),
             Self::Current | Self::Lock | Self::Identity | Self::InfoLog | Self::Archive => None,
         }
     }
@@ -98,6 +102,23 @@ fn number(digits: &str) -> Option<u64> {
         return None;
     }
     digits.parse().ok()
+}
+
+/// What tables end in, LevelDB's, and files that are being removed (as RocksDB marks them).
+pub(crate) const TABLE_EXTENSION: &str = "sst";
+pub(crate) const LEVELDB_TABLE_EXTENSION: &str = "ldb";
+const TRASH_SUFFIX: &str = ".trash";
+
+/// The name `path` has while it is removed step by step.
+pub(crate) fn trash(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(TRASH_SUFFIX);
+    name.into()
+}
+
+/// Whether [`trash`] made this name.
+pub(crate) fn is_trash(path: &Path) -> bool {
+    path.to_string_lossy().ends_with(TRASH_SUFFIX)
 }
 
 /// `dir/CURRENT`.

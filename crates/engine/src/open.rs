@@ -30,6 +30,7 @@ use crate::snapshot::SnapshotList;
 use crate::statistics::Statistics;
 use crate::stored_options;
 use crate::table_cache::{TableCache, TableCacheOptions};
+use crate::trash::Trash;
 use crate::version::{
     FileNumbers, NewFile, Profile, RecoveredInfo, VersionEdit, VersionSet, VersionSetOptions,
 };
@@ -387,6 +388,7 @@ impl Opener<'_> {
             budget,
             block_cache,
             table_cache,
+            trash: Trash::new(Arc::clone(&self.env.files)),
             queue: CommitQueue::new(),
             unsynced_wals: wal.unsynced(),
             leader: Mutex::new(Leader::new(wal, last_seqno)),

@@ -118,6 +118,8 @@ pub struct FileInfo {
     pub size: u64,
     /// Whether it is a directory.
     pub is_dir: bool,
+    /// How many names it has: more than 1 once it was linked.
+    pub links: u64,
 }
 
 /// A tree of files and directories.

@@ -21,6 +21,7 @@ mod sim;
 mod spawner;
 mod syscalls;
 mod system;
+mod writeback;
 
 use std::sync::Arc;
 

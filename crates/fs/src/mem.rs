@@ -456,11 +456,16 @@ impl FileSystem for StrictMemFileSystem {
             Node::Dir(_) => FileInfo {
                 size: 0,
                 is_dir: true,
+                links: 1,
             },
-            Node::File(file) => FileInfo {
-                size: file.data.lock().now().size(),
-                is_dir: false,
-            },
+            Node::File(file) => {
+                let data = file.data.lock();
+                FileInfo {
+                    size: data.now().size(),
+                    is_dir: false,
+                    links: u64::from(data.links),
+                }
+            }
         })
     }
 

@@ -88,6 +88,7 @@ impl FileSystem for PosixFileSystem {
         Ok(FileInfo {
             size: facts.len(),
             is_dir: facts.is_dir(),
+            links: facts.nlink(),
         })
     }
 

@@ -16,11 +16,10 @@ use parking_lot::Mutex;
 
 use crate::file_system::{FileKind, FileSyncer, RandomAccessFile, WritableFile};
 use crate::syscalls;
+use crate::writeback::Writeback;
 
 /// Tables and blobs gather this much before a write call.
 const BUFFER_BYTES: usize = 256 << 10;
-/// A table starts writing back each time this much has reached the page cache.
-const WRITEBACK_BYTES: u64 = 4 << 20;
 
 /// A descriptor for writing, shared between the file's owner and its syncers.
 pub(crate) struct SharedFile {
@@ -136,9 +135,8 @@ pub(crate) struct PosixWriter {
     buffer_bytes_max: usize,
     /// Bytes handed to the kernel; the buffer's come after them.
     written: u64,
-    /// Bytes whose writeback was started.
-    started: u64,
-    starts_writeback: bool,
+    /// Of tables and blobs: how far they are on their way to the disk.
+    writeback: Option<Writeback>,
     cuts_at_close: bool,
 }
 
@@ -152,8 +150,7 @@ impl PosixWriter {
             buffer: Vec::new(),
             buffer_bytes_max: if bulk { BUFFER_BYTES } else { 0 },
             written: 0,
-            started: 0,
-            starts_writeback: bulk,
+            writeback: bulk.then(Writeback::new),
             cuts_at_close,
         }
     }
@@ -172,20 +169,6 @@ impl PosixWriter {
         self.written += bytes.len() as u64;
         Ok(())
     }
-
-    /// Keeps the amount the final sync has to wait for small.
-    fn start_writeback(&mut self) -> Result<()> {
-        let pending = self.written - self.started;
-        if !self.starts_writeback || pending < WRITEBACK_BYTES {
-            return Ok(());
-        }
-        match syscalls::start_writeback(self.shared.file(), self.started, pending) {
-            Ok(()) => self.started = self.written,
-            Err(error) if is_unsupported(&error) => self.starts_writeback = false,
-            Err(error) => return Err(self.shared.fail("write back", error)),
-        }
-        Ok(())
-    }
 }
 
 impl WritableFile for PosixWriter {
@@ -202,7 +185,10 @@ impl WritableFile for PosixWriter {
             }
             self.buffer.extend_from_slice(bytes);
         }
-        self.start_writeback()
+        match &mut self.writeback {
+            Some(writeback) => writeback.advance(&self.shared, self.written),
+            None => Ok(()),
+        }
     }
 
     fn sync(&mut self) -> Result<()> {

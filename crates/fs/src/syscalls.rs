@@ -34,14 +34,25 @@ pub(crate) fn fallocate(file: &File, offset: u64, len: u64, extend: bool) -> io:
 
 /// Starts writing the dirty pages of a range, without waiting and without any promise.
 pub(crate) fn start_writeback(file: &File, offset: u64, len: u64) -> io::Result<()> {
+    sync_range(file, offset, len, libc::SYNC_FILE_RANGE_WRITE)
+}
+
+/// Waits until the pages of a range that are on their way to the disk have left. No promise: the
+/// file's size, its blocks and the disk's own cache are not looked after.
+pub(crate) fn wait_for_writeback(file: &File, offset: u64, len: u64) -> io::Result<()> {
+    sync_range(file, offset, len, libc::SYNC_FILE_RANGE_WAIT_BEFORE)
+}
+
+fn sync_range(file: &File, offset: u64, len: u64, flags: libc::c_uint) -> io::Result<()> {
     let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    // SAFETY: the descriptor is open as long as `file` lives; the call touches no memory of ours.
-    let status = unsafe {
-        libc::sync_file_range(file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE)
-    };
-    check(status)
+    retry(|| {
+        // SAFETY: the descriptor is open as long as `file` lives; the call touches no memory of
+        // ours.
+        let status = unsafe { libc::sync_file_range(file.as_raw_fd(), offset, len, flags) };
+        check(status)
+    })
 }
 
 /// Maps `len` bytes of `file` from `offset` (a multiple of the page size), shared and writable.

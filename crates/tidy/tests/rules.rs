@@ -98,6 +98,7 @@ fn the_engine_points_one_way() {
         &[
             "table_cache",
             "super_version",
+            "trash",
             "wal_replay",
             "memtable_tombstones",
         ],

@@ -42,6 +42,7 @@ pub fn obsolete_files(listing: &[PathBuf], needed: &Needed) -> Vec<PathBuf> {
         FileName::Wal(number) => number < needed.wals_from && !needed.wals.contains(&number),
         FileName::Manifest(number) => number != needed.manifest && number < needed.pending_from,
         FileName::Temp(number) => number < needed.pending_from,
+        FileName::Trash(_) => true,
         FileName::Options(number) => !newest_options.contains(&number),
         FileName::Current
         | FileName::Lock
@@ -143,6 +144,9 @@ mod tests {
             "000029.dbtmp",
             "OPTIONS-000003.dbtmp",
             "OPTIONS-000011",
+            "000007.sst.trash",
+            "000031.blob.trash",
+            "000021.log.trash",
         ]);
         let listing: Vec<_> = kept.iter().chain(&gone).cloned().collect();
         assert_eq!(obsolete_files(&listing, &needed), gone);

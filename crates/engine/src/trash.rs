@@ -1,0 +1,390 @@
+//! Files nobody needs any more, on their way off the disk.
+//!
+//! Freeing the blocks of a large file takes a file system long: tenths of a second for a table of
+//! 64 MiB, in which its journal may hold up everybody who writes. So who finds that a file is
+//! obsolete only puts it here, and one thread removes it, a large one in steps from its end and with
+//! pauses between. The pace grows with what is waiting, so that the disk never fills with it.
+//!
+//! Invariants:
+//! - A file that is removed in steps has the name `NNNNNN.sst.trash` before the first: after a crash
+//!   the name tells, and opening (RocksDB's too) removes it.
+//! - A file with a second name, one in a checkpoint, is never cut: only its name here goes.
+//! - What cannot be removed is reported and left to the next open.
+//!
+//! Any thread may put; one thread at a time removes.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use drumlin_base::sync::{Condvar, Mutex};
+use drumlin_base::{Error, Result};
+use drumlin_fs::FileSystem;
+
+use crate::names;
+
+/// Freed at a time. Larger files go in several steps.
+const STEP_BYTES: u64 = 8 << 20;
+/// The slowest pace, in bytes a second.
+const PACE_MIN: u64 = 256 << 20;
+/// What is waiting now shall be gone after this many seconds.
+const DRAIN_SECONDS: u64 = 4;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Trash {
+    files: Arc<dyn FileSystem>,
+    queue: Mutex<Queue>,
+    /// Notified when a file comes, or when there is no more time for pauses.
+    wake: Condvar,
+    /// Bytes of the files that were looked at and are not removed yet.
+    bytes: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    /// Not looked at yet.
+    arrived: Vec<PathBuf>,
+    waiting: VecDeque<Waste>,
+    /// Whether the oldest of `waiting` is being removed outside the lock.
+    removing: bool,
+    /// Whether pauses are over: nothing else will be done with the disk.
+    ending: bool,
+}
+
+/// A file to be removed.
+#[derive(Clone, Debug)]
+struct Waste {
+    path: PathBuf,
+    bytes: u64,
+    /// Whether the file may be cut: it has this one name.
+    sole_name: bool,
+}
+
+impl Trash {
+    /// Nothing yet.
+    pub(crate) fn new(files: Arc<dyn FileSystem>) -> Self {
+        Self {
+            files,
+            queue: Mutex::default(),
+            wake: Condvar::default(),
+            bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// Leaves `path` to be removed. Touches no file.
+    ///
+    /// Requires: nobody will give the file a further name or write to it. A table may lie under
+    /// its other name, see [`names::leveldb_table`].
+    pub(crate) fn put(&self, path: PathBuf) {
+        self.queue.lock().arrived.push(path);
+        self.wake.notify_all();
+    }
+
+    /// Bytes on the disk that will be free once everything here is removed. Follows what was put
+    /// with a short delay.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether everything put here is gone.
+    pub(crate) fn is_empty(&self) -> bool {
+        let queue = self.queue.lock();
+        queue.arrived.is_empty() && queue.waiting.is_empty() && !queue.removing
+    }
+
+    /// Removes at a pace until [`Trash::end`], then what is left at once. Tells `done` of every
+    /// file that is gone, or why it is not.
+    pub(crate) fn work(&self, done: impl Fn(Result<()>)) {
+        loop {
+            let paced = {
+                let mut queue = self.queue.lock();
+                while queue.arrived.is_empty() && queue.waiting.is_empty() && !queue.ending {
+                    queue = self.wake.wait(queue);
+                }
+                !queue.ending
+            };
+            match self.step(paced) {
+                Some(outcome) => done(outcome),
+                None if self.is_empty() => {
+                    if !paced {
+                        return;
+                    }
+                    continue;
+                }
+                None => {}
+            }
+            if paced {
+                let queue = self.queue.lock();
+                if !queue.ending && !queue.waiting.is_empty() {
+                    drop(self.wake.wait_for(queue, pause(self.bytes())));
+                }
+            }
+        }
+    }
+
+    /// Has [`Trash::work`] come to its end.
+    pub(crate) fn end(&self) {
+        self.queue.lock().ending = true;
+        self.wake.notify_all();
+    }
+
+    /// Removes everything now, on this thread.
+    ///
+    /// # Errors
+    /// The first failure; the others are tried all the same.
+    pub(crate) fn empty(&self) -> Result<()> {
+        let mut outcome = Ok(());
+        while !self.is_empty() {
+            if let Some(removed) = self.step(false) {
+                outcome = outcome.and(removed);
+            }
+        }
+        outcome
+    }
+
+    /// Does the next step; what became of a file whose last it was.
+    fn step(&self, paced: bool) -> Option<Result<()>> {
+        self.look_at_arrived();
+        let mut waste = {
+            let mut queue = self.queue.lock();
+            let next = queue.waiting.pop_front()?;
+            queue.removing = true;
+            next
+        };
+        let before = waste.bytes;
+        let outcome = if paced && waste.sole_name && waste.bytes > STEP_BYTES {
+            self.cut(&mut waste).map(|()| false)
+        } else {
+            self.files.remove(&waste.path).map(|()| true)
+        };
+        let outcome = match outcome {
+            Ok(false) => None,
+            Ok(true) => Some(Ok(())),
+            Err(error) if error.is_not_found() => Some(Ok(())),
+            Err(error) => Some(Err(error)),
+        };
+        let left = if outcome.is_none() { waste.bytes } else { 0 };
+        self.bytes.fetch_sub(before - left, Ordering::Relaxed);
+        let mut queue = self.queue.lock();
+        queue.removing = false;
+        if outcome.is_none() {
+            queue.waiting.push_front(waste);
+        }
+        outcome
+    }
+
+    /// Takes the last step off the file.
+    fn cut(&self, waste: &mut Waste) -> Result<()> {
+        if !names::is_trash(&waste.path) {
+            let marked = names::trash(&waste.path);
+            self.files.rename(&waste.path, &marked)?;
+            waste.path = marked;
+        }
+        let left = (waste.bytes - 1) / STEP_BYTES * STEP_BYTES;
+        self.files.truncate(&waste.path, left)?;
+        waste.bytes = left;
+        Ok(())
+    }
+
+    /// Finds out how large the files are that were put here since the last time.
+    fn look_at_arrived(&self) {
+        let arrived = {
+            let mut queue = self.queue.lock();
+            queue.removing |= !queue.arrived.is_empty();
+            std::mem::take(&mut queue.arrived)
+        };
+        if arrived.is_empty() {
+            return;
+        }
+        let found: Vec<_> = arrived.into_iter().map(|path| self.look_at(path)).collect();
+        let bytes = found.iter().map(|waste| waste.bytes).sum();
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let mut queue = self.queue.lock();
+        queue.waiting.extend(found);
+        queue.removing = false;
+    }
+
+    fn look_at(&self, path: PathBuf) -> Waste {
+        let mut path = path;
+        let mut facts = self.files.info(&path);
+        if facts.as_ref().is_err_and(Error::is_not_found)
+            && let Some(other) = other_name(&path)
+            && let Ok(found) = self.files.info(&other)
+        {
+            (path, facts) = (other, Ok(found));
+        }
+        // What cannot be looked at is not cut; removing it says what is wrong.
+        let (bytes, links) = facts.map_or((0, 0), |facts| (facts.size, facts.links));
+        Waste {
+            path,
+            bytes,
+            sole_name: links == 1,
+        }
+    }
+}
+
+/// The name LevelDB may have given the table `path`.
+fn other_name(path: &Path) -> Option<PathBuf> {
+    let is_table = path
+        .extension()
+        .is_some_and(|extension| extension == names::TABLE_EXTENSION);
+    is_table.then(|| path.with_extension(names::LEVELDB_TABLE_EXTENSION))
+}
+
+/// How long to let the disk work for others after a step, with so much still to be freed.
+fn pause(waiting_bytes: u64) -> Duration {
+    let pace = PACE_MIN.max(waiting_bytes / DRAIN_SECONDS);
+    Duration::from_nanos(STEP_BYTES * 1_000_000_000 / pace)
+}
+
+#[cfg(test)]
+mod tests {
+    use drumlin_fs::{
+        CrashPolicy, CreateOptions, Fault, FaultFileSystem, FaultRule, FileKind, OpKind,
+        StrictMemFileSystem,
+    };
+
+    use super::*;
+    use crate::version::obsolete::{Needed, obsolete_files};
+
+    const DIR: &str = "/db";
+
+    fn disk() -> StrictMemFileSystem {
+        let disk = StrictMemFileSystem::new();
+        disk.create_dir_all(Path::new(DIR)).unwrap();
+        disk.sync_all();
+        disk
+    }
+
+    fn write(disk: &dyn FileSystem, name: &str, bytes: u64) -> PathBuf {
+        let path = Path::new(DIR).join(name);
+        let mut file = disk
+            .create(&path, CreateOptions::new(FileKind::Table))
+            .unwrap();
+        let chunk = vec![7; 1 << 20];
+        for at in (0..bytes).step_by(chunk.len()) {
+            let len = (bytes - at).min(chunk.len() as u64) as usize;
+            file.append(&chunk[..len]).unwrap();
+        }
+        file.sync().unwrap();
+        file.close().unwrap();
+        disk.sync_dir(Path::new(DIR)).unwrap();
+        path
+    }
+
+    fn listing(disk: &dyn FileSystem) -> Vec<PathBuf> {
+        disk.list(Path::new(DIR)).unwrap()
+    }
+
+    #[test]
+    fn a_large_file_goes_in_steps_and_what_is_left_is_known() {
+        let disk = disk();
+        let path = write(&disk, "000007.sst", 2 * STEP_BYTES + 100);
+        let trash = Trash::new(Arc::new(disk.clone()));
+        trash.put(path);
+        assert!(!trash.is_empty());
+        for left in [2 * STEP_BYTES, STEP_BYTES] {
+            assert!(trash.step(true).is_none());
+            assert_eq!((trash.bytes(), disk.used_bytes()), (left, left));
+            assert_eq!(listing(&disk), [Path::new("000007.sst.trash")]);
+        }
+        trash.step(true).unwrap().unwrap();
+        assert!(trash.is_empty() && listing(&disk).is_empty());
+        assert_eq!(trash.bytes(), 0);
+    }
+
+    #[test]
+    fn a_file_with_a_second_name_is_not_cut() {
+        let disk = disk();
+        let path = write(&disk, "000007.sst", 3 * STEP_BYTES);
+        let copy = Path::new("/copy.sst");
+        disk.link(&path, copy).unwrap();
+        let trash = Trash::new(Arc::new(disk.clone()));
+        trash.put(path);
+        trash.step(true).unwrap().unwrap();
+        assert!(listing(&disk).is_empty());
+        assert_eq!(disk.info(copy).unwrap().size, 3 * STEP_BYTES);
+    }
+
+    #[test]
+    fn a_table_is_found_under_leveldbs_name_and_a_missing_file_is_gone() {
+        let disk = disk();
+        write(&disk, "000007.ldb", 10);
+        let trash = Trash::new(Arc::new(disk.clone()));
+        trash.put(Path::new(DIR).join("000007.sst"));
+        trash.put(Path::new(DIR).join("000008.sst"));
+        trash.empty().unwrap();
+        assert!(listing(&disk).is_empty());
+    }
+
+    #[test]
+    fn wherever_a_crash_cuts_a_removal_off_opening_finishes_it() {
+        for stop_at in 0..7 {
+            for (policy, seed) in CrashPolicy::ALL.into_iter().zip(0..) {
+                let memory = disk();
+                let kept = write(&memory, "000009.sst", 10);
+                let path = write(&memory, "000007.sst", 2 * STEP_BYTES);
+                let files = FaultFileSystem::over_memory(&memory);
+                files.add_rule(FaultRule::once(stop_at, Fault::Stop));
+                let trash = Trash::new(Arc::new(files));
+                trash.put(path);
+                while !trash.is_empty() {
+                    drop(trash.step(true));
+                }
+                let after = memory.crash(seed, policy);
+                let needed = Needed {
+                    tables: [9].into(),
+                    pending_from: 100,
+                    ..Needed::default()
+                };
+                for name in obsolete_files(&listing(&after), &needed) {
+                    after.remove(&Path::new(DIR).join(name)).unwrap();
+                }
+                assert_eq!(listing(&after), [kept.file_name().unwrap()]);
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_removed_is_reported_and_the_rest_goes() {
+        let memory = disk();
+        let paths = [1, 2, 3].map(|n| write(&memory, &format!("00000{n}.sst"), 10));
+        let files = FaultFileSystem::over_memory(&memory);
+        files.add_rule(FaultRule::once(1, Fault::Io).on(OpKind::Remove));
+        let trash = Trash::new(Arc::new(files));
+        for path in paths {
+            trash.put(path);
+        }
+        let error = trash.empty().unwrap_err();
+        assert!(error.to_string().contains("000002.sst"), "{error}");
+        assert_eq!(listing(&memory), [Path::new("000002.sst")]);
+        assert!(trash.is_empty());
+        assert_eq!(trash.bytes(), 0);
+    }
+
+    #[test]
+    fn the_end_is_not_paced() {
+        let disk = disk();
+        let path = write(&disk, "000007.sst", 3 * STEP_BYTES);
+        let trash = Trash::new(Arc::new(disk.clone()));
+        trash.put(path);
+        trash.end();
+        trash.work(|outcome| outcome.unwrap());
+        assert!(listing(&disk).is_empty());
+    }
+
+    #[test]
+    fn the_more_is_waiting_the_shorter_the_pauses() {
+        let few = pause(0);
+        assert_eq!(few, Duration::from_nanos(31_250_000));
+        assert_eq!(pause(PACE_MIN * DRAIN_SECONDS), few);
+        let many = pause(100 << 30);
+        assert!(many < few / 50);
+        // Everything waiting is gone in time, were no more to come.
+        let steps = u32::try_from((100 << 30) / STEP_BYTES).unwrap();
+        assert!(many * steps <= Duration::from_secs(DRAIN_SECONDS));
+    }
+}
