@@ -1,4 +1,4 @@
-//! Flush: full memtables become one table of L0.
+//! Flush: full memtables become one table of L0, and blob files for their large values.
 //!
 //! What no reader can see any more is left out on the way, so that a key overwritten a thousand
 //! times in a memtable is written once. Nothing is installed here; the memtables stay what they
@@ -17,7 +17,7 @@ use crate::compaction::split::Splitter;
 use crate::compaction::stream::{Stream, StreamCounts, StreamOptions};
 use crate::iter::merging::MergingIterator;
 use crate::range_tombstone::Fragments;
-use crate::version::NewFile;
+use crate::version::{BlobFileAddition, NewFile};
 
 /// What a flush made.
 #[derive(Clone, Debug)]
@@ -25,9 +25,13 @@ pub struct Flushed {
     /// The table for L0, synced with its name; its epoch is for the caller to give. `None` when
     /// nothing in the memtables is visible to anybody.
     pub file: Option<NewFile>,
+    /// The blob files that hold its large values, synced with their names.
+    pub blob_files: Vec<BlobFileAddition>,
+    /// Bytes of the blob files.
+    pub blob_bytes: u64,
     /// What became of the entries.
     pub counts: StreamCounts,
-    /// Bytes written.
+    /// Bytes written, those of blob files too.
     pub bytes_written: u64,
 }
 
@@ -60,6 +64,7 @@ pub fn run(context: &JobContext, memtables: &[Arc<Memtable>]) -> Result<Flushed>
         merge_operator: context.merge_operator.clone(),
         filter: None,
         output_level: 0,
+        blobs: None,
     };
     let stamp = OutputStamp {
         expected_bytes: memtables
@@ -75,11 +80,14 @@ pub fn run(context: &JobContext, memtables: &[Arc<Memtable>]) -> Result<Flushed>
         outputs.add(&stream)?;
     }
     let counts = stream.counts();
-    let files = outputs.finish()?.keep()?;
+    let (files, blobs) = outputs.finish()?.keep(context)?;
     debug_assert!(files.len() <= 1, "a flush never splits its output");
+    let table_bytes: u64 = files.iter().map(|file| file.size).sum();
     Ok(Flushed {
-        bytes_written: files.iter().map(|file| file.size).sum(),
+        bytes_written: table_bytes + blobs.bytes_written,
         file: files.into_iter().next(),
+        blob_files: blobs.additions,
+        blob_bytes: blobs.bytes_written,
         counts,
     })
 }

@@ -8,16 +8,18 @@ use drumlin_memtable::Memtable;
 use drumlin_table::{Codec, Compression, FilterOptions, TableStyle, TableWriterOptions};
 
 use crate::column_family::{ColumnFamily, Family, level_compression};
+use crate::compaction::blob_outputs::BlobOptions;
+use crate::compaction::blob_picker;
 use crate::compaction::job::{self, Outcome};
 use crate::compaction::leveled::{base_level, pending_compaction_bytes};
 use crate::compaction::output::JobContext;
 use crate::compaction::{InFlight, Leveled, ManualRange, Picker, Plan};
 use crate::engine::{Engine, FamilyState, State};
 use crate::events::{CompactionInfo, FlushInfo, Health};
-use crate::flush;
+use crate::flush::{self, Flushed};
 use crate::names;
 use crate::version::obsolete::{obsolete_files, remove_files};
-use crate::version::{JobFiles, NewFile, VersionEdit};
+use crate::version::{JobFiles, VersionEdit};
 
 /// About what one thread of a job holds in buffers: read-ahead of its inputs, blocks under way.
 const JOB_BYTES: usize = 4 << 20;
@@ -64,7 +66,7 @@ impl Engine {
         };
         let pending = self.begin_job()?;
         let charge = self.charge_job(JOB_BYTES + family.write_buffer / FILTER_SHARE);
-        let table = self.write_memtables(&family, &memtables)?;
+        let flushed = self.write_memtables(&family, &memtables)?;
         drop(charge);
         if self.families.load().len() > 1 {
             // Or a power cut could keep this family's newest writes and lose another's older ones.
@@ -72,13 +74,14 @@ impl Engine {
                 self.degrade(&mut self.lock_state(), Health::Poisoned, error);
             })?;
         }
-        self.install_flush(&family, memtables.len(), table.as_ref())?;
+        self.install_flush(&family, memtables.len(), &flushed)?;
         drop(pending);
         self.statistics.flushes.bump();
-        let bytes = table.as_ref().map_or(0, |table| table.size);
+        let bytes = flushed.bytes_written;
         self.statistics.flush_bytes.add(bytes);
+        self.statistics.blob_bytes_written.add(flushed.blob_bytes);
         if let Some(listener) = &self.options.listener {
-            let table = table.map(|table| table.number);
+            let table = flushed.file.map(|table| table.number);
             listener.flushed(&FlushInfo {
                 family: family.name.clone(),
                 table,
@@ -88,16 +91,17 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes `memtables` (oldest first) to a new table for L0, which is not installed yet.
+    /// Writes `memtables` (oldest first) to a new table for L0 and to blob files, which are not
+    /// installed yet.
     ///
     /// Requires: the caller holds a guard of `FileNumbers::begin_job` until it is.
     pub(crate) fn write_memtables(
         &self,
         family: &Arc<Family>,
         memtables: &[Arc<Memtable>],
-    ) -> Result<Option<NewFile>> {
+    ) -> Result<Flushed> {
         let _span = tracing::info_span!("flush", family = family.name).entered();
-        Ok(flush::run(&self.job_context(family), memtables)?.file)
+        flush::run(&self.job_context(family), memtables)
     }
 
     /// What jobs of the family are done with.
@@ -111,9 +115,23 @@ impl Engine {
             writers: std::array::from_fn(|level| self.table_writer(family, level)),
             merge_operator: family.options.merge_operator.clone(),
             filter: family.options.compaction_filter.clone(),
+            blobs: self.blob_options(family),
             numbers: Arc::new(move || numbers.take()),
             snapshots: self.snapshots.all(),
             threads_max: self.options.background_threads_count().max(1),
+        }
+    }
+
+    /// How the family's large values are kept apart.
+    fn blob_options(&self, family: &Family) -> BlobOptions {
+        if self.leveldb {
+            return BlobOptions::never();
+        }
+        BlobOptions {
+            from_bytes: family.tuning.blob_from(),
+            file_bytes: family.tuning.blob_file_bytes(),
+            compression: family.compression,
+            family_id: family.id,
         }
     }
 
@@ -164,14 +182,9 @@ impl Engine {
         }
     }
 
-    fn install_flush(
-        &self,
-        family: &Arc<Family>,
-        flushed: usize,
-        table: Option<&NewFile>,
-    ) -> Result<()> {
+    fn install_flush(&self, family: &Arc<Family>, flushed: usize, made: &Flushed) -> Result<()> {
         let mut state = self.lock_state();
-        let outcome = self.install_flush_locked(&mut state, family, flushed, table);
+        let outcome = self.install_flush_locked(&mut state, family, flushed, made);
         if outcome.is_ok() {
             self.remove_obsolete(&mut state);
         }
@@ -184,7 +197,7 @@ impl Engine {
         state: &mut State,
         family: &Arc<Family>,
         flushed: usize,
-        table: Option<&NewFile>,
+        made: &Flushed,
     ) -> Result<()> {
         let Ok(view) = state.family_mut(family.id) else {
             return Ok(()); // Dropped meanwhile: the table is an orphan and is removed as one.
@@ -196,7 +209,8 @@ impl Engine {
         let edit = VersionEdit {
             column_family: family.id,
             log_number: Some(next_wal),
-            new_files: table.iter().map(|table| (0, (*table).clone())).collect(),
+            new_files: made.file.iter().map(|table| (0, table.clone())).collect(),
+            blob_additions: made.blob_files.clone(),
             ..VersionEdit::default()
         };
         let mut edits = vec![edit];
@@ -231,6 +245,10 @@ impl Engine {
         for number in state.versions.take_obsolete_tables() {
             self.table_cache.evict(number);
             self.trash.put(names::table(&self.dir, number));
+            given_up += 1;
+        }
+        for number in state.versions.take_obsolete_blobs() {
+            self.trash.put(names::blob(&self.dir, number));
             given_up += 1;
         }
         if state.wal_pins == 0 {
@@ -302,8 +320,10 @@ impl Engine {
     pub(crate) fn pick_compaction(&self, state: &mut State) -> Option<(u32, Plan)> {
         let picked = state.families.iter().filter_map(|(id, family)| {
             let options = &family.family.compaction;
-            let plan = Leveled.pick(&family.version, options, &family.in_flight)?;
-            Some((*id, plan))
+            let by_size = Leveled.pick(&family.version, options, &family.in_flight);
+            let garbage = blob_picker::pick(&family.version, options, &family.in_flight);
+            let plans = by_size.into_iter().chain(garbage);
+            Some((*id, plans.max_by(|a, b| a.score.total_cmp(&b.score))?))
         });
         let (id, plan) = picked.max_by(|a, b| a.1.score.total_cmp(&b.1.score))?;
         begin(state.families.get_mut(&id)?, &plan).then_some((id, plan))
@@ -316,6 +336,7 @@ impl Engine {
             Leveled
                 .pick(&family.version, options, &family.in_flight)
                 .is_some()
+                || blob_picker::pick(&family.version, options, &family.in_flight).is_some()
         })
     }
 
@@ -367,6 +388,7 @@ impl Engine {
             let outcome = job::run(&context, &version, plan, &self.closing)?;
             info.outputs = outcome.new_files.len();
             (info.bytes_read, info.bytes_written) = (outcome.bytes_read, outcome.bytes_written);
+            self.count_blobs(&outcome);
             self.install_compaction(id, outcome)?;
             self.statistics.compactions.bump();
             self.statistics.compaction_read_bytes.add(info.bytes_read);
@@ -380,6 +402,15 @@ impl Engine {
         Ok(())
     }
 
+    fn count_blobs(&self, outcome: &Outcome) {
+        let statistics = &self.statistics;
+        statistics
+            .blob_bytes_written
+            .add(outcome.blob_bytes_written);
+        statistics.blobs_moved.add(outcome.blobs_moved);
+        statistics.blob_bytes_moved.add(outcome.blob_bytes_moved);
+    }
+
     fn install_compaction(&self, id: u32, outcome: Outcome) -> Result<()> {
         let mut state = self.lock_state();
         if !state.families.contains_key(&id) {
@@ -389,6 +420,8 @@ impl Engine {
             column_family: id,
             deleted_files: outcome.deleted_files,
             new_files: outcome.new_files,
+            blob_additions: outcome.blob_additions,
+            blob_garbage: outcome.blob_garbage,
             ..VersionEdit::default()
         };
         self.log_and_apply(&mut state, vec![edit])

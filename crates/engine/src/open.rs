@@ -22,6 +22,7 @@ use crate::commit_queue::CommitQueue;
 use crate::engine::{Engine, FamilyState, State};
 use crate::events::{Health, RecoveryReport};
 use crate::families::empty_view;
+use crate::flush::Flushed;
 use crate::leader::Leader;
 use crate::names::{self, FileName};
 use crate::options::{DirectoryFormat, FamilyOptions, Options};
@@ -32,7 +33,7 @@ use crate::stored_options;
 use crate::table_cache::{TableCache, TableCacheOptions};
 use crate::trash::Trash;
 use crate::version::{
-    FileNumbers, NewFile, Profile, RecoveredInfo, VersionEdit, VersionSet, VersionSetOptions,
+    FileNumbers, Profile, RecoveredInfo, VersionEdit, VersionSet, VersionSetOptions,
 };
 use crate::wal::Wal;
 use crate::wal_replay::WalReplay;
@@ -231,7 +232,7 @@ fn stored_identity(env: &Env, dir: &Path) -> Result<Option<String>> {
     Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
 }
 
-/// Values in blob files cannot be read, and a compaction would forget where they are.
+/// Values in blob files cannot be read yet.
 fn refuse_blobs(dir: &Path, versions: &VersionSet) -> Result<()> {
     for family in versions.families().values() {
         if let Some(number) = family.current.blobs().keys().next() {
@@ -482,9 +483,10 @@ impl Engine {
                 },
             );
         }
-        for (id, table) in tables {
+        for (id, flushed) in tables {
             if let Some(edit) = edits.get_mut(&id) {
-                edit.new_files.push((0, table));
+                edit.new_files.extend(flushed.file.map(|table| (0, table)));
+                edit.blob_additions.extend(flushed.blob_files);
             }
         }
         self.log_and_apply(&mut state, edits.into_values().collect())?;
@@ -503,7 +505,7 @@ impl Engine {
         &self,
         wals: &[u64],
         needed_from: u64,
-        mut tables: Option<&mut Vec<(u32, NewFile)>>,
+        mut tables: Option<&mut Vec<(u32, Flushed)>>,
     ) -> Result<RecoveryReport> {
         let first_seqno = self.visible_seqno();
         let replay = WalReplay {
@@ -563,7 +565,7 @@ impl Engine {
 
     /// Writes recovered memtables that are full (or all of them) to tables, which are installed
     /// only when all is recovered: a crash before that finds the WAL files and no trace of them.
-    fn flush_recovered(&self, tables: &mut Vec<(u32, NewFile)>, all: bool) -> Result<()> {
+    fn flush_recovered(&self, tables: &mut Vec<(u32, Flushed)>, all: bool) -> Result<()> {
         let due: Vec<(Arc<Family>, Arc<Memtable>)> = {
             let mut state = self.lock_state();
             let full = state.families.values_mut().filter(|family| {
@@ -579,9 +581,8 @@ impl Engine {
             .collect()
         };
         for (family, memtable) in due {
-            if let Some(table) = self.write_memtables(&family, &[memtable])? {
-                tables.push((family.id, table));
-            }
+            let flushed = self.write_memtables(&family, &[memtable])?;
+            tables.push((family.id, flushed));
         }
         Ok(())
     }

@@ -165,6 +165,10 @@ pub struct Tuning {
     pub level_base_bytes: Option<u64>,
     /// How much larger each level is than the one above. Default: 10.
     pub level_multiplier: u64,
+    /// Values of this many bytes and more are kept apart from the tables, in blob files, so that
+    /// compaction does not rewrite them at every level; `usize::MAX` for none. LevelDB's
+    /// directories have none. Default: none.
+    pub blob_from_bytes: Option<usize>,
     /// L0 tables that start a compaction. Default: 4.
     pub l0_trigger: usize,
     /// L0 tables from which writers are slowed. Default: 24.
@@ -199,6 +203,7 @@ impl Default for Tuning {
             target_file_bytes: 64 << 20,
             level_base_bytes: None,
             level_multiplier: 10,
+            blob_from_bytes: None,
             l0_trigger: 4,
             l0_slowdown: 24,
             block_bytes: 4 << 10,
@@ -271,6 +276,9 @@ impl Tuning {
         if !(0.0..=100.0).contains(&self.filter_bits) {
             return refuse("tuning.filter_bits must be between 0 and 100");
         }
+        if self.blob_from_bytes == Some(0) {
+            return refuse("tuning.blob_from_bytes must be at least 1");
+        }
         if self.target_file_bytes < 1 << 10 {
             return refuse("tuning.target_file_bytes must be at least 1 KiB");
         }
@@ -281,6 +289,17 @@ impl Tuning {
     pub fn write_buffer(&self, budget: usize) -> usize {
         self.write_buffer_bytes
             .unwrap_or_else(|| (budget / 8).clamp(1 << 20, 256 << 20))
+    }
+
+    /// Size from which values are kept apart.
+    pub fn blob_from(&self) -> usize {
+        self.blob_from_bytes.unwrap_or(usize::MAX)
+    }
+
+    /// Size at which a blob file ends: four tables, so that there are fewer files of what is
+    /// rewritten less often.
+    pub fn blob_file_bytes(&self) -> u64 {
+        self.target_file_bytes.saturating_mul(4)
     }
 
     /// Size of the first level below L0 under `budget` bytes.

@@ -49,6 +49,12 @@ tickers! {
     compaction_read_bytes => "rocksdb.compact.read.bytes";
     /// Bytes compactions wrote.
     compaction_write_bytes => "rocksdb.compact.write.bytes";
+    /// Bytes written to blob files, by flushes and compactions.
+    blob_bytes_written => "rocksdb.blobdb.blob.file.bytes.written";
+    /// Blobs that compactions moved out of files with much garbage.
+    blobs_moved => "rocksdb.blobdb.gc.num.keys.relocated";
+    /// Bytes of those.
+    blob_bytes_moved => "rocksdb.blobdb.gc.bytes.relocated";
     /// Background jobs that failed.
     background_errors => "rocksdb.error.handler.bg.error.count";
     /// Times the database came back from a full disk by itself.

@@ -9,14 +9,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use drumlin_base::key::{seek_key, user_key};
+use drumlin_base::key::{seek_key, split_internal, tag_kind, user_key};
 use drumlin_base::limits::LEVELS;
 use drumlin_base::{
-    Error, ErrorKind, InternalIterator, KeyOrder, RangeTombstone, Result, SEQNO_MAX,
+    Error, ErrorKind, InternalIterator, KeyOrder, RangeTombstone, Result, SEQNO_MAX, ValueKind,
 };
 use drumlin_table::TableReadOptions;
+use drumlin_table::blob::BlobIndex;
 use parking_lot::Mutex;
 
+use super::blob_inputs::BlobInputs;
+use super::blob_tally::BlobTally;
 use super::cover::{Cover, retain};
 use super::keep::{Below, KeyRange, Stripes};
 use super::output::{JobContext, OutputStamp, Outputs, Written};
@@ -28,7 +31,7 @@ use super::stream::{Stream, StreamCounts, StreamOptions};
 use crate::iter::merging::MergingIterator;
 use crate::iter::run::{RunFiles, RunIter, RunOptions};
 use crate::range_tombstone::Fragments;
-use crate::version::{FileMeta, NewFile, Version};
+use crate::version::{BlobFileAddition, BlobFileGarbage, FileMeta, NewFile, Version};
 
 /// Bytes read ahead of each input run: large enough that a disk streams, small enough for many runs.
 const READAHEAD_BYTES: usize = 512 << 10;
@@ -47,6 +50,16 @@ pub struct Outcome {
     pub bytes_read: u64,
     /// Bytes of the outputs.
     pub bytes_written: u64,
+    /// The blob files written.
+    pub blob_additions: Vec<BlobFileAddition>,
+    /// The blobs of which nothing is left that refers to them.
+    pub blob_garbage: Vec<BlobFileGarbage>,
+    /// Blobs moved to another file.
+    pub blobs_moved: u64,
+    /// Bytes of those.
+    pub blob_bytes_moved: u64,
+    /// Bytes of the blob files written; part of [`Outcome::bytes_written`].
+    pub blob_bytes_written: u64,
     /// What became of the entries.
     pub counts: StreamCounts,
 }
@@ -64,20 +77,43 @@ pub fn run(
     cancel: &Arc<AtomicBool>,
 ) -> Result<Outcome> {
     let job = Arc::new(Job::new(context, version, plan, Arc::clone(cancel))?);
-    let (written, counts) = run_parts(&job)?;
-    job.check_counts(&counts)?;
-    let files = written.keep()?;
+    let done = run_parts(&job)?;
+    job.check_counts(&done.counts)?;
+    let blob_garbage = done.referred.garbage(&done.written.blobs().kept)?;
+    let (files, blobs) = done.written.keep(context)?;
     let level = plan.output_level as u32;
+    let table_bytes: u64 = files.iter().map(|file| file.size).sum();
     Ok(Outcome {
         deleted_files: plan.deleted_files(),
-        bytes_read: plan.input_bytes(),
-        bytes_written: files.iter().map(|file| file.size).sum(),
+        bytes_read: plan.input_bytes() + blobs.moved_bytes,
+        bytes_written: table_bytes + blobs.bytes_written,
         new_files: files.into_iter().map(|file| (level, file)).collect(),
-        counts,
+        blob_additions: blobs.additions,
+        blob_garbage,
+        blobs_moved: blobs.moved,
+        blob_bytes_moved: blobs.moved_bytes,
+        blob_bytes_written: blobs.bytes_written,
+        counts: done.counts,
     })
 }
 
-type PartResult = Result<(Written, StreamCounts)>;
+/// What one part of a job made.
+struct Part {
+    written: Written,
+    counts: StreamCounts,
+    /// The references to blobs that were read.
+    referred: BlobTally,
+}
+
+impl Part {
+    fn append(&mut self, other: Self) {
+        self.written.append(other.written);
+        self.counts += other.counts;
+        self.referred.append(&other.referred);
+    }
+}
+
+type PartResult = Result<Part>;
 
 /// Runs every part on a thread of its own, the last on this one.
 fn run_parts(job: &Arc<Job>) -> PartResult {
@@ -103,16 +139,13 @@ fn run_parts(job: &Arc<Job>) -> PartResult {
         }
     }
     let joined: Vec<Result<()>> = threads.into_iter().map(|thread| thread.join()).collect();
-    let mut all: Option<(Written, StreamCounts)> = None;
+    let mut all: Option<Part> = None;
     let mut cancelled = None;
     for result in results.iter() {
         match result.lock().take() {
-            Some(Ok((written, counts))) => match &mut all {
-                None => all = Some((written, counts)),
-                Some((files, sum)) => {
-                    files.append(written);
-                    *sum += counts;
-                }
+            Some(Ok(part)) => match &mut all {
+                None => all = Some(part),
+                Some(all) => all.append(part),
             },
             // A part that stopped because another failed says less than the other.
             Some(Err(error)) if error.kind() == ErrorKind::Shutdown => cancelled = Some(error),
@@ -137,6 +170,8 @@ struct Job {
     fragments: Arc<Fragments>,
     /// The tombstones that go to the output.
     tombstones: Vec<RangeTombstone>,
+    /// The blob files whose blobs are moved on the way.
+    emptied: Arc<[u64]>,
     stamp: OutputStamp,
     /// Point entries of all inputs, if every table tells.
     entries: Option<u64>,
@@ -167,12 +202,14 @@ impl Job {
             level: plan.output_level,
             epoch: lowest(&mut files().map(|file| file.epoch)),
             oldest_ancestor_time: lowest(&mut files().map(|file| file.oldest_ancestor_time)),
-            oldest_blob_file: lowest(&mut files().map(|file| file.oldest_blob_file)),
             expected_bytes: plan.input_bytes().min(context.options.target_file_bytes),
         };
+        let emptied = version.collection();
+        let emptied = emptied.map_or(&[][..], |collection| &collection.emptied);
         Ok(Self {
             context: context.clone(),
             plan: plan.clone(),
+            emptied: emptied.into(),
             borders: borders(order, &context.options, plan, context.threads_max),
             cancel,
             failed: AtomicBool::new(false),
@@ -219,14 +256,17 @@ impl Job {
                 merge_operator: context.merge_operator.clone(),
                 filter: context.filter.clone(),
                 output_level: self.plan.output_level as u32,
+                blobs: Some(BlobInputs::new(&context.env.files, &context.dir)),
             },
         );
         let splitter = Splitter::new(&context.options, self.plan.grandparents.clone());
-        let mut outputs = Outputs::new(context, self.stamp, splitter).with_tombstones(
-            self.tombstones.clone(),
-            first.map(<[u8]>::to_vec),
-            limit.map(<[u8]>::to_vec),
-        );
+        let mut outputs = Outputs::new(context, self.stamp, splitter)
+            .emptying(Arc::clone(&self.emptied))
+            .with_tombstones(
+                self.tombstones.clone(),
+                first.map(<[u8]>::to_vec),
+                limit.map(<[u8]>::to_vec),
+            );
         let mut until_check = 0;
         while stream.advance()? {
             if until_check == 0 {
@@ -241,7 +281,11 @@ impl Job {
             until_check -= 1;
             outputs.add(&stream)?;
         }
-        Ok((outputs.finish()?, stream.counts()))
+        Ok(Part {
+            written: outputs.finish()?,
+            counts: stream.counts(),
+            referred: stream.input().referred.clone(),
+        })
     }
 
     fn is_cancelled(&self) -> bool {
@@ -336,12 +380,16 @@ fn below(order: &KeyOrder, version: &Version, plan: &Plan) -> Below {
     Below::levels(levels)
 }
 
-/// A cursor that ends before a user key. Only for walking forward.
+/// A cursor that ends before a user key and counts the references to blobs it stands on. Only for
+/// walking forward, once.
 struct Bounded<I> {
     order: KeyOrder,
     inner: I,
     limit: Option<Vec<u8>>,
     inside: bool,
+    referred: BlobTally,
+    /// Why a reference could not be counted.
+    failure: Option<Error>,
 }
 
 impl<I: InternalIterator> Bounded<I> {
@@ -351,6 +399,8 @@ impl<I: InternalIterator> Bounded<I> {
             inner,
             limit: limit.map(<[u8]>::to_vec),
             inside: false,
+            referred: BlobTally::default(),
+            failure: None,
         }
     }
 
@@ -364,6 +414,18 @@ impl<I: InternalIterator> Bounded<I> {
                     .compare(user_key(self.inner.key()), limit)
                     .is_lt(),
             };
+        if self.inside
+            && let Some((key, tag)) = split_internal(self.inner.key())
+            && tag_kind(tag) == ValueKind::BlobIndex as u8
+        {
+            match BlobIndex::decode(self.inner.value()) {
+                Ok(index) => self.referred.add(key, &index),
+                Err(error) => {
+                    self.inside = false;
+                    self.failure = Some(error);
+                }
+            }
+        }
     }
 }
 
@@ -415,6 +477,9 @@ impl<I: InternalIterator> InternalIterator for Bounded<I> {
     }
 
     fn status(&self) -> Result<()> {
-        self.inner.status()
+        match &self.failure {
+            Some(error) => Err(error.duplicate()),
+            None => self.inner.status(),
+        }
     }
 }

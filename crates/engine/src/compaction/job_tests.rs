@@ -3,7 +3,7 @@
 //! naive twin; then the same job with a fault at every file operation, and with every byte of its
 //! input damaged.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,8 +18,13 @@ use drumlin_fs::{
     Env, Fault, FaultFileSystem, FaultRule, StrictMemFileSystem, SystemClock, ThreadSpawner,
 };
 use drumlin_memtable::Memtable;
-use drumlin_table::{BlockCache, TableReadOptions, TableWriterOptions};
+use drumlin_table::blob::BlobIndex;
+use drumlin_table::{BlockCache, Codec, Compression, TableReadOptions, TableWriterOptions};
 
+use super::blob_inputs::BlobInputs;
+use super::blob_outputs::BlobOptions;
+use super::blob_picker;
+use super::blob_tally::BlobTally;
 use super::job::{self, Outcome};
 use super::leveled::Leveled;
 use super::output::JobContext;
@@ -30,7 +35,7 @@ use crate::flush;
 use crate::names;
 use crate::range_tombstone::Fragments;
 use crate::table_cache::{TableCache, TableCacheOptions};
-use crate::version::{FileMeta, NewFile, Version};
+use crate::version::{BlobFile, BlobFileAddition, BlobFileGarbage, FileMeta, NewFile, Version};
 
 const DIR: &str = "/db";
 
@@ -75,6 +80,11 @@ fn context(env: &Env, numbers: &Arc<AtomicU64>) -> JobContext {
         writers: std::array::from_fn(|_| writer.clone()),
         merge_operator: Some(Arc::new(Append { partial: true })),
         filter: None,
+        blobs: BlobOptions {
+            file_bytes: 2 << 10,
+            compression: Compression::new(Codec::Lz4),
+            ..BlobOptions::never()
+        },
         numbers: Arc::new(move || numbers.fetch_add(1, Ordering::Relaxed)),
         snapshots: Vec::new(),
         threads_max: 1,
@@ -85,6 +95,7 @@ fn context(env: &Env, numbers: &Arc<AtomicU64>) -> JobContext {
 struct Tree {
     context: JobContext,
     levels: [Vec<Arc<FileMeta>>; LEVELS],
+    blobs: BTreeMap<u64, BlobFile>,
     epoch: u64,
 }
 
@@ -95,19 +106,20 @@ impl Tree {
         Self {
             context: context(env, &Arc::new(AtomicU64::new(1))),
             levels: Default::default(),
+            blobs: BTreeMap::new(),
             epoch: 1,
         }
     }
 
     fn version(&self) -> Arc<Version> {
-        Arc::new(Version::new(
-            &self.context.options.order,
-            self.levels.clone(),
-        ))
+        let order = &self.context.options.order;
+        let version = Version::new(order, self.levels.clone());
+        Arc::new(version.with_blobs(self.blobs.clone()))
     }
 
     fn flush(&mut self, memtables: &[Arc<Memtable>]) -> Result<()> {
         let flushed = flush::run(&self.context, memtables)?;
+        self.add_blobs(&flushed.blob_files, &[]);
         if let Some(mut file) = flushed.file {
             file.epoch = self.epoch;
             self.epoch += 1;
@@ -131,6 +143,65 @@ impl Tree {
                 .unwrap();
         }
         self.add(outcome.new_files.clone());
+        self.add_blobs(&outcome.blob_additions, &outcome.blob_garbage);
+    }
+
+    fn add_blobs(&mut self, additions: &[BlobFileAddition], garbage: &[BlobFileGarbage]) {
+        for addition in additions {
+            let blob = BlobFile {
+                addition: Arc::new(addition.clone()),
+                ..BlobFile::default()
+            };
+            assert!(self.blobs.insert(addition.number, blob).is_none());
+        }
+        for more in garbage {
+            let blob = self.blobs.get_mut(&more.number).unwrap();
+            blob.garbage_count += more.garbage_count;
+            blob.garbage_bytes += more.garbage_bytes;
+        }
+        let files = &self.context.env.files;
+        self.blobs.retain(|&number, blob| {
+            if blob.live_count() == 0 {
+                files.remove(&names::blob(Path::new(DIR), number)).unwrap();
+            }
+            blob.live_count() > 0
+        });
+    }
+
+    /// Garbage must be what a look at all tables says it is, and every table must say which files
+    /// it refers to.
+    fn check_blobs(&self) {
+        let mut referred = BlobTally::default();
+        for file in self.levels.iter().flatten() {
+            let mut own = BlobTally::default();
+            let table = self.context.tables.find(file).unwrap();
+            let mut iter = table.iter(TableReadOptions::default());
+            iter.seek_to_first();
+            while iter.valid() {
+                let key = ParsedKey::parse(iter.key()).unwrap();
+                if key.kind == ValueKind::BlobIndex {
+                    own.add(key.user_key, &BlobIndex::decode(iter.value()).unwrap());
+                }
+                iter.next();
+            }
+            let files: Vec<u64> = own.files().collect();
+            assert_eq!(file.oldest_blob_file, files.first().copied().unwrap_or(0));
+            assert!(
+                file.blob_files
+                    .as_deref()
+                    .is_none_or(|known| known == files)
+            );
+            referred.append(&own);
+        }
+        for (&number, blob) in &self.blobs {
+            let live = (blob.live_count(), blob.live_bytes());
+            assert_eq!(referred.of(number), live, "blob file {number}");
+            let path = names::blob(Path::new(DIR), number);
+            let info = self.context.env.files.info(&path).unwrap();
+            assert_eq!(info.size, blob.addition.file_bytes());
+        }
+        let known = |number| self.blobs.contains_key(&number);
+        assert!(referred.files().all(known), "{referred:?}");
     }
 
     fn add(&mut self, files: Vec<(u32, NewFile)>) {
@@ -140,6 +211,16 @@ impl Tree {
         let order = &self.context.options.order;
         for level in &mut self.levels[1..] {
             level.sort_by(|a, b| compare_internal(order, &a.smallest, &b.smallest));
+        }
+    }
+
+    fn forget_references(&mut self) {
+        for file in self.levels.iter_mut().flatten() {
+            let described = NewFile {
+                blob_files: None,
+                ..file.described().clone()
+            };
+            *file = Arc::new(FileMeta::new(described));
         }
     }
 
@@ -178,10 +259,16 @@ impl Tree {
             assert!(compare_internal(order, iter.key(), &file.largest).is_le());
             let key = ParsedKey::parse(iter.key()).unwrap();
             assert!(file.smallest_seqno <= key.seqno && key.seqno <= file.largest_seqno);
-            let value = iter.value().to_vec();
+            let (mut kind, mut value) = (key.kind, iter.value().to_vec());
+            if kind == ValueKind::BlobIndex {
+                let index = BlobIndex::decode(&value).unwrap();
+                let mut blobs = BlobInputs::new(&self.context.env.files, Path::new(DIR));
+                value = blobs.value(key.user_key, &index).unwrap().to_vec();
+                kind = ValueKind::Value;
+            }
             store
                 .entries
-                .push((key.user_key.to_vec(), key.seqno, key.kind, value));
+                .push((key.user_key.to_vec(), key.seqno, kind, value));
             iter.next();
         }
         iter.status().unwrap();
@@ -207,7 +294,7 @@ impl Tree {
         let listed = self.context.env.files.list(Path::new(DIR)).unwrap();
         assert_eq!(
             listed.len(),
-            self.levels.iter().flatten().count(),
+            self.levels.iter().flatten().count() + self.blobs.len(),
             "no stray files"
         );
     }
@@ -262,12 +349,14 @@ fn assert_equal(twin: &Store, tree: &Tree, snapshots: &[SeqNo], what: &str) {
 
 #[test]
 fn a_tree_kept_in_shape_answers_as_its_history() {
-    for seed in 0..3 {
+    for seed in 0..6 {
         let mut rng = Rng::new(0x5eed_0100 + seed);
         let mut tree = Tree::new(&env(Arc::new(StrictMemFileSystem::new())));
-        tree.context.threads_max = 1 + seed as usize;
+        tree.context.threads_max = 1 + (seed % 3) as usize;
+        tree.context.blobs.from_bytes = [usize::MAX, 30, 1][seed as usize / 2];
         let (mut twin, mut seqno) = (Store::default(), 0);
         let (mut jobs, mut moves, mut levels_seen) = (0, 0, BTreeSet::new());
+        let mut emptied = 0;
         for round in 0..40 {
             let memtables: Vec<_> = (0..1 + rng.below(2))
                 .map(|_| write_some(&mut rng, &mut twin, &mut seqno, 60))
@@ -288,7 +377,18 @@ fn a_tree_kept_in_shape_answers_as_its_history() {
                 jobs += 1;
                 levels_seen.insert(plan.output_level);
             }
+            while let Some(plan) =
+                blob_picker::pick(&tree.version(), &tree.context.options, &InFlight::default())
+            {
+                tree.carry_out(&plan);
+                emptied += 1;
+            }
             tree.check_levels();
+            tree.check_blobs();
+            if rng.one_in(8) && seed >= 2 {
+                // Tables of other engines do not tell which files they refer to.
+                tree.forget_references();
+            }
             let what = format!("seed {seed} round {round}");
             assert_equal(&twin, &tree, &tree.context.snapshots, &what);
         }
@@ -296,13 +396,15 @@ fn a_tree_kept_in_shape_answers_as_its_history() {
             jobs > 10 && levels_seen.len() > 1,
             "{jobs} {moves} {levels_seen:?}"
         );
+        assert_eq!(emptied > 0, seed >= 2, "{emptied}");
     }
 }
 
 /// A tree with work to do in L0 and L6, and the plan for it.
-fn due(env: &Env) -> (Tree, Plan, Store) {
+fn due(env: &Env, blobs_from: usize) -> (Tree, Plan, Store) {
     let mut rng = Rng::new(0x5eed_0200);
     let mut tree = Tree::new(env);
+    tree.context.blobs.from_bytes = blobs_from;
     let (mut twin, mut seqno) = (Store::default(), 0);
     for _ in 0..2 {
         for _ in 0..2 {
@@ -340,11 +442,11 @@ fn all_files(files: &StrictMemFileSystem) -> Vec<(PathBuf, Vec<u8>)> {
 
 #[test]
 fn a_fault_at_any_operation_leaves_the_inputs_and_nothing_else() {
-    for threads_max in [1, 3] {
+    for (threads_max, from_bytes) in [(1, usize::MAX), (3, usize::MAX), (1, 20), (3, 20)] {
         let mut struck = 0;
         for index in 0.. {
             let memory = StrictMemFileSystem::new();
-            let (mut tree, plan, twin) = due(&env(Arc::new(memory.clone())));
+            let (mut tree, plan, twin) = due(&env(Arc::new(memory.clone())), from_bytes);
             let before = all_files(&memory);
             let faulty = FaultFileSystem::over_memory(&memory);
             faulty.add_rule(FaultRule::once(index, Fault::Io));
@@ -374,7 +476,7 @@ fn a_fault_at_any_operation_leaves_the_inputs_and_nothing_else() {
 #[test]
 fn damage_anywhere_in_an_input_ends_the_job_or_changes_nothing() {
     let memory = StrictMemFileSystem::new();
-    let (mut tree, plan, twin) = due(&env(Arc::new(memory.clone())));
+    let (mut tree, plan, twin) = due(&env(Arc::new(memory.clone())), usize::MAX);
     let (_, input) = plan.files().next().unwrap();
     let path = names::table(Path::new(DIR), input.number);
     let before = all_files(&memory);
@@ -395,6 +497,7 @@ fn damage_anywhere_in_an_input_ends_the_job_or_changes_nothing() {
                 let mut after = Tree {
                     context: tree.context.clone(),
                     levels: Default::default(),
+                    blobs: BTreeMap::new(),
                     epoch: 0,
                 };
                 after.add(outcome.new_files.clone());
@@ -420,7 +523,7 @@ fn damage_anywhere_in_an_input_ends_the_job_or_changes_nothing() {
 #[test]
 fn a_cancelled_job_leaves_nothing() {
     let memory = StrictMemFileSystem::new();
-    let (tree, plan, _) = due(&env(Arc::new(memory.clone())));
+    let (tree, plan, _) = due(&env(Arc::new(memory.clone())), usize::MAX);
     let before = all_files(&memory);
     let cancel = Arc::new(AtomicBool::new(true));
     let error = job::run(&tree.context, &tree.version(), &plan, &cancel).unwrap_err();
@@ -430,24 +533,32 @@ fn a_cancelled_job_leaves_nothing() {
 
 #[test]
 fn a_fault_at_any_operation_of_a_flush_leaves_nothing() {
+    for from_bytes in [usize::MAX, 40] {
+        let struck = strike_flush(from_bytes);
+        assert!(struck >= 4, "{struck}");
+    }
+}
+
+fn strike_flush(from_bytes: usize) -> u64 {
     let mut struck = 0;
-    for index in 0.. {
+    loop {
+        let index = struck;
         let memory = StrictMemFileSystem::new();
         let faulty = FaultFileSystem::over_memory(&memory);
         let mut tree = Tree::new(&env(Arc::new(faulty.clone())));
+        tree.context.blobs.from_bytes = from_bytes;
         let mut rng = Rng::new(7);
         let memtable = write_some(&mut rng, &mut Store::default(), &mut 0, 300);
         faulty.add_rule(FaultRule::once(index, Fault::Io));
         let outcome = tree.flush(&[memtable]);
         if faulty.injected() == 0 {
             outcome.unwrap();
-            break;
+            return struck;
         }
         assert!(outcome.is_err());
         assert_eq!(all_files(&memory), [], "operation {index}");
         struck += 1;
     }
-    assert!(struck >= 4, "{struck}");
 }
 
 #[test]

@@ -4,7 +4,12 @@
 //! what changed. Neither installs anything. `keep` holds the rules of what stays, `stream` carries
 //! them out over a cursor, `split` says where output files end.
 
+pub mod blob_inputs;
+pub mod blob_outputs;
+pub mod blob_picker;
+pub mod blob_tally;
 pub mod cover;
+pub mod created;
 pub mod job;
 pub mod keep;
 pub mod leveled;

@@ -7,19 +7,27 @@ use std::sync::Arc;
 use drumlin_base::key::{TAG_BYTES, append_internal, compare_internal, user_key};
 use drumlin_base::limits::LEVELS;
 use drumlin_base::{
-    CompactionFilter, Error, InternalIterator, MergeOperator, RangeTombstone, Result, SEQNO_MAX,
-    SeqNo, ValueKind,
+    CompactionFilter, Error, ErrorKind, InternalIterator, MergeOperator, RangeTombstone, Result,
+    SEQNO_MAX, SeqNo, ValueKind,
 };
 use drumlin_fs::{CreateOptions, Env, FileKind};
 use drumlin_table::{TableStyle, TableWriter, TableWriterOptions};
 
+use super::blob_outputs::{BlobChanges, BlobOptions, BlobOutputs, BlobPlace, Placed};
+use super::blob_tally::BlobTally;
 use super::cover::Territory;
+use super::created::Created;
 use super::plan::CompactionOptions;
 use super::split::Splitter;
 use super::stream::Stream;
 use crate::names;
 use crate::table_cache::TableCache;
 use crate::version::NewFile;
+
+/// A table ends early when it refers to many blobs: so many of their bytes count as one of its own.
+/// References are so small that a table of the usual size would refer to hundreds of times its
+/// bytes, and emptying a blob file rewrites whole tables and moves what they refer to.
+const BLOB_BYTES_PER_TABLE_BYTE: u64 = 16;
 
 /// Gives out file numbers that no file has.
 pub type FileNumbers = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -42,6 +50,8 @@ pub struct JobContext {
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
     /// Looks at values on their way through compaction; flushes do not ask it.
     pub filter: Option<Arc<dyn CompactionFilter>>,
+    /// Which values are kept apart from the tables, and how.
+    pub blobs: BlobOptions,
     /// Where new tables get their numbers. The owner protects these files from being removed as
     /// unknown until the job has ended.
     pub numbers: FileNumbers,
@@ -61,6 +71,16 @@ impl fmt::Debug for JobContext {
     }
 }
 
+impl JobContext {
+    fn blob_place(&self) -> BlobPlace {
+        BlobPlace {
+            env: self.env.clone(),
+            dir: self.dir.clone(),
+            numbers: Arc::clone(&self.numbers),
+        }
+    }
+}
+
 /// What all output tables of one job have in common.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OutputStamp {
@@ -70,8 +90,6 @@ pub struct OutputStamp {
     pub epoch: u64,
     /// See [`NewFile::oldest_ancestor_time`]; 0 stands for now.
     pub oldest_ancestor_time: u64,
-    /// See [`NewFile::oldest_blob_file`].
-    pub oldest_blob_file: u64,
     /// About how large each will get.
     pub expected_bytes: u64,
 }
@@ -90,6 +108,8 @@ pub struct Outputs<'a> {
     /// Where the last table's territory ends; `None` is unbounded.
     territory_limit: Option<Vec<u8>>,
     open: Option<OpenTable>,
+    /// Where large values go. `None` only within a call and after the last.
+    blobs: Option<Box<BlobOutputs>>,
     written: Written,
 }
 
@@ -102,16 +122,16 @@ struct OpenTable {
     /// The last point entry; empty while there is none.
     largest: Vec<u8>,
     points: u64,
+    /// The blobs it refers to.
+    blobs: BlobTally,
 }
 
-/// Finished tables and the guard over their files.
+/// Finished tables and blob files, and the guard over them.
+#[derive(Debug)]
 pub struct Written {
-    env: Env,
-    dir: PathBuf,
-    /// Every file created, finished or not.
-    created: Vec<PathBuf>,
     files: Vec<NewFile>,
-    kept: bool,
+    blobs: BlobChanges,
+    created: Created,
 }
 
 impl<'a> Outputs<'a> {
@@ -125,14 +145,25 @@ impl<'a> Outputs<'a> {
             territory_first: None,
             territory_limit: None,
             open: None,
+            blobs: Some(Box::new(BlobOutputs::new(
+                context.blob_place(),
+                context.blobs,
+                Arc::from([]),
+            ))),
             written: Written {
-                env: context.env.clone(),
-                dir: context.dir.clone(),
-                created: Vec::new(),
                 files: Vec::new(),
-                kept: false,
+                blobs: BlobChanges::default(),
+                created: Created::new(&context.env),
             },
         }
+    }
+
+    /// The same, moving the blobs out of the files `emptied` (ascending).
+    #[must_use]
+    pub fn emptying(mut self, emptied: Arc<[u64]>) -> Self {
+        let (place, options) = (self.context.blob_place(), self.context.blobs);
+        self.blobs = Some(Box::new(BlobOutputs::new(place, options, emptied)));
+        self
     }
 
     /// The same, with range tombstones (ascending, as `cover::retain` returns them) of which the
@@ -156,17 +187,28 @@ impl<'a> Outputs<'a> {
     /// What creating, writing or syncing a table met.
     #[inline]
     pub fn add<I: InternalIterator>(&mut self, stream: &Stream<I>) -> Result<()> {
-        let key = stream.key();
-        if stream.starts_user_key() {
-            self.split_before(key)?;
+        let mut blobs = self.blobs.take().ok_or_else(after_the_end)?;
+        let placed = blobs.place(stream.key(), stream.value())?;
+        self.add_placed(&placed, stream.starts_user_key())?;
+        self.blobs = Some(blobs);
+        Ok(())
+    }
+
+    #[inline]
+    fn add_placed(&mut self, placed: &Placed<'_>, starts_user_key: bool) -> Result<()> {
+        if starts_user_key {
+            self.split_before(placed.key)?;
         }
         let Some(open) = &mut self.open else {
             return Err(Error::corruption("an entry of no user key"));
         };
-        open.writer.add(key, stream.value())?;
+        open.writer.add(placed.key, placed.value)?;
+        if let Some(index) = &placed.index {
+            open.blobs.add(user_key(placed.key), index);
+        }
         open.points += 1;
         open.largest.clear();
-        open.largest.extend_from_slice(key);
+        open.largest.extend_from_slice(placed.key);
         Ok(())
     }
 
@@ -174,10 +216,10 @@ impl<'a> Outputs<'a> {
     #[inline]
     fn split_before(&mut self, key: &[u8]) -> Result<()> {
         let order = &self.context.options.order;
-        let bytes = self
-            .open
-            .as_ref()
-            .map_or(0, |open| open.writer.size_estimate().max(1));
+        let bytes = self.open.as_ref().map_or(0, |open| {
+            let apart = open.blobs.bytes() / BLOB_BYTES_PER_TABLE_BYTE;
+            (open.writer.size_estimate() + apart).max(1)
+        });
         let user = user_key(key);
         if self.splitter.ends_before(order, user, bytes) {
             self.end_table(Some(user))?;
@@ -201,8 +243,7 @@ impl<'a> Outputs<'a> {
             TableStyle::RocksDb => names::table(&self.context.dir, number),
             TableStyle::LevelDb => names::leveldb_table(&self.context.dir, number),
         };
-        // Noted first: a failed create may leave a file behind too.
-        self.written.created.push(path.clone());
+        self.written.created.note(&path);
         let file = self
             .context
             .env
@@ -228,6 +269,7 @@ impl<'a> Outputs<'a> {
             smallest: Vec::new(),
             largest: Vec::new(),
             points: 0,
+            blobs: BlobTally::default(),
         })
     }
 
@@ -250,22 +292,28 @@ impl<'a> Outputs<'a> {
         Ok(())
     }
 
-    /// Ends the last table. The files stay only if [`Written::keep`] is called.
+    /// Ends the last table and the last blob file. The files stay only if [`Written::keep`] is
+    /// called.
     ///
     /// # Errors
     /// What writing or syncing met.
     pub fn finish(mut self) -> Result<Written> {
         let limit = self.territory_limit.take();
         self.end_table(limit.as_deref())?;
-        let nothing = Written {
-            env: self.context.env.clone(),
-            dir: PathBuf::new(),
-            created: Vec::new(),
-            files: Vec::new(),
-            kept: true,
-        };
-        Ok(std::mem::replace(&mut self.written, nothing))
+        let blobs = self.blobs.take().ok_or_else(after_the_end)?;
+        let (changes, created) = blobs.finish()?;
+        self.written.blobs = changes;
+        self.written.created.append(created);
+        Ok(self.written)
     }
+}
+
+#[cold]
+fn after_the_end() -> Error {
+    Error::new(
+        ErrorKind::Aborted,
+        "an output was written to after an error",
+    )
 }
 
 impl OpenTable {
@@ -320,7 +368,8 @@ impl OpenTable {
                 0 => now,
                 time => time,
             },
-            oldest_blob_file: stamp.oldest_blob_file,
+            oldest_blob_file: self.blobs.files().next().unwrap_or(0),
+            blob_files: Some(self.blobs.files().collect()),
             ..NewFile::default()
         })
     }
@@ -332,39 +381,28 @@ impl Written {
         &self.files
     }
 
+    /// What became of blobs.
+    pub fn blobs(&self) -> &BlobChanges {
+        &self.blobs
+    }
+
     /// Takes over what `other` wrote.
     pub fn append(&mut self, mut other: Self) {
         self.files.append(&mut other.files);
-        self.created.append(&mut other.created);
-        other.kept = true;
+        self.blobs.append(other.blobs);
+        self.created.append(other.created);
     }
 
     /// Makes the names outlive a power cut and keeps the files: they are the caller's now.
     ///
     /// # Errors
     /// `Io`; the files are removed.
-    pub fn keep(mut self) -> Result<Vec<NewFile>> {
+    pub fn keep(self, context: &JobContext) -> Result<(Vec<NewFile>, BlobChanges)> {
         if !self.created.is_empty() {
-            self.env.files.sync_dir(&self.dir)?;
+            context.env.files.sync_dir(&context.dir)?;
         }
-        self.kept = true;
-        Ok(std::mem::take(&mut self.files))
-    }
-}
-
-impl Drop for Written {
-    fn drop(&mut self) {
-        if self.kept {
-            return;
-        }
-        for path in &self.created {
-            if let Err(error) = self.env.files.remove(path)
-                && !error.is_not_found()
-            {
-                // The scan for unknown files at the next open will find it.
-                tracing::warn!(%error, path = %path.display(), "cannot remove a failed output");
-            }
-        }
+        self.created.keep();
+        Ok((self.files, self.blobs))
     }
 }
 
@@ -373,15 +411,6 @@ impl fmt::Debug for Outputs<'_> {
         f.debug_struct("Outputs")
             .field("stamp", &self.stamp)
             .field("files", &self.written.files.len())
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Written {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Written")
-            .field("created", &self.created)
-            .field("kept", &self.kept)
             .finish_non_exhaustive()
     }
 }

@@ -60,6 +60,8 @@ pub enum Reason {
     LevelFull,
     /// A table was marked by its writer.
     Marked,
+    /// A table refers to blob files that hold too much garbage.
+    BlobGarbage,
     /// The user asked for it.
     Manual,
 }

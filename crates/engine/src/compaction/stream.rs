@@ -13,10 +13,12 @@ use std::sync::Arc;
 
 use drumlin_base::key::{TAG_BYTES, pack_tag, split_internal, tag_kind, tag_seqno};
 use drumlin_base::{
-    CompactionFilter, Error, FilterDecision, InternalIterator, KeyOrder, MergeOperator, Result,
-    SeqNo, ValueKind,
+    CompactionFilter, Error, FilterDecision, InternalIterator, KeyOrder, MergeOperator,
+    PinnedSlice, Result, SeqNo, ValueKind,
 };
+use drumlin_table::blob::BlobIndex;
 
+use super::blob_inputs::BlobInputs;
 use super::cover::Cover;
 use super::keep::{Below, Keep, Stripes, Verdict};
 
@@ -36,6 +38,8 @@ pub struct StreamOptions {
     pub filter: Option<Arc<dyn CompactionFilter>>,
     /// The level the output goes to, told to the filter.
     pub output_level: u32,
+    /// Where values lie that the tables refer to; `None` when there are none.
+    pub blobs: Option<BlobInputs>,
 }
 
 impl fmt::Debug for StreamOptions {
@@ -119,6 +123,8 @@ impl Held {
 enum RunEnd {
     /// On a value: the operands apply to it. The input stands on it.
     Base,
+    /// On the reference to a value kept apart, of which the same holds.
+    BaseApart,
     /// Where the key had no value.
     NoValue,
     /// Where an older version may follow that must not be touched.
@@ -200,6 +206,11 @@ impl<I: InternalIterator> Stream<I> {
         self.first
     }
 
+    /// The cursor the entries come from.
+    pub fn input(&self) -> &I {
+        &self.input
+    }
+
     /// What happened so far.
     pub fn counts(&self) -> StreamCounts {
         self.counts
@@ -279,35 +290,47 @@ impl<I: InternalIterator> Stream<I> {
     fn keep_value(&mut self, seqno: SeqNo, kind: ValueKind) -> Result<bool> {
         self.place = Place::Input;
         let unprotected = self.keep.stripes().of(seqno) == drumlin_base::SEQNO_MAX;
-        if self.options.filter.is_some() && kind == ValueKind::Value && unprotected {
-            return self.filter(seqno);
+        let is_value = matches!(kind, ValueKind::Value | ValueKind::BlobIndex);
+        if self.options.filter.is_some() && is_value && unprotected {
+            return self.filter(seqno, kind);
         }
         self.settle(seqno, kind);
         Ok(true)
     }
 
-    fn filter(&mut self, seqno: SeqNo) -> Result<bool> {
+    fn filter(&mut self, seqno: SeqNo, kind: ValueKind) -> Result<bool> {
+        let apart = match kind {
+            ValueKind::BlobIndex => Some(self.value_apart()?),
+            _ => None,
+        };
+        let value = apart.as_deref().unwrap_or_else(|| self.input.value());
+        let level = self.options.output_level;
         let decision = match &self.options.filter {
-            Some(filter) => filter.filter(
-                self.options.output_level,
-                current(&self.key),
-                self.input.value(),
-            ),
+            Some(filter) => filter.filter(level, current(&self.key), value),
             None => FilterDecision::Keep,
         };
         match decision {
-            FilterDecision::Keep => {}
+            FilterDecision::Keep => self.settle(seqno, kind),
             FilterDecision::Change(value) => {
                 self.buffer = value;
                 self.place = Place::Buffer;
+                self.settle(seqno, ValueKind::Value);
             }
             FilterDecision::Remove => {
                 self.counts.filtered += 1;
                 return self.delete(seqno, drumlin_base::SEQNO_MAX);
             }
         }
-        self.settle(seqno, ValueKind::Value);
         Ok(true)
+    }
+
+    /// The value that the reference under the input stands for.
+    fn value_apart(&mut self) -> Result<PinnedSlice> {
+        let Some(blobs) = &mut self.options.blobs else {
+            return Err(Error::corruption("a reference to a blob where none can be"));
+        };
+        let index = BlobIndex::decode(self.input.value())?;
+        blobs.value(current(&self.key), &index)
     }
 
     /// Gives an entry that every reader sees, at the end of the tree, the sequence number zero: it
@@ -410,12 +433,19 @@ impl<I: InternalIterator> Stream<I> {
         let end = self.collect_operands(stripe)?;
         match end {
             RunEnd::Open => self.combine_operands(&*operator),
-            RunEnd::Base | RunEnd::NoValue => {
+            RunEnd::Base | RunEnd::BaseApart | RunEnd::NoValue => {
+                let apart = match end {
+                    RunEnd::BaseApart => Some(self.value_apart()?),
+                    _ => None,
+                };
                 let operands: Vec<&[u8]> = (0..self.held.entries.len())
                     .rev()
                     .map(|index| self.held.value(index))
                     .collect();
-                let base = matches!(end, RunEnd::Base).then(|| self.input.value());
+                let base = match end {
+                    RunEnd::Base => Some(self.input.value()),
+                    _ => apart.as_deref(),
+                };
                 let merged = operator
                     .full_merge(current(&self.key), base, &operands)
                     .map_err(|error| error.context("merging operands in a compaction"))?;
@@ -452,8 +482,9 @@ impl<I: InternalIterator> Stream<I> {
                     self.pending = true;
                 }
                 ValueKind::Value => return Ok(RunEnd::Base),
+                ValueKind::BlobIndex => return Ok(RunEnd::BaseApart),
                 ValueKind::Deletion | ValueKind::SingleDeletion => return Ok(RunEnd::NoValue),
-                ValueKind::BlobIndex | ValueKind::WideColumnEntity | ValueKind::RangeDeletion => {
+                ValueKind::WideColumnEntity | ValueKind::RangeDeletion => {
                     return Ok(RunEnd::Open);
                 }
             }

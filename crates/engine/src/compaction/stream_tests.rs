@@ -164,6 +164,7 @@ fn compact(store: &Store, case: &Case) -> (Store, StreamCounts) {
             .map(|partial| Arc::new(Append { partial }) as Arc<dyn MergeOperator>),
         filter: case.filter.clone(),
         output_level: 6,
+        blobs: None,
     };
     let mut stream = Stream::new(VecCursor::new(&store.entries), options);
     let mut entries: Vec<Entry> = Vec::new();

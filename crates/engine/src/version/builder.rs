@@ -14,7 +14,7 @@ use drumlin_base::limits::LEVELS;
 use drumlin_base::{Error, KeyOrder, Result};
 
 use super::levels::BlobFile;
-use super::{FileMeta, NewFile, Version, VersionEdit};
+use super::{BlobFileAddition, FileMeta, NewFile, Version, VersionEdit};
 
 /// A version and the edits since.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub struct Built {
     /// Tables of the base that the new version has no more.
     pub removed: Vec<Arc<FileMeta>>,
     /// Blob files of the base that the new version has no more.
-    pub removed_blobs: Vec<u64>,
+    pub removed_blobs: Vec<Arc<BlobFileAddition>>,
 }
 
 impl VersionBuilder {
@@ -127,7 +127,7 @@ impl VersionBuilder {
         let blobs = self.blobs.get_or_insert_with(|| base.blobs().clone());
         for addition in &edit.blob_additions {
             let file = BlobFile {
-                addition: addition.clone(),
+                addition: Arc::new(addition.clone()),
                 ..BlobFile::default()
             };
             if blobs.insert(addition.number, file).is_some() {
@@ -326,7 +326,7 @@ fn settle_blobs(
     version: Version,
     blobs: Option<BTreeMap<u64, BlobFile>>,
     base: &Version,
-) -> (Version, Vec<u64>) {
+) -> (Version, Vec<Arc<BlobFileAddition>>) {
     if blobs.is_none() && base.blobs().is_empty() {
         return (version, Vec::new());
     }
@@ -341,8 +341,8 @@ fn settle_blobs(
         let all_garbage = file.garbage_count >= file.addition.blob_count;
         *number >= oldest && (!all_garbage || named.contains(number))
     });
-    let gone = base.blobs().keys();
-    let gone = gone.filter(|number| !blobs.contains_key(number));
-    let gone = gone.copied().collect();
+    let gone = base.blobs().iter();
+    let gone = gone.filter(|(number, _)| !blobs.contains_key(number));
+    let gone = gone.map(|(_, file)| Arc::clone(&file.addition)).collect();
     (version.with_blobs(blobs), gone)
 }

@@ -3,6 +3,8 @@
 //! The bytes are tags (varint32), each followed by its fields; `edit_encode` writes them,
 //! `edit_decode` reads them. Format page: `docs/format/manifest.md`.
 
+use drumlin_table::blob::{BLOB_FOOTER_BYTES, BLOB_HEADER_BYTES};
+
 use super::NewFile;
 
 /// Tags of a record, on disk. Tags with [`tag::IGNORABLE`] set are followed by one length-prefixed
@@ -89,6 +91,14 @@ pub struct BlobFileAddition {
     pub checksum_method: Vec<u8>,
     /// The checksum over the file; empty for none.
     pub checksum_value: Vec<u8>,
+}
+
+impl BlobFileAddition {
+    /// Bytes of the whole file.
+    pub fn file_bytes(&self) -> u64 {
+        let ends = (BLOB_HEADER_BYTES + BLOB_FOOTER_BYTES) as u64;
+        self.blob_bytes.saturating_add(ends)
+    }
 }
 
 /// Blobs of a file that became garbage.

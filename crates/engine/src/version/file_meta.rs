@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
 use drumlin_base::key::user_key;
@@ -45,6 +45,9 @@ pub struct NewFile {
     pub oldest_ancestor_time: u64,
     /// The lowest number of a blob file that the table refers to; 0 for none.
     pub oldest_blob_file: u64,
+    /// The numbers of all blob files that the table refers to, ascending; `None` when unknown. Not
+    /// in the MANIFEST: only tables written since the database was opened are known.
+    pub blob_files: Option<Arc<[u64]>>,
     /// Whether its writer asked for it to be compacted.
     pub marked_for_compaction: bool,
     /// RocksDB's unique id of the file, if its writer gave one.
@@ -70,6 +73,17 @@ impl NewFile {
     #[inline]
     pub fn largest_user_key(&self) -> &[u8] {
         user_key(&self.largest)
+    }
+
+    /// Whether the table may refer to blob file `number`.
+    pub fn may_refer_to(&self, number: u64) -> bool {
+        let from = self.oldest_blob_file;
+        from != 0
+            && from <= number
+            && self
+                .blob_files
+                .as_ref()
+                .is_none_or(|files| files.binary_search(&number).is_ok())
     }
 
     /// Whether `user_key` lies within the file's bounds.

@@ -13,29 +13,82 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use drumlin_base::KeyOrder;
 use drumlin_base::key::{compare_internal, user_key};
 use drumlin_base::limits::LEVELS;
 
+use super::blob_garbage::Collection;
 use super::{BlobFileAddition, FileMeta};
 
 /// A blob file, and how much of it nothing refers to any more.
+///
+/// All counts are of whole records (header, key, stored value), as the MANIFEST has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlobFile {
-    /// The file as it was added.
-    pub addition: BlobFileAddition,
+    /// The file as it was added. Shared by every version that has it: while any of them lives the
+    /// file is not deleted.
+    pub addition: Arc<BlobFileAddition>,
     /// Blobs inside that are garbage.
     pub garbage_count: u64,
     /// Bytes of those.
     pub garbage_bytes: u64,
 }
 
+impl BlobFile {
+    /// Bytes of the blobs that some table refers to.
+    pub fn live_bytes(&self) -> u64 {
+        self.addition.blob_bytes.saturating_sub(self.garbage_bytes)
+    }
+
+    /// How many those are.
+    pub fn live_count(&self) -> u64 {
+        self.addition.blob_count.saturating_sub(self.garbage_count)
+    }
+}
+
+/// The blob files of a version, added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlobTotals {
+    /// How many there are.
+    pub files: u64,
+    /// Bytes of the files.
+    pub file_bytes: u64,
+    /// Blobs inside, garbage too.
+    pub blobs: u64,
+    /// Bytes of all blobs inside.
+    pub blob_bytes: u64,
+    /// Blobs nothing refers to.
+    pub garbage_blobs: u64,
+    /// Bytes of those.
+    pub garbage_bytes: u64,
+}
+
+impl BlobTotals {
+    fn of(blobs: &BTreeMap<u64, BlobFile>) -> Self {
+        let mut totals = Self::default();
+        // Saturating: a MANIFEST may claim any sizes.
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+        for blob in blobs.values() {
+            add(&mut totals.files, 1);
+            add(&mut totals.file_bytes, blob.addition.file_bytes());
+            add(&mut totals.blobs, blob.addition.blob_count);
+            add(&mut totals.blob_bytes, blob.addition.blob_bytes);
+            add(&mut totals.garbage_blobs, blob.garbage_count);
+            add(&mut totals.garbage_bytes, blob.garbage_bytes);
+        }
+        totals
+    }
+}
+
 /// The tables of one family at one moment. See the module's text for the invariants.
 pub struct Version {
     levels: [Level; LEVELS],
     blobs: Arc<BTreeMap<u64, BlobFile>>,
+    blob_totals: BlobTotals,
+    /// Made when first asked for: it is a function of the rest.
+    collection: OnceLock<Option<Collection>>,
 }
 
 /// One level. All parts are shared with the versions before and after that have the same tables.
@@ -71,6 +124,8 @@ impl Version {
         Self {
             levels: Default::default(),
             blobs: Arc::default(),
+            blob_totals: BlobTotals::default(),
+            collection: OnceLock::new(),
         }
     }
 
@@ -98,18 +153,36 @@ impl Version {
         Self {
             levels,
             blobs: Arc::clone(&self.blobs),
+            blob_totals: self.blob_totals,
+            collection: OnceLock::new(),
         }
     }
 
     /// This version with other blob files.
     pub fn with_blobs(mut self, blobs: BTreeMap<u64, BlobFile>) -> Self {
+        self.blob_totals = BlobTotals::of(&blobs);
         self.blobs = Arc::new(blobs);
+        self.collection = OnceLock::new();
         self
     }
 
     /// The blob files, by number.
     pub fn blobs(&self) -> &BTreeMap<u64, BlobFile> {
         &self.blobs
+    }
+
+    /// The blob files, added up.
+    pub fn blob_totals(&self) -> BlobTotals {
+        self.blob_totals
+    }
+
+    /// What is to be done about garbage in the blob files; `None` while there is little.
+    ///
+    /// Cost: of all tables and blob files, once a version.
+    pub fn collection(&self) -> Option<&Collection> {
+        self.collection
+            .get_or_init(|| Collection::of(self))
+            .as_ref()
     }
 
     /// The level that holds table `number`.

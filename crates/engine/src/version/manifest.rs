@@ -169,7 +169,7 @@ fn family_edits(family: &FamilyVersions) -> Vec<VersionEdit> {
     if let Some(edit) = edits.last_mut() {
         edit.compact_cursors = family.compact_cursors();
         for blob in version.blobs().values() {
-            edit.blob_additions.push(blob.addition.clone());
+            edit.blob_additions.push((*blob.addition).clone());
             if blob.garbage_count > 0 {
                 edit.blob_garbage.push(super::BlobFileGarbage {
                     number: blob.addition.number,

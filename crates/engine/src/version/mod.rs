@@ -5,6 +5,7 @@
 //! durable and installed by `set`, which is the only place that does so. `obsolete` decides which
 //! files nobody needs any more.
 
+pub mod blob_garbage;
 mod builder;
 pub mod edit;
 mod edit_decode;
@@ -15,6 +16,7 @@ mod manifest;
 mod numbers;
 pub mod obsolete;
 mod recover;
+mod retired;
 mod set;
 #[cfg(test)]
 mod tests;
@@ -22,7 +24,7 @@ mod tests;
 pub use builder::{Built, VersionBuilder};
 pub use edit::{BlobFileAddition, BlobFileGarbage, Profile, VersionEdit};
 pub use file_meta::{FileChecksum, FileMeta, NewFile};
-pub use levels::{BlobFile, Version};
+pub use levels::{BlobFile, BlobTotals, Version};
 pub use manifest::locate_manifest;
 pub use numbers::{FileNumbers, JobFiles};
 pub use recover::{DEFAULT_FAMILY, find_table};

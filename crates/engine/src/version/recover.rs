@@ -11,7 +11,7 @@ use drumlin_base::{Error, ErrorKind, KeyOrder, Result};
 use drumlin_fs::FileSystem;
 
 use super::set::FamilyVersions;
-use super::{Version, VersionBuilder, VersionEdit};
+use super::{BlobFileAddition, Version, VersionBuilder, VersionEdit};
 use crate::names;
 use crate::record::{Later, RecordReader, Verdict};
 
@@ -296,7 +296,8 @@ impl Reading {
     }
 }
 
-/// Checks that every table the versions hold is in `dir`, with the size the MANIFEST gives it.
+/// Checks that every table and blob file the versions hold is in `dir`, with the size that follows
+/// from the MANIFEST.
 ///
 /// # Errors
 /// `Corruption` naming the table; `Io`.
@@ -315,6 +316,26 @@ pub(super) fn check_tables(
             );
             return Err(Error::corruption(message).with_file(&path));
         }
+    }
+    let blobs = families.values().map(|family| family.current.blobs());
+    blobs
+        .flat_map(BTreeMap::values)
+        .try_for_each(|blob| check_blob_file(files, dir, &blob.addition))
+}
+
+fn check_blob_file(files: &dyn FileSystem, dir: &Path, blob: &BlobFileAddition) -> Result<()> {
+    let path = names::blob(dir, blob.number);
+    let info = match files.info(&path) {
+        Err(error) if error.is_not_found() => {
+            let error = error.with_kind(ErrorKind::Corruption);
+            return Err(error.context("a blob file of the database is missing"));
+        }
+        info => info?,
+    };
+    if info.size != blob.file_bytes() {
+        let (found, expected) = (info.size, blob.file_bytes());
+        let message = format!("the blob file has {found} bytes, the MANIFEST says {expected}");
+        return Err(Error::corruption(message).with_file(&path));
     }
     Ok(())
 }

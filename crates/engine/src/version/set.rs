@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use drumlin_base::{Error, ErrorKind, KeyOrder, Result, SeqNo};
 use drumlin_fs::FileSystem;
@@ -23,7 +23,10 @@ use super::obsolete::Needed;
 use super::recover::{
     DEFAULT_FAMILY, Numbers, Recovered, check_tables, read_families, read_manifest,
 };
-use super::{FileMeta, FileNumbers, NewFile, Profile, Version, VersionBuilder, VersionEdit};
+use super::retired::Retired;
+use super::{
+    BlobFileAddition, FileMeta, FileNumbers, NewFile, Profile, Version, VersionBuilder, VersionEdit,
+};
 use crate::names::FileName;
 use crate::record::{RecordWriter, Verdict};
 
@@ -121,13 +124,6 @@ pub struct RecoveredInfo {
     pub unopened_families: Vec<String>,
 }
 
-/// A table or a whole family that left the present versions.
-#[derive(Debug)]
-struct Retired {
-    number: u64,
-    file: Weak<FileMeta>,
-}
-
 /// The present versions and their MANIFEST. See the module's text.
 #[derive(Debug)]
 pub struct VersionSet {
@@ -143,8 +139,8 @@ pub struct VersionSet {
     manifest_number: u64,
     /// Size of the live MANIFEST when it was new.
     snapshot_bytes: u64,
-    retired: Vec<Retired>,
-    retired_blobs: Vec<u64>,
+    retired: Retired<FileMeta>,
+    retired_blobs: Retired<BlobFileAddition>,
     /// Writing failed and no new MANIFEST was made since: the disk may hold edits that were not
     /// installed, so nothing may be deleted.
     in_doubt: bool,
@@ -283,8 +279,8 @@ impl VersionSet {
             manifest: None,
             manifest_number: 0,
             snapshot_bytes: 0,
-            retired: Vec::new(),
-            retired_blobs: Vec::new(),
+            retired: Retired::new(),
+            retired_blobs: Retired::new(),
             in_doubt: false,
             healed: None,
             poison: None,
@@ -449,7 +445,12 @@ impl VersionSet {
                 .files()
                 .map(|(_, file)| Arc::clone(file))
                 .collect(),
-            blobs: family.current.blobs().keys().copied().collect(),
+            blobs: family
+                .current
+                .blobs()
+                .values()
+                .map(|blob| Arc::clone(&blob.addition))
+                .collect(),
         };
         self.commit(edits, next, leaving)
     }
@@ -663,12 +664,12 @@ impl VersionSet {
     }
 
     fn retire(&mut self, leaving: Leaving) {
-        self.retired
-            .extend(leaving.tables.iter().map(|file| Retired {
-                number: file.number,
-                file: Arc::downgrade(file),
-            }));
-        self.retired_blobs.extend(leaving.blobs);
+        for table in &leaving.tables {
+            self.retired.add(table.number, table);
+        }
+        for blob in &leaving.blobs {
+            self.retired_blobs.add(blob.number, blob);
+        }
     }
 
     /// Tables that left the versions and that nobody reads any more: they may be deleted, and are
@@ -676,18 +677,18 @@ impl VersionSet {
     ///
     /// Cost: of the tables that left and are still read.
     pub fn take_obsolete_tables(&mut self) -> Vec<u64> {
-        if self.in_doubt {
-            return Vec::new();
+        match self.in_doubt {
+            true => Vec::new(),
+            false => self.retired.take_free(),
         }
-        let mut obsolete = Vec::new();
-        self.retired.retain(|retired| {
-            let pinned = retired.file.strong_count() > 0;
-            if !pinned {
-                obsolete.push(retired.number);
-            }
-            pinned
-        });
-        obsolete
+    }
+
+    /// As [`VersionSet::take_obsolete_tables`], for blob files.
+    pub fn take_obsolete_blobs(&mut self) -> Vec<u64> {
+        match self.in_doubt {
+            true => Vec::new(),
+            false => self.retired_blobs.take_free(),
+        }
     }
 
     /// What of the directory is needed, for a look at the whole of it; `None` while nothing may be
@@ -706,14 +707,12 @@ impl VersionSet {
             .flat_map(|family| family.current.files())
             .map(|(_, file)| file.number)
             .collect();
-        let pinned = self.retired.iter();
-        let pinned = pinned.filter(|retired| retired.file.strong_count() > 0);
-        tables.extend(pinned.map(|retired| retired.number));
+        tables.extend(self.retired.pinned());
         let blobs = self.families.values();
         let blobs = blobs.flat_map(|family| family.current.blobs().keys());
         Some(Needed {
             tables,
-            blobs: blobs.chain(&self.retired_blobs).copied().collect(),
+            blobs: blobs.copied().chain(self.retired_blobs.pinned()).collect(),
             wals_from: self.min_log_number(),
             wals,
             manifest: self.manifest_number,
@@ -726,7 +725,7 @@ impl VersionSet {
 #[derive(Debug, Default)]
 struct Leaving {
     tables: Vec<Arc<FileMeta>>,
-    blobs: Vec<u64>,
+    blobs: Vec<Arc<BlobFileAddition>>,
 }
 
 /// Gives the tables of `edit` that have no epoch one.

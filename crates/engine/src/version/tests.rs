@@ -347,7 +347,8 @@ fn blob_files_live_while_a_table_may_name_them() {
         ..VersionEdit::default()
     };
     let built = build(&base, &garbage(6, 2)).unwrap();
-    assert_eq!(built.removed_blobs, [6]);
+    let removed: Vec<_> = built.removed_blobs.iter().map(|file| file.number).collect();
+    assert_eq!(removed, [6]);
     assert!(
         build(&base, &garbage(5, 2))
             .unwrap()

@@ -1,0 +1,39 @@
+//! Emptying blob files that hold much garbage: compactions for no other reason.
+//!
+//! Compactions that run anyway move blobs out of the files chosen by the version
+//! ([`crate::version::blob_garbage`]). What they do not pass over would stay: so while there is too
+//! much garbage, tables that refer to a chosen file are rewritten in place, one range at a time.
+//! Each rewriting leaves tables that are known not to refer to the files, so this ends.
+
+use super::leveled::base_level;
+use super::{CompactionOptions, InFlight, Leveled, ManualRange, Plan, Reason};
+use crate::version::Version;
+
+/// The next table to be rewritten so that blob files can be emptied; `None` while there is little
+/// garbage, or when every such table is in use.
+pub fn pick(version: &Version, options: &CompactionOptions, in_flight: &InFlight) -> Option<Plan> {
+    let collection = version.collection()?;
+    let idle = collection.tables.iter();
+    idle.filter(|(_, file)| !file.is_compacting())
+        .find_map(|(level, file)| {
+            if *level == 0 && in_flight.has_l0() {
+                return None;
+            }
+            let range = ManualRange {
+                level: *level,
+                output_level: match level {
+                    0 => base_level(version, options),
+                    level => *level,
+                },
+                begin: Some(file.smallest_user_key()),
+                end: Some(file.largest_user_key()),
+            };
+            let plan = Leveled.plan_manual(version, options, in_flight, &range)?;
+            Some(Plan {
+                reason: Reason::BlobGarbage,
+                score: collection.urgency,
+                trivial_move: false,
+                ..plan
+            })
+        })
+}

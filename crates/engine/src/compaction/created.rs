@@ -1,0 +1,70 @@
+//! Files a job creates, removed again unless the job succeeds.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use drumlin_fs::Env;
+
+/// A guard over files being made. Dropping it removes them unless [`Created::keep`] was called.
+pub struct Created {
+    env: Env,
+    paths: Vec<PathBuf>,
+    kept: bool,
+}
+
+impl Created {
+    /// Guards nothing yet.
+    pub fn new(env: &Env) -> Self {
+        Self {
+            env: env.clone(),
+            paths: Vec::new(),
+            kept: false,
+        }
+    }
+
+    /// Guards `path` too. To be called before the file is created: a failed create may leave a file
+    /// behind as well.
+    pub fn note(&mut self, path: &Path) {
+        self.paths.push(path.to_path_buf());
+    }
+
+    /// Takes over what `other` guards.
+    pub fn append(&mut self, mut other: Self) {
+        self.paths.append(&mut other.paths);
+    }
+
+    /// Whether no file is guarded.
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    /// Lets the files stay.
+    pub fn keep(mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for Created {
+    fn drop(&mut self) {
+        if self.kept {
+            return;
+        }
+        for path in &self.paths {
+            if let Err(error) = self.env.files.remove(path)
+                && !error.is_not_found()
+            {
+                // The scan for unknown files at the next open will find it.
+                tracing::warn!(%error, path = %path.display(), "cannot remove a failed output");
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Created {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Created")
+            .field("paths", &self.paths)
+            .field("kept", &self.kept)
+            .finish_non_exhaustive()
+    }
+}

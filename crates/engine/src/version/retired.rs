@@ -1,0 +1,62 @@
+//! Files that left the present versions and that somebody may still read.
+//!
+//! A file is pinned by every version that names it (and by whoever took it out of one) through the
+//! `Arc` of its description; when the last of those goes, the file may be deleted.
+
+use std::sync::{Arc, Weak};
+
+/// The numbers of such files with what tells whether they are still in use. One owner.
+#[derive(Debug)]
+pub(super) struct Retired<T> {
+    files: Vec<(u64, Weak<T>)>,
+}
+
+impl<T> Retired<T> {
+    pub(super) fn new() -> Self {
+        Self { files: Vec::new() }
+    }
+
+    /// Notes that file `number`, described by `file`, has left.
+    pub(super) fn add(&mut self, number: u64, file: &Arc<T>) {
+        self.files.push((number, Arc::downgrade(file)));
+    }
+
+    /// The files nobody has any more, each given once. Cost: of the files noted.
+    pub(super) fn take_free(&mut self) -> Vec<u64> {
+        let mut free = Vec::new();
+        self.files.retain(|(number, file)| {
+            let pinned = file.strong_count() > 0;
+            if !pinned {
+                free.push(*number);
+            }
+            pinned
+        });
+        free
+    }
+
+    /// The files somebody still has.
+    pub(super) fn pinned(&self) -> impl Iterator<Item = u64> {
+        let pinned = self.files.iter();
+        let pinned = pinned.filter(|(_, file)| file.strong_count() > 0);
+        pinned.map(|(number, _)| *number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_free_once_nobody_has_it_and_is_given_once() {
+        let mut retired = Retired::new();
+        let (a, b) = (Arc::new("a"), Arc::new("b"));
+        retired.add(1, &a);
+        retired.add(2, &b);
+        drop(a);
+        assert_eq!(retired.pinned().collect::<Vec<_>>(), [2]);
+        assert_eq!(retired.take_free(), [1]);
+        assert!(retired.take_free().is_empty());
+        drop(b);
+        assert_eq!(retired.take_free(), [2]);
+    }
+}
