@@ -6,12 +6,12 @@ use std::sync::Arc;
 use drumlin::batch::WriteBatch;
 use drumlin::names::FileName;
 use drumlin::{
-    ColumnFamily, CompactionStyle, Db, DbIterator, FamilyOptions, Options, ReadOptions, Tuning,
-    WriteOptions,
+    ColumnFamily, CompactionStyle, Db, DbIterator, FamilyOptions, FifoOptions, Options,
+    ReadOptions, Tuning, UniversalOptions, WriteOptions,
 };
 use drumlin_base::limits::LEVELS;
 use drumlin_base::operators::FixedPrefix;
-use drumlin_base::{PrefixExtractor, Result};
+use drumlin_base::{Error, PrefixExtractor, Result};
 use drumlin_fs::Env;
 use drumlin_table::Compression;
 
@@ -123,11 +123,7 @@ fn options(flags: &Flags, env: &Env) -> Result<Options> {
     let prefix_extractor = (flags.prefix_size > 0)
         .then(|| Arc::new(FixedPrefix::new(flags.prefix_size)) as Arc<dyn PrefixExtractor>);
     let wal_dir = (!flags.wal_dir.is_empty()).then(|| PathBuf::from(&flags.wal_dir));
-    let compaction_style = if flags.disable_auto_compactions {
-        CompactionStyle::Manual
-    } else {
-        CompactionStyle::default()
-    };
+    let compaction_style = compaction_style(flags)?;
     let tuning = tuning(flags);
     Ok(Options {
         memory_budget: memory_budget(flags, &tuning),
@@ -143,6 +139,46 @@ fn options(flags: &Flags, env: &Env) -> Result<Options> {
         tuning,
         env: env.clone(),
         ..Options::default()
+    })
+}
+
+fn compaction_style(flags: &Flags) -> Result<CompactionStyle> {
+    if flags.disable_auto_compactions {
+        return Ok(CompactionStyle::Manual);
+    }
+    let percent = |value: u32, default| if value == 0 { default } else { value };
+    Ok(match flags.compaction_style {
+        0 => CompactionStyle::Leveled,
+        1 => {
+            let defaults = UniversalOptions::default();
+            CompactionStyle::Universal(UniversalOptions {
+                runs_trigger: given(flags.level0_file_num_compaction_trigger)
+                    .unwrap_or(defaults.runs_trigger),
+                size_ratio_percent: percent(
+                    flags.universal_size_ratio,
+                    defaults.size_ratio_percent,
+                ),
+                merge_width_min: given(flags.universal_min_merge_width)
+                    .unwrap_or(defaults.merge_width_min),
+                merge_width_max: given(flags.universal_max_merge_width)
+                    .unwrap_or(defaults.merge_width_max),
+                space_percent_max: percent(
+                    flags.universal_max_size_amplification_percent,
+                    defaults.space_percent_max,
+                ),
+            })
+        }
+        2 => CompactionStyle::Fifo(FifoOptions {
+            table_bytes_max: given(flags.fifo_compaction_max_table_files_size_mb)
+                .map_or(FifoOptions::default().table_bytes_max, |mib| mib << 20),
+            ttl_seconds: given(flags.fifo_compaction_ttl),
+            merge_small: flags.fifo_compaction_allow_compaction,
+        }),
+        3 => CompactionStyle::Manual,
+        other => {
+            let message = format!("--compaction_style={other}: there are 0, 1, 2 and 3");
+            return Err(Error::invalid_argument(message));
+        }
     })
 }
 

@@ -144,6 +144,14 @@ flags! {
     level0_file_num_compaction_trigger: usize = 0, "Level-0 files that start a compaction; 0: the engine's choice.";
     level0_slowdown_writes_trigger: usize = 0, "Level-0 files that slow writes; 0: the engine's choice.";
     level0_stop_writes_trigger: usize = 0, "Level-0 files that stop writes; 0: the engine's choice.";
+    compaction_style: u32 = 0, "0: leveled; 1: universal; 2: FIFO; 3: none.";
+    universal_size_ratio: u32 = 0, "Percent by which an older run may be larger and still be merged; 0: 1.";
+    universal_min_merge_width: usize = 0, "Fewest runs merged for their size; 0: 2.";
+    universal_max_merge_width: usize = 0, "Most runs merged at once; 0: no limit.";
+    universal_max_size_amplification_percent: u32 = 0, "Wasted space, in percent, that merges everything; 0: 100.";
+    fifo_compaction_max_table_files_size_mb: u64 = 0, "MiB of tables from which FIFO drops the oldest; 0: 1024.";
+    fifo_compaction_ttl: u64 = 0, "Seconds after which FIFO drops a table; 0: never.";
+    fifo_compaction_allow_compaction: bool = true, "FIFO merges small tables.";
     disable_auto_compactions: bool = false, "Compact only when asked.";
     max_background_jobs: usize = 0, "Background threads; 0: the engine's choice.";
     open_files: i64 = -1, "Table files open at once; negative: no bound.";

@@ -17,7 +17,6 @@ use crate::engine::{Engine, RETRY_MAX, State};
 use crate::events::Health;
 use crate::families::current_version;
 use crate::names;
-use crate::options::CompactionStyle;
 use crate::version::{VersionEdit, VersionSet};
 
 /// First pause after a failed job; doubles with each failure in a row.
@@ -144,11 +143,7 @@ impl Engine {
             state.flushes_running += 1;
             return Some(Job::Flush(id));
         }
-        if !compacts
-            || state.compaction_blocked
-            || state.pauses > 0
-            || self.options.compaction_style == CompactionStyle::Manual
-        {
+        if !compacts || state.compaction_blocked || state.pauses > 0 {
             return None;
         }
         let (id, plan) = self.pick_compaction(state)?;
@@ -369,9 +364,7 @@ impl Engine {
                 .families
                 .values()
                 .any(|f| f.flushing || !f.immutables.is_empty());
-            let compacting = state.compactions_running > 0
-                || (self.options.compaction_style != CompactionStyle::Manual
-                    && self.compaction_is_due(state));
+            let compacting = state.compactions_running > 0 || self.compaction_is_due(state);
             (!flushing && !compacting && self.trash.is_empty()) || failed(state)
         })?;
         match failed(&state) {

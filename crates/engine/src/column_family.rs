@@ -12,7 +12,7 @@ use drumlin_memtable::Memtable;
 use drumlin_table::{Codec, Compression};
 
 use crate::compaction::CompactionOptions;
-use crate::options::{FamilyOptions, Options, Tuning};
+use crate::options::{DirectoryFormat, FamilyOptions, Options, Tuning};
 use crate::read::ReadContext;
 use crate::super_version::{SuperVersion, SuperVersionCell};
 use crate::table_cache::TableCache;
@@ -91,6 +91,11 @@ impl Family {
         });
         let compression = options.compression.unwrap_or(database.compression);
         let compaction = CompactionOptions {
+            style: options
+                .compaction_style
+                .unwrap_or(database.compaction_style),
+            // LevelDB takes the table of L0 with the higher number for the newer one.
+            merges_within_l0: database.format != DirectoryFormat::LevelDb,
             l0_trigger: tuning.l0_trigger,
             level_base_bytes: tuning.level_base(budget.limit_bytes()),
             level_multiplier: tuning.level_multiplier,

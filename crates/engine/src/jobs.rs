@@ -9,11 +9,12 @@ use drumlin_table::{Codec, Compression, FilterOptions, TableStyle, TableWriterOp
 
 use crate::column_family::{ColumnFamily, Family, level_compression};
 use crate::compaction::blob_outputs::BlobOptions;
-use crate::compaction::blob_picker;
 use crate::compaction::job::{self, Outcome};
-use crate::compaction::leveled::{base_level, pending_compaction_bytes};
+use crate::compaction::leveled::base_level;
 use crate::compaction::output::JobContext;
-use crate::compaction::{InFlight, Leveled, ManualRange, Picker, Plan};
+use crate::compaction::{
+    self, CompactionStyle, InFlight, Leveled, ManualRange, Moment, Plan, Work,
+};
 use crate::engine::{Engine, FamilyState, State};
 use crate::events::{CompactionInfo, FlushInfo, Health};
 use crate::flush::{self, Flushed};
@@ -318,31 +319,32 @@ impl Engine {
 
     /// The most urgent plan of any family, claimed and noted as running.
     pub(crate) fn pick_compaction(&self, state: &mut State) -> Option<(u32, Plan)> {
-        let picked = state.families.iter().filter_map(|(id, family)| {
-            let options = &family.family.compaction;
-            let by_size = Leveled.pick(&family.version, options, &family.in_flight);
-            let garbage = blob_picker::pick(&family.version, options, &family.in_flight);
-            let plans = by_size.into_iter().chain(garbage);
-            Some((*id, plans.max_by(|a, b| a.score.total_cmp(&b.score))?))
-        });
+        let picked = state
+            .families
+            .iter()
+            .filter_map(|(id, family)| Some((*id, self.pick_in(family)?)));
         let (id, plan) = picked.max_by(|a, b| a.1.score.total_cmp(&b.1.score))?;
         begin(state.families.get_mut(&id)?, &plan).then_some((id, plan))
     }
 
     /// Whether some compaction is due.
     pub(crate) fn compaction_is_due(&self, state: &State) -> bool {
-        state.families.values().any(|family| {
-            let options = &family.family.compaction;
-            Leveled
-                .pick(&family.version, options, &family.in_flight)
-                .is_some()
-                || blob_picker::pick(&family.version, options, &family.in_flight).is_some()
-        })
+        let mut families = state.families.values();
+        families.any(|family| self.pick_in(family).is_some())
+    }
+
+    /// The most urgent plan of one family.
+    fn pick_in(&self, family: &FamilyState) -> Option<Plan> {
+        let moment = Moment {
+            in_flight: &family.in_flight,
+            now: self.env.clock.unix_seconds(),
+        };
+        compaction::pick(&family.version, &family.family.compaction, &moment)
     }
 
     /// Bytes compaction still has to rewrite in the family.
     pub(crate) fn compaction_debt(&self, family: &FamilyState) -> u64 {
-        pending_compaction_bytes(&family.version, &family.family.compaction)
+        compaction::pending_bytes(&family.version, &family.family.compaction)
     }
 
     /// Carries out a claimed plan and installs its outcome.
@@ -372,14 +374,20 @@ impl Engine {
             outputs: plan.files().count(),
             bytes_read: 0,
             bytes_written: 0,
-            trivial_move: plan.trivial_move,
+            trivial_move: plan.work == Work::Move,
         };
-        if plan.trivial_move {
+        if let Some(edit) = plan.edit_alone(id) {
             let mut state = self.lock_state();
             if state.families.contains_key(&id) {
-                self.log_and_apply(&mut state, vec![plan.move_edit(id)])?;
+                self.log_and_apply(&mut state, vec![edit])?;
             }
-            self.statistics.trivial_moves.add(info.inputs as u64);
+            let count = info.inputs as u64;
+            if plan.work == Work::Drop {
+                info.outputs = 0;
+                self.statistics.dropped_tables.add(count);
+            } else {
+                self.statistics.trivial_moves.add(count);
+            }
         } else {
             let _pending = self.begin_job()?;
             let context = self.job_context(&family);
@@ -436,6 +444,9 @@ impl Engine {
     ) -> Result<()> {
         let id = family.id();
         self.flush_family(id)?;
+        if matches!(family.0.compaction.style, CompactionStyle::Fifo(_)) {
+            return Ok(()); // Its tables stay as they are until they are dropped.
+        }
         let deepest = {
             let mut state = self.lock_state();
             let view = state.family_mut(id)?;

@@ -46,6 +46,7 @@ mod write;
 
 pub use batch::WriteBatch;
 pub use column_family::{ColumnFamily, DEFAULT_FAMILY};
+pub use compaction::{CompactionStyle, FifoOptions, UniversalOptions};
 pub use db::Db;
 pub use drumlin_base::operators::{CappedPrefix, FixedPrefix};
 pub use drumlin_base::{
@@ -57,9 +58,7 @@ pub use drumlin_table::{ChecksumKind, Codec, Compression, TableWriterOptions};
 pub use events::{CompactionInfo, EventListener, FlushInfo, Health, RecoveryReport, WalCut};
 pub use ingest::SstFileWriter;
 pub use merge_operators::{StringAppend, UInt64Add};
-pub use options::{
-    CompactionStyle, DirectoryFormat, FamilyOptions, Options, ReadOptions, Tuning, WriteOptions,
-};
+pub use options::{DirectoryFormat, FamilyOptions, Options, ReadOptions, Tuning, WriteOptions};
 pub use read::DbIterator;
 pub use repair::RepairReport;
 pub use snapshot::Snapshot;

@@ -19,6 +19,7 @@ use drumlin_table::BlockCache;
 use crate::batch::BatchView;
 use crate::column_family::{DEFAULT_FAMILY, Family};
 use crate::commit_queue::CommitQueue;
+use crate::compaction::CompactionStyle;
 use crate::engine::{Engine, FamilyState, State};
 use crate::events::{Health, RecoveryReport};
 use crate::families::empty_view;
@@ -57,7 +58,7 @@ pub(crate) struct Opened {
 /// Opens `dir`.
 pub(crate) fn open(
     dir: &Path,
-    options: Options,
+    mut options: Options,
     families: &[(&str, FamilyOptions)],
     mode: OpenMode,
 ) -> Result<Opened> {
@@ -69,11 +70,16 @@ pub(crate) fn open(
         OpenMode::ReadOnly => None,
     };
     let leveldb = is_leveldb(&env, dir, &options)?;
+    options.format = match leveldb {
+        true => DirectoryFormat::LevelDb,
+        false => DirectoryFormat::RocksDb,
+    };
     let stored = stored_options::read(dir, &options)?;
     for (name, family) in &mut families {
         if let Some(stored) = stored.as_ref().and_then(|file| file.family(name)) {
-            stored_options::complete(family, stored);
+            stored_options::complete(family, stored, options.compaction_style);
         }
+        refuse_style(family, &options)?;
     }
     let set_options = VersionSetOptions {
         profile: if leveldb {
@@ -230,6 +236,23 @@ fn stored_identity(env: &Env, dir: &Path) -> Result<Option<String>> {
     };
     let text = String::from_utf8(bytes).unwrap_or_default();
     Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
+}
+
+/// In LevelDB's directories the file number alone tells which table of L0 is newer: no style works
+/// there that merges tables within L0.
+fn refuse_style(family: &FamilyOptions, options: &Options) -> Result<()> {
+    let style = family.compaction_style.unwrap_or(options.compaction_style);
+    let merges = match style {
+        CompactionStyle::Universal(_) => true,
+        CompactionStyle::Fifo(limits) => limits.merge_small,
+        _ => false,
+    };
+    match merges && options.format == DirectoryFormat::LevelDb {
+        true => Err(Error::not_supported(
+            "a compaction style that merges tables within L0, in a LevelDB directory",
+        )),
+        false => Ok(()),
+    }
 }
 
 /// Values in blob files cannot be read yet.

@@ -10,20 +10,10 @@ use drumlin_base::{
 use drumlin_fs::Env;
 use drumlin_table::{ChecksumKind, Codec, Compression, TableReadOptions};
 
+use crate::compaction::CompactionStyle;
 use crate::events::EventListener;
 use crate::read::IteratorOptions;
 use crate::snapshot::Snapshot;
-
-/// How tables are rearranged in the background.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CompactionStyle {
-    /// Sorted runs of growing size, one a level (`L1` to `L6`), with dynamic level sizes.
-    #[default]
-    Leveled,
-    /// Only on request, by `compact_range`. Reads slow down as L0 grows.
-    Manual,
-}
 
 /// Whose files the directory holds. Both are always readable; this is about writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,7 +49,7 @@ pub struct Options {
     /// none: whoever flushes, compacts or waits for the background does its work, one job at a
     /// time, so that a run depends on its caller alone.
     pub background_threads: Option<usize>,
-    /// How tables are rearranged.
+    /// How tables are rearranged. Default: as the OPTIONS file says, leveled in a new directory.
     pub compaction_style: CompactionStyle,
     /// Where WAL files go. Default: beside the tables.
     pub wal_dir: Option<PathBuf>,
@@ -90,7 +80,7 @@ impl Default for Options {
             compression: Compression::new(Codec::Lz4),
             sync: false,
             background_threads: None,
-            compaction_style: CompactionStyle::Leveled,
+            compaction_style: CompactionStyle::Auto,
             wal_dir: None,
             max_open_files: None,
             listener: None,
@@ -131,6 +121,8 @@ pub struct FamilyOptions {
     pub prefix_extractor: Option<Arc<dyn PrefixExtractor>>,
     /// Overrides [`Options::compression`].
     pub compression: Option<Compression>,
+    /// Overrides [`Options::compaction_style`].
+    pub compaction_style: Option<CompactionStyle>,
     /// Overrides [`Options::tuning`].
     pub tuning: Option<Tuning>,
 }
@@ -148,6 +140,7 @@ impl fmt::Debug for FamilyOptions {
                 &self.prefix_extractor.as_ref().map(|p| p.name().to_owned()),
             )
             .field("compression", &self.compression)
+            .field("compaction_style", &self.compaction_style)
             .finish_non_exhaustive()
     }
 }
@@ -237,6 +230,10 @@ impl Options {
             )));
         }
         self.tuning.validate()?;
+        self.compaction_style.validate()?;
+        if let Some(style) = &self.family.compaction_style {
+            style.validate()?;
+        }
         if let Some(tuning) = &self.family.tuning {
             tuning.validate()?;
         }

@@ -45,6 +45,8 @@ tickers! {
     compactions => "drumlin.compactions";
     /// Tables moved down without rewriting.
     trivial_moves => "drumlin.trivial.moves";
+    /// Tables dropped with everything in them, by age or size.
+    dropped_tables => "drumlin.dropped.tables";
     /// Bytes compactions read.
     compaction_read_bytes => "rocksdb.compact.read.bytes";
     /// Bytes compactions wrote.

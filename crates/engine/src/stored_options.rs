@@ -13,6 +13,7 @@ use drumlin_base::{ErrorKind, KeyOrder, PrefixExtractor, Result};
 use drumlin_table::Codec;
 
 use crate::column_family::DEFAULT_FAMILY;
+use crate::compaction::{CompactionStyle, style_text};
 use crate::engine::{Engine, State};
 use crate::merge_operators;
 use crate::options::{FamilyOptions, Options};
@@ -57,8 +58,12 @@ pub(crate) fn read(dir: &Path, options: &Options) -> Result<Option<OptionsFile>>
     }
 }
 
-/// Gives `family` the operators that `stored` names, where it has none.
-pub(crate) fn complete(family: &mut FamilyOptions, stored: &FamilySection) {
+/// Gives `family` the operators that `stored` names, where it has none, and the style it tells,
+/// where neither the family nor the database (`style`) sets one.
+pub(crate) fn complete(family: &mut FamilyOptions, stored: &FamilySection, style: CompactionStyle) {
+    if style == CompactionStyle::Auto && family.compaction_style.is_none() {
+        family.compaction_style = style_text::read(&stored.options);
+    }
     if family.merge_operator.is_none() {
         family.merge_operator = stored
             .merge_operator_text()
@@ -84,6 +89,9 @@ impl Engine {
                 .options
                 .set("compression", compression_name(family.compression.codec));
             let stored = stored.as_ref().and_then(|file| file.family(&family.name));
+            let stored_options = stored.map(|stored| &stored.options);
+            let style = &family.compaction.style;
+            style_text::write(style, &mut section.options, stored_options);
             describe(&mut section, &family.options, stored);
             section
         });
@@ -150,6 +158,8 @@ fn prefix_extractor(name: &str) -> Option<Arc<dyn PrefixExtractor>> {
 mod tests {
     use super::*;
 
+    const AUTO: CompactionStyle = CompactionStyle::Auto;
+
     fn section(key: &str, value: &str) -> FamilySection {
         let mut section = FamilySection::new("default", "leveldb.BytewiseComparator");
         section.options.set(key, value);
@@ -162,8 +172,13 @@ mod tests {
         complete(
             &mut family,
             &section("prefix_extractor", "rocksdb.CappedPrefix.3"),
+            AUTO,
         );
-        complete(&mut family, &section("merge_operator", "UInt64AddOperator"));
+        complete(
+            &mut family,
+            &section("merge_operator", "UInt64AddOperator"),
+            AUTO,
+        );
         let extractor = family.prefix_extractor.clone().unwrap();
         assert_eq!(extractor.prefix(b"ab"), Some(&b"ab"[..]));
         assert_eq!(extractor.name(), "rocksdb.CappedPrefix.3");
@@ -171,8 +186,13 @@ mod tests {
         complete(
             &mut family,
             &section("prefix_extractor", "rocksdb.FixedPrefix.8"),
+            AUTO,
         );
-        complete(&mut family, &section("merge_operator", "stringappend"));
+        complete(
+            &mut family,
+            &section("merge_operator", "stringappend"),
+            AUTO,
+        );
         assert_eq!(
             family.prefix_extractor.unwrap().name(),
             "rocksdb.CappedPrefix.3"
@@ -184,13 +204,17 @@ mod tests {
     fn names_of_other_programs_are_kept_for_them() {
         let mut family = FamilyOptions::default();
         let stored = section("merge_operator", "{id=Theirs;depth=3;}");
-        complete(&mut family, &stored);
+        complete(&mut family, &stored, AUTO);
         assert!(family.merge_operator.is_none());
         let mut written = FamilySection::new("default", "leveldb.BytewiseComparator");
         describe(&mut written, &family, Some(&stored));
         assert_eq!(written.merge_operator_text(), Some("{id=Theirs;depth=3;}"));
         assert_eq!(written.prefix_extractor(), None);
-        complete(&mut family, &section("prefix_extractor", "rocksdb.Noop"));
+        complete(
+            &mut family,
+            &section("prefix_extractor", "rocksdb.Noop"),
+            AUTO,
+        );
         assert!(family.prefix_extractor.is_none());
     }
 }

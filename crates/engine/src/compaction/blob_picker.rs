@@ -6,7 +6,7 @@
 //! Each rewriting leaves tables that are known not to refer to the files, so this ends.
 
 use super::leveled::base_level;
-use super::{CompactionOptions, InFlight, Leveled, ManualRange, Plan, Reason};
+use super::{CompactionOptions, InFlight, Leveled, ManualRange, Plan, Reason, Work};
 use crate::version::Version;
 
 /// The next table to be rewritten so that blob files can be emptied; `None` while there is little
@@ -16,7 +16,7 @@ pub fn pick(version: &Version, options: &CompactionOptions, in_flight: &InFlight
     let idle = collection.tables.iter();
     idle.filter(|(_, file)| !file.is_compacting())
         .find_map(|(level, file)| {
-            if *level == 0 && in_flight.has_l0() {
+            if *level == 0 && in_flight.empties_l0() {
                 return None;
             }
             let range = ManualRange {
@@ -32,7 +32,7 @@ pub fn pick(version: &Version, options: &CompactionOptions, in_flight: &InFlight
             Some(Plan {
                 reason: Reason::BlobGarbage,
                 score: collection.urgency,
-                trivial_move: false,
+                work: Work::Rewrite,
                 ..plan
             })
         })

@@ -210,7 +210,10 @@ impl Job {
             context: context.clone(),
             plan: plan.clone(),
             emptied: emptied.into(),
-            borders: borders(order, &context.options, plan, context.threads_max),
+            borders: match plan.output_level {
+                0 => Vec::new(), // One table: its neighbours in age shall stay so.
+                _ => borders(order, &context.options, plan, context.threads_max),
+            },
             cancel,
             failed: AtomicBool::new(false),
             stripes,
@@ -259,7 +262,10 @@ impl Job {
                 blobs: Some(BlobInputs::new(&context.env.files, &context.dir)),
             },
         );
-        let splitter = Splitter::new(&context.options, self.plan.grandparents.clone());
+        let splitter = match self.plan.output_level {
+            0 => Splitter::never(),
+            _ => Splitter::new(&context.options, self.plan.grandparents.clone()),
+        };
         let mut outputs = Outputs::new(context, self.stamp, splitter)
             .emptying(Arc::clone(&self.emptied))
             .with_tombstones(

@@ -23,14 +23,16 @@ use drumlin_table::{BlockCache, Codec, Compression, TableReadOptions, TableWrite
 
 use super::blob_inputs::BlobInputs;
 use super::blob_outputs::BlobOptions;
-use super::blob_picker;
 use super::blob_tally::BlobTally;
 use super::job::{self, Outcome};
 use super::leveled::Leveled;
 use super::output::JobContext;
-use super::plan::{CompactionOptions, InFlight, ManualRange, Picker, Plan};
+use super::pick::pick;
+use super::picture::IDLE;
+use super::plan::{CompactionOptions, InFlight, ManualRange, Plan, Reason, Work};
 use super::span::Span;
 use super::stream_tests::{Append, Store};
+use super::style::{CompactionStyle, UniversalOptions};
 use crate::flush;
 use crate::names;
 use crate::range_tombstone::Fragments;
@@ -209,6 +211,7 @@ impl Tree {
             self.levels[level as usize].push(Arc::new(FileMeta::new(file)));
         }
         let order = &self.context.options.order;
+        self.levels[0].sort_by_key(|file| std::cmp::Reverse(file.epoch));
         for level in &mut self.levels[1..] {
             level.sort_by(|a, b| compare_internal(order, &a.smallest, &b.smallest));
         }
@@ -225,8 +228,7 @@ impl Tree {
     }
 
     fn carry_out(&mut self, plan: &Plan) {
-        if plan.trivial_move {
-            let edit = plan.move_edit(0);
+        if let Some(edit) = plan.edit_alone(0) {
             for &(level, number) in &edit.deleted_files {
                 self.levels[level as usize].retain(|file| file.number != number);
             }
@@ -349,11 +351,19 @@ fn assert_equal(twin: &Store, tree: &Tree, snapshots: &[SeqNo], what: &str) {
 
 #[test]
 fn a_tree_kept_in_shape_answers_as_its_history() {
-    for seed in 0..6 {
-        let mut rng = Rng::new(0x5eed_0100 + seed);
+    let styles = [
+        CompactionStyle::Leveled,
+        CompactionStyle::Universal(UniversalOptions {
+            runs_trigger: 3,
+            ..UniversalOptions::default()
+        }),
+    ];
+    for (seed, style) in styles.into_iter().cycle().take(6).enumerate() {
+        let mut rng = Rng::new(0x5eed_0100 + seed as u64);
         let mut tree = Tree::new(&env(Arc::new(StrictMemFileSystem::new())));
-        tree.context.threads_max = 1 + (seed % 3) as usize;
-        tree.context.blobs.from_bytes = [usize::MAX, 30, 1][seed as usize / 2];
+        tree.context.threads_max = 1 + seed / 2;
+        tree.context.blobs.from_bytes = [usize::MAX, 30, 1][seed / 2];
+        tree.context.options.style = style;
         let (mut twin, mut seqno) = (Store::default(), 0);
         let (mut jobs, mut moves, mut levels_seen) = (0, 0, BTreeSet::new());
         let mut emptied = 0;
@@ -369,19 +379,12 @@ fn a_tree_kept_in_shape_answers_as_its_history() {
                 tree.context.snapshots.swap_remove(at as usize);
             }
             tree.flush(&memtables).unwrap();
-            while let Some(plan) =
-                Leveled.pick(&tree.version(), &tree.context.options, &InFlight::default())
-            {
+            while let Some(plan) = pick(&tree.version(), &tree.context.options, &IDLE) {
                 tree.carry_out(&plan);
-                moves += u32::from(plan.trivial_move);
+                moves += u32::from(plan.work == Work::Move);
+                emptied += u32::from(plan.reason == Reason::BlobGarbage);
                 jobs += 1;
                 levels_seen.insert(plan.output_level);
-            }
-            while let Some(plan) =
-                blob_picker::pick(&tree.version(), &tree.context.options, &InFlight::default())
-            {
-                tree.carry_out(&plan);
-                emptied += 1;
             }
             tree.check_levels();
             tree.check_blobs();

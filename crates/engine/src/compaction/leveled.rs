@@ -12,12 +12,19 @@ use std::sync::Arc;
 use drumlin_base::KeyOrder;
 use drumlin_base::limits::LEVELS;
 
-use super::plan::{CompactionOptions, InFlight, ManualRange, Picker, Plan, PlanInput, Reason};
+use super::intra_l0;
+use super::plan::{
+    CompactionOptions, InFlight, ManualRange, Moment, Picker, Plan, PlanInput, Reason, Work,
+};
 use super::span::{Span, covering_range, widen_to_whole_keys};
 use crate::version::{FileMeta, Version};
 
 /// Tables of a level that are tried, best first, before the level is given up for now.
 const CANDIDATES_MAX: usize = 64;
+
+/// Tables of L0 past the trigger that wait for the level below; with more they are merged among
+/// themselves.
+const L0_SPARE_TABLES: usize = 2;
 
 /// How large each level should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,9 +88,9 @@ impl Picker for Leveled {
         &self,
         version: &Version,
         options: &CompactionOptions,
-        in_flight: &InFlight,
+        moment: &Moment<'_>,
     ) -> Option<Plan> {
-        let search = Search::new(version, options, in_flight);
+        let search = Search::new(version, options, moment.in_flight);
         let mut scores = search.scores();
         scores.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         scores
@@ -203,7 +210,7 @@ impl<'a> Search<'a> {
 
     fn pick_level(&self, level: usize, score: f64) -> Option<Plan> {
         if level == 0 {
-            return self.pick_l0(score);
+            return self.pick_l0(score).or_else(|| self.pick_within_l0());
         }
         let due = Due {
             reason: Reason::LevelFull,
@@ -223,7 +230,7 @@ impl<'a> Search<'a> {
     /// The oldest table of L0 and everything it overlaps, or as many tables as can just be moved.
     fn pick_l0(&self, score: f64) -> Option<Plan> {
         let files = self.version.level(0);
-        if self.in_flight.has_l0() {
+        if self.in_flight.empties_l0() {
             return None;
         }
         let due = Due {
@@ -232,10 +239,23 @@ impl<'a> Search<'a> {
             output_level: self.targets.base_level,
         };
         let plan = self.plan(0, self.with_overlapped(files.last()?), &due)?;
-        if plan.trivial_move {
+        if plan.work == Work::Move {
             return Some(self.with_more_moves(plan));
         }
         Some(plan)
+    }
+
+    /// Tables of L0 among themselves, when there are clearly too many and they cannot go down.
+    fn pick_within_l0(&self) -> Option<Plan> {
+        if self.version.level(0).len() < self.options.l0_trigger + L0_SPARE_TABLES {
+            return None;
+        }
+        let price = intra_l0::Price {
+            bytes_max: self.options.plan_bytes_max(),
+            bytes_per_table_max: u64::MAX,
+        };
+        let reason = Reason::L0Crowded;
+        intra_l0::pick(self.version, self.options, self.in_flight, price, reason)
     }
 
     fn with_overlapped(&self, file: &FileMeta) -> Vec<Arc<FileMeta>> {
@@ -257,7 +277,7 @@ impl<'a> Search<'a> {
             let movable = alone.len() == 1
                 && self
                     .plan(0, alone, &due)
-                    .is_some_and(|plan| plan.trivial_move);
+                    .is_some_and(|plan| plan.work == Work::Move);
             if movable {
                 files.push(Arc::clone(file));
             }
@@ -351,7 +371,7 @@ impl<'a> Search<'a> {
             .map(|level| self.covering(level, &span))
             .find(|files| !files.is_empty())
             .unwrap_or_default();
-        let trivial_move = !in_place
+        let moves = !in_place
             && due.reason != Reason::Marked
             && below.is_empty()
             && (level > 0 || files.len() == 1)
@@ -362,7 +382,7 @@ impl<'a> Search<'a> {
             level,
             output_level: due.output_level,
             grandparents,
-            trivial_move,
+            work: if moves { Work::Move } else { Work::Rewrite },
             reason: due.reason,
             score: due.score,
             inputs: inputs

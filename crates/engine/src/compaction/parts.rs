@@ -52,7 +52,7 @@ mod tests {
     use drumlin_base::ValueKind;
     use drumlin_base::key::internal_key;
 
-    use super::super::plan::{PlanInput, Reason};
+    use super::super::plan::{PlanInput, Reason, Work};
     use super::*;
     use crate::version::{FileMeta, NewFile};
 
@@ -74,7 +74,7 @@ mod tests {
                 files: sizes.iter().enumerate().map(file).collect(),
             }],
             grandparents: Vec::new(),
-            trivial_move: false,
+            work: Work::Rewrite,
             reason: Reason::LevelFull,
             score: 1.0,
         }

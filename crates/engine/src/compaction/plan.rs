@@ -6,6 +6,7 @@ use drumlin_base::KeyOrder;
 use drumlin_base::limits::LEVELS;
 
 use super::span::{OwnedSpan, Span};
+use super::style::CompactionStyle;
 use crate::version::{FileMeta, Version, VersionEdit};
 
 /// Sizes and triggers that pickers and jobs go by.
@@ -13,6 +14,11 @@ use crate::version::{FileMeta, Version, VersionEdit};
 pub struct CompactionOptions {
     /// The order of user keys.
     pub order: KeyOrder,
+    /// Which picker chooses; `Auto` is leveled.
+    pub style: CompactionStyle,
+    /// Whether tables of L0 may be merged into one of L0. Not where the file numbers alone tell
+    /// which table of L0 is newer.
+    pub merges_within_l0: bool,
     /// L0 tables that start a compaction.
     pub l0_trigger: usize,
     /// Bytes of the first level below L0.
@@ -31,6 +37,8 @@ impl CompactionOptions {
     pub fn new(order: KeyOrder) -> Self {
         Self {
             order,
+            style: CompactionStyle::Leveled,
+            merges_within_l0: true,
             l0_trigger: 4,
             level_base_bytes: 256 << 20,
             level_multiplier: 10,
@@ -56,14 +64,35 @@ impl CompactionOptions {
 pub enum Reason {
     /// L0 has too many tables or bytes.
     L0Full,
+    /// L0 has too many tables, and the level below is busy: they become fewer where they are.
+    L0Crowded,
     /// A level is larger than it should be.
     LevelFull,
+    /// Sorted runs of like size are merged.
+    RunsAlike,
+    /// There are too many sorted runs.
+    RunsMany,
+    /// Too much space is wasted.
+    Space,
+    /// Tables are too old, or too many, to be kept at all.
+    Expired,
     /// A table was marked by its writer.
     Marked,
     /// A table refers to blob files that hold too much garbage.
     BlobGarbage,
     /// The user asked for it.
     Manual,
+}
+
+/// What a plan does with its inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// They are read, and what stays is written anew.
+    Rewrite,
+    /// They change their level as they are.
+    Move,
+    /// They go, with everything in them.
+    Drop,
 }
 
 /// Input tables of one level, in the level's order.
@@ -86,8 +115,8 @@ pub struct Plan {
     pub inputs: Vec<PlanInput>,
     /// Tables of the first level below the output that the inputs overlap, ascending.
     pub grandparents: Vec<Arc<FileMeta>>,
-    /// Whether the inputs can change their level without being rewritten.
-    pub trivial_move: bool,
+    /// What is done with the inputs.
+    pub work: Work,
     /// Why.
     pub reason: Reason,
     /// How urgent: 1 is the trigger.
@@ -142,21 +171,26 @@ impl Plan {
         })
     }
 
-    /// The edit that carries out a trivial move in family `column_family`.
-    ///
-    /// Requires: [`Plan::trivial_move`].
-    pub fn move_edit(&self, column_family: u32) -> VersionEdit {
-        debug_assert!(self.trivial_move);
+    /// The edit that carries out the plan in family `column_family` where nothing is written for
+    /// it; `None` when something is.
+    pub fn edit_alone(&self, column_family: u32) -> Option<VersionEdit> {
         let mut edit = VersionEdit {
             column_family,
+            deleted_files: self.deleted_files(),
             ..VersionEdit::default()
         };
-        for (level, file) in self.files() {
-            edit.deleted_files.push((level as u32, file.number));
-            edit.new_files
-                .push((self.output_level as u32, file.described().clone()));
+        match self.work {
+            Work::Rewrite => return None,
+            Work::Drop => {}
+            Work::Move => {
+                let level = self.output_level as u32;
+                edit.new_files = self
+                    .files()
+                    .map(|(_, file)| (level, file.described().clone()))
+                    .collect();
+            }
         }
-        edit
+        Some(edit)
     }
 
     /// The edit part that takes the inputs away.
@@ -186,9 +220,10 @@ pub struct InFlight {
 }
 
 impl InFlight {
-    /// Whether some plan takes tables out of L0. Only one may at a time.
-    pub fn has_l0(&self) -> bool {
-        self.running.iter().any(|running| running.level == 0)
+    /// Whether some plan takes tables from L0 to a deeper level. Only one may at a time.
+    pub fn empties_l0(&self) -> bool {
+        let mut running = self.running.iter();
+        running.any(|running| running.level == 0 && running.output_level > 0)
     }
 
     /// Whether some plan will put tables into `level` within `span`.
@@ -219,6 +254,15 @@ pub struct ManualRange<'a> {
     pub end: Option<&'a [u8]>,
 }
 
+/// What a picker looks at beside the version.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment<'a> {
+    /// What is under way.
+    pub in_flight: &'a InFlight,
+    /// Unix seconds.
+    pub now: u64,
+}
+
 /// Chooses what to compact next. Pure: looks, claims nothing.
 pub trait Picker {
     /// The most urgent plan that conflicts with none in flight; `None` when nothing is due.
@@ -226,6 +270,6 @@ pub trait Picker {
         &self,
         version: &Version,
         options: &CompactionOptions,
-        in_flight: &InFlight,
+        moment: &Moment<'_>,
     ) -> Option<Plan>;
 }

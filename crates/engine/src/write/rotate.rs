@@ -10,7 +10,6 @@ use drumlin_memtable::Memtable;
 use crate::engine::{Engine, FamilyState, Immutable, State};
 use crate::events::Health;
 use crate::leader::{Leader, PendingWrite};
-use crate::options::CompactionStyle;
 use crate::write::stall::{StallCause, StallInputs, StallVerdict, verdict};
 
 impl Engine {
@@ -87,7 +86,7 @@ impl Engine {
                 memtable_full: false,
                 l0_files: family.l0_files.load(Ordering::Relaxed),
                 l0_slowdown: family.tuning.l0_slowdown,
-                compacts: self.options.compaction_style != CompactionStyle::Manual,
+                compacts: family.compaction.style.drains_l0(),
                 bytes: own.batch.len(),
             })
         });

@@ -7,8 +7,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use drumlin::{
-    Codec, ColumnFamily, Compression, Db, DbIterator, DirectoryFormat, FamilyOptions, FixedPrefix,
-    Options, ReadOptions, Snapshot, WriteBatch, WriteOptions,
+    Codec, ColumnFamily, CompactionStyle, Compression, Db, DbIterator, DirectoryFormat,
+    FamilyOptions, FixedPrefix, Options, ReadOptions, Snapshot, UniversalOptions, WriteBatch,
+    WriteOptions,
 };
 use drumlin_base::rng::Rng;
 use drumlin_fs::StrictMemFileSystem;
@@ -527,6 +528,26 @@ fn a_restart_at_every_entry_agrees_with_the_model() {
     run(Setup::new("restarts", |options| {
         options.tuning.restart_interval = 1;
     }));
+}
+
+#[test]
+fn universal_compaction_agrees_with_the_model() {
+    for change in [
+        |options: &mut Options| options.compaction_style = universal(),
+        |options: &mut Options| {
+            options.compaction_style = universal();
+            options.background_threads = Some(2);
+        },
+    ] {
+        run(Setup::new("universal", change));
+    }
+}
+
+fn universal() -> CompactionStyle {
+    CompactionStyle::Universal(UniversalOptions {
+        runs_trigger: 3,
+        ..UniversalOptions::default()
+    })
 }
 
 #[test]

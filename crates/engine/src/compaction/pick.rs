@@ -1,0 +1,35 @@
+//! The picker of each style, behind one door.
+
+use super::blob_picker;
+use super::fifo::Fifo;
+use super::leveled::{self, Leveled};
+use super::plan::{CompactionOptions, Moment, Picker, Plan};
+use super::style::CompactionStyle;
+use super::universal::{self, Universal};
+use crate::version::Version;
+
+/// The most urgent plan of the family's style that conflicts with none in flight; `None` when
+/// nothing is due, and always for the manual style.
+pub fn pick(version: &Version, options: &CompactionOptions, moment: &Moment<'_>) -> Option<Plan> {
+    let by_shape = match options.style {
+        CompactionStyle::Auto | CompactionStyle::Leveled => Leveled.pick(version, options, moment),
+        CompactionStyle::Universal(limits) => Universal { limits }.pick(version, options, moment),
+        CompactionStyle::Fifo(limits) => return Fifo { limits }.pick(version, options, moment),
+        CompactionStyle::Manual => return None,
+    };
+    let garbage = blob_picker::pick(version, options, moment.in_flight);
+    let plans = by_shape.into_iter().chain(garbage);
+    plans.max_by(|a, b| a.score.total_cmp(&b.score))
+}
+
+/// Bytes that compactions will have to write until the tree is in the style's shape: what writers
+/// are slowed by.
+pub fn pending_bytes(version: &Version, options: &CompactionOptions) -> u64 {
+    match &options.style {
+        CompactionStyle::Auto | CompactionStyle::Leveled => {
+            leveled::pending_compaction_bytes(version, options)
+        }
+        CompactionStyle::Universal(limits) => universal::pending_bytes(version, limits),
+        CompactionStyle::Fifo(_) | CompactionStyle::Manual => 0,
+    }
+}

@@ -1,0 +1,268 @@
+//! The universal picker: few sorted runs of any size, merged with their neighbours in age.
+//!
+//! Each table of L0 is a run, and so is each deeper level that has tables. From new to old the runs
+//! are L0's from first to last, then the levels downward; a merge takes neighbours and puts the
+//! result just above the next older run, so no entry passes a newer one. Levels are nothing but
+//! places for large runs, cut into tables there.
+//!
+//! In this order: everything is merged when too much space is wasted; runs of like size are merged,
+//! so that an entry is rewritten about once each time the data doubles; and when there still are too
+//! many runs, the youngest are merged whatever their size. This is size-tiered compaction as of
+//! RocksDB's universal style, whose rules it keeps.
+
+use std::sync::Arc;
+
+use drumlin_base::limits::LEVELS;
+
+use super::plan::{CompactionOptions, InFlight, Moment, Picker, Plan, PlanInput, Reason, Work};
+use super::span::{Span, widen_to_whole_keys};
+use super::style::UniversalOptions;
+use crate::version::{FileMeta, Version};
+
+/// One sorted run: a table of L0, or a whole level.
+#[derive(Clone, Debug)]
+struct Run {
+    level: usize,
+    files: Vec<Arc<FileMeta>>,
+    bytes: u64,
+    /// Whether some table of it is being compacted.
+    busy: bool,
+    marked: bool,
+}
+
+impl Run {
+    fn new(level: usize, files: &[Arc<FileMeta>]) -> Self {
+        Self {
+            level,
+            bytes: files.iter().map(|file| file.size).sum(),
+            busy: files.iter().any(|file| file.is_compacting()),
+            marked: files.iter().any(|file| file.marked_for_compaction),
+            files: files.to_vec(),
+        }
+    }
+}
+
+/// The runs of `version`, newest first.
+fn runs(version: &Version) -> Vec<Run> {
+    let young = version.level(0).iter();
+    let young = young.map(|file| Run::new(0, std::slice::from_ref(file)));
+    let levels = (1..LEVELS).map(|level| Run::new(level, version.level(level)));
+    young
+        .chain(levels.filter(|run| !run.files.is_empty()))
+        .collect()
+}
+
+/// The universal picker.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Universal {
+    /// Its limits.
+    pub limits: UniversalOptions,
+}
+
+impl Picker for Universal {
+    fn pick(
+        &self,
+        version: &Version,
+        options: &CompactionOptions,
+        moment: &Moment<'_>,
+    ) -> Option<Plan> {
+        let search = Search {
+            runs: runs(version),
+            options,
+            in_flight: moment.in_flight,
+            limits: &self.limits,
+        };
+        search
+            .for_space()
+            .or_else(|| search.alike())
+            .or_else(|| search.too_many())
+            .or_else(|| search.marked())
+    }
+}
+
+/// Bytes that merges will have to write until there are few enough runs and the space is in bounds.
+pub fn pending_bytes(version: &Version, limits: &UniversalOptions) -> u64 {
+    let runs = runs(version);
+    let too_many = (runs.len() + 1).saturating_sub(limits.runs_trigger.max(2));
+    if too_many < 2 {
+        return 0;
+    }
+    if wastes_space(&runs, limits) {
+        return runs.iter().map(|run| run.bytes).sum();
+    }
+    runs.iter().take(too_many).map(|run| run.bytes).sum()
+}
+
+/// Whether what lies over the oldest run is more than may be wasted.
+fn wastes_space(runs: &[Run], limits: &UniversalOptions) -> bool {
+    let Some((oldest, newer)) = runs.split_last() else {
+        return false;
+    };
+    let newer: u64 = newer.iter().map(|run| run.bytes).sum();
+    let allowed = u128::from(oldest.bytes) * u128::from(limits.space_percent_max);
+    newer > 0 && u128::from(newer) * 100 >= allowed
+}
+
+/// One search for a plan.
+struct Search<'a> {
+    /// Newest first.
+    runs: Vec<Run>,
+    options: &'a CompactionOptions,
+    in_flight: &'a InFlight,
+    limits: &'a UniversalOptions,
+}
+
+impl Search<'_> {
+    fn trigger(&self) -> usize {
+        self.limits.runs_trigger.max(2)
+    }
+
+    fn is_due(&self) -> bool {
+        self.runs.len() >= self.trigger()
+    }
+
+    /// Everything into one run, when too much space is wasted.
+    fn for_space(&self) -> Option<Plan> {
+        if !self.is_due() {
+            return None;
+        }
+        let idle = self.runs.iter().position(|run| !run.busy)?;
+        let rest = self.runs.get(idle..)?;
+        if rest.len() < 2 || !wastes_space(rest, self.limits) {
+            return None;
+        }
+        self.plan(idle..self.runs.len(), Reason::Space)
+    }
+
+    /// Neighbours of like size: from the newest run on that finds enough, each next older one that
+    /// is hardly larger than all taken before it.
+    fn alike(&self) -> Option<Plan> {
+        if !self.is_due() {
+            return None;
+        }
+        let width_min = self.limits.merge_width_min.max(2);
+        let mut start = 0;
+        while start < self.runs.len() {
+            let end = self.alike_from(start);
+            if end - start >= width_min {
+                return self.plan(start..end, Reason::RunsAlike);
+            }
+            start += 1;
+        }
+        None
+    }
+
+    /// Where the runs end that are alike from `start` on; `start` when that one is busy.
+    fn alike_from(&self, start: usize) -> usize {
+        let width_max = self.limits.merge_width_max.max(2);
+        let ratio = 100 + u128::from(self.limits.size_ratio_percent);
+        let mut taken = 0u64;
+        let mut end = start;
+        for run in self.runs.iter().skip(start).take(width_max) {
+            let too_large = u128::from(run.bytes) * 100 > u128::from(taken) * ratio;
+            if run.busy || (end > start && too_large) {
+                break;
+            }
+            taken += run.bytes;
+            end += 1;
+        }
+        end
+    }
+
+    /// The youngest runs, whatever their size: as many as there are too many.
+    fn too_many(&self) -> Option<Plan> {
+        let idle = self.runs.iter().filter(|run| !run.busy).count();
+        let wanted = (idle + 1).checked_sub(self.trigger())?;
+        let wanted = wanted.min(self.limits.merge_width_max.max(2));
+        if wanted < 2 {
+            return None;
+        }
+        let mut start = 0;
+        while start < self.runs.len() {
+            let rest = self.runs.iter().skip(start);
+            let width = rest.take(wanted).take_while(|run| !run.busy).count();
+            if width >= 2 {
+                return self.plan(start..start + width, Reason::RunsMany);
+            }
+            start += width + 1;
+        }
+        None
+    }
+
+    /// A run with a marked table, with the next older one; of the oldest run only the tables that
+    /// are marked.
+    fn marked(&self) -> Option<Plan> {
+        let marked = self.runs.iter().enumerate();
+        let mut marked = marked.filter(|(_, run)| run.marked && !run.busy);
+        marked.find_map(|(at, run)| {
+            let is_oldest = at + 1 == self.runs.len();
+            match (is_oldest, run.level) {
+                (false, _) => self.plan(at..at + 2, Reason::Marked),
+                (true, 0) => self.plan(at..at + 1, Reason::Marked),
+                (true, _) => self.in_place(run),
+            }
+        })
+    }
+
+    /// The first marked table of `run`, rewritten where it is.
+    fn in_place(&self, run: &Run) -> Option<Plan> {
+        let order = &self.options.order;
+        let at = run
+            .files
+            .iter()
+            .position(|file| file.marked_for_compaction)?;
+        let range = widen_to_whole_keys(order, &run.files, at..at + 1);
+        let files = run.files.get(range)?.to_vec();
+        let span = Span::of_all(order, &files)?;
+        if self.in_flight.writes_into(order, run.level, &span) {
+            return None;
+        }
+        let inputs = vec![PlanInput {
+            level: run.level,
+            files,
+        }];
+        Some(self.rewrite(inputs, run.level, Reason::Marked))
+    }
+
+    /// The plan that merges the runs in `range`; `None` when one is busy or the output would meet
+    /// that of a plan in flight.
+    fn plan(&self, range: std::ops::Range<usize>, reason: Reason) -> Option<Plan> {
+        let order = &self.options.order;
+        let taken = self.runs.get(range.clone())?;
+        if taken.iter().any(|run| run.busy) {
+            return None;
+        }
+        let output_level = match self.runs.get(range.end) {
+            None => LEVELS - 1,
+            Some(next) => next.level.saturating_sub(1),
+        };
+        let mut inputs: Vec<PlanInput> = Vec::new();
+        for run in taken {
+            match inputs.last_mut() {
+                Some(last) if last.level == run.level => last.files.extend_from_slice(&run.files),
+                _ => inputs.push(PlanInput {
+                    level: run.level,
+                    files: run.files.clone(),
+                }),
+            }
+        }
+        let plan = self.rewrite(inputs, output_level, reason);
+        let span = plan.span(order)?;
+        if self.in_flight.writes_into(order, output_level, &span) {
+            return None;
+        }
+        Some(plan)
+    }
+
+    fn rewrite(&self, inputs: Vec<PlanInput>, output_level: usize, reason: Reason) -> Plan {
+        Plan {
+            level: inputs.first().map_or(0, |input| input.level),
+            output_level,
+            inputs,
+            grandparents: Vec::new(),
+            work: Work::Rewrite,
+            reason,
+            score: self.runs.len() as f64 / self.trigger() as f64,
+        }
+    }
+}
