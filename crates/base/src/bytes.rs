@@ -169,6 +169,11 @@ impl<M> SharedBytes<M> {
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
+
+    /// The bytes as a vector, for using their memory again.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes.into_vec()
+    }
 }
 
 #[cfg(test)]

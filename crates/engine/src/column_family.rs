@@ -11,6 +11,7 @@ use drumlin_base::{Error, KeyOrder, MemoryBudget, MemoryUse, Result};
 use drumlin_memtable::Memtable;
 use drumlin_table::{Codec, Compression};
 
+use crate::blob_cache::BlobCache;
 use crate::compaction::CompactionOptions;
 use crate::options::{DirectoryFormat, FamilyOptions, Options, Tuning};
 use crate::read::ReadContext;
@@ -74,7 +75,7 @@ impl Family {
         (id, name): (u32, &str),
         options: FamilyOptions,
         database: &Options,
-        tables: Arc<TableCache>,
+        (tables, blobs): (Arc<TableCache>, &BlobCache),
         budget: &Arc<MemoryBudget>,
         first: Arc<SuperVersion>,
     ) -> Arc<Self> {
@@ -88,6 +89,7 @@ impl Family {
             merge_operator: options.merge_operator.clone(),
             prefix: options.prefix_extractor.clone(),
             tables,
+            blobs: blobs.for_family(id),
         });
         let compression = options.compression.unwrap_or(database.compression);
         let compaction = CompactionOptions {

@@ -17,6 +17,7 @@ use drumlin_fs::{Env, FileLock, JoinHandle};
 use drumlin_memtable::Memtable;
 use drumlin_table::BlockCache;
 
+use crate::blob_cache::BlobCache;
 use crate::column_family::Family;
 use crate::commit_queue::CommitQueue;
 use crate::compaction::InFlight;
@@ -45,6 +46,7 @@ pub(crate) struct Engine {
     pub(crate) budget: Arc<MemoryBudget>,
     pub(crate) block_cache: Arc<BlockCache>,
     pub(crate) table_cache: Arc<TableCache>,
+    pub(crate) blob_cache: Arc<BlobCache>,
     /// Files on their way off the disk.
     pub(crate) trash: Trash,
     pub(crate) queue: CommitQueue<Request>,

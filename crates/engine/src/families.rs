@@ -44,7 +44,7 @@ impl Engine {
             (id, name),
             options,
             &self.options,
-            tables,
+            (tables, &self.blob_cache),
             &self.budget,
             view,
         )

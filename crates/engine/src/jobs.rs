@@ -249,6 +249,7 @@ impl Engine {
             given_up += 1;
         }
         for number in state.versions.take_obsolete_blobs() {
+            self.blob_cache.evict(number);
             self.trash.put(names::blob(&self.dir, number));
             given_up += 1;
         }

@@ -9,6 +9,7 @@
 
 mod background;
 pub mod batch;
+mod blob_cache;
 mod checkpoint;
 mod column_family;
 mod commit_queue;

@@ -17,6 +17,7 @@ use drumlin_memtable::Memtable;
 use drumlin_table::BlockCache;
 
 use crate::batch::BatchView;
+use crate::blob_cache::BlobCache;
 use crate::column_family::{DEFAULT_FAMILY, Family};
 use crate::commit_queue::CommitQueue;
 use crate::compaction::CompactionStyle;
@@ -108,7 +109,6 @@ pub(crate) fn open(
         }
         Err(error) => return Err(error),
     };
-    refuse_blobs(dir, &versions)?;
     let opener = Opener {
         env,
         dir,
@@ -255,17 +255,6 @@ fn refuse_style(family: &FamilyOptions, options: &Options) -> Result<()> {
     }
 }
 
-/// Values in blob files cannot be read yet.
-fn refuse_blobs(dir: &Path, versions: &VersionSet) -> Result<()> {
-    for family in versions.families().values() {
-        if let Some(number) = family.current.blobs().keys().next() {
-            let message = format!("family {:?} keeps values in blob files", family.name);
-            return Err(Error::not_supported(message).with_file(&names::blob(dir, *number)));
-        }
-    }
-    Ok(())
-}
-
 struct Opener<'a> {
     env: Env,
     dir: &'a Path,
@@ -367,8 +356,13 @@ impl Opener<'_> {
             dir: self.dir.to_path_buf(),
             blocks: Arc::clone(&block_cache),
             budget: Arc::clone(&budget),
-            open_max: max_open_files,
+            open_max: max_open_files.saturating_sub(BlobCache::share_of(max_open_files)),
         });
+        let blob_cache = BlobCache::new(
+            Arc::clone(&self.env.files),
+            self.dir.to_path_buf(),
+            max_open_files,
+        );
         if versions.db_id().is_none() {
             versions.set_db_id(&identity(&self.env, self.dir)?);
         }
@@ -384,7 +378,7 @@ impl Opener<'_> {
                 (id, &found.name),
                 family.clone(),
                 options,
-                tables,
+                (tables, &blob_cache),
                 &budget,
                 view,
             );
@@ -412,6 +406,7 @@ impl Opener<'_> {
             budget,
             block_cache,
             table_cache,
+            blob_cache,
             trash: Trash::new(Arc::clone(&self.env.files)),
             queue: CommitQueue::new(),
             unsynced_wals: wal.unsynced(),

@@ -321,7 +321,8 @@ impl Queues {
     }
 }
 
-fn is_too_many_open(error: &Error) -> bool {
+/// Whether the system refused to open one more file.
+pub(crate) fn is_too_many_open(error: &Error) -> bool {
     error
         .os_code()
         .is_some_and(|code| TOO_MANY_OPEN.contains(&code))

@@ -256,19 +256,6 @@ fn external_tables_of_either_side_are_taken_in_by_the_other() {
 }
 
 #[test]
-fn blob_files_are_refused_by_name() {
-    let dir = temp_dir();
-    let options = format!("{NEW};enable_blob_files=true;min_blob_size=0");
-    let rocks = Rocks::open_default(dir.path(), &options).unwrap();
-    for (key, value) in numbered(100, 1) {
-        rocks.put("default", &key, &value);
-    }
-    rocks.flush("default");
-    drop(rocks);
-    refused(dir.path(), "blob");
-}
-
-#[test]
 fn plain_and_cuckoo_tables_are_refused_by_name() {
     for (factory, more) in [
         ("PlainTable", "prefix_extractor=rocksdb.FixedPrefix.4"),

@@ -10,7 +10,8 @@ use drumlin_fs::{
     CreateOptions, Fault, FaultFileSystem, FaultRule, FileKind, FileSystem, OpKind,
     StrictMemFileSystem,
 };
-use drumlin_table::blob::{BlobFileInfo, BlobIndex, BlobReader, BlobRecords, BlobWriter};
+use drumlin_table::blob::{BlobAhead, BlobFileInfo, BlobIndex, BlobReader, BlobRecords};
+use drumlin_table::blob::{BlobWriter, get_sorted};
 use drumlin_table::{Codec, Compression};
 
 const NUMBER: u64 = 12;
@@ -283,4 +284,70 @@ fn a_file_without_blobs_is_not_finished() {
     assert_eq!((writer.len(), writer.is_empty()), (30, true));
     let error = writer.finish().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+}
+
+/// Reads every value in `order` with read-ahead; how many reads that took.
+fn read_ahead(
+    files: &FaultFileSystem,
+    order: impl Iterator<Item = usize>,
+    indexes: &[BlobIndex],
+    rows: &Rows,
+) -> u64 {
+    let reader = open(files).expect("a sound file");
+    let mut ahead = BlobAhead::default();
+    let before = files.operations();
+    for n in order {
+        let (key, value) = &rows[n];
+        let found = ahead.get(&reader, key, &indexes[n], true);
+        assert_eq!(found.expect("a sound file"), value[..]);
+    }
+    files.operations() - before
+}
+
+#[test]
+fn reading_ahead_gives_the_same_values_with_few_reads_in_either_direction() {
+    for codec in [Codec::None, Codec::Lz4] {
+        let files = FaultFileSystem::over_memory(&StrictMemFileSystem::new());
+        let rows = rows(7, 400, 3_000);
+        let (indexes, info) = write(&files, codec, &rows);
+        let windows = info.file_bytes / (256 << 10);
+        for reads in [
+            read_ahead(&files, 0..400, &indexes, &rows),
+            read_ahead(&files, (0..400).rev(), &indexes, &rows),
+            // Every other value is garbage.
+            read_ahead(&files, (0..400).step_by(2), &indexes, &rows),
+        ] {
+            assert!(reads <= windows + 8, "{codec}: {reads} reads");
+        }
+        let mut rng = Rng::new(8);
+        let jumps: Vec<_> = (0..400).map(|_| rng.below(400) as usize).collect();
+        read_ahead(&files, jumps.into_iter(), &indexes, &rows);
+    }
+}
+
+#[test]
+fn a_list_of_values_is_read_with_few_reads_and_each_fails_alone() {
+    let files = FaultFileSystem::over_memory(&StrictMemFileSystem::new());
+    let rows = rows(9, 100, 3_000);
+    let (indexes, _) = write(&files, Codec::Zstd, &rows);
+    let reader = open(&files).unwrap();
+    let mut wanted: Vec<(&[u8], BlobIndex)> = rows
+        .iter()
+        .zip(&indexes)
+        .map(|((key, _), index)| (&key[..], *index))
+        .collect();
+    wanted[50].0 = b"other!!";
+    wanted[60].1.size = u64::MAX;
+    let before = files.operations();
+    let mut found = Vec::new();
+    get_sorted(&reader, &wanted, true, |value| found.push(value));
+    assert!(files.operations() - before < 10);
+    assert_eq!(found.len(), rows.len());
+    for (n, (found, (_, value))) in found.iter().zip(&rows).enumerate() {
+        match found {
+            Ok(found) => assert_eq!(*found, value[..]),
+            Err(error) => assert!([50, 60].contains(&n), "{error}"),
+        }
+    }
+    assert!(found[50].is_err() && found[60].is_err());
 }

@@ -97,6 +97,7 @@ fn the_engine_points_one_way() {
         &["version", "wal", "options_file"],
         &[
             "table_cache",
+            "blob_cache",
             "super_version",
             "trash",
             "wal_replay",

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use drumlin_base::{KeyOrder, MergeOperator, PrefixExtractor};
 
+use crate::blob_cache::BlobCache;
 use crate::table_cache::TableCache;
 
 /// The fixed parts of one family that reads use. Made once when the family is opened.
@@ -17,6 +18,8 @@ pub struct ReadContext {
     pub prefix: Option<Arc<dyn PrefixExtractor>>,
     /// Where tables are opened.
     pub tables: Arc<TableCache>,
+    /// Where blob files are opened.
+    pub blobs: Arc<BlobCache>,
 }
 
 impl fmt::Debug for ReadContext {

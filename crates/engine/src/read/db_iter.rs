@@ -12,6 +12,9 @@
 //!   some entry of that key or past it.
 //! - `Behind`: backward; key and value are copies, the cursor stands before every version of it.
 //!
+//! `DirectBlob` and `BehindBlob` are the same with a reference to a blob for a value: the blob is
+//! read when the value is asked for, see [`super::lazy_blob`].
+//!
 //! Steps kept cheap: an entry with sequence number 0 is the only version of its key (compaction
 //! gives 0 only then), so the key need not be remembered to skip the others; more than
 //! `STEPS_MAX` hidden entries in a row are left by a seek; keys under a range tombstone are left
@@ -27,8 +30,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use drumlin_base::key::{SEEK_KIND, split_internal, tag_seqno};
 use drumlin_base::{Error, InternalIterator, PinnedSlice, Result, SeqNo};
 use drumlin_table::TableReadOptions;
+use drumlin_table::blob::BlobIndex;
 
 use super::context::ReadContext;
+use super::lazy_blob::LazyBlob;
 use super::walk::{Covering, Place, STEPS_MAX, SavedValue, set_key, set_target};
 use crate::iter::merge_operands::MergeOperands;
 use crate::iter::merging::MergingIterator;
@@ -87,6 +92,7 @@ pub struct DbIterator {
     /// The user key of `Saved` and `Behind`; while skipping, the key whose versions are skipped.
     pub(super) key: Vec<u8>,
     pub(super) value: SavedValue,
+    pub(super) blob: LazyBlob,
     pub(super) operands: MergeOperands,
     /// The internal key sought last, kept for its room.
     pub(super) target: Vec<u8>,
@@ -113,6 +119,7 @@ impl DbIterator {
             cursor,
             tombstones_seen,
             context,
+            blob: LazyBlob::new(options.table.readahead_bytes),
             options,
             source: None,
             snapshot: None,
@@ -154,20 +161,56 @@ impl DbIterator {
     #[inline]
     pub fn key(&self) -> &[u8] {
         match self.place {
-            Place::Direct => split_internal(self.cursor.key()).map_or(&[], |(key, _)| key),
-            Place::Saved | Place::Behind => &self.key,
+            Place::Direct | Place::DirectBlob => {
+                split_internal(self.cursor.key()).map_or(&[], |(key, _)| key)
+            }
+            Place::Saved | Place::Behind | Place::BehindBlob => &self.key,
             Place::Nowhere => &[],
         }
     }
 
     /// The value; empty while the walk is not valid.
+    ///
+    /// A value in a blob file is read by the first call. If that fails the value is empty, `status()`
+    /// says why, and the next move ends the walk; [`DbIterator::try_value`] tells at once.
     #[inline]
     pub fn value(&self) -> &[u8] {
         match self.place {
             Place::Direct => self.cursor.value(),
             Place::Saved | Place::Behind => self.value.bytes(),
+            Place::DirectBlob | Place::BehindBlob => self.blob().map_or(&[], |value| value),
             Place::Nowhere => &[],
         }
+    }
+
+    /// As [`DbIterator::value`], with the error where a value in a blob file cannot be read.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io`; `Incomplete` when only cached blocks may be read.
+    pub fn try_value(&self) -> Result<&[u8]> {
+        let value = self.value();
+        match self.blob.error() {
+            Some(error) => Err(error.duplicate()),
+            None => Ok(value),
+        }
+    }
+
+    /// The blob behind `reference` that operands of `self.key` apply to.
+    pub(super) fn read_blob(&self, reference: &[u8]) -> Result<PinnedSlice> {
+        let index = BlobIndex::decode(reference)?;
+        let (version, options) = (&self.view.version, &self.options.table);
+        self.context.blobs.read(version, &self.key, &index, options)
+    }
+
+    /// The blob that the entry stood on refers to.
+    fn blob(&self) -> Result<&PinnedSlice, &Error> {
+        let reference = match self.place {
+            Place::DirectBlob => self.cursor.value(),
+            _ => self.value.bytes(),
+        };
+        let (context, version) = (&self.context, &self.view.version);
+        self.blob
+            .get(context, version, &self.options.table, self.key(), reference)
     }
 
     /// The value, to be kept past the next move: pinned where it lies, or copied if it was copied
@@ -186,7 +229,7 @@ impl DbIterator {
     /// `NotSupported` for entries only another engine serves, `Incomplete` when only cached blocks
     /// may be read.
     pub fn status(&self) -> Result<()> {
-        match &self.error {
+        match self.error.as_ref().or(self.blob.error()) {
             Some(error) => Err(error.duplicate()),
             None => Ok(()),
         }
@@ -289,8 +332,11 @@ impl DbIterator {
     /// Requires: `valid()`; otherwise nothing happens.
     #[inline]
     pub fn next(&mut self) {
+        if self.is_on_blob() && self.leave_blob() {
+            return;
+        }
         match self.place {
-            Place::Direct => {
+            Place::Direct | Place::DirectBlob => {
                 let (user_key, tag) = split_internal(self.cursor.key()).unwrap_or_default();
                 let has_older = tag_seqno(tag) != 0;
                 if has_older {
@@ -300,7 +346,7 @@ impl DbIterator {
                 self.find_forward(has_older);
             }
             Place::Saved => self.find_forward(true),
-            Place::Behind => {
+            Place::Behind | Place::BehindBlob => {
                 set_target(&mut self.target, &self.key, 0, 0);
                 self.cursor.seek(&self.target);
                 self.find_forward(true);
@@ -314,9 +360,12 @@ impl DbIterator {
     /// Requires: `valid()`; otherwise nothing happens.
     #[inline]
     pub fn prev(&mut self) {
+        if self.is_on_blob() && self.leave_blob() {
+            return;
+        }
         match self.place {
-            Place::Behind => {}
-            Place::Direct => {
+            Place::Behind | Place::BehindBlob => {}
+            Place::Direct | Place::DirectBlob => {
                 let (user_key, _) = split_internal(self.cursor.key()).unwrap_or_default();
                 set_key(&mut self.key, user_key);
                 self.leave_key_backward();
@@ -333,6 +382,21 @@ impl DbIterator {
 
 /// Bounds, tombstones, ends.
 impl DbIterator {
+    #[inline]
+    fn is_on_blob(&self) -> bool {
+        matches!(self.place, Place::DirectBlob | Place::BehindBlob)
+    }
+
+    /// Lets go of the blob stood on; whether the walk ended, because it could not be read.
+    fn leave_blob(&mut self) -> bool {
+        let failed = self.blob.forget();
+        let ended = failed.is_some();
+        if let Some(error) = failed {
+            self.fail(error);
+        }
+        ended
+    }
+
     /// The newest source with a range tombstone over the key under the cursor (which is
     /// `self.key`, or the same in order) that is newer than `seqno`.
     pub(super) fn covering(&mut self, seqno: SeqNo) -> Option<Covering> {
@@ -413,6 +477,7 @@ impl DbIterator {
     fn begin(&mut self) {
         self.place = Place::Nowhere;
         self.error = None;
+        drop(self.blob.forget()); // Its error, if it has one, is the former walk's.
         self.prefix = None;
         self.operands.clear();
     }

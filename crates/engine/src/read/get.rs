@@ -15,6 +15,7 @@ use drumlin_base::key::{SEEK_KIND, TAG_BYTES, compare_internal, pack_tag};
 use drumlin_base::limits::LEVELS;
 use drumlin_base::{Error, PinnedSlice, Result, SeqNo, ValueKind};
 use drumlin_memtable::MemValue;
+use drumlin_table::blob::BlobIndex;
 use drumlin_table::{Table, TableReadOptions, TableValue};
 
 use super::context::ReadContext;
@@ -38,11 +39,11 @@ pub fn get(
 ) -> Result<Option<PinnedSlice>> {
     let mut lookup = Lookup::new(context, user_key, seqno);
     if lookup.search_memtables(view) {
-        return lookup.finish();
+        return lookup.finish(view, options);
     }
     for file in view.version.level(0) {
         if file.may_hold(&context.order, user_key) && lookup.search_file(file, options)? {
-            return lookup.finish();
+            return lookup.finish(view, options);
         }
     }
     let target = SeekKey::new(user_key, seqno);
@@ -60,7 +61,7 @@ pub fn get(
             break;
         }
     }
-    lookup.finish()
+    lookup.finish(view, options)
 }
 
 /// The state of one key's search.
@@ -77,6 +78,8 @@ pub(super) struct Lookup<'a> {
 enum State {
     Searching,
     Found(PinnedSlice),
+    /// The value, or what the operands apply to, lies in a blob file.
+    Blob(BlobIndex),
     Absent,
     Failed(Error),
 }
@@ -212,9 +215,13 @@ impl<'a> Lookup<'a> {
                 Ok(column) => self.decide(Some(column)),
                 Err(error) => self.state = State::Failed(error),
             },
-            ValueKind::BlobIndex | ValueKind::RangeDeletion => {
-                self.state = State::Failed(unserved(kind));
+            ValueKind::BlobIndex => {
+                self.state = match BlobIndex::decode(value.bytes()) {
+                    Ok(index) => State::Blob(index),
+                    Err(error) => State::Failed(error),
+                };
             }
+            ValueKind::RangeDeletion => self.state = State::Failed(misplaced(kind)),
         }
         ControlFlow::Break(())
     }
@@ -235,26 +242,54 @@ impl<'a> Lookup<'a> {
         };
     }
 
+    /// The blob that [`Lookup::finish`] would read, if that is how the search ended.
+    pub(super) fn wanted_blob(&self) -> Option<BlobIndex> {
+        match self.state {
+            State::Blob(index) => Some(index),
+            _ => None,
+        }
+    }
+
     /// The answer once every source was searched or one decided.
-    pub(super) fn finish(mut self) -> Result<Option<PinnedSlice>> {
-        if matches!(self.state, State::Searching) {
-            self.decide(None);
+    pub(super) fn finish(
+        self,
+        view: &SuperVersion,
+        options: &TableReadOptions,
+    ) -> Result<Option<PinnedSlice>> {
+        if let State::Blob(index) = self.state {
+            let blobs = &self.context.blobs;
+            let value = blobs.read(&view.version, self.user_key, &index, options);
+            return self.finish_with(value);
+        }
+        self.finish_with(no_blob())
+    }
+
+    /// As [`Lookup::finish`], with `blob` as what [`Lookup::wanted_blob`] asks for.
+    pub(super) fn finish_with(mut self, blob: Result<PinnedSlice>) -> Result<Option<PinnedSlice>> {
+        match self.state {
+            State::Searching => self.decide(None),
+            State::Blob(_) if self.operands.is_empty() => return blob.map(Some),
+            State::Blob(_) => self.decide(Some(&*blob?)),
+            _ => {}
         }
         match self.state {
             State::Found(value) => Ok(Some(value)),
-            State::Absent | State::Searching => Ok(None),
+            State::Absent | State::Searching | State::Blob(_) => Ok(None),
             State::Failed(error) => Err(error),
         }
     }
 }
 
-/// Why an entry of `kind` cannot be read as a value.
+/// For [`Lookup::finish_with`] of a search that wants no blob.
+#[inline]
+pub(super) fn no_blob() -> Result<PinnedSlice> {
+    Ok(PinnedSlice::owned(Vec::new()))
+}
+
+/// An entry of `kind` where only values, deletions and operands belong.
 #[cold]
-pub(super) fn unserved(kind: ValueKind) -> Error {
-    match kind {
-        ValueKind::BlobIndex => Error::not_supported("reading values kept in blob files"),
-        _ => Error::corruption(format!("an entry of kind {kind:?} among point entries")),
-    }
+pub(super) fn misplaced(kind: ValueKind) -> Error {
+    Error::corruption(format!("an entry of kind {kind:?} among point entries"))
 }
 
 /// A value as a source lends it.

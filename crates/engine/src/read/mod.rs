@@ -1,9 +1,12 @@
 //! What users read: one key, many keys, a walk. Every read works on one pinned super version.
 
+#[cfg(test)]
+mod blob_tests;
 mod context;
 mod db_iter;
 mod entity;
 mod get;
+mod lazy_blob;
 mod multi_get;
 #[cfg(test)]
 mod test_family;

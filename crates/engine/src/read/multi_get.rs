@@ -1,14 +1,16 @@
 //! Many keys at once: one super version, keys in order, source by source, so that neighbouring keys
-//! find the level searched, the table open and the block cached by the one before.
+//! find the level searched, the table open and the block cached by the one before. Values in blob
+//! files are read last, in the order they lie in there.
 
 use std::sync::Arc;
 
 use drumlin_base::limits::LEVELS;
 use drumlin_base::{PinnedSlice, Result, SeqNo};
 use drumlin_table::TableReadOptions;
+use drumlin_table::blob::{BlobIndex, get_sorted};
 
 use super::context::ReadContext;
-use super::get::{Lookup, SeekKey, ends_at_or_after};
+use super::get::{Lookup, SeekKey, ends_at_or_after, no_blob};
 use crate::super_version::SuperVersion;
 use crate::version::FileMeta;
 
@@ -36,8 +38,7 @@ pub fn multi_get<K: AsRef<[u8]>>(
             .compare(a.lookup.user_key(), b.lookup.user_key())
     });
 
-    let mut answers: Vec<Option<Result<Option<PinnedSlice>>>> = Vec::new();
-    answers.resize_with(keys.len(), || None);
+    let mut answers = Answers::new(keys.len());
     settle(&mut pending, &mut answers, |lookup| {
         Ok(lookup.search_memtables(view))
     });
@@ -59,12 +60,11 @@ pub fn multi_get<K: AsRef<[u8]>>(
         });
     }
     for rest in pending {
-        put(&mut answers, rest.place, rest.lookup.finish());
+        answers.finish(rest);
     }
-    answers
-        .into_iter()
-        .map(|answer| answer.unwrap_or(Ok(None)))
-        .collect()
+    answers.read_blobs(view, context, options);
+    let answers = answers.answers.into_iter();
+    answers.map(|answer| answer.unwrap_or(Ok(None))).collect()
 }
 
 struct Pending<'a> {
@@ -76,27 +76,81 @@ struct Pending<'a> {
 /// Searches one source for every pending key; those decided or failed leave the list.
 fn settle<'a>(
     pending: &mut Vec<Pending<'a>>,
-    answers: &mut [Option<Result<Option<PinnedSlice>>>],
+    answers: &mut Answers<'a>,
     mut search: impl FnMut(&mut Lookup<'a>) -> Result<bool>,
 ) {
     let mut rest = Vec::with_capacity(pending.len());
     for mut item in pending.drain(..) {
         match search(&mut item.lookup) {
             Ok(false) => rest.push(item),
-            Ok(true) => put(answers, item.place, item.lookup.finish()),
-            Err(error) => put(answers, item.place, Err(error)),
+            Ok(true) => answers.finish(item),
+            Err(error) => answers.put(item.place, Err(error)),
         }
     }
     *pending = rest;
 }
 
-fn put(
-    answers: &mut [Option<Result<Option<PinnedSlice>>>],
-    place: usize,
-    answer: Result<Option<PinnedSlice>>,
-) {
-    if let Some(slot) = answers.get_mut(place) {
-        *slot = Some(answer);
+/// What is known, in the caller's order, and what waits for a blob.
+struct Answers<'a> {
+    answers: Vec<Option<Result<Option<PinnedSlice>>>>,
+    blobs: Vec<(BlobIndex, Pending<'a>)>,
+}
+
+impl<'a> Answers<'a> {
+    fn new(count: usize) -> Self {
+        let mut answers = Vec::new();
+        answers.resize_with(count, || None);
+        Self {
+            answers,
+            blobs: Vec::new(),
+        }
+    }
+
+    fn put(&mut self, place: usize, answer: Result<Option<PinnedSlice>>) {
+        if let Some(slot) = self.answers.get_mut(place) {
+            *slot = Some(answer);
+        }
+    }
+
+    /// Takes the answer of a search that is over.
+    fn finish(&mut self, item: Pending<'a>) {
+        match item.lookup.wanted_blob() {
+            Some(index) => self.blobs.push((index, item)),
+            None => self.put(item.place, item.lookup.finish_with(no_blob())),
+        }
+    }
+
+    /// Reads what is missing, file by file and by offset.
+    fn read_blobs(
+        &mut self,
+        view: &SuperVersion,
+        context: &ReadContext,
+        options: &TableReadOptions,
+    ) {
+        let mut blobs = std::mem::take(&mut self.blobs);
+        blobs.sort_by_key(|(index, _)| (index.file, index.offset));
+        let mut values = Vec::with_capacity(blobs.len());
+        for of_file in blobs.chunk_by(|(a, _), (b, _)| a.file == b.file) {
+            let wanted = of_file.iter();
+            let wanted: Vec<_> = wanted
+                .map(|(index, item)| (item.lookup.user_key(), *index))
+                .collect();
+            let file = wanted.first().map_or(0, |(_, index)| index.file);
+            let read = context
+                .blobs
+                .with_open(&view.version, file, options, |reader| {
+                    get_sorted(reader, &wanted, options.verify_checksums, |value| {
+                        values.push(value);
+                    });
+                    Ok(())
+                });
+            if let Err(error) = read {
+                values.extend(wanted.iter().map(|_| Err(error.duplicate())));
+            }
+        }
+        for ((_, item), value) in blobs.into_iter().zip(values) {
+            self.put(item.place, item.lookup.finish_with(value));
+        }
     }
 }
 

@@ -453,8 +453,10 @@ impl Builder {
             merge_operator: Some(Arc::new(Append)),
             prefix: Some(Arc::new(FixedPrefix::new(1))),
             tables: self.tables.cache(),
+            blobs: self.tables.blob_cache(),
         };
-        let version = Arc::new(Version::new(&self.order, self.levels));
+        let version = Version::new(&self.order, self.levels);
+        let version = Arc::new(version.with_blobs(self.tables.blobs()));
         let immutables = self.memtables.split_off(1);
         let memtable = self.memtables.remove(0);
         let view = SuperVersion::new(memtable, immutables, version, 1);

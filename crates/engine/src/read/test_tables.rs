@@ -1,19 +1,31 @@
-//! Real tables over bytes in memory, small blocks, with and without filters.
+//! Real tables over bytes in memory, small blocks, with and without filters; some of their values in
+//! blob files.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use drumlin_base::key::{internal_key, split_internal, tag_kind, tag_seqno};
 use drumlin_base::rng::Rng;
-use drumlin_base::{KeyOrder, MemoryBudget, RangeTombstone, Result};
+use drumlin_base::{KeyOrder, MemoryBudget, RangeTombstone, Result, ValueKind};
 use drumlin_fs::{
-    Env, FileSyncer, PosixFileSystem, RandomAccessFile, SystemClock, ThreadSpawner, WritableFile,
+    CreateOptions, Env, FileKind, FileSyncer, FileSystem, PosixFileSystem, RandomAccessFile,
+    StrictMemFileSystem, SystemClock, ThreadSpawner, WritableFile,
 };
+use drumlin_table::blob::BlobWriter;
 use drumlin_table::{
-    BlockCache, FilterOptions, Table, TableReaderOptions, TableWriter, TableWriterOptions,
+    BlockCache, Codec, Compression, FilterOptions, Table, TableReaderOptions, TableWriter,
+    TableWriterOptions,
 };
 
+use crate::blob_cache::BlobCache;
+use crate::names;
 use crate::table_cache::{TableCache, TableCacheOptions};
-use crate::version::FileMeta;
+use crate::version::{BlobFile, BlobFileAddition, FileMeta};
+
+const DIR: &str = "/db";
+
+type Entry = (Vec<u8>, Vec<u8>);
 
 /// Writes tables and opens them.
 pub(crate) struct TestTables {
@@ -21,24 +33,91 @@ pub(crate) struct TestTables {
     rng: Rng,
     budget: Arc<MemoryBudget>,
     blocks: Arc<BlockCache>,
+    /// Where the blob files lie.
+    files: StrictMemFileSystem,
+    blobs: BTreeMap<u64, BlobFile>,
 }
 
 impl TestTables {
     pub(crate) fn new(order: KeyOrder, rng: Rng) -> Self {
         let budget = MemoryBudget::new(8 << 20);
+        let files = StrictMemFileSystem::new();
+        let made = files.create_dir_all(Path::new(DIR));
+        made.expect("memory takes a directory");
         Self {
             order,
             rng,
             blocks: BlockCache::new(Arc::clone(&budget)),
             budget,
+            files,
+            blobs: BTreeMap::new(),
         }
+    }
+
+    /// Moves some values of `entries` to a blob file of their own.
+    fn separate(&mut self, table: u64, entries: &[Entry]) -> Vec<Entry> {
+        let is_value = |key: &[u8]| {
+            let tag = split_internal(key).map_or(0, |(_, tag)| tag);
+            tag_kind(tag) == ValueKind::Value as u8
+        };
+        let chosen: Vec<bool> = entries
+            .iter()
+            .map(|(key, _)| is_value(key) && self.rng.one_in(2))
+            .collect();
+        if !chosen.contains(&true) {
+            return entries.to_vec();
+        }
+        let number = 10_000 + table;
+        let codec = [Codec::None, Codec::Lz4, Codec::Zstd][self.rng.below(3) as usize];
+        let path = names::blob(Path::new(DIR), number);
+        let file = self
+            .files
+            .create(&path, CreateOptions::new(FileKind::Blob))
+            .expect("memory takes a file");
+        let writer = BlobWriter::new(file, number, 0, Compression::new(codec));
+        let mut writer = writer.expect("memory takes writes");
+        let separated = entries.iter().zip(chosen).map(|((key, value), chosen)| {
+            if !chosen {
+                return (key.clone(), value.clone());
+            }
+            let (user_key, tag) = split_internal(key).expect("an internal key");
+            let index = writer.add(user_key, value).expect("memory takes writes");
+            let mut reference = Vec::new();
+            index.encode(&mut reference);
+            let key = internal_key(user_key, tag_seqno(tag), ValueKind::BlobIndex);
+            (key, reference)
+        });
+        let separated = separated.collect();
+        let info = writer.finish().expect("memory takes writes");
+        let addition = BlobFileAddition {
+            number,
+            blob_count: info.blob_count,
+            blob_bytes: info.blob_bytes,
+            ..BlobFileAddition::default()
+        };
+        let file = BlobFile {
+            addition: addition.into(),
+            ..BlobFile::default()
+        };
+        self.blobs.insert(number, file);
+        separated
+    }
+
+    /// The blob files made so far, for a version.
+    pub(crate) fn blobs(&self) -> BTreeMap<u64, BlobFile> {
+        self.blobs.clone()
+    }
+
+    /// A cache over the blob files.
+    pub(crate) fn blob_cache(&self) -> Arc<BlobCache> {
+        BlobCache::new(Arc::new(self.files.clone()), PathBuf::from(DIR), 64)
     }
 
     /// `file`, open over a table of `entries` and `tombstones`, both in a table's order.
     pub(crate) fn write(
         &mut self,
         file: FileMeta,
-        entries: &[(Vec<u8>, Vec<u8>)],
+        entries: &[Entry],
         tombstones: &[RangeTombstone],
     ) -> Arc<FileMeta> {
         let bytes = Bytes::default();
@@ -50,8 +129,9 @@ impl TestTables {
             file_number: file.number,
             ..TableWriterOptions::default()
         };
+        let entries = self.separate(file.number, entries);
         let mut writer = TableWriter::new(Box::new(bytes.clone()), options);
-        for (key, value) in entries {
+        for (key, value) in &entries {
             writer.add(key, value).expect("entries ascend");
         }
         for tombstone in tombstones {

@@ -279,6 +279,7 @@ fn many_versions_and_wide_tombstones_are_left_by_seeks_not_steps() {
         merge_operator: None,
         prefix: None,
         tables: Arc::clone(&family.context.tables),
+        blobs: Arc::clone(&family.context.blobs),
     };
     let mut iter = DbIterator::new(Arc::new(context), view, 4000, options());
     let keys = |iter: &DbIterator| String::from_utf8_lossy(iter.key()).into_owned();
@@ -310,6 +311,7 @@ fn operands_without_an_operator_fail_reads_by_name() {
         merge_operator: None,
         prefix: None,
         tables: Arc::clone(&family.context.tables),
+        blobs: Arc::clone(&family.context.blobs),
     });
     let at = family.newest + 1;
     let error = get(
@@ -351,12 +353,14 @@ fn half_readable() -> (Arc<ReadContext>, Arc<SuperVersion>) {
     let mut levels: [Vec<Arc<FileMeta>>; 7] = Default::default();
     levels[3] = files.to_vec();
     let memtable = Arc::new(drumlin_memtable::Memtable::new(order.clone()));
-    let version = Arc::new(Version::new(&order, levels));
+    let version = Version::new(&order, levels).with_blobs(tables.blobs());
+    let version = Arc::new(version);
     let context = ReadContext {
         order,
         merge_operator: None,
         prefix: None,
         tables: tables.cache(),
+        blobs: tables.blob_cache(),
     };
     let view = SuperVersion::new(memtable, Vec::new(), version, 1);
     (Arc::new(context), view)

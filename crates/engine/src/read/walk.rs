@@ -18,8 +18,22 @@ const COPY_BYTES_MAX: usize = 1024;
 pub(super) enum Place {
     Nowhere,
     Direct,
+    /// As `Direct`, on an entry whose value lies in a blob file.
+    DirectBlob,
     Saved,
     Behind,
+    /// As `Behind`, with the reference to a blob in place of the value.
+    BehindBlob,
+}
+
+impl Place {
+    /// The same place, on an entry whose value lies in a blob file if `is_blob`.
+    pub(super) fn behind(is_blob: bool) -> Self {
+        match is_blob {
+            true => Self::BehindBlob,
+            false => Self::Behind,
+        }
+    }
 }
 
 /// What an entry or a key comes to.

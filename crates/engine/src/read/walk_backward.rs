@@ -6,8 +6,17 @@ use drumlin_base::{InternalIterator, Result, SEQNO_MAX, ValueKind};
 
 use super::db_iter::DbIterator;
 use super::entity::default_column;
-use super::get::unserved;
-use super::walk::{Covering, Decision, Place, STEPS_MAX, is_same, set_key, set_target, short_key};
+use super::get::misplaced;
+use super::walk::{
+    Covering, Decision, Place, STEPS_MAX, SavedValue, is_same, set_key, set_target, short_key,
+};
+
+/// What the oldest visible part of a key's value is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Base {
+    Value,
+    Blob,
+}
 
 impl DbIterator {
     /// From where the cursor stands, goes back to the first key that shows.
@@ -30,8 +39,9 @@ impl DbIterator {
                 None => self.covered_in_a_row = 0,
             }
             match self.gather_backward() {
-                Decision::Shown(_) => {
-                    self.place = Place::Behind;
+                Decision::Shown(place) => {
+                    let is_blob = matches!(place, Place::DirectBlob | Place::BehindBlob);
+                    self.place = Place::behind(is_blob);
                     return;
                 }
                 Decision::Failed(error) => return self.fail(error),
@@ -44,7 +54,7 @@ impl DbIterator {
     /// Looks at all versions of `self.key`, oldest first, and leaves the cursor before them.
     fn gather_backward(&mut self) -> Decision {
         self.operands.clear();
-        let mut has_value = false;
+        let mut found = None;
         let mut steps = 0;
         while self.cursor.valid() {
             let Some((user_key, tag)) = split_internal(self.cursor.key()) else {
@@ -62,7 +72,7 @@ impl DbIterator {
             if steps > STEPS_MAX {
                 return self.gather_by_seek();
             }
-            if let Err(error) = self.take_older(tag, &mut has_value) {
+            if let Err(error) = self.take_older(tag, &mut found) {
                 return Decision::Failed(error);
             }
             self.cursor.prev();
@@ -70,22 +80,28 @@ impl DbIterator {
         if let Err(error) = self.cursor.status() {
             return Decision::Failed(error);
         }
-        self.decide_backward(has_value)
+        self.decide_backward(found)
     }
 
-    /// Takes in the entry under the cursor, newer than all of its key taken in before.
-    fn take_older(&mut self, tag: u64, has_value: &mut bool) -> Result<()> {
+    /// Takes in the entry under the cursor, newer than all of its key taken in before. `found` is
+    /// what `self.value` holds.
+    fn take_older(&mut self, tag: u64, found: &mut Option<Base>) -> Result<()> {
         if self.covering(tag_seqno(tag)).is_some() {
             self.counters.range_deleted += 1;
             self.operands.clear();
-            *has_value = false;
+            *found = None;
             return Ok(());
         }
         let kind = ValueKind::from_byte(tag_kind(tag))?;
         match kind {
             ValueKind::Value => {
                 self.operands.clear();
-                *has_value = true;
+                *found = Some(Base::Value);
+                self.value.keep(&self.cursor);
+            }
+            ValueKind::BlobIndex => {
+                self.operands.clear();
+                *found = Some(Base::Blob);
                 self.value.keep(&self.cursor);
             }
             ValueKind::Merge => {
@@ -96,27 +112,33 @@ impl DbIterator {
             ValueKind::Deletion | ValueKind::SingleDeletion => {
                 self.counters.tombstones += 1;
                 self.operands.clear();
-                *has_value = false;
+                *found = None;
             }
             ValueKind::WideColumnEntity => {
                 self.operands.clear();
-                *has_value = true;
+                *found = Some(Base::Value);
                 self.value.copy_from(default_column(self.cursor.value())?);
             }
-            ValueKind::BlobIndex | ValueKind::RangeDeletion => return Err(unserved(kind)),
+            ValueKind::RangeDeletion => return Err(misplaced(kind)),
         }
         Ok(())
     }
 
     /// The value of `self.key` from what was taken in.
-    fn decide_backward(&mut self, has_value: bool) -> Decision {
+    fn decide_backward(&mut self, found: Option<Base>) -> Decision {
         if self.operands.is_empty() {
-            return match has_value {
-                true => Decision::Shown(Place::Behind),
-                false => Decision::Hidden,
+            return match found {
+                Some(base) => Decision::Shown(Place::behind(base == Base::Blob)),
+                None => Decision::Hidden,
             };
         }
-        let existing = has_value.then(|| self.value.bytes());
+        if found == Some(Base::Blob) {
+            match self.read_blob(self.value.bytes()) {
+                Ok(value) => self.value = SavedValue::Pinned(value),
+                Err(error) => return Decision::Failed(error),
+            }
+        }
+        let existing = found.map(|_| self.value.bytes());
         let operator = self.context.merge_operator.as_deref();
         let merged = self.operands.apply(operator, &self.key, existing);
         self.show_merged(merged)
@@ -141,7 +163,7 @@ impl DbIterator {
                 Err(error) => Decision::Failed(error),
             },
         };
-        if matches!(decision, Decision::Shown(Place::Direct)) {
+        if matches!(decision, Decision::Shown(Place::Direct | Place::DirectBlob)) {
             self.value.keep(&self.cursor);
         }
         self.seek_before_key();

@@ -3,11 +3,11 @@
 use std::sync::atomic::Ordering;
 
 use drumlin_base::key::{SEEK_KIND, split_internal, tag_kind, tag_seqno};
-use drumlin_base::{InternalIterator, Result, SEQNO_MAX, SeqNo, ValueKind};
+use drumlin_base::{Error, InternalIterator, Result, SEQNO_MAX, SeqNo, ValueKind};
 
 use super::db_iter::DbIterator;
 use super::entity::default_column;
-use super::get::unserved;
+use super::get::misplaced;
 use super::walk::{
     Covering, Decision, Place, STEPS_MAX, SavedValue, is_same, set_key, set_target, short_key,
 };
@@ -86,7 +86,8 @@ impl DbIterator {
                 }
                 Err(error) => Decision::Failed(error),
             },
-            ValueKind::BlobIndex | ValueKind::RangeDeletion => Decision::Failed(unserved(kind)),
+            ValueKind::BlobIndex => Decision::Shown(Place::DirectBlob),
+            ValueKind::RangeDeletion => Decision::Failed(misplaced(kind)),
         }
     }
 
@@ -113,12 +114,17 @@ impl DbIterator {
                 Ok(kind) => kind,
                 Err(error) => return Decision::Failed(error),
             };
+            let blob;
             let existing = match kind {
                 ValueKind::Merge => continue,
                 ValueKind::Deletion | ValueKind::SingleDeletion => break,
                 ValueKind::Value => Ok(self.cursor.value()),
                 ValueKind::WideColumnEntity => default_column(self.cursor.value()),
-                ValueKind::BlobIndex | ValueKind::RangeDeletion => Err(unserved(kind)),
+                ValueKind::BlobIndex => {
+                    blob = self.read_blob(self.cursor.value());
+                    blob.as_deref().map_err(Error::duplicate)
+                }
+                ValueKind::RangeDeletion => Err(misplaced(kind)),
             };
             let operator = self.context.merge_operator.as_deref();
             let merged =

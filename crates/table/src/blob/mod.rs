@@ -11,13 +11,16 @@
 //! - [`mod@format`]: references, headers, records and footers, to and from bytes.
 //! - [`writer`]: makes a file.
 //! - [`reader`]: a value by its reference.
+//! - [`ahead`]: many values with few reads.
 //! - [`records`]: all records of a file in order, for tools.
 
+pub mod ahead;
 pub mod format;
 pub mod reader;
 pub mod records;
 pub mod writer;
 
+pub use ahead::{BlobAhead, get_sorted};
 pub use format::{
     BLOB_FOOTER_BYTES, BLOB_HEADER_BYTES, BLOB_RECORD_HEADER_BYTES, BlobFooter, BlobHeader,
     BlobIndex, BlobRecordHeader,

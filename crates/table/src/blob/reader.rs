@@ -8,6 +8,7 @@
 //! Thread safety: shared freely.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -90,6 +91,11 @@ impl BlobReader {
         self.footer.blob_count
     }
 
+    /// Bytes of all records: what the MANIFEST accounts.
+    pub fn blob_bytes(&self) -> u64 {
+        self.data_end() - BLOB_HEADER_BYTES as u64
+    }
+
     /// Bytes of the whole file.
     pub fn file_bytes(&self) -> u64 {
         self.file.size()
@@ -110,8 +116,9 @@ impl BlobReader {
             SCRATCH.with_borrow_mut(|scratch| {
                 let skipped = self.fill(user_key, index, verify, scratch)?;
                 let value = unpack(index.codec, scratch.get(skipped..).unwrap_or_default());
-                scratch.clear();
-                scratch.shrink_to(SCRATCH_BYTES_MAX);
+                if scratch.capacity() > SCRATCH_BYTES_MAX {
+                    *scratch = Vec::new();
+                }
                 Ok(value?.into())
             })
         })
@@ -125,19 +132,30 @@ impl BlobReader {
         self.located(index, || self.read(user_key, index, verify))
     }
 
-    /// Tells the system that `index` will be read soon.
-    pub fn will_need(&self, index: &BlobIndex) {
-        self.file.will_need(index.offset, index.size);
-    }
-
     /// All records, front to back.
     pub fn records(&self) -> BlobRecords {
         BlobRecords::new(Arc::clone(&self.file), &self.path, self.number, self.header)
             .ending_at(self.data_end(), self.footer.blob_count)
     }
 
+    /// Where the record that `index` refers to lies.
+    pub(super) fn record_place(&self, user_key: &[u8], index: &BlobIndex) -> Result<Range<u64>> {
+        self.located(index, || self.check_place(user_key, index))?;
+        let front = (BLOB_RECORD_HEADER_BYTES + user_key.len()) as u64;
+        Ok(index.offset - front..index.offset + index.size)
+    }
+
+    /// Reads `place`, which lies within the file, into `bytes`.
+    pub(super) fn read_place(&self, place: &Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
+        let len = usize::try_from(place.end - place.start)
+            .map_err(|_| Error::corruption("a blob larger than memory"))?;
+        make_room(bytes, len);
+        let read = read_exactly(&*self.file, place.start, bytes);
+        read.map_err(|error| error.with_file(&self.path))
+    }
+
     /// Where the footer begins.
-    fn data_end(&self) -> u64 {
+    pub(super) fn data_end(&self) -> u64 {
         self.file.size() - BLOB_FOOTER_BYTES as u64
     }
 
@@ -167,11 +185,7 @@ impl BlobReader {
         };
         let size = usize::try_from(index.size)
             .map_err(|_| Error::corruption("a blob larger than memory"))?;
-        if bytes.capacity() == 0 {
-            *bytes = vec![0; skipped + size]; // Zeroed by the system where the buffer is large.
-        } else {
-            bytes.resize(skipped + size, 0);
-        }
+        make_room(bytes, skipped + size);
         let at = index.offset - skipped as u64;
         read_exactly(&*self.file, at, bytes)?;
         if verify && check_record(user_key, index, bytes).is_err() {
@@ -202,8 +216,17 @@ impl BlobReader {
     }
 }
 
+/// Makes `bytes` `len` long, whatever is in it.
+fn make_room(bytes: &mut Vec<u8>, len: usize) {
+    if bytes.capacity() < len {
+        *bytes = vec![0; len]; // The system zeroes what is large, and nothing is moved.
+    } else {
+        bytes.resize(len, 0);
+    }
+}
+
 /// Checks that `record` is sound, belongs to `user_key` and is what `index` says.
-fn check_record(user_key: &[u8], index: &BlobIndex, record: &[u8]) -> Result<()> {
+pub(super) fn check_record(user_key: &[u8], index: &BlobIndex, record: &[u8]) -> Result<()> {
     let header = BlobRecordHeader::decode(record)?;
     let body = record.get(BLOB_RECORD_HEADER_BYTES..).unwrap_or_default();
     let lengths = (header.key_bytes, header.value_bytes);

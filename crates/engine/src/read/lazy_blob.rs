@@ -1,0 +1,63 @@
+//! The value of a walk that stands on a reference to a blob: read when it is first asked for.
+//!
+//! A walk that looks at keys only never touches a blob file. The reading happens behind a shared
+//! reference, once; what it gave stays until the walk moves. A failure is shown by the walk's status
+//! and ends the walk at its next move.
+//!
+//! Thread safety: may be asked by several threads; the first reads, the rest wait.
+
+use std::sync::OnceLock;
+
+use drumlin_base::{Error, PinnedSlice, Result};
+use drumlin_table::TableReadOptions;
+use drumlin_table::blob::{BlobAhead, BlobIndex};
+use parking_lot::Mutex;
+
+use super::context::ReadContext;
+use crate::version::Version;
+
+/// At most one value, and what was read ahead for the ones to come.
+pub(super) struct LazyBlob {
+    value: OnceLock<Result<PinnedSlice>>,
+    ahead: Mutex<BlobAhead>,
+}
+
+impl LazyBlob {
+    pub(super) fn new(readahead_bytes: usize) -> Self {
+        Self {
+            value: OnceLock::new(),
+            ahead: Mutex::new(BlobAhead::new(readahead_bytes)),
+        }
+    }
+
+    /// The value of `user_key` behind `reference`, an entry's value of kind `BlobIndex`.
+    pub(super) fn get(
+        &self,
+        context: &ReadContext,
+        version: &Version,
+        options: &TableReadOptions,
+        user_key: &[u8],
+        reference: &[u8],
+    ) -> Result<&PinnedSlice, &Error> {
+        let read = || {
+            let index = BlobIndex::decode(reference)?;
+            let mut ahead = self.ahead.lock();
+            context
+                .blobs
+                .with_open(version, index.file, options, |reader| {
+                    ahead.get(reader, user_key, &index, options.verify_checksums)
+                })
+        };
+        self.value.get_or_init(read).as_ref()
+    }
+
+    /// Why the value could not be read, if it was asked for and could not.
+    pub(super) fn error(&self) -> Option<&Error> {
+        self.value.get()?.as_ref().err()
+    }
+
+    /// Makes room for the next value; the error of this one, if it had one.
+    pub(super) fn forget(&mut self) -> Option<Error> {
+        self.value.take()?.err()
+    }
+}
