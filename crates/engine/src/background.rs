@@ -151,6 +151,24 @@ impl Engine {
         Some(Job::Compact(id, plan))
     }
 
+    /// The job that would run next, for people.
+    pub(crate) fn describe_next(&self, state: &State) -> String {
+        let due = state
+            .families
+            .values()
+            .find(|f| !f.flushing && !f.immutables.is_empty());
+        if let Some(family) = due {
+            return format!("a flush of family {:?}", family.family.name);
+        }
+        match self.best_plan(state) {
+            Some((id, plan)) => format!(
+                "a compaction of family {id} from L{} to L{}, score {:.2} ({:?})",
+                plan.level, plan.output_level, plan.score, plan.reason
+            ),
+            None => "nothing is due".to_owned(),
+        }
+    }
+
     /// Runs a job a callback's panic cannot escape from, and books its end.
     fn run(&self, job: Job) -> Result<()> {
         let is_flush = matches!(job, Job::Flush(_));

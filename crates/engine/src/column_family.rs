@@ -61,8 +61,6 @@ pub(crate) struct Family {
     pub(crate) view: SuperVersionCell,
     pub(crate) reads: Arc<ReadContext>,
     pub(crate) compaction: CompactionOptions,
-    /// Tables in L0, for the stall verdict; follows `view`.
-    pub(crate) l0_files: AtomicUsize,
     pub(crate) dropped: AtomicBool,
     /// Bytes of the mutable memtable charged to the budget so far.
     charged: AtomicUsize,
@@ -113,7 +111,6 @@ impl Family {
             compression,
             tuning,
             write_buffer,
-            l0_files: AtomicUsize::new(first.version.level(0).len()),
             view: SuperVersionCell::new(first),
             reads,
             compaction,
@@ -137,8 +134,6 @@ impl Family {
     ///
     /// Requires: the engine's state lock is held.
     pub(crate) fn install(&self, next: Arc<SuperVersion>) {
-        self.l0_files
-            .store(next.version.level(0).len(), Ordering::Relaxed);
         drop(self.view.install(next));
     }
 

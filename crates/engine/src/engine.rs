@@ -24,12 +24,14 @@ use crate::compaction::InFlight;
 use crate::events::{Health, RecoveryReport};
 use crate::leader::{Leader, Request};
 use crate::options::Options;
+use crate::pressure::Board;
 use crate::snapshot::SnapshotList;
 use crate::statistics::Statistics;
 use crate::super_version::SuperVersion;
 use crate::table_cache::TableCache;
 use crate::trash::Trash;
 use crate::version::{FileNumbers, Version, VersionSet};
+use crate::waits::WaitsByCause;
 use crate::wal::UnsyncedWals;
 
 /// Longest pause between tries of a failed job: a disk that has space again is noticed within it.
@@ -65,6 +67,10 @@ pub(crate) struct Engine {
     pub(crate) families: ArcSwap<BTreeMap<u32, Arc<Family>>>,
     pub(crate) snapshots: Arc<SnapshotList>,
     pub(crate) statistics: Statistics,
+    /// How long writers waited.
+    pub(crate) waits: WaitsByCause,
+    /// What runs, and how fast writers may go because of it.
+    pub(crate) board: Board,
     pub(crate) health: AtomicU8,
     pub(crate) closing: Arc<AtomicBool>,
     pub(crate) db_id: String,

@@ -13,6 +13,7 @@ use drumlin_memtable::Memtable;
 use crate::compaction::cover::{Cover, retain};
 use crate::compaction::keep::{Below, Stripes};
 use crate::compaction::output::{JobContext, OutputStamp, Outputs};
+use crate::compaction::progress::CheckTimer;
 use crate::compaction::split::Splitter;
 use crate::compaction::stream::{Stream, StreamCounts, StreamOptions};
 use crate::iter::merging::MergingIterator;
@@ -54,6 +55,8 @@ pub fn run(context: &JobContext, memtables: &[Arc<Memtable>]) -> Result<Flushed>
     let kept = retain(order, &fragments, &stripes, &Below::Anything);
 
     let newest_first = memtables.iter().rev().map(|memtable| memtable.iter());
+    let entries: usize = memtables.iter().map(|memtable| memtable.entries()).sum();
+    context.progress.expect_entries(entries as u64);
     let mut input = MergingIterator::new(order.clone(), newest_first.collect());
     input.seek_to_first();
     let options = StreamOptions {
@@ -76,8 +79,12 @@ pub fn run(context: &JobContext, memtables: &[Arc<Memtable>]) -> Result<Flushed>
     let mut outputs =
         Outputs::new(context, stamp, Splitter::never()).with_tombstones(kept, None, None);
     let mut stream = Stream::new(input, options);
+    let mut timer = CheckTimer::default();
     while stream.advance()? {
         outputs.add(&stream)?;
+        if timer.is_due(stream.key().len() + stream.value().len()) {
+            timer.note(&context.progress, stream.counts().input);
+        }
     }
     let counts = stream.counts();
     let (files, blobs) = outputs.finish()?.keep(context)?;

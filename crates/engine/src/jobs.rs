@@ -12,13 +12,15 @@ use crate::compaction::blob_outputs::BlobOptions;
 use crate::compaction::job::{self, Outcome};
 use crate::compaction::leveled::base_level;
 use crate::compaction::output::JobContext;
+use crate::compaction::progress::Progress;
 use crate::compaction::{
-    self, CompactionStyle, InFlight, Leveled, ManualRange, Moment, Plan, Work,
+    self, CompactionStyle, InFlight, Leveled, ManualRange, Moment, Plan, Reason, Work,
 };
 use crate::engine::{Engine, FamilyState, State};
 use crate::events::{CompactionInfo, FlushInfo, Health};
 use crate::flush::{self, Flushed};
 use crate::names;
+use crate::pressure::{JobKind, RunningJob};
 use crate::version::obsolete::{obsolete_files, remove_files};
 use crate::version::{JobFiles, VersionEdit};
 
@@ -58,16 +60,14 @@ impl Engine {
             let Ok(family) = state.family_mut(id) else {
                 return Ok(());
             };
-            let memtables: Vec<_> = family
-                .immutables
-                .iter()
-                .map(|i| Arc::clone(&i.memtable))
-                .collect();
-            (Arc::clone(&family.family), memtables)
+            (Arc::clone(&family.family), next_to_flush(family))
         };
         let pending = self.begin_job()?;
+        let bytes: usize = memtables.iter().map(|memtable| memtable.bytes()).sum();
+        let what = format!("flush of {} memtables", memtables.len());
+        let mut posted = self.post(&family, what, JobKind::Flush, bytes as u64);
         let charge = self.charge_job(JOB_BYTES + family.write_buffer / FILTER_SHARE);
-        let flushed = self.write_memtables(&family, &memtables)?;
+        let flushed = self.write_memtables(&family, &memtables, posted.progress())?;
         drop(charge);
         if self.families.load().len() > 1 {
             // Or a power cut could keep this family's newest writes and lose another's older ones.
@@ -76,6 +76,8 @@ impl Engine {
             })?;
         }
         self.install_flush(&family, memtables.len(), &flushed)?;
+        posted.is_done = true;
+        drop(posted);
         drop(pending);
         self.statistics.flushes.bump();
         let bytes = flushed.bytes_written;
@@ -100,13 +102,14 @@ impl Engine {
         &self,
         family: &Arc<Family>,
         memtables: &[Arc<Memtable>],
+        progress: Arc<Progress>,
     ) -> Result<Flushed> {
         let _span = tracing::info_span!("flush", family = family.name).entered();
-        flush::run(&self.job_context(family), memtables)
+        flush::run(&self.job_context(family, progress), memtables)
     }
 
     /// What jobs of the family are done with.
-    fn job_context(&self, family: &Arc<Family>) -> JobContext {
+    fn job_context(&self, family: &Arc<Family>, progress: Arc<Progress>) -> JobContext {
         let numbers = Arc::clone(&self.numbers);
         JobContext {
             env: self.env.clone(),
@@ -120,6 +123,7 @@ impl Engine {
             numbers: Arc::new(move || numbers.take()),
             snapshots: self.snapshots.all(),
             threads_max: self.options.background_threads_count().max(1),
+            progress,
         }
     }
 
@@ -134,6 +138,41 @@ impl Engine {
             compression: family.compression,
             family_id: family.id,
         }
+    }
+
+    /// Posts a job on the board until the guard is dropped.
+    fn post(&self, family: &Family, what: String, kind: JobKind, bytes: u64) -> Posted<'_> {
+        let job = RunningJob {
+            family: family.id,
+            what,
+            kind,
+            progress: Progress::new(bytes),
+            since: self.env.clock.monotonic(),
+        };
+        let since = job.since;
+        let job = self.board.begin(job);
+        self.look(since);
+        Posted {
+            engine: self,
+            job,
+            is_done: false,
+        }
+    }
+
+    fn post_compaction(&self, family: &Family, plan: &Plan) -> Posted<'_> {
+        let l0_tables = plan.files().filter(|(level, _)| *level == 0).count();
+        let kind = match plan.reason {
+            Reason::Manual => JobKind::Manual,
+            _ => JobKind::Compaction { l0_tables },
+        };
+        let what = format!(
+            "compaction of {} tables from L{} to L{} ({:?})",
+            plan.files().count(),
+            plan.level,
+            plan.output_level,
+            plan.reason
+        );
+        self.post(family, what, kind, plan.input_bytes())
     }
 
     /// Charges a job's buffers and has the block cache make room for them.
@@ -318,20 +357,22 @@ impl Engine {
         Ok(removed)
     }
 
+    /// The most urgent plan of any family.
+    pub(crate) fn best_plan(&self, state: &State) -> Option<(u32, Plan)> {
+        let families = state.families.iter();
+        let picked = families.filter_map(|(id, family)| Some((*id, self.pick_in(family)?)));
+        picked.max_by(|a, b| a.1.score.total_cmp(&b.1.score))
+    }
+
     /// The most urgent plan of any family, claimed and noted as running.
     pub(crate) fn pick_compaction(&self, state: &mut State) -> Option<(u32, Plan)> {
-        let picked = state
-            .families
-            .iter()
-            .filter_map(|(id, family)| Some((*id, self.pick_in(family)?)));
-        let (id, plan) = picked.max_by(|a, b| a.1.score.total_cmp(&b.1.score))?;
+        let (id, plan) = self.best_plan(state)?;
         begin(state.families.get_mut(&id)?, &plan).then_some((id, plan))
     }
 
     /// Whether some compaction is due.
     pub(crate) fn compaction_is_due(&self, state: &State) -> bool {
-        let mut families = state.families.values();
-        families.any(|family| self.pick_in(family).is_some())
+        self.best_plan(state).is_some()
     }
 
     /// The most urgent plan of one family.
@@ -391,7 +432,8 @@ impl Engine {
             }
         } else {
             let _pending = self.begin_job()?;
-            let context = self.job_context(&family);
+            let mut posted = self.post_compaction(&family, plan);
+            let context = self.job_context(&family, posted.progress());
             let output = family.tuning.target_file_bytes as usize / FILTER_SHARE;
             let _charge = self.charge_job(context.threads_max.max(1) * (JOB_BYTES + output));
             let outcome = job::run(&context, &version, plan, &self.closing)?;
@@ -399,6 +441,8 @@ impl Engine {
             (info.bytes_read, info.bytes_written) = (outcome.bytes_read, outcome.bytes_written);
             self.count_blobs(&outcome);
             self.install_compaction(id, outcome)?;
+            posted.is_done = true;
+            drop(posted);
             self.statistics.compactions.bump();
             self.statistics.compaction_read_bytes.add(info.bytes_read);
             self.statistics
@@ -525,6 +569,44 @@ impl Engine {
             return outcome;
         }
     }
+}
+
+/// A job on the board. Taken down when dropped, however the job ended.
+struct Posted<'a> {
+    engine: &'a Engine,
+    job: Arc<RunningJob>,
+    is_done: bool,
+}
+
+impl Posted<'_> {
+    fn progress(&self) -> Arc<Progress> {
+        Arc::clone(&self.job.progress)
+    }
+}
+
+impl Drop for Posted<'_> {
+    fn drop(&mut self) {
+        // A look before and one after, so that the time in between is told from that without a job.
+        self.engine.look(self.engine.env.clock.monotonic());
+        self.engine.board.end(&self.job, self.is_done);
+        self.engine.look(self.engine.env.clock.monotonic());
+    }
+}
+
+/// The oldest memtables to be flushed together: one, or as many small ones as make up one. More at
+/// once would free none until all are written, while writers fill the rest of the line.
+fn next_to_flush(family: &FamilyState) -> Vec<Arc<Memtable>> {
+    let mut room = family.family.write_buffer;
+    let mut taken = Vec::new();
+    for immutable in &family.immutables {
+        let bytes = immutable.memtable.bytes();
+        if !taken.is_empty() && bytes > room {
+            break;
+        }
+        room = room.saturating_sub(bytes);
+        taken.push(Arc::clone(&immutable.memtable));
+    }
+    taken
 }
 
 /// Memory a job is charged with while it runs.

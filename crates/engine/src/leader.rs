@@ -1,8 +1,11 @@
 //! What writers hand to the one among them that leads, and what belongs to the lead.
 
+use std::time::Duration;
+
 use drumlin_base::SeqNo;
 
 use crate::batch::WriteBatch;
+use crate::pressure::Toll;
 use crate::wal::Wal;
 
 /// What a writer asks of the leader.
@@ -32,6 +35,10 @@ pub(crate) struct Leader {
     pub(crate) full: Vec<u32>,
     /// Where groups of several batches are put together.
     pub(crate) scratch: WriteBatch,
+    /// What was written and is not paid for yet.
+    pub(crate) toll: Toll,
+    /// When the leader last looked whether writers must be slowed.
+    pub(crate) looked_at: Duration,
 }
 
 impl Leader {
@@ -41,6 +48,8 @@ impl Leader {
             last_seqno,
             full: Vec::new(),
             scratch: WriteBatch::new(),
+            toll: Toll::default(),
+            looked_at: Duration::ZERO,
         }
     }
 }

@@ -29,6 +29,7 @@ use crate::leader::Leader;
 use crate::names::{self, FileName};
 use crate::options::{DirectoryFormat, FamilyOptions, Options};
 use crate::options_file::{FamilySection, OptionsFile};
+use crate::pressure::Board;
 use crate::snapshot::SnapshotList;
 use crate::statistics::Statistics;
 use crate::stored_options;
@@ -37,6 +38,7 @@ use crate::trash::Trash;
 use crate::version::{
     FileNumbers, Profile, RecoveredInfo, VersionEdit, VersionSet, VersionSetOptions,
 };
+use crate::waits::WaitsByCause;
 use crate::wal::Wal;
 use crate::wal_replay::WalReplay;
 
@@ -435,6 +437,8 @@ impl Opener<'_> {
             families: ArcSwap::from_pointee(BTreeMap::new()),
             snapshots: Arc::new(SnapshotList::new()),
             statistics: Statistics::default(),
+            waits: WaitsByCause::default(),
+            board: Board::default(),
             health: AtomicU8::new(Health::Healthy as u8),
             closing: Arc::new(AtomicBool::new(false)),
             db_id,
@@ -599,7 +603,7 @@ impl Engine {
             .collect()
         };
         for (family, memtable) in due {
-            let flushed = self.write_memtables(&family, &[memtable])?;
+            let flushed = self.write_memtables(&family, &[memtable], Arc::default())?;
             tables.push((family.id, flushed));
         }
         Ok(())

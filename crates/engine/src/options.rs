@@ -164,7 +164,8 @@ pub struct Tuning {
     pub blob_from_bytes: Option<usize>,
     /// L0 tables that start a compaction. Default: 4.
     pub l0_trigger: usize,
-    /// L0 tables from which writers are slowed. Default: 24.
+    /// Half the L0 tables that are too many: from about half of this on writers are slowed, if
+    /// compactions do not follow. Default: 24.
     pub l0_slowdown: usize,
     /// Bytes of a data block before compression. Default: 4 KiB.
     pub block_bytes: usize,

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use drumlin_base::MemoryUse;
 use drumlin_base::limits::LEVELS;
-use drumlin_base::{MemoryUse, key};
 
 use crate::column_family::ColumnFamily;
 use crate::db::Db;
@@ -21,6 +21,7 @@ impl Db {
     /// `rocksdb.live-sst-files-size`, `rocksdb.estimate-live-data-size`, `rocksdb.num-snapshots`,
     /// `rocksdb.num-running-flushes`, `rocksdb.num-running-compactions`,
     /// `rocksdb.estimate-pending-compaction-bytes`, `rocksdb.background-errors`,
+    /// `rocksdb.actual-delayed-write-rate` (0: writers are not slowed),
     /// `rocksdb.is-write-stopped`, `rocksdb.levelstats`, `rocksdb.stats`, `rocksdb.sstables`.
     pub fn property(&self, family: &ColumnFamily, name: &str) -> Option<String> {
         let name = name.strip_prefix("rocksdb.")?;
@@ -63,6 +64,10 @@ impl Db {
             "num-running-compactions" => state.compactions_running as u64,
             "estimate-pending-compaction-bytes" => engine.compaction_debt(view),
             "background-errors" => engine.statistics.background_errors.get(),
+            "actual-delayed-write-rate" => match engine.board.allowed() {
+                free if free.is_infinite() => 0,
+                rate => (rate as u64).max(1),
+            },
             "is-write-stopped" => u64::from(engine.health() >= Health::WriteStopped),
             _ => return None,
         })
@@ -99,74 +104,10 @@ impl Db {
         for (name, value) in self.engine.statistics.tickers() {
             let _ = writeln!(text, "{name} COUNT : {value}");
         }
-        text
-    }
-
-    /// Why a write would wait now and what a read of `key` touches: one line a finding.
-    pub fn explain(&self, family: &ColumnFamily, user_key: Option<&[u8]>) -> String {
-        let mut text = format!("health: {:?}\n", self.engine.health());
-        let state = self.engine.lock_state();
-        if let Some(failure) = &state.failure {
-            let _ = writeln!(text, "cause: {failure}");
-        }
-        let Some(view) = state.families.get(&family.id()) else {
-            text.push_str("the family was dropped\n");
-            return text;
-        };
-        let tuning = &view.family.tuning;
-        let memtables = 1 + view.immutables.len();
-        let l0 = view.version.level(0).len();
-        let _ = writeln!(text, "memtables: {memtables} of {}", tuning.memtables_max);
-        let waits = if memtables >= tuning.memtables_max {
-            "writes wait once the mutable memtable is full, until a flush ends"
-        } else if l0 > tuning.l0_slowdown {
-            "writes are slowed until L0 is compacted"
-        } else {
-            "writes do not wait"
-        };
-        let _ = writeln!(
-            text,
-            "L0: {l0} tables, writers are slowed past {}",
-            tuning.l0_slowdown
-        );
-        let _ = writeln!(text, "verdict: {waits}");
-        let debt = self.engine.compaction_debt(view);
-        let _ = writeln!(text, "compaction debt: {debt} bytes");
-        if let Some(user_key) = user_key {
-            explain_read(&mut text, view, user_key);
+        for (cause, waits) in self.waits().iter().filter(|(_, waits)| waits.count() > 0) {
+            let _ = writeln!(text, "drumlin.wait.{} : {waits}", cause.name());
         }
         text
-    }
-}
-
-fn explain_read(text: &mut String, view: &FamilyState, user_key: &[u8]) {
-    let order = &view.family.options.order;
-    let _ = writeln!(
-        text,
-        "a get looks into {} memtables, then:",
-        1 + view.immutables.len()
-    );
-    let seek = key::seek_key(user_key, drumlin_base::SEQNO_MAX);
-    for level in 0..LEVELS {
-        let files = view.version.level(level);
-        if level == 0 {
-            for file in files {
-                let inside = order.compare(file.smallest_user_key(), user_key).is_le()
-                    && order.compare(user_key, file.largest_user_key()).is_le();
-                if inside {
-                    let _ = writeln!(text, "  L0 table {} (its filter first)", file.number);
-                }
-            }
-            continue;
-        }
-        let Some(found) = view.version.find_file(order, level, &seek) else {
-            continue;
-        };
-        if let Some(file) = files.get(found)
-            && order.compare(file.smallest_user_key(), user_key).is_le()
-        {
-            let _ = writeln!(text, "  L{level} table {} (its filter first)", file.number);
-        }
     }
 }
 

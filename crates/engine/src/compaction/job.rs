@@ -25,6 +25,7 @@ use super::keep::{Below, KeyRange, Stripes};
 use super::output::{JobContext, OutputStamp, Outputs, Written};
 use super::parts::borders;
 use super::plan::Plan;
+use super::progress::CheckTimer;
 use super::span::{Span, covering_range};
 use super::split::Splitter;
 use super::stream::{Stream, StreamCounts, StreamOptions};
@@ -35,9 +36,6 @@ use crate::version::{BlobFileAddition, BlobFileGarbage, FileMeta, NewFile, Versi
 
 /// Bytes read ahead of each input run: large enough that a disk streams, small enough for many runs.
 const READAHEAD_BYTES: usize = 512 << 10;
-
-/// Entries between two looks at the cancel flag.
-const ENTRIES_PER_CHECK: u32 = 1024;
 
 /// What a compaction did.
 #[derive(Clone, Debug, Default)]
@@ -191,6 +189,7 @@ impl Job {
     ) -> Result<Self> {
         let order = &context.options.order;
         let (fragments, entries) = survey(context, plan)?;
+        context.progress.expect_entries(entries.unwrap_or(0));
         let stripes = Stripes::new(context.snapshots.clone());
         let below = below(order, version, plan);
         let tombstones = retain(order, &fragments, &stripes, &below);
@@ -273,20 +272,16 @@ impl Job {
                 first.map(<[u8]>::to_vec),
                 limit.map(<[u8]>::to_vec),
             );
-        let mut until_check = 0;
+        let mut timer = CheckTimer::default();
+        self.check_cancelled()?;
         while stream.advance()? {
-            if until_check == 0 {
-                if self.is_cancelled() {
-                    return Err(Error::new(
-                        ErrorKind::Shutdown,
-                        "the compaction was cancelled",
-                    ));
-                }
-                until_check = ENTRIES_PER_CHECK;
-            }
-            until_check -= 1;
             outputs.add(&stream)?;
+            if timer.is_due(stream.key().len() + stream.value().len()) {
+                timer.note(&context.progress, stream.counts().input);
+                self.check_cancelled()?;
+            }
         }
+        timer.note(&context.progress, stream.counts().input);
         Ok(Part {
             written: outputs.finish()?,
             counts: stream.counts(),
@@ -294,8 +289,12 @@ impl Job {
         })
     }
 
-    fn is_cancelled(&self) -> bool {
-        self.cancel.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)
+    fn check_cancelled(&self) -> Result<()> {
+        if self.cancel.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed) {
+            let message = "the compaction was cancelled";
+            return Err(Error::new(ErrorKind::Shutdown, message));
+        }
+        Ok(())
     }
 
     /// The inputs as sorted runs, newest first: each table of L0, then whole levels.

@@ -90,6 +90,7 @@ fn context(env: &Env, numbers: &Arc<AtomicU64>) -> JobContext {
         numbers: Arc::new(move || numbers.fetch_add(1, Ordering::Relaxed)),
         snapshots: Vec::new(),
         threads_max: 1,
+        progress: Arc::default(),
     }
 }
 

@@ -20,6 +20,7 @@ pub mod output;
 pub mod parts;
 pub mod pick;
 pub mod plan;
+pub mod progress;
 pub mod span;
 pub mod split;
 pub mod stream;

@@ -18,6 +18,7 @@ use super::blob_tally::BlobTally;
 use super::cover::Territory;
 use super::created::Created;
 use super::plan::CompactionOptions;
+use super::progress::Progress;
 use super::split::Splitter;
 use super::stream::Stream;
 use crate::names;
@@ -59,6 +60,8 @@ pub struct JobContext {
     pub snapshots: Vec<SeqNo>,
     /// Upper bound of threads one compaction is spread over; 0 and 1 are one.
     pub threads_max: usize,
+    /// Where the job says how far it is.
+    pub progress: Arc<Progress>,
 }
 
 impl fmt::Debug for JobContext {

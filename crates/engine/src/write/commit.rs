@@ -156,7 +156,9 @@ impl Engine {
         let last = self.apply(batch, first, &mut leader.full)?;
         self.statistics.keys_written.add(last + 1 - first);
         self.statistics.bytes_written.add(batch.len() as u64);
+        let bytes = batch.len() as u64;
         leader.last_seqno = last;
+        self.charge_writers(leader, bytes);
         self.visible.store(last, Ordering::Release);
         Ok(())
     }

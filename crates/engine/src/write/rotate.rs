@@ -1,4 +1,4 @@
-//! Making room: stall verdicts, new memtables, new WAL files.
+//! Making room: new memtables, new WAL files.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,7 +10,7 @@ use drumlin_memtable::Memtable;
 use crate::engine::{Engine, FamilyState, Immutable, State};
 use crate::events::Health;
 use crate::leader::{Leader, PendingWrite};
-use crate::write::stall::{StallCause, StallInputs, StallVerdict, verdict};
+use crate::waits::WaitCause;
 
 impl Engine {
     /// Returns when the group may be written. The usual case touches two atomics.
@@ -27,7 +27,7 @@ impl Engine {
         if self.options.tuning.disk_reserve_bytes > 0 {
             self.check_disk_reserve(own)?;
         }
-        self.slow_down(own)?;
+        self.slow_down(leader, own.no_stall)?;
         if leader.full.is_empty() {
             return Ok(());
         }
@@ -76,42 +76,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Slows the writer down when some family's L0 is too tall.
-    fn slow_down(&self, own: &PendingWrite) -> Result<()> {
-        let families = self.families.load();
-        let worst = families.values().map(|family| {
-            verdict(StallInputs {
-                memtables: 0,
-                memtables_max: usize::MAX,
-                memtable_full: false,
-                l0_files: family.l0_files.load(Ordering::Relaxed),
-                l0_slowdown: family.tuning.l0_slowdown,
-                compacts: family.compaction.style.drains_l0(),
-                bytes: own.batch.len(),
-            })
-        });
-        let delay = worst.filter_map(|verdict| match verdict {
-            StallVerdict::Delay(cause, time) => Some((time, cause)),
-            _ => None,
-        });
-        let Some((time, cause)) = delay.max_by_key(|(time, _)| *time) else {
-            return Ok(());
-        };
-        if own.no_stall {
-            return Err(Error::new(ErrorKind::Busy, cause.as_str()));
-        }
-        self.env.clock.sleep(time);
-        self.note_wait(time.as_micros() as u64, cause);
-        Ok(())
-    }
-
-    pub(crate) fn note_wait(&self, micros: u64, cause: StallCause) {
-        self.statistics.stall_micros.add(micros);
-        if let Some(listener) = &self.options.listener {
-            listener.write_waited(micros, cause.as_str());
-        }
-    }
-
     /// Makes the family's memtable immutable and gives it a fresh one with a fresh WAL. Waits for
     /// a flush when every memtable is full.
     ///
@@ -142,7 +106,9 @@ impl Engine {
                 family.mutable_wal = wal;
             }
         }
+        drop(state);
         self.changed.notify_all();
+        self.look(self.env.clock.monotonic());
         Ok(())
     }
 
@@ -152,33 +118,23 @@ impl Engine {
         let mut waited_since = None;
         loop {
             let family = state.family_mut(id)?;
-            let inputs = StallInputs {
-                memtables: 1 + family.immutables.len(),
-                memtables_max: family.family.tuning.memtables_max,
-                memtable_full: true,
-                l0_files: 0,
-                l0_slowdown: 0,
-                compacts: false,
-                bytes: 0,
-            };
-            let StallVerdict::Wait(cause) = verdict(inputs) else {
+            if 1 + family.immutables.len() < family.family.tuning.memtables_max {
                 break;
-            };
+            }
             self.check_open()?;
             let retried_here = self.options.background_threads == Some(0);
             if self.health() == Health::Poisoned || (state.flush_failing && !retried_here) {
                 return Err(self.refusal(&state));
             }
             if no_stall {
-                return Err(Error::new(ErrorKind::Busy, cause.as_str()));
+                return Err(Error::new(ErrorKind::Busy, WaitCause::FullLine.as_str()));
             }
-            let now = self.env.clock.monotonic();
-            waited_since.get_or_insert((now, cause));
+            waited_since.get_or_insert_with(|| self.env.clock.monotonic());
             state = self.help_or_wait(state)?;
         }
-        if let Some((since, cause)) = waited_since {
-            let micros = self.env.clock.monotonic().saturating_sub(since).as_micros() as u64;
-            self.note_wait(micros, cause);
+        if let Some(since) = waited_since {
+            let wait = self.env.clock.monotonic().saturating_sub(since);
+            self.note_wait(wait, WaitCause::FullLine);
         }
         Ok(state)
     }

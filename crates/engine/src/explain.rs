@@ -1,0 +1,170 @@
+//! What the store is doing and why, as a text for people: whether a write would wait, what the
+//! background works on and would do next, and what a read touches.
+
+use std::fmt::Write as _;
+
+use drumlin_base::key;
+use drumlin_base::limits::LEVELS;
+
+use crate::column_family::ColumnFamily;
+use crate::db::Db;
+use crate::engine::{Engine, FamilyState, State};
+use crate::pressure::{Fill, PressureState};
+use crate::waits::WaitsByCause;
+
+impl Db {
+    /// How the store stands: health, memtables, levels and debt of every family, the measured speeds
+    /// and the verdict on writers with its reason, jobs under way and the one that would be next, and
+    /// with `user_key` what a get of it in `family` touches. For people; the words may change.
+    pub fn explain(&self, family: &ColumnFamily, user_key: Option<&[u8]>) -> String {
+        let engine = &self.engine;
+        let mut text = format!("health: {:?}\n", engine.health());
+        let state = engine.lock_state();
+        // Writing to a String cannot fail, here and below.
+        if let Some(failure) = &state.failure {
+            let _ = writeln!(text, "cause: {failure}");
+        }
+        for view in state.families.values() {
+            explain_family(&mut text, engine, view);
+        }
+        explain_verdict(&mut text, engine);
+        explain_jobs(&mut text, engine, &state);
+        for (cause, waits) in engine.waits.iter().filter(|(_, waits)| waits.count() > 0) {
+            let _ = writeln!(text, "writers waited because {}: {waits}", cause.as_str());
+        }
+        match (state.families.get(&family.id()), user_key) {
+            (None, _) => text.push_str("the family was dropped\n"),
+            (Some(view), Some(user_key)) => explain_read(&mut text, view, user_key),
+            (Some(_), None) => {}
+        }
+        text
+    }
+
+    /// How long writers waited, by cause, since the database was opened.
+    pub fn waits(&self) -> &WaitsByCause {
+        &self.engine.waits
+    }
+}
+
+fn megabytes(bytes: f64) -> f64 {
+    bytes / 1e6
+}
+
+fn explain_family(text: &mut String, engine: &Engine, view: &FamilyState) {
+    let tuning = &view.family.tuning;
+    let waiting: usize = view.immutables.iter().map(|i| i.memtable.bytes()).sum();
+    let _ = writeln!(text, "family {:?}:", view.family.name);
+    let _ = writeln!(
+        text,
+        "  memtables: {} of {}, {:.1} MB being filled, {:.1} MB to be flushed",
+        1 + view.immutables.len(),
+        tuning.memtables_max,
+        megabytes(view.mutable.bytes() as f64),
+        megabytes(waiting as f64),
+    );
+    let levels = (0..LEVELS).filter(|&level| !view.version.level(level).is_empty());
+    let levels: Vec<String> = levels
+        .map(|level| {
+            let files = view.version.level(level).len();
+            let bytes = megabytes(view.version.level_bytes(level) as f64);
+            format!("L{level} {files} tables {bytes:.1} MB")
+        })
+        .collect();
+    let levels = match levels.is_empty() {
+        true => "no tables".to_owned(),
+        false => levels.join(", "),
+    };
+    let _ = writeln!(text, "  {levels}");
+    let debt = megabytes(engine.compaction_debt(view) as f64);
+    let _ = writeln!(text, "  compaction debt: {debt:.1} MB");
+}
+
+fn explain_verdict(text: &mut String, engine: &Engine) {
+    let verdict = match engine.board.allowed() {
+        free if free.is_infinite() => "writers are free".to_owned(),
+        rate => format!(
+            "writers may write {:.1} MB/s: {}",
+            megabytes(rate),
+            engine.board.cause().as_str()
+        ),
+    };
+    let _ = writeln!(text, "verdict: {verdict}");
+    let Some(PressureState {
+        sample,
+        flush_speed,
+        compaction_speed,
+        amplification,
+        sustainable,
+    }) = engine.board.state()
+    else {
+        return;
+    };
+    let fills = [
+        ("memtables", sample.memory),
+        ("L0", sample.level0),
+        ("debt", sample.debt),
+    ];
+    let share = |fill: Fill| 100.0 * fill.share();
+    let fills = fills.map(|(name, fill)| format!("{name} {:.0} %", share(fill)));
+    let _ = writeln!(text, "  of what is allowed: {}", fills.join(", "));
+    let speed = |speed: Option<f64>| match speed {
+        Some(speed) => format!("{:.1} MB/s", megabytes(speed)),
+        None => "not measured yet".to_owned(),
+    };
+    let _ = writeln!(text, "  flushes: {}", speed(flush_speed));
+    let _ = writeln!(
+        text,
+        "  compactions: {}, {:.1} bytes for each byte written, so they follow {:.1} MB/s",
+        speed(compaction_speed),
+        amplification.unwrap_or(1.0),
+        megabytes(sustainable),
+    );
+}
+
+fn explain_jobs(text: &mut String, engine: &Engine, state: &State) {
+    let now = engine.env.clock.monotonic();
+    for job in engine.board.jobs() {
+        let progress = &job.progress;
+        let _ = writeln!(
+            text,
+            "running: {} of family {}, {:.0} % of {:.1} MB after {:.1} s",
+            job.what,
+            job.family,
+            100.0 * progress.share(),
+            megabytes(progress.bytes_total() as f64),
+            now.saturating_sub(job.since).as_secs_f64(),
+        );
+    }
+    let _ = writeln!(text, "next: {}", engine.describe_next(state));
+}
+
+fn explain_read(text: &mut String, view: &FamilyState, user_key: &[u8]) {
+    let order = &view.family.options.order;
+    let _ = writeln!(
+        text,
+        "a get looks into {} memtables, then:",
+        1 + view.immutables.len()
+    );
+    let seek = key::seek_key(user_key, drumlin_base::SEQNO_MAX);
+    for level in 0..LEVELS {
+        let files = view.version.level(level);
+        if level == 0 {
+            for file in files {
+                let inside = order.compare(file.smallest_user_key(), user_key).is_le()
+                    && order.compare(user_key, file.largest_user_key()).is_le();
+                if inside {
+                    let _ = writeln!(text, "  L0 table {} (its filter first)", file.number);
+                }
+            }
+            continue;
+        }
+        let Some(found) = view.version.find_file(order, level, &seek) else {
+            continue;
+        };
+        if let Some(file) = files.get(found)
+            && order.compare(file.smallest_user_key(), user_key).is_le()
+        {
+            let _ = writeln!(text, "  L{level} table {} (its filter first)", file.number);
+        }
+    }
+}

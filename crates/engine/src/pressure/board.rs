@@ -1,0 +1,270 @@
+//! The board: what runs now and how far it is, and the verdict that follows from it.
+//!
+//! Thread safety: jobs are posted and taken down by the threads that run them, the leader looks
+//! while it writes; one short lock, a leaf, guards it all. The verdict can be read without it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+
+use drumlin_base::sync::{Mutex, MutexGuard};
+
+use super::controller::{Controller, Sample};
+use super::debt::leveled_debt;
+use super::verdict::Fill;
+use crate::column_family::Family;
+use crate::compaction::progress::Progress;
+use crate::compaction::{CompactionStyle, pending_bytes};
+use crate::waits::WaitCause;
+
+/// Debt allowed, in sizes of the first level: what it costs to bring down about three of them
+/// through a deep tree.
+const DEBT_LEVELS: f64 = 32.0;
+
+/// A flush or a compaction under way.
+#[derive(Clone, Debug)]
+pub(crate) struct RunningJob {
+    /// The family.
+    pub(crate) family: u32,
+    /// What it is, for people.
+    pub(crate) what: String,
+    /// Who waits for it.
+    pub(crate) kind: JobKind,
+    /// How far it is.
+    pub(crate) progress: Arc<Progress>,
+    /// When it began.
+    pub(crate) since: Duration,
+}
+
+/// What a job drains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JobKind {
+    /// Memtables.
+    Flush,
+    /// The debt, and `l0_tables` of L0.
+    Compaction {
+        /// Tables of L0 among the inputs.
+        l0_tables: usize,
+    },
+    /// Nothing that writers wait for: the user asked for it.
+    Manual,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    controller: Controller,
+    jobs: Vec<Arc<RunningJob>>,
+    /// Bytes of inputs of the jobs that ended well.
+    flushed: u64,
+    compacted: u64,
+    state: Option<PressureState>,
+}
+
+/// What the last look found, for people.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PressureState {
+    pub(crate) sample: Sample,
+    pub(crate) flush_speed: Option<f64>,
+    pub(crate) compaction_speed: Option<f64>,
+    pub(crate) amplification: Option<f64>,
+    pub(crate) sustainable: f64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Board {
+    inner: Mutex<Inner>,
+    /// Bytes written since the database was opened; the leader's to add to.
+    written: AtomicU64,
+    /// The present verdict: an `f64` as bits, and the cause's place in `WaitCause::ALL`. Relaxed:
+    /// both are advice, and a mix of two verdicts is as good as either.
+    allowed: AtomicU64,
+    cause: AtomicU8,
+}
+
+impl Default for Board {
+    fn default() -> Self {
+        Self {
+            inner: Mutex::default(),
+            written: AtomicU64::new(0),
+            allowed: AtomicU64::new(f64::INFINITY.to_bits()),
+            cause: AtomicU8::new(0),
+        }
+    }
+}
+
+impl Board {
+    /// Bytes a second that writers may write now; infinite when nothing holds them.
+    #[inline]
+    pub(crate) fn allowed(&self) -> f64 {
+        f64::from_bits(self.allowed.load(Ordering::Relaxed))
+    }
+
+    /// What allows no more than [`Board::allowed`].
+    pub(crate) fn cause(&self) -> WaitCause {
+        let index = usize::from(self.cause.load(Ordering::Relaxed));
+        WaitCause::ALL
+            .get(index)
+            .copied()
+            .unwrap_or(WaitCause::Memtables)
+    }
+
+    /// Counts bytes that were written.
+    pub(crate) fn add_written(&self, bytes: u64) {
+        self.written.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Posts a job that begins.
+    pub(crate) fn begin(&self, job: RunningJob) -> Arc<RunningJob> {
+        let job = Arc::new(job);
+        self.lock().jobs.push(Arc::clone(&job));
+        job
+    }
+
+    /// Takes a job down; `done` says whether it drained what it was to drain.
+    pub(crate) fn end(&self, job: &Arc<RunningJob>, done: bool) {
+        let mut inner = self.lock();
+        inner.jobs.retain(|other| !Arc::ptr_eq(other, job));
+        let bytes = if done { job.progress.bytes_total() } else { 0 };
+        match job.kind {
+            JobKind::Flush => inner.flushed += bytes,
+            JobKind::Compaction { .. } => inner.compacted += bytes,
+            JobKind::Manual => {}
+        }
+    }
+
+    /// What runs now, oldest first.
+    pub(crate) fn jobs(&self) -> Vec<Arc<RunningJob>> {
+        self.lock().jobs.clone()
+    }
+
+    /// What the last look found.
+    pub(crate) fn state(&self) -> Option<PressureState> {
+        self.lock().state
+    }
+
+    /// Looks at `families` at the time `now` and judges anew. Cost: a microsecond, and a fraction of one
+    /// for each family.
+    pub(crate) fn look<'a>(&self, now: Duration, families: impl Iterator<Item = &'a Arc<Family>>) {
+        let mut inner = self.lock();
+        let sample = self.sample(&inner, families);
+        let verdict = inner.controller.step(now, &sample);
+        inner.state = Some(PressureState {
+            sample,
+            flush_speed: inner.controller.flush_speed(),
+            compaction_speed: inner.controller.compaction_speed(),
+            amplification: inner.controller.amplification(),
+            sustainable: inner.controller.sustainable(),
+        });
+        self.allowed
+            .store(verdict.bytes_per_second.to_bits(), Ordering::Relaxed);
+        let cause = WaitCause::ALL
+            .iter()
+            .position(|cause| Some(*cause) == verdict.cause);
+        self.cause
+            .store(cause.unwrap_or_default() as u8, Ordering::Relaxed);
+    }
+
+    fn sample<'a>(&self, inner: &Inner, families: impl Iterator<Item = &'a Arc<Family>>) -> Sample {
+        let mut sample = Sample {
+            written: self.written.load(Ordering::Relaxed),
+            flushed: inner.flushed,
+            compacted: inner.compacted,
+            ..Sample::default()
+        };
+        for job in &inner.jobs {
+            match job.kind {
+                JobKind::Flush => {
+                    sample.flushing = true;
+                    sample.flushed += job.progress.bytes_done();
+                }
+                JobKind::Compaction { .. } => {
+                    sample.compacting = true;
+                    sample.compacted += job.progress.bytes_done();
+                }
+                JobKind::Manual => {}
+            }
+        }
+        for family in families {
+            let fills = FamilyFills::of(family, &inner.jobs);
+            sample.memory = worse(sample.memory, fills.memory);
+            sample.level0 = worse(sample.level0, fills.level0);
+            sample.debt = worse(sample.debt, fills.debt);
+            sample.debt_bytes += fills.debt.used;
+            sample.memtable_bytes = sample.memtable_bytes.max(family.write_buffer as f64);
+        }
+        sample
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock()
+    }
+}
+
+fn worse(a: Fill, b: Fill) -> Fill {
+    if b.share() > a.share() { b } else { a }
+}
+
+/// How full everything of one family is.
+struct FamilyFills {
+    memory: Fill,
+    level0: Fill,
+    debt: Fill,
+}
+
+impl FamilyFills {
+    fn of(family: &Family, jobs: &[Arc<RunningJob>]) -> Self {
+        let view = family.view.load();
+        let mutable = view.memtable.bytes();
+        let waiting: usize = view
+            .immutables
+            .iter()
+            .map(|memtable| memtable.bytes())
+            .sum();
+        let (mut flushed, mut compacted, mut l0_done) = (0, 0, 0.0);
+        for job in jobs.iter().filter(|job| job.family == family.id) {
+            match job.kind {
+                JobKind::Flush => flushed += job.progress.bytes_done(),
+                JobKind::Compaction { l0_tables } => {
+                    compacted += job.progress.bytes_done();
+                    l0_done += l0_tables as f64 * job.progress.share();
+                }
+                JobKind::Manual => {}
+            }
+        }
+        let left = |all: f64, done: f64| (all - done).max(0.0);
+        let buffer = family.write_buffer as f64;
+        let memory_bytes = mutable as f64 + left(waiting as f64, flushed as f64);
+        let memory = Fill {
+            used: memory_bytes,
+            // One may be flushed while the others fill.
+            limit: family.tuning.memtables_max.saturating_sub(1) as f64 * buffer,
+        };
+        if !family.compaction.style.drains_l0() {
+            return Self {
+                memory,
+                level0: Fill::default(),
+                debt: Fill::default(),
+            };
+        }
+        let options = &family.compaction;
+        let batch = options.l0_trigger as f64 * buffer;
+        let debt = match options.style {
+            CompactionStyle::Universal(_) => {
+                pending_bytes(&view.version, options) as f64 + memory_bytes
+            }
+            _ => leveled_debt(&view.version, options, memory_bytes, batch),
+        };
+        Self {
+            memory,
+            level0: Fill {
+                used: left(view.version.level(0).len() as f64, l0_done),
+                limit: 2.0 * family.tuning.l0_slowdown as f64,
+            },
+            debt: Fill {
+                used: left(debt, compacted as f64),
+                limit: DEBT_LEVELS * options.level_base_bytes as f64,
+            },
+        }
+    }
+}
