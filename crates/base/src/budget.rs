@@ -1,7 +1,8 @@
 //! One memory budget over everything that grows: memtables, caches, indexes, filters, compaction.
 
-use std::sync::Arc;
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// What a charge is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,14 +19,22 @@ pub enum MemoryUse {
 
 const USES: usize = 4;
 
+/// Something that can give memory back.
+pub trait Reclaim: Send + Sync {
+    /// Gives back what is over [`MemoryBudget::available_for_blocks`]. Called by whoever charged
+    /// something else, so it must not wait for anything.
+    fn reclaim(&self);
+}
+
 /// Counts bytes in use by purpose against one limit.
 ///
-/// It counts; it does not refuse. Owners ask [`MemoryBudget::available_for_blocks`] and give back
-/// what they can (the block cache evicts, the table cache closes, memtables are flushed).
-#[derive(Debug)]
+/// It counts; it does not refuse. What other purposes take, the block cache gives back at once
+/// ([`MemoryBudget::reclaim_from`]); the table cache closes and memtables are flushed by limits of
+/// their own.
 pub struct MemoryBudget {
     limit_bytes: usize,
     used: [AtomicUsize; USES],
+    reclaimed_from: OnceLock<Weak<dyn Reclaim>>,
 }
 
 impl MemoryBudget {
@@ -34,6 +43,7 @@ impl MemoryBudget {
         Arc::new(Self {
             limit_bytes,
             used: Default::default(),
+            reclaimed_from: OnceLock::new(),
         })
     }
 
@@ -42,9 +52,21 @@ impl MemoryBudget {
         self.limit_bytes
     }
 
-    /// Adds `bytes` to what `purpose` uses.
+    /// Has `holder` of cached blocks called when others need what it holds. The first one stays.
+    pub fn reclaim_from(&self, holder: Weak<dyn Reclaim>) {
+        // A second cache on one budget is trimmed by its own inserts alone.
+        let _ = self.reclaimed_from.set(holder);
+    }
+
+    /// Adds `bytes` to what `purpose` uses, and has cached blocks make room for them.
     pub fn charge(&self, purpose: MemoryUse, bytes: usize) {
         self.cell(purpose).fetch_add(bytes, Ordering::Relaxed);
+        if purpose != MemoryUse::Blocks
+            && self.used(MemoryUse::Blocks) > self.available_for_blocks()
+            && let Some(holder) = self.reclaimed_from.get().and_then(Weak::upgrade)
+        {
+            holder.reclaim();
+        }
     }
 
     /// Gives back `bytes` charged before.
@@ -91,6 +113,15 @@ impl MemoryBudget {
             MemoryUse::TableMeta => meta,
             MemoryUse::Jobs => jobs,
         }
+    }
+}
+
+impl fmt::Debug for MemoryBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryBudget")
+            .field("limit_bytes", &self.limit_bytes)
+            .field("used", &self.used)
+            .finish_non_exhaustive()
     }
 }
 

@@ -19,7 +19,7 @@ pub mod rng;
 pub mod sync;
 
 pub use budget::{MemoryBudget, MemoryUse};
-pub use bytes::{PinnedSlice, SharedBytes};
+pub use bytes::{PinnedSlice, SharedBytes, Slab};
 pub use comparator::{Comparator, KeyOrder};
 pub use error::{Error, ErrorKind, Result};
 pub use iterator::InternalIterator;

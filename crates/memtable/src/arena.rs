@@ -15,12 +15,15 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::PoisonError;
 
+use drumlin_base::bytes::{HUGE_PAGE_BYTES, HugePage};
+
 use crate::sync::{AtomicPtr, AtomicUsize, Mutex, Ordering};
 
 /// First chunk of an arena.
 pub(crate) const CHUNK_BYTES_MIN: usize = 4 << 10;
-/// Largest chunk that is shared by several allocations: one huge page.
-pub(crate) const CHUNK_BYTES_MAX: usize = 2 << 20;
+/// Largest chunk that is shared by several allocations: one huge page, which goes back to the system
+/// when the memtable does.
+pub(crate) const CHUNK_BYTES_MAX: usize = HUGE_PAGE_BYTES;
 /// Every chunk starts on a cache line.
 const CHUNK_ALIGN: usize = 64;
 
@@ -28,8 +31,8 @@ const CHUNK_ALIGN: usize = 64;
 struct Chunk {
     base: NonNull<u8>,
     layout: Layout,
-    /// Whether it is a mapping of its own instead of the allocator's.
-    mapped: bool,
+    /// The page it is, if it is not the allocator's.
+    page: Option<HugePage>,
     /// Bytes taken from the front. Runs past the capacity when allocations that do not fit race.
     cursor: AtomicUsize,
 }
@@ -39,13 +42,13 @@ impl Chunk {
         let layout = Layout::from_size_align(bytes, CHUNK_ALIGN)
             .expect("chunks are far below isize::MAX and alignments are powers of two");
         if bytes == CHUNK_BYTES_MAX
-            && let Some(base) = map_huge_page()
+            && let Some(page) = HugePage::map()
         {
             let cursor = AtomicUsize::new(taken);
             return Box::new(Self {
-                base,
+                base: page.base(),
                 layout,
-                mapped: true,
+                page: Some(page),
                 cursor,
             });
         }
@@ -58,7 +61,7 @@ impl Chunk {
         Box::new(Self {
             base,
             layout,
-            mapped: false,
+            page: None,
             cursor,
         })
     }
@@ -86,59 +89,10 @@ impl Chunk {
     }
 }
 
-/// A mapping of [`CHUNK_BYTES_MAX`] that the kernel is asked to back with one huge page: fewer page
-/// faults while it fills, and one address translation where there would be 512, which random reads
-/// otherwise miss. A mapping, because it goes back to the system when the memtable does: an
-/// allocator may keep it, and the memory budget would not see that. `None` where it cannot be had.
-#[cfg(all(target_os = "linux", not(miri)))]
-fn map_huge_page() -> Option<NonNull<u8>> {
-    let wanted = 2 * CHUNK_BYTES_MAX; // So that an aligned page lies inside.
-    let (protection, flags) = (
-        libc::PROT_READ | libc::PROT_WRITE,
-        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-    );
-    // SAFETY: asks for a new mapping anywhere; nothing that exists is touched.
-    let start = unsafe { libc::mmap(std::ptr::null_mut(), wanted, protection, flags, -1, 0) };
-    if start == libc::MAP_FAILED {
-        return None;
-    }
-    let start = start.cast::<u8>();
-    let before = start.align_offset(CHUNK_BYTES_MAX);
-    // SAFETY: `before` is less than the alignment, so the result lies inside the mapping.
-    let base = unsafe { start.add(before) };
-    // SAFETY: an aligned page lies inside the mapping, so its end does too.
-    let end = unsafe { base.add(CHUNK_BYTES_MAX) };
-    unmap(start, before);
-    unmap(end, wanted - before - CHUNK_BYTES_MAX);
-    // SAFETY: the range is mapped and ours; the advice changes no content. It is a hint, so a
-    // kernel that refuses it is no error.
-    unsafe { libc::madvise(base.cast(), CHUNK_BYTES_MAX, libc::MADV_HUGEPAGE) };
-    NonNull::new(base)
-}
-
-/// Gives back a part of a mapping.
-///
-/// Requires: the range is mapped, whole pages, and nothing refers to it any more.
-#[cfg(all(target_os = "linux", not(miri)))]
-fn unmap(start: *mut u8, bytes: usize) {
-    if bytes > 0 {
-        // SAFETY: the caller gives up a range of a private mapping that nothing refers to.
-        unsafe { libc::munmap(start.cast(), bytes) };
-    }
-}
-
-#[cfg(not(all(target_os = "linux", not(miri))))]
-fn map_huge_page() -> Option<NonNull<u8>> {
-    None
-}
-
-#[cfg(not(all(target_os = "linux", not(miri))))]
-fn unmap(_start: *mut u8, _bytes: usize) {}
-
 impl Drop for Chunk {
     fn drop(&mut self) {
-        if self.mapped {
-            return unmap(self.base.as_ptr(), self.layout.size());
+        if self.page.is_some() {
+            return; // Given back as it is dropped.
         }
         // SAFETY: allocated in `new` with this layout, and only its owner drops it.
         unsafe { dealloc(self.base.as_ptr(), self.layout) }

@@ -13,9 +13,7 @@
 //! Invariant of every [`Block`]: `restarts_at + 4 * restart_count <= bytes.len()` and
 //! `restart_count >= 1`. Everything else in the bytes is a claim that the cursors check.
 
-use std::sync::{Arc, OnceLock};
-
-use drumlin_base::bytes::SharedBytes;
+use drumlin_base::bytes::{Draft, SharedBytes};
 use drumlin_base::coding::{fixed32_at, put_fixed32, put_varint32, varint32_at};
 use drumlin_base::{Error, Result};
 
@@ -34,15 +32,11 @@ pub struct BlockMeta {
     pub(crate) restarts_at: u32,
     /// Entries of the restart array; at least one.
     pub(crate) restart_count: u32,
-    /// Made by the first lookup in the block; empty if the block does not decode.
-    lookup: OnceLock<BlockLookup>,
 }
 
-/// A block in memory, with its layout. Values are pinned by holding it.
+/// A block in memory, with its layout; a handle that the cache and its readers share. Values are
+/// pinned by holding it.
 pub type Block = SharedBytes<BlockMeta>;
-
-/// A block shared between the cache and its readers.
-pub type CachedBlock = Arc<Block>;
 
 /// What the last bytes of a block say.
 struct Trailer {
@@ -52,21 +46,39 @@ struct Trailer {
     values_at: Option<usize>,
 }
 
-/// Takes the uncompressed bytes of a block (without its checksum trailer) apart.
+/// A copy of the uncompressed `bytes` of a block (without its checksum trailer), taken apart, with
+/// room for the heads of all entries it can have.
 ///
 /// # Errors
 /// `Corruption` when the trailer does not fit the bytes.
-pub(crate) fn parse_block(bytes: Vec<u8>) -> Result<Block> {
-    let trailer = parse_trailer(&bytes)?;
+pub(crate) fn parse_block(bytes: &[u8]) -> Result<Block> {
+    parse_draft(draft_of(bytes))
+}
+
+/// A copy of `bytes` on the heap.
+fn draft_of(bytes: &[u8]) -> Draft<BlockMeta> {
+    // An entry takes three bytes for its lengths, and a tag: there cannot be more heads than this.
+    let heads_max = u32::try_from(bytes.len() / 8 + 1).unwrap_or(0);
+    let mut draft = Draft::on_heap(bytes.len(), heads_max);
+    draft.bytes_mut().copy_from_slice(bytes);
+    draft
+}
+
+/// Takes a block apart that was read into a draft.
+///
+/// # Errors
+/// As [`parse_block`].
+pub(crate) fn parse_draft(draft: Draft<BlockMeta>) -> Result<Block> {
+    let trailer = parse_trailer(draft.bytes())?;
     let Some(values_at) = trailer.values_at else {
         let meta = meta_of(trailer.restarts_at, trailer.restart_count)?;
-        return Ok(Block::new(bytes, meta));
+        return Ok(draft.share(meta));
     };
-    let joined = join_values(&bytes, &trailer, values_at)
+    let joined = join_values(draft.bytes(), &trailer, values_at)
         .ok_or_else(|| Error::corruption("block with separate values does not decode"))?;
     let trailer = parse_trailer(&joined)?;
     let meta = meta_of(trailer.restarts_at, trailer.restart_count)?;
-    Ok(Block::new(joined, meta))
+    Ok(draft_of(&joined).share(meta))
 }
 
 fn meta_of(restarts_at: usize, restart_count: usize) -> Result<BlockMeta> {
@@ -74,7 +86,6 @@ fn meta_of(restarts_at: usize, restart_count: usize) -> Result<BlockMeta> {
     Ok(BlockMeta {
         restarts_at: u32::try_from(restarts_at).map_err(too_large)?,
         restart_count: u32::try_from(restart_count).map_err(too_large)?,
-        lookup: OnceLock::new(),
     })
 }
 
@@ -172,8 +183,9 @@ pub(crate) trait BlockView {
     fn restart(&self, index: u32) -> Option<u32>;
     /// Number of restart points.
     fn restart_count(&self) -> u32;
-    /// The heads of the entries; made when first asked for.
-    fn lookup(&self) -> &BlockLookup;
+    /// The heads of the entries; made when first asked for. `None` when the block does not decode,
+    /// or has more entries than heads find room.
+    fn lookup(&self) -> Option<BlockLookup<'_>>;
 }
 
 impl BlockView for Block {
@@ -201,10 +213,9 @@ impl BlockView for Block {
     }
 
     #[inline]
-    fn lookup(&self) -> &BlockLookup {
-        self.meta()
-            .lookup
-            .get_or_init(|| BlockLookup::build(self).unwrap_or_default())
+    fn lookup(&self) -> Option<BlockLookup<'_>> {
+        let words = self.words(|room| BlockLookup::build(self, room).unwrap_or(0))?;
+        BlockLookup::of(words)
     }
 }
 
@@ -278,11 +289,11 @@ mod tests {
             &[0, 0, 0, 0, 9, 0, 1, 0, 0, 0x80],
         ] {
             assert!(
-                parse_block(bytes.to_vec()).is_err_and(|e| e.is_corruption()),
+                parse_block(bytes).is_err_and(|e| e.is_corruption()),
                 "{bytes:?}"
             );
         }
-        let empty = parse_block(vec![0, 0, 0, 0, 1, 0, 0, 0]).unwrap();
+        let empty = parse_block(&[0, 0, 0, 0, 1, 0, 0, 0]).unwrap();
         assert!(empty.entries().is_empty());
         assert_eq!(empty.restart(0), Some(0));
         assert_eq!(empty.restart(1), None);
@@ -294,7 +305,7 @@ mod tests {
         bytes.extend_from_slice(&[0, 0, 0, 0]); // Restart 0.
         bytes.extend_from_slice(&[255, 0, 255, 3, 0]); // Three buckets.
         bytes.extend_from_slice(&(1u32 | HASH_INDEX_BIT | UNIFORM_KEYS_BIT).to_le_bytes());
-        let block = parse_block(bytes).unwrap();
+        let block = parse_block(&bytes).unwrap();
         assert_eq!(block.entries(), &[0, 1, 1, b'k', b'v']);
         assert_eq!(block.restart_count(), 1);
     }
@@ -312,7 +323,7 @@ mod tests {
         bytes.extend_from_slice(&second.to_le_bytes());
         bytes.extend_from_slice(&values_at.to_le_bytes());
         bytes.extend_from_slice(&(2u32 | SEPARATED_VALUES_BIT).to_le_bytes());
-        let block = parse_block(bytes.clone()).unwrap();
+        let block = parse_block(&bytes).unwrap();
         assert_eq!(
             block.entries(),
             b"\x00\x02\x01aa1\x01\x01\x02b22\x00\x01\x01c3"
@@ -321,6 +332,6 @@ mod tests {
         // A value that reaches past the section is refused.
         bytes[7] = 1;
         bytes[8] = 9;
-        assert!(parse_block(bytes).is_err());
+        assert!(parse_block(&bytes).is_err());
     }
 }

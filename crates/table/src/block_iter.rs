@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use drumlin_base::key::{TAG_BYTES, compare_internal, user_key};
 use drumlin_base::{Error, KeyOrder, Result};
 
-use crate::block::{BlockView, CachedBlock, entry_head};
+use crate::block::{Block, BlockView, entry_head};
 use crate::block_point::begins_with;
 
 /// Walks one block of internal keys.
@@ -18,7 +18,7 @@ use crate::block_point::begins_with;
 /// holds entries of this block only, each ending where the one kept after it begins.
 #[derive(Debug, Default)]
 pub(crate) struct BlockIter {
-    block: Option<CachedBlock>,
+    block: Option<Block>,
     key: Vec<u8>,
     at: usize,
     value_at: usize,
@@ -42,7 +42,7 @@ struct Behind {
 
 impl BlockIter {
     /// Moves to another block; the cursor is not valid until it is positioned.
-    pub(crate) fn set_block(&mut self, block: CachedBlock) {
+    pub(crate) fn set_block(&mut self, block: Block) {
         self.block = Some(block);
         self.behind.clear();
         self.valid = false;
@@ -50,7 +50,7 @@ impl BlockIter {
     }
 
     /// The block under the cursor.
-    pub(crate) fn block(&self) -> Option<&CachedBlock> {
+    pub(crate) fn block(&self) -> Option<&Block> {
         self.block.as_ref()
     }
 
@@ -86,7 +86,7 @@ impl BlockIter {
     }
 
     /// The block, and where the value under the cursor lies in it.
-    pub(crate) fn value_range(&self) -> Option<(&CachedBlock, std::ops::Range<usize>)> {
+    pub(crate) fn value_range(&self) -> Option<(&Block, std::ops::Range<usize>)> {
         Some((self.block.as_ref()?, self.value_at..self.next_at))
     }
 
@@ -139,7 +139,9 @@ impl BlockIter {
         let Some(block) = &self.block else {
             return false;
         };
-        let (entries, lookup) = (block.entries(), block.lookup());
+        let (entries, Some(lookup)) = (block.entries(), block.lookup()) else {
+            return false;
+        };
         if begins_with(entries, user_key, lookup.prefix_len()) != Some(true) {
             return false;
         }
@@ -283,7 +285,7 @@ impl BlockIter {
 }
 
 /// Offset of the last restart point before `end`. `None` when there is none.
-fn restart_before(block: &CachedBlock, end: usize) -> Option<usize> {
+fn restart_before(block: &Block, end: usize) -> Option<usize> {
     let (mut low, mut high) = (0, block.restart_count());
     while high - low > 1 {
         let middle = low + (high - low) / 2;
@@ -299,10 +301,7 @@ fn restart_before(block: &CachedBlock, end: usize) -> Option<usize> {
 /// Offset of the last restart point whose key is `before` the one sought; of the first restart
 /// point if none is. `None` when a restart point's key does not decode.
 #[inline]
-pub(crate) fn last_restart_before(
-    block: &CachedBlock,
-    before: impl Fn(&[u8]) -> bool,
-) -> Option<usize> {
+pub(crate) fn last_restart_before(block: &Block, before: impl Fn(&[u8]) -> bool) -> Option<usize> {
     let entries = block.entries();
     let (mut low, mut high) = (0, block.restart_count());
     while high - low > 1 {
@@ -329,8 +328,6 @@ fn restart_key(entries: &[u8], at: usize) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use drumlin_base::key::{ValueKind, internal_key};
 
     use super::*;
@@ -338,12 +335,12 @@ mod tests {
     use crate::block_builder::BlockBuilder;
 
     /// A block over `keys`, and the keys.
-    fn block_of(interval: usize, keys: &[Vec<u8>]) -> CachedBlock {
+    fn block_of(interval: usize, keys: &[Vec<u8>]) -> Block {
         let mut builder = BlockBuilder::new(interval);
         for (index, key) in keys.iter().enumerate() {
             builder.add(key, format!("value{index}").as_bytes());
         }
-        Arc::new(parse_block(builder.into_block()).unwrap())
+        parse_block(&builder.into_block()).unwrap()
     }
 
     fn keys(count: u64) -> Vec<Vec<u8>> {
@@ -432,7 +429,7 @@ mod tests {
         let mut bytes = builder.into_block();
         bytes[1] = 0x7F; // The key now reaches past the entries.
         let mut iter = BlockIter::default();
-        iter.set_block(Arc::new(parse_block(bytes).unwrap()));
+        iter.set_block(parse_block(&bytes).unwrap());
         iter.seek_to_first();
         assert!(!iter.valid());
         assert!(iter.status().is_err_and(|e| e.is_corruption()));

@@ -21,57 +21,62 @@ use crate::sorted_words::lower_bound;
 /// Bytes of a user key that stand in a spot.
 pub(crate) const HEAD_BYTES: usize = 4;
 
-/// The spots of one block.
-#[derive(Debug, Default)]
-pub(crate) struct BlockLookup {
-    spots: Box<[u64]>,
+/// The spots of one block, in the words that lie with it; the first word is `prefix_len`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockLookup<'a> {
+    spots: &'a [u64],
     /// Bytes that the user keys of all entries begin with alike.
-    prefix_len: u32,
+    prefix_len: usize,
 }
 
-impl BlockLookup {
-    /// Notes the heads of all entries. `None` when the block does not decode.
-    pub(crate) fn build(block: &Block) -> Option<Self> {
+impl<'a> BlockLookup<'a> {
+    /// Notes the heads of all entries in `room`; the words used. `None` when the block does not
+    /// decode or they do not fit.
+    pub(crate) fn build(block: &Block, room: &mut [u64]) -> Option<usize> {
+        let (prefix, room) = room.split_first_mut()?;
         let entries = block.entries();
         let mut key = Vec::new();
         let mut first = Vec::new();
-        let mut offsets = Vec::new();
-        let mut at = 0;
+        let (mut count, mut at) = (0, 0);
         while at < entries.len() {
-            offsets.push(u64::try_from(at).ok()?);
+            *room.get_mut(count)? = u64::try_from(at).ok()?;
+            count += 1;
             at = decode_key(entries, at, &mut key)?;
-            if offsets.len() == 1 {
+            if count == 1 {
                 first.extend_from_slice(user_part(&key)?);
             }
         }
         // The keys ascend: what the first and the last have in common, all have.
         let prefix_len = common_prefix(&first, user_part(&key).unwrap_or_default());
-        for spot in &mut offsets {
+        for spot in room.get_mut(..count)? {
             decode_key(entries, *spot as usize, &mut key)?;
             *spot |= u64::from(head_of(user_part(&key)?, prefix_len)) << 32;
         }
-        Some(Self {
-            spots: offsets.into_boxed_slice(),
-            prefix_len: u32::try_from(prefix_len).ok()?,
-        })
+        *prefix = prefix_len as u64;
+        Some(1 + count)
     }
 
-    /// Whether there is nothing to search.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.spots.is_empty()
+    /// The spots in `words`; `None` when there are none.
+    #[inline]
+    pub(crate) fn of(words: &'a [u64]) -> Option<Self> {
+        let (&prefix_len, spots) = words.split_first()?;
+        (!spots.is_empty()).then_some(Self {
+            spots,
+            prefix_len: prefix_len as usize,
+        })
     }
 
     /// Length of what all user keys begin with.
     pub(crate) fn prefix_len(&self) -> usize {
-        self.prefix_len as usize
+        self.prefix_len
     }
 
     /// Offset of the first entry whose first `prefix_len + 4` bytes agree with `user_key`, if that
     /// begins as all keys of the block do. `None` when it is not in the block.
     #[inline]
     pub(crate) fn find(&self, user_key: &[u8]) -> Option<usize> {
-        let head = u64::from(head_of(user_key, self.prefix_len as usize)) << 32;
-        let base = lower_bound(&self.spots, &[], head);
+        let head = u64::from(head_of(user_key, self.prefix_len)) << 32;
+        let base = lower_bound(self.spots, &[], head);
         let spot = *self.spots.get(base)?;
         (spot >> 32 == head >> 32).then_some((spot & u64::from(u32::MAX)) as usize)
     }
@@ -90,13 +95,13 @@ pub(crate) struct SeekStart {
     pub(crate) from_head: usize,
 }
 
-impl BlockLookup {
+impl BlockLookup<'_> {
     /// The first entry that may be at or after `user_key`, which begins as all keys of the block
     /// do, with what is needed to rebuild its key. `None` when that is not known, or every entry is
     /// before it.
     pub(crate) fn seek_start(&self, entries: &[u8], user_key: &[u8]) -> Option<SeekStart> {
         let target = u64::from(head_of(user_key, self.prefix_len())) << 32;
-        let spot = *self.spots.get(lower_bound(&self.spots, &[], target))?;
+        let spot = *self.spots.get(lower_bound(self.spots, &[], target))?;
         let at = (spot & u64::from(u32::MAX)) as usize;
         let head = entry_head(entries, at)?;
         if head.unshared < TAG_BYTES {

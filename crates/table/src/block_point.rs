@@ -21,7 +21,7 @@ use std::ops::{ControlFlow, Range};
 use drumlin_base::key::{TAG_BYTES, split_internal, tag_seqno};
 use drumlin_base::{Error, Result, SeqNo};
 
-use crate::block::{BlockView, CachedBlock, EntryHead, entry_head};
+use crate::block::{Block, BlockView, EntryHead, entry_head};
 use crate::block_builder::common_prefix;
 use crate::block_iter::last_restart_before;
 use crate::block_lookup::HEAD_BYTES;
@@ -60,18 +60,17 @@ struct Walk<'a> {
 /// `Corruption` when an entry does not decode.
 #[inline]
 pub(crate) fn visit_versions(
-    block: &CachedBlock,
+    block: &Block,
     target: PointTarget<'_>,
     visit: impl FnMut(u64, Range<usize>) -> ControlFlow<()>,
 ) -> Result<PointEnd> {
     if !target.by_heads {
         return visit_from_restart(block, target, visit);
     }
-    let lookup = block.lookup();
-    let entries = block.entries();
-    if lookup.is_empty() {
+    let Some(lookup) = block.lookup() else {
         return visit_from_restart(block, target, visit);
-    }
+    };
+    let entries = block.entries();
     let Some(start) = lookup.find(target.user_key) else {
         return Ok(PointEnd::BlockEnded); // Whether a later block may have it is the index's to say.
     };
@@ -109,7 +108,7 @@ pub(crate) fn begins_with(entries: &[u8], user_key: &[u8], prefix_len: usize) ->
 /// [`visit_versions`] by way of the restart points.
 #[inline(never)]
 fn visit_from_restart(
-    block: &CachedBlock,
+    block: &Block,
     target: PointTarget<'_>,
     visit: impl FnMut(u64, Range<usize>) -> ControlFlow<()>,
 ) -> Result<PointEnd> {
@@ -237,8 +236,6 @@ fn damaged() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use drumlin_base::KeyOrder;
     use drumlin_base::key::{compare_internal, pack_tag, split_internal};
     use drumlin_base::rng::Rng;
@@ -273,7 +270,7 @@ mod tests {
             for (index, key) in keys.iter().enumerate() {
                 builder.add(key, &[index as u8]);
             }
-            let block = Arc::new(parse_block(builder.into_block()).unwrap());
+            let block = parse_block(&builder.into_block()).unwrap();
             for _ in 0..20 {
                 let user_key: Vec<u8> = (0..rng.below(14)).map(|_| rng.below(2) as u8).collect();
                 let seqno = rng.next_u64() >> (8 + rng.below(56));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::Guard;
+use drumlin_base::bytes::Place;
 
 use crate::block::Block;
 use crate::cache::{BlockCache, Cached, SlotArray, SlotGuard};
@@ -28,22 +29,19 @@ impl BlockRun {
     }
 }
 
-impl Cached for BlockRun {
+impl Cached for Arc<BlockRun> {
     fn charge(&self) -> usize {
         self.resident_bytes()
     }
 }
 
-/// What a cached block takes beside its bytes: its own fields and the allocator's for three pieces.
-const ALLOCATION_BYTES: usize = 160;
-
 impl Cached for Block {
-    /// The bytes, and about what the heads take that a lookup may add (eight bytes an entry, mostly
-    /// sixteen entries to a restart point). The same at every call, made or not.
     fn charge(&self) -> usize {
-        let bytes = self.bytes().len();
-        let heads = (self.meta().restart_count as usize * 128).min(bytes / 4);
-        bytes + heads + ALLOCATION_BYTES
+        self.memory_bytes()
+    }
+
+    fn place(&self) -> Option<Place> {
+        Self::place(self)
     }
 }
 
@@ -52,13 +50,13 @@ pub(crate) enum Held<T: Cached> {
     /// In its slot. Counts no reference, so that readers of one block do not share a counter.
     InSlot(SlotGuard<T>),
     /// Not cached, or just loaded.
-    Owned(Arc<T>),
+    Owned(T),
 }
 
 impl<T: Cached> Held<T> {
     /// The item.
     #[inline]
-    pub(crate) fn get(&self) -> &Arc<T> {
+    pub(crate) fn get(&self) -> &T {
         match self {
             Self::InSlot(guard) => guard
                 .as_ref()
@@ -67,8 +65,8 @@ impl<T: Cached> Held<T> {
         }
     }
 
-    /// The item, with a reference of its own.
-    pub(crate) fn into_arc(self) -> Arc<T> {
+    /// A handle of one's own.
+    pub(crate) fn into_handle(self) -> T {
         match self {
             Self::InSlot(guard) => {
                 Guard::into_inner(guard).expect("a guard is held only when its slot was full")

@@ -6,11 +6,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use drumlin_base::bytes::Draft;
 use drumlin_base::limits::BLOCK_BYTES_MAX;
 use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_fs::RandomAccessFile;
 
-use crate::compress::{Framing, PreparedDict, decompress};
+use crate::block::BlockMeta;
+use crate::compress::{Framing, PreparedDict, decompress, decompress_into, uncompressed_len};
 use crate::format::{
     BLOCK_TRAILER_BYTES, BlockHandle, ChecksumKind, trailer_compression, verify_block,
 };
@@ -26,12 +28,15 @@ pub(crate) struct BlockFile {
     pub(crate) framing: Framing,
     /// Where the footer begins: no block reaches past it.
     pub(crate) limit: u64,
+    /// Whether data blocks are expected to be compressed.
+    pub(crate) compressed: bool,
     /// The dictionary of the data blocks.
     pub(crate) dict: Option<PreparedDict>,
 }
 
 impl BlockFile {
-    /// The uncompressed contents of a data block.
+    /// The uncompressed contents of a data block, in a buffer that `room` makes of the length it is
+    /// told.
     ///
     /// # Errors
     /// `Io`; `Corruption` naming file and offset.
@@ -40,8 +45,9 @@ impl BlockFile {
         handle: BlockHandle,
         verify: bool,
         ahead: Option<&mut ReadAhead>,
-    ) -> Result<Vec<u8>> {
-        self.read(handle, verify, self.dict.as_ref(), ahead)
+        room: impl Fn(usize) -> Draft<BlockMeta>,
+    ) -> Result<Draft<BlockMeta>> {
+        self.read_data(handle, verify, ahead, room)
             .map_err(|error| error.with_file(&self.path).with_offset(handle.offset))
     }
 
@@ -50,55 +56,79 @@ impl BlockFile {
     /// # Errors
     /// As [`BlockFile::data_block`].
     pub(crate) fn meta_block(&self, handle: BlockHandle) -> Result<Vec<u8>> {
-        self.read(handle, true, None, None)
+        self.read_meta(handle)
             .map_err(|error| error.with_file(&self.path).with_offset(handle.offset))
     }
 
-    fn read(
+    fn read_meta(&self, handle: BlockHandle) -> Result<Vec<u8>> {
+        let mut stored = vec![0; self.stored_len(handle)?];
+        let kind = self.read_stored(handle, true, &mut stored)?;
+        stored.truncate(stored.len() - BLOCK_TRAILER_BYTES);
+        match kind {
+            0 => Ok(stored),
+            _ => decompress(kind, &stored, None, self.framing, BLOCK_BYTES_MAX),
+        }
+    }
+
+    fn read_data(
         &self,
         handle: BlockHandle,
         verify: bool,
-        dict: Option<&PreparedDict>,
         ahead: Option<&mut ReadAhead>,
-    ) -> Result<Vec<u8>> {
-        handle.check_within(self.limit)?;
-        let stored_len = handle.size_with_trailer().unwrap_or(u64::MAX);
-        let stored_len = usize::try_from(stored_len)
-            .ok()
-            .filter(|&len| len <= BLOCK_BYTES_MAX)
-            .ok_or_else(|| Error::corruption("block is larger than 4 GiB"))?;
+        room: impl Fn(usize) -> Draft<BlockMeta>,
+    ) -> Result<Draft<BlockMeta>> {
+        let stored_len = self.stored_len(handle)?;
+        let len = stored_len - BLOCK_TRAILER_BYTES;
         if let Some(ahead) = ahead
             && let Some(stored) = ahead.bytes(&*self.file, handle.offset, stored_len, self.limit)?
             && let Ok(kind) = self.check(stored, handle, verify)
         {
-            let body = stored.get(..stored_len - BLOCK_TRAILER_BYTES);
-            return self.unpack(kind, body.unwrap_or_default(), dict);
+            return self.unpack(kind, stored.get(..len).unwrap_or_default(), room);
         }
-        let mut stored = self.read_stored(handle, stored_len)?;
-        let kind = match self.check(&stored, handle, verify) {
-            Ok(kind) => kind,
-            Err(_) => {
-                stored = self.read_stored(handle, stored_len)?;
-                self.check(&stored, handle, verify)?
-            }
-        };
-        stored.truncate(stored_len - BLOCK_TRAILER_BYTES);
-        if kind == 0 {
-            return Ok(stored);
+        if self.compressed {
+            let mut stored = vec![0; stored_len];
+            let kind = self.read_stored(handle, verify, &mut stored)?;
+            return self.unpack(kind, stored.get(..len).unwrap_or_default(), room);
         }
-        self.unpack(kind, &stored, dict)
+        // Read to where it stays; the trailer is cut off again.
+        let mut draft = room(stored_len);
+        let kind = self.read_stored(handle, verify, draft.bytes_mut())?;
+        draft.truncate(len);
+        match kind {
+            0 => Ok(draft),
+            _ => self.unpack(kind, draft.bytes(), room),
+        }
     }
 
-    fn read_stored(&self, handle: BlockHandle, stored_len: usize) -> Result<Vec<u8>> {
-        let mut stored = vec![0; stored_len];
-        let read = self.file.read_at(handle.offset, &mut stored)?;
-        if read < stored_len {
+    /// Bytes of a block with its trailer.
+    fn stored_len(&self, handle: BlockHandle) -> Result<usize> {
+        handle.check_within(self.limit)?;
+        let stored_len = handle.size_with_trailer().unwrap_or(u64::MAX);
+        usize::try_from(stored_len)
+            .ok()
+            .filter(|&len| len <= BLOCK_BYTES_MAX)
+            .ok_or_else(|| Error::corruption("block is larger than 4 GiB"))
+    }
+
+    /// Fills `stored`, checks it, and says how it is compressed. Reads a second time if need be.
+    fn read_stored(&self, handle: BlockHandle, verify: bool, stored: &mut [u8]) -> Result<u8> {
+        self.read_once(handle, stored)?;
+        if let Ok(kind) = self.check(stored, handle, verify) {
+            return Ok(kind);
+        }
+        self.read_once(handle, stored)?;
+        self.check(stored, handle, verify)
+    }
+
+    fn read_once(&self, handle: BlockHandle, stored: &mut [u8]) -> Result<()> {
+        let read = self.file.read_at(handle.offset, stored)?;
+        if read < stored.len() {
             return Err(Error::corruption(format!(
                 "the file ends {} bytes inside a block",
-                stored_len - read
+                stored.len() - read
             )));
         }
-        Ok(stored)
+        Ok(())
     }
 
     fn check(&self, stored: &[u8], handle: BlockHandle, verify: bool) -> Result<u8> {
@@ -109,8 +139,17 @@ impl BlockFile {
         }
     }
 
-    fn unpack(&self, kind: u8, body: &[u8], dict: Option<&PreparedDict>) -> Result<Vec<u8>> {
-        decompress(kind, body, dict, self.framing, BLOCK_BYTES_MAX)
+    fn unpack(
+        &self,
+        kind: u8,
+        body: &[u8],
+        room: impl Fn(usize) -> Draft<BlockMeta>,
+    ) -> Result<Draft<BlockMeta>> {
+        let len = uncompressed_len(kind, body, self.framing, BLOCK_BYTES_MAX)?;
+        let mut draft = room(len);
+        let out = draft.bytes_mut();
+        decompress_into(kind, body, self.dict.as_ref(), self.framing, out)?;
+        Ok(draft)
     }
 
     /// What a read that may not touch the file answers.

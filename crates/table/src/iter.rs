@@ -13,7 +13,7 @@ use crate::block_iter::BlockIter;
 use crate::block_run::{BlockRun, Held};
 use crate::options::TableReadOptions;
 use crate::readahead::ReadAhead;
-use crate::table::{Table, TableIndex};
+use crate::table::{LOOKUP_LINES, Table, TableIndex};
 
 /// Bytes that memory is loaded in.
 const CACHE_LINE_BYTES: usize = 64;
@@ -90,7 +90,7 @@ impl TableIter {
                     let len = handle.size_with_trailer().unwrap_or(0);
                     self.ahead.skip(handle.offset, len);
                 }
-                self.block.set_block(block.into_arc());
+                self.block.set_block(block.into_handle());
                 true
             }
             Err(error) => {
@@ -261,6 +261,9 @@ impl TableIter {
         if at < run.index.len() {
             if !self.enter_block(at) {
                 return;
+            }
+            if let Some(block) = self.block.block().filter(|_| self.in_slot) {
+                block.prefetch(LOOKUP_LINES);
             }
             self.block.seek(&self.table.order, target, self.in_slot);
         } else {

@@ -41,7 +41,7 @@ mod table_tail;
 mod verify;
 mod writer;
 
-pub use block::{Block, BlockMeta, CachedBlock};
+pub use block::{Block, BlockMeta};
 pub use cache::BlockCache;
 pub use compress::{Codec, Compression, Framing, PreparedDict};
 pub use filter::{FilterBuilder, FilterReader};

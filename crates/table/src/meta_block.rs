@@ -18,7 +18,7 @@ impl MetaBlock {
     ///
     /// # Errors
     /// `Corruption`.
-    pub(crate) fn parse(bytes: Vec<u8>) -> Result<Self> {
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self> {
         let block = parse_block(bytes)?;
         let mut entries = Vec::new();
         let mut key = Vec::new();

@@ -14,7 +14,7 @@ use crate::block::parse_block;
 use crate::block_iter::BlockIter;
 use crate::block_run::BlockRun;
 use crate::cache::SlotArray;
-use crate::compress::{Framing, PreparedDict};
+use crate::compress::{Codec, Framing, PreparedDict};
 use crate::fetch::BlockFile;
 use crate::filter::{
     FULL_FILTER_NAME, FilterReader, LEVELDB_FILTER_NAME, LevelDbFilterReader,
@@ -60,11 +60,13 @@ fn open_parts(file: Arc<dyn RandomAccessFile>, options: TableReaderOptions) -> R
         context: footer.context,
         framing: Framing::of(footer.style, footer.format_version),
         limit: footer.offset_in(size)?,
+        compressed: true,
         dict: None,
     };
-    let metaindex = MetaBlock::parse(blocks.meta_block(footer.metaindex)?)?;
+    let metaindex = MetaBlock::parse(&blocks.meta_block(footer.metaindex)?)?;
     let properties = read_properties(&blocks, &metaindex, footer.style)?;
     check_readable(&properties, &footer, &options.order)?;
+    blocks.compressed = properties.compression_name != Codec::None.property_name();
     if let Some(handle) = metaindex.handle(DICTIONARY_NAME)? {
         blocks.dict = Some(PreparedDict::for_reading(blocks.meta_block(handle)?));
     }
@@ -100,6 +102,7 @@ fn open_parts(file: Arc<dyn RandomAccessFile>, options: TableReaderOptions) -> R
             + size_of::<Table>(),
         whole_key_filter: footer.style == TableStyle::LevelDb || properties.whole_key_filtering(),
         prefix: options.prefix.filter(|_| prefix_filter),
+        heads_max: heads_max(&properties),
         order: options.order,
         cache: options.cache,
         budget: options.budget,
@@ -111,6 +114,19 @@ fn open_parts(file: Arc<dyn RandomAccessFile>, options: TableReaderOptions) -> R
         global_seqno,
         size,
     })
+}
+
+/// Heads that a block finds room for. Without properties, as in LevelDB's tables, as many as blocks
+/// of the usual size have entries of 64 bytes.
+fn heads_max(properties: &TableProperties) -> u32 {
+    const HEADS_UNKNOWN: u64 = 72;
+    /// Beyond that they would take too much memory, and the restart points do.
+    const HEADS_MOST: u64 = 4096;
+    let average = properties
+        .num_entries
+        .checked_div(properties.num_data_blocks);
+    let heads = average.map_or(HEADS_UNKNOWN, |average| average + average / 8 + 5);
+    u32::try_from(heads.min(HEADS_MOST)).unwrap_or(0)
 }
 
 fn read_footer(file: &dyn RandomAccessFile, size: u64) -> Result<Footer> {
@@ -163,7 +179,7 @@ fn read_properties(
         Err(error) if error.is_corruption() => unpatch_properties(blocks, handle).ok_or(error)?,
         Err(error) => return Err(error),
     };
-    let block = MetaBlock::parse(bytes)?;
+    let block = MetaBlock::parse(&bytes)?;
     TableProperties::decode(block.iter().map(Ok))
 }
 
@@ -178,7 +194,7 @@ fn unpatch_properties(blocks: &BlockFile, handle: BlockHandle) -> Option<Vec<u8>
         return None;
     }
     let contents = stored.get(..usize::try_from(handle.size).ok()?)?.to_vec();
-    let patched = MetaBlock::parse(contents.clone()).ok()?;
+    let patched = MetaBlock::parse(&contents).ok()?;
     let range = patched.value_range(GLOBAL_SEQNO)?;
     if range.len() != 8 {
         return None;
@@ -231,7 +247,7 @@ fn open_index(
     properties: &TableProperties,
     options: &TableReaderOptions,
 ) -> Result<TableIndex> {
-    let block = parse_block(blocks.meta_block(handle)?)?;
+    let block = parse_block(&blocks.meta_block(handle)?)?;
     let kind = properties.index_type()?;
     let mut format = index_format(properties);
     format.first_keys = kind == IndexType::BinarySearchWithFirstKey;
@@ -261,7 +277,7 @@ fn open_filter(
         return Ok(TableFilter::Full(filter));
     }
     if let Some(handle) = metaindex.handle(PARTITIONED_FILTER_NAME)? {
-        let block = parse_block(blocks.meta_block(handle)?)?;
+        let block = parse_block(&blocks.meta_block(handle)?)?;
         let format = index_format(properties);
         let index = FlatIndex::decode(&block, format, &options.order, blocks.limit)?;
         let slots = SlotArray::new(index.len(), &options.cache);
@@ -279,7 +295,7 @@ fn read_tombstones(
     handle: BlockHandle,
     global_seqno: Option<SeqNo>,
 ) -> Result<Vec<RangeTombstone>> {
-    let block = Arc::new(parse_block(blocks.meta_block(handle)?)?);
+    let block = parse_block(&blocks.meta_block(handle)?)?;
     let mut iter = BlockIter::default();
     iter.set_block(block);
     iter.seek_to_first();

@@ -2,11 +2,10 @@
 //! file around it. Not for users; nothing in the engine calls this.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use drumlin_base::{KeyOrder, Result, SeqNo};
 
-use crate::block::{CachedBlock, parse_block};
+use crate::block::{Block, parse_block};
 use crate::block_builder::BlockBuilder;
 use crate::block_iter::BlockIter;
 use crate::block_point::{PointTarget, visit_versions};
@@ -28,7 +27,7 @@ pub fn build_block(entries: &[(Vec<u8>, Vec<u8>)], restart_interval: usize) -> V
 /// [`drumlin_base::InternalIterator`].
 #[derive(Debug)]
 pub struct BlockProbe {
-    block: CachedBlock,
+    block: Block,
     cursor: BlockIter,
 }
 
@@ -38,9 +37,9 @@ impl BlockProbe {
     /// # Errors
     /// `Corruption`.
     pub fn parse(bytes: Vec<u8>) -> Result<Self> {
-        let block = Arc::new(parse_block(bytes)?);
+        let block = parse_block(&bytes)?;
         let mut cursor = BlockIter::default();
-        cursor.set_block(Arc::clone(&block));
+        cursor.set_block(block.clone());
         Ok(Self { block, cursor })
     }
 
@@ -136,7 +135,7 @@ impl IndexProbe {
             delta_values: shape.delta_values,
             first_keys: shape.first_keys,
         };
-        FlatIndex::decode(&parse_block(bytes)?, format, order, limit).map(Self)
+        FlatIndex::decode(&parse_block(&bytes)?, format, order, limit).map(Self)
     }
 
     /// Handle and separator of block `at`.

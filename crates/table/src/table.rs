@@ -9,6 +9,7 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
+use drumlin_base::bytes::Draft;
 use drumlin_base::key::{ValueKind, seek_key, split_internal, tag_kind, tag_seqno};
 use drumlin_base::{
     Error, KeyOrder, MemoryBudget, MemoryUse, PinnedSlice, PrefixExtractor, RangeTombstone, Result,
@@ -16,7 +17,7 @@ use drumlin_base::{
 };
 use drumlin_fs::RandomAccessFile;
 
-use crate::block::{Block, CachedBlock, parse_block};
+use crate::block::{Block, parse_block, parse_draft};
 use crate::block_iter::BlockIter;
 use crate::block_point::{PointEnd, PointTarget, visit_versions};
 use crate::block_run::{BlockRun, Held};
@@ -31,6 +32,9 @@ use crate::options::{TableReadOptions, TableReaderOptions};
 use crate::properties::TableProperties;
 use crate::readahead::ReadAhead;
 use crate::table_filter::TableFilter;
+
+/// Cache lines that a block's header and its heads mostly take: a lookup needs them all at once.
+pub(crate) const LOOKUP_LINES: usize = 6;
 
 /// An open table file of RocksDB's or LevelDB's. See the module for cost and thread safety.
 pub struct Table {
@@ -48,6 +52,9 @@ pub struct Table {
     pub(crate) prefix: Option<Arc<dyn PrefixExtractor>>,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) budget: Arc<MemoryBudget>,
+    /// Room for heads that a block of this table gets: an eighth more than its blocks have entries
+    /// on average.
+    pub(crate) heads_max: u32,
     pub(crate) resident_bytes: usize,
     pub(crate) size: u64,
 }
@@ -65,7 +72,7 @@ pub(crate) enum TableIndex {
 #[derive(Debug)]
 pub(crate) struct PartitionedIndex {
     pub(crate) top: FlatIndex,
-    pub(crate) slots: Arc<SlotArray<BlockRun>>,
+    pub(crate) slots: Arc<SlotArray<Arc<BlockRun>>>,
     pub(crate) format: IndexFormat,
 }
 
@@ -89,7 +96,7 @@ impl TableIndex {
 /// A value where it lies in its block.
 #[derive(Clone, Copy, Debug)]
 pub struct TableValue<'a> {
-    block: &'a CachedBlock,
+    block: &'a Block,
     start: usize,
     end: usize,
 }
@@ -168,6 +175,7 @@ impl Table {
         for at in run.index.find(user_key, seqno)..run.index.len() {
             if self.block_may_contain(run, at, user_key) {
                 let block = self.block(run, at, options, None)?;
+                block.get().prefetch(LOOKUP_LINES);
                 let target = PointTarget {
                     user_key,
                     seqno,
@@ -191,7 +199,7 @@ impl Table {
     #[inline]
     fn get_in_block(
         &self,
-        block: &CachedBlock,
+        block: &Block,
         target: PointTarget<'_>,
         visit: &mut impl FnMut(SeqNo, ValueKind, TableValue<'_>) -> ControlFlow<()>,
     ) -> Result<PointEnd> {
@@ -345,17 +353,20 @@ impl Table {
         at: usize,
         options: &TableReadOptions,
         ahead: Option<&mut ReadAhead>,
-    ) -> Result<CachedBlock> {
+    ) -> Result<Block> {
         self.cache.count_miss();
         if options.cache_only {
             return Err(self.blocks.not_cached());
         }
         let handle = run.index.handle(at).ok_or_else(no_such_block)?;
-        let bytes = self
+        let room = |len| match options.fill_cache {
+            true => self.cache.draft(len, self.heads_max),
+            false => Draft::on_heap(len, 0),
+        };
+        let draft = self
             .blocks
-            .data_block(handle, options.verify_checksums, ahead)?;
-        let block = parse_block(bytes).map_err(|error| self.locate(error, Some(handle)))?;
-        let block = Arc::new(block);
+            .data_block(handle, options.verify_checksums, ahead, room)?;
+        let block = parse_draft(draft).map_err(|error| self.locate(error, Some(handle)))?;
         Ok(match options.fill_cache {
             true => run.slots.fill(at, block),
             false => block,
@@ -370,7 +381,7 @@ impl Table {
         match &self.index {
             TableIndex::Single(run) => Ok(Arc::clone(run)),
             TableIndex::Partitioned(parts) => {
-                self.run_in_slot(parts, at, options).map(Held::into_arc)
+                self.run_in_slot(parts, at, options).map(Held::into_handle)
             }
         }
     }
@@ -380,7 +391,7 @@ impl Table {
         parts: &PartitionedIndex,
         at: usize,
         options: &TableReadOptions,
-    ) -> Result<Held<BlockRun>> {
+    ) -> Result<Held<Arc<BlockRun>>> {
         let guard = parts.slots.get(at);
         if guard.is_some() {
             return Ok(Held::InSlot(guard));
@@ -391,7 +402,7 @@ impl Table {
             return Err(self.blocks.not_cached());
         }
         let handle = parts.top.handle(at).ok_or_else(no_such_block)?;
-        let index = parse_block(self.blocks.meta_block(handle)?)
+        let index = parse_block(&self.blocks.meta_block(handle)?)
             .and_then(|block| {
                 FlatIndex::decode(&block, parts.format, &self.order, self.blocks.limit)
             })
@@ -473,12 +484,12 @@ impl Table {
 /// [`visit_versions`] for orders in which the first differing byte does not decide.
 fn visit_versions_slowly(
     order: &KeyOrder,
-    block: &CachedBlock,
+    block: &Block,
     target: PointTarget<'_>,
     mut visit: impl FnMut(u64, Range<usize>) -> ControlFlow<()>,
 ) -> Result<PointEnd> {
     let mut iter = BlockIter::default();
-    iter.set_block(Arc::clone(block));
+    iter.set_block(block.clone());
     iter.seek(order, &seek_key(target.user_key, target.seqno), false);
     while iter.valid() {
         let Some((found, tag)) = split_internal(iter.key()) else {

@@ -37,7 +37,7 @@ impl TableFilter {
 #[derive(Debug)]
 pub(crate) struct PartitionedFilter {
     pub(crate) index: FlatIndex,
-    pub(crate) slots: Arc<SlotArray<FilterReader>>,
+    pub(crate) slots: Arc<SlotArray<Arc<FilterReader>>>,
 }
 
 impl PartitionedFilter {
@@ -49,7 +49,7 @@ impl PartitionedFilter {
     }
 }
 
-impl Cached for FilterReader {
+impl Cached for Arc<FilterReader> {
     fn charge(&self) -> usize {
         self.resident_bytes()
     }

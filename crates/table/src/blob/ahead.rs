@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use drumlin_base::{PinnedSlice, Result, SharedBytes};
+use drumlin_base::{PinnedSlice, Result};
 
 use super::format::{BLOB_RECORD_HEADER_BYTES, BlobIndex};
 use super::reader::{BlobReader, check_record, unpack};
@@ -29,7 +29,7 @@ const GAP_BYTES_MAX: u64 = 8 << 10;
 /// A piece of a file in memory.
 #[derive(Debug)]
 struct Window {
-    bytes: Arc<SharedBytes<()>>,
+    bytes: Arc<Vec<u8>>,
     /// File offset of the first byte.
     start: u64,
 }
@@ -37,7 +37,7 @@ struct Window {
 impl Window {
     fn empty() -> Self {
         Self {
-            bytes: Arc::new(SharedBytes::new(Vec::new(), ())),
+            bytes: Arc::default(),
             start: 0,
         }
     }
@@ -45,9 +45,9 @@ impl Window {
     /// Reads `place` of the file, into the memory of before if nobody has that any more.
     fn fill(&mut self, reader: &BlobReader, place: Range<u64>) -> Result<()> {
         let former = std::mem::replace(self, Self::empty());
-        let mut room = Arc::into_inner(former.bytes).map_or_else(Vec::new, SharedBytes::into_bytes);
+        let mut room = Arc::into_inner(former.bytes).unwrap_or_default();
         reader.read_place(&place, &mut room)?;
-        self.bytes = Arc::new(SharedBytes::new(room, ()));
+        self.bytes = Arc::new(room);
         self.start = place.start;
         Ok(())
     }
@@ -56,7 +56,7 @@ impl Window {
     fn within(&self, place: &Range<u64>) -> Option<Range<usize>> {
         let from = usize::try_from(place.start.checked_sub(self.start)?).ok()?;
         let to = usize::try_from(place.end.checked_sub(self.start)?).ok()?;
-        (to <= self.bytes.bytes().len()).then_some(from..to)
+        (to <= self.bytes.len()).then_some(from..to)
     }
 
     /// The value of a record that lies in the window; `None` when it does not, or is not sound.
@@ -68,14 +68,14 @@ impl Window {
         verify: bool,
     ) -> Option<Result<PinnedSlice>> {
         let within = self.within(place)?;
-        let record = self.bytes.bytes().get(within.clone())?;
+        let record = self.bytes.get(within.clone())?;
         if verify && check_record(user_key, index, record).is_err() {
             return None;
         }
         let skipped = BLOB_RECORD_HEADER_BYTES + user_key.len();
         if index.codec == Codec::None {
             let value = within.start + skipped..within.end;
-            return PinnedSlice::of_shared(&self.bytes, value).map(Ok);
+            return PinnedSlice::of_vector(&self.bytes, value).map(Ok);
         }
         let value = unpack(index.codec, record.get(skipped..)?);
         Some(value.map(PinnedSlice::owned))

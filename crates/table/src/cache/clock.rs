@@ -1,132 +1,101 @@
 //! The clock that decides which slots are emptied when memory runs short.
 //!
-//! Every filled slot has an entry in the ring of one shard. The hand of a shard goes round: a slot
-//! that was read since the hand last passed is spared once, any other is emptied (Corbató, *A Paging
-//! Experiment with the Multics System*, 1968). The capacity belongs to the whole cache and is asked
-//! of the budget at each insert, so a growing memtable shrinks the cache.
+//! What is cached lies in the cache's slab ([`Slab`]: data blocks) or on the heap (index and filter
+//! partitions, which are decoded; blocks too large for the slab; the first blocks of a small
+//! database). Every filled slot is known to one list: that of the slab's span it lies in, or one of
+//! the heap's rings. The hand goes round over all lists: a slot that was read since the hand last
+//! passed is spared once, any other is emptied (Corbató, *A Paging Experiment with the Multics
+//! System*, 1968). So the hand empties neighbours, and spans become free for blocks of other sizes.
 //!
-//! Lock order: a shard's lock is the innermost; nothing else is locked under it, and dropping a
-//! slot array (which can happen under it) takes none.
+//! The capacity belongs to the whole cache and is asked of the budget. The slab takes another chunk
+//! only where it fits; when others need memory, whole chunks are emptied and given back
+//! ([`BlockCache::trim`]), at once, by whoever charged the budget.
+//!
+//! Lock order: a list's lock, then the slab's. Dropping a slot array, which can happen under a list's
+//! lock, frees slots of the slab and takes no list's lock.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
+use drumlin_base::budget::Reclaim;
+use drumlin_base::bytes::{CHUNK_SPANS, Draft, HUGE_PAGE_BYTES, Place, Slab};
 use drumlin_base::metrics::Counter;
 use drumlin_base::{MemoryBudget, MemoryUse};
 use parking_lot::Mutex;
 
-/// Shards: enough that inserts of a few dozen threads seldom meet.
-const SHARDS: usize = 32;
-/// What one cached item costs beside its bytes: ring entry, reference counts, allocator.
+use super::ring::{Entry, Evict, Ring, Verdict};
+
+/// Rings of what lies on the heap: enough that inserts of a few dozen threads seldom meet.
+const RINGS: usize = 32;
+/// What one item on the heap costs beside its bytes: ring entry, reference counts, allocator.
 const ITEM_OVERHEAD_BYTES: usize = 96;
-/// Stale ring entries a shard tolerates before it looks for them.
-const STALE_MIN: usize = 64;
+/// Blocks lie on the heap until they are this many bytes, so that a small database stays small.
+const SMALL_BYTES: usize = 512 << 10;
+/// Bytes of other sizes the hand may free on the way to a block's own size; then it empties spans.
+const DETOUR_BYTES: usize = HUGE_PAGE_BYTES / CHUNK_SPANS;
+/// Turns of the hand before a block is left to the heap: rather that than to empty the cache.
+const TURNS_MAX: usize = 256;
+/// Chunks of a slab at most: 512 GiB.
+const CHUNKS_MAX: usize = 1 << 18;
+/// Bytes of chunks on their way back that count as given back already. Readers hold blocks for
+/// moments; were none counted, each moment would cost another chunk.
+const LEAVING_BYTES_MAX: usize = 2 * HUGE_PAGE_BYTES;
 
-/// What became of a slot the hand stood on.
-pub(super) enum Verdict {
-    /// Read since the last round; stays.
-    Spared,
-    /// Emptied; it held this many bytes.
-    Evicted(usize),
-    /// It was empty already.
-    Gone,
+/// An item about to be put into a slot.
+pub(super) struct Newcomer<A> {
+    pub(super) array: Weak<A>,
+    pub(super) index: usize,
+    pub(super) place: Option<Place>,
+    pub(super) bytes: usize,
+    /// Chooses among the rings.
+    pub(super) spread: usize,
 }
 
-/// The clock's view of a slot array.
-pub(super) trait Evict: Send + Sync {
-    /// Empties slot `index` unless it was read since it was last asked.
-    fn try_evict(&self, index: usize) -> Verdict;
-}
-
-struct RingEntry {
-    array: Weak<dyn Evict>,
-    index: usize,
-}
-
-/// Places that the hand visits in turn. An emptied place is filled again by the next insert: it lies
-/// behind the hand, so what is new is visited last.
-#[derive(Default)]
-struct Ring {
-    places: Vec<Option<RingEntry>>,
-    free: Vec<usize>,
-    hand: usize,
-}
-
-impl Ring {
-    fn len(&self) -> usize {
-        self.places.len() - self.free.len()
-    }
-
-    fn add(&mut self, entry: RingEntry) {
-        match self.free.pop() {
-            Some(at) => {
-                if let Some(place) = self.places.get_mut(at) {
-                    *place = Some(entry);
-                }
-            }
-            None => self.places.push(Some(entry)),
-        }
-    }
-
-    fn remove(&mut self, at: usize) {
-        if let Some(place) = self.places.get_mut(at)
-            && place.take().is_some()
-        {
-            self.free.push(at);
-        }
-    }
-
-    /// Forgets the entries of dropped arrays.
-    fn compact(&mut self) {
-        self.places
-            .retain(|place| place.as_ref().is_some_and(|e| e.array.strong_count() > 0));
-        self.free.clear();
-        self.hand = 0;
-    }
-}
-
-#[derive(Default)]
-struct Shard {
-    ring: Mutex<Ring>,
-    /// Ring entries whose arrays were dropped.
-    stale: AtomicUsize,
-}
-
-impl Shard {
-    /// Keeps the count from drifting up when the hand meets a stale entry first.
-    fn count_stale_removed(&self) {
-        let _ = self
-            .stale
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
-    }
-}
+/// What lies in one span of the slab, by slot. An entry may be stale: its block was dropped with its
+/// table, or the slot it names was filled anew; emptying that a little early does no harm.
+type Frames = Mutex<Vec<Option<Entry>>>;
 
 /// All cached blocks of a database, whatever table they belong to. Shared by its tables.
 pub struct BlockCache {
     budget: Arc<MemoryBudget>,
-    shards: Box<[Shard]>,
-    used_bytes: AtomicUsize,
+    slab: Arc<Slab>,
+    /// By chunk, then by span.
+    frames: Box<[OnceLock<Box<[Frames; CHUNK_SPANS]>>]>,
+    rings: Box<[Ring]>,
+    heap_bytes: AtomicUsize,
+    /// Where the hand is in the round of the rings and spans.
+    hand: AtomicUsize,
+    /// Where the emptying of chunks goes on. Held while they are emptied: one thread is enough.
+    next_chunk: Mutex<usize>,
     next_spread: AtomicUsize,
     hits: Counter,
     misses: Counter,
 }
 
 impl BlockCache {
-    /// An empty cache whose capacity is what `budget` leaves for blocks, asked at each insert.
+    /// An empty cache whose capacity is what `budget` leaves for blocks at any time.
     pub fn new(budget: Arc<MemoryBudget>) -> Arc<Self> {
-        Arc::new(Self {
-            budget,
-            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
-            used_bytes: AtomicUsize::new(0),
+        let chunks_max = (budget.limit_bytes() / HUGE_PAGE_BYTES).min(CHUNKS_MAX);
+        let cache = Arc::new(Self {
+            slab: Slab::new(Arc::clone(&budget), chunks_max),
+            frames: (0..chunks_max).map(|_| OnceLock::new()).collect(),
+            rings: (0..RINGS).map(|_| Ring::default()).collect(),
+            heap_bytes: AtomicUsize::new(0),
+            hand: AtomicUsize::new(0),
+            next_chunk: Mutex::new(0),
             next_spread: AtomicUsize::new(0),
             hits: Counter::default(),
             misses: Counter::default(),
-        })
+            budget,
+        });
+        let weak: Weak<Self> = Arc::downgrade(&cache);
+        cache.budget.reclaim_from(weak);
+        cache
     }
 
-    /// Bytes held now.
+    /// Bytes held now, what is free in between included.
     pub fn used_bytes(&self) -> usize {
-        self.used_bytes.load(Ordering::Relaxed)
+        self.slab.mapped_bytes() + self.heap_bytes.load(Ordering::Relaxed)
     }
 
     /// Lookups that found their block.
@@ -139,15 +108,6 @@ impl BlockCache {
         self.misses.get()
     }
 
-    /// Evicts down to the present capacity. Cost: what is evicted.
-    pub fn trim(&self) {
-        for shard in &self.shards {
-            if self.is_full() {
-                self.turn(shard);
-            }
-        }
-    }
-
     #[inline]
     pub(super) fn count_hit(&self) {
         self.hits.bump();
@@ -157,104 +117,196 @@ impl BlockCache {
         self.misses.bump();
     }
 
-    /// A different number for each array, so that small arrays do not all start at one shard.
+    /// A different number for each array, so that small arrays do not all start at one ring.
     pub(super) fn next_spread(&self) -> usize {
         self.next_spread.fetch_add(7, Ordering::Relaxed)
     }
 
-    /// Runs `fill` under the lock of `slot`'s shard; when it filled the slot, takes charge of it.
-    pub(super) fn insert(
+    /// A buffer of `len` bytes and room for `words_max` words for something that is to be cached. In
+    /// the slab if what is cached already can make room there, else on the heap.
+    pub(crate) fn draft<M: Send + Sync + 'static>(&self, len: usize, words_max: u32) -> Draft<M> {
+        self.draft_in_slab(len, words_max)
+            .unwrap_or_else(|| Draft::on_heap(len, words_max))
+    }
+
+    fn draft_in_slab<M: Send + Sync + 'static>(
         &self,
-        slot: usize,
-        array: Weak<dyn Evict>,
-        index: usize,
-        bytes: usize,
+        len: usize,
+        words_max: u32,
+    ) -> Option<Draft<M>> {
+        let bytes = Draft::<M>::memory_bytes(len, words_max);
+        self.slab.slot_bytes(bytes)?;
+        if self.slab.mapped_bytes() == 0
+            && self.heap_bytes.load(Ordering::Relaxed) + bytes <= SMALL_BYTES
+        {
+            return None;
+        }
+        let take = || Draft::in_slab(&self.slab, len, words_max);
+        if let Some(draft) = take() {
+            return Some(draft);
+        }
+        let mut freed = 0;
+        for _ in 0..TURNS_MAX {
+            if self.has_room_for_chunk() && self.slab.grow() {
+                return take();
+            }
+            if self.slab.mapped_bytes() == 0 {
+                return None;
+            }
+            freed += self.turn(freed <= DETOUR_BYTES);
+            if let Some(draft) = take() {
+                return Some(draft);
+            }
+        }
+        None
+    }
+
+    fn has_room_for_chunk(&self) -> bool {
+        self.used_bytes() + HUGE_PAGE_BYTES <= self.budget.available_for_blocks()
+    }
+
+    /// Runs `fill` under the lock of the list the newcomer belongs to; when it filled the slot, takes
+    /// charge of it.
+    pub(super) fn insert<A: Evict + 'static>(
+        &self,
+        newcomer: Newcomer<A>,
         fill: impl FnOnce() -> bool,
     ) {
-        let Some(shard) = self.shards.get(slot % SHARDS) else {
+        let entry = Entry {
+            array: newcomer.array,
+            index: newcomer.index,
+        };
+        if let Some(place) = newcomer.place
+            && let Some(frames) = self.frames(place.span as usize)
+        {
+            return insert_in_span(frames, usize::from(place.slot), entry, fill);
+        }
+        let Some(ring) = self.rings.get(newcomer.spread % RINGS) else {
             return;
         };
-        let mut ring = shard.ring.lock();
-        if !fill() {
-            return;
-        }
-        ring.add(RingEntry { array, index });
-        let bytes = bytes + ITEM_OVERHEAD_BYTES;
-        self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.budget.charge(MemoryUse::Blocks, bytes);
-        self.drop_stale(shard, &mut ring);
-        drop(ring);
-        if self.is_full() {
-            self.turn(shard);
-            let mut others = self.shards.iter();
-            while self.is_full()
-                && let Some(other) = others.next()
-            {
-                self.turn(other);
-            }
+        let charge = || {
+            let bytes = newcomer.bytes + ITEM_OVERHEAD_BYTES;
+            self.heap_bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.budget.charge(MemoryUse::Blocks, bytes);
+        };
+        if ring.insert(entry, fill, charge) && self.is_over() {
+            self.turn_ring(ring, &|| !self.is_over());
+            self.trim();
         }
     }
 
-    /// Gives back the charge of an item that left with its array.
-    pub(super) fn forget(&self, slot: usize, bytes: usize) {
+    /// Gives back the charge of an item on the heap that left with its array.
+    pub(super) fn forget(&self, spread: usize, bytes: usize) {
         self.uncharge(bytes);
-        if let Some(shard) = self.shards.get(slot % SHARDS) {
-            shard.stale.fetch_add(1, Ordering::Relaxed);
+        if let Some(ring) = self.rings.get(spread % RINGS) {
+            ring.count_stale();
         }
     }
 
     fn uncharge(&self, bytes: usize) {
         let bytes = bytes + ITEM_OVERHEAD_BYTES;
-        self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.heap_bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.budget.release(MemoryUse::Blocks, bytes);
     }
 
-    fn is_full(&self) -> bool {
-        self.used_bytes() > self.budget.available_for_blocks()
+    fn frames(&self, span: usize) -> Option<&Frames> {
+        let row = self.frames.get(span / CHUNK_SPANS)?;
+        row.get_or_init(Box::default).get(span % CHUNK_SPANS)
     }
 
-    /// Turns the hand of `shard` until the cache fits its capacity or the shard is empty. Two
-    /// rounds suffice: the first clears every mark that is not set again behind the hand.
-    fn turn(&self, shard: &Shard) {
-        let mut ring = shard.ring.lock();
-        let mut steps = 2 * ring.places.len();
-        while steps > 0 && self.is_full() {
-            steps -= 1;
-            let at = if ring.hand < ring.places.len() {
-                ring.hand
-            } else {
-                0
-            };
-            ring.hand = at + 1;
-            let Some(Some(entry)) = ring.places.get(at) else {
+    /// Moves the hand on by one list; bytes that became free.
+    fn turn(&self, spare: bool) -> usize {
+        let lists = RINGS + self.slab.chunks_seen() * CHUNK_SPANS;
+        let at = self.hand.fetch_add(1, Ordering::Relaxed) % lists;
+        match self.rings.get(at) {
+            Some(ring) => ring.turn_once(|bytes| self.uncharge(bytes)),
+            None => self.turn_span(at - RINGS, spare),
+        }
+    }
+
+    fn turn_span(&self, span: usize, spare: bool) -> usize {
+        let Some(frames) = self.frames(span) else {
+            return 0;
+        };
+        let mut freed = 0;
+        for frame in frames.lock().iter_mut() {
+            match frame.as_ref().map(|entry| entry.try_evict(spare)) {
+                None | Some(Verdict::Spared) => {}
+                Some(Verdict::Gone) => *frame = None,
+                Some(Verdict::Evicted(bytes)) => {
+                    freed += bytes;
+                    *frame = None;
+                }
+            }
+        }
+        freed
+    }
+
+    fn turn_ring(&self, ring: &Ring, enough: &dyn Fn() -> bool) -> usize {
+        ring.turn(enough, |bytes| self.uncharge(bytes))
+    }
+
+    fn is_over(&self) -> bool {
+        let leaving = self.slab.draining_bytes().min(LEAVING_BYTES_MAX);
+        self.used_bytes().saturating_sub(leaving) > self.budget.available_for_blocks()
+    }
+
+    /// Gives memory back until what is held fits the present capacity. Cost: what is given back;
+    /// nothing if another thread is at it.
+    pub fn trim(&self) {
+        let Some(mut next_chunk) = self.next_chunk.try_lock() else {
+            return;
+        };
+        // Every chunk once, and every ring twice: more cannot be given back.
+        let (mut chunks, mut rings) = (self.slab.chunks_seen(), 2 * RINGS);
+        while self.is_over() {
+            let on_heap = self.heap_bytes.load(Ordering::Relaxed);
+            if self.slab.shrink() {
                 continue;
-            };
-            let verdict = match entry.array.upgrade() {
-                Some(array) => array.try_evict(entry.index),
-                None => Verdict::Gone,
-            };
-            match verdict {
-                Verdict::Spared => {}
-                Verdict::Gone => {
-                    shard.count_stale_removed();
-                    ring.remove(at);
+            }
+            if chunks > 0 && (rings == 0 || self.slab.mapped_bytes() > on_heap) {
+                chunks -= 1;
+                *next_chunk = (*next_chunk + 1) % self.slab.chunks_seen().max(1);
+                self.empty_chunk(*next_chunk);
+            } else if rings > 0 {
+                rings -= 1;
+                let at = self.hand.fetch_add(1, Ordering::Relaxed) % RINGS;
+                if let Some(ring) = self.rings.get(at) {
+                    self.turn_ring(ring, &|| !self.is_over());
                 }
-                Verdict::Evicted(bytes) => {
-                    self.uncharge(bytes);
-                    ring.remove(at);
-                }
+            } else {
+                break; // The rest is held by readers.
             }
         }
     }
 
-    /// Drops the entries of dead arrays once they are half of the ring. Amortized O(1).
-    fn drop_stale(&self, shard: &Shard, ring: &mut Ring) {
-        let stale = shard.stale.load(Ordering::Relaxed);
-        if stale < STALE_MIN || stale * 2 < ring.len() {
-            return;
+    /// Empties all slots that lie in a chunk, so that it is unmapped once no reader holds any.
+    fn empty_chunk(&self, number: usize) {
+        if self.slab.drain(number) {
+            let first = number * CHUNK_SPANS;
+            for span in first..first + CHUNK_SPANS {
+                self.turn_span(span, false);
+            }
         }
-        shard.stale.store(0, Ordering::Relaxed);
-        ring.compact();
+    }
+}
+
+impl Reclaim for BlockCache {
+    fn reclaim(&self) {
+        self.trim();
+    }
+}
+
+fn insert_in_span(frames: &Frames, slot: usize, entry: Entry, fill: impl FnOnce() -> bool) {
+    let mut frames = frames.lock();
+    if !fill() {
+        return;
+    }
+    if frames.len() <= slot {
+        frames.resize_with(slot + 1, || None);
+    }
+    if let Some(frame) = frames.get_mut(slot) {
+        *frame = Some(entry);
     }
 }
 
@@ -270,11 +322,12 @@ impl std::fmt::Debug for BlockCache {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ring::STALE_MIN;
     use super::super::slot::{Cached, SlotArray};
     use super::*;
 
     struct Item(usize);
-    impl Cached for Item {
+    impl Cached for Arc<Item> {
         fn charge(&self) -> usize {
             self.0
         }
@@ -316,12 +369,8 @@ mod tests {
         }
         assert_eq!(cache.used_bytes(), 0);
         assert_eq!(budget.used_total(), 0);
-        let entries: usize = cache
-            .shards
-            .iter()
-            .map(|shard| shard.ring.lock().len())
-            .sum();
-        assert!(entries <= 2 * SHARDS * STALE_MIN, "{entries} stale entries");
+        let entries: usize = cache.rings.iter().map(Ring::len).sum();
+        assert!(entries <= 2 * RINGS * STALE_MIN, "{entries} stale entries");
     }
 
     #[test]

@@ -2,9 +2,10 @@
 //!
 //! A table knows the number of every block it reads, so a hit needs no hash table and no lock: it
 //! is one array index and one load ([`SlotArray::get`]). Only filling and emptying slots takes a
-//! lock, one of several, chosen by the slot ([`BlockCache`]).
+//! lock, one of several ([`BlockCache`]).
 
 mod clock;
+mod ring;
 mod slot;
 
 pub use clock::BlockCache;

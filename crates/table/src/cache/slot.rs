@@ -1,31 +1,38 @@
 //! Slots: where the blocks of one table (or of one index partition) are kept while cached.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
 
-use arc_swap::{ArcSwapOption, Guard};
+use arc_swap::{ArcSwapAny, Guard, RefCnt};
+use drumlin_base::bytes::Place;
 
-use super::clock::{BlockCache, Evict, Verdict};
+use super::clock::{BlockCache, Newcomer};
+use super::ring::{Evict, Verdict};
 
-/// Something that can be kept in a slot.
-pub(crate) trait Cached: Send + Sync + 'static {
-    /// Bytes it takes in memory, charged to the budget while it is in a slot.
+/// A counted handle to something that can be kept in a slot.
+pub(crate) trait Cached: RefCnt + Send + Sync + 'static {
+    /// Bytes it takes of the heap. Charged to the budget while it is in a slot, unless it lies in
+    /// the cache's slab, which is charged as a whole.
     fn charge(&self) -> usize;
+
+    /// Where in the cache's slab it lies, if it does.
+    fn place(&self) -> Option<Place> {
+        None
+    }
 }
 
-/// What a slot held when it was looked at. Dereferences to `Option<Arc<T>>`; counts no reference.
-pub(crate) type SlotGuard<T> = Guard<Option<Arc<T>>>;
+/// What a slot held when it was looked at. Dereferences to `Option<T>`; counts no reference.
+pub(crate) type SlotGuard<T> = Guard<Option<T>>;
 
-struct Slot<T> {
-    cell: ArcSwapOption<T>,
+struct Slot<T: Cached> {
+    cell: ArcSwapAny<Option<T>>,
     /// Set by readers, cleared by the clock hand as it passes. Relaxed: it publishes nothing.
     referenced: AtomicBool,
 }
 
 /// One slot per block, all empty at first.
 ///
-/// A slot is filled and emptied only under the lock of its shard ([`BlockCache`]), and read without
-/// any. Dropping the array gives back the charges of what it still holds.
+/// A slot is filled and emptied only under a lock of the [`BlockCache`], and read without any. Dropping the array gives back the charges of what it still holds.
 pub(crate) struct SlotArray<T: Cached> {
     slots: Box<[Slot<T>]>,
     cache: Arc<BlockCache>,
@@ -38,7 +45,7 @@ impl<T: Cached> SlotArray<T> {
     pub(crate) fn new(count: usize, cache: &Arc<BlockCache>) -> Arc<Self> {
         let slots = (0..count)
             .map(|_| Slot {
-                cell: ArcSwapOption::empty(),
+                cell: ArcSwapAny::new(None),
                 referenced: AtomicBool::new(false),
             })
             .collect();
@@ -67,23 +74,27 @@ impl<T: Cached> SlotArray<T> {
     }
 
     /// Puts `item` into slot `index`, unless another reader was faster; what is in the slot then.
-    pub(crate) fn fill(self: &Arc<Self>, index: usize, item: Arc<T>) -> Arc<T> {
+    pub(crate) fn fill(self: &Arc<Self>, index: usize, item: T) -> T {
         let Some(slot) = self.slots.get(index) else {
             return item;
         };
-        let bytes = item.charge();
-        let weak: Weak<Self> = Arc::downgrade(self);
+        let newcomer = Newcomer {
+            array: Arc::downgrade(self),
+            index,
+            place: item.place(),
+            bytes: item.charge(),
+            spread: self.spread + index,
+        };
         let mut winner = None;
-        self.cache
-            .insert(self.spread + index, weak, index, bytes, || {
-                if let Some(present) = slot.cell.load_full() {
-                    winner = Some(present);
-                    return false;
-                }
-                slot.referenced.store(false, Ordering::Relaxed);
-                slot.cell.store(Some(Arc::clone(&item)));
-                true
-            });
+        self.cache.insert(newcomer, || {
+            if let Some(present) = slot.cell.load_full() {
+                winner = Some(present);
+                return false;
+            }
+            slot.referenced.store(false, Ordering::Relaxed);
+            slot.cell.store(Some(item.clone()));
+            true
+        });
         winner.unwrap_or(item)
     }
 
@@ -94,11 +105,11 @@ impl<T: Cached> SlotArray<T> {
 }
 
 impl<T: Cached> Evict for SlotArray<T> {
-    fn try_evict(&self, index: usize) -> Verdict {
+    fn try_evict(&self, index: usize, spare: bool) -> Verdict {
         let Some(slot) = self.slots.get(index) else {
             return Verdict::Gone;
         };
-        if slot.referenced.swap(false, Ordering::Relaxed) {
+        if slot.referenced.swap(false, Ordering::Relaxed) && spare {
             return Verdict::Spared;
         }
         match slot.cell.swap(None) {
@@ -111,7 +122,9 @@ impl<T: Cached> Evict for SlotArray<T> {
 impl<T: Cached> Drop for SlotArray<T> {
     fn drop(&mut self) {
         for (index, slot) in self.slots.iter().enumerate() {
-            if let Some(item) = slot.cell.swap(None) {
+            if let Some(item) = slot.cell.swap(None)
+                && item.place().is_none()
+            {
                 self.cache.forget(self.spread + index, item.charge());
             }
         }

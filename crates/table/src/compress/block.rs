@@ -116,36 +116,77 @@ pub fn decompress(
     framing: Framing,
     limit: usize,
 ) -> Result<Vec<u8>> {
+    let mut out = vec![0; uncompressed_len(compression, input, framing, limit)?];
+    decompress_into(compression, input, dict, framing, &mut out)?;
+    Ok(out)
+}
+
+/// Bytes that the contents of a block have, which is checked to be at most `limit` and plausible.
+///
+/// # Errors
+/// As [`decompress`].
+pub(crate) fn uncompressed_len(
+    compression: u8,
+    input: &[u8],
+    framing: Framing,
+    limit: usize,
+) -> Result<usize> {
     let codec = Codec::from_id(compression, framing.style())?;
-    if codec == Codec::None {
-        check_size(codec, input.len(), input.len(), limit)?;
-        return Ok(input.to_vec());
-    }
-    let (declared, body) = declared_size(codec, input, framing)?;
+    let (declared, body) = match codec {
+        Codec::None => (input.len(), input),
+        _ => declared_size(codec, input, framing)?,
+    };
     check_size(codec, declared, body.len(), limit)?;
-    // Zlib makes its own buffer, which holds the dictionary too.
-    let mut out = vec![0; if codec == Codec::Zlib { 0 } else { declared }];
+    Ok(declared)
+}
+
+/// [`decompress`] into `out`.
+///
+/// Requires: `out` is as long as [`uncompressed_len`] says.
+///
+/// # Errors
+/// As [`decompress`].
+pub(crate) fn decompress_into(
+    compression: u8,
+    input: &[u8],
+    dict: Option<&PreparedDict>,
+    framing: Framing,
+    out: &mut [u8],
+) -> Result<()> {
+    let codec = Codec::from_id(compression, framing.style())?;
+    let body = match codec {
+        Codec::None => input,
+        _ => declared_size(codec, input, framing)?.1,
+    };
     let written = match codec {
-        Codec::None => None,
-        Codec::Snappy => snap::raw::Decoder::new().decompress(body, &mut out).ok(),
+        Codec::None => copy(body, out),
+        Codec::Snappy => snap::raw::Decoder::new().decompress(body, out).ok(),
         Codec::Zlib => CODERS.with_borrow_mut(|coders| {
-            out = coders.inflate(dict, body, declared)?;
-            Some(out.len())
+            // It makes its own buffer, which holds the dictionary too.
+            copy(&coders.inflate(dict, body, out.len())?, out)
         }),
-        Codec::Bzip2 => bzip2_decompress(body, &mut out),
-        Codec::Lz4 | Codec::Lz4Hc => lz4_decompress(dict, body, &mut out),
-        Codec::Zstd => CODERS.with_borrow_mut(|coders| coders.unzstd(dict, body, &mut out)),
+        Codec::Bzip2 => bzip2_decompress(body, out),
+        Codec::Lz4 | Codec::Lz4Hc => lz4_decompress(dict, body, out),
+        Codec::Zstd => CODERS.with_borrow_mut(|coders| coders.unzstd(dict, body, out)),
     };
     match written {
-        Some(written) if written == declared => Ok(out),
+        Some(written) if written == out.len() => Ok(()),
         Some(written) => Err(Error::corruption(format!(
-            "{codec} block holds {written} bytes, but declares {declared}"
+            "{codec} block holds {written} bytes, but declares {}",
+            out.len()
         ))),
         None => Err(Error::corruption(format!(
-            "damaged {codec} block of {} bytes, declared to hold {declared}",
-            input.len()
+            "damaged {codec} block of {} bytes, declared to hold {}",
+            input.len(),
+            out.len()
         ))),
     }
+}
+
+/// Copies `bytes` to the front of `out`; how many. `None` when they do not fit.
+fn copy(bytes: &[u8], out: &mut [u8]) -> Option<usize> {
+    out.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    Some(bytes.len())
 }
 
 /// What the block says its contents measure, and what follows that.

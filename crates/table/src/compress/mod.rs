@@ -21,5 +21,6 @@ mod coders;
 pub mod dictionary;
 
 pub use block::{compress, compress_always, decompress};
+pub(crate) use block::{decompress_into, uncompressed_len};
 pub use codec::{Codec, Compression, Framing};
 pub use dictionary::{PreparedDict, train_dictionary};

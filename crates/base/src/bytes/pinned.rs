@@ -1,4 +1,4 @@
-//! Bytes that are owned, or pinned where they already lie.
+//! What a read returns: bytes that are owned, or pinned where they already lie.
 //!
 //! A read returns its value where it was found (a cached block, a memtable's arena) and keeps the
 //! owner alive, so that no byte is copied.
@@ -7,13 +7,16 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+use super::shared::{ErasedHandle, SharedBytes};
+
 /// Keeps the memory behind a [`PinnedSlice`] alive.
 pub trait Pin: Send + Sync {}
 impl<T: Send + Sync> Pin for T {}
 
 enum Owner {
     Vec(Vec<u8>),
-    Shared(#[expect(dead_code, reason = "held so that the bytes stay alive")] Arc<dyn Pin>),
+    Pinned(#[expect(dead_code, reason = "held so that the bytes stay alive")] Arc<dyn Pin>),
+    Shared(#[expect(dead_code, reason = "held so that the bytes stay alive")] ErasedHandle),
 }
 
 /// Immutable bytes with their owner. Dereferences to `[u8]`.
@@ -60,24 +63,37 @@ impl PinnedSlice {
         Self {
             ptr: bytes.as_ptr(),
             len: bytes.len(),
-            owner: Owner::Shared(owner),
+            owner: Owner::Pinned(owner),
         }
     }
 
+    /// The `range` of a shared vector, kept alive by it. `None` when it lies outside.
+    pub fn of_vector(buffer: &Arc<Vec<u8>>, range: Range<usize>) -> Option<Self> {
+        let bytes = buffer.get(range)?;
+        let owner: Arc<dyn Pin> = Arc::<Vec<u8>>::clone(buffer);
+        // SAFETY: nobody gets at a vector mutably while a second handle to it lives, and the owner
+        // is one.
+        Some(unsafe { Self::pinned(owner, bytes) })
+    }
+
     /// The `range` of a shared buffer, kept alive by it. `None` when it lies outside the buffer.
+    #[inline]
     pub fn of_shared<M: Send + Sync + 'static>(
-        buffer: &Arc<SharedBytes<M>>,
+        buffer: &SharedBytes<M>,
         range: Range<usize>,
     ) -> Option<Self> {
         let bytes = buffer.bytes().get(range)?;
-        let owner: Arc<dyn Pin> = Arc::<SharedBytes<M>>::clone(buffer);
-        // SAFETY: `SharedBytes` never hands out its boxed bytes mutably and never replaces them.
-        Some(unsafe { Self::pinned(owner, bytes) })
+        Some(Self {
+            ptr: bytes.as_ptr(),
+            len: bytes.len(),
+            // The bytes of a shared buffer stay as and where they are while there is a handle.
+            owner: Owner::Shared(buffer.erase()),
+        })
     }
 
     /// Whether the bytes lie in memory that something else shares.
     pub fn is_pinned(&self) -> bool {
-        matches!(self.owner, Owner::Shared(_))
+        !matches!(self.owner, Owner::Vec(_))
     }
 
     /// The bytes as a vector; copies only when they are pinned or a tail.
@@ -91,7 +107,7 @@ impl PinnedSlice {
                 bytes.drain(..skipped);
                 bytes
             }
-            Owner::Shared(_) => Vec::new(), // Excluded above.
+            Owner::Pinned(_) | Owner::Shared(_) => Vec::new(), // Excluded above.
         }
     }
 }
@@ -140,49 +156,13 @@ impl PartialEq<[u8]> for PinnedSlice {
     }
 }
 
-/// An immutable buffer with something decoded from it, to be shared and pinned.
-///
-/// `meta` may hold offsets into `bytes`; the bytes never change and never move.
-#[derive(Debug)]
-pub struct SharedBytes<M> {
-    meta: M,
-    bytes: Box<[u8]>,
-}
-
-impl<M> SharedBytes<M> {
-    /// `bytes` together with `meta`.
-    pub fn new(bytes: Vec<u8>, meta: M) -> Self {
-        Self {
-            meta,
-            bytes: bytes.into_boxed_slice(),
-        }
-    }
-
-    /// What was decoded from the bytes.
-    #[inline]
-    pub fn meta(&self) -> &M {
-        &self.meta
-    }
-
-    /// The bytes.
-    #[inline]
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// The bytes as a vector, for using their memory again.
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.bytes.into_vec()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn pinned_bytes_outlive_the_handle_they_came_from() {
-        let buffer = Arc::new(SharedBytes::new(b"hello world".to_vec(), ()));
+        let buffer = SharedBytes::new(b"hello world", ());
         let slice = PinnedSlice::of_shared(&buffer, 6..11).unwrap();
         drop(buffer);
         assert_eq!(&*slice, b"world");

@@ -1,0 +1,185 @@
+//! What the clock's hand goes over: entries that name a slot, and rings of them for what lies on the
+//! heap.
+//!
+//! Thread safety: a ring is filled and turned under its lock; slots are emptied under it too.
+
+use std::sync::Weak;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+/// Stale entries a ring tolerates before it looks for them.
+pub(super) const STALE_MIN: usize = 64;
+
+/// What became of a slot the hand stood on.
+pub(super) enum Verdict {
+    /// Read since the last round; stays.
+    Spared,
+    /// Emptied; it held this many bytes.
+    Evicted(usize),
+    /// It was empty already.
+    Gone,
+}
+
+/// The clock's view of a slot array.
+pub(super) trait Evict: Send + Sync {
+    /// Empties slot `index`; not if `spare` and it was read since it was last asked.
+    fn try_evict(&self, index: usize, spare: bool) -> Verdict;
+}
+
+/// A filled slot.
+pub(super) struct Entry {
+    pub(super) array: Weak<dyn Evict>,
+    pub(super) index: usize,
+}
+
+impl Entry {
+    pub(super) fn try_evict(&self, spare: bool) -> Verdict {
+        match self.array.upgrade() {
+            Some(array) => array.try_evict(self.index, spare),
+            None => Verdict::Gone,
+        }
+    }
+}
+
+/// Places that the hand visits in turn. An emptied place is filled again by the next insert: it lies
+/// behind the hand, so what is new is visited last.
+#[derive(Default)]
+struct Places {
+    places: Vec<Option<Entry>>,
+    free: Vec<usize>,
+    hand: usize,
+}
+
+impl Places {
+    fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    fn add(&mut self, entry: Entry) {
+        match self.free.pop() {
+            Some(at) => {
+                if let Some(place) = self.places.get_mut(at) {
+                    *place = Some(entry);
+                }
+            }
+            None => self.places.push(Some(entry)),
+        }
+    }
+
+    fn remove(&mut self, at: usize) {
+        if let Some(place) = self.places.get_mut(at)
+            && place.take().is_some()
+        {
+            self.free.push(at);
+        }
+    }
+
+    /// Forgets the entries of dropped arrays.
+    fn compact(&mut self) {
+        self.places
+            .retain(|place| place.as_ref().is_some_and(|e| e.array.strong_count() > 0));
+        self.free.clear();
+        self.hand = 0;
+    }
+}
+
+/// Filled slots whose items lie on the heap.
+#[derive(Default)]
+pub(super) struct Ring {
+    places: Mutex<Places>,
+    /// Entries whose arrays were dropped.
+    stale: AtomicUsize,
+}
+
+impl Ring {
+    /// Runs `fill` and, when it filled the slot, adds its entry and runs `charge`. Whether it did.
+    pub(super) fn insert(
+        &self,
+        entry: Entry,
+        fill: impl FnOnce() -> bool,
+        charge: impl FnOnce(),
+    ) -> bool {
+        let mut places = self.places.lock();
+        if !fill() {
+            return false;
+        }
+        places.add(entry);
+        charge();
+        self.drop_stale(&mut places);
+        true
+    }
+
+    /// Tells that the array of an entry was dropped.
+    pub(super) fn count_stale(&self) {
+        self.stale.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Moves the hand on until there was `enough`, at most twice around: the first round clears
+    /// every mark that is not set again behind the hand. Tells `evicted` of each item that goes;
+    /// the bytes of all.
+    pub(super) fn turn(&self, enough: &dyn Fn() -> bool, evicted: impl Fn(usize)) -> usize {
+        let mut places = self.places.lock();
+        let mut freed = 0;
+        let mut steps = 2 * places.places.len();
+        while steps > 0 && !enough() {
+            steps -= 1;
+            let at = if places.hand < places.places.len() {
+                places.hand
+            } else {
+                0
+            };
+            places.hand = at + 1;
+            let Some(Some(entry)) = places.places.get(at) else {
+                continue;
+            };
+            match entry.try_evict(true) {
+                Verdict::Spared => {}
+                Verdict::Gone => {
+                    self.count_stale_removed();
+                    places.remove(at);
+                }
+                Verdict::Evicted(bytes) => {
+                    freed += bytes;
+                    evicted(bytes);
+                    places.remove(at);
+                }
+            }
+        }
+        freed
+    }
+
+    /// Moves the hand around once. Otherwise as [`Ring::turn`].
+    pub(super) fn turn_once(&self, evicted: impl Fn(usize)) -> usize {
+        let steps = std::cell::Cell::new(self.places.lock().places.len());
+        let enough = || {
+            let left = steps.get();
+            steps.set(left.saturating_sub(1));
+            left == 0
+        };
+        self.turn(&enough, evicted)
+    }
+
+    /// Keeps the count from drifting up when the hand meets a stale entry first.
+    fn count_stale_removed(&self) {
+        let _ = self
+            .stale
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+    }
+
+    /// Drops the entries of dead arrays once they are half of the ring. Amortized O(1).
+    fn drop_stale(&self, places: &mut Places) {
+        let stale = self.stale.load(Ordering::Relaxed);
+        if stale < STALE_MIN || stale * 2 < places.len() {
+            return;
+        }
+        self.stale.store(0, Ordering::Relaxed);
+        places.compact();
+    }
+
+    /// Entries, stale ones included.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.places.lock().len()
+    }
+}
