@@ -3,13 +3,18 @@
 //! ```text
 //! peers bench --engine rocksdb --benchmarks=fillseq,readrandom --db=/tmp/x --num=1000000
 //! peers compare --engines drumlin,rocksdb,leveldb,fjall,lmdb --rounds 5
+//! peers stall --engines drumlin,rocksdb,rocksdb-blobs --value-size 10000,100 --duration 60
+//! peers sustain --engines drumlin,rocksdb,rocksdb-universal --value-size 100 --writes 20000000
+//! peers curve --engines drumlin,rocksdb --sizes 1000000,10000000 --out curve
 //! peers fixture --out ../engine/tests/data
 //! ```
 
 mod args;
 mod compare;
+mod curve;
 mod engines;
 mod fixture;
+mod watched;
 
 use std::io::{Write, stderr, stdout};
 use std::path::Path;
@@ -20,13 +25,17 @@ use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_bench::{Flags, Runner};
 use drumlin_fs::Env;
 
-use args::{Args, BenchArgs, CompareArgs, Task};
+use args::{Args, BenchArgs, CompareArgs, CurveArgs, Task, WatchArgs};
 use engines::with_store;
+use watched::Load;
 
 fn main() -> ExitCode {
     let done = match Args::parse().task {
         Task::Bench(args) => bench(&args),
         Task::Compare(args) => compare(&args),
+        Task::Curve(args) => draw_curve(&args),
+        Task::Stall(args) => watch(&args, Load::Stall),
+        Task::Sustain(args) => watch(&args, Load::Sustain),
         Task::Fixture { out } => fixture(&out),
     };
     match done {
@@ -60,17 +69,43 @@ fn bench(args: &BenchArgs) -> Result<()> {
 fn compare(args: &CompareArgs) -> Result<()> {
     let contest = args.contest()?;
     let standing = compare::run(&contest, &Env::system(), &mut stderr())?;
-    let markdown = standing.to_markdown();
-    print(&markdown)?;
-    if let Some(out) = &args.out {
-        let write = |extension: &str, text: &str| {
-            let path = out.with_extension(extension);
-            std::fs::write(&path, text).map_err(|error| Error::io("write file", &path, error))
-        };
-        write("md", &markdown)?;
-        write("json", &standing.to_json())?;
-    }
-    Ok(())
+    publish(
+        &standing.to_markdown(),
+        &standing.to_json(),
+        args.out.as_deref(),
+    )
+}
+
+fn watch(args: &WatchArgs, load: Load) -> Result<()> {
+    let contest = args.contest(load)?;
+    let standing = watched::run(&contest, &Env::system(), &mut stderr())?;
+    publish(
+        &standing.to_markdown(),
+        &standing.to_json(),
+        args.out.as_deref(),
+    )
+}
+
+fn draw_curve(args: &CurveArgs) -> Result<()> {
+    let standing = curve::run(&args.contest()?, &Env::system(), &mut stderr())?;
+    let out = args.out.as_deref();
+    publish(&standing.to_markdown(), &standing.to_json(), out)?;
+    out.map_or(Ok(()), |out| write_beside(out, "svg", &standing.to_svg()?))
+}
+
+/// Prints the tables, and writes both forms beside `out` if there is one.
+fn publish(markdown: &str, json: &str, out: Option<&Path>) -> Result<()> {
+    print(markdown)?;
+    let Some(out) = out else {
+        return Ok(());
+    };
+    write_beside(out, "md", markdown)?;
+    write_beside(out, "json", json)
+}
+
+fn write_beside(out: &Path, extension: &str, text: &str) -> Result<()> {
+    let path = out.with_extension(extension);
+    std::fs::write(&path, text).map_err(|error| Error::io("write file", &path, error))
 }
 
 fn fixture(out: &Path) -> Result<()> {

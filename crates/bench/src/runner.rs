@@ -437,7 +437,7 @@ fn stall_defaults(flags: &mut Flags) {
 /// The order a fill writes in; the smaller fills also change the flags. fillsync and fill100K
 /// write a thousandth of the keys, as in LevelDB. (RocksDB's db_bench means to, but goes on for
 /// `--num` operations.)
-fn fill_order(name: &str, flags: &mut Flags) -> KeyOrder {
+pub fn fill_order(name: &str, flags: &mut Flags) -> KeyOrder {
     match name {
         "fillseq" => return KeyOrder::Ascending,
         "fillbatch" => {

@@ -97,10 +97,11 @@ pub(crate) fn run(contest: &Contest, env: &Env, progress: &mut dyn Write) -> Res
 fn enter(contest: &Contest, env: &Env) -> Result<Vec<Box<dyn Entrant>>> {
     let mut entrants: Vec<Box<dyn Entrant>> = Vec::new();
     for engine in &contest.engines {
-        let flags = Flags {
+        let mut flags = Flags {
             db: contest.dir.join(engine.name()).display().to_string(),
             ..contest.flags.clone()
         };
+        engine.adjust(&mut flags);
         entrants.push(with_store!(engine, S => {
             Box::new(StoreEntrant::<S>::new(*engine, flags, env.clone())?)
         }));
@@ -113,7 +114,7 @@ fn flags_of(contest: &Contest, round: usize, row: usize) -> Flags {
     let line = &contest.lines[row];
     let started: usize = contest.lines[..row].iter().map(|line| line.threads).sum();
     let mut flags = contest.flags.clone();
-    flags.threads = line.threads;
+    line.adjust(&mut flags);
     flags.seed += (round * 1000 + started + 1) as u64;
     if line.name == "multireadrandom" {
         flags.batch_size = contest.multiread_batch;

@@ -10,15 +10,16 @@ use super::line::Line;
 use super::result::Outcome;
 
 /// Runs the lines of `contest` by `program`, one process for each stretch of lines with the same
-/// number of threads, and returns what it printed; `None` for a line it cannot be asked for.
+/// settings, and returns what it printed; `None` for a line it cannot be asked for.
 ///
 /// multireadrandom is left out: db_bench has one flag for the size of its batches, which would
 /// change the fills as well.
 pub(super) fn run(program: &str, contest: &Contest, round: usize) -> Result<Vec<Option<Outcome>>> {
     let dir = contest.dir.join("db_bench");
     let mut outcomes = Vec::with_capacity(contest.lines.len());
-    let same_threads = |a: &Line, b: &Line| a.threads == b.threads;
-    for stretch in contest.lines.chunk_by(same_threads) {
+    let settings = |line: &Line| (line.threads, line.no_wal, line.name == "fillsync");
+    let same = |a: &Line, b: &Line| settings(a) == settings(b);
+    for stretch in contest.lines.chunk_by(same) {
         let asked: Vec<&Line> = stretch.iter().filter(|line| can_ask(line)).collect();
         let Some(first) = asked.first() else {
             outcomes.extend(stretch.iter().map(|_| None));
@@ -60,7 +61,11 @@ fn arguments(
     first: &Line,
     round: usize,
 ) -> Vec<String> {
-    let flags = &contest.flags;
+    let mut flags = contest.flags.clone();
+    if first.name == "fillsync" {
+        // Its own division by 1000 changes the keys and not the number of writes.
+        flags.num = (flags.num / 1000).max(1);
+    }
     let names: Vec<String> = asked
         .iter()
         .map(|line| match line.is_write {
@@ -74,6 +79,7 @@ fn arguments(
         format!("--use_existing_db={}", !first.is_fresh),
         format!("--num={}", flags.num),
         format!("--threads={}", first.threads),
+        format!("--disable_wal={}", flags.disable_wal || first.no_wal),
         format!("--key_size={}", flags.key_size),
         format!("--value_size={}", flags.value_size),
         format!("--compression_type={}", flags.compression_type),

@@ -49,8 +49,9 @@ impl<S: Store> StoreEntrant<S> {
         })
     }
 
-    fn store(&mut self, is_fresh: bool) -> Result<&S> {
-        if is_fresh {
+    /// The store, opened under the flags of `line` if it is not open.
+    fn store(&mut self, line: &Line, flags: &Flags) -> Result<&S> {
+        if line.is_fresh {
             self.leave()?;
         }
         match &mut self.store {
@@ -58,7 +59,9 @@ impl<S: Store> StoreEntrant<S> {
             slot => {
                 std::fs::create_dir_all(&self.flags.db)
                     .map_err(|error| Error::io("make directory", self.flags.db.as_ref(), error))?;
-                Ok(slot.insert(S::open(&self.flags, &self.env)?))
+                let mut opened = self.flags.clone();
+                (opened.sync, opened.disable_wal) = (flags.sync, flags.disable_wal);
+                Ok(slot.insert(S::open(&opened, &self.env)?))
             }
         }
     }
@@ -67,7 +70,16 @@ impl<S: Store> StoreEntrant<S> {
 impl<S: Store> Entrant for StoreEntrant<S> {
     fn run(&mut self, line: &Line, flags: &Flags) -> Result<Option<Outcome>> {
         let (env, knows_when_done) = (self.env.clone(), self.knows_when_done);
-        let store = self.store(line.is_fresh)?;
+        if !line.is_fresh && self.store.is_none() {
+            // The line that would have filled it is one the engine does not have.
+            return Ok(None);
+        }
+        let store = match self.store(line, flags) {
+            Err(error) if line.no_wal && error.kind() == ErrorKind::NotSupported => {
+                return Ok(None);
+            }
+            store => store?,
+        };
         let run = match measure(store, line, flags, &env) {
             Err(error) if line.work == Work::Compact && error.kind() == ErrorKind::NotSupported => {
                 return Ok(None);
@@ -106,7 +118,12 @@ impl<S: Store> Entrant for StoreEntrant<S> {
 }
 
 /// Runs `line` on `store` with threads of its own, which all start at once.
-fn measure<S: Store>(store: &S, line: &Line, flags: &Flags, env: &Env) -> Result<RunStats> {
+pub(crate) fn measure<S: Store>(
+    store: &S,
+    line: &Line,
+    flags: &Flags,
+    env: &Env,
+) -> Result<RunStats> {
     let shared = Shared {
         running: AtomicUsize::new(line.threads),
         write_limit: RateLimit::new(flags.benchmark_write_rate_limit, Arc::clone(&env.clock)),

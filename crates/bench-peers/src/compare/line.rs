@@ -3,16 +3,21 @@
 use std::str::FromStr;
 
 use drumlin_base::{Error, Result};
+use drumlin_bench::Flags;
 use drumlin_bench::keygen::KeyOrder;
+use drumlin_bench::runner::fill_order;
 use drumlin_bench::workloads::Work;
 
-/// A workload by db_bench's name, `@` and a number of threads if not one: `readrandom@2`.
+/// A workload by db_bench's name; `:disable_wal` when it writes without the log; `@` and a number of
+/// threads if not one: `readrandom@2`, `fillrandom:disable_wal@2`.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     /// db_bench's name.
     pub(crate) name: String,
     /// Threads.
     pub(crate) threads: usize,
+    /// Whether it writes without the log.
+    pub(crate) no_wal: bool,
     /// What each thread does.
     pub(crate) work: Work,
     /// Whether it starts with an empty store.
@@ -32,9 +37,14 @@ impl FromStr for Line {
             Some((name, threads)) => (name, threads.parse().map_err(|_| bad())?),
             None => (text, 1),
         };
+        let (name, no_wal) = match name.split_once(':') {
+            Some((name, "disable_wal")) => (name, true),
+            Some(_) => return Err(bad()),
+            None => (name, false),
+        };
         let work = match name {
-            "fillseq" => Work::Fill(KeyOrder::Ascending),
-            "fillrandom" | "overwrite" => Work::Fill(KeyOrder::Random),
+            "fillseq" | "fillbatch" => Work::Fill(KeyOrder::Ascending),
+            "fillrandom" | "fillsync" | "overwrite" => Work::Fill(KeyOrder::Random),
             "filluniquerandom" => Work::Fill(KeyOrder::UniqueRandom),
             "readrandom" => Work::ReadRandom { extra: 0 },
             "readmissing" => Work::ReadRandom { extra: 1 },
@@ -53,25 +63,47 @@ impl FromStr for Line {
         if threads == 0 || threads > 1024 || (alone && threads > 1) {
             return Err(bad());
         }
-        Ok(Self {
+        let puts = matches!(work, Work::Fill(_) | Work::Delete(_));
+        if no_wal && (!puts || name == "fillsync") {
+            return Err(bad());
+        }
+        let mut line = Self {
             name: name.to_owned(),
             threads,
+            no_wal,
             work,
             is_fresh: name.starts_with("fill"),
-            is_write: matches!(work, Work::Fill(_) | Work::Delete(_) | Work::Compact),
-            label: label(name, threads),
-        })
-    }
-}
-
-fn label(name: &str, threads: usize) -> String {
-    match threads {
-        1 => name.to_owned(),
-        _ => format!("{name}, {threads} threads"),
+            is_write: puts || work == Work::Compact,
+            label: String::new(),
+        };
+        line.label = line.title();
+        if threads > 1 {
+            line.label.push_str(&format!(", {threads} threads"));
+        }
+        Ok(line)
     }
 }
 
 impl Line {
+    /// The workload without its threads.
+    fn title(&self) -> String {
+        if self.no_wal {
+            format!("{} without WAL", self.name)
+        } else {
+            self.name.clone()
+        }
+    }
+
+    /// `flags` as this line changes them.
+    pub(crate) fn adjust(&self, flags: &mut Flags) {
+        flags.threads = self.threads;
+        flags.disable_wal |= self.no_wal;
+        if matches!(self.work, Work::Fill(_)) {
+            // fillsync syncs and writes a thousandth, fillbatch writes batches.
+            fill_order(&self.name, flags);
+        }
+    }
+
     /// Parses the lines of `--benchmarks`. The label of a read tells what was last done to the
     /// store, for `readrandom` after `fillrandom` and after `compact` are two things.
     ///
@@ -91,7 +123,7 @@ impl Line {
                 _ => {}
             }
             if line.is_write {
-                state = Some(line.name.clone());
+                state = Some(line.title());
             }
             lines.push(line);
         }
@@ -122,6 +154,27 @@ mod tests {
     }
 
     #[test]
+    fn writes_can_go_without_the_log_and_syncs_are_fewer() {
+        assert_eq!(
+            labels("fillrandom:disable_wal@2,readrandom"),
+            [
+                "fillrandom without WAL, 2 threads",
+                "readrandom after fillrandom without WAL",
+            ]
+        );
+        let adjusted = |text: &str| {
+            let mut flags = Flags::parse(&["--num=5000000"]).expect("sound flags");
+            text.parse::<Line>().expect("a line").adjust(&mut flags);
+            flags
+        };
+        let flags = adjusted("fillsync@32");
+        assert_eq!((flags.num, flags.threads, flags.sync), (5000, 32, true));
+        assert_eq!(adjusted("fillbatch").batch_size, 1000);
+        assert!(adjusted("overwrite:disable_wal").disable_wal);
+        assert!(!adjusted("overwrite").disable_wal);
+    }
+
+    #[test]
     fn nonsense_is_refused() {
         for text in [
             "readrandom",
@@ -129,6 +182,9 @@ mod tests {
             "fillseq@0",
             "fillseq,compact@2",
             "fillseq@x",
+            "fillseq:fast",
+            "fillsync:disable_wal",
+            "fillseq,readseq:disable_wal",
         ] {
             assert!(Line::parse_all(text).is_err(), "{text}");
         }

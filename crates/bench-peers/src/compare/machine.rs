@@ -1,7 +1,7 @@
 //! The machine a comparison ran on, in a few lines.
 
 /// Processor, memory and kernel, as Linux tells; what it does not tell is left out.
-pub(super) fn facts() -> Vec<String> {
+pub(crate) fn facts() -> Vec<String> {
     let mut lines = Vec::new();
     let processors = std::thread::available_parallelism().map_or(0, usize::from);
     if let Some(model) = field("/proc/cpuinfo", "model name") {

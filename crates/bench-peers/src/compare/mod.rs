@@ -9,9 +9,13 @@ mod contest;
 mod db_bench;
 mod entrant;
 mod line;
-mod machine;
+pub(crate) mod machine;
 mod report;
 mod result;
 
-pub(crate) use contest::{Contest, run};
+pub(crate) use contest::{Contest, Standing, run};
+pub(crate) use entrant::measure;
 pub(crate) use line::Line;
+pub(crate) use report::{quoted, squeeze};
+#[cfg(test)]
+pub(crate) use result::{Outcome, Rounds};

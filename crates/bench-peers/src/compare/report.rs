@@ -78,7 +78,8 @@ fn short(micros: f64) -> String {
     }
 }
 
-fn squeeze(text: &str) -> String {
+/// `text` with single spaces.
+pub(crate) fn squeeze(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -129,7 +130,8 @@ fn strings(text: &mut String, parts: &[String]) {
     text.push_str(&parts.join(", "));
 }
 
-fn quoted(text: &str) -> String {
+/// `text` as a JSON string.
+pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {
         match character {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use drumlin_base::{Error, Result};
+use drumlin_bench::Flags;
 
 /// An engine that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +14,12 @@ pub(crate) enum Engine {
     /// RocksDB of today.
     #[cfg(feature = "rocksdb")]
     RocksDb,
+    /// The same with large values in blob files, collected.
+    #[cfg(feature = "rocksdb")]
+    RocksDbBlobs,
+    /// The same with universal compaction.
+    #[cfg(feature = "rocksdb")]
+    RocksDbUniversal,
     /// The system's LevelDB.
     LevelDb,
     /// fjall.
@@ -28,6 +35,10 @@ impl Engine {
         Self::Drumlin,
         #[cfg(feature = "rocksdb")]
         Self::RocksDb,
+        #[cfg(feature = "rocksdb")]
+        Self::RocksDbBlobs,
+        #[cfg(feature = "rocksdb")]
+        Self::RocksDbUniversal,
         Self::LevelDb,
         Self::Fjall,
         Self::Redb,
@@ -40,6 +51,10 @@ impl Engine {
             Self::Drumlin => "drumlin",
             #[cfg(feature = "rocksdb")]
             Self::RocksDb => "rocksdb",
+            #[cfg(feature = "rocksdb")]
+            Self::RocksDbBlobs => "rocksdb-blobs",
+            #[cfg(feature = "rocksdb")]
+            Self::RocksDbUniversal => "rocksdb-universal",
             Self::LevelDb => "leveldb",
             Self::Fjall => "fjall",
             Self::Redb => "redb",
@@ -55,8 +70,21 @@ impl Engine {
         match self {
             Self::Drumlin => true,
             #[cfg(feature = "rocksdb")]
-            Self::RocksDb => true,
+            Self::RocksDb | Self::RocksDbBlobs | Self::RocksDbUniversal => true,
             Self::LevelDb | Self::Fjall | Self::Redb | Self::Lmdb => false,
+        }
+    }
+}
+
+impl Engine {
+    /// What this engine changes of the flags that all get.
+    pub(crate) fn adjust(self, flags: &mut Flags) {
+        match self {
+            #[cfg(feature = "rocksdb")]
+            Self::RocksDbBlobs => flags.enable_blob_files = true,
+            #[cfg(feature = "rocksdb")]
+            Self::RocksDbUniversal => flags.compaction_style = 1,
+            _ => {}
         }
     }
 }
@@ -92,7 +120,9 @@ macro_rules! with_store {
                 $body
             }
             #[cfg(feature = "rocksdb")]
-            $crate::engines::Engine::RocksDb => {
+            $crate::engines::Engine::RocksDb
+            | $crate::engines::Engine::RocksDbBlobs
+            | $crate::engines::Engine::RocksDbUniversal => {
                 type $store = $crate::engines::rocksdb::RocksDbStore;
                 $body
             }

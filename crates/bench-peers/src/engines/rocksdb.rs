@@ -3,17 +3,21 @@
 use std::fmt;
 
 use drumlin_base::{Error, Result};
-use drumlin_bench::{Cursor, Flags, Session, Store};
+use drumlin_bench::{Cursor, Flags, Sample, Session, Store};
 use drumlin_fs::Env;
 use rocksdb::{
     BlockBasedOptions, BottommostLevelCompaction, Cache, ColumnFamilyDescriptor, CompactOptions,
-    DB, DBCompressionType, DBRawIterator, FlushOptions, Options, ReadOptions, SliceTransform,
-    WaitForCompactOptions, WriteBatch, WriteOptions,
+    DB, DBCompactionStyle, DBCompressionType, DBRawIterator, FlushOptions, Options, ReadOptions,
+    SliceTransform, WaitForCompactOptions, WriteBatch, WriteOptions,
+    statistics::{StatsLevel, Ticker},
 };
 
 use super::{given, remove_store};
 
 const FAMILY: &str = "default";
+
+/// Size from which values go to blob files unless the flags say otherwise.
+const MIN_BLOB_BYTES: u64 = 4096;
 
 fn failed(error: impl fmt::Display) -> Error {
     super::failed("RocksDB", error)
@@ -23,6 +27,8 @@ fn failed(error: impl fmt::Display) -> Error {
 pub(crate) struct RocksDbStore {
     db: DB,
     options: Options,
+    /// Whether it counts what it does.
+    counts: bool,
 }
 
 impl Store for RocksDbStore {
@@ -33,7 +39,11 @@ impl Store for RocksDbStore {
         // The family is named so that its handle, which the batched reads want, exists.
         let family = ColumnFamilyDescriptor::new(FAMILY, options.clone());
         let db = DB::open_cf_descriptors(&options, &flags.db, [family]).map_err(failed)?;
-        Ok(Self { db, options })
+        Ok(Self {
+            db,
+            options,
+            counts: flags.statistics,
+        })
     }
 
     fn destroy(flags: &Flags, _: &Env) -> Result<()> {
@@ -84,6 +94,29 @@ impl Store for RocksDbStore {
 
     fn statistics(&self) -> Option<String> {
         self.options.get_statistics()
+    }
+
+    fn sample(&self) -> Sample {
+        let number = |name: &str| self.db.property_int_value(name).ok().flatten();
+        let level = |level: usize| {
+            let name = format!("rocksdb.num-files-at-level{level}");
+            self.property(&name)?.parse().ok()
+        };
+        // 0 where statistics are off; then nothing was counted.
+        let counted = |ticker| Some(self.options.get_ticker_count(ticker)).filter(|_| self.counts);
+        let written = [
+            Ticker::WalFileBytes,
+            Ticker::FlushWriteBytes,
+            Ticker::CompactWriteBytes,
+        ];
+        Sample {
+            debt_bytes: number("rocksdb.estimate-pending-compaction-bytes"),
+            files_by_level: (0..7).map_while(level).collect(),
+            table_bytes: number("rocksdb.total-sst-files-size"),
+            blob_bytes: number("rocksdb.total-blob-file-size"),
+            waited_micros: counted(Ticker::StallMicros),
+            written_bytes: written.into_iter().map(counted).sum(),
+        }
     }
 
     fn version() -> String {
@@ -143,9 +176,25 @@ fn options(flags: &Flags) -> Result<Options> {
     }
     if flags.statistics {
         options.enable_statistics();
+        // Counters only: reading clocks for histograms would cost what is to be measured.
+        options.set_statistics_level(StatsLevel::ExceptHistogramOrTimers);
+    }
+    if flags.compaction_style == 1 {
+        options.set_compaction_style(DBCompactionStyle::Universal);
+    }
+    if flags.enable_blob_files {
+        blobs(flags, &mut options);
     }
     options.set_block_based_table_factory(&table_options(flags));
     Ok(options)
+}
+
+/// Large values in blob files. They are collected, which is not RocksDB's default, because without
+/// it the space of overwritten values is never given back; the thresholds are its defaults.
+fn blobs(flags: &Flags, options: &mut Options) {
+    options.set_enable_blob_files(true);
+    options.set_min_blob_size(u64::try_from(flags.min_blob_size).unwrap_or(MIN_BLOB_BYTES));
+    options.set_enable_blob_gc(true);
 }
 
 /// The flags that count memtables and files.
