@@ -192,6 +192,7 @@ fn tuning(flags: &Flags) -> Tuning {
         target_file_bytes: given(flags.target_file_size_base).unwrap_or(defaults.target_file_bytes),
         level_base_bytes: given(flags.max_bytes_for_level_base),
         level_multiplier: given(multiplier).unwrap_or(defaults.level_multiplier),
+        blob_from_bytes: blob_from_bytes(flags).or(defaults.blob_from_bytes),
         l0_trigger: given(flags.level0_file_num_compaction_trigger).unwrap_or(defaults.l0_trigger),
         l0_slowdown: given(flags.level0_slowdown_writes_trigger).unwrap_or(defaults.l0_slowdown),
         block_bytes: flags.block_size,
@@ -202,6 +203,18 @@ fn tuning(flags: &Flags) -> Tuning {
         },
         ..defaults
     }
+}
+
+/// Size from which values go to blob files, where the flags name one. Blob files need no switching
+/// on, but can be switched off.
+fn blob_from_bytes(flags: &Flags) -> Option<usize> {
+    if flags.is_given("enable_blob_files") && !flags.enable_blob_files {
+        return Some(usize::MAX);
+    }
+    // RocksDB's 0 is every value; empty ones stay in the tables here.
+    usize::try_from(flags.min_blob_size)
+        .ok()
+        .map(|bytes| bytes.max(1))
 }
 
 /// A peer names its cache and its memtables; this engine has one budget for all.
@@ -383,5 +396,14 @@ mod tests {
         let budget = parse("--cache_size=5 --memory_budget=7000000").expect("sound flags");
         assert_eq!(budget.memory_budget, Some(7_000_000));
         assert!(parse("--compression_type=brotli").is_err());
+    }
+
+    #[test]
+    fn blob_files_follow_the_flags() {
+        let blobs = |line: &str| parse(line).expect("sound flags").tuning.blob_from_bytes;
+        assert_eq!(blobs(""), Tuning::default().blob_from_bytes);
+        assert_eq!(blobs("--enable_blob_files=false"), Some(usize::MAX));
+        assert_eq!(blobs("--min_blob_size=2000"), Some(2000));
+        assert_eq!(blobs("--min_blob_size=0"), Some(1));
     }
 }

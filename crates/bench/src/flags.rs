@@ -153,8 +153,7 @@ flags! {
     fifo_compaction_ttl: u64 = 0, "Seconds after which FIFO drops a table; 0: never.";
     fifo_compaction_allow_compaction: bool = true, "FIFO merges small tables.";
     disable_auto_compactions: bool = false, "Compact only when asked.";
-    compaction_style: u32 = 0, "0: leveled; 1: universal. (RocksDB's numbers.)";
-    enable_blob_files: bool = false, "Keep values of --min_blob_size and more in blob files (of peers that can; Drumlin does by itself).";
+    enable_blob_files: bool = false, "Keep large values in blob files; Drumlin does so by itself, --enable_blob_files=false stops it.";
     min_blob_size: i64 = -1, "Bytes from which values go to blob files; negative: the engine's choice.";
     max_background_jobs: usize = 0, "Background threads; 0: the engine's choice.";
     open_files: i64 = -1, "Table files open at once; negative: no bound.";

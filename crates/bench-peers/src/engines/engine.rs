@@ -11,6 +11,8 @@ use drumlin_bench::Flags;
 pub(crate) enum Engine {
     /// Ours.
     Drumlin,
+    /// Ours with universal compaction.
+    DrumlinUniversal,
     /// RocksDB of today.
     #[cfg(feature = "rocksdb")]
     RocksDb,
@@ -33,6 +35,7 @@ pub(crate) enum Engine {
 impl Engine {
     const ALL: &[Self] = &[
         Self::Drumlin,
+        Self::DrumlinUniversal,
         #[cfg(feature = "rocksdb")]
         Self::RocksDb,
         #[cfg(feature = "rocksdb")]
@@ -49,6 +52,7 @@ impl Engine {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Drumlin => "drumlin",
+            Self::DrumlinUniversal => "drumlin-universal",
             #[cfg(feature = "rocksdb")]
             Self::RocksDb => "rocksdb",
             #[cfg(feature = "rocksdb")]
@@ -68,7 +72,7 @@ impl Engine {
     /// process for it.
     pub(crate) fn knows_when_done(self) -> bool {
         match self {
-            Self::Drumlin => true,
+            Self::Drumlin | Self::DrumlinUniversal => true,
             #[cfg(feature = "rocksdb")]
             Self::RocksDb | Self::RocksDbBlobs | Self::RocksDbUniversal => true,
             Self::LevelDb | Self::Fjall | Self::Redb | Self::Lmdb => false,
@@ -84,6 +88,7 @@ impl Engine {
             Self::RocksDbBlobs => flags.enable_blob_files = true,
             #[cfg(feature = "rocksdb")]
             Self::RocksDbUniversal => flags.compaction_style = 1,
+            Self::DrumlinUniversal => flags.compaction_style = 1,
             _ => {}
         }
     }
@@ -115,7 +120,7 @@ impl FromStr for Engine {
 macro_rules! with_store {
     ($engine:expr, $store:ident => $body:expr) => {
         match $engine {
-            $crate::engines::Engine::Drumlin => {
+            $crate::engines::Engine::Drumlin | $crate::engines::Engine::DrumlinUniversal => {
                 type $store = ::drumlin_bench::DrumlinStore;
                 $body
             }
