@@ -94,6 +94,14 @@ pub(crate) enum Command {
         #[arg(long)]
         entries: bool,
     },
+    /// Print what a blob file says of itself, and the values in it.
+    DumpBlob {
+        /// The blob file.
+        file: PathBuf,
+        /// Print key, place and value of each entry too.
+        #[arg(long)]
+        entries: bool,
+    },
     /// Read every table whole and check all of it.
     Verify,
     /// Rebuild the MANIFEST from the tables; damaged files are moved to `lost`.

@@ -104,7 +104,7 @@ fn copy_family(source: &Db, family: &ColumnFamily, copy: &Db, into: &ColumnFamil
     let (mut batch, mut count) = (WriteBatch::with_capacity(BATCH_BYTES), 0);
     entries.seek_to_first();
     while entries.valid() {
-        batch.put_cf(into.id(), entries.key(), entries.value())?;
+        batch.put_cf(into.id(), entries.key(), entries.try_value()?)?;
         progress.advance((entries.key().len() + entries.value().len()) as u64);
         count += 1;
         if batch.len() >= BATCH_BYTES {

@@ -8,6 +8,7 @@
 
 mod args;
 mod bench;
+mod blobs;
 mod convert;
 mod demo;
 mod escape;
@@ -82,6 +83,7 @@ fn carry_out(place: &Place, command: Command, out: &mut Output) -> Outcome {
         }
         Command::DumpManifest { file } => inspect::dump_manifest(place, file.as_deref(), out),
         Command::DumpTable { file, entries } => tables::dump_table(place, &file, entries, out),
+        Command::DumpBlob { file, entries } => blobs::dump_blob(place, &file, entries, out),
         Command::Verify => maintenance::verify(place, out),
         Command::Repair => maintenance::repair(place, out),
         Command::Explain { key } => maintenance::explain(place, key.as_deref(), out),

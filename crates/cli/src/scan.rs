@@ -27,7 +27,7 @@ pub(crate) fn scan(place: &Place, scan: &Scan, out: &mut Output) -> Outcome {
         } else if scan.keys_only {
             out.value(place.form(), entries.key())?;
         } else {
-            out.entry(place.form(), entries.key(), entries.value())?;
+            out.entry(place.form(), entries.key(), entries.try_value()?)?;
         }
         printed += 1;
         if scan.reverse {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use drumlin::names::FileName;
 use drumlin_base::key::ParsedKey;
-use drumlin_base::{InternalIterator, KeyOrder, MemoryBudget};
+use drumlin_base::{InternalIterator, KeyOrder, MemoryBudget, ValueKind};
 use drumlin_fs::Env;
 use drumlin_table::{BlockCache, Table, TableReadOptions, TableReaderOptions};
 
 use crate::args::Place;
+use crate::blobs;
 use crate::escape::Form;
 use crate::failure::Outcome;
 use crate::inspect::kind_name;
@@ -101,7 +102,11 @@ fn show_entries(table: &Arc<Table>, form: Form, out: &mut Output) -> Outcome {
     entries.seek_to_first();
     while entries.valid() {
         let key = ParsedKey::parse(entries.key())?;
-        let (user_key, value) = (form.show(key.user_key), form.show(entries.value()));
+        let user_key = form.show(key.user_key);
+        let value = match key.kind {
+            ValueKind::BlobIndex => blobs::reference(entries.value(), form),
+            _ => form.show(entries.value()),
+        };
         out.text(format!(
             "{user_key}\t{} {}\t{value}",
             key.seqno,

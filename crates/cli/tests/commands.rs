@@ -235,6 +235,54 @@ fn inspection_shows_what_was_written() {
     assert!(table.contains("put\tvalue\n"), "{table}");
 }
 
+/// A database of RocksDB with values in blob files, copied to `to`.
+fn copy_blob_fixture(to: &Path) {
+    let fixture = "../engine/tests/data/rocksdb-11/blobs";
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join(fixture);
+    let files = drumlin::Env::system().files;
+    files.create_dir_all(to).expect("the directory is ours");
+    for name in files.list(&from).expect("the fixture is there") {
+        write_file(&to.join(&name), &read_file(&from.join(&name)));
+    }
+}
+
+#[test]
+fn blob_files_are_read_dumped_and_found_damaged() {
+    let shell = Shell::new();
+    copy_blob_fixture(&shell.path("db"));
+    let rows = shell.print(&["scan", "--hex"]);
+    let expected = read_file(&shell.path("db").join("expected.tsv"));
+    let expected = String::from_utf8(expected).expect("the fixture is text");
+    assert_eq!(rows.lines().count(), expected.lines().count());
+    for (row, line) in rows.lines().zip(expected.lines()) {
+        let row = row.replace("0x", "").to_lowercase();
+        let line = line.strip_prefix("default\t").expect("one family");
+        assert_eq!(row, line);
+    }
+    let blob = shell.path("db").join("000014.blob");
+    let path = blob.to_str().expect("text");
+    let dump = shell.print(&["dump-blob", path, "--entries", "--hex"]);
+    assert!(dump.starts_with("# family id: 0\n# compression: none\n"));
+    let entries: Vec<_> = dump.lines().filter(|line| !line.starts_with('#')).collect();
+    assert!(!entries.is_empty());
+    for entry in &entries {
+        let (key, rest) = entry.split_once('\t').expect("a key");
+        let (_, value) = rest.split_once('\t').expect("a place and a value");
+        assert!(rows.contains(&format!("{key}\t{value}\n")), "{entry}");
+    }
+    let table = shell.path("db").join("000013.sst");
+    let table = shell.print(&["dump-table", table.to_str().expect("text"), "--entries"]);
+    assert!(table.contains("blob\tfile 14 offset "), "{table}");
+    // Cut into its footer: the sound values are shown, the damage is said.
+    let bytes = read_file(&blob);
+    write_file(&blob, &bytes[..bytes.len() - 1]);
+    let output = shell.run(&["dump-blob", path, "--entries", "--hex"]);
+    assert_eq!(code(&output), 3);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(entries.iter().all(|entry| said.contains(*entry)), "{said}");
+    assert_eq!(code(&shell.run(&["scan"])), 3);
+}
+
 #[test]
 fn damage_is_found_and_named() {
     let shell = Shell::new();
@@ -303,13 +351,22 @@ fn tables_of(db: &Path) -> Vec<PathBuf> {
 }
 
 fn flip_first_byte(path: &Path) {
-    use drumlin_fs::{CreateOptions, Env, FileKind};
-    let files = Env::system().files;
-    let mut bytes = files.read_file(path, 1 << 20).expect("readable");
+    let mut bytes = read_file(path);
     bytes[0] ^= 0xff;
+    write_file(path, &bytes);
+}
+
+fn read_file(path: &Path) -> Vec<u8> {
+    let files = drumlin::Env::system().files;
+    files.read_file(path, 1 << 20).expect("readable")
+}
+
+fn write_file(path: &Path, bytes: &[u8]) {
+    use drumlin_fs::{CreateOptions, FileKind};
+    let files = drumlin::Env::system().files;
     let mut file = files
         .create(path, CreateOptions::new(FileKind::Other))
         .expect("writable");
-    file.append(&bytes).expect("writable");
+    file.append(bytes).expect("writable");
     file.close().expect("writable");
 }

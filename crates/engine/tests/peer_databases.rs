@@ -196,7 +196,6 @@ fn check_engine(engine: &str) {
     for name in names {
         match name.as_str() {
             "wal-zstd" => check_refused(engine, &name, "compress"),
-            "blobs" => check_refused(engine, &name, "blob"),
             _ => check_fixture(engine, &name),
         }
     }

@@ -26,6 +26,8 @@ pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target. A name is also the name of its corpus folder and of its libFuzzer binary.
 pub const TARGETS: &[Target] = &[
+    ("blob_file", targets::blob::run_file),
+    ("blob_index", targets::blob::run_index),
     ("data_block_iter", targets::data_block::run),
     ("db_ops", targets::database::run),
     ("decompress", targets::decompress::run),

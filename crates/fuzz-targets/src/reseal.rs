@@ -7,6 +7,7 @@
 use drumlin::record::{BLOCK_BYTES, HEADER_BYTES, RECYCLABLE_HEADER_BYTES};
 use drumlin_base::checksum::{crc32c, mask};
 use drumlin_base::coding::{Reader, unzigzag};
+use drumlin_table::blob::{BLOB_FOOTER_BYTES, BLOB_HEADER_BYTES, BLOB_RECORD_HEADER_BYTES};
 use drumlin_table::compress::{Framing, decompress};
 use drumlin_table::format::{
     BLOCK_TRAILER_BYTES, FOOTER_BYTES_MAX, FORMAT_VERSION_WRITTEN, context_modifier,
@@ -39,6 +40,33 @@ pub(crate) fn log(bytes: &mut [u8]) {
         let crc = mask(crc32c(&bytes[at + 6..end]));
         bytes[at..at + 4].copy_from_slice(&crc.to_le_bytes());
         at = end;
+    }
+}
+
+/// Rewrites both checksums of every record of a blob file, walking it by its lengths, and the
+/// footer's.
+pub(crate) fn blob_file(bytes: &mut [u8]) {
+    let Some(end) = bytes.len().checked_sub(BLOB_FOOTER_BYTES) else {
+        return;
+    };
+    let (front, footer) = bytes.split_at_mut(end);
+    let (covered, checksum) = footer.split_at_mut(BLOB_FOOTER_BYTES - 4);
+    checksum.copy_from_slice(&mask(crc32c(covered)).to_le_bytes());
+    let mut at = BLOB_HEADER_BYTES;
+    while at + BLOB_RECORD_HEADER_BYTES <= front.len() {
+        let record = &mut front[at..];
+        let crc = mask(crc32c(&record[..24]));
+        record[24..28].copy_from_slice(&crc.to_le_bytes());
+        let mut lengths = Reader::new(record);
+        let both = lengths.fixed64().zip(lengths.fixed64());
+        let body = both.and_then(|(key, value)| key.checked_add(value));
+        let size = body.and_then(|body| usize::try_from(body).ok()?.checked_add(32));
+        let Some(body) = size.and_then(|size| record.get(BLOB_RECORD_HEADER_BYTES..size)) else {
+            return;
+        };
+        let (length, crc) = (body.len(), mask(crc32c(body)));
+        record[28..32].copy_from_slice(&crc.to_le_bytes());
+        at += BLOB_RECORD_HEADER_BYTES + length;
     }
 }
 

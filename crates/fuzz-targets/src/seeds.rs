@@ -10,6 +10,7 @@ use drumlin::record::RecordReader;
 use drumlin_base::key::{ValueKind, internal_key};
 use drumlin_base::rng::Rng;
 use drumlin_fs::{CreateOptions, FileKind, FileSystem, StrictMemFileSystem};
+use drumlin_table::blob::BlobWriter;
 use drumlin_table::compress::{Framing, compress, decompress};
 use drumlin_table::filter::LevelDbFilterBuilder;
 use drumlin_table::probe::build_block;
@@ -97,6 +98,11 @@ pub fn corpus(read: &dyn Fn(&str) -> Vec<u8>) -> Vec<Seed> {
     }
     let options = read("crates/engine/tests/data/rocksdb-7.8.3/OPTIONS-000019");
     corpus.add("options_file", "rocksdb-7.8.3", options);
+    for name in ["000010.blob", "000014.blob"] {
+        let file = read(&format!("crates/engine/tests/data/rocksdb-11/blobs/{name}"));
+        corpus.add("blob_file", &format!("rocksdb-11-{name}"), file);
+    }
+    corpus.blobs();
     corpus.own_tables();
     corpus.own_blocks();
     corpus.texts_and_batches();
@@ -215,6 +221,36 @@ impl Corpus {
                 let bytes = table(options.clone(), count);
                 self.add("sst_open_scan", &format!("{name}-{count}"), bytes);
             }
+        }
+    }
+
+    /// A small blob file of each codec, and references into them.
+    fn blobs(&mut self) {
+        for codec in Codec::ALL {
+            let files = StrictMemFileSystem::new();
+            let path = Path::new("/blobs");
+            let file = files.create(path, CreateOptions::new(FileKind::Blob));
+            let file = file.expect("memory has no limit");
+            let writer = BlobWriter::new(file, 7, 1, Compression::new(codec));
+            let mut writer = writer.expect("memory has no limit");
+            for index in 0..12 {
+                let (key, value) = point(index);
+                let value = value.repeat(1 + index as usize);
+                let index = writer.add(&key, &value).expect("memory has no limit");
+                let mut reference = Vec::new();
+                index.encode(&mut reference);
+                self.add("blob_index", &format!("{codec}-{}", key.len()), reference);
+            }
+            writer.finish().expect("memory has no limit");
+            let bytes = files.read_file(path, u64::MAX);
+            self.add("blob_file", &format!("own-{codec}"), bytes.expect("there"));
+        }
+        for (name, bytes) in [
+            ("inlined-ttl", &b"\x00\x80\x01value"[..]),
+            ("blob-ttl", b"\x02\x80\x01\x07\x64\x0a\x00"),
+            ("embedded", b"\x01\x00\x64\x0a\x00"),
+        ] {
+            self.add("blob_index", name, bytes.to_vec());
         }
     }
 

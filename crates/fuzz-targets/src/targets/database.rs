@@ -79,6 +79,7 @@ fn options(files: &StrictMemFileSystem) -> Options {
             block_bytes: 256,
             restart_interval: 3,
             partition_above_bytes: 2 << 10,
+            blob_from_bytes: Some(128),
             ..Tuning::default()
         },
         family: FamilyOptions {

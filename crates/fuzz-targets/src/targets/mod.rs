@@ -1,6 +1,7 @@
 //! The targets, one a file: each has a `run` that takes any bytes and panics to report.
 
 pub(crate) mod batch;
+pub(crate) mod blob;
 pub(crate) mod canary;
 pub(crate) mod data_block;
 pub(crate) mod database;

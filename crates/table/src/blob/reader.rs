@@ -49,10 +49,18 @@ impl BlobReader {
     /// `NotFound`, `Io`; `Corruption`, also for a file that was never finished; `NotSupported` for
     /// what only stacked BlobDB writes.
     pub fn open(files: &dyn FileSystem, path: &Path, number: u64) -> Result<Self> {
-        Self::over(files.open(path)?, path, number).map_err(|error| error.with_file(path))
+        Self::over(files.open(path)?, path, number)
     }
 
-    fn over(file: Arc<dyn RandomAccessFile>, path: &Path, number: u64) -> Result<Self> {
+    /// As [`BlobReader::open`], over a file that is open already.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn over(file: Arc<dyn RandomAccessFile>, path: &Path, number: u64) -> Result<Self> {
+        Self::checked(file, path, number).map_err(|error| error.with_file(path))
+    }
+
+    fn checked(file: Arc<dyn RandomAccessFile>, path: &Path, number: u64) -> Result<Self> {
         let size = file.size();
         if size < (BLOB_HEADER_BYTES + BLOB_FOOTER_BYTES) as u64 {
             return Err(Error::corruption(format!(

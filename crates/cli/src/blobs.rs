@@ -1,0 +1,66 @@
+//! dump-blob: what a blob file says of itself, and the values in it.
+
+use std::path::Path;
+
+use drumlin::names::FileName;
+use drumlin_fs::Env;
+use drumlin_table::blob::{BlobHeader, BlobIndex, BlobReader, BlobRecords};
+
+use crate::args::Place;
+use crate::escape::Form;
+use crate::failure::Outcome;
+use crate::output::Output;
+
+/// Prints what is known of `path`, and with `entries` every value it holds. Of a file whose end is
+/// damaged the sound front is printed all the same, before the damage is reported.
+pub(crate) fn dump_blob(place: &Place, path: &Path, entries: bool, out: &mut Output) -> Outcome {
+    let files = Env::system().files;
+    let name = path.file_name().map(Path::new).and_then(FileName::parse);
+    let number = name.and_then(FileName::number).unwrap_or(0);
+    let opened = BlobReader::open(&*files, path, number);
+    let (records, damage) = match opened {
+        Ok(reader) => {
+            show_header(reader.header(), out)?;
+            out.text(format!("# size: {}", reader.file_bytes()))?;
+            out.text(format!("# blobs: {}", reader.blob_count()))?;
+            out.text(format!("# blob bytes: {}", reader.blob_bytes()))?;
+            (reader.records(), None)
+        }
+        Err(error) if error.is_corruption() => {
+            let records = BlobRecords::open_unfinished(&*files, path, number)?;
+            show_header(records.header(), out)?;
+            (records, Some(error))
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if entries {
+        show_entries(records, place.form(), out)?;
+    }
+    damage.map_or(Ok(()), |error| Err(error.into()))
+}
+
+fn show_header(header: BlobHeader, out: &mut Output) -> Outcome {
+    out.text(format!("# family id: {}", header.family_id))?;
+    out.text(format!("# compression: {}", header.codec))
+}
+
+fn show_entries(mut records: BlobRecords, form: Form, out: &mut Output) -> Outcome {
+    while records.next()? {
+        let index = records.index();
+        let (key, value) = (form.show(records.key()), form.show(&records.value()?));
+        let place = format!("{} {}", index.offset, index.size);
+        out.text(format!("{key}\t{place}\t{value}"))?;
+    }
+    Ok(())
+}
+
+/// A reference as text; bytes that are none as they are.
+pub(crate) fn reference(bytes: &[u8], form: Form) -> String {
+    match BlobIndex::decode(bytes) {
+        Ok(index) => format!(
+            "file {} offset {} size {} {}",
+            index.file, index.offset, index.size, index.codec
+        ),
+        Err(_) => form.show(bytes),
+    }
+}
