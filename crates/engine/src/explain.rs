@@ -10,6 +10,7 @@ use crate::column_family::ColumnFamily;
 use crate::db::Db;
 use crate::engine::{Engine, FamilyState, State};
 use crate::pressure::{Fill, PressureState};
+use crate::version::Version;
 use crate::waits::WaitsByCause;
 
 impl Db {
@@ -77,6 +78,31 @@ fn explain_family(text: &mut String, engine: &Engine, view: &FamilyState) {
     let _ = writeln!(text, "  {levels}");
     let debt = megabytes(engine.compaction_debt(view) as f64);
     let _ = writeln!(text, "  compaction debt: {debt:.1} MB");
+    explain_blobs(text, &view.version);
+}
+
+fn explain_blobs(text: &mut String, version: &Version) {
+    let totals = version.blob_totals();
+    if totals.files == 0 {
+        return;
+    }
+    let _ = write!(
+        text,
+        "  {} blob files {:.1} MB, {:.1} MB of it garbage",
+        totals.files,
+        megabytes(totals.file_bytes as f64),
+        megabytes(totals.garbage_bytes as f64),
+    );
+    let _ = match version.collection() {
+        None => writeln!(text, ", no more than allowed"),
+        Some(collection) => writeln!(
+            text,
+            ": {} are emptied by moving {:.1} MB, {} tables refer to them",
+            collection.emptied.len(),
+            megabytes(collection.live_bytes as f64),
+            collection.tables.len(),
+        ),
+    };
 }
 
 fn explain_verdict(text: &mut String, engine: &Engine) {

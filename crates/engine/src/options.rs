@@ -160,7 +160,7 @@ pub struct Tuning {
     pub level_multiplier: u64,
     /// Values of this many bytes and more are kept apart from the tables, in blob files, so that
     /// compaction does not rewrite them at every level; `usize::MAX` for none. LevelDB's
-    /// directories have none. Default: none.
+    /// directories have none. Default: 4 KiB.
     pub blob_from_bytes: Option<usize>,
     /// L0 tables that start a compaction. Default: 4.
     pub l0_trigger: usize,
@@ -291,7 +291,7 @@ impl Tuning {
 
     /// Size from which values are kept apart.
     pub fn blob_from(&self) -> usize {
-        self.blob_from_bytes.unwrap_or(usize::MAX)
+        self.blob_from_bytes.unwrap_or(4 << 10)
     }
 
     /// Size at which a blob file ends: four tables, so that there are fewer files of what is

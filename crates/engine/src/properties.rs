@@ -22,7 +22,9 @@ impl Db {
     /// `rocksdb.num-running-flushes`, `rocksdb.num-running-compactions`,
     /// `rocksdb.estimate-pending-compaction-bytes`, `rocksdb.background-errors`,
     /// `rocksdb.actual-delayed-write-rate` (0: writers are not slowed),
-    /// `rocksdb.is-write-stopped`, `rocksdb.levelstats`, `rocksdb.stats`, `rocksdb.sstables`.
+    /// `rocksdb.is-write-stopped`, `rocksdb.levelstats`, `rocksdb.stats`, `rocksdb.sstables`,
+    /// `rocksdb.num-blob-files`, `rocksdb.blob-stats`, `rocksdb.total-blob-file-size`,
+    /// `rocksdb.live-blob-file-size`, `rocksdb.live-blob-file-garbage-size`.
     pub fn property(&self, family: &ColumnFamily, name: &str) -> Option<String> {
         let name = name.strip_prefix("rocksdb.")?;
         let state = self.engine.lock_state();
@@ -34,6 +36,7 @@ impl Db {
         match name {
             "levelstats" => return Some(level_stats(view)),
             "sstables" => return Some(format!("{}", view.version)),
+            "blob-stats" => return Some(blob_stats(view)),
             "stats" => {
                 drop(state);
                 return Some(self.stats_text(family));
@@ -56,9 +59,15 @@ impl Db {
             "estimate-table-readers-mem" => engine.budget.used(MemoryUse::TableMeta) as u64,
             "block-cache-usage" => engine.block_cache.used_bytes() as u64,
             "block-cache-capacity" => engine.budget.available_for_blocks() as u64,
-            "total-sst-files-size" | "live-sst-files-size" | "estimate-live-data-size" => {
-                view.version.bytes_total()
+            "total-sst-files-size" | "live-sst-files-size" => view.version.bytes_total(),
+            "estimate-live-data-size" => {
+                let blobs = view.version.blob_totals();
+                let live = blobs.blob_bytes.saturating_sub(blobs.garbage_bytes);
+                view.version.bytes_total() + live
             }
+            "num-blob-files" => view.version.blob_totals().files,
+            "total-blob-file-size" | "live-blob-file-size" => view.version.blob_totals().file_bytes,
+            "live-blob-file-garbage-size" => view.version.blob_totals().garbage_bytes,
             "num-snapshots" => engine.snapshots.all().len() as u64,
             "num-running-flushes" => state.flushes_running as u64,
             "num-running-compactions" => state.compactions_running as u64,
@@ -80,6 +89,7 @@ impl Db {
             let state = self.engine.lock_state();
             if let Some(view) = state.families.get(&family.id()) {
                 text.push_str(&level_stats(view));
+                text.push_str(&blob_stats(view));
             }
         }
         let budget = &self.engine.budget;
@@ -130,6 +140,21 @@ fn estimate_keys(view: &FamilyState) -> u64 {
         })
         .sum();
     memtables as u64 + in_tables
+}
+
+/// What all blob files amount to, in the words of RocksDB's property of this name.
+fn blob_stats(view: &FamilyState) -> String {
+    let totals = view.version.blob_totals();
+    let live = totals.blob_bytes.saturating_sub(totals.garbage_bytes);
+    let amplification = match live {
+        0 => 0.0,
+        live => totals.file_bytes as f64 / live as f64,
+    };
+    format!(
+        "Number of blob files: {}\nTotal size of blob files: {}\nTotal size of garbage in blob \
+         files: {}\nBlob file space amplification: {amplification:.2}\n",
+        totals.files, totals.file_bytes, totals.garbage_bytes,
+    )
 }
 
 fn level_stats(view: &FamilyState) -> String {

@@ -6,7 +6,9 @@
 //! Each rewriting leaves tables that are known not to refer to the files, so this ends.
 
 use super::leveled::base_level;
-use super::{CompactionOptions, InFlight, Leveled, ManualRange, Plan, Reason, Work};
+use super::{
+    CompactionOptions, CompactionStyle, InFlight, Leveled, ManualRange, Plan, Reason, Work,
+};
 use crate::version::Version;
 
 /// The next table to be rewritten so that blob files can be emptied; `None` while there is little
@@ -16,7 +18,8 @@ pub fn pick(version: &Version, options: &CompactionOptions, in_flight: &InFlight
     let idle = collection.tables.iter();
     idle.filter(|(_, file)| !file.is_compacting())
         .find_map(|(level, file)| {
-            if *level == 0 && in_flight.empties_l0() {
+            // Merging runs of L0 is what the other styles are about; they come to these by themselves.
+            if *level == 0 && (in_flight.empties_l0() || !is_leveled(&options.style)) {
                 return None;
             }
             let range = ManualRange {
@@ -36,4 +39,8 @@ pub fn pick(version: &Version, options: &CompactionOptions, in_flight: &InFlight
                 ..plan
             })
         })
+}
+
+fn is_leveled(style: &CompactionStyle) -> bool {
+    matches!(style, CompactionStyle::Auto | CompactionStyle::Leveled)
 }

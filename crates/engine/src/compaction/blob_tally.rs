@@ -59,6 +59,11 @@ impl BlobTally {
         (count.blobs, count.bytes)
     }
 
+    /// References counted.
+    pub fn blobs(&self) -> u64 {
+        self.files.values().map(|count| count.blobs).sum()
+    }
+
     /// Bytes of all records referred to.
     pub fn bytes(&self) -> u64 {
         self.bytes

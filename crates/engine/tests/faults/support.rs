@@ -115,6 +115,7 @@ pub(crate) fn tiny() -> Tuning {
         target_file_bytes: 4 << 10,
         level_base_bytes: Some(16 << 10),
         level_multiplier: 4,
+        blob_from_bytes: Some(35),
         l0_trigger: 3,
         block_bytes: 512,
         restart_interval: 4,
@@ -475,8 +476,11 @@ pub(crate) fn check_files(db: &Db, files: &dyn FileSystem) -> std::result::Resul
     let manifests = names
         .iter()
         .filter(|n| n.to_string_lossy().starts_with("MANIFEST-"));
-    let mut tables = 0;
+    let (mut tables, mut blobs) = (0, 0);
     for family in db.families() {
+        let files = db.property(&family, "rocksdb.num-blob-files");
+        let files = files.ok_or("no such property")?;
+        blobs += files.parse::<usize>().map_err(|e| e.to_string())?;
         for level in 0..7 {
             let name = format!("rocksdb.num-files-at-level{level}");
             let files = db.property(&family, &name).ok_or("no such property")?;
@@ -486,13 +490,21 @@ pub(crate) fn check_files(db: &Db, files: &dyn FileSystem) -> std::result::Resul
     let found = (
         count(".log"),
         count(".sst") + count(".ldb"),
+        count(".blob"),
         manifests.count(),
         count(".dbtmp"),
     );
-    if found != (1, tables, 1, 0) {
-        return Err(format!("{found:?} files, {tables} live tables: {names:?}"));
+    if found != (1, tables, blobs, 1, 0) {
+        return Err(format!(
+            "{found:?} files, {tables} live tables, {blobs} blob files: {names:?}"
+        ));
     }
-    Ok(())
+    // Among the rest: what the tables refer to is what the MANIFEST says is alive.
+    let damaged = db.verify().map_err(|e| e.to_string())?.damaged;
+    match damaged.is_empty() {
+        true => Ok(()),
+        false => Err(format!("{damaged:?}")),
+    }
 }
 
 /// Pseudo-random changes to keys `k000..`, over `families`.
