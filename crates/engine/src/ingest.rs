@@ -159,7 +159,9 @@ impl Engine {
         if !table.range_tombstones().is_empty() {
             return refuse("external tables with range deletions are not taken in".to_owned());
         }
-        table.verify()?;
+        if table.verify()? > 0 {
+            return refuse("external tables with values in blob files are not taken in".to_owned());
+        }
         let mut cursor = table.iter(TableReadOptions {
             fill_cache: false,
             ..Default::default()

@@ -4,10 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use drumlin::{Db, SstFileWriter, TableWriterOptions, WriteOptions};
+use drumlin::{Db, ErrorKind, SstFileWriter, TableWriterOptions, WriteOptions};
+use drumlin_base::ValueKind;
+use drumlin_base::key::internal_key;
 use drumlin_fs::{
-    CrashPolicy, Env, Fault, FaultFileSystem, FaultRule, FileSystem, StrictMemFileSystem,
+    CrashPolicy, CreateOptions, Env, Fault, FaultFileSystem, FaultRule, FileKind, FileSystem,
+    StrictMemFileSystem,
 };
+use drumlin_table::TableWriter;
 
 use crate::support::{DIR, Rows, check_files, options, rows};
 
@@ -72,6 +76,28 @@ fn ingest(db: &Db) -> drumlin::Result<()> {
 fn open(disk: &StrictMemFileSystem, place: &str) -> Db {
     let opened = Db::open(DIR, options(Arc::new(disk.clone())));
     opened.unwrap_or_else(|why| panic!("{place}: {why:?}"))
+}
+
+#[test]
+fn an_external_table_that_refers_to_blob_files_is_refused() {
+    let (memory, _, db) = made();
+    let mut options = TableWriterOptions::default();
+    let version = ("rocksdb.external_sst_file.version", vec![2, 0, 0, 0]);
+    let properties = &mut options.user_properties;
+    properties.insert(version.0.to_owned(), version.1);
+    let path = Path::new("/referring.sst");
+    let file = memory.create(path, CreateOptions::new(FileKind::Table));
+    let mut table = TableWriter::new(file.unwrap(), options);
+    let key = internal_key(b"key", 0, ValueKind::BlobIndex);
+    let reference = [1, 9, 64, 10, 0]; // Ten bytes at 64 of file 9.
+    table.add(&key, &reference).unwrap();
+    table.finish().unwrap();
+    memory.sync_all();
+    let error = db.ingest(db.default_family(), &[path.to_owned()], false);
+    let error = error.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.to_string().contains("blob"), "{error}");
+    assert!(db.get(b"key").unwrap().is_none());
 }
 
 #[test]
