@@ -35,6 +35,7 @@ pub mod range_tombstone;
 pub mod read;
 pub mod record;
 mod repair;
+mod repair_blobs;
 pub mod snapshot;
 mod statistics;
 mod stored_options;

@@ -2,7 +2,9 @@
 //!
 //! Every table is read whole; the sound ones go to L0 of the family they name, ordered by their
 //! newest sequence number; what is damaged is moved to the folder `lost`, never deleted. The WAL
-//! files stay and are replayed by the next open. Limit: a table that a compaction had already
+//! files stay and are replayed by the next open. Blob files stay that a sound table refers to, the
+//! others go to `lost` too; values of one that is damaged throughout are told as missing when they are
+//! read. Limit: a table that a compaction had already
 //! replaced, and that a crash kept from being deleted, comes back; so may keys deleted since.
 
 use std::collections::BTreeMap;
@@ -13,12 +15,16 @@ use drumlin_base::key::{ParsedKey, append_internal, compare_internal};
 use drumlin_base::{
     Error, ErrorKind, InternalIterator, KeyOrder, MemoryBudget, Result, SEQNO_MAX, ValueKind,
 };
+use drumlin_table::blob::BlobIndex;
 use drumlin_table::{BlockCache, Table, TableReadOptions, TableReaderOptions};
 
 use crate::column_family::DEFAULT_FAMILY;
 use crate::names::{self, FileName};
 use crate::options::{DirectoryFormat, Options};
-use crate::version::{NewFile, Profile, VersionEdit, VersionSet, VersionSetOptions};
+use crate::repair_blobs::{self, References};
+use crate::version::{
+    BlobFileAddition, BlobFileGarbage, NewFile, Profile, VersionEdit, VersionSet, VersionSetOptions,
+};
 
 /// What a repair did.
 #[derive(Debug, Default)]
@@ -27,6 +33,8 @@ pub struct RepairReport {
     pub tables: usize,
     /// Entries in them.
     pub entries: u64,
+    /// Blob files that they refer to.
+    pub blob_files: usize,
     /// The families found, by name.
     pub families: Vec<String>,
     /// Files moved to `lost`, each with what is wrong with it.
@@ -38,6 +46,7 @@ struct Found {
     order: KeyOrder,
     entries: u64,
     file: NewFile,
+    references: References,
 }
 
 struct Repairer<'a> {
@@ -78,9 +87,17 @@ pub(crate) fn repair(dir: &Path, options: &Options) -> Result<RepairReport> {
             }
         }
     }
+    let mut references = References::default();
+    for table in &mut found {
+        references.append(std::mem::take(&mut table.references));
+    }
+    let accounts = repair_blobs::accounts(&**files, dir, &listing, references)?;
+    for (path, error) in accounts.lost {
+        repairer.lose(&path, error)?;
+    }
     repairer.put_aside_manifests(&listing)?;
     let oldest_wal = repairer.oldest_wal(&listing)?;
-    repairer.rebuild(found, highest, oldest_wal)?;
+    repairer.rebuild(found, accounts.families, highest, oldest_wal)?;
     Ok(repairer.report)
 }
 
@@ -144,7 +161,9 @@ impl Repairer<'_> {
             creation_time: properties.creation_time,
             ..NewFile::default()
         };
-        let entries = scan(&table, &order, &mut described)?;
+        let mut references = References::default();
+        let entries = scan(&table, &order, &mut described, &mut references)?;
+        described.oldest_blob_file = references.oldest();
         let family = match properties.column_family_name.as_str() {
             "" => (0, DEFAULT_FAMILY.to_owned()),
             name => (properties.column_family_id as u32, name.to_owned()),
@@ -154,6 +173,7 @@ impl Repairer<'_> {
             order,
             entries,
             file: described,
+            references,
         })
     }
 
@@ -196,7 +216,13 @@ impl Repairer<'_> {
         Ok(wals.min().unwrap_or(0))
     }
 
-    fn rebuild(&mut self, mut found: Vec<Found>, highest: u64, oldest_wal: u64) -> Result<()> {
+    fn rebuild(
+        &mut self,
+        mut found: Vec<Found>,
+        blobs: BTreeMap<u32, Vec<(BlobFileAddition, BlobFileGarbage)>>,
+        highest: u64,
+        oldest_wal: u64,
+    ) -> Result<()> {
         let mut families: BTreeMap<u32, (String, KeyOrder)> = BTreeMap::new();
         let default = found.iter().find(|table| table.family.0 == 0);
         let order = default.map_or(&self.options.family.order, |table| &table.order);
@@ -242,6 +268,14 @@ impl Repairer<'_> {
                 .or_insert_with(|| VersionEdit::of_family(table.family.0));
             edit.new_files.push((0, table.file));
         }
+        for (family, files) in blobs {
+            self.report.blob_files += files.len();
+            if let Some(edit) = edits.get_mut(&family) {
+                (edit.blob_additions, edit.blob_garbage) = files.into_iter().unzip();
+                edit.blob_garbage
+                    .retain(|garbage| garbage.garbage_count > 0);
+            }
+        }
         set.log_and_apply(edits.into_values().collect())?;
         self.report.families = families.into_values().map(|(name, _)| name).collect();
         Ok(())
@@ -249,7 +283,12 @@ impl Repairer<'_> {
 }
 
 /// Walks the whole table and notes its bounds; how many entries it has.
-fn scan(table: &Arc<Table>, order: &KeyOrder, file: &mut NewFile) -> Result<u64> {
+fn scan(
+    table: &Arc<Table>,
+    order: &KeyOrder,
+    file: &mut NewFile,
+    references: &mut References,
+) -> Result<u64> {
     let mut cursor = table.iter(TableReadOptions {
         fill_cache: false,
         ..Default::default()
@@ -260,6 +299,10 @@ fn scan(table: &Arc<Table>, order: &KeyOrder, file: &mut NewFile) -> Result<u64>
         let key = ParsedKey::parse(cursor.key())?;
         widen(order, file, cursor.key(), cursor.key());
         note_seqno(file, key.seqno);
+        if key.kind == ValueKind::BlobIndex {
+            let index = BlobIndex::decode(cursor.value())?;
+            references.add(file.number, key.user_key, &index);
+        }
         entries += 1;
         cursor.next();
     }

@@ -119,6 +119,7 @@ fn the_engine_points_one_way() {
             "jobs",
             "verify",
             "stored_options",
+            "repair_blobs",
         ],
         &["open", "repair", "db", "properties", "explain", "convert"],
     ];

@@ -77,7 +77,9 @@ pub fn run(
     let job = Arc::new(Job::new(context, version, plan, Arc::clone(cancel))?);
     let done = run_parts(&job)?;
     job.check_counts(&done.counts)?;
-    let blob_garbage = done.referred.garbage(&done.written.blobs().kept)?;
+    let mut blob_garbage = done.referred.garbage(&done.written.blobs().kept)?;
+    // After a repair tables may refer to files that are lost; those have no account.
+    blob_garbage.retain(|garbage| version.blobs().contains_key(&garbage.number));
     let (files, blobs) = done.written.keep(context)?;
     let level = plan.output_level as u32;
     let table_bytes: u64 = files.iter().map(|file| file.size).sum();
