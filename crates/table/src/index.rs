@@ -153,8 +153,9 @@ impl FlatIndex {
             .unwrap_or_default()
     }
 
+    /// The separator behind block `at`, as a user key.
     #[inline]
-    fn user_separator(&self, at: usize) -> &[u8] {
+    pub(crate) fn user_separator(&self, at: usize) -> &[u8] {
         let separator = self.separator(at);
         match self.user_keys {
             true => separator,

@@ -446,6 +446,20 @@ impl Table {
         at.map_or_else(|| self.data_end(), |handle| handle.offset)
     }
 
+    /// At most `count_max` user keys that cut the table's data into parts of about one size,
+    /// ascending; they need not be keys of the table. From the index in memory, nothing is read.
+    pub fn key_samples(&self, count_max: usize) -> Vec<Vec<u8>> {
+        let index = match &self.index {
+            TableIndex::Single(run) => &run.index,
+            TableIndex::Partitioned(parts) => &parts.top,
+        };
+        // What lies behind the last block is no cut.
+        let cuts = index.len().saturating_sub(1);
+        let step = index.len().div_ceil(count_max + 1).max(1);
+        let cuts = (0..cuts).skip(step - 1).step_by(step);
+        cuts.map(|at| index.user_separator(at).to_vec()).collect()
+    }
+
     /// Where the data blocks end, as far as the properties tell.
     fn data_end(&self) -> u64 {
         match self.properties.data_size {

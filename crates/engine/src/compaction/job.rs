@@ -213,7 +213,7 @@ impl Job {
             emptied: emptied.into(),
             borders: match plan.output_level {
                 0 => Vec::new(), // One table: its neighbours in age shall stay so.
-                _ => borders(order, &context.options, plan, context.threads_max),
+                _ => cut(context, plan)?,
             },
             cancel,
             failed: AtomicBool::new(false),
@@ -338,6 +338,16 @@ impl Job {
             _ => Ok(()),
         }
     }
+}
+
+/// The user keys between the parts of a job.
+fn cut(context: &JobContext, plan: &Plan) -> Result<Vec<Vec<u8>>> {
+    let options = &context.options;
+    let samples = |file: &Arc<FileMeta>, count_max| {
+        let table = context.tables.find(file)?;
+        Ok(table.key_samples(count_max))
+    };
+    borders(&options.order, options, plan, context.threads_max, samples)
 }
 
 /// Opens every input: the range tombstones of all, each cut to its file's bounds, and how many point

@@ -1,60 +1,84 @@
 //! Cutting a job into parts of about equal size, for as many threads.
 
-use drumlin_base::KeyOrder;
+use std::sync::Arc;
+
+use drumlin_base::{KeyOrder, Result};
 
 use super::plan::{CompactionOptions, Plan};
+use crate::version::FileMeta;
 
 /// A part should be worth a thread: fewer bytes than this many output tables are not.
 const TABLES_PER_PART_MIN: u64 = 2;
 
+/// Keys looked up inside a table that is large beside the parts.
+const SAMPLES_MAX: usize = 32;
+
 /// User keys between `threads_max` parts at most: each part ends before its border, the next begins
 /// with it. Ascending; empty when one thread is to do it all.
 ///
-/// Borders are first keys of input tables, so that no table but those of L0 is read by two parts.
-/// Tables of L0 alone give none: they tend to cover everything.
+/// Borders are first keys of input tables, and keys inside those that are large beside a part, which
+/// `samples` gives: at most so many keys that cut a table into parts of about one size, ascending.
 pub fn borders(
     order: &KeyOrder,
     options: &CompactionOptions,
     plan: &Plan,
     threads_max: usize,
-) -> Vec<Vec<u8>> {
+    samples: impl Fn(&Arc<FileMeta>, usize) -> Result<Vec<Vec<u8>>>,
+) -> Result<Vec<Vec<u8>>> {
     let part_min = options
         .target_file_bytes
         .saturating_mul(TABLES_PER_PART_MIN);
-    let worthwhile = plan.input_bytes() / part_min.max(1);
-    let parts = worthwhile.min(threads_max as u64);
-    let mut tables: Vec<(&[u8], u64)> = plan
-        .files()
-        .filter(|(level, _)| *level > 0)
-        .map(|(_, file)| (file.smallest_user_key(), file.size))
-        .collect();
-    tables.sort_by(|a, b| order.compare(a.0, b.0));
-    let total: u64 = tables.iter().map(|(_, size)| size).sum();
+    let total = plan.input_bytes();
+    let parts = (total / part_min.max(1)).min(threads_max as u64);
+    if parts < 2 {
+        return Ok(Vec::new());
+    }
+    // Where each piece of about known size begins.
+    let mut pieces: Vec<(Vec<u8>, u64)> = Vec::new();
+    for (_, file) in plan.files() {
+        let is_large = file.size > total / parts / SAMPLES_MAX as u64;
+        let cuts = match is_large {
+            true => samples(file, SAMPLES_MAX)?,
+            false => Vec::new(),
+        };
+        let bytes = file.size / (cuts.len() as u64 + 1);
+        let first = std::iter::once(file.smallest_user_key().to_vec());
+        pieces.extend(first.chain(cuts).map(|key| (key, bytes)));
+    }
+    pieces.sort_by(|a, b| order.compare(&a.0, &b.0));
+    Ok(even_cuts(order, pieces, total, parts))
+}
+
+/// The keys among `pieces`, sorted, that cut `total` bytes into `parts` most evenly.
+fn even_cuts(
+    order: &KeyOrder,
+    pieces: Vec<(Vec<u8>, u64)>,
+    total: u64,
+    parts: u64,
+) -> Vec<Vec<u8>> {
     let mut borders: Vec<Vec<u8>> = Vec::new();
     let mut passed = 0u64;
-    for (first, size) in tables {
+    for (first, bytes) in pieces {
         let next = borders.len() as u64 + 1;
         let is_new = borders
             .last()
-            .is_none_or(|last| order.compare(last, first).is_lt());
-        if next < parts && passed > 0 && is_new && passed + size / 2 >= total / parts * next {
-            borders.push(first.to_vec());
+            .is_none_or(|last| order.compare(last, &first).is_lt());
+        if next < parts && passed > 0 && is_new && passed + bytes / 2 >= total / parts * next {
+            borders.push(first);
         }
-        passed += size;
+        passed += bytes;
     }
     borders
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use drumlin_base::ValueKind;
     use drumlin_base::key::internal_key;
 
     use super::super::plan::{PlanInput, Reason, Work};
     use super::*;
-    use crate::version::{FileMeta, NewFile};
+    use crate::version::NewFile;
 
     fn plan(level: usize, sizes: &[u64]) -> Plan {
         let file = |(index, &size): (usize, &u64)| {
@@ -86,22 +110,32 @@ mod tests {
             target_file_bytes: 5,
             ..CompactionOptions::new(order.clone())
         };
-        let borders = borders(&order, &options, &plan(level, sizes), threads_max);
-        String::from_utf8(borders.concat()).unwrap()
+        // Inside, a table that begins with `a` has the keys `a1` to `a9`.
+        let inside = |file: &Arc<FileMeta>, count_max: usize| {
+            let key = |digit: u8| [file.smallest_user_key(), &[digit]].concat();
+            Ok((b'1'..=b'9').take(count_max).map(key).collect())
+        };
+        let plan = plan(level, sizes);
+        let borders = borders(&order, &options, &plan, threads_max, inside).unwrap();
+        String::from_utf8(borders.join(&b' ')).unwrap()
     }
 
     #[test]
     fn parts_have_about_the_same_size() {
         assert_eq!(cut(5, &[10, 10, 10, 10], 2), "c");
-        assert_eq!(cut(5, &[10, 10, 10, 10], 4), "bcd");
-        assert_eq!(cut(5, &[10, 10, 10, 90], 2), "d");
-        assert_eq!(cut(5, &[90, 10, 10, 10], 2), "b");
+        assert_eq!(cut(5, &[10, 10, 10, 10], 4), "b c d");
+        assert_eq!(cut(5, &[90, 10, 10, 10], 2), "a7");
     }
 
     #[test]
-    fn small_jobs_and_tables_of_l0_alone_stay_whole() {
+    fn tables_of_l0_alone_are_cut_inside() {
+        assert_eq!(cut(0, &[100, 100], 4), "a5 b b5");
+        assert_eq!(cut(0, &[400], 2), "a5");
+    }
+
+    #[test]
+    fn small_jobs_stay_whole() {
         assert_eq!(cut(5, &[5, 5, 5], 4), "");
         assert_eq!(cut(5, &[100, 100], 1), "");
-        assert_eq!(cut(0, &[100, 100], 4), "");
     }
 }
