@@ -100,6 +100,8 @@ impl Family {
             level_base_bytes: tuning.level_base(budget.limit_bytes()),
             level_multiplier: tuning.level_multiplier,
             target_file_bytes: tuning.target_file_bytes,
+            age_max_seconds: tuning.age_max_seconds,
+            filters: options.compaction_filter.is_some(),
             level_forms: std::array::from_fn(|level| {
                 level_compression(compression, level).codec as u8
             }),

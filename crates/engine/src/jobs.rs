@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use drumlin_base::{Error, ErrorKind, MemoryBudget, MemoryUse, Result};
+use drumlin_base::{Error, ErrorKind, MemoryBudget, MemoryUse, Result, SEQNO_MAX};
 use drumlin_memtable::Memtable;
 use drumlin_table::{Codec, Compression, FilterOptions, TableStyle, TableWriterOptions};
 
@@ -380,6 +380,7 @@ impl Engine {
         let moment = Moment {
             in_flight: &family.in_flight,
             now: self.env.clock.unix_seconds(),
+            oldest_snapshot: self.snapshots.oldest().unwrap_or(SEQNO_MAX),
         };
         compaction::pick(&family.version, &family.family.compaction, &moment)
     }

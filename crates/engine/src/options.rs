@@ -167,6 +167,10 @@ pub struct Tuning {
     /// Half the L0 tables that are too many: from about half of this on writers are slowed, if
     /// compactions do not follow. Default: 24.
     pub l0_slowdown: usize,
+    /// Seconds after which data that lies over older data goes down a level, so that what was
+    /// deleted goes at last, and, with a compaction filter, tables are rewritten; `None` is never.
+    /// Default: 30 days.
+    pub age_max_seconds: Option<u64>,
     /// Bytes of a data block before compression. Default: 4 KiB.
     pub block_bytes: usize,
     /// Entries between restart points in a data block. Default: 16.
@@ -200,6 +204,7 @@ impl Default for Tuning {
             blob_from_bytes: None,
             l0_trigger: 4,
             l0_slowdown: 24,
+            age_max_seconds: Some(30 * 24 * 60 * 60),
             block_bytes: 4 << 10,
             restart_interval: 16,
             filter_bits: 10.0,
@@ -267,6 +272,9 @@ impl Tuning {
         }
         if self.block_bytes < 64 || self.block_bytes > 16 << 20 {
             return refuse("tuning.block_bytes must be between 64 bytes and 16 MiB");
+        }
+        if self.age_max_seconds == Some(0) {
+            return refuse("tuning.age_max_seconds must be at least 1");
         }
         if self.restart_interval == 0 {
             return refuse("tuning.restart_interval must be at least 1");

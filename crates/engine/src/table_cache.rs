@@ -130,6 +130,7 @@ impl TableCache {
             Some(table) => table,
             None => self.open(file)?,
         };
+        file.note_properties(&table);
         shared.hang(file, &table);
         drop(guard);
         shared.shrink();

@@ -204,6 +204,11 @@ impl Job {
             epoch: lowest(&mut files().map(|file| file.epoch)),
             oldest_ancestor_time: lowest(&mut files().map(|file| file.oldest_ancestor_time)),
             expected_bytes: plan.input_bytes().min(context.options.target_file_bytes),
+            bottommost: below.is_nothing(),
+            protects: {
+                let newest = files().map(|file| file.largest_seqno).max().unwrap_or(0);
+                context.snapshots.iter().any(|&snapshot| snapshot < newest)
+            },
         };
         let emptied = version.collection();
         let emptied = emptied.map_or(&[][..], |collection| &collection.emptied);

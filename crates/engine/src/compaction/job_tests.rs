@@ -12,7 +12,8 @@ use drumlin_base::key::{ParsedKey, compare_internal};
 use drumlin_base::limits::LEVELS;
 use drumlin_base::rng::Rng;
 use drumlin_base::{
-    ErrorKind, InternalIterator, KeyOrder, MemoryBudget, RangeTombstone, Result, SeqNo, ValueKind,
+    ErrorKind, InternalIterator, KeyOrder, MemoryBudget, RangeTombstone, Result, SEQNO_MAX, SeqNo,
+    ValueKind,
 };
 use drumlin_fs::{
     Env, Fault, FaultFileSystem, FaultRule, StrictMemFileSystem, SystemClock, ThreadSpawner,
@@ -29,7 +30,7 @@ use super::leveled::Leveled;
 use super::output::JobContext;
 use super::pick::pick;
 use super::picture::IDLE;
-use super::plan::{CompactionOptions, InFlight, ManualRange, Plan, Reason, Work};
+use super::plan::{CompactionOptions, InFlight, ManualRange, Moment, Plan, Reason, Work};
 use super::span::Span;
 use super::stream_tests::{Append, Store};
 use super::style::{CompactionStyle, UniversalOptions};
@@ -380,7 +381,12 @@ fn a_tree_kept_in_shape_answers_as_its_history() {
                 tree.context.snapshots.swap_remove(at as usize);
             }
             tree.flush(&memtables).unwrap();
-            while let Some(plan) = pick(&tree.version(), &tree.context.options, &IDLE) {
+            let oldest = tree.context.snapshots.iter().min();
+            let moment = Moment {
+                oldest_snapshot: oldest.copied().unwrap_or(SEQNO_MAX),
+                ..IDLE
+            };
+            while let Some(plan) = pick(&tree.version(), &tree.context.options, &moment) {
                 tree.carry_out(&plan);
                 moves += u32::from(plan.work == Work::Move);
                 emptied += u32::from(plan.reason == Reason::BlobGarbage);

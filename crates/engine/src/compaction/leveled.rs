@@ -17,6 +17,7 @@ use super::plan::{
     CompactionOptions, InFlight, ManualRange, Moment, Picker, Plan, PlanInput, Reason, Work,
 };
 use super::span::{Span, covering_range, widen_to_whole_keys};
+use super::wanted::{Wish, wish};
 use crate::version::{FileMeta, Version};
 
 /// Tables of a level that are tried, best first, before the level is given up for now.
@@ -97,7 +98,7 @@ impl Picker for Leveled {
             .iter()
             .take_while(|(score, _)| *score >= 1.0)
             .find_map(|&(score, level)| search.pick_level(level, score))
-            .or_else(|| search.pick_marked())
+            .or_else(|| search.pick_wanted(moment))
     }
 }
 
@@ -287,32 +288,46 @@ impl<'a> Search<'a> {
         plan
     }
 
-    fn pick_marked(&self) -> Option<Plan> {
-        for level in 0..LEVELS - 1 {
-            let files = self.version.level(level);
-            let marked = files.iter().enumerate();
-            for (index, file) in marked.filter(|(_, file)| file.marked_for_compaction) {
-                let due = Due {
-                    reason: Reason::Marked,
-                    score: 0.0,
-                    output_level: if level == 0 {
-                        self.targets.base_level
-                    } else {
-                        level + 1
-                    },
-                };
-                let inputs = if level == 0 {
-                    self.with_overlapped(file)
-                } else {
-                    let range = widen_to_whole_keys(self.order(), files, index..index + 1);
-                    files.get(range).unwrap_or_default().to_vec()
-                };
-                if let Some(plan) = self.plan(level, inputs, &due) {
-                    return Some(plan);
-                }
-            }
+    /// The first table that asks to be compacted and can be.
+    fn pick_wanted(&self, moment: &Moment<'_>) -> Option<Plan> {
+        (0..LEVELS).find_map(|level| {
+            let files = self.version.level(level).iter().enumerate();
+            let idle = files.filter(|(_, file)| !file.is_compacting());
+            idle.filter_map(|(index, file)| {
+                let wish = wish(self.version, self.options, moment, level, file)?;
+                Some((index, wish))
+            })
+            .take(CANDIDATES_MAX)
+            .find_map(|(index, wish)| self.grant(level, index, wish))
+        })
+    }
+
+    fn grant(&self, level: usize, index: usize, wish: Wish) -> Option<Plan> {
+        let files = self.version.level(level);
+        let (reason, output_level) = match wish {
+            Wish::InPlace(reason) => (reason, level),
+            Wish::Down(reason) if level == 0 => (reason, self.targets.base_level),
+            Wish::Down(reason) => (reason, level + 1),
+        };
+        if level == 0 && self.in_flight.empties_l0() {
+            return None;
         }
-        None
+        let inputs = if level == 0 {
+            self.with_overlapped(files.get(index)?)
+        } else {
+            let range = widen_to_whole_keys(self.order(), files, index..index + 1);
+            // With neighbours that share a key, something might lie below after all.
+            if range.len() > 1 && output_level == level {
+                return None;
+            }
+            files.get(range)?.to_vec()
+        };
+        let due = Due {
+            reason,
+            score: 0.0,
+            output_level,
+        };
+        self.plan(level, inputs, &due)
     }
 
     /// The idle tables of `level`, those first that overlap the fewest bytes below for their own

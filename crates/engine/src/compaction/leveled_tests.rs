@@ -10,7 +10,7 @@ use drumlin_base::rng::Rng;
 
 use super::leveled::{LevelTargets, Leveled, pending_compaction_bytes};
 use super::picture::{IDLE, file, moment, show, version};
-use super::plan::{CompactionOptions, InFlight, ManualRange, Picker, Running, Work};
+use super::plan::{CompactionOptions, InFlight, ManualRange, Moment, Picker, Running, Work};
 use super::span::{OwnedSpan, Span};
 use crate::version::{FileMeta, Version};
 
@@ -121,6 +121,55 @@ fn pictures_give_their_plans() {
     for (name, picture, expected) in cases {
         assert_eq!(pick(picture), expected, "{name}\n{picture}");
     }
+}
+
+#[test]
+fn tables_that_ask_for_it_are_compacted_when_it_helps() {
+    let marked = "L5 1:a-c! 2:d-f
+                  L6 4:x-z";
+    let with_snapshot = |oldest_snapshot| {
+        let moment = Moment {
+            oldest_snapshot,
+            ..IDLE
+        };
+        show(Leveled.pick(&version(marked), &options(), &moment))
+    };
+    // At the bottom nothing can go while a snapshot is older than the newest entry, which is 9.
+    assert_eq!(with_snapshot(8), "nothing");
+    assert_eq!(with_snapshot(9), "L5>L5 L5:1");
+    let old = "L0 9:p-q@40
+               L5 1:a-c@20 2:d-f@20
+               L6 4:d-e@1 5:x-z@1";
+    let at = |now, filters| {
+        let options = CompactionOptions {
+            age_max_seconds: Some(10),
+            filters,
+            ..options()
+        };
+        let moment = Moment { now, ..IDLE };
+        show(Leveled.pick(&version(old), &options, &moment))
+    };
+    assert_eq!(at(29, false), "nothing");
+    assert_eq!(
+        at(30, false),
+        "L5>L6 L5:2 L6:4",
+        "what has older data below"
+    );
+    assert_eq!(at(50, false), "L0>L5 L0:9 move");
+    assert_eq!(at(29, true), "L6>L6 L6:4", "a filter sees the bottom too");
+}
+
+#[test]
+fn tables_that_waste_the_time_of_walks_are_compacted() {
+    let version = version(
+        "L5 1:a-c
+         L6 4:b-d",
+    );
+    let pick = || show(Leveled.pick(&version, &options(), &IDLE));
+    version.level(5)[0].note_dead_walked(1 << 19);
+    assert_eq!(pick(), "nothing");
+    version.level(5)[0].note_dead_walked(1 << 19);
+    assert_eq!(pick(), "L5>L6 L5:1 L6:4");
 }
 
 #[test]

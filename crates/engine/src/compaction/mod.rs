@@ -11,6 +11,7 @@ pub mod blob_picker;
 pub mod blob_tally;
 pub mod cover;
 pub mod created;
+pub mod density;
 pub mod fifo;
 pub mod intra_l0;
 pub mod job;
@@ -27,6 +28,7 @@ pub mod stream;
 pub mod style;
 pub mod style_text;
 pub mod universal;
+pub mod wanted;
 
 pub use leveled::Leveled;
 pub use pick::{pending_bytes, pick};

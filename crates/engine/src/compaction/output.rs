@@ -17,6 +17,7 @@ use super::blob_outputs::{BlobChanges, BlobOptions, BlobOutputs, BlobPlace, Plac
 use super::blob_tally::BlobTally;
 use super::cover::Territory;
 use super::created::Created;
+use super::density::Watch;
 use super::plan::CompactionOptions;
 use super::progress::Progress;
 use super::split::Splitter;
@@ -95,6 +96,10 @@ pub struct OutputStamp {
     pub oldest_ancestor_time: u64,
     /// About how large each will get.
     pub expected_bytes: u64,
+    /// Whether nothing lies below them.
+    pub bottommost: bool,
+    /// Whether some snapshot is older than the newest entry of the inputs.
+    pub protects: bool,
 }
 
 /// The output tables of one job, or of one of its threads.
@@ -127,6 +132,7 @@ struct OpenTable {
     points: u64,
     /// The blobs it refers to.
     blobs: BlobTally,
+    watch: Watch,
 }
 
 /// Finished tables and blob files, and the guard over them.
@@ -206,6 +212,7 @@ impl<'a> Outputs<'a> {
             return Err(Error::corruption("an entry of no user key"));
         };
         open.writer.add(placed.key, placed.value)?;
+        open.watch.add(placed.key, starts_user_key);
         if let Some(index) = &placed.index {
             open.blobs.add(user_key(placed.key), index);
         }
@@ -273,6 +280,7 @@ impl<'a> Outputs<'a> {
             largest: Vec::new(),
             points: 0,
             blobs: BlobTally::default(),
+            watch: Watch::new(self.stamp.level, self.stamp.bottommost, self.stamp.protects),
         })
     }
 
@@ -373,6 +381,7 @@ impl OpenTable {
             },
             oldest_blob_file: self.blobs.files().next().unwrap_or(0),
             blob_files: Some(self.blobs.files().collect()),
+            marked_for_compaction: self.watch.asks(self.points, tombstones.len()),
             ..NewFile::default()
         })
     }

@@ -2,7 +2,7 @@
 //!
 //! A picture has a line a level: `L5 4:a-f=10`, table 4 covers a to f and has 10 bytes (1 without
 //! `=`). A `)` after the bounds excludes the last key, `*` marks a table as being compacted, `!` as
-//! marked for compaction, `@7` makes it at second 7. L0 is newest first.
+//! marked for compaction, `@7` makes it, and its data, at second 7. L0 is newest first.
 
 use std::sync::Arc;
 
@@ -21,11 +21,12 @@ static NOTHING: InFlight = InFlight {
 pub(super) const IDLE: Moment<'static> = Moment {
     in_flight: &NOTHING,
     now: 0,
+    oldest_snapshot: SEQNO_MAX,
 };
 
 /// `in_flight` is under way.
 pub(super) fn moment(in_flight: &InFlight) -> Moment<'_> {
-    Moment { in_flight, now: 0 }
+    Moment { in_flight, ..IDLE }
 }
 
 /// One table of a picture.
@@ -48,7 +49,9 @@ pub(super) fn file(text: &str) -> Arc<FileMeta> {
         size: size.parse().unwrap(),
         smallest: internal_key(first.as_bytes(), 9, ValueKind::Value),
         largest,
+        largest_seqno: 9,
         creation_time: made.parse().unwrap(),
+        oldest_ancestor_time: made.parse().unwrap(),
         epoch: number.parse().unwrap(),
         marked_for_compaction: flags.contains('!'),
         ..NewFile::default()

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use drumlin_base::KeyOrder;
 use drumlin_base::limits::LEVELS;
+use drumlin_base::{KeyOrder, SeqNo};
 
 use super::span::{OwnedSpan, Span};
 use super::style::CompactionStyle;
@@ -27,6 +27,11 @@ pub struct CompactionOptions {
     pub level_multiplier: u64,
     /// Size at which an output table ends.
     pub target_file_bytes: u64,
+    /// Seconds after which tables are moved down, or rewritten for a compaction filter; `None` is
+    /// never.
+    pub age_max_seconds: Option<u64>,
+    /// Whether a compaction filter looks at what is rewritten.
+    pub filters: bool,
     /// The form (codec, filter) of each level's tables, as a number: a table is moved only between
     /// levels of the same form, and rewritten otherwise.
     pub level_forms: [u8; LEVELS],
@@ -43,6 +48,8 @@ impl CompactionOptions {
             level_base_bytes: 256 << 20,
             level_multiplier: 10,
             target_file_bytes: 64 << 20,
+            age_max_seconds: None,
+            filters: false,
             level_forms: [0; LEVELS],
         }
     }
@@ -76,8 +83,10 @@ pub enum Reason {
     Space,
     /// Tables are too old, or too many, to be kept at all.
     Expired,
-    /// A table was marked by its writer.
+    /// A table asks for it: see [`super::wanted`].
     Marked,
+    /// A table is old.
+    Aged,
     /// A table refers to blob files that hold too much garbage.
     BlobGarbage,
     /// The user asked for it.
@@ -261,6 +270,8 @@ pub struct Moment<'a> {
     pub in_flight: &'a InFlight,
     /// Unix seconds.
     pub now: u64,
+    /// The oldest snapshot held; `SEQNO_MAX` when none is.
+    pub oldest_snapshot: SeqNo,
 }
 
 /// Chooses what to compact next. Pure: looks, claims nothing.

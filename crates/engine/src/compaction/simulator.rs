@@ -11,7 +11,7 @@ use std::sync::Arc;
 use drumlin_base::key::internal_key;
 use drumlin_base::limits::LEVELS;
 use drumlin_base::rng::Rng;
-use drumlin_base::{KeyOrder, ValueKind};
+use drumlin_base::{KeyOrder, SEQNO_MAX, ValueKind};
 
 use super::pick::pick;
 use super::plan::{CompactionOptions, InFlight, Moment, Plan, Work};
@@ -91,6 +91,7 @@ impl Simulator {
         let moment = Moment {
             in_flight: &self.in_flight,
             now: self.now,
+            oldest_snapshot: SEQNO_MAX,
         };
         let Some(plan) = pick(&self.version(), &self.options, &moment) else {
             return false;

@@ -17,6 +17,7 @@ use drumlin_base::limits::LEVELS;
 use super::plan::{CompactionOptions, InFlight, Moment, Picker, Plan, PlanInput, Reason, Work};
 use super::span::{Span, widen_to_whole_keys};
 use super::style::UniversalOptions;
+use super::wanted::{Wish, wish};
 use crate::version::{FileMeta, Version};
 
 /// One sorted run: a table of L0, or a whole level.
@@ -27,7 +28,6 @@ struct Run {
     bytes: u64,
     /// Whether some table of it is being compacted.
     busy: bool,
-    marked: bool,
 }
 
 impl Run {
@@ -36,7 +36,6 @@ impl Run {
             level,
             bytes: files.iter().map(|file| file.size).sum(),
             busy: files.iter().any(|file| file.is_compacting()),
-            marked: files.iter().any(|file| file.marked_for_compaction),
             files: files.to_vec(),
         }
     }
@@ -70,13 +69,15 @@ impl Picker for Universal {
             runs: runs(version),
             options,
             in_flight: moment.in_flight,
+            version,
+            moment,
             limits: &self.limits,
         };
         search
             .for_space()
             .or_else(|| search.alike())
             .or_else(|| search.too_many())
-            .or_else(|| search.marked())
+            .or_else(|| search.wanted())
     }
 }
 
@@ -109,6 +110,8 @@ struct Search<'a> {
     runs: Vec<Run>,
     options: &'a CompactionOptions,
     in_flight: &'a InFlight,
+    version: &'a Version,
+    moment: &'a Moment<'a>,
     limits: &'a UniversalOptions,
 }
 
@@ -189,29 +192,33 @@ impl Search<'_> {
         None
     }
 
-    /// A run with a marked table, with the next older one; of the oldest run only the tables that
-    /// are marked.
-    fn marked(&self) -> Option<Plan> {
-        let marked = self.runs.iter().enumerate();
-        let mut marked = marked.filter(|(_, run)| run.marked && !run.busy);
-        marked.find_map(|(at, run)| {
+    /// A run with a table that asks to be compacted, with the next older run; of the oldest run
+    /// only such tables.
+    fn wanted(&self) -> Option<Plan> {
+        let idle = self.runs.iter().enumerate().filter(|(_, run)| !run.busy);
+        let mut wishes = idle.filter_map(|(at, run)| {
+            let mut files = run.files.iter().enumerate();
+            let wish = |file| wish(self.version, self.options, self.moment, run.level, file);
+            files.find_map(|(index, file)| Some((at, run, index, wish(file)?)))
+        });
+        wishes.find_map(|(at, run, index, wish)| {
             let is_oldest = at + 1 == self.runs.len();
-            match (is_oldest, run.level) {
-                (false, _) => self.plan(at..at + 2, Reason::Marked),
-                (true, 0) => self.plan(at..at + 1, Reason::Marked),
-                (true, _) => self.in_place(run),
+            match wish {
+                Wish::InPlace(reason) if is_oldest => self.in_place(run, index, reason),
+                Wish::Down(reason) | Wish::InPlace(reason) => {
+                    self.plan(at..(at + 2).min(self.runs.len()), reason)
+                }
             }
         })
     }
 
-    /// The first marked table of `run`, rewritten where it is.
-    fn in_place(&self, run: &Run) -> Option<Plan> {
+    /// One table of `run`, rewritten where it is.
+    fn in_place(&self, run: &Run, index: usize, reason: Reason) -> Option<Plan> {
         let order = &self.options.order;
-        let at = run
-            .files
-            .iter()
-            .position(|file| file.marked_for_compaction)?;
-        let range = widen_to_whole_keys(order, &run.files, at..at + 1);
+        let range = widen_to_whole_keys(order, &run.files, index..index + 1);
+        if range.len() > 1 {
+            return None; // With neighbours that share a key, something might lie below after all.
+        }
         let files = run.files.get(range)?.to_vec();
         let span = Span::of_all(order, &files)?;
         if self.in_flight.writes_into(order, run.level, &span) {
@@ -221,7 +228,7 @@ impl Search<'_> {
             level: run.level,
             files,
         }];
-        Some(self.rewrite(inputs, run.level, Reason::Marked))
+        Some(self.rewrite(inputs, run.level, reason))
     }
 
     /// The plan that merges the runs in `range`; `None` when one is busy or the output would meet

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
@@ -11,6 +11,15 @@ use drumlin_base::{KeyOrder, SeqNo};
 use drumlin_table::Table;
 
 use crate::range_tombstone::Fragments;
+
+/// A table with fewer entries than this is not worth compacting for its tombstones.
+const DENSE_ENTRIES_MIN: u64 = 128;
+
+/// Dead entries walked over that are no reason yet: some 30 milliseconds of walking.
+const DEAD_WALKED_MIN: u64 = 1 << 20;
+
+/// Bytes that are rewritten about as fast as a walk passes one entry.
+const BYTES_PER_STEP: u64 = 8;
 
 /// A checksum over a whole file, under the name of the function that made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +113,10 @@ pub struct FileMeta {
     compacting: AtomicBool,
     /// The open table, filled and emptied by the table cache.
     pub table: ArcSwapOption<Table>,
+    /// Whether the table, once it was open, turned out to hold more tombstones than other entries.
+    dense: AtomicBool,
+    /// Dead entries that walks stepped over in a row in this table.
+    dead_walked: AtomicU64,
     /// The range tombstones inside that count, once the table was open and if it has any.
     fragments: OnceLock<Fragments>,
 }
@@ -115,6 +128,8 @@ impl FileMeta {
             file,
             compacting: AtomicBool::new(false),
             table: ArcSwapOption::empty(),
+            dense: AtomicBool::new(false),
+            dead_walked: AtomicU64::new(0),
             fragments: OnceLock::new(),
         }
     }
@@ -137,6 +152,33 @@ impl FileMeta {
     #[inline]
     pub fn fragments(&self) -> Option<&Fragments> {
         self.fragments.get()
+    }
+
+    /// Takes over what `table`, which is this file opened, says of itself.
+    pub fn note_properties(&self, table: &Table) {
+        let properties = table.properties();
+        let (entries, dead) = (properties.num_entries, properties.num_deletions);
+        if entries >= DENSE_ENTRIES_MIN && dead > entries / 2 {
+            self.dense.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether more than half of the table's entries are tombstones, as far as is known.
+    #[inline]
+    pub fn is_dense(&self) -> bool {
+        self.dense.load(Ordering::Relaxed)
+    }
+
+    /// Counts `entries` that a walk stepped over to no avail.
+    pub fn note_dead_walked(&self, entries: u64) {
+        self.dead_walked.fetch_add(entries, Ordering::Relaxed);
+    }
+
+    /// Whether walks wasted more time here than it takes to rewrite the table.
+    #[inline]
+    pub fn is_wasteful(&self) -> bool {
+        let wasted = self.dead_walked.load(Ordering::Relaxed);
+        wasted >= DEAD_WALKED_MIN.max(self.file.size / BYTES_PER_STEP)
     }
 
     /// What the MANIFEST says of the file.
