@@ -12,14 +12,18 @@ pub(super) fn markdown(standing: &Standing) -> String {
     let mut text = String::new();
     for table in &standing.tables {
         writeln!(text, "{}\n", capital(&table.title)).expect("a String takes everything");
-        text.push_str(&watch::markdown_heading());
         let rounds = table.entries.iter().map(|entry| entry.round).max();
-        for entry in &table.entries {
-            text.push_str(&watch::markdown_row(
-                &name(entry, rounds.unwrap_or(1)),
-                &entry.report,
-            ));
-        }
+        let names = table
+            .entries
+            .iter()
+            .map(|entry| name(entry, rounds.unwrap_or(1)));
+        let names: Vec<String> = names.collect();
+        let loads: Vec<(&str, &watch::Report)> = names
+            .iter()
+            .zip(&table.entries)
+            .map(|(name, entry)| (name.as_str(), &entry.report))
+            .collect();
+        text.push_str(&watch::markdown(&loads));
         text.push('\n');
     }
     for line in &standing.setting {
@@ -107,7 +111,7 @@ mod tests {
     fn rows_name_their_round_when_there_are_several() {
         let text = markdown(&standing(1));
         assert!(text.starts_with("Random writes\n\n| store |"), "{text}");
-        assert!(text.contains("\n| drumlin | 10 | - |"), "{text}");
+        assert!(text.contains("\n| drumlin | 10 | 0.0 |"), "{text}");
         assert!(text.ends_with("\n- two words\n"), "{text}");
         let text = markdown(&standing(2));
         assert!(text.contains("\n| drumlin, round 2 | 10 |"), "{text}");

@@ -15,11 +15,13 @@ mod report;
 mod run;
 mod save;
 mod second;
+mod table;
 mod writer;
 
 pub use plan::Plan;
-pub use print::{heading, json, line, markdown_heading, markdown_row, summary};
+pub use print::{heading, line, summary};
 pub use report::{Compaction, Floor, Report};
 pub use run::run;
 pub use save::save;
 pub use second::{Second, Times};
+pub use table::{json, markdown};

@@ -1,4 +1,4 @@
-//! A watched load as lines, as a row of a Markdown table and as JSON.
+//! A watched load as lines: one a second, and the summary at the end.
 
 use std::fmt::Write as _;
 
@@ -142,133 +142,8 @@ fn times_lines(text: &mut String, when: &str, times: Times) {
     );
 }
 
-/// The heading of a table of [`markdown_row`]s.
-pub fn markdown_heading() -> String {
-    const COLUMNS: [&str; 15] = [
-        "store",
-        "writes/s",
-        "slowest s",
-        "floor/median",
-        "slowest s while compacting",
-        "floor/median while compacting",
-        "compaction s",
-        "p50 us",
-        "p99 us",
-        "p99.9 us",
-        "max ms",
-        "waited s",
-        "write amp.",
-        "space amp.: rest, most",
-        "last/first",
-    ];
-    let rules = "| ---: ".repeat(COLUMNS.len() - 1);
-    format!("| {} |\n| --- {rules}|\n", COLUMNS.join(" | "))
-}
-
-/// One load on the store called `name`.
-pub fn markdown_row(name: &str, report: &Report) -> String {
-    let times = report.times();
-    let (floor, compacting) = (report.floor(), report.compacting_floor());
-    let ends = report.ends();
-    format!(
-        "| {name} | {:.0} | {} | {} | {} | {} | {} | {:.1} | {:.1} | {:.1} | {:.1} | {} | {} | {}, {} | {} |\n",
-        report.rate(),
-        dash(floor.map(|floor| floor.slowest), 0),
-        dash(floor.map(|floor| floor.ratio()), 3),
-        dash(compacting.map(|floor| floor.slowest), 0),
-        dash(compacting.map(|floor| floor.ratio()), 3),
-        dash(report.compaction.map(|compaction| compaction.took), 1),
-        times.p50_us,
-        times.p99_us,
-        times.p999_us,
-        times.max_us / 1e3,
-        dash(report.waited_seconds(), 1),
-        dash(report.write_amplification(), 2),
-        dash(report.space_amplification(), 2),
-        dash(report.space_amplification_max(), 2),
-        dash(ends.map(|ends| ends.last / ends.first.max(1e-9)), 3),
-    )
-}
-
-/// Everything as one JSON object, second by second.
-pub fn json(report: &Report) -> String {
-    let mut text = String::from("{");
-    let floor = report.floor();
-    let compacting = report.compacting_floor();
-    let ends = report.ends();
-    let compaction = report.compaction;
-    let numbers = [
-        ("writes_per_second", Some(report.rate())),
-        ("slowest_second", floor.map(|floor| floor.slowest)),
-        ("median_second", floor.map(|floor| floor.median)),
-        ("floor_over_median", floor.map(|floor| floor.ratio())),
-        (
-            "compacting_slowest_second",
-            compacting.map(|floor| floor.slowest),
-        ),
-        (
-            "compacting_median_second",
-            compacting.map(|floor| floor.median),
-        ),
-        (
-            "compacting_floor_over_median",
-            compacting.map(|floor| floor.ratio()),
-        ),
-        ("compaction_asked_at", compaction.map(|it| it.asked_at)),
-        ("compaction_seconds", compaction.map(|it| it.took)),
-        ("first_window_rate", ends.map(|ends| ends.first)),
-        ("last_window_rate", ends.map(|ends| ends.last)),
-        ("window_seconds", ends.map(|ends| ends.window)),
-        ("write_amplification", report.write_amplification()),
-        ("space_amplification", report.space_amplification()),
-        ("space_amplification_max", report.space_amplification_max()),
-        ("waited_seconds", report.waited_seconds()),
-        ("settle_seconds", Some(report.settle_seconds)),
-    ];
-    for (name, number) in numbers {
-        let number = number.map_or_else(|| "null".to_owned(), |number| format!("{number:.4}"));
-        write!(text, "\"{name}\": {number}, ").expect("a String takes everything");
-    }
-    write!(text, "\"times\": {}, ", times_json(report.times())).expect("a String");
-    let times = report.compacting_times();
-    let times = times.map_or_else(|| "null".to_owned(), times_json);
-    write!(text, "\"compacting_times\": {times}, \"seconds\": [").expect("a String");
-    let seconds: Vec<String> = report.seconds.iter().map(second_json).collect();
-    text.push_str(&seconds.join(", "));
-    text.push_str("]}");
-    text
-}
-
-fn second_json(second: &Second) -> String {
-    let sample = &second.sample;
-    let whole = |number: Option<u64>| number.map_or_else(|| "null".to_owned(), |n| n.to_string());
-    format!(
-        "{{\"end\": {:.3}, \"writes\": {}, \"times\": {}, \"compacting\": {}, \"waited_micros\": {}, \
-         \"debt_bytes\": {}, \"table_bytes\": {}, \"blob_bytes\": {}, \"disk_bytes\": {}, \
-         \"live_bytes\": {}, \"files_by_level\": {:?}}}",
-        second.end,
-        second.writes,
-        times_json(second.times),
-        second.is_compacting,
-        whole(second.waited_micros),
-        whole(sample.debt_bytes),
-        whole(sample.table_bytes),
-        whole(sample.blob_bytes),
-        second.disk_bytes,
-        second.live_bytes,
-        sample.files_by_level,
-    )
-}
-
-fn times_json(times: Times) -> String {
-    format!(
-        "{{\"p50_us\": {:.2}, \"p99_us\": {:.2}, \"p999_us\": {:.2}, \"max_us\": {:.1}}}",
-        times.p50_us, times.p99_us, times.p999_us, times.max_us
-    )
-}
-
 /// `number` with `digits` behind the point, or a dash.
-fn dash(number: Option<f64>, digits: usize) -> String {
+pub(super) fn dash(number: Option<f64>, digits: usize) -> String {
     number.map_or_else(|| "-".to_owned(), |number| format!("{number:.digits$}"))
 }
 
@@ -277,12 +152,13 @@ fn say(text: &mut String, line: std::fmt::Arguments<'_>) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::report::Compaction;
     use super::*;
     use crate::sample::Sample;
 
-    fn report() -> Report {
+    /// Two seconds, the second beside a compaction; three writes were timed.
+    pub(in super::super) fn report() -> Report {
         let second = |end: f64, writes, is_compacting| Second {
             end,
             length: 1.0,
@@ -342,27 +218,5 @@ mod tests {
         assert!(line(&report.seconds[0]).ends_with("         5  2 0 7\n"));
         let columns = |text: &str| text.split_whitespace().count();
         assert_eq!(columns(&line(&report.seconds[0])), 13);
-    }
-
-    #[test]
-    fn a_row_has_as_many_cells_as_the_heading() {
-        let heading = markdown_heading();
-        let cells = |line: &str| line.matches('|').count();
-        let row = markdown_row("drumlin", &report());
-        let widths: Vec<usize> = heading.lines().map(cells).collect();
-        assert_eq!(widths, [cells(&row), cells(&row)]);
-        assert!(
-            row.starts_with("| drumlin | 95 | 90 | 0.947 | 90 | 1.000 | 0.5 |"),
-            "{row}"
-        );
-    }
-
-    #[test]
-    fn json_has_every_second_and_null_for_what_is_not_known() {
-        let text = json(&report());
-        assert_eq!(text.matches("\"end\"").count(), 2);
-        assert!(text.contains("\"write_amplification\": null"), "{text}");
-        assert!(text.contains("\"files_by_level\": [2, 0, 7, 0]"), "{text}");
-        assert_eq!(text.matches('{').count(), text.matches('}').count());
     }
 }

@@ -5,15 +5,15 @@ use std::path::Path;
 use drumlin_base::Result;
 use drumlin_fs::{CreateOptions, Env, FileKind};
 
-use super::print::{json, markdown_heading, markdown_row};
 use super::report::Report;
+use super::table::{json, markdown};
 
 /// Writes `report` of the load `name` beside `path`: a table with `.md`, everything with `.json`.
 ///
 /// # Errors
 /// `Io`, `NoSpace`.
 pub fn save(env: &Env, path: &Path, name: &str, report: &Report) -> Result<()> {
-    let table = markdown_heading() + &markdown_row(name, report);
+    let table = markdown(&[(name, report)]);
     write(env, &path.with_extension("md"), &table)?;
     write(env, &path.with_extension("json"), &json(report))
 }
