@@ -18,6 +18,10 @@ use crate::read::ReadContext;
 use crate::super_version::{SuperVersion, SuperVersionCell};
 use crate::table_cache::TableCache;
 
+/// Dead entries stepped over in a memtable from which on it is flushed: about as much time as a
+/// small flush takes, so that walks never waste more than twice what they must.
+const DEAD_WALKED_MAX: usize = 1 << 18;
+
 /// The name of the family every database has.
 pub const DEFAULT_FAMILY: &str = "default";
 
@@ -139,7 +143,8 @@ impl Family {
         drop(self.view.install(next));
     }
 
-    /// Brings the budget's count of the mutable memtable up to date; whether it is full.
+    /// Brings the budget's count of the mutable memtable up to date; whether it is full, or wastes so
+    /// much time of walks that a flush is cheaper.
     pub(crate) fn account(&self, memtable: &Memtable) -> bool {
         let bytes = memtable.bytes();
         let before = self.charged.load(Ordering::Relaxed);
@@ -147,7 +152,7 @@ impl Family {
             self.charged.store(bytes, Ordering::Relaxed);
             self.budget.charge(MemoryUse::Memtables, bytes - before);
         }
-        bytes >= self.write_buffer
+        bytes >= self.write_buffer || memtable.dead_walked() >= DEAD_WALKED_MAX
     }
 
     /// Starts counting a fresh mutable memtable; how much the old one is charged with. Whoever

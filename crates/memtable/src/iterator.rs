@@ -35,6 +35,11 @@ impl MemtableIter {
             .expect("called only while the cursor is valid")
     }
 
+    /// Counts `entries` of this memtable that a walk stepped over to no avail.
+    pub fn note_dead_walked(&self, entries: usize) {
+        self.memtable.note_dead_walked(entries);
+    }
+
     /// The value under the cursor without a copy, keeping the memtable alive.
     ///
     /// # Panics

@@ -37,6 +37,7 @@ pub struct Memtable {
 struct Counts {
     entries: AtomicUsize,
     deletions: AtomicUsize,
+    dead_walked: AtomicUsize,
 }
 
 impl Memtable {
@@ -52,6 +53,7 @@ impl Memtable {
             counts: Counts {
                 entries: AtomicUsize::new(0),
                 deletions: AtomicUsize::new(0),
+                dead_walked: AtomicUsize::new(0),
             },
         }
     }
@@ -140,6 +142,19 @@ impl Memtable {
     pub fn deletions(&self) -> usize {
         // Relaxed: see `add`.
         self.counts.deletions.load(Ordering::Relaxed)
+    }
+
+    /// Counts `entries` that a walk stepped over to no avail.
+    pub fn note_dead_walked(&self, entries: usize) {
+        // Relaxed: a figure that nothing else depends on.
+        self.counts
+            .dead_walked
+            .fetch_add(entries, Ordering::Relaxed);
+    }
+
+    /// Dead entries that walks stepped over in a row here: what a flush would spare them.
+    pub fn dead_walked(&self) -> usize {
+        self.counts.dead_walked.load(Ordering::Relaxed)
     }
 
     /// Whether there is neither a point entry nor a range tombstone.

@@ -101,6 +101,13 @@ impl RunIter {
         }
     }
 
+    /// Counts `entries` of the table under the cursor that a walk stepped over to no avail.
+    pub fn note_dead_walked(&self, entries: u32) {
+        if let Some(file) = self.files.files().get(self.index) {
+            file.note_dead_walked(u64::from(entries));
+        }
+    }
+
     /// The newest deletion of `user_key` by this run's range tombstones that a reader at `snapshot`
     /// sees, and the fragment it belongs to.
     ///

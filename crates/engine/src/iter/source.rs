@@ -70,6 +70,14 @@ impl Source {
         }
     }
 
+    /// Counts `entries` of this source, around the cursor, that a walk stepped over to no avail.
+    pub fn note_dead_walked(&self, entries: u32) {
+        match self {
+            Self::Memtable(iter, _) => iter.note_dead_walked(entries as usize),
+            Self::Run(iter) => iter.note_dead_walked(entries),
+        }
+    }
+
     /// Whether range tombstones are known of already; a run tells of its own as it opens tables.
     pub fn has_tombstones(&self) -> bool {
         matches!(self, Self::Memtable(_, Some(_)))

@@ -34,7 +34,7 @@ use drumlin_table::blob::BlobIndex;
 
 use super::context::ReadContext;
 use super::lazy_blob::LazyBlob;
-use super::walk::{Covering, Place, STEPS_MAX, SavedValue, set_key, set_target};
+use super::walk::{Covering, DEAD_STRETCH, Place, STEPS_MAX, SavedValue, set_key, set_target};
 use crate::iter::merge_operands::MergeOperands;
 use crate::iter::merging::MergingIterator;
 use crate::iter::run::RunOptions;
@@ -100,6 +100,8 @@ pub struct DbIterator {
     pub(super) error: Option<Error>,
     /// Entries met in a row under range tombstones and left by steps.
     pub(super) covered_in_a_row: u32,
+    /// Keys found dead since the last that showed, or since the walk was positioned.
+    pub(super) dead_in_a_row: u32,
     pub(super) counters: IteratorCounters,
 }
 
@@ -133,6 +135,7 @@ impl DbIterator {
             prefix: None,
             error: None,
             covered_in_a_row: 0,
+            dead_in_a_row: 0,
             counters: IteratorCounters::default(),
         }
     }
@@ -427,6 +430,18 @@ impl DbIterator {
         }
         self.covered_in_a_row = 0;
         true
+    }
+
+    /// Counts the dead entry under the cursor. Long runs are told to what holds them, a stretch at a
+    /// time: a memtable that wastes much is flushed, a table is compacted.
+    #[inline]
+    pub(super) fn note_dead(&mut self) {
+        self.dead_in_a_row += 1;
+        if self.dead_in_a_row.is_multiple_of(DEAD_STRETCH)
+            && let Some(source) = self.cursor.current()
+        {
+            source.note_dead_walked(DEAD_STRETCH);
+        }
     }
 
     #[inline]

@@ -10,6 +10,10 @@ use crate::iter::source::Source;
 /// tens of nanoseconds, a seek about a microsecond.
 pub(super) const STEPS_MAX: u32 = 8;
 
+/// Dead entries in a row that are told at once to what holds them; shorter runs cost too little to
+/// be counted.
+pub(super) const DEAD_STRETCH: u32 = 64;
+
 /// Values up to this size are copied when the walk goes backward; longer ones are pinned.
 const COPY_BYTES_MAX: usize = 1024;
 

@@ -21,6 +21,7 @@ enum Base {
 impl DbIterator {
     /// From where the cursor stands, goes back to the first key that shows.
     pub(super) fn find_backward(&mut self) {
+        self.dead_in_a_row = 0;
         while self.cursor.valid() {
             let Some((user_key, tag)) = split_internal(self.cursor.key()) else {
                 return self.fail(short_key());
@@ -88,6 +89,7 @@ impl DbIterator {
     fn take_older(&mut self, tag: u64, found: &mut Option<Base>) -> Result<()> {
         if self.covering(tag_seqno(tag)).is_some() {
             self.counters.range_deleted += 1;
+            self.note_dead();
             self.operands.clear();
             *found = None;
             return Ok(());
@@ -111,6 +113,7 @@ impl DbIterator {
             }
             ValueKind::Deletion | ValueKind::SingleDeletion => {
                 self.counters.tombstones += 1;
+                self.note_dead();
                 self.operands.clear();
                 *found = None;
             }

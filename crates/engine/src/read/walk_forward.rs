@@ -18,6 +18,7 @@ impl DbIterator {
     #[inline]
     pub(super) fn find_forward(&mut self, mut skip: bool) {
         let mut passed = 0;
+        self.dead_in_a_row = 0;
         while self.cursor.valid() {
             let Some((user_key, tag)) = split_internal(self.cursor.key()) else {
                 return self.fail(short_key());
@@ -63,6 +64,7 @@ impl DbIterator {
         set_key(&mut self.key, user_key);
         if let Some(covering) = self.covering(seqno) {
             self.counters.range_deleted += 1;
+            self.note_dead();
             self.leave_covered_forward(covering);
             return Decision::Hidden;
         }
@@ -75,6 +77,7 @@ impl DbIterator {
             ValueKind::Value => Decision::Shown(Place::Direct),
             ValueKind::Deletion | ValueKind::SingleDeletion => {
                 self.counters.tombstones += 1;
+                self.note_dead();
                 self.cursor.next();
                 Decision::Hidden
             }
