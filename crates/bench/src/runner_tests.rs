@@ -50,6 +50,13 @@ fn as_many_keys_are_found_as_by_db_bench_with_the_same_seed() {
 }
 
 #[test]
+fn a_queue_keeps_its_length() {
+    let line = "--benchmarks=fillseq,queue,readseq --num=500 --writes=500 --reads=2000";
+    let report = counts(&run(line).expect("sound flags"));
+    assert_eq!(report, ["fillseq 500", "queue 500", "readseq 500"]);
+}
+
+#[test]
 fn threads_have_seeds_and_counts_of_their_own() {
     // db_bench found 862 of 1000 in the thread it prints; both threads read the same key space.
     let line = "--benchmarks=fillrandom,readrandom,readmissing --num=1000 --seed=42 --threads=2";

@@ -40,6 +40,8 @@ pub enum Work {
     SeekRandom,
     /// Delete keys, in order or at random.
     Delete(KeyOrder),
+    /// Put at the tail, seek to the first, delete it.
+    Queue,
     /// Thread 0 writes until the others have done `ReadRandom`.
     ReadWhileWriting,
     /// Thread 0 writes until the others have done `SeekRandom`.
@@ -93,6 +95,7 @@ impl<S: Store> Worker<'_, S> {
             Work::ReadBackward => self.read_backward(),
             Work::SeekRandom => self.seek_random(),
             Work::Delete(order) => self.delete(order),
+            Work::Queue => self.queue(),
             Work::ReadWhileWriting if self.index > 0 => self.read_random(0),
             Work::SeekWhileWriting if self.index > 0 => self.seek_random(),
             Work::ReadWhileWriting | Work::SeekWhileWriting => self.write_beside(),
@@ -301,6 +304,33 @@ impl<S: Store> Worker<'_, S> {
         }
         self.stats.bytes += bytes;
         self.stats.found = Some((found, asked));
+        Ok(())
+    }
+
+    /// A queue, filled by fillseq, through which `--writes` entries pass; an operation is a put at
+    /// the tail, a seek to the first, and its deletion. What is deleted lies before everything a
+    /// seek finds.
+    fn queue(&mut self) -> Result<()> {
+        let flags = self.flags;
+        let passing = u64::try_from(flags.writes).unwrap_or(flags.num);
+        let mut values = Values::new(flags.compression_ratio, flags.value_size);
+        let shape = KeyShape::new(flags, 0);
+        let mut key = shape.buffer();
+        let mut session = self.store.session(flags);
+        let mut head = Vec::new();
+        for number in flags.num..flags.num + passing {
+            shape.write(number, &mut key);
+            session.put(&key, values.next(flags.value_size))?;
+            let mut cursor = session.cursor(None, None)?;
+            cursor.seek_to_first();
+            cursor.status()?;
+            head.clear();
+            head.extend_from_slice(cursor.key());
+            drop(cursor);
+            session.batch_delete(&head)?;
+            session.batch_write()?;
+            self.stats.finished(Operation::Seek, 1);
+        }
         Ok(())
     }
 

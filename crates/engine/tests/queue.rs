@@ -37,7 +37,8 @@ fn seek_first(db: &Db, expected: u64) -> u64 {
 fn pass_through(db: &Db, mut remove: impl FnMut(&Db, u64)) -> [u64; 4] {
     let mut worst = [0; 4];
     for tail in 0..LENGTH + PASSING {
-        db.put(tail.to_be_bytes(), b"work").unwrap();
+        db.put(tail.to_be_bytes(), b"work")
+            .expect("memory does not fail");
         let Some(head) = tail.checked_sub(LENGTH) else {
             continue;
         };
@@ -46,7 +47,7 @@ fn pass_through(db: &Db, mut remove: impl FnMut(&Db, u64)) -> [u64; 4] {
         *quarter = dead.max(*quarter);
         remove(db, head);
         if tail % 50 == 0 {
-            db.wait_for_background().unwrap();
+            db.wait_for_background().expect("memory does not fail");
         }
     }
     worst
