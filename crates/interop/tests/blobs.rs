@@ -1,16 +1,17 @@
 //! Goal: values that RocksDB 7.8 keeps in blob files are read by us row for row, whatever it did with
-//! them, and survive our writes and compactions. Method: RocksDB through its C library and `db_bench`
-//! makes a directory, every way of reading is compared with RocksDB's own walk, and it reads again
-//! what we left.
+//! them, and survive our writes and compactions; it reads, dumps and collects those that we keep in
+//! them. Method: RocksDB through its C library, `ldb` and `db_bench` makes a directory, or we do; every
+//! way of reading is compared with the other's walk; each writes and compacts what the other left.
 
 #![expect(
     clippy::unwrap_used,
     reason = "a test fails by panicking, in its helpers too"
 )]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use drumlin::{Db, Env, ReadOptions, WriteOptions};
+use drumlin::{Codec, Compression, Db, Env, ReadOptions, StringAppend, WriteOptions};
 use drumlin_base::rng::Rng;
 use drumlin_interop::*;
 use drumlin_testkit::temp_dir;
@@ -48,12 +49,12 @@ option_sets! {
     checksummed_files: "file_checksum_gen_factory=FileChecksumGenCrc32cFactory",
 }
 
-fn blob_files(dir: &Path) -> usize {
+fn blob_files(dir: &Path) -> Vec<PathBuf> {
     let names = std::fs::read_dir(dir).unwrap();
     let names = names.map(|entry| entry.unwrap().path());
     names
         .filter(|path| path.extension().is_some_and(|end| end == "blob"))
-        .count()
+        .collect()
 }
 
 fn random_value(rng: &mut Rng) -> Vec<u8> {
@@ -101,7 +102,7 @@ fn comes_through(what: &str, more: &str) {
         fill(&rocks, what.len() as u64, 1500, a_value);
         let want = rocks.rows("default");
         drop(rocks);
-        assert!(blob_files(dir.path()) > 0, "{what}");
+        assert!(!blob_files(dir.path()).is_empty(), "{what}");
         there_and_back(dir.path(), &options, &want, a_value);
     }
 }
@@ -142,6 +143,71 @@ fn there_and_back(dir: &Path, options: &str, want: &Rows, a_value: fn(&mut Rng) 
     assert_rows(&format!("{what}, compacted by both"), &rows, &want);
 }
 
+/// Puts, deletions, merges onto blobs, flushes and compactions, by us.
+fn fill_ours(db: &Db, seed: u64, steps: usize) {
+    let mut rng = Rng::new(seed);
+    let (family, write) = (family_of(db), WriteOptions::default());
+    for step in 0..steps {
+        let key = key(rng.below(KEYS) as usize);
+        match rng.below(10) {
+            0 => db.delete(key).unwrap(),
+            1 | 2 => db.merge_in(&family, key, b"operand", &write).unwrap(),
+            _ => db.put(key, random_value(&mut rng)).unwrap(),
+        }
+        if step == steps / 3 {
+            db.compact_range(&family, None, None).unwrap();
+        } else if step % 150 == 0 {
+            db.flush().unwrap();
+        }
+    }
+}
+
+#[test]
+fn rocksdb_reads_dumps_and_collects_the_blobs_we_write() {
+    for codec in Codec::ALL {
+        let what = &format!("{codec}");
+        let dir = temp_dir();
+        let mut options = small();
+        options.compression = Compression::new(codec);
+        options.tuning.blob_from_bytes = Some(100);
+        options.family.merge_operator = Some(Arc::new(StringAppend::new(";")));
+        let db = Db::open(dir.path(), options.clone()).unwrap();
+        fill_ours(&db, 3, 2000);
+        let want = ours_rows(&db, db.default_family());
+        check_ours(&db, db.default_family(), &want, what);
+        db.close().unwrap();
+        assert!(blob_files(dir.path()).len() > 1, "{what}");
+        assert_rows(what, &ldb_scan(dir.path(), "default"), &want);
+        ldb(dir.path(), &["checkconsistency", "--try_load_options"]).ok();
+        for path in blob_files(dir.path()) {
+            let path = format!("--path={}", path.display());
+            let dump = run("ldb", &["dump", &path, "--count_only"]);
+            assert!(
+                !dump.stderr.contains("Corruption"),
+                "{what}: {}",
+                dump.stderr
+            );
+        }
+        let collected = format!("{BASE};{COLLECTED};{APPEND};paranoid_checks=true");
+        let rocks = Rocks::open_default(dir.path(), &collected);
+        let rocks = rocks.unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_rows(what, &rocks.rows("default"), &want);
+        fill(&rocks, 4, 600, dull_value);
+        let want = rocks.rows("default");
+        drop(rocks);
+        let db = Db::open(dir.path(), options).unwrap();
+        check_ours(&db, db.default_family(), &want, what);
+        fill_ours(&db, 5, 500);
+        db.compact_range(db.default_family(), None, None).unwrap();
+        let verified = db.verify().unwrap();
+        assert!(verified.damaged.is_empty(), "{what}: {verified:?}");
+        let want = ours_rows(&db, db.default_family());
+        db.close().unwrap();
+        let rocks = Rocks::open_default(dir.path(), &collected).unwrap();
+        assert_rows(what, &rocks.rows("default"), &want);
+    }
+}
+
 fn family_of(db: &Db) -> drumlin::ColumnFamily {
     db.default_family().clone()
 }
@@ -156,7 +222,7 @@ fn snapshots_and_read_only_handles_see_blobs_that_were_overwritten_since() {
     rocks.flush("default");
     let want = rocks.rows("default");
     drop(rocks);
-    assert!(blob_files(dir.path()) > 0);
+    assert!(!blob_files(dir.path()).is_empty());
     let read_only = Db::open_read_only(dir.path(), small()).unwrap();
     check_ours(&read_only, &family_of(&read_only), &want, "read-only");
     read_only.close().unwrap();
@@ -230,7 +296,7 @@ fn databases_of_db_bench_with_blob_files_are_read() {
             &list,
         ];
         db_bench(dir.path(), &[&common[..], &[more]].concat()).ok();
-        assert!(blob_files(dir.path()) > 0, "{benchmarks}");
+        assert!(!blob_files(dir.path()).is_empty(), "{benchmarks}");
         let names = Db::list_families(dir.path(), &Env::system()).unwrap();
         assert_eq!(names, ["default"]);
         let rocks = Rocks::open_default(dir.path(), "").unwrap();
