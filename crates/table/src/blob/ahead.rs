@@ -193,13 +193,17 @@ impl BlobAhead {
 }
 
 /// Gives `put` the value of each of `wanted`, in order; their references name `reader`'s file and
-/// ascend by offset. Each fails alone. Neighbours are read together.
+/// ascend by offset. Each fails alone. Neighbours are read together; the system is told of all the
+/// places beforehand, so that a device that has them fetches them side by side.
 pub fn get_sorted(
     reader: &BlobReader,
     wanted: &[(&[u8], BlobIndex)],
     verify: bool,
     mut put: impl FnMut(Result<PinnedSlice>),
 ) {
+    if wanted.len() > 1 {
+        announce(reader, wanted);
+    }
     let mut window = Window::empty();
     for (at, (user_key, index)) in wanted.iter().enumerate() {
         let value = reader.record_place(user_key, index).and_then(|place| {
@@ -217,6 +221,21 @@ pub fn get_sorted(
             }
         });
         put(value);
+    }
+}
+
+/// Tells the system what will be read.
+fn announce(reader: &BlobReader, wanted: &[(&[u8], BlobIndex)]) {
+    let mut told = 0;
+    for (at, (user_key, index)) in wanted.iter().enumerate() {
+        let Ok(place) = reader.record_place(user_key, index) else {
+            continue;
+        };
+        if place.end > told {
+            let rest = wanted.get(at + 1..).unwrap_or_default();
+            told = end_of_run(reader, place.clone(), rest);
+            reader.will_need(&(place.start..told));
+        }
     }
 }
 

@@ -153,6 +153,11 @@ impl BlobReader {
         Ok(index.offset - front..index.offset + index.size)
     }
 
+    /// Tells the system that `place` will be read soon.
+    pub(super) fn will_need(&self, place: &Range<u64>) {
+        self.file.will_need(place.start, place.end - place.start);
+    }
+
     /// Reads `place`, which lies within the file, into `bytes`.
     pub(super) fn read_place(&self, place: &Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         let len = usize::try_from(place.end - place.start)
