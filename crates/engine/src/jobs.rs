@@ -129,7 +129,8 @@ impl Engine {
 
     /// How the family's large values are kept apart.
     fn blob_options(&self, family: &Family) -> BlobOptions {
-        if self.leveldb {
+        // FIFO rewrites nothing, and counts what its tables hold.
+        if self.leveldb || matches!(family.compaction.style, CompactionStyle::Fifo(_)) {
             return BlobOptions::never();
         }
         BlobOptions {

@@ -1,6 +1,6 @@
 //! Emptying blob files that hold much garbage: compactions for no other reason.
 //!
-//! Compactions that run anyway move blobs out of the files chosen by the version
+//! Compactions that run anyway, below L0, move blobs out of the files chosen by the version
 //! ([`crate::version::blob_garbage`]). What they do not pass over would stay: so while there is too
 //! much garbage, tables that refer to a chosen file are rewritten in place, one range at a time.
 //! Each rewriting leaves tables that are known not to refer to the files, so this ends.

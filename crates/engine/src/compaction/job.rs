@@ -24,7 +24,7 @@ use super::cover::{Cover, retain};
 use super::keep::{Below, KeyRange, Stripes};
 use super::output::{JobContext, OutputStamp, Outputs, Written};
 use super::parts::borders;
-use super::plan::Plan;
+use super::plan::{Plan, Reason};
 use super::progress::CheckTimer;
 use super::span::{Span, covering_range};
 use super::split::Splitter;
@@ -210,7 +210,7 @@ impl Job {
                 context.snapshots.iter().any(|&snapshot| snapshot < newest)
             },
         };
-        let emptied = version.collection();
+        let emptied = version.collection().filter(|_| may_move_blobs(plan));
         let emptied = emptied.map_or(&[][..], |collection| &collection.emptied);
         Ok(Self {
             context: context.clone(),
@@ -353,6 +353,13 @@ fn cut(context: &JobContext, plan: &Plan) -> Result<Vec<Vec<u8>>> {
         Ok(table.key_samples(count_max))
     };
     borders(&options.order, options, plan, context.threads_max, samples)
+}
+
+/// Whether the job moves blobs out of files with much garbage on its way. One that empties L0 does
+/// not: it is short while it handles references only, and many a blob that it would have moved turns
+/// out by it to be overwritten.
+fn may_move_blobs(plan: &Plan) -> bool {
+    plan.level > 0 || plan.reason == Reason::BlobGarbage
 }
 
 /// Opens every input: the range tombstones of all, each cut to its file's bounds, and how many point

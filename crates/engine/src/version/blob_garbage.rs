@@ -29,8 +29,7 @@ pub const GARBAGE_AFTER: (u64, u64) = (1, 4);
 /// What is to be done about the garbage of a version.
 #[derive(Debug, Default)]
 pub struct Collection {
-    /// The blob files to be emptied, ascending. Whoever compacts a table moves its blobs out of
-    /// these.
+    /// The blob files to be emptied, ascending.
     pub emptied: Vec<u64>,
     /// The tables that may refer to one of them, with their levels, deepest first.
     pub tables: Vec<(usize, Arc<FileMeta>)>,
