@@ -138,6 +138,7 @@ impl WatchArgs {
             rounds: self.rounds.max(1),
             dir: self.dir.clone(),
             flags: self.value_size.iter().map(flags).collect::<Result<_>>()?,
+            more_flags: self.flags.clone(),
         })
     }
 }

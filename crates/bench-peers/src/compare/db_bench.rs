@@ -61,11 +61,7 @@ fn arguments(
     first: &Line,
     round: usize,
 ) -> Vec<String> {
-    let mut flags = contest.flags.clone();
-    if first.name == "fillsync" {
-        // Its own division by 1000 changes the keys and not the number of writes.
-        flags.num = (flags.num / 1000).max(1);
-    }
+    let flags = &contest.flags;
     let names: Vec<String> = asked
         .iter()
         .map(|line| match line.is_write {
@@ -94,6 +90,10 @@ fn arguments(
         ("reads", u64::try_from(flags.reads).unwrap_or_default()),
         ("duration", flags.duration),
     ];
+    if first.name == "fillsync" {
+        // Its own division by 1000 makes fewer keys and not fewer writes.
+        arguments.push(format!("--writes={}", (flags.num / 1000).max(1)));
+    }
     let given = counts.iter().filter(|(_, count)| *count > 0);
     arguments.extend(given.map(|(name, count)| format!("--{name}={count}")));
     arguments
@@ -129,8 +129,11 @@ fn parse(line: &str) -> Option<(&str, Outcome)> {
         words.get(at.checked_sub(1)?).copied()
     };
     let operations = after("operations")?.parse().ok()?;
+    // `(632 of 1000 found)`, and not `(200 ops)`.
     let found = rest
-        .rsplit_once('(')
+        .trim_end()
+        .strip_suffix(" found)")
+        .and_then(|rest| rest.rsplit_once('('))
         .and_then(|(_, found)| found.split(' ').next()?.parse().ok());
     let outcome = Outcome {
         micros,
@@ -159,6 +162,10 @@ mod tests {
                     operations;  120.1 MB/s (632 of 1000 found)";
         let (name, outcome) = parse(line).expect("a line of db_bench");
         assert_eq!((name, outcome.found), ("readrandom", Some(632)));
+        let line = "fillsync     :     723.396 micros/op 1381 ops/sec 14.478 seconds 20000 \
+                    operations;    0.2 MB/s (20 ops)";
+        let (_, outcome) = parse(line).expect("a line of db_bench");
+        assert_eq!((outcome.operations, outcome.found), (20_000, None));
         for line in [
             "Keys:       16 bytes each",
             "DB path: [/tmp/x]",

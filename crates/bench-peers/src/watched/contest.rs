@@ -26,6 +26,16 @@ pub(crate) enum Load {
     Sustain,
 }
 
+impl Load {
+    /// The load under `flags`.
+    fn plan(self, flags: &Flags) -> Plan {
+        match self {
+            Self::Stall => Plan::stall(flags),
+            Self::Sustain => Plan::sustain(flags),
+        }
+    }
+}
+
 /// What to run.
 #[derive(Debug)]
 pub(crate) struct Contest {
@@ -39,6 +49,8 @@ pub(crate) struct Contest {
     pub(crate) dir: PathBuf,
     /// db_bench's flags, once for each size of value.
     pub(crate) flags: Vec<Flags>,
+    /// Those of them that were given in db_bench's words, for the report.
+    pub(crate) more_flags: Vec<String>,
 }
 
 /// One engine's run of the load.
@@ -98,7 +110,7 @@ pub(crate) fn run(contest: &Contest, env: &Env, progress: &mut dyn Write) -> Res
             title: title(contest.load, flags),
             entries: Vec::new(),
         };
-        setting.push(settings(flags));
+        setting.push(settings(contest, flags));
         for round in 1..=contest.rounds {
             for engine in &contest.engines {
                 let mut flags = flags.clone();
@@ -135,13 +147,10 @@ fn alone<S: Store>(
     std::fs::create_dir_all(&flags.db)
         .map_err(|error| Error::io("make directory", flags.db.as_ref(), error))?;
     let store = Arc::new(S::open(flags, env)?);
-    let plan = match load {
-        Load::Stall => Plan::stall(flags),
-        Load::Sustain => {
-            fill(&*store, flags, env)?;
-            Plan::sustain(flags)
-        }
-    };
+    let plan = load.plan(flags);
+    if plan.is_filled {
+        fill(&*store, flags, env)?;
+    }
     say(progress, &watch::heading())?;
     let report = watch::run(&store, flags, env, &plan, &mut |second| {
         say(progress, &watch::line(second))
@@ -182,24 +191,28 @@ fn title(load: Load, flags: &Flags) -> String {
     format!("{what}: {threads} {writers}, values of {bytes} bytes, {keys} keys ({gigabytes:.1} GB)")
 }
 
-fn settings(flags: &Flags) -> String {
-    let given: Vec<String> = flags.given.iter().map(ToString::to_string).collect();
-    let of = |bytes: u64| match bytes {
-        0 => "each engine's own".to_owned(),
-        bytes => format!("{} MB", bytes >> 20),
+fn settings(contest: &Contest, flags: &Flags) -> String {
+    let plan = contest.load.plan(flags);
+    let length = match plan.seconds {
+        Some(seconds) => format!("{seconds} s"),
+        None => format!("{} writes a thread", plan.writes_per_thread),
     };
-    format!(
-        "values of {} bytes: {} s or {} writes a thread, memtables {}, block cache {} MB, \
-         compression {}, {} background jobs; flags given: {}",
+    let mut line = format!(
+        "values of {} bytes: {length}, memtables of {} MB, block cache {} MB, compression {}, \
+         filters of {} bits a key, {} background jobs, seed {}",
         flags.value_size,
-        flags.duration,
-        u64::try_from(flags.writes).unwrap_or(flags.num),
-        of(flags.write_buffer_size),
+        flags.write_buffer_size >> 20,
         flags.cache_size >> 20,
         flags.compression_type,
+        flags.bloom_bits,
         flags.max_background_jobs,
-        given.join(" "),
-    )
+        flags.seed,
+    );
+    if !contest.more_flags.is_empty() {
+        line.push_str("; ");
+        line.push_str(&contest.more_flags.join(" "));
+    }
+    line
 }
 
 fn say(progress: &mut dyn Write, text: &str) -> Result<()> {
