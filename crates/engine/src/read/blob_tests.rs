@@ -2,11 +2,12 @@
 //! read, no read gives anything else. Method: a family of one table whose values all lie in one blob
 //! file, on a disk that counts and fails.
 
+use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use drumlin_base::key::internal_key;
-use drumlin_base::{ErrorKind, KeyOrder, MemoryBudget, ValueKind};
+use drumlin_base::{Comparator, ErrorKind, KeyOrder, MemoryBudget, ValueKind};
 use drumlin_fs::{
     CreateOptions, Env, Fault, FaultFileSystem, FaultRule, FileKind, FileSystem, OpKind,
     StrictMemFileSystem, SystemClock, ThreadSpawner,
@@ -41,8 +42,12 @@ fn value(n: u64) -> Vec<u8> {
     vec![b'a' + (n % 26) as u8; 2000 + n as usize]
 }
 
-/// Keys 0 to `ROWS`, their values in blob file `BLOB`.
 fn fixture(codec: Codec) -> Fixture {
+    ordered(codec, KeyOrder::Bytewise)
+}
+
+/// Keys 0 to `ROWS`, their values in blob file `BLOB`.
+fn ordered(codec: Codec, order: KeyOrder) -> Fixture {
     let files = FaultFileSystem::over_memory(&StrictMemFileSystem::new());
     let made = files.create_dir_all(Path::new(DIR));
     made.expect("memory takes a directory");
@@ -54,7 +59,11 @@ fn fixture(codec: Codec) -> Fixture {
     let blobs = BlobWriter::new(blob, BLOB, 0, Compression::new(codec));
     let mut blobs = blobs.expect("memory takes writes");
     let table = create(&names::table(Path::new(DIR), 5), FileKind::Table);
-    let mut table = TableWriter::new(table, TableWriterOptions::default());
+    let options = TableWriterOptions {
+        order: order.clone(),
+        ..TableWriterOptions::default()
+    };
+    let mut table = TableWriter::new(table, options);
     let internal = |n| internal_key(&key(n), 1 + n, ValueKind::BlobIndex);
     for n in 0..ROWS {
         let index = blobs.add(&key(n), &value(n)).expect("memory takes writes");
@@ -82,7 +91,6 @@ fn fixture(codec: Codec) -> Fixture {
         addition: addition.into(),
         ..BlobFile::default()
     };
-    let order = KeyOrder::Bytewise;
     let mut levels: [Vec<Arc<FileMeta>>; 7] = Default::default();
     levels[1].push(Arc::new(file));
     let version = Version::new(&order, levels).with_blobs([(BLOB, blob)].into());
@@ -95,7 +103,6 @@ fn fixture(codec: Codec) -> Fixture {
         seed: 1,
     };
     let context = ReadContext {
-        order,
         merge_operator: None,
         prefix: None,
         blobs: BlobCache::new(Arc::clone(&env.files), PathBuf::from(DIR), 100),
@@ -105,7 +112,9 @@ fn fixture(codec: Codec) -> Fixture {
             blocks: BlockCache::new(Arc::clone(&budget)),
             budget,
             open_max: 100,
-        }),
+        })
+        .for_family(order.clone(), None),
+        order,
     };
     files.record_history();
     Fixture {
@@ -256,6 +265,42 @@ fn a_blob_that_cannot_be_read_fails_the_read_and_ends_the_walk() {
             fixture.fail_blob_reads(fault);
         }
     }
+}
+
+/// Letters of either case are the same.
+struct CaseBlind;
+
+impl Comparator for CaseBlind {
+    fn name(&self) -> &str {
+        "case-blind"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.to_ascii_lowercase().cmp(&b.to_ascii_lowercase())
+    }
+}
+
+#[test]
+fn a_blob_is_found_under_another_spelling_of_its_key() {
+    let fixture = ordered(Codec::None, KeyOrder::Custom(Arc::new(CaseBlind)));
+    let shouted = |n| key(n).to_ascii_uppercase();
+    let options = TableReadOptions::default();
+    let (view, context) = (&fixture.view, &fixture.context);
+    let found = get(view, context, &shouted(7), ROWS + 1, &options);
+    assert_eq!(found.unwrap().unwrap(), value(7)[..]);
+    let keys = [shouted(8), key(9), shouted(10)];
+    let many = multi_get(view, context, &keys, ROWS + 1, &options);
+    for (n, found) in (8..).zip(many) {
+        assert_eq!(found.unwrap().unwrap(), value(n)[..]);
+    }
+    let mut iter = fixture.iter(options);
+    iter.seek(&shouted(11));
+    assert_eq!(iter.try_value().unwrap(), value(11));
+    iter.prev();
+    assert_eq!(iter.try_value().unwrap(), value(10));
+    fixture.fail_blob_reads(Fault::FlippedBit);
+    let damaged = get(view, context, &shouted(7), ROWS + 1, &options);
+    assert!(damaged.unwrap_err().is_corruption());
 }
 
 #[test]

@@ -198,11 +198,11 @@ impl DbIterator {
         }
     }
 
-    /// The blob behind `reference` that operands of `self.key` apply to.
-    pub(super) fn read_blob(&self, reference: &[u8]) -> Result<PinnedSlice> {
+    /// The blob behind `reference` of `user_key`, that operands apply to.
+    pub(super) fn read_blob(&self, user_key: &[u8], reference: &[u8]) -> Result<PinnedSlice> {
         let index = BlobIndex::decode(reference)?;
         let (version, options) = (&self.view.version, &self.options.table);
-        self.context.blobs.read(version, &self.key, &index, options)
+        self.context.blobs.read(version, user_key, &index, options)
     }
 
     /// The blob that the entry stood on refers to.

@@ -20,6 +20,7 @@ use drumlin_table::{Table, TableReadOptions, TableValue};
 
 use super::context::ReadContext;
 use super::entity::default_column;
+use super::own_key::or_under_own_key;
 use crate::iter::merge_operands::MergeOperands;
 use crate::super_version::SuperVersion;
 use crate::version::FileMeta;
@@ -259,9 +260,24 @@ impl<'a> Lookup<'a> {
         if let State::Blob(index) = self.state {
             let blobs = &self.context.blobs;
             let value = blobs.read(&view.version, self.user_key, &index, options);
-            return self.finish_with(value);
+            return self.finish_with_blob(value, view, options);
         }
         self.finish_with(no_blob())
+    }
+
+    /// As [`Lookup::finish`], after `read` was what reading the wanted blob under the key gave.
+    pub(super) fn finish_with_blob(
+        self,
+        read: Result<PinnedSlice>,
+        view: &SuperVersion,
+        options: &TableReadOptions,
+    ) -> Result<Option<PinnedSlice>> {
+        let State::Blob(index) = self.state else {
+            return self.finish_with(read);
+        };
+        let key = (self.user_key, self.seqno);
+        let blob = or_under_own_key(read, (view, self.context), key, &index, options);
+        self.finish_with(blob)
     }
 
     /// As [`Lookup::finish`], with `blob` as what [`Lookup::wanted_blob`] asks for.

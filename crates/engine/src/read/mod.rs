@@ -8,6 +8,7 @@ mod entity;
 mod get;
 mod lazy_blob;
 mod multi_get;
+mod own_key;
 #[cfg(test)]
 mod test_family;
 #[cfg(test)]

@@ -149,7 +149,8 @@ impl<'a> Answers<'a> {
             }
         }
         for ((_, item), value) in blobs.into_iter().zip(values) {
-            self.put(item.place, item.lookup.finish_with(value));
+            let answer = item.lookup.finish_with_blob(value, view, options);
+            self.put(item.place, answer);
         }
     }
 }

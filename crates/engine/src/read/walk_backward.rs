@@ -104,6 +104,9 @@ impl DbIterator {
             ValueKind::BlobIndex => {
                 self.operands.clear();
                 *found = Some(Base::Blob);
+                // Equal keys may differ in their bytes, and the blob has this one's.
+                let (user_key, _) = split_internal(self.cursor.key()).unwrap_or_default();
+                set_key(&mut self.key, user_key);
                 self.value.keep(&self.cursor);
             }
             ValueKind::Merge => {
@@ -136,7 +139,7 @@ impl DbIterator {
             };
         }
         if found == Some(Base::Blob) {
-            match self.read_blob(self.value.bytes()) {
+            match self.read_blob(&self.key, self.value.bytes()) {
                 Ok(value) => self.value = SavedValue::Pinned(value),
                 Err(error) => return Decision::Failed(error),
             }

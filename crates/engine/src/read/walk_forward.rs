@@ -124,7 +124,8 @@ impl DbIterator {
                 ValueKind::Value => Ok(self.cursor.value()),
                 ValueKind::WideColumnEntity => default_column(self.cursor.value()),
                 ValueKind::BlobIndex => {
-                    blob = self.read_blob(self.cursor.value());
+                    let (own_key, _) = split_internal(self.cursor.key()).unwrap_or_default();
+                    blob = self.read_blob(own_key, self.cursor.value());
                     blob.as_deref().map_err(Error::duplicate)
                 }
                 ValueKind::RangeDeletion => Err(misplaced(kind)),
