@@ -113,7 +113,7 @@ pub struct FileMeta {
     compacting: AtomicBool,
     /// The open table, filled and emptied by the table cache.
     pub table: ArcSwapOption<Table>,
-    /// Whether the table, once it was open, turned out to hold more tombstones than other entries.
+    /// Whether the table, once it was open, turned out to hold little but tombstones.
     dense: AtomicBool,
     /// Dead entries that walks stepped over in a row in this table.
     dead_walked: AtomicU64,
@@ -158,12 +158,12 @@ impl FileMeta {
     pub fn note_properties(&self, table: &Table) {
         let properties = table.properties();
         let (entries, dead) = (properties.num_entries, properties.num_deletions);
-        if entries >= DENSE_ENTRIES_MIN && dead > entries / 2 {
+        if entries >= DENSE_ENTRIES_MIN && dead > entries / 4 * 3 {
             self.dense.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether more than half of the table's entries are tombstones, as far as is known.
+    /// Whether more than three quarters of the table's entries are tombstones, as far as is known.
     #[inline]
     pub fn is_dense(&self) -> bool {
         self.dense.load(Ordering::Relaxed)
