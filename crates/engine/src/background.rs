@@ -32,6 +32,8 @@ pub(crate) enum Job {
     Flush(u32),
     /// Carry out a plan for a family.
     Compact(u32, Plan),
+    /// Carry out a piece of the request with this number, for a family.
+    Manual(u64, u32, Plan),
 }
 
 /// The background threads of one database. Dropping it closes the database.
@@ -50,6 +52,8 @@ impl Running {
         if engine.read_only {
             return Ok(running);
         }
+        // Nobody else sets it: a database is started once.
+        let _ = engine.me.set(Arc::downgrade(engine));
         let threads = engine.options.background_threads_count();
         if threads > 0 {
             let body = Arc::clone(engine);
@@ -96,7 +100,9 @@ impl Engine {
                     if let Some(job) = self.pick(&mut state, compacts) {
                         break job;
                     }
+                    state.idle_threads += usize::from(compacts);
                     state = self.wait_for_background(state);
+                    state.idle_threads -= usize::from(compacts);
                 }
             };
             let failed = self.run(job).is_err();
@@ -131,23 +137,41 @@ impl Engine {
         if self.health() == Health::Poisoned {
             return None;
         }
+        if let Some(flush) = self.pick_flush(state) {
+            return Some(flush);
+        }
+        if !compacts {
+            return None;
+        }
+        let best = || self.best_plan(state);
+        if state.manual.is_owed() && best().is_none_or(|(_, plan)| plan.level > 0) {
+            let piece = self.pick_manual(state);
+            return piece.or_else(|| self.pick_automatic(state));
+        }
+        let due = self.pick_automatic(state);
+        due.or_else(|| self.pick_manual(state))
+    }
+
+    /// The flush that lets go of the oldest WAL.
+    pub(crate) fn pick_flush(&self, state: &mut State) -> Option<Job> {
         let due = state
             .families
             .values()
             .filter(|f| !f.flushing && !f.immutables.is_empty());
-        let oldest = due
-            .min_by_key(|family| family.oldest_wal())
-            .map(|f| f.family.id);
-        if let Some(id) = oldest {
-            state.families.get_mut(&id)?.flushing = true;
-            state.flushes_running += 1;
-            return Some(Job::Flush(id));
-        }
-        if !compacts || state.compaction_blocked || state.pauses > 0 {
+        let oldest = due.min_by_key(|family| family.oldest_wal())?.family.id;
+        state.families.get_mut(&oldest)?.flushing = true;
+        state.flushes_running += 1;
+        Some(Job::Flush(oldest))
+    }
+
+    /// The most urgent compaction the store itself needs.
+    pub(crate) fn pick_automatic(&self, state: &mut State) -> Option<Job> {
+        if state.compaction_blocked {
             return None;
         }
         let (id, plan) = self.pick_compaction(state)?;
         state.compactions_running += 1;
+        state.manual.count_automatic(plan.input_bytes());
         Some(Job::Compact(id, plan))
     }
 
@@ -165,19 +189,25 @@ impl Engine {
                 "a compaction of family {id} from L{} to L{}, score {:.2} ({:?})",
                 plan.level, plan.output_level, plan.score, plan.reason
             ),
+            None if !state.manual.requests.is_empty() => "a manual compaction".to_owned(),
             None => "nothing is due".to_owned(),
         }
     }
 
     /// Runs a job a callback's panic cannot escape from, and books its end.
-    fn run(&self, job: Job) -> Result<()> {
+    pub(crate) fn run(&self, job: Job) -> Result<()> {
         let is_flush = matches!(job, Job::Flush(_));
-        let id = match &job {
-            Job::Flush(id) | Job::Compact(id, _) => *id,
+        let (id, request) = match &job {
+            Job::Flush(id) | Job::Compact(id, _) => (*id, None),
+            Job::Manual(request, id, _) => (*id, Some(*request)),
         };
         let body = std::panic::AssertUnwindSafe(|| match job {
             Job::Flush(id) => self.run_flush(id),
-            Job::Compact(id, plan) => self.run_compaction(id, &plan),
+            Job::Compact(id, plan) => {
+                let watcher = self.watcher(&plan, None);
+                self.run_compaction(id, &plan, watcher)
+            }
+            Job::Manual(request, id, plan) => self.run_manual(request, id, &plan),
         });
         let outcome = std::panic::catch_unwind(body).unwrap_or_else(|_| {
             Err(Error::new(
@@ -194,6 +224,16 @@ impl Engine {
         } else {
             state.compactions_running -= 1;
         }
+        let request = request.and_then(|request| state.manual.get(request));
+        let outcome = match (request, outcome) {
+            (None, outcome) => outcome,
+            (Some(request), outcome) => {
+                request.running = false;
+                // Whoever asked is told; nothing the store needs has failed.
+                request.outcome = outcome.err().map(Err);
+                Ok(())
+            }
+        };
         let outcome = match outcome {
             Err(error) if error.kind() == ErrorKind::Shutdown => Ok(()),
             Err(error) => {
@@ -259,6 +299,7 @@ impl Engine {
             if leaving == 0 && Arc::ptr_eq(&current, &family.version) {
                 continue;
             }
+            self.changes.fetch_add(1, Ordering::Relaxed);
             family.version = current;
             for immutable in family.immutables.drain(..leaving) {
                 self.release_memtable(&immutable);

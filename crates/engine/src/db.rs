@@ -10,6 +10,7 @@ use drumlin_fs::Env;
 
 use crate::batch::WriteBatch;
 use crate::column_family::{ColumnFamily, DEFAULT_FAMILY, Family};
+use crate::compaction::CancelToken;
 use crate::engine::Engine;
 use crate::events::{Health, RecoveryReport};
 use crate::open::{self, OpenMode};
@@ -439,7 +440,9 @@ impl Db {
     }
 
     /// Rewrites everything between `begin` and `end` (inclusive; `None` is unbounded) into the
-    /// deepest level, dropping what is deleted or overwritten. Blocks; writes and reads go on.
+    /// deepest level, dropping what is deleted or overwritten. Blocks; writes and reads go on. It is
+    /// done in pieces of a few tables, after whatever the store itself needs, and what it has to do is
+    /// not charged to writers.
     ///
     /// # Errors
     /// What made a compaction fail; `Shutdown`.
@@ -449,7 +452,22 @@ impl Db {
         begin: Option<&[u8]>,
         end: Option<&[u8]>,
     ) -> Result<()> {
-        self.engine.compact_range(family, begin, end)
+        self.engine.compact_range(family, (begin, end), None)
+    }
+
+    /// [`Db::compact_range`], until `cancel` says to end. What was done by then stays done.
+    ///
+    /// # Errors
+    /// As [`Db::compact_range`]; `Aborted` when it was cancelled.
+    pub fn compact_range_until(
+        &self,
+        family: &ColumnFamily,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        cancel: &CancelToken,
+    ) -> Result<()> {
+        self.engine
+            .compact_range(family, (begin, end), Some(cancel))
     }
 
     /// Waits until no flush or compaction is running or due.

@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -23,6 +23,7 @@ use crate::commit_queue::CommitQueue;
 use crate::compaction::InFlight;
 use crate::events::{Health, RecoveryReport};
 use crate::leader::{Leader, Request};
+use crate::manual_queue::ManualQueue;
 use crate::options::Options;
 use crate::pressure::Board;
 use crate::snapshot::SnapshotList;
@@ -78,6 +79,10 @@ pub(crate) struct Engine {
     pub(crate) recovery: RecoveryReport,
     /// The background threads' handles, joined once at close.
     pub(crate) threads: Mutex<Vec<Box<dyn JoinHandle>>>,
+    /// This engine, for jobs that call back into it; set when the threads start.
+    pub(crate) me: OnceLock<Weak<Engine>>,
+    /// Counts changes of `state`, so that a long job knows when to look for something more urgent.
+    pub(crate) changes: AtomicU64,
     /// Whether some write skipped the WAL since the database was opened.
     pub(crate) unlogged: AtomicBool,
     /// Held until the database is closed.
@@ -97,8 +102,10 @@ pub(crate) struct State {
     pub(crate) spare_wals: Vec<u64>,
     pub(crate) flushes_running: usize,
     pub(crate) compactions_running: usize,
-    /// Manual work that asks automatic compactions to hold back.
-    pub(crate) pauses: usize,
+    /// Threads for compactions that wait for work.
+    pub(crate) idle_threads: usize,
+    /// Compactions that were asked for.
+    pub(crate) manual: ManualQueue,
     /// The error that changed the health, for those who are refused because of it.
     pub(crate) failure: Option<Error>,
     /// Failures of background jobs in a row.

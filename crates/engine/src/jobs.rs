@@ -7,15 +7,12 @@ use drumlin_base::{Error, ErrorKind, MemoryBudget, MemoryUse, Result, SEQNO_MAX}
 use drumlin_memtable::Memtable;
 use drumlin_table::{Codec, Compression, FilterOptions, TableStyle, TableWriterOptions};
 
-use crate::column_family::{ColumnFamily, Family, level_compression};
+use crate::column_family::{Family, level_compression};
 use crate::compaction::blob_outputs::BlobOptions;
 use crate::compaction::job::{self, Outcome};
-use crate::compaction::leveled::base_level;
 use crate::compaction::output::JobContext;
-use crate::compaction::progress::Progress;
-use crate::compaction::{
-    self, CompactionStyle, InFlight, Leveled, ManualRange, Moment, Plan, Reason, Work,
-};
+use crate::compaction::progress::{Progress, Watcher};
+use crate::compaction::{self, Moment, Plan, Reason, Work};
 use crate::engine::{Engine, FamilyState, State};
 use crate::events::{CompactionInfo, FlushInfo, Health};
 use crate::flush::{self, Flushed};
@@ -124,6 +121,7 @@ impl Engine {
             snapshots: self.snapshots.all(),
             threads_max: self.options.background_threads_count().max(1),
             progress,
+            watcher: None,
         }
     }
 
@@ -392,19 +390,25 @@ impl Engine {
     }
 
     /// Carries out a claimed plan and installs its outcome.
-    pub(crate) fn run_compaction(&self, id: u32, plan: &Plan) -> Result<()> {
+    pub(crate) fn run_compaction(
+        &self,
+        id: u32,
+        plan: &Plan,
+        watcher: Option<Arc<dyn Watcher>>,
+    ) -> Result<()> {
         let claim = Claim {
             engine: self,
             id,
             plan,
         };
-        let outcome = self.compact(id, plan);
+        let outcome = self.compact(id, plan, watcher);
         drop(claim);
+        self.changes.fetch_add(1, Ordering::Relaxed);
         self.changed.notify_all();
         outcome
     }
 
-    fn compact(&self, id: u32, plan: &Plan) -> Result<()> {
+    fn compact(&self, id: u32, plan: &Plan, watcher: Option<Arc<dyn Watcher>>) -> Result<()> {
         let (family, version) = match self.lock_state().family_mut(id) {
             Ok(view) => (Arc::clone(&view.family), Arc::clone(&view.version)),
             Err(_) => return Ok(()),
@@ -435,7 +439,11 @@ impl Engine {
         } else {
             let _pending = self.begin_job()?;
             let mut posted = self.post_compaction(&family, plan);
-            let context = self.job_context(&family, posted.progress());
+            let mut context = self.job_context(&family, posted.progress());
+            context.watcher = watcher;
+            if plan.reason == Reason::Manual && self.lock_state().manual.shares_cores() {
+                context.threads_max = 1;
+            }
             let output = family.tuning.target_file_bytes as usize / FILTER_SHARE;
             let _charge = self.charge_job(context.threads_max.max(1) * (JOB_BYTES + output));
             let outcome = job::run(&context, &version, plan, &self.closing)?;
@@ -480,96 +488,6 @@ impl Engine {
             ..VersionEdit::default()
         };
         self.log_and_apply(&mut state, vec![edit])
-    }
-
-    /// Compacts everything between `begin` and `end`, level by level, into the deepest one.
-    pub(crate) fn compact_range(
-        &self,
-        family: &ColumnFamily,
-        begin: Option<&[u8]>,
-        end: Option<&[u8]>,
-    ) -> Result<()> {
-        let id = family.id();
-        self.flush_family(id)?;
-        if matches!(family.0.compaction.style, CompactionStyle::Fifo(_)) {
-            return Ok(()); // Its tables stay as they are until they are dropped.
-        }
-        let deepest = {
-            let mut state = self.lock_state();
-            let view = state.family_mut(id)?;
-            let base = base_level(&view.version, &view.family.compaction);
-            view.version.deepest_level().unwrap_or(0).max(base)
-        };
-        for level in 0..deepest {
-            let output_level = self.next_level(id, level)?;
-            if output_level <= deepest {
-                self.compact_level(
-                    id,
-                    ManualRange {
-                        level,
-                        output_level,
-                        begin,
-                        end,
-                    },
-                )?;
-            }
-        }
-        self.compact_level(
-            id,
-            ManualRange {
-                level: deepest,
-                output_level: deepest,
-                begin,
-                end,
-            },
-        )
-    }
-
-    /// Where a manual compaction of `level` puts its output.
-    fn next_level(&self, id: u32, level: usize) -> Result<usize> {
-        let mut state = self.lock_state();
-        let view = state.family_mut(id)?;
-        let base = base_level(&view.version, &view.family.compaction);
-        Ok(if level == 0 { base } else { level + 1 })
-    }
-
-    /// Compacts one level's part of the range on the calling thread; waits for conflicting jobs.
-    fn compact_level(&self, id: u32, range: ManualRange<'_>) -> Result<()> {
-        let mut state = self.lock_state();
-        state.pauses += 1;
-        let outcome = self.compact_level_paused(id, range, state);
-        let mut state = self.lock_state();
-        state.pauses -= 1;
-        self.changed.notify_all();
-        outcome
-    }
-
-    fn compact_level_paused<'a>(
-        &'a self,
-        id: u32,
-        range: ManualRange<'_>,
-        mut state: drumlin_base::sync::MutexGuard<'a, State>,
-    ) -> Result<()> {
-        loop {
-            self.check_open()?;
-            let view = state.family_mut(id)?;
-            let options = &view.family.compaction;
-            let idle = InFlight::default();
-            let wanted = Leveled.plan_manual(&view.version, options, &idle, &range);
-            if wanted.is_none() {
-                return Ok(());
-            }
-            let free = Leveled.plan_manual(&view.version, options, &view.in_flight, &range);
-            let Some(plan) = free.filter(|plan| begin(view, plan)) else {
-                state = self.wait_for_background(state);
-                continue;
-            };
-            drop(state);
-            let outcome = self.run_compaction(id, &plan);
-            drop(plan); // It holds its inputs, which are obsolete now.
-            self.remove_obsolete(&mut self.lock_state());
-            return outcome;
-        }
     }
 }
 
@@ -640,7 +558,7 @@ impl Drop for Claim<'_> {
 }
 
 /// Claims the plan's inputs and notes it as running; false when another plan has one of them.
-fn begin(family: &mut FamilyState, plan: &Plan) -> bool {
+pub(crate) fn begin(family: &mut FamilyState, plan: &Plan) -> bool {
     if !plan.claim() {
         return false;
     }

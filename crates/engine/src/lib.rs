@@ -24,6 +24,8 @@ mod ingest;
 pub mod iter;
 mod jobs;
 mod leader;
+mod manual;
+mod manual_queue;
 mod merge_operators;
 pub mod names;
 mod open;
@@ -51,6 +53,7 @@ mod write;
 
 pub use batch::WriteBatch;
 pub use column_family::{ColumnFamily, DEFAULT_FAMILY};
+pub use compaction::CancelToken;
 pub use compaction::{CompactionStyle, FifoOptions, UniversalOptions};
 pub use db::Db;
 pub use drumlin_base::operators::{CappedPrefix, FixedPrefix};

@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use drumlin_base::sync::{Condvar, Mutex};
@@ -26,6 +26,7 @@ use crate::events::{Health, RecoveryReport};
 use crate::families::empty_view;
 use crate::flush::Flushed;
 use crate::leader::Leader;
+use crate::manual_queue::ManualQueue;
 use crate::names::{self, FileName};
 use crate::options::{DirectoryFormat, FamilyOptions, Options};
 use crate::options_file::{FamilySection, OptionsFile};
@@ -424,7 +425,8 @@ impl Opener<'_> {
                 spare_wals: Vec::new(),
                 flushes_running: 0,
                 compactions_running: 0,
-                pauses: 0,
+                idle_threads: 0,
+                manual: ManualQueue::default(),
                 failure: None,
                 failures_in_row: 0,
                 flush_failures: 0,
@@ -445,6 +447,8 @@ impl Opener<'_> {
             session_id: session_id(&self.env),
             recovery: RecoveryReport::default(),
             threads: Mutex::new(Vec::new()),
+            me: OnceLock::new(),
+            changes: AtomicU64::new(0),
             unlogged: AtomicBool::new(false),
             lock: Mutex::new(lock),
         };

@@ -108,7 +108,7 @@ fn the_engine_points_one_way() {
         &["options", "compaction", "flush", "read"],
         &["column_family"],
         &["pressure"],
-        &["commit_queue", "leader"],
+        &["commit_queue", "leader", "manual_queue"],
         &["engine"],
         &[
             "write",
@@ -117,6 +117,7 @@ fn the_engine_points_one_way() {
             "checkpoint",
             "ingest",
             "jobs",
+            "manual",
             "verify",
             "stored_options",
             "repair_blobs",

@@ -66,7 +66,7 @@ pub struct Outcome {
 ///
 /// # Errors
 /// `Corruption` and `Io` from reading inputs, `Io` and `NoSpace` from writing, what the merge
-/// operator returned, `Shutdown` when cancelled, `Aborted` when a callback panicked. No output is
+/// operator returned, `Shutdown` when cancelled, what the watcher returned, `Aborted` when a callback panicked. No output is
 /// left behind.
 pub fn run(
     context: &JobContext,
@@ -301,7 +301,8 @@ impl Job {
             let message = "the compaction was cancelled";
             return Err(Error::new(ErrorKind::Shutdown, message));
         }
-        Ok(())
+        let watcher = self.context.watcher.as_ref();
+        watcher.map_or(Ok(()), |watcher| watcher.check())
     }
 
     /// The inputs as sorted runs, newest first: each table of L0, then whole levels.

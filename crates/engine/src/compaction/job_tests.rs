@@ -92,6 +92,7 @@ fn context(env: &Env, numbers: &Arc<AtomicU64>) -> JobContext {
         snapshots: Vec::new(),
         threads_max: 1,
         progress: Arc::default(),
+        watcher: None,
     }
 }
 

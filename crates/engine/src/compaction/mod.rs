@@ -17,6 +17,7 @@ pub mod intra_l0;
 pub mod job;
 pub mod keep;
 pub mod leveled;
+pub mod manual;
 pub mod output;
 pub mod parts;
 pub mod pick;
@@ -31,6 +32,7 @@ pub mod universal;
 pub mod wanted;
 
 pub use leveled::Leveled;
+pub use manual::{CancelToken, ManualWork, Piece};
 pub use pick::{pending_bytes, pick};
 pub use plan::{
     CompactionOptions, InFlight, ManualRange, Moment, Picker, Plan, PlanInput, Reason, Work,
@@ -43,6 +45,8 @@ mod fifo_tests;
 mod job_tests;
 #[cfg(test)]
 mod leveled_tests;
+#[cfg(test)]
+mod manual_tests;
 #[cfg(test)]
 mod picture;
 #[cfg(test)]

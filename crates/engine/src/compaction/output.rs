@@ -19,7 +19,7 @@ use super::cover::Territory;
 use super::created::Created;
 use super::density::Watch;
 use super::plan::CompactionOptions;
-use super::progress::Progress;
+use super::progress::{Progress, Watcher};
 use super::split::Splitter;
 use super::stream::Stream;
 use crate::names;
@@ -63,6 +63,8 @@ pub struct JobContext {
     pub threads_max: usize,
     /// Where the job says how far it is.
     pub progress: Arc<Progress>,
+    /// Asked on the way; `None` for a job that nothing interrupts.
+    pub watcher: Option<Arc<dyn Watcher>>,
 }
 
 impl fmt::Debug for JobContext {

@@ -5,6 +5,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use drumlin_base::Result;
+
 /// How far a job is. All counts are relaxed: they publish nothing.
 #[derive(Debug, Default)]
 pub struct Progress {
@@ -51,6 +53,15 @@ impl Progress {
     pub fn bytes_done(&self) -> u64 {
         (self.bytes_total as f64 * self.share()) as u64
     }
+}
+
+/// Is asked now and then by whoever carries a job out.
+pub trait Watcher: Send + Sync {
+    /// Returns when the job may go on; it may do something more urgent first.
+    ///
+    /// # Errors
+    /// Why the job is to end.
+    fn check(&self) -> Result<()>;
 }
 
 /// Bytes of entries between two looks of a job at what it is told, and notes of how far it is.

@@ -114,6 +114,11 @@ impl Board {
         self.written.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Bytes written since the database was opened.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
     /// Posts a job that begins.
     pub(crate) fn begin(&self, job: RunningJob) -> Arc<RunningJob> {
         let job = Arc::new(job);

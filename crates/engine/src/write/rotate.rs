@@ -107,6 +107,7 @@ impl Engine {
             }
         }
         drop(state);
+        self.changes.fetch_add(1, Ordering::Relaxed);
         self.changed.notify_all();
         self.look(self.env.clock.monotonic());
         Ok(())
