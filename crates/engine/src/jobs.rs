@@ -12,7 +12,7 @@ use crate::compaction::blob_outputs::BlobOptions;
 use crate::compaction::job::{self, Outcome};
 use crate::compaction::output::JobContext;
 use crate::compaction::progress::{Progress, Watcher};
-use crate::compaction::{self, Moment, Plan, Reason, Work};
+use crate::compaction::{self, CompactionStyle, Moment, Plan, Reason, Work};
 use crate::engine::{Engine, FamilyState, State};
 use crate::events::{CompactionInfo, FlushInfo, Health};
 use crate::flush::{self, Flushed};

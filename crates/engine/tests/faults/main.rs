@@ -21,4 +21,6 @@ mod kill9;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
+mod stalls;
+#[cfg(test)]
 mod support;
