@@ -73,6 +73,7 @@ fn panel(area: &Area<'_>, curves: &Curves, sizes: &[u64]) -> Drawn {
     let mut chart = ChartBuilder::on(area)
         .caption(&curves.line, ("sans-serif", 16))
         .margin(10)
+        .margin_right(28)
         .x_label_area_size(36)
         .y_label_area_size(48)
         .build_cartesian_2d(entries, 0.0..(highest * 1.3).max(1e-3))?;

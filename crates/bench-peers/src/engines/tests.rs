@@ -18,14 +18,18 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 fn flags(engine: Engine) -> Flags {
     let name = format!("drumlin-peers-{}-{engine}", std::process::id());
     let dir: PathBuf = std::env::temp_dir().join(name);
-    Flags {
+    let mut flags = Flags {
         db: dir.display().to_string(),
         compression_type: "none".to_owned(),
         bloom_bits: 10.0,
         cache_size: 1 << 20,
         write_buffer_size: 1 << 20,
+        // Most values here are as long, some shorter: where there are blob files, they get some.
+        min_blob_size: 24,
         ..Flags::default()
-    }
+    };
+    engine.adjust(&mut flags);
+    flags
 }
 
 fn write(session: &mut impl Session, map: &mut Map, rng: &mut Rng) -> Result<()> {
@@ -149,10 +153,21 @@ fn drumlin_keeps_what_is_written() {
     test(Engine::Drumlin);
 }
 
+#[test]
+fn drumlin_universal_keeps_what_is_written() {
+    test(Engine::DrumlinUniversal);
+}
+
 #[cfg(feature = "rocksdb")]
 #[test]
 fn rocksdb_keeps_what_is_written() {
-    test(Engine::RocksDb);
+    for engine in [
+        Engine::RocksDb,
+        Engine::RocksDbBlobs,
+        Engine::RocksDbUniversal,
+    ] {
+        test(engine);
+    }
 }
 
 #[test]
