@@ -24,7 +24,7 @@ test: deps
 	$(MAKE) loom
 
 loom:
-	RUSTFLAGS="--cfg loom" $(CARGO) test --locked --release -p drumlin-memtable -p drumlin --test loom --target-dir target/loom
+	RUSTFLAGS="--cfg loom" $(CARGO) test --locked --release -p drumlin-base -p drumlin-memtable -p drumlin --test loom --target-dir target/loom
 
 # The same work by other engines, interleaved. The first build compiles RocksDB: most of an hour.
 bench-peers:

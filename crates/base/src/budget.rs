@@ -19,6 +19,9 @@ pub enum MemoryUse {
 
 const USES: usize = 4;
 
+/// What no account sees, however large the limit is.
+const UNSEEN_BYTES: usize = 6 << 20;
+
 /// Something that can give memory back.
 pub trait Reclaim: Send + Sync {
     /// Gives back what is over [`MemoryBudget::available_for_blocks`]. Called by whoever charged
@@ -92,10 +95,11 @@ impl MemoryBudget {
     }
 
     /// What the block cache may hold now: the limit less everything that cannot be evicted and less
-    /// an eighth for what no account sees (the allocator's own waste, stacks), but never less than
-    /// a thirty-second of the limit, so that reads keep moving.
+    /// what no account sees (the allocator's own waste, stacks, the threads' codecs: a part of the
+    /// limit, and some that does not grow with it), but never less than a thirty-second of the limit,
+    /// so that reads keep moving.
     pub fn available_for_blocks(&self) -> usize {
-        let unseen = self.limit_bytes / 8;
+        let unseen = self.limit_bytes / 16 + UNSEEN_BYTES.min(self.limit_bytes / 8);
         let fixed = unseen
             + self.used(MemoryUse::Memtables)
             + self.used(MemoryUse::TableMeta)
@@ -116,6 +120,40 @@ impl MemoryBudget {
     }
 }
 
+/// What one growing thing is charged with; given back when this is dropped, so that the charge lasts
+/// as long as the memory does, whoever holds it.
+#[derive(Debug)]
+pub struct Charge {
+    budget: Arc<MemoryBudget>,
+    purpose: MemoryUse,
+    bytes: AtomicUsize,
+}
+
+impl Charge {
+    /// Nothing yet, for `purpose`.
+    pub fn new(budget: Arc<MemoryBudget>, purpose: MemoryUse) -> Self {
+        Self {
+            budget,
+            purpose,
+            bytes: AtomicUsize::new(0),
+        }
+    }
+
+    /// Charges what is missing to `bytes` in all. Any number of threads at once.
+    pub fn grow_to(&self, bytes: usize) {
+        let before = self.bytes.fetch_max(bytes, Ordering::Relaxed);
+        if bytes > before {
+            self.budget.charge(self.purpose, bytes - before);
+        }
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.budget.release(self.purpose, *self.bytes.get_mut());
+    }
+}
+
 impl fmt::Debug for MemoryBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryBudget")
@@ -130,11 +168,43 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_charge_lasts_as_long_as_what_it_is_for() {
+        let budget = MemoryBudget::new(1000);
+        let charge = Charge::new(Arc::clone(&budget), MemoryUse::Memtables);
+        for bytes in [10, 30, 20] {
+            charge.grow_to(bytes);
+        }
+        assert_eq!(budget.used(MemoryUse::Memtables), 30);
+        drop(charge);
+        assert_eq!(budget.used_total(), 0);
+    }
+
+    #[test]
+    fn others_are_asked_for_memory_when_it_is_needed() {
+        struct Holder(Arc<MemoryBudget>);
+        impl Reclaim for Holder {
+            fn reclaim(&self) {
+                let over = self.0.used(MemoryUse::Blocks) - self.0.available_for_blocks();
+                self.0.release(MemoryUse::Blocks, over);
+            }
+        }
+        let budget = MemoryBudget::new(1600);
+        let holder: Arc<dyn Reclaim> = Arc::new(Holder(Arc::clone(&budget)));
+        budget.reclaim_from(Arc::downgrade(&holder));
+        budget.charge(MemoryUse::Blocks, 1300);
+        budget.charge(MemoryUse::Memtables, 700);
+        assert_eq!(
+            budget.used(MemoryUse::Blocks),
+            budget.available_for_blocks()
+        );
+    }
+
+    #[test]
     fn the_block_cache_gets_what_others_leave() {
         let budget = MemoryBudget::new(1600);
         budget.charge(MemoryUse::Memtables, 300);
         budget.charge(MemoryUse::TableMeta, 100);
-        assert_eq!(budget.available_for_blocks(), 1000);
+        assert_eq!(budget.available_for_blocks(), 900);
         budget.charge(MemoryUse::Jobs, 1500);
         assert_eq!(budget.available_for_blocks(), 1600 / 32);
         budget.release(MemoryUse::Jobs, 1500);

@@ -301,9 +301,7 @@ impl Engine {
             }
             self.changes.fetch_add(1, Ordering::Relaxed);
             family.version = current;
-            for immutable in family.immutables.drain(..leaving) {
-                self.release_memtable(&immutable);
-            }
+            family.immutables.drain(..leaving);
             family.install();
         }
         Ok(())

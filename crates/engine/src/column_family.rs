@@ -5,9 +5,9 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use drumlin_base::{Error, KeyOrder, MemoryBudget, MemoryUse, Result};
+use drumlin_base::{Error, KeyOrder, MemoryBudget, Result};
 use drumlin_memtable::Memtable;
 use drumlin_table::{Codec, Compression};
 
@@ -66,8 +66,6 @@ pub(crate) struct Family {
     pub(crate) reads: Arc<ReadContext>,
     pub(crate) compaction: CompactionOptions,
     pub(crate) dropped: AtomicBool,
-    /// Bytes of the mutable memtable charged to the budget so far.
-    charged: AtomicUsize,
     budget: Arc<MemoryBudget>,
 }
 
@@ -122,7 +120,6 @@ impl Family {
             compaction,
             options,
             dropped: AtomicBool::new(false),
-            charged: AtomicUsize::new(0),
             budget: Arc::clone(budget),
         })
     }
@@ -143,22 +140,16 @@ impl Family {
         drop(self.view.install(next));
     }
 
+    /// An empty memtable, charged to the budget.
+    pub(crate) fn fresh_memtable(&self) -> Arc<Memtable> {
+        let order = self.options.order.clone();
+        Arc::new(Memtable::charged(order, Arc::clone(&self.budget)))
+    }
+
     /// Brings the budget's count of the mutable memtable up to date; whether it is full, or wastes so
     /// much time of walks that a flush is cheaper.
     pub(crate) fn account(&self, memtable: &Memtable) -> bool {
-        let bytes = memtable.bytes();
-        let before = self.charged.load(Ordering::Relaxed);
-        if bytes > before {
-            self.charged.store(bytes, Ordering::Relaxed);
-            self.budget.charge(MemoryUse::Memtables, bytes - before);
-        }
-        bytes >= self.write_buffer || memtable.dead_walked() >= DEAD_WALKED_MAX
-    }
-
-    /// Starts counting a fresh mutable memtable; how much the old one is charged with. Whoever
-    /// retires the old one releases that.
-    pub(crate) fn begin_account(&self) -> usize {
-        self.charged.swap(0, Ordering::Relaxed)
+        memtable.account() >= self.write_buffer || memtable.dead_walked() >= DEAD_WALKED_MAX
     }
 }
 
@@ -175,12 +166,5 @@ pub(crate) fn level_compression(chosen: Compression, level: usize) -> Compressio
 impl fmt::Debug for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Family({}, {:?})", self.id, self.name)
-    }
-}
-
-impl Drop for Family {
-    fn drop(&mut self) {
-        self.budget
-            .release(MemoryUse::Memtables, self.begin_account());
     }
 }

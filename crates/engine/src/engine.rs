@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use drumlin_base::sync::{Condvar, Mutex, MutexGuard};
-use drumlin_base::{Error, ErrorKind, MemoryBudget, MemoryUse, Result, SeqNo};
+use drumlin_base::{Error, ErrorKind, MemoryBudget, Result, SeqNo};
 use drumlin_fs::{Env, FileLock, JoinHandle};
 use drumlin_memtable::Memtable;
 use drumlin_table::BlockCache;
@@ -143,8 +143,6 @@ pub(crate) struct FamilyState {
 pub(crate) struct Immutable {
     pub(crate) memtable: Arc<Memtable>,
     pub(crate) wal: u64,
-    /// Bytes charged to the budget for it.
-    pub(crate) charged: usize,
 }
 
 impl FamilyState {
@@ -281,11 +279,6 @@ impl Engine {
             .map(|(id, f)| (*id, Arc::clone(&f.family)))
             .collect();
         self.families.store(Arc::new(map));
-    }
-
-    /// Gives back what a retired memtable was charged with.
-    pub(crate) fn release_memtable(&self, immutable: &Immutable) {
-        self.budget.release(MemoryUse::Memtables, immutable.charged);
     }
 }
 

@@ -17,7 +17,7 @@ use crate::version::{Version, VersionSet};
 impl FamilyState {
     /// A family as it stands after recovery or creation: an empty memtable over `version`.
     pub(crate) fn new(family: Arc<Family>, version: Arc<Version>, wal: u64) -> Self {
-        let mutable = Arc::new(Memtable::new(family.options.order.clone()));
+        let mutable = family.fresh_memtable();
         let mut state = Self {
             family,
             mutable,
@@ -97,11 +97,7 @@ impl Engine {
             self.edit_manifest(&mut state, |set| set.drop_family(family.id))?;
             family.dropped.store(true, Ordering::Release);
             leader.full.retain(|id| *id != family.id);
-            if let Some(gone) = state.families.remove(&family.id) {
-                gone.immutables
-                    .iter()
-                    .for_each(|immutable| self.release_memtable(immutable));
-            }
+            state.families.remove(&family.id);
             self.publish_families(&state);
             self.rewrite_options(&state);
             self.changed.notify_all();

@@ -599,8 +599,8 @@ impl Engine {
                     && (all || family.mutable.bytes() >= family.family.write_buffer)
             });
             full.map(|family| {
-                let fresh = Memtable::new(family.family.options.order.clone());
-                let old = std::mem::replace(&mut family.mutable, Arc::new(fresh));
+                let fresh = family.family.fresh_memtable();
+                let old = std::mem::replace(&mut family.mutable, fresh);
                 family.install();
                 (Arc::clone(&family.family), old)
             })

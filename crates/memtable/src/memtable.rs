@@ -4,9 +4,12 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use drumlin_base::budget::Charge;
 use drumlin_base::bytes::Pin;
 use drumlin_base::key::{SEEK_KIND, pack_tag, tag_kind, tag_seqno};
-use drumlin_base::{KeyOrder, PinnedSlice, RangeTombstone, SeqNo, ValueKind};
+use drumlin_base::{
+    KeyOrder, MemoryBudget, MemoryUse, PinnedSlice, RangeTombstone, SeqNo, ValueKind,
+};
 
 use crate::arena::Arena;
 use crate::entry::Entry;
@@ -30,6 +33,8 @@ pub struct Memtable {
     range_tombstones: RangeTombstoneList,
     order: KeyOrder,
     counts: Counts,
+    /// Dropped last: what is charged is there.
+    charge: Option<Charge>,
 }
 
 /// Figures every add changes, on a line of their own so that readers of the rest keep theirs.
@@ -45,7 +50,27 @@ impl Memtable {
     ///
     /// A user's own comparator must not panic: it may run under a latch, which would stay taken.
     pub fn new(order: KeyOrder) -> Self {
+        Self::with_charge(order, None)
+    }
+
+    /// As [`Memtable::new`]; its memory is charged to `budget` until the last who holds it lets go,
+    /// readers of its values included.
+    pub fn charged(order: KeyOrder, budget: Arc<MemoryBudget>) -> Self {
+        Self::with_charge(order, Some(Charge::new(budget, MemoryUse::Memtables)))
+    }
+
+    /// Brings the charge up to date; the bytes of memory held, as [`Memtable::bytes`] has them.
+    pub fn account(&self) -> usize {
+        let bytes = self.bytes();
+        if let Some(charge) = &self.charge {
+            charge.grow_to(bytes);
+        }
+        bytes
+    }
+
+    fn with_charge(order: KeyOrder, charge: Option<Charge>) -> Self {
         Self {
+            charge,
             tree: Tree::new(order.clone()),
             arena: Arena::new(1),
             range_tombstones: RangeTombstoneList::new(),

@@ -364,8 +364,8 @@ impl Slab {
         true
     }
 
-    /// Goes on using a chunk that was being drained.
-    fn revive(&self) -> bool {
+    /// Goes on using a chunk that was being drained; false when there is none.
+    pub fn revive(&self) -> bool {
         let Some(number) = self.pool.lock().reopen() else {
             return false;
         };

@@ -6,6 +6,7 @@
 //! A large job is spread over threads by key: each takes a range of user keys between borders of
 //! input tables and works alone, so the parts need no coordination and their outputs concatenate.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -34,8 +35,11 @@ use crate::iter::run::{RunFiles, RunIter, RunOptions};
 use crate::range_tombstone::Fragments;
 use crate::version::{BlobFileAddition, BlobFileGarbage, FileMeta, NewFile, Version};
 
-/// Bytes read ahead of each input run: large enough that a disk streams, small enough for many runs.
-const READAHEAD_BYTES: usize = 512 << 10;
+/// Bytes that one thread of a job reads ahead, all input runs together: what a job is charged with
+/// has to hold for many runs too.
+const READAHEAD_BYTES: usize = 2 << 20;
+/// What each run gets of it, between enough for a system call and enough for a disk to stream.
+const READAHEAD_BYTES_RUN: Range<usize> = 64 << 10..512 << 10;
 
 /// What a compaction did.
 #[derive(Clone, Debug, Default)]
@@ -307,19 +311,6 @@ impl Job {
 
     /// The inputs as sorted runs, newest first: each table of L0, then whole levels.
     fn runs(&self) -> Vec<RunIter> {
-        let options = RunOptions {
-            within_prefix: false,
-            order: self.context.options.order.clone(),
-            tables: Arc::clone(&self.context.tables),
-            table: TableReadOptions {
-                fill_cache: false,
-                readahead_bytes: READAHEAD_BYTES,
-                ..TableReadOptions::default()
-            },
-            lower_bound: None,
-            upper_bound: None,
-            tombstones_seen: Arc::default(),
-        };
         let mut lists: Vec<Vec<Arc<FileMeta>>> = Vec::new();
         for input in &self.plan.inputs {
             if input.level == 0 {
@@ -328,6 +319,20 @@ impl Job {
                 lists.push(input.files.clone());
             }
         }
+        let Range { start, end } = READAHEAD_BYTES_RUN;
+        let options = RunOptions {
+            within_prefix: false,
+            order: self.context.options.order.clone(),
+            tables: Arc::clone(&self.context.tables),
+            table: TableReadOptions {
+                fill_cache: false,
+                readahead_bytes: (READAHEAD_BYTES / lists.len().max(1)).clamp(start, end),
+                ..TableReadOptions::default()
+            },
+            lower_bound: None,
+            upper_bound: None,
+            tombstones_seen: Arc::default(),
+        };
         lists
             .into_iter()
             .map(|files| RunIter::new(RunFiles::List(files), options.clone()))

@@ -2,4 +2,5 @@
 
 mod commit;
 mod rotate;
+mod share;
 mod stall;

@@ -1,11 +1,9 @@
 //! Making room: new memtables, new WAL files.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use drumlin_base::sync::MutexGuard;
 use drumlin_base::{Error, ErrorKind, Result};
-use drumlin_memtable::Memtable;
 
 use crate::engine::{Engine, FamilyState, Immutable, State};
 use crate::events::Health;
@@ -28,6 +26,7 @@ impl Engine {
             self.check_disk_reserve(own)?;
         }
         self.slow_down(leader, own.no_stall)?;
+        self.bound_memtables(leader);
         if leader.full.is_empty() {
             return Ok(());
         }
@@ -119,7 +118,8 @@ impl Engine {
         let mut waited_since = None;
         loop {
             let family = state.family_mut(id)?;
-            if 1 + family.immutables.len() < family.family.tuning.memtables_max {
+            let fits = 1 + family.immutables.len() < family.family.tuning.memtables_max;
+            if fits && !self.memtables_wait(&state) {
                 break;
             }
             self.check_open()?;
@@ -185,13 +185,11 @@ impl Engine {
 
 /// Moves the mutable memtable to the immutables and shows readers the change.
 pub(crate) fn retire_mutable(family: &mut FamilyState, wal: u64) {
-    let order = family.family.options.order.clone();
-    let memtable = std::mem::replace(&mut family.mutable, Arc::new(Memtable::new(order)));
-    let charged = family.family.begin_account();
+    let fresh = family.family.fresh_memtable();
+    let memtable = std::mem::replace(&mut family.mutable, fresh);
     family.immutables.push_back(Immutable {
         memtable,
         wal: family.mutable_wal,
-        charged,
     });
     family.mutable_wal = wal;
     family.install();

@@ -35,11 +35,14 @@ const SMALL_BYTES: usize = 512 << 10;
 const DETOUR_BYTES: usize = HUGE_PAGE_BYTES / CHUNK_SPANS;
 /// Turns of the hand before a block is left to the heap: rather that than to empty the cache.
 const TURNS_MAX: usize = 256;
+/// Blocks that are left to the heap while all chunks wait for readers, before one is used again.
+const PASSED_BY_MAX: usize = 4096;
 /// Chunks of a slab at most: 512 GiB.
 const CHUNKS_MAX: usize = 1 << 18;
-/// Bytes of chunks on their way back that count as given back already. Readers hold blocks for
-/// moments; were none counted, each moment would cost another chunk.
-const LEAVING_BYTES_MAX: usize = 2 * HUGE_PAGE_BYTES;
+/// The part of the budget that chunks on their way back may be and count as given back already.
+/// Readers hold blocks for moments, but some value is held in most chunks: were none counted, the
+/// whole cache would be emptied for nothing.
+const LEAVING_SHARE: usize = 16;
 
 /// An item about to be put into a slot.
 pub(super) struct Newcomer<A> {
@@ -67,6 +70,8 @@ pub struct BlockCache {
     hand: AtomicUsize,
     /// Where the emptying of chunks goes on. Held while they are emptied: one thread is enough.
     next_chunk: Mutex<usize>,
+    /// Blocks left to the heap while all chunks waited for readers.
+    passed_by: AtomicUsize,
     next_spread: AtomicUsize,
     hits: Counter,
     misses: Counter,
@@ -83,6 +88,7 @@ impl BlockCache {
             heap_bytes: AtomicUsize::new(0),
             hand: AtomicUsize::new(0),
             next_chunk: Mutex::new(0),
+            passed_by: AtomicUsize::new(0),
             next_spread: AtomicUsize::new(0),
             hits: Counter::default(),
             misses: Counter::default(),
@@ -150,8 +156,8 @@ impl BlockCache {
             if self.has_room_for_chunk() && self.slab.grow() {
                 return take();
             }
-            if self.slab.mapped_bytes() == 0 {
-                return None;
+            if self.slab.mapped_bytes() <= self.slab.draining_bytes() {
+                return self.is_stuck().then(take)?;
             }
             freed += self.turn(freed <= DETOUR_BYTES);
             if let Some(draft) = take() {
@@ -159,6 +165,13 @@ impl BlockCache {
             }
         }
         None
+    }
+
+    /// Whether a chunk was taken back that could not be given back: readers hold on to something in
+    /// every chunk, and have for many reads, so the rest of it may as well be used.
+    fn is_stuck(&self) -> bool {
+        let passed = self.passed_by.fetch_add(1, Ordering::Relaxed);
+        passed % PASSED_BY_MAX == PASSED_BY_MAX - 1 && self.slab.revive()
     }
 
     fn has_room_for_chunk(&self) -> bool {
@@ -247,7 +260,8 @@ impl BlockCache {
     }
 
     fn is_over(&self) -> bool {
-        let leaving = self.slab.draining_bytes().min(LEAVING_BYTES_MAX);
+        let leaving_max = self.budget.limit_bytes() / LEAVING_SHARE;
+        let leaving = self.slab.draining_bytes().min(leaving_max);
         self.used_bytes().saturating_sub(leaving) > self.budget.available_for_blocks()
     }
 

@@ -1,0 +1,156 @@
+//! Goal: no interleaving of takers, freers and drains hands a slot out twice, loses one, or unmaps a
+//! chunk that is in use; the last handle frees a buffer once, and words are made once. Method: loom
+//! runs small cases exhaustively, up to a bound of preemptions; buffers are marked and checked.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p drumlin-base --release --test loom`
+#![cfg(loom)]
+
+use std::sync::Arc;
+
+use drumlin_base::bytes::{Draft, HUGE_PAGE_BYTES, SharedBytes, Slab};
+use drumlin_base::{MemoryBudget, MemoryUse, PinnedSlice};
+use loom::thread;
+
+type Buffer = SharedBytes<u8>;
+
+/// So large that a chunk has eight slots of it.
+const LEN: usize = 250 << 10;
+
+fn slab() -> (Arc<MemoryBudget>, Arc<Slab>) {
+    let budget = MemoryBudget::new(1 << 30);
+    let slab = Slab::new(Arc::clone(&budget), 1);
+    assert!(slab.grow());
+    (budget, slab)
+}
+
+fn buffer(slab: &Arc<Slab>, mark: u8) -> Option<Buffer> {
+    let mut draft = Draft::in_slab(slab, LEN, 1)?;
+    for at in [0, LEN - 1] {
+        draft.bytes_mut()[at] = mark;
+    }
+    Some(draft.share(mark))
+}
+
+fn check(buffer: &Buffer) {
+    for at in [0, LEN - 1] {
+        assert_eq!(buffer.bytes()[at], *buffer.meta());
+    }
+}
+
+fn model(body: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(body);
+}
+
+fn empty(budget: &MemoryBudget, slab: &Slab) {
+    while slab.shrink() {}
+    assert_eq!((slab.mapped_bytes(), slab.draining_bytes()), (0, 0));
+    assert_eq!(budget.used(MemoryUse::Blocks), 0);
+}
+
+#[test]
+fn the_last_free_slot_goes_to_one_thread_at_a_time() {
+    model(|| {
+        let (budget, slab) = slab();
+        let held: Vec<_> = (0..7).map(|mark| buffer(&slab, mark)).collect();
+        let threads: Vec<_> = (0..2)
+            .map(|thread| {
+                let slab = Arc::clone(&slab);
+                thread::spawn(move || {
+                    let got = buffer(&slab, 100 + thread);
+                    thread::yield_now();
+                    got.iter().for_each(check);
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("a thread found another's mark");
+        }
+        held.iter().flatten().for_each(check);
+        drop(held);
+        empty(&budget, &slab);
+    });
+}
+
+#[test]
+fn a_drained_chunk_ends_once_whoever_frees_last() {
+    model(|| {
+        let (budget, slab) = slab();
+        let (one, two) = (buffer(&slab, 1), buffer(&slab, 2));
+        let freer = thread::spawn(move || drop(one));
+        let drainer = {
+            let slab = Arc::clone(&slab);
+            thread::spawn(move || slab.drain(0))
+        };
+        drop(two);
+        freer.join().expect("freeing does not panic");
+        assert!(drainer.join().expect("draining does not panic"));
+        empty(&budget, &slab);
+    });
+}
+
+#[test]
+fn a_chunk_taken_back_while_slots_are_freed_stays_usable() {
+    model(|| {
+        let (budget, slab) = slab();
+        let (one, two) = (buffer(&slab, 1), buffer(&slab, 2));
+        assert!(slab.drain(0));
+        let freer = thread::spawn(move || drop(one));
+        assert!(slab.revive());
+        freer.join().expect("freeing does not panic");
+        let all: Vec<_> = std::iter::from_fn(|| buffer(&slab, 3)).collect();
+        assert_eq!((all.len(), slab.mapped_bytes()), (7, HUGE_PAGE_BYTES));
+        two.iter().chain(&all).for_each(check);
+        drop((two, all));
+        empty(&budget, &slab);
+    });
+}
+
+#[test]
+fn handles_dropped_at_once_free_the_buffer_once() {
+    model(|| {
+        let (budget, slab) = slab();
+        let buffer = buffer(&slab, 5).expect("the chunk is empty");
+        let pinned = PinnedSlice::of_shared(&buffer, 0..1).expect("it lies in the buffer");
+        let other = {
+            let buffer = buffer.clone();
+            thread::spawn(move || check(&buffer))
+        };
+        drop(buffer);
+        assert_eq!(&*pinned, [5]);
+        drop(pinned);
+        other
+            .join()
+            .expect("the other handle reads what was written");
+        empty(&budget, &slab);
+    });
+}
+
+#[test]
+fn words_are_made_by_one_thread_and_seen_whole() {
+    model(|| {
+        let (budget, slab) = slab();
+        let buffer = buffer(&slab, 5).expect("the chunk is empty");
+        let other = {
+            let buffer = buffer.clone();
+            thread::spawn(move || words(&buffer, 7))
+        };
+        let own = words(&buffer, 8);
+        let other = other.join().expect("words are seen whole");
+        // Who came while the other was at it saw none; both never make them.
+        assert!(own.is_some() || other.is_some());
+        assert!(own.is_none() || other.is_none() || own == other);
+        drop(buffer);
+        empty(&budget, &slab);
+    });
+}
+
+/// The buffer's only word, made to be `own` if nobody made it yet.
+fn words(buffer: &Buffer, own: u64) -> Option<u64> {
+    let words = buffer.words(|room| {
+        room[0] = own;
+        1
+    })?;
+    Some(words[0])
+}
