@@ -60,6 +60,11 @@ impl Running {
             let body = Box::new(move || body.remove_trash());
             let handle = engine.env.spawner.spawn("drumlin-trash", body)?;
             engine.threads.lock().push(handle);
+            engine.supply.set_served(true);
+            let body = Arc::clone(engine);
+            let body = Box::new(move || body.supply_wals());
+            let handle = engine.env.spawner.spawn("drumlin-wal", body)?;
+            engine.threads.lock().push(handle);
         }
         for index in 0..threads {
             let compacts = index > 0 || threads == 1;
@@ -464,12 +469,18 @@ impl Engine {
         drop(self.lock_state());
         self.changed.notify_all();
         self.trash.end();
+        self.supply.set_served(false);
         let handles = std::mem::take(&mut *self.threads.lock());
         let joined = handles
             .into_iter()
             .map(JoinHandle::join)
             .fold(Ok(()), Result::and);
-        let closed = self.lead_alone(|leader| leader.wal.close());
+        let closed = self.lead_alone(|leader| {
+            leader
+                .wal
+                .forget_below(self.oldest_wal.load(Ordering::Acquire));
+            leader.wal.close()
+        });
         let spare = {
             let mut state = self.lock_state();
             while self.numbers.has_pending() {
@@ -483,6 +494,7 @@ impl Engine {
         for number in spare {
             self.trash.put(names::wal(&self.wal_dir, number));
         }
+        self.clear_supply();
         self.empty_trash();
         self.lock.lock().take();
         saved.and(joined).and(closed)

@@ -64,13 +64,12 @@ impl Engine {
         self.lead_alone(|leader| {
             self.check_open()?;
             let mut state = self.lock_state();
-            let live = leader.wal.number();
             let oldest = state.versions.min_log_number();
             let mut wals = Vec::new();
             for &number in state.wals.range(oldest..) {
-                let len = match number == live {
-                    true => leader.wal.len(),
-                    false => files_len(self, number)?,
+                let len = match leader.wal.len_of(number) {
+                    Some(len) => len,
+                    None => files_len(self, number)?,
                 };
                 wals.push((number, len));
             }

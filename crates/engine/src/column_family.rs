@@ -147,7 +147,8 @@ impl Family {
     }
 
     /// Brings the budget's count of the mutable memtable up to date; whether it is full, or wastes so
-    /// much time of walks that a flush is cheaper.
+    /// much time of walks that a flush is cheaper. Any number of threads at once; none while the
+    /// memtable is retired.
     pub(crate) fn account(&self, memtable: &Memtable) -> bool {
         memtable.account() >= self.write_buffer || memtable.dead_walked() >= DEAD_WALKED_MAX
     }

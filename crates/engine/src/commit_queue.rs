@@ -1,13 +1,19 @@
-//! The hand-over between writers: one leads, the others wait and are either served or promoted.
+//! The hand-over between writers: one leads, the others wait and are served, set to work, or
+//! promoted.
+//!
+//! A line has one lead. The log has one (who appends), the syncs of the log have another, so that a
+//! group can be appended while the one before it is being synced.
 //!
 //! Invariants:
-//! - At most one thread leads at a time; it alone touches the WAL and assigns sequence numbers.
+//! - At most one thread leads a line at a time.
 //! - A waiting request is either taken by a leader (and completed by it) or its owner is promoted;
 //!   never both, never neither.
-//! - Requests are served in the order they joined.
+//! - A taken request may be given back to its owner once, to do its part of the work; the leader
+//!   completes it all the same.
+//! - Requests are served in the order they joined, but for one that finds nobody leading.
 //!
-//! Thread safety: every method may be called from any thread; `take_followers` and `hand_over`
-//! only by the thread that leads.
+//! Thread safety: every method may be called from any thread; `take_followers` only by the thread
+//! that leads.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,6 +27,8 @@ use drumlin_base::sync::{Condvar, Mutex};
 pub(crate) enum Turn<T> {
     /// It leads, with its own request in hand.
     Lead(T),
+    /// It does its own part of a group, and then asks [`Share::finish`] for the outcome.
+    Share(T, Share<T>),
     /// Another writer served its request with this outcome.
     Served(Result<()>),
 }
@@ -29,6 +37,7 @@ pub(crate) enum Turn<T> {
 enum Status<T> {
     Waiting(T),
     Taken,
+    Shared(T, Arc<Shares>),
     Promoted(T),
     Done(Result<()>),
     Consumed,
@@ -51,12 +60,19 @@ pub(crate) struct Follower<T> {
     ready: AtomicBool,
 }
 
-/// How often a waiting writer looks before it sleeps. A group takes about a microsecond when it is
-/// not synced; going to sleep and waking up takes several.
+/// How often a waiting writer looks before it sleeps, where a group takes about a microsecond: going
+/// to sleep and waking up takes several. Where it waits for the disk, it does not look.
 #[cfg(not(loom))]
 const LOOKS: u32 = 200;
 #[cfg(loom)]
 const LOOKS: u32 = 0;
+
+/// How often a writer looks whether the lead is free before it stands in line, which costs an
+/// allocation and a second hand-over: longer than a small append takes.
+#[cfg(not(loom))]
+const LOOKS_BEFORE_LINE: u32 = 40;
+#[cfg(loom)]
+const LOOKS_BEFORE_LINE: u32 = 0;
 
 impl<T> Follower<T> {
     fn new(request: T) -> Self {
@@ -75,6 +91,11 @@ impl<T> Follower<T> {
         self.change(|_| Status::Done(outcome));
     }
 
+    /// Gives the owner its request back, to do its part; the leader waits for `shares`.
+    pub(crate) fn share(&self, request: T, shares: &Arc<Shares>) {
+        self.change(|_| Status::Shared(request, Arc::clone(shares)));
+    }
+
     fn promote(&self) {
         self.change(|status| match status {
             Status::Waiting(request) => Status::Promoted(request),
@@ -91,8 +112,8 @@ impl<T> Follower<T> {
         }
     }
 
-    fn wait(&self) -> Turn<T> {
-        for _ in 0..LOOKS {
+    fn wait(self: &Arc<Self>, looks: u32) -> Turn<T> {
+        for _ in 0..looks {
             if self.ready.load(Ordering::Relaxed) {
                 break;
             }
@@ -103,6 +124,12 @@ impl<T> Follower<T> {
             match std::mem::replace(&mut slot.status, Status::Consumed) {
                 Status::Promoted(request) => return Turn::Lead(request),
                 Status::Done(outcome) => return Turn::Served(outcome),
+                Status::Shared(request, shares) => {
+                    slot.status = Status::Taken;
+                    self.ready.store(false, Ordering::Relaxed);
+                    let follower = Arc::clone(self);
+                    return Turn::Share(request, Share { follower, shares });
+                }
                 unfinished => slot.status = unfinished,
             }
             slot.asleep = true;
@@ -130,6 +157,70 @@ impl<T> Follower<T> {
     }
 }
 
+/// A follower's part of a group's work.
+#[derive(Debug)]
+pub(crate) struct Share<T> {
+    follower: Arc<Follower<T>>,
+    shares: Arc<Shares>,
+}
+
+impl<T> Share<T> {
+    /// Says that the part is done (or failed) and waits for the outcome of the group.
+    pub(crate) fn finish(self, part: Result<()>) -> Result<()> {
+        let failed = part.is_err();
+        self.shares.finish(failed);
+        let outcome = match self.follower.wait(LOOKS) {
+            Turn::Served(outcome) => outcome,
+            Turn::Lead(_) | Turn::Share(..) => Ok(()), // A shared request is only completed.
+        };
+        part.and(outcome)
+    }
+}
+
+/// The parts of one group that its members do themselves.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    left: Mutex<Left>,
+    done: Condvar,
+}
+
+#[derive(Debug)]
+struct Left {
+    count: usize,
+    failed: bool,
+}
+
+impl Shares {
+    /// `count` parts, none done.
+    pub(crate) fn new(count: usize) -> Arc<Self> {
+        Arc::new(Self {
+            left: Mutex::new(Left {
+                count,
+                failed: false,
+            }),
+            done: Condvar::new(),
+        })
+    }
+
+    fn finish(&self, failed: bool) {
+        let mut left = self.left.lock();
+        left.count -= 1;
+        left.failed |= failed;
+        if left.count == 0 {
+            self.done.notify_one();
+        }
+    }
+
+    /// Waits until every part is done; whether all went well.
+    pub(crate) fn wait(&self) -> bool {
+        let mut left = self.left.lock();
+        while left.count > 0 {
+            left = self.done.wait(left);
+        }
+        !left.failed
+    }
+}
+
 #[derive(Debug)]
 struct Line<T> {
     led: bool,
@@ -140,32 +231,78 @@ struct Line<T> {
 #[derive(Debug)]
 pub(crate) struct CommitQueue<T> {
     line: Mutex<Line<T>>,
+    /// Whether nobody leads, and whether somebody waits. Hints; the line decides.
+    free: AtomicBool,
+    crowded: AtomicBool,
+    looks: u32,
+    looks_before_line: u32,
+}
+
+/// The lead of a line; dropping it hands it over to the first that waits.
+#[derive(Debug)]
+pub(crate) struct Lead<'a, T> {
+    queue: &'a CommitQueue<T>,
+}
+
+impl<T> Drop for Lead<'_, T> {
+    fn drop(&mut self) {
+        self.queue.hand_over();
+    }
 }
 
 impl<T> CommitQueue<T> {
-    pub(crate) fn new() -> Self {
+    /// A line whose leaders are done within microseconds.
+    pub(crate) fn quick() -> Self {
+        Self::new(LOOKS, LOOKS_BEFORE_LINE)
+    }
+
+    /// A line whose leaders wait for the disk.
+    pub(crate) fn slow() -> Self {
+        Self::new(0, 0)
+    }
+
+    fn new(looks: u32, looks_before_line: u32) -> Self {
         Self {
             line: Mutex::new(Line {
                 led: false,
                 waiting: VecDeque::new(),
             }),
+            free: AtomicBool::new(true),
+            crowded: AtomicBool::new(false),
+            looks,
+            looks_before_line,
         }
     }
 
-    /// Joins the line; returns when the caller leads or was served. Costs one uncontended lock
-    /// when nobody else writes.
+    /// Joins the line; returns when the caller leads, has work to do, or was served. Costs one
+    /// uncontended lock when nobody else writes. Whoever leads calls [`CommitQueue::lead`] next.
     pub(crate) fn join(&self, request: T) -> Turn<T> {
+        for _ in 0..self.looks_before_line {
+            if self.free.load(Ordering::Relaxed) || self.crowded.load(Ordering::Relaxed) {
+                break;
+            }
+            std::hint::spin_loop();
+        }
         let follower = {
             let mut line = self.line.lock();
             if !line.led {
                 line.led = true;
+                self.free.store(false, Ordering::Relaxed);
                 return Turn::Lead(request);
             }
             let follower = Arc::new(Follower::new(request));
             line.waiting.push_back(Arc::clone(&follower));
+            self.crowded.store(true, Ordering::Relaxed);
             follower
         };
-        follower.wait()
+        follower.wait(self.looks)
+    }
+
+    /// What ends the caller's lead when it is dropped.
+    ///
+    /// Requires: the caller leads.
+    pub(crate) fn lead(&self) -> Lead<'_, T> {
+        Lead { queue: self }
     }
 
     /// Takes waiting requests from the front for as long as `fits` says so.
@@ -174,6 +311,9 @@ impl<T> CommitQueue<T> {
         mut fits: impl FnMut(&T) -> bool,
     ) -> Vec<(T, Arc<Follower<T>>)> {
         let mut taken = Vec::new();
+        if !self.crowded.load(Ordering::Relaxed) {
+            return taken;
+        }
         let mut line = self.line.lock();
         while let Some(front) = line.waiting.front() {
             if front.peek(&mut fits) != Some(true) {
@@ -186,15 +326,22 @@ impl<T> CommitQueue<T> {
                 taken.push((request, front));
             }
         }
+        self.crowded
+            .store(!line.waiting.is_empty(), Ordering::Relaxed);
         taken
     }
 
-    /// Ends the caller's lead: the first waiting writer leads next, if one waits.
-    pub(crate) fn hand_over(&self) {
+    fn hand_over(&self) {
         let mut line = self.line.lock();
-        match line.waiting.pop_front() {
+        let next = line.waiting.pop_front();
+        self.crowded
+            .store(!line.waiting.is_empty(), Ordering::Relaxed);
+        match next {
             Some(next) => next.promote(),
-            None => line.led = false,
+            None => {
+                line.led = false;
+                self.free.store(true, Ordering::Relaxed);
+            }
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use drumlin_base::{Error, PinnedSlice, Result, SeqNo};
 use drumlin_fs::Env;
@@ -535,7 +534,7 @@ impl Db {
     fn read_seqno(&self, options: &ReadOptions) -> SeqNo {
         match &options.snapshot {
             Some(snapshot) => snapshot.seqno(),
-            None => self.engine.visible.load(Ordering::Acquire),
+            None => self.engine.visible_seqno(),
         }
     }
 }

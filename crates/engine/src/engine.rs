@@ -22,10 +22,11 @@ use crate::column_family::Family;
 use crate::commit_queue::CommitQueue;
 use crate::compaction::InFlight;
 use crate::events::{Health, RecoveryReport};
-use crate::leader::{Leader, Request};
+use crate::leader::{FullFamilies, Leader, Logged, Request};
 use crate::manual_queue::ManualQueue;
 use crate::options::Options;
 use crate::pressure::Board;
+use crate::published::Published;
 use crate::snapshot::SnapshotList;
 use crate::statistics::Statistics;
 use crate::super_version::SuperVersion;
@@ -34,6 +35,7 @@ use crate::trash::Trash;
 use crate::version::{FileNumbers, Version, VersionSet};
 use crate::waits::WaitsByCause;
 use crate::wal::UnsyncedWals;
+use crate::wal_supply::WalSupply;
 
 /// Longest pause between tries of a failed job: a disk that has space again is noticed within it.
 pub(crate) const RETRY_MAX: Duration = Duration::from_secs(1);
@@ -54,10 +56,15 @@ pub(crate) struct Engine {
     pub(crate) trash: Trash,
     pub(crate) queue: CommitQueue<Request>,
     pub(crate) leader: Mutex<Leader>,
-    /// The newest sequence number readers may see. Stored with Release after the memtables hold
-    /// everything up to it; loaded with Acquire by readers.
-    pub(crate) visible: AtomicU64,
+    /// Groups that are logged and wait for a sync.
+    pub(crate) syncs: CommitQueue<Logged>,
+    /// The newest sequence number readers may see: the memtables hold everything up to it.
+    pub(crate) published: Published,
+    /// Families whose memtable the next leader rotates.
+    pub(crate) full: FullFamilies,
     pub(crate) unsynced_wals: Arc<UnsyncedWals>,
+    /// WAL files made ahead.
+    pub(crate) supply: Arc<WalSupply>,
     /// WAL files below this number are in tables; follows `state`.
     pub(crate) oldest_wal: AtomicU64,
     pub(crate) numbers: Arc<FileNumbers>,
@@ -193,7 +200,7 @@ impl Engine {
     /// The newest sequence number a reader may see.
     #[inline]
     pub(crate) fn visible_seqno(&self) -> SeqNo {
-        self.visible.load(Ordering::Acquire)
+        self.published.load()
     }
 
     /// Waits until something in `state` changes, or a moment passes, so that retries come due.

@@ -90,13 +90,13 @@ impl Engine {
                 "the default family cannot be dropped",
             ));
         }
-        self.lead_alone(|leader| {
+        self.lead_alone(|_leader| {
             self.check_open()?;
             family.check_alive()?;
             let mut state = self.lock_state();
             self.edit_manifest(&mut state, |set| set.drop_family(family.id))?;
             family.dropped.store(true, Ordering::Release);
-            leader.full.retain(|id| *id != family.id);
+            self.full.remove(family.id);
             state.families.remove(&family.id);
             self.publish_families(&state);
             self.rewrite_options(&state);

@@ -222,8 +222,7 @@ impl Engine {
             edit.last_seqno = Some(seqno);
             self.log_and_apply(&mut state, vec![edit])?;
             leader.last_seqno = seqno;
-            self.visible
-                .store(seqno, std::sync::atomic::Ordering::Release);
+            self.published.set(seqno);
             Ok(())
         })
     }

@@ -1,12 +1,17 @@
 //! What writers hand to the one among them that leads, and what belongs to the lead.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use drumlin_base::SeqNo;
+use drumlin_base::sync::Mutex;
+use drumlin_base::sync::atomic::{AtomicBool, Ordering};
+use drumlin_base::{Error, Result, SeqNo};
 
 use crate::batch::WriteBatch;
+use crate::commit_queue::Follower;
 use crate::pressure::Toll;
-use crate::wal::Wal;
+use crate::published::Span;
+use crate::wal::{Wal, WalSync};
 
 /// What a writer asks of the leader.
 #[derive(Debug)]
@@ -26,13 +31,66 @@ pub(crate) struct PendingWrite {
     pub(crate) no_stall: bool,
 }
 
+/// Writers whose batches go into the log together.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) own: PendingWrite,
+    pub(crate) followers: Vec<(Request, Arc<Follower<Request>>)>,
+    pub(crate) span: Span,
+}
+
+impl Group {
+    /// The batches, the leader's first.
+    pub(crate) fn batches(&self) -> impl Iterator<Item = &WriteBatch> {
+        let followers = self.followers.iter();
+        let followers = followers.filter_map(|(request, _)| match request {
+            Request::Write(write) => Some(&write.batch),
+            Request::Lead => None,
+        });
+        std::iter::once(&self.own.batch).chain(followers)
+    }
+
+    /// Gives the batches the sequence numbers after `before`.
+    pub(crate) fn number(&mut self, before: SeqNo) {
+        let mut last = before;
+        let followers = self.followers.iter_mut();
+        let followers = followers.filter_map(|(request, _)| match request {
+            Request::Write(write) => Some(&mut write.batch),
+            Request::Lead => None,
+        });
+        for batch in std::iter::once(&mut self.own.batch).chain(followers) {
+            batch.set_seqno(last + 1);
+            last += u64::from(batch.count());
+        }
+        self.span = Span { before, last };
+    }
+
+    /// Bytes of all batches.
+    pub(crate) fn bytes(&self) -> usize {
+        self.batches().map(WriteBatch::len).sum()
+    }
+
+    /// Ends the followers' wait.
+    pub(crate) fn complete(self, outcome: &Result<()>) {
+        for (_, follower) in self.followers {
+            follower.complete(outcome.as_ref().map_err(Error::duplicate).copied());
+        }
+    }
+}
+
+/// A group in the log that is not yet synced.
+#[derive(Debug)]
+pub(crate) struct Logged {
+    pub(crate) group: Group,
+    pub(crate) sync: WalSync,
+}
+
 /// What belongs to whoever leads.
 #[derive(Debug)]
 pub(crate) struct Leader {
     pub(crate) wal: Wal,
+    /// The end of the last group logged, which may not be published yet.
     pub(crate) last_seqno: SeqNo,
-    /// Families whose memtable is full.
-    pub(crate) full: Vec<u32>,
     /// Where groups of several batches are put together.
     pub(crate) scratch: WriteBatch,
     /// What was written and is not paid for yet.
@@ -46,10 +104,46 @@ impl Leader {
         Self {
             wal,
             last_seqno,
-            full: Vec::new(),
             scratch: WriteBatch::new(),
             toll: Toll::default(),
             looked_at: Duration::ZERO,
         }
+    }
+}
+
+/// Families whose memtable is full: noted by those who fill them, rotated by the next leader.
+#[derive(Debug, Default)]
+pub(crate) struct FullFamilies {
+    any: AtomicBool,
+    ids: Mutex<Vec<u32>>,
+}
+
+impl FullFamilies {
+    /// Notes `id`, once.
+    #[cold]
+    pub(crate) fn add(&self, id: u32) {
+        let mut ids = self.ids.lock();
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+        self.any.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether one is noted. One relaxed load: what it misses, the next leader sees.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
+    }
+
+    /// One of them.
+    pub(crate) fn last(&self) -> Option<u32> {
+        self.ids.lock().last().copied()
+    }
+
+    /// Forgets `id`.
+    pub(crate) fn remove(&self, id: u32) {
+        let mut ids = self.ids.lock();
+        ids.retain(|full| *full != id);
+        self.any.store(!ids.is_empty(), Ordering::Relaxed);
     }
 }

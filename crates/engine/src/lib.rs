@@ -33,6 +33,7 @@ mod options;
 pub mod options_file;
 mod pressure;
 mod properties;
+mod published;
 pub mod range_tombstone;
 pub mod read;
 pub mod record;
@@ -49,6 +50,7 @@ pub mod version;
 mod waits;
 mod wal;
 mod wal_replay;
+mod wal_supply;
 mod write;
 
 pub use batch::WriteBatch;

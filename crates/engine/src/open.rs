@@ -25,12 +25,13 @@ use crate::engine::{Engine, FamilyState, State};
 use crate::events::{Health, RecoveryReport};
 use crate::families::empty_view;
 use crate::flush::Flushed;
-use crate::leader::Leader;
+use crate::leader::{FullFamilies, Leader};
 use crate::manual_queue::ManualQueue;
 use crate::names::{self, FileName};
 use crate::options::{DirectoryFormat, FamilyOptions, Options};
 use crate::options_file::{FamilySection, OptionsFile};
 use crate::pressure::Board;
+use crate::published::Published;
 use crate::snapshot::SnapshotList;
 use crate::statistics::Statistics;
 use crate::stored_options;
@@ -42,6 +43,7 @@ use crate::version::{
 use crate::waits::WaitsByCause;
 use crate::wal::Wal;
 use crate::wal_replay::WalReplay;
+use crate::wal_supply::WalSupply;
 
 /// Open tables kept unless the options say otherwise. Where the process may open fewer files, the
 /// table cache closes some when it meets that limit.
@@ -392,10 +394,12 @@ impl Opener<'_> {
         }
         let last_seqno = versions.last_seqno();
         let preallocate = options.tuning.write_buffer(budget.limit_bytes()) as u64;
+        let preallocate = preallocate.min(64 << 20);
+        let supply = WalSupply::new(self.env.clone(), wal_dir.clone(), preallocate);
         let wal = Wal::new(
             self.env.clone(),
             wal_dir.clone(),
-            preallocate.min(64 << 20),
+            Arc::clone(&supply),
             !self.leveldb,
         );
         let db_id = versions.db_id().unwrap_or_default().to_owned();
@@ -411,10 +415,13 @@ impl Opener<'_> {
             table_cache,
             blob_cache,
             trash: Trash::new(Arc::clone(&self.env.files)),
-            queue: CommitQueue::new(),
+            queue: CommitQueue::quick(),
             unsynced_wals: wal.unsynced(),
+            supply,
             leader: Mutex::new(Leader::new(wal, last_seqno)),
-            visible: AtomicU64::new(last_seqno),
+            syncs: CommitQueue::slow(),
+            published: Published::new(last_seqno),
+            full: FullFamilies::default(),
             oldest_wal: AtomicU64::new(0),
             numbers: Arc::clone(versions.numbers()),
             state: Mutex::new(State {
@@ -562,8 +569,7 @@ impl Engine {
 
     fn set_last_seqno(&self, last: SeqNo) {
         self.leader.lock().last_seqno = last;
-        self.visible
-            .store(last, std::sync::atomic::Ordering::Release);
+        self.published.set(last);
     }
 
     fn apply_recovered(&self, wal: u64, batch: &BatchView<'_>) -> Result<()> {

@@ -8,17 +8,19 @@
 //!   before that point from a torn tail.
 //! - A WAL on which anything failed is never written or synced again.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use drumlin_base::coding::{Reader, put_fixed64};
 use drumlin_base::sync::Mutex;
+use drumlin_base::sync::atomic::{AtomicBool, Ordering};
 use drumlin_base::{Error, ErrorKind, Result};
-use drumlin_fs::{CreateOptions, Env, FileKind, FileSyncer, FileSystem, WritableFile};
+use drumlin_fs::{Env, FileSyncer, FileSystem};
 
 use crate::batch::WriteBatch;
 use crate::names;
 use crate::record::{RecordWriter, SyncedMark};
+use crate::wal_supply::{FreshWal, WalSupply};
 
 /// What a record tells recovery, beside its batch, as log data that every reader skips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +65,13 @@ impl WalMark {
 /// and the flushes, which must sync them without the lead (a leader may be waiting for a flush).
 #[derive(Debug, Default)]
 pub(crate) struct UnsyncedWals {
+    /// Held for a moment only: a writer that begins a new WAL adds to it.
     files: Mutex<Vec<(u64, Arc<dyn FileSyncer>)>>,
+    /// Held while they are synced; whether that ever failed.
+    syncing: Mutex<bool>,
+    /// How far the last sync went, until a record tells of it.
+    news: Mutex<Option<SyncedMark>>,
+    has_news: AtomicBool,
 }
 
 impl UnsyncedWals {
@@ -72,12 +80,38 @@ impl UnsyncedWals {
     /// # Errors
     /// `Io`; the database must then be poisoned.
     pub(crate) fn sync(&self) -> Result<()> {
-        let mut files = self.files.lock();
-        for (_, syncer) in &*files {
-            syncer.sync()?;
+        // Also for those who find nothing to do: what they follow is safe only when this is over.
+        let mut failed = self.syncing.lock();
+        if *failed {
+            let message = "an earlier sync of the WAL failed";
+            return Err(Error::new(ErrorKind::Poisoned, message));
         }
-        files.clear();
+        let files = self.files.lock().clone();
+        for (number, syncer) in files {
+            syncer.sync().inspect_err(|_| *failed = true)?;
+            self.files.lock().retain(|(file, _)| *file != number);
+        }
         Ok(())
+    }
+
+    /// Keeps `mark` for the next record.
+    fn tell(&self, mark: SyncedMark) {
+        *self.news.lock() = Some(mark);
+        self.has_news.store(true, Ordering::Release);
+    }
+
+    fn take_news(&self) -> Option<SyncedMark> {
+        if !self.has_news() {
+            return None;
+        }
+        self.has_news.store(false, Ordering::Relaxed);
+        self.news.lock().take()
+    }
+
+    #[inline]
+    fn has_news(&self) -> bool {
+        // Acquire pairs with the release in `tell`; the lock orders the rest.
+        self.has_news.load(Ordering::Acquire)
     }
 
     fn push(&self, number: u64, syncer: Arc<dyn FileSyncer>) {
@@ -102,6 +136,27 @@ impl FileSyncer for NamedFile {
     }
 }
 
+/// What makes the WAL up to a moment outlive a power cut, while others go on appending.
+#[derive(Debug)]
+pub(crate) struct WalSync {
+    unsynced: Arc<UnsyncedWals>,
+    live: Arc<dyn FileSyncer>,
+    mark: SyncedMark,
+}
+
+impl WalSync {
+    /// Syncs every older WAL, then the one that was live.
+    ///
+    /// # Errors
+    /// `Io`; the database must then be poisoned.
+    pub(crate) fn run(&self) -> Result<()> {
+        self.unsynced.sync()?;
+        self.live.sync()?;
+        self.unsynced.tell(self.mark);
+        Ok(())
+    }
+}
+
 /// The live WAL.
 #[derive(Debug)]
 pub(crate) struct Wal {
@@ -109,13 +164,19 @@ pub(crate) struct Wal {
     dir: PathBuf,
     number: u64,
     writer: Option<RecordWriter>,
+    /// Syncs what `writer` writes.
+    syncer: Option<Arc<dyn FileSyncer>>,
     unsynced: Arc<UnsyncedWals>,
     /// Number and length of closed files that may still be needed.
     closed: Vec<(u64, u64)>,
     /// What the next record must tell recovery: which file it follows, and what was synced.
     after: Option<WalMark>,
     synced: Option<WalMark>,
-    preallocate_bytes: u64,
+    supply: Arc<WalSupply>,
+    /// From which length on the supply looks after the live file.
+    order_at: u64,
+    /// Whether the last group asked for a sync.
+    synced_writes: bool,
     /// Whether files are written as RocksDB does: every fragment carries its log's number, so that a
     /// later file may take the place, and batches carry marks.
     recycles: bool,
@@ -123,17 +184,20 @@ pub(crate) struct Wal {
 
 impl Wal {
     /// A WAL room without a live file; [`Wal::switch`] makes the first.
-    pub(crate) fn new(env: Env, dir: PathBuf, preallocate_bytes: u64, recycles: bool) -> Self {
+    pub(crate) fn new(env: Env, dir: PathBuf, supply: Arc<WalSupply>, recycles: bool) -> Self {
         Self {
             env,
             dir,
             number: 0,
             writer: None,
+            syncer: None,
             unsynced: Arc::default(),
             closed: Vec::new(),
             after: None,
             synced: None,
-            preallocate_bytes,
+            supply,
+            order_at: u64::MAX,
+            synced_writes: false,
             recycles,
         }
     }
@@ -148,19 +212,13 @@ impl Wal {
         self.writer.as_ref().map_or(0, RecordWriter::len)
     }
 
-    /// Begins file `number`, recycling `recycled` when there is one; the file before stays unsynced
-    /// until the next sync.
+    /// Goes on in `fresh`; the file before stays unsynced until the next sync. Waits for no disk,
+    /// but in LevelDB's format.
     ///
     /// # Errors
-    /// `NoSpace`, `Io`; the live file is then unchanged.
-    pub(crate) fn switch(&mut self, number: u64, recycled: Option<u64>) -> Result<()> {
-        let path = names::wal(&self.dir, number);
-        let options = CreateOptions {
-            kind: FileKind::Wal,
-            preallocate_bytes: self.preallocate_bytes,
-        };
-        let file = self.begin_file(&path, recycled, options)?;
-        self.env.files.sync_dir(&self.dir)?;
+    /// `Io`; the live file is then unchanged.
+    pub(crate) fn switch(&mut self, fresh: FreshWal) -> Result<()> {
+        let FreshWal { number, file } = fresh;
         let fresh = match self.recycles {
             true => RecordWriter::recyclable(file, number),
             false => RecordWriter::new(file),
@@ -169,11 +227,15 @@ impl Wal {
         if let (Some(old), false) = (&mut self.writer, self.recycles) {
             old.sync()?; // No mark will tell whether its end was lost.
         }
-        if let Some(old) = self.writer.replace(fresh) {
-            let syncer = old.syncer();
+        let syncer = self.syncer.replace(fresh.syncer());
+        if let (Some(old), Some(syncer)) = (self.writer.replace(fresh), syncer) {
             self.unsynced.push(before.0, syncer);
             self.closed.push(before);
-            old.close()?;
+            match self.recycles {
+                // Its unused end is not cut off: what becomes of the file may need the space.
+                true => drop(old),
+                false => old.close()?,
+            }
             if before.1 > 0 {
                 // Else the next record follows what the empty file would have followed.
                 self.after = Some(WalMark::After {
@@ -183,37 +245,24 @@ impl Wal {
             }
         }
         self.number = number;
+        self.order_at = self.supply.step_bytes();
         Ok(())
-    }
-
-    /// The file `path`, made of `recycled` where that can be.
-    fn begin_file(
-        &self,
-        path: &Path,
-        recycled: Option<u64>,
-        options: CreateOptions,
-    ) -> Result<Box<dyn WritableFile>> {
-        if let Some(old) = recycled {
-            let old = names::wal(&self.dir, old);
-            match self.env.files.reuse(&old, path, options) {
-                Err(error) if error.kind() == ErrorKind::NotSupported => {
-                    // A second name shares its bytes, for one in a copy somebody made.
-                    self.env.files.remove(&old)?;
-                }
-                reused => return reused,
-            }
-        }
-        self.env.files.create(path, options)
     }
 
     /// Whether the next record has something to tell recovery. Never in LevelDB's format, which
     /// has no log data.
     pub(crate) fn has_mark(&self) -> bool {
-        self.recycles && (self.after.is_some() || self.synced.is_some())
+        self.recycles && (self.after.is_some() || self.unsynced.has_news())
     }
 
     /// Adds what recovery must be told to `batch`, which is then the next to be appended.
-    pub(crate) fn put_mark(&self, batch: &mut WriteBatch) -> Result<()> {
+    pub(crate) fn put_mark(&mut self, batch: &mut WriteBatch) -> Result<()> {
+        if !self.recycles {
+            return Ok(());
+        }
+        if let Some(news) = self.unsynced.take_news() {
+            self.synced = Some(WalMark::Synced(news));
+        }
         let mut marks = self.after.iter().chain(&self.synced);
         marks.try_for_each(|mark| batch.put_log_data(&mark.encode()))
     }
@@ -227,31 +276,53 @@ impl Wal {
     pub(crate) fn append(&mut self, payload: &[u8]) -> Result<()> {
         match &mut self.writer {
             Some(writer) => writer.append(payload)?,
-            None => {
-                return Err(Error::new(
-                    ErrorKind::Poisoned,
-                    "there is no WAL to write to",
-                ));
-            }
+            None => return Err(no_live_file()),
         }
-        if self.has_mark() {
-            (self.after, self.synced) = (None, None);
+        (self.after, self.synced) = (None, None);
+        if self.len() >= self.order_at {
+            self.order();
         }
         Ok(())
+    }
+
+    #[cold]
+    fn order(&mut self) {
+        self.order_at = self.len() + self.supply.step_bytes();
+        if let (Some(live), true) = (&self.syncer, self.recycles) {
+            self.supply.order(live, self.len(), self.synced_writes);
+        }
+    }
+
+    /// Notes whether the next record is to be synced.
+    pub(crate) fn note_synced(&mut self, synced: bool) {
+        self.synced_writes = synced;
     }
 
     /// Makes everything appended outlive a power cut, older files first.
     ///
     /// # Errors
     /// `Io`; the database must then be poisoned.
-    pub(crate) fn sync(&mut self) -> Result<()> {
-        self.unsynced.sync()?;
-        if let Some(writer) = &mut self.writer {
-            writer.sync()?;
-            let (log_number, bytes) = (self.number, writer.len());
-            self.synced = Some(WalMark::Synced(SyncedMark { log_number, bytes }));
+    pub(crate) fn sync(&self) -> Result<()> {
+        match self.is_open() {
+            true => self.sync_handle()?.run(),
+            false => self.unsynced.sync(),
         }
-        Ok(())
+    }
+
+    /// What makes everything appended up to now outlive a power cut.
+    ///
+    /// # Errors
+    /// `Poisoned` when there is no live file.
+    pub(crate) fn sync_handle(&self) -> Result<WalSync> {
+        let Some(live) = &self.syncer else {
+            return Err(no_live_file());
+        };
+        let (log_number, bytes) = (self.number, self.len());
+        Ok(WalSync {
+            unsynced: Arc::clone(&self.unsynced),
+            live: Arc::clone(live),
+            mark: SyncedMark { log_number, bytes },
+        })
     }
 
     /// The files before the live one.
@@ -263,6 +334,15 @@ impl Wal {
     pub(crate) fn forget_below(&mut self, number: u64) {
         self.unsynced.forget_below(number);
         self.closed.retain(|(closed, _)| *closed >= number);
+    }
+
+    /// Bytes of WAL `number`, live or closed.
+    pub(crate) fn len_of(&self, number: u64) -> Option<u64> {
+        if number == self.number {
+            return Some(self.len());
+        }
+        let closed = self.closed.iter().find(|(closed, _)| *closed == number);
+        closed.map(|(_, len)| *len)
     }
 
     /// Bytes in files that may still be needed.
@@ -279,6 +359,7 @@ impl Wal {
         let Some(broken) = self.writer.take() else {
             return Ok(());
         };
+        self.syncer = None;
         drop(broken); // Its handle is not to be trusted again; the file is synced by its name.
         let path = names::wal(&self.dir, self.number);
         self.env.files.truncate(&path, good_len)?;
@@ -300,11 +381,24 @@ impl Wal {
         self.writer.is_some()
     }
 
-    /// Closes the live file, cutting off reserved space.
+    /// Closes the live file, cutting off reserved space, its own and that of files before it that
+    /// are still needed.
     ///
     /// # Errors
     /// `Io`.
     pub(crate) fn close(&mut self) -> Result<()> {
-        self.writer.take().map_or(Ok(()), RecordWriter::close)
+        self.syncer = None;
+        let mut outcome = self.writer.take().map_or(Ok(()), RecordWriter::close);
+        for (number, len) in self.closed.drain(..).filter(|_| self.recycles) {
+            match self.env.files.truncate(&names::wal(&self.dir, number), len) {
+                Err(error) if !error.is_not_found() => outcome = outcome.and(Err(error)),
+                _ => {}
+            }
+        }
+        outcome
     }
+}
+
+fn no_live_file() -> Error {
+    Error::new(ErrorKind::Poisoned, "there is no WAL to write to")
 }

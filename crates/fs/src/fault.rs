@@ -197,6 +197,7 @@ impl FaultFileSystem {
             path: path.to_path_buf(),
             kind,
             failure: Mutex::new(None),
+            sync_failure: Mutex::new(None),
         });
         Box::new(FaultWriter { file, target })
     }
@@ -299,22 +300,40 @@ struct Target {
     kind: FileKind,
     /// The injected fault that broke the file.
     failure: Mutex<Option<Error>>,
+    /// The injected fault that broke its syncs too.
+    sync_failure: Mutex<Option<Error>>,
 }
 
 impl Target {
     fn step(&self, op: OpKind) -> Result<Oddity> {
-        if let Some(failure) = &*self.failure.lock() {
-            return Err(failure
-                .duplicate()
-                .context("an earlier call on this file failed"));
-        }
+        check(&self.failure)?;
         self.shared
             .step(op, self.kind, &self.path)
             .inspect_err(|error| self.fail(error))
     }
 
+    fn sync(&self) -> Result<Oddity> {
+        check(&self.sync_failure)?;
+        let step = self.shared.step(OpKind::Sync, self.kind, &self.path);
+        step.inspect_err(|error| {
+            let mut failure = self.sync_failure.lock();
+            failure.get_or_insert_with(|| error.duplicate());
+            drop(failure);
+            self.fail(error);
+        })
+    }
+
     fn fail(&self, error: &Error) {
         self.failure.lock().get_or_insert_with(|| error.duplicate());
+    }
+}
+
+fn check(failure: &Mutex<Option<Error>>) -> Result<()> {
+    match &*failure.lock() {
+        Some(failure) => Err(failure
+            .duplicate()
+            .context("an earlier call on this file failed")),
+        None => Ok(()),
     }
 }
 
@@ -337,7 +356,8 @@ impl WritableFile for FaultWriter {
     }
 
     fn sync(&mut self) -> Result<()> {
-        self.target.step(OpKind::Sync)?;
+        check(&self.target.failure)?;
+        self.target.sync()?;
         self.file.sync()
     }
 
@@ -366,8 +386,12 @@ struct FaultSyncer {
 
 impl FileSyncer for FaultSyncer {
     fn sync(&self) -> Result<()> {
-        self.target.step(OpKind::Sync)?;
+        self.target.sync()?;
         self.syncer.sync()
+    }
+
+    fn prepare(&self) {
+        self.syncer.prepare();
     }
 }
 

@@ -82,13 +82,20 @@ pub trait WritableFile: Send + Debug {
     fn syncer(&self) -> Arc<dyn FileSyncer>;
 }
 
-/// Syncs a file that another thread is appending to.
+/// Works on a file that another thread is appending to.
 pub trait FileSyncer: Send + Sync + Debug {
-    /// Makes everything appended before the call outlive a power cut.
+    /// Makes everything appended before the call outlive a power cut. An append that failed does not
+    /// stand in its way, a sync that failed does.
     ///
     /// # Errors
     /// `Io`; the file is then broken for good.
     fn sync(&self) -> Result<()>;
+
+    /// Does for the space behind what was appended whatever an append there would otherwise wait
+    /// for, as far as that can be done ahead. Promises nothing: what fails here is met, and
+    /// reported, by the append. Not for files that are synced often: a sync would write all of the
+    /// space.
+    fn prepare(&self) {}
 }
 
 /// A file read at any offset by many threads at once.

@@ -1,7 +1,7 @@
 //! Open files of the operating system: the shared descriptor, random reads, buffered appends.
 //!
 //! Invariant: once a call on a [`SharedFile`] has failed, every later one fails with the same
-//! error. Syncs of one file run one after the other, see [`SharedFile::sync`].
+//! error; a sync of what was written before a failed write does not. Syncs of one file run one after the other, see [`SharedFile::sync`].
 
 use std::fmt;
 use std::fs::File;
@@ -27,8 +27,8 @@ pub(crate) struct SharedFile {
     path: PathBuf,
     failed: AtomicBool,
     failure: Mutex<Option<Error>>,
-    /// Held during a sync.
-    syncing: Mutex<()>,
+    /// Held during a sync; whether one failed.
+    syncing: Mutex<bool>,
 }
 
 impl SharedFile {
@@ -38,7 +38,7 @@ impl SharedFile {
             path: path.to_path_buf(),
             failed: AtomicBool::new(false),
             failure: Mutex::new(None),
-            syncing: Mutex::new(()),
+            syncing: Mutex::new(false),
         })
     }
 
@@ -89,10 +89,18 @@ impl SharedFile {
     ///
     /// One at a time: the kernel reports a lost page to one sync of a descriptor only, so a
     /// second one running beside it could return `Ok` for pages the first was told are lost.
+    ///
+    /// A failed write or reservation leaves what was written before it as it was, so only a failed
+    /// sync stands in the way.
     pub(crate) fn sync(&self) -> Result<()> {
-        let _one_at_a_time = self.syncing.lock();
-        self.check()?;
-        syscalls::retry(|| self.file.sync_data()).map_err(|source| self.fail("sync", source))
+        let mut failed = self.syncing.lock();
+        if *failed {
+            return Err(self.first_failure());
+        }
+        syscalls::retry(|| self.file.sync_data()).map_err(|source| {
+            *failed = true;
+            self.fail("sync", source)
+        })
     }
 
     /// Cuts the file to `size` bytes, which also gives back blocks reserved past its end.
@@ -192,6 +200,7 @@ impl WritableFile for PosixWriter {
     }
 
     fn sync(&mut self) -> Result<()> {
+        self.shared.check()?;
         self.flush()?;
         self.shared.sync()
     }

@@ -11,13 +11,21 @@
 //! - The file is as long as what is reserved; the bytes past `len` are zeros, or in a reused file
 //!   what was there before. `close` cuts them off; after a crash the log's reader must tell.
 //!
+//! Another thread may get the next window ready before it is needed ([`FileSyncer::prepare`]): a
+//! page fault in a log waits for whatever the file system is doing, a journal's commit or the
+//! throttling of those who dirty pages, so the thread that appends should meet none. When nobody
+//! does, the appending thread maps the window itself.
+//!
 //! Where the file system does not keep reserved blocks in place, or offers no `fallocate` or no
 //! mapping, the same is done by write calls.
 
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use drumlin_base::Result;
 use memmap2::MmapMut;
+use parking_lot::Mutex;
 
 use crate::file_system::{FileSyncer, WritableFile};
 use crate::posix_file::{SharedFile, is_unsupported};
@@ -43,16 +51,178 @@ impl Window {
     }
 }
 
+/// The space behind what was appended: what of it is reserved, and the next window, if another
+/// thread got it ready. Locked only where a window ends, and to get the next one ready.
+#[derive(Debug)]
+struct Plan {
+    /// Every block below this is reserved and inside the file.
+    reserved: u64,
+    /// Whether windows are used; else write calls.
+    mapped: bool,
+    /// Where the next window begins.
+    next_start: u64,
+    next: Next,
+}
+
+#[derive(Debug)]
+enum Next {
+    Missing,
+    Underway,
+    Ready(Window),
+}
+
+/// What the log's owner and those who sync it share.
+#[derive(Debug)]
+struct Space {
+    shared: Arc<SharedFile>,
+    /// How much to reserve at a time; a multiple of the window size.
+    step_bytes: u64,
+    plan: Mutex<Plan>,
+}
+
+impl Space {
+    /// Reserves `step_bytes` more, or as much of it as the disk has, at least something. Clears
+    /// `mapped` when the file system cannot reserve.
+    fn reserve(&self, plan: &mut Plan) -> io::Result<()> {
+        let mut bytes = self.step_bytes;
+        loop {
+            match syscalls::fallocate(self.shared.file(), plan.reserved, bytes, true) {
+                Ok(()) => {
+                    plan.reserved += bytes;
+                    return Ok(());
+                }
+                Err(error) if is_unsupported(&error) => {
+                    plan.mapped = false;
+                    return Ok(());
+                }
+                // Nothing was written yet, so asking for less is not a retry of a lost write.
+                Err(error) if is_full(&error) && bytes > RESERVE_BYTES_MIN => {
+                    bytes = (bytes / 2).next_multiple_of(RESERVE_BYTES_MIN);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Maps the window that begins at `start`, below what is reserved.
+    fn map(&self, start: u64, reserved: u64) -> io::Result<Window> {
+        let len = WINDOW_BYTES.min(reserved - start) as usize;
+        let memory = syscalls::map_shared(self.shared.file(), start, len)?;
+        Ok(Window { start, memory })
+    }
+
+    /// The window that holds `len`, the one got ready or one made now; `None` from when on write
+    /// calls are used.
+    fn window_at(&self, len: u64) -> Result<Option<Window>> {
+        let start = len - len % WINDOW_BYTES;
+        let mut plan = self.plan.lock();
+        plan.next_start = start + WINDOW_BYTES;
+        if let Next::Ready(window) = std::mem::replace(&mut plan.next, Next::Missing)
+            && window.start == start
+            && window.end() > len
+        {
+            return Ok(Some(window));
+        }
+        if plan.mapped && len >= plan.reserved {
+            let reserved = self.reserve(&mut plan);
+            reserved.map_err(|error| self.shared.fail("reserve space", error))?;
+        }
+        if plan.mapped {
+            // Address space or mappings are used up, or none are offered: write calls will do.
+            match self.map(start, plan.reserved) {
+                Ok(window) => return Ok(Some(window)),
+                Err(_) => plan.mapped = false,
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next window's start and what is reserved, unless it is ready or under way.
+    fn begin_next(&self) -> Option<(u64, u64)> {
+        let mut plan = self.plan.lock();
+        if !plan.mapped || !matches!(plan.next, Next::Missing) {
+            return None;
+        }
+        let start = plan.next_start;
+        if start >= plan.reserved {
+            // A full disk is met, and told of, by the append.
+            self.reserve(&mut plan).ok()?;
+        }
+        if !plan.mapped || start >= plan.reserved {
+            return None;
+        }
+        plan.next = Next::Underway;
+        Some((start, plan.reserved))
+    }
+
+    fn next_is_ready(&self, start: u64, window: Option<Window>) {
+        let mut plan = self.plan.lock();
+        // Else the owner was faster, and has mapped the window itself.
+        if plan.next_start == start {
+            plan.next = window.map_or(Next::Missing, Next::Ready);
+        }
+    }
+
+    /// Writes zeros over the next window, a page at a time: a page written whole is not read first,
+    /// and stays a page of its own in the kernel. Of larger pieces, every sync would write all.
+    /// Fails when the owner comes to the window itself, and writes nothing from then on.
+    fn zero(&self, start: u64, end: u64) -> io::Result<()> {
+        let page = [0; 4096];
+        let mut at = start;
+        while at < end {
+            let len = (page.len() as u64).min(end - at) as usize;
+            let zeros = page.get(..len).unwrap_or_default();
+            // Held for the write: the owner takes the window under it, and its bytes come after.
+            let plan = self.plan.lock();
+            if plan.next_start != start {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            self.shared.file().write_all_at(zeros, at)?;
+            at += len as u64;
+        }
+        Ok(())
+    }
+
+    /// Gets the next window ready, as far as that works: no store there faults.
+    fn prepare(&self) {
+        let Some((start, reserved)) = self.begin_next() else {
+            return;
+        };
+        let end = (start + WINDOW_BYTES).min(reserved);
+        let zeroed = self.zero(start, end);
+        let window = zeroed.and_then(|()| self.map(start, reserved)).ok();
+        if let Some(window) = &window {
+            syscalls::populate(&window.memory);
+        }
+        self.next_is_ready(start, window);
+    }
+
+    /// The file is about to be cut or given up: nothing beyond its end is touched any more.
+    fn give_up(&self) {
+        let mut plan = self.plan.lock();
+        plan.mapped = false;
+        plan.next_start = u64::MAX;
+        plan.next = Next::Missing;
+    }
+}
+
+impl FileSyncer for Space {
+    /// The kernel writes back pages dirtied through a mapping like any others.
+    fn sync(&self) -> Result<()> {
+        self.shared.sync()
+    }
+
+    fn prepare(&self) {
+        Self::prepare(self);
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct PosixWal {
-    shared: Arc<SharedFile>,
+    space: Arc<Space>,
     window: Option<Window>,
     len: u64,
-    /// Every block below this is reserved and inside the file.
-    reserved: u64,
-    /// How much to reserve at a time; a multiple of the window size.
-    step_bytes: u64,
     /// Whether windows are used; else write calls.
     mapped: bool,
 }
@@ -60,66 +230,43 @@ pub(crate) struct PosixWal {
 impl PosixWal {
     /// A log written from the front of `shared`, reserving `preallocate_bytes` at once.
     pub(crate) fn new(shared: Arc<SharedFile>, preallocate_bytes: u64) -> Result<Self> {
-        let mapped = syscalls::reserved_blocks_are_kept(shared.file());
+        let plan = Plan {
+            reserved: 0,
+            mapped: syscalls::reserved_blocks_are_kept(shared.file()),
+            next_start: 0,
+            next: Next::Missing,
+        };
         let step_bytes = preallocate_bytes
             .max(1)
             .checked_next_multiple_of(WINDOW_BYTES)
             .unwrap_or(WINDOW_BYTES);
-        let mut wal = Self {
+        let space = Space {
             shared,
+            step_bytes,
+            plan: Mutex::new(plan),
+        };
+        let mut plan = space.plan.lock();
+        if preallocate_bytes > 0 && plan.mapped {
+            let reserved = space.reserve(&mut plan);
+            reserved.map_err(|error| space.shared.fail("reserve space", error))?;
+        }
+        let mapped = plan.mapped;
+        drop(plan);
+        Ok(Self {
+            space: Arc::new(space),
             window: None,
             len: 0,
-            reserved: 0,
-            step_bytes,
             mapped,
-        };
-        if preallocate_bytes > 0 && wal.mapped {
-            wal.reserve(step_bytes)?;
-        }
-        Ok(wal)
-    }
-
-    /// Makes at least one more byte than `reserved` available, `step_bytes` if the disk has them.
-    /// Clears `mapped` when the file system cannot reserve.
-    fn reserve(&mut self, step_bytes: u64) -> Result<()> {
-        let mut bytes = step_bytes;
-        loop {
-            match syscalls::fallocate(self.shared.file(), self.reserved, bytes, true) {
-                Ok(()) => {
-                    self.reserved += bytes;
-                    return Ok(());
-                }
-                Err(error) if is_unsupported(&error) => {
-                    self.mapped = false;
-                    return Ok(());
-                }
-                // Nothing was written yet, so asking for less is not a retry of a lost write.
-                Err(error) if is_full(&error) && bytes > RESERVE_BYTES_MIN => {
-                    bytes = (bytes / 2).next_multiple_of(RESERVE_BYTES_MIN);
-                }
-                Err(error) => return Err(self.shared.fail("reserve space", error)),
-            }
-        }
+        })
     }
 
     /// Maps the window that holds `len`. Clears `mapped` when that cannot be.
     #[cold]
     fn advance(&mut self) -> Result<()> {
-        // Given back first, so that two windows never count at once.
+        // Given back first, so that two windows in use never count at once.
         self.window = None;
-        if self.len >= self.reserved {
-            self.reserve(self.step_bytes)?;
-            if !self.mapped {
-                return Ok(());
-            }
-        }
-        let start = self.len - self.len % WINDOW_BYTES;
-        let len = WINDOW_BYTES.min(self.reserved - start) as usize;
-        match syscalls::map_shared(self.shared.file(), start, len) {
-            Ok(memory) => self.window = Some(Window { start, memory }),
-            // Address space or mappings are used up, or none are offered: write calls will do.
-            Err(_) => self.mapped = false,
-        }
+        self.window = self.space.window_at(self.len)?;
+        self.mapped = self.window.is_some();
         Ok(())
     }
 
@@ -149,7 +296,7 @@ impl PosixWal {
             bytes = bytes.get(n..).unwrap_or_default();
         }
         if !bytes.is_empty() {
-            self.shared.write_at(bytes, self.len)?;
+            self.space.shared.write_at(bytes, self.len)?;
             self.len += bytes.len() as u64;
         }
         Ok(())
@@ -159,7 +306,7 @@ impl PosixWal {
 impl WritableFile for PosixWal {
     #[inline]
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        self.shared.check()?;
+        self.space.shared.check()?;
         let n = self.copy(bytes);
         if n == bytes.len() {
             return Ok(());
@@ -167,16 +314,22 @@ impl WritableFile for PosixWal {
         self.append_slowly(bytes.get(n..).unwrap_or_default())
     }
 
-    /// The kernel writes back pages dirtied through a mapping like any others.
     fn sync(&mut self) -> Result<()> {
-        self.shared.sync()
+        self.space.shared.check()?;
+        self.space.shared.sync()
     }
 
     fn close(mut self: Box<Self>) -> Result<()> {
         // Before the cut: no store may ever reach a page past the file's end.
         self.window = None;
-        self.shared.cut(self.len)?;
-        self.shared.close()
+        self.space.give_up();
+        self.space.shared.cut(self.len)?;
+        let space = Arc::clone(&self.space);
+        drop(self);
+        match Arc::into_inner(space) {
+            Some(space) => space.shared.close(),
+            None => Ok(()), // The last syncer closes it.
+        }
     }
 
     fn len(&self) -> u64 {
@@ -184,11 +337,17 @@ impl WritableFile for PosixWal {
     }
 
     fn syncer(&self) -> Arc<dyn FileSyncer> {
-        Arc::clone(&self.shared) as Arc<dyn FileSyncer>
+        Arc::clone(&self.space) as Arc<dyn FileSyncer>
     }
 }
 
-fn is_full(error: &std::io::Error) -> bool {
+impl Drop for PosixWal {
+    fn drop(&mut self) {
+        self.space.give_up();
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
 }
 
@@ -235,7 +394,8 @@ mod tests {
             .clone();
         let file = options.open(&path).unwrap();
         let mut wal = PosixWal::new(SharedFile::new(file, &path), WINDOW_BYTES + 1).unwrap();
-        assert_eq!(wal.reserved, 2 * WINDOW_BYTES);
+        let reserved = |wal: &PosixWal| wal.space.plan.lock().reserved;
+        assert_eq!(reserved(&wal), 2 * WINDOW_BYTES);
         wal.append(&vec![1; WINDOW_BYTES as usize]).unwrap();
         assert_eq!(wal.window.as_ref().map(Window::end), Some(WINDOW_BYTES));
         wal.append(b"x").unwrap();
@@ -244,7 +404,80 @@ mod tests {
             Some(WINDOW_BYTES)
         );
         wal.append(&vec![1; WINDOW_BYTES as usize]).unwrap();
-        assert_eq!(wal.reserved, 4 * WINDOW_BYTES);
+        assert_eq!(reserved(&wal), 4 * WINDOW_BYTES);
         assert_eq!(wal.len(), 2 * WINDOW_BYTES + 1);
+    }
+
+    fn log(path: &std::path::Path, preallocate_bytes: u64) -> PosixWal {
+        let mut options = File::options();
+        let file = options.read(true).write(true).create_new(true).open(path);
+        PosixWal::new(SharedFile::new(file.unwrap(), path), preallocate_bytes).unwrap()
+    }
+
+    /// Whoever gets which window ready, the file holds what was appended.
+    #[test]
+    fn windows_got_ready_ahead_change_nothing_in_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        for prepares in [false, true] {
+            let path = dir.path().join(format!("{prepares}.log"));
+            let mut wal = Box::new(log(&path, WINDOW_BYTES));
+            let syncer = wal.syncer();
+            let mut expected = Vec::new();
+            for piece in 0..7u8 {
+                if prepares {
+                    syncer.prepare();
+                    syncer.prepare(); // Once more changes nothing.
+                }
+                let bytes = vec![piece + 1; (WINDOW_BYTES / 2) as usize + 13];
+                wal.append(&bytes).unwrap();
+                expected.extend(bytes);
+            }
+            syncer.sync().unwrap();
+            wal.close().unwrap();
+            syncer.prepare();
+            assert!(std::fs::read(&path).unwrap() == expected);
+        }
+    }
+
+    #[test]
+    fn a_window_got_ready_is_the_one_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("1.log");
+        let mut wal = log(&path, 2 * WINDOW_BYTES);
+        wal.syncer().prepare();
+        let ready = match &wal.space.plan.lock().next {
+            Next::Ready(window) => window.memory.as_ptr(),
+            other => panic!("{other:?}"),
+        };
+        wal.append(b"x").unwrap();
+        assert_eq!(wal.window.as_ref().map(|w| w.memory.as_ptr()), Some(ready));
+        wal.syncer().prepare();
+        assert!(matches!(&wal.space.plan.lock().next, Next::Ready(w) if w.start == WINDOW_BYTES));
+    }
+
+    /// A thread that prepares beside the one that appends never gets in its way.
+    #[test]
+    fn preparing_and_appending_side_by_side_lose_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("1.log");
+        let mut wal = Box::new(log(&path, WINDOW_BYTES));
+        let syncer = wal.syncer();
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    syncer.prepare();
+                }
+            });
+            for piece in 0..200u8 {
+                wal.append(&[piece; 100_001]).unwrap();
+            }
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        wal.close().unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        assert_eq!(bytes.len(), 200 * 100_001);
+        let whole = |(index, piece): (usize, &[u8])| piece.iter().all(|b| *b == index as u8);
+        assert!(bytes.chunks(100_001).enumerate().all(whole));
     }
 }

@@ -55,6 +55,12 @@ fn sync_range(file: &File, offset: u64, len: u64, flags: libc::c_uint) -> io::Re
     })
 }
 
+/// Makes the pages of a mapping writable at once, so that stores to them do not fault. A kernel
+/// that cannot changes nothing but speed.
+pub(crate) fn populate(memory: &MmapMut) {
+    let _ = memory.advise(memmap2::Advice::PopulateWrite);
+}
+
 /// Maps `len` bytes of `file` from `offset` (a multiple of the page size), shared and writable.
 ///
 /// Requires: the range lies inside the file, its blocks are reserved, and nothing cuts the file
@@ -62,7 +68,7 @@ fn sync_range(file: &File, offset: u64, len: u64, flags: libc::c_uint) -> io::Re
 pub(crate) fn map_shared(file: &File, offset: u64, len: usize) -> io::Result<MmapMut> {
     let mut options = MmapOptions::new();
     options.offset(offset).len(len);
-    // SAFETY: the one caller writes the mapping through `&mut` alone, keeps the file at least as
+    // SAFETY: the callers write the mapping through `&mut` alone, keep the file at least as
     // long as the mapping, and never reads what another process may change under it.
     unsafe { options.map_mut(file) }
 }

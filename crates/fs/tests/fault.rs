@@ -169,3 +169,20 @@ fn chance_is_repeatable() {
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));
 }
+
+/// What was appended before can still be synced by those who were promised it.
+#[test]
+fn a_failed_append_leaves_the_syncs_of_others_and_a_failed_sync_does_not() {
+    let (_, files) = faulty();
+    let wal = CreateOptions::new(FileKind::Wal);
+    let mut file = files.create(&path("000001.log"), wal).unwrap();
+    let syncer = file.syncer();
+    file.append(b"one").unwrap();
+    files.add_rule(FaultRule::once(0, Fault::NoSpace));
+    assert_eq!(file.append(b"two").unwrap_err().kind(), ErrorKind::NoSpace);
+    assert_eq!(file.sync().unwrap_err().kind(), ErrorKind::NoSpace);
+    syncer.sync().unwrap();
+    files.add_rule(FaultRule::once(0, Fault::Io));
+    assert_eq!(syncer.sync().unwrap_err().kind(), ErrorKind::Io);
+    assert_eq!(syncer.sync().unwrap_err().kind(), ErrorKind::Io);
+}

@@ -40,7 +40,11 @@ impl Toll {
             self.paid_at = Duration::ZERO;
             return Duration::ZERO;
         }
-        let cost = Duration::try_from_secs_f64(unpaid / bytes_per_second).unwrap_or(COST_MAX);
+        // Nothing costs nothing, also where the disk stands still and no speed is left to divide by.
+        let cost = match unpaid > 0.0 {
+            true => Duration::try_from_secs_f64(unpaid / bytes_per_second).unwrap_or(COST_MAX),
+            false => Duration::ZERO,
+        };
         let from = self.paid_at.max(now.saturating_sub(BURST));
         // What is owed at a speed that was much lower is not owed any more.
         self.paid_at = (from + cost.min(COST_MAX)).min(now + COST_MAX);
@@ -102,6 +106,21 @@ mod tests {
         assert_eq!(toll.wait(now, 1e6), Duration::ZERO);
         toll.charge(10_000);
         assert_eq!(toll.wait(now, 1e6), STEP_MAX);
+    }
+
+    #[test]
+    fn a_disk_that_stands_still_holds_nobody_for_ever() {
+        let (mut toll, mut now) = (Toll::default(), Duration::from_secs(1));
+        toll.charge(1);
+        let begin = now;
+        loop {
+            let wait = toll.wait(now, 0.0);
+            if wait.is_zero() {
+                break;
+            }
+            now += wait;
+            assert!(now - begin <= COST_MAX);
+        }
     }
 
     #[test]

@@ -1,22 +1,24 @@
-//! The lead: make room, log the group with one append (and one sync), apply it, publish it.
+//! The lead: make room, give the group its sequence numbers, log it with one append, and let the
+//! next leader go on while this group is synced, applied and published ([`super::publish`]).
 //!
-//! The leader holds the `leader` lock for its whole turn, so sequence numbers are assigned, logged
-//! and published in one order. Readers see a group only after every entry of it is in its memtable
-//! (and, for a synced group, on disk).
+//! The leader holds the `leader` lock while it logs, so sequence numbers are assigned and logged in
+//! one order. Whoever changes what groups write to (a memtable, the WAL's file) holds the lead and
+//! waits for every group before it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use drumlin_base::{Error, ErrorKind, Result, SeqNo, ValueKind, limits};
+use drumlin_base::{Error, ErrorKind, Result, ValueKind, limits};
 
 use crate::batch::WriteBatch;
 use crate::column_family::Family;
 use crate::commit_queue::{Follower, Turn};
 use crate::engine::Engine;
 use crate::events::Health;
-use crate::leader::{Leader, PendingWrite, Request};
+use crate::leader::{Group, Leader, Logged, PendingWrite, Request};
 use crate::options::WriteOptions;
-use crate::wal::Wal;
+use crate::published::Span;
+use crate::wal::{Wal, WalSync};
 
 type Followers = Vec<(Request, Arc<Follower<Request>>)>;
 
@@ -38,24 +40,22 @@ impl Engine {
             no_stall,
         })) {
             Turn::Served(outcome) => outcome,
-            Turn::Lead(request) => {
-                let outcome = match request {
-                    Request::Write(own) => self.lead_group(own),
-                    Request::Lead => Ok(()),
-                };
-                self.queue.hand_over();
-                outcome
-            }
+            Turn::Lead(Request::Write(own)) => self.lead_group(own),
+            Turn::Share(Request::Write(own), share) => share.finish(self.apply([&own.batch])),
+            // The request comes back as it was handed in.
+            Turn::Lead(Request::Lead) | Turn::Share(Request::Lead, _) => Ok(()),
         }
     }
 
-    /// Runs `body` as the leader of an empty group: no writer is in its turn meanwhile.
+    /// Runs `body` as the leader of an empty group: no writer is in its turn meanwhile, and every
+    /// group before it is published, or will never be.
     pub(crate) fn lead_alone<R>(&self, body: impl FnOnce(&mut Leader) -> R) -> R {
         // A lone request is never taken by another leader, so it is always promoted.
-        while let Turn::Served(_) = self.queue.join(Request::Lead) {}
-        let result = body(&mut self.leader.lock());
-        self.queue.hand_over();
-        result
+        while !matches!(self.queue.join(Request::Lead), Turn::Lead(_)) {}
+        let _lead = self.queue.lead();
+        let mut leader = self.leader.lock();
+        self.published.wait_for(leader.last_seqno);
+        body(&mut leader)
     }
 
     /// Refuses what would fail half-way: unknown or dropped families, keys over the limit, what the
@@ -103,19 +103,33 @@ impl Engine {
         Ok(())
     }
 
+    /// Logs a group. A group that need not be synced is then applied and published while the next
+    /// is logged; one that must be goes on in [`Engine::sync_then_publish`].
     fn lead_group(&self, own: PendingWrite) -> Result<()> {
+        let lead = self.queue.lead();
         let mut leader = self.leader.lock();
         self.make_room(&mut leader, &own)?;
         let followers = self.gather(&own);
-        let outcome = self.commit(&mut leader, own, &followers);
-        drop(leader);
         self.statistics.write_groups.bump();
         if !followers.is_empty() {
             self.statistics.write_followers.add(followers.len() as u64);
-            for (_, follower) in followers {
-                follower.complete(outcome.as_ref().map_err(Error::duplicate).copied());
-            }
         }
+        let span = Span { before: 0, last: 0 };
+        let mut group = Group {
+            own,
+            followers,
+            span,
+        };
+        let logged = self.log(&mut leader, &mut group);
+        drop(leader);
+        drop(lead);
+        let outcome = match logged {
+            Ok(Some(sync)) => return self.sync_then_publish(Logged { group, sync }),
+            Ok(None) => self.apply_group(&mut group),
+            Err(error) => Err(error),
+        };
+        let outcome = outcome.and_then(|()| self.publish(group.span));
+        group.complete(&outcome);
         outcome
     }
 
@@ -134,53 +148,39 @@ impl Engine {
         })
     }
 
-    fn commit(
-        &self,
-        leader: &mut Leader,
-        mut own: PendingWrite,
-        followers: &Followers,
-    ) -> Result<()> {
-        let first = leader.last_seqno + 1;
-        own.batch.set_seqno(first);
-        let alone = followers.is_empty() && (own.no_wal || !leader.wal.has_mark());
-        if !alone {
-            gather_batches(leader, &own, followers)?;
-            leader.scratch.set_seqno(first);
-        }
-        if own.no_wal {
+    /// Gives the group its sequence numbers and appends it to the WAL, if it goes there; what is to
+    /// be synced, if it asked for that.
+    fn log(&self, leader: &mut Leader, group: &mut Group) -> Result<Option<WalSync>> {
+        group.number(leader.last_seqno);
+        if group.own.no_wal {
             self.unlogged.store(true, Ordering::Release);
         } else {
-            self.log(leader, alone.then_some(&own.batch), own.sync)?;
+            self.append(leader, group)?;
         }
-        let batch = if alone { &own.batch } else { &leader.scratch };
-        let last = self.apply(batch, first, &mut leader.full)?;
-        self.statistics.keys_written.add(last + 1 - first);
-        self.statistics.bytes_written.add(batch.len() as u64);
-        let bytes = batch.len() as u64;
-        leader.last_seqno = last;
-        self.charge_writers(leader, bytes);
-        self.visible.store(last, Ordering::Release);
-        Ok(())
+        leader.last_seqno = group.span.last;
+        self.charge_writers(leader, group.bytes() as u64);
+        group.own.sync.then(|| leader.wal.sync_handle()).transpose()
     }
 
-    /// Appends the group (`alone`, or the scratch batch) and syncs it if asked.
-    fn log(&self, leader: &mut Leader, alone: Option<&WriteBatch>, sync: bool) -> Result<()> {
+    fn append(&self, leader: &mut Leader, group: &Group) -> Result<()> {
         let Leader { wal, scratch, .. } = leader;
+        let alone = group.followers.is_empty() && !wal.has_mark();
+        if !alone {
+            scratch.clear();
+            wal.put_mark(scratch)?;
+            group
+                .batches()
+                .try_for_each(|batch| scratch.append(batch))?;
+            scratch.set_seqno(group.span.before + 1);
+        }
+        let batch = if alone { &group.own.batch } else { &*scratch };
+        wal.note_synced(group.own.sync);
         let good_len = wal.len();
-        let batch = alone.unwrap_or(scratch);
         if let Err(error) = wal.append(batch.bytes()) {
             return Err(self.wal_append_failed(wal, good_len, error));
         }
         self.statistics.wal_bytes.add(wal.len() - good_len);
-        if !sync {
-            return Ok(());
-        }
-        self.statistics.wal_syncs.bump();
-        wal.sync().map_err(|error| {
-            let mut state = self.lock_state();
-            self.degrade(&mut state, Health::Poisoned, &error);
-            error.context("the WAL could not be synced")
-        })
+        Ok(())
     }
 
     /// A failed append loses nothing that was acknowledged: the tail is cut off, and a later write
@@ -196,36 +196,6 @@ impl Engine {
         self.degrade(&mut state, to, &error);
         error.context("the write could not be logged")
     }
-
-    /// Puts every record into its memtable; the last sequence number used.
-    fn apply(&self, batch: &WriteBatch, first: SeqNo, full: &mut Vec<u32>) -> Result<SeqNo> {
-        let families = self.families.load();
-        let mut seqno = first;
-        let mut records = batch.iter().peekable();
-        while let Some(record) = records.peek() {
-            let id = record.as_ref().map_err(Error::duplicate)?.family;
-            let family = families
-                .get(&id)
-                .filter(|family| family.check_alive().is_ok());
-            // A family dropped since the check takes its writes with it.
-            let view = family.map(|family| (family, family.view.load()));
-            while let Some(record) = records.next_if(|r| r.as_ref().is_ok_and(|r| r.family == id)) {
-                let record = record?;
-                if let Some((_, view)) = &view {
-                    view.memtable
-                        .add(seqno, record.kind, record.key, record.value);
-                }
-                seqno += 1;
-            }
-            if let Some((family, view)) = view
-                && family.account(&view.memtable)
-                && !full.contains(&id)
-            {
-                full.push(id);
-            }
-        }
-        Ok((seqno - 1).max(first - 1))
-    }
 }
 
 fn check_kind(kind: ValueKind, family: &Family, leveldb: bool) -> Result<()> {
@@ -237,21 +207,6 @@ fn check_kind(kind: ValueKind, family: &Family, leveldb: bool) -> Result<()> {
         return Err(Error::not_supported(format!(
             "{kind:?} in a LevelDB directory; open it with DirectoryFormat::RocksDb to convert it"
         )));
-    }
-    Ok(())
-}
-
-/// The group as one batch in `leader.scratch`.
-fn gather_batches(leader: &mut Leader, own: &PendingWrite, followers: &Followers) -> Result<()> {
-    leader.scratch.clear();
-    if !own.no_wal {
-        leader.wal.put_mark(&mut leader.scratch)?;
-    }
-    leader.scratch.append(&own.batch)?;
-    for (request, _) in followers {
-        if let Request::Write(write) = request {
-            leader.scratch.append(&write.batch)?;
-        }
     }
     Ok(())
 }

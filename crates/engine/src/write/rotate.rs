@@ -26,11 +26,13 @@ impl Engine {
             self.check_disk_reserve(own)?;
         }
         self.slow_down(leader, own.no_stall)?;
-        self.bound_memtables(leader);
-        if leader.full.is_empty() {
+        self.bound_memtables();
+        if !self.full.any() {
             return Ok(());
         }
-        while let Some(&id) = leader.full.last() {
+        // Groups before this one still fill the memtables; what they find full is noted by then.
+        self.published.wait_for(leader.last_seqno);
+        while let Some(id) = self.full.last() {
             let rotated = self.rotate(leader, id, own.no_stall);
             if rotated
                 .as_ref()
@@ -38,13 +40,14 @@ impl Engine {
             {
                 return rotated; // `InvalidArgument`: the family was dropped, nothing is full.
             }
-            leader.full.pop();
+            self.full.remove(id);
         }
         self.bound_wal(leader)
     }
 
     /// After a full disk: tries a fresh WAL, and if there is room for one, all is well again.
     fn try_resume(&self, leader: &mut Leader) -> Result<()> {
+        self.published.wait_for(leader.last_seqno);
         let mut state = self.lock_state();
         if self.health() == Health::Poisoned {
             return Err(self.refusal(&state));
@@ -77,6 +80,8 @@ impl Engine {
 
     /// Makes the family's memtable immutable and gives it a fresh one with a fresh WAL. Waits for
     /// a flush when every memtable is full.
+    ///
+    /// Requires: every group logged before is published, or never will be.
     ///
     /// # Errors
     /// `InvalidArgument` when the family is gone, `Busy` when it would wait and may not, the cause
@@ -141,10 +146,12 @@ impl Engine {
     }
 
     /// Begins a new WAL file.
+    ///
+    /// Requires: every group logged before is published, or never will be.
     pub(crate) fn switch_wal(&self, leader: &mut Leader, state: &mut State) -> Result<()> {
-        let number = self.numbers.take();
-        let spare = state.spare_wals.pop();
-        leader.wal.switch(number, spare)?;
+        let fresh = self.fresh_wal(&mut state.spare_wals)?;
+        let number = fresh.number;
+        leader.wal.switch(fresh)?;
         state.wals.insert(number);
         Ok(())
     }

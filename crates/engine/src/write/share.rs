@@ -8,12 +8,11 @@
 use drumlin_base::MemoryUse;
 
 use crate::engine::{Engine, FamilyState, State};
-use crate::leader::Leader;
 
 impl Engine {
     /// Notes the family with the largest memtable as full when all families together are close to
     /// their share. The usual case is one load.
-    pub(crate) fn bound_memtables(&self, leader: &mut Leader) {
+    pub(crate) fn bound_memtables(&self) {
         let used = self.budget.used(MemoryUse::Memtables);
         if used <= self.budget.limit_bytes() / 8 * 3 {
             return;
@@ -30,10 +29,8 @@ impl Engine {
             return;
         }
         let largest = state.families.iter().max_by_key(|(_, f)| mutable(f));
-        if let Some((&id, _)) = largest
-            && !leader.full.contains(&id)
-        {
-            leader.full.push(id);
+        if let Some((&id, _)) = largest {
+            self.full.add(id);
         }
     }
 

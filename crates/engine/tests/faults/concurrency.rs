@@ -135,7 +135,7 @@ fn count(iter: &mut DbIterator, from: &[u8], to: &[u8]) -> u64 {
 }
 
 #[test]
-fn writers_that_meet_share_a_group() {
+fn writers_that_meet_share_a_sync() {
     const WRITERS: usize = 8;
     let dir = temp_dir();
     let db = Db::open(dir.path(), real()).unwrap();
@@ -162,8 +162,11 @@ fn writers_that_meet_share_a_group() {
         statistics.write_followers.get(),
     );
     assert_eq!(groups + followers, WRITERS as u64 * 40);
-    assert!(followers > 0, "{groups} groups, nobody ever joined one");
-    assert_eq!(statistics.wal_syncs.get(), groups, "one sync a group");
+    let syncs = statistics.wal_syncs.get();
+    assert!(
+        syncs < WRITERS as u64 * 40,
+        "{syncs} syncs, none was shared"
+    );
     assert_eq!(db.latest_seqno(), WRITERS as u64 * 40);
 }
 

@@ -24,3 +24,5 @@ mod model;
 mod stalls;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod writers;
