@@ -28,6 +28,7 @@ use crate::options::Options;
 use crate::pressure::Board;
 use crate::published::Published;
 use crate::snapshot::SnapshotList;
+use crate::space::Space;
 use crate::statistics::Statistics;
 use crate::super_version::SuperVersion;
 use crate::table_cache::TableCache;
@@ -53,7 +54,9 @@ pub(crate) struct Engine {
     pub(crate) table_cache: Arc<TableCache>,
     pub(crate) blob_cache: Arc<BlobCache>,
     /// Files on their way off the disk.
-    pub(crate) trash: Trash,
+    pub(crate) trash: Arc<Trash>,
+    /// Room on the disk.
+    pub(crate) space: Arc<Space>,
     pub(crate) queue: CommitQueue<Request>,
     pub(crate) leader: Mutex<Leader>,
     /// Groups that are logged and wait for a sync.

@@ -18,6 +18,7 @@ use crate::events::{CompactionInfo, FlushInfo, Health};
 use crate::flush::{self, Flushed};
 use crate::names;
 use crate::pressure::{JobKind, RunningJob};
+use crate::space::Promise;
 use crate::version::obsolete::{obsolete_files, remove_files};
 use crate::version::{JobFiles, VersionEdit};
 
@@ -122,6 +123,7 @@ impl Engine {
             threads_max: self.options.background_threads_count().max(1),
             progress,
             watcher: None,
+            room: None,
         }
     }
 
@@ -444,6 +446,7 @@ impl Engine {
             if plan.reason == Reason::Manual && self.lock_state().manual.shares_cores() {
                 context.threads_max = 1;
             }
+            context.room = Some(Arc::new(self.room_for(&context, plan)?));
             let output = family.tuning.target_file_bytes as usize / FILTER_SHARE;
             let _charge = self.charge_job(context.threads_max.max(1) * (JOB_BYTES + output));
             let outcome = job::run(&context, &version, plan, &self.closing)?;
@@ -472,6 +475,31 @@ impl Engine {
             .add(outcome.blob_bytes_written);
         statistics.blobs_moved.add(outcome.blobs_moved);
         statistics.blob_bytes_moved.add(outcome.blob_bytes_moved);
+    }
+
+    /// Keeps room on the disk for what the plan will write.
+    fn room_for(&self, context: &JobContext, plan: &Plan) -> Result<Promise> {
+        // New filters, indexes and properties may make it a little more than the inputs.
+        let bytes_max = plan.input_bytes() / 16 * 17;
+        self.space.promise(bytes_max).or_else(|error| {
+            // Compactions that drop deleted entries are how a full disk gets space back: of these
+            // only what is likely to stay must fit.
+            let mut likely = 0;
+            for (_, file) in plan.files() {
+                let table = context.tables.find(file)?;
+                let properties = table.properties();
+                if properties.num_range_deletions > 0 {
+                    return self.space.promise(0);
+                }
+                let entries = properties.num_entries.max(1);
+                let gone = properties.num_deletions.saturating_mul(2).min(entries);
+                likely += file.size / entries * (entries - gone);
+            }
+            match likely < bytes_max / 2 {
+                true => self.space.promise(likely),
+                false => Err(error),
+            }
+        })
     }
 
     fn install_compaction(&self, id: u32, outcome: Outcome) -> Result<()> {

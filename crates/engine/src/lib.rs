@@ -40,6 +40,7 @@ pub mod record;
 mod repair;
 mod repair_blobs;
 pub mod snapshot;
+mod space;
 mod statistics;
 mod stored_options;
 pub mod super_version;

@@ -33,6 +33,7 @@ use crate::options_file::{FamilySection, OptionsFile};
 use crate::pressure::Board;
 use crate::published::Published;
 use crate::snapshot::SnapshotList;
+use crate::space::Space;
 use crate::statistics::Statistics;
 use crate::stored_options;
 use crate::table_cache::{TableCache, TableCacheOptions};
@@ -403,6 +404,7 @@ impl Opener<'_> {
             !self.leveldb,
         );
         let db_id = versions.db_id().unwrap_or_default().to_owned();
+        let trash = Arc::new(Trash::new(Arc::clone(&self.env.files)));
         let engine = Engine {
             env: self.env.clone(),
             dir: self.dir.to_path_buf(),
@@ -414,7 +416,14 @@ impl Opener<'_> {
             block_cache,
             table_cache,
             blob_cache,
-            trash: Trash::new(Arc::clone(&self.env.files)),
+            space: Space::new(
+                Arc::clone(&self.env.files),
+                self.dir.to_path_buf(),
+                Arc::clone(&trash),
+                options.tuning.disk_reserve_bytes,
+                preallocate.saturating_mul(options.tuning.memtables_max as u64),
+            ),
+            trash,
             queue: CommitQueue::quick(),
             unsynced_wals: wal.unsynced(),
             supply,

@@ -186,9 +186,10 @@ pub struct Tuning {
     /// WAL bytes on disk at which the family that holds the oldest WAL is flushed. Default: four
     /// times the memtables' bytes.
     pub wal_bytes_max: Option<u64>,
-    /// Bytes kept free on the disk: writes are refused politely before they would be used.
-    /// Default: 0.
-    pub disk_reserve_bytes: u64,
+    /// Bytes kept free on the disk: writes other than deletions are refused politely before they
+    /// would be used, and compactions that would not fit wait. 0 never looks. Default: what the
+    /// memtables may take, 64 MiB to 1 GiB, and at most a sixteenth of what was seen free.
+    pub disk_reserve_bytes: Option<u64>,
     /// Most bytes of a user key.
     pub key_bytes_max: usize,
 }
@@ -212,7 +213,7 @@ impl Default for Tuning {
             partition_above_bytes: 512 << 20,
             checksum: ChecksumKind::Xxh3,
             wal_bytes_max: None,
-            disk_reserve_bytes: 0,
+            disk_reserve_bytes: None,
             key_bytes_max: limits::KEY_BYTES_MAX,
         }
     }

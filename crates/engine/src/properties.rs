@@ -24,9 +24,12 @@ impl Db {
     /// `rocksdb.actual-delayed-write-rate` (0: writers are not slowed),
     /// `rocksdb.is-write-stopped`, `rocksdb.levelstats`, `rocksdb.stats`, `rocksdb.sstables`,
     /// `rocksdb.num-blob-files`, `rocksdb.blob-stats`, `rocksdb.total-blob-file-size`,
-    /// `rocksdb.live-blob-file-size`, `rocksdb.live-blob-file-garbage-size`.
+    /// `rocksdb.live-blob-file-size`, `rocksdb.live-blob-file-garbage-size`;
+    /// `drumlin.disk-free-bytes`, `drumlin.disk-reserve-bytes` (writes are refused when less is
+    /// free), `drumlin.trash-bytes` (of obsolete files not removed yet).
     pub fn property(&self, family: &ColumnFamily, name: &str) -> Option<String> {
-        let name = name.strip_prefix("rocksdb.")?;
+        let ours = name.strip_prefix("drumlin.");
+        let name = ours.or_else(|| name.strip_prefix("rocksdb."))?;
         let state = self.engine.lock_state();
         let view = state.families.get(&family.id())?;
         if let Some(level) = name.strip_prefix("num-files-at-level") {
@@ -77,6 +80,9 @@ impl Db {
                 free if free.is_infinite() => 0,
                 rate => (rate as u64).max(1),
             },
+            "trash-bytes" => engine.trash.bytes(),
+            "disk-free-bytes" => engine.space.free().ok()?,
+            "disk-reserve-bytes" => engine.space.reserve(),
             "is-write-stopped" => u64::from(engine.health() >= Health::WriteStopped),
             _ => return None,
         })

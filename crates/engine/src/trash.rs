@@ -52,15 +52,25 @@ struct Queue {
     removing: bool,
     /// Whether pauses are over: nothing else will be done with the disk.
     ending: bool,
+    /// Whether the space is needed now.
+    hurried: bool,
+}
+
+impl Queue {
+    fn may_pause(&self) -> bool {
+        !self.ending && !self.hurried
+    }
 }
 
 /// A file to be removed.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Waste {
     path: PathBuf,
     bytes: u64,
     /// Whether the file may be cut: it has this one name.
     sole_name: bool,
+    /// Why it could not be looked at.
+    trouble: Option<Error>,
 }
 
 impl Trash {
@@ -98,31 +108,34 @@ impl Trash {
     /// Removes at a pace until [`Trash::end`], then what is left at once. Tells `done` of every
     /// file that is gone, or why it is not.
     pub(crate) fn work(&self, done: impl Fn(Result<()>)) {
-        loop {
-            let paced = {
-                let mut queue = self.queue.lock();
-                while queue.arrived.is_empty() && queue.waiting.is_empty() && !queue.ending {
-                    queue = self.wake.wait(queue);
-                }
-                !queue.ending
-            };
-            match self.step(paced) {
-                Some(outcome) => done(outcome),
-                None if self.is_empty() => {
-                    if !paced {
-                        return;
-                    }
-                    continue;
-                }
-                None => {}
+        while let Some(paced) = self.wait_for_work() {
+            if let Some(outcome) = self.step(paced) {
+                done(outcome);
             }
-            if paced {
-                let queue = self.queue.lock();
-                if !queue.ending && !queue.waiting.is_empty() {
-                    drop(self.wake.wait_for(queue, pause(self.bytes())));
-                }
+            let queue = self.queue.lock();
+            if paced && queue.may_pause() && !queue.waiting.is_empty() {
+                drop(self.wake.wait_for(queue, pause(self.bytes())));
             }
         }
+    }
+
+    /// Waits until there is something to do; whether there is time for pauses. `None` at the end.
+    fn wait_for_work(&self) -> Option<bool> {
+        let mut queue = self.queue.lock();
+        while queue.arrived.is_empty() && queue.waiting.is_empty() {
+            if queue.ending {
+                return None;
+            }
+            queue.hurried = false;
+            queue = self.wake.wait(queue);
+        }
+        Some(queue.may_pause())
+    }
+
+    /// Has everything that is here now removed without pauses: the disk is nearly full.
+    pub(crate) fn hurry(&self) {
+        self.queue.lock().hurried = true;
+        self.wake.notify_all();
     }
 
     /// Has [`Trash::work`] come to its end.
@@ -162,7 +175,7 @@ impl Trash {
         };
         let outcome = match outcome {
             Ok(false) => None,
-            Ok(true) => Some(Ok(())),
+            Ok(true) => Some(waste.trouble.take().map_or(Ok(()), Err)),
             Err(error) if error.is_not_found() => Some(Ok(())),
             Err(error) => Some(Err(error)),
         };
@@ -190,7 +203,7 @@ impl Trash {
     }
 
     /// Finds out how large the files are that were put here since the last time.
-    fn look_at_arrived(&self) {
+    pub(crate) fn look_at_arrived(&self) {
         let arrived = {
             let mut queue = self.queue.lock();
             queue.removing |= !queue.arrived.is_empty();
@@ -216,12 +229,17 @@ impl Trash {
         {
             (path, facts) = (other, Ok(found));
         }
-        // What cannot be looked at is not cut; removing it says what is wrong.
-        let (bytes, links) = facts.map_or((0, 0), |facts| (facts.size, facts.links));
+        let (bytes, links, trouble) = match facts {
+            Ok(facts) => (facts.size, facts.links, None),
+            Err(error) if error.is_not_found() => (0, 0, None),
+            // What cannot be looked at is removed without being cut.
+            Err(error) => (0, 0, Some(error)),
+        };
         Waste {
             path,
             bytes,
             sole_name: links == 1,
+            trouble,
         }
     }
 }

@@ -102,6 +102,7 @@ fn the_engine_points_one_way() {
             "blob_cache",
             "super_version",
             "trash",
+            "space",
             "wal_replay",
             "memtable_tombstones",
         ],

@@ -23,6 +23,7 @@ use super::progress::{Progress, Watcher};
 use super::split::Splitter;
 use super::stream::Stream;
 use crate::names;
+use crate::space::Promise;
 use crate::table_cache::TableCache;
 use crate::version::NewFile;
 
@@ -65,6 +66,8 @@ pub struct JobContext {
     pub progress: Arc<Progress>,
     /// Asked on the way; `None` for a job that nothing interrupts.
     pub watcher: Option<Arc<dyn Watcher>>,
+    /// The room on the disk kept for the output, if any.
+    pub room: Option<Arc<Promise>>,
 }
 
 impl fmt::Debug for JobContext {
@@ -299,6 +302,9 @@ impl<'a> Outputs<'a> {
         }
         if let Some(open) = self.open.take() {
             let file = open.finish(self.context, &self.stamp, &tombstones)?;
+            if let Some(room) = &self.context.room {
+                room.written(file.size);
+            }
             self.written.files.push(file);
         }
         self.territory_first = limit.map(<[u8]>::to_vec);

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use drumlin_base::sync::MutexGuard;
-use drumlin_base::{Error, ErrorKind, Result};
+use drumlin_base::{Error, ErrorKind, Result, ValueKind};
 
 use crate::engine::{Engine, FamilyState, Immutable, State};
 use crate::events::Health;
@@ -22,9 +22,7 @@ impl Engine {
         if self.health() >= Health::WriteStopped || !leader.wal.is_open() {
             self.try_resume(leader)?;
         }
-        if self.options.tuning.disk_reserve_bytes > 0 {
-            self.check_disk_reserve(own)?;
-        }
+        self.check_space(own)?;
         self.slow_down(leader, own.no_stall)?;
         self.bound_memtables();
         if !self.full.any() {
@@ -64,18 +62,20 @@ impl Engine {
         }
     }
 
-    fn check_disk_reserve(&self, own: &PendingWrite) -> Result<()> {
-        let free = self.env.files.free_space(&self.dir)?;
-        let wanted = self
-            .options
-            .tuning
-            .disk_reserve_bytes
-            .saturating_add(own.batch.len() as u64);
-        if free < wanted {
-            let message = format!("{free} bytes are free and {wanted} must be");
-            return Err(Error::new(ErrorKind::NoSpace, message).with_file(&self.dir));
+    /// Refuses what would fill the disk.
+    fn check_space(&self, own: &PendingWrite) -> Result<()> {
+        let only_deletes = || {
+            let mut records = own.batch.iter();
+            records.all(|record| record.is_ok_and(|record| is_deletion(record.kind)))
+        };
+        match self.space.admit(own.batch.len(), only_deletes) {
+            Err(error) if error.kind() != ErrorKind::NoSpace => {
+                // Not to know how much is free is no reason to refuse.
+                self.tell(&error);
+                Ok(())
+            }
+            outcome => outcome,
         }
-        Ok(())
     }
 
     /// Makes the family's memtable immutable and gives it a fresh one with a fresh WAL. Waits for
@@ -188,6 +188,11 @@ impl Engine {
                 .sum()
         })
     }
+}
+
+fn is_deletion(kind: ValueKind) -> bool {
+    use ValueKind::{Deletion, RangeDeletion, SingleDeletion};
+    matches!(kind, Deletion | SingleDeletion | RangeDeletion)
 }
 
 /// Moves the mutable memtable to the immutables and shows readers the change.

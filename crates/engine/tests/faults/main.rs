@@ -15,6 +15,8 @@ mod corruption;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod disk_space;
+#[cfg(test)]
 mod io_errors;
 #[cfg(test)]
 mod kill9;
