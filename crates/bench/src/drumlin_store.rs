@@ -6,7 +6,7 @@ use std::sync::Arc;
 use drumlin::batch::WriteBatch;
 use drumlin::names::FileName;
 use drumlin::{
-    ColumnFamily, CompactionStyle, Db, DbIterator, FamilyOptions, FifoOptions, Options,
+    ColumnFamily, CompactionStyle, Db, DbIterator, FamilyOptions, FifoOptions, Options, RateLimit,
     ReadOptions, Tuning, UniversalOptions, WriteOptions,
 };
 use drumlin_base::limits::LEVELS;
@@ -192,6 +192,11 @@ fn tuning(flags: &Flags) -> Tuning {
         target_file_bytes: given(flags.target_file_size_base).unwrap_or(defaults.target_file_bytes),
         level_base_bytes: given(flags.max_bytes_for_level_base),
         level_multiplier: given(multiplier).unwrap_or(defaults.level_multiplier),
+        background_rate: match flags.rate_limiter_bytes_per_sec {
+            0 => RateLimit::Unlimited,
+            most if flags.rate_limiter_auto_tuned => RateLimit::Auto(most),
+            bytes => RateLimit::Fixed(bytes),
+        },
         blob_from_bytes: blob_from_bytes(flags).or(defaults.blob_from_bytes),
         l0_trigger: given(flags.level0_file_num_compaction_trigger).unwrap_or(defaults.l0_trigger),
         l0_slowdown: given(flags.level0_slowdown_writes_trigger).unwrap_or(defaults.l0_slowdown),

@@ -164,6 +164,8 @@ flags! {
     max_scan_distance: u64 = 0, "Bound seekrandom's iterators this many keys away; 0: no bound.";
     multiread_stride: u64 = 0, "Distance between the keys of a multi-get; 0: each is drawn.";
     read_random_exp_range: f64 = 0.0, "Skew of random reads; 0: uniform.";
+    rate_limiter_bytes_per_sec: u64 = 0, "Bytes a second that flushes and compactions write; 0: no limit.";
+    rate_limiter_auto_tuned: bool = false, "Treat --rate_limiter_bytes_per_sec as the most, and follow what is needed.";
     benchmark_write_rate_limit: u64 = 0, "Bytes a second written by fills and by the writer of readwhilewriting; 0: no limit.";
     finish_after_writes: bool = false, "readwhilewriting ends after --writes writes, not with its readers.";
     compact_at: i64 = -1, "Second at which stall asks for a full compaction; negative: the middle; 0: never.";
@@ -213,7 +215,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "pin_l0_filter_and_index_blocks_in_cache",
     "pin_top_level_index_and_filter",
     "progress_reports",
-    "rate_limiter_bytes_per_sec",
     "readahead_size",
     "report_bg_io_stats",
     "soft_pending_compaction_bytes_limit",

@@ -13,7 +13,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use drumlin_base::sync::{Condvar, Mutex, MutexGuard};
 use drumlin_base::{Error, ErrorKind, MemoryBudget, Result, SeqNo};
-use drumlin_fs::{Env, FileLock, JoinHandle};
+use drumlin_fs::{Env, FileLock, JoinHandle, RateLimiter};
 use drumlin_memtable::Memtable;
 use drumlin_table::BlockCache;
 
@@ -55,6 +55,8 @@ pub(crate) struct Engine {
     pub(crate) blob_cache: Arc<BlobCache>,
     /// Files on their way off the disk.
     pub(crate) trash: Arc<Trash>,
+    /// What flushes and compactions write passes it.
+    pub(crate) limiter: Arc<RateLimiter>,
     /// Room on the disk.
     pub(crate) space: Arc<Space>,
     pub(crate) queue: CommitQueue<Request>,

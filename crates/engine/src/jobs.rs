@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use drumlin_base::{Error, ErrorKind, MemoryBudget, MemoryUse, Result, SEQNO_MAX};
+use drumlin_fs::{Env, IoPriority, PacedFileSystem};
 use drumlin_memtable::Memtable;
 use drumlin_table::{Codec, Compression, FilterOptions, TableStyle, TableWriterOptions};
 
@@ -103,14 +104,20 @@ impl Engine {
         progress: Arc<Progress>,
     ) -> Result<Flushed> {
         let _span = tracing::info_span!("flush", family = family.name).entered();
-        flush::run(&self.job_context(family, progress), memtables)
+        let context = self.job_context(family, progress, IoPriority::Flush);
+        flush::run(&context, memtables)
     }
 
     /// What jobs of the family are done with.
-    fn job_context(&self, family: &Arc<Family>, progress: Arc<Progress>) -> JobContext {
+    fn job_context(
+        &self,
+        family: &Arc<Family>,
+        progress: Arc<Progress>,
+        priority: IoPriority,
+    ) -> JobContext {
         let numbers = Arc::clone(&self.numbers);
         JobContext {
-            env: self.env.clone(),
+            env: self.paced_env(priority),
             dir: self.dir.clone(),
             options: family.compaction.clone(),
             tables: Arc::clone(&family.reads.tables),
@@ -174,6 +181,16 @@ impl Engine {
             plan.reason
         );
         self.post(family, what, kind, plan.input_bytes())
+    }
+
+    /// The environment whose files are written with this priority.
+    fn paced_env(&self, priority: IoPriority) -> Env {
+        let env = self.env.clone();
+        if self.limiter.bytes_per_second().is_none() {
+            return env;
+        }
+        let (files, limiter) = (Arc::clone(&env.files), Arc::clone(&self.limiter));
+        env.with_files(Arc::new(PacedFileSystem::new(files, limiter, priority)))
     }
 
     /// Charges a job's buffers and has the block cache make room for them.
@@ -441,7 +458,11 @@ impl Engine {
         } else {
             let _pending = self.begin_job()?;
             let mut posted = self.post_compaction(&family, plan);
-            let mut context = self.job_context(&family, posted.progress());
+            let priority = match plan.reason {
+                Reason::Manual => IoPriority::Manual,
+                _ => IoPriority::Compaction,
+            };
+            let mut context = self.job_context(&family, posted.progress(), priority);
             context.watcher = watcher;
             if plan.reason == Reason::Manual && self.lock_state().manual.shares_cores() {
                 context.threads_max = 1;

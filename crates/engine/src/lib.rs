@@ -64,7 +64,7 @@ pub use drumlin_base::{
     CompactionFilter, Comparator, Error, ErrorKind, FilterDecision, KeyOrder, MergeOperator,
     PinnedSlice, PrefixExtractor, Result, SeqNo,
 };
-pub use drumlin_fs::{Env, machine};
+pub use drumlin_fs::{Env, RateLimit, machine};
 pub use drumlin_table::{ChecksumKind, Codec, Compression, TableWriterOptions};
 pub use events::{CompactionInfo, EventListener, FlushInfo, Health, RecoveryReport, WalCut};
 pub use ingest::SstFileWriter;

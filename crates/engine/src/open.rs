@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use drumlin_base::sync::{Condvar, Mutex};
 use drumlin_base::{Error, ErrorKind, MemoryBudget, Result, SeqNo};
-use drumlin_fs::{CreateOptions, Env, FileKind, FileLock, FileSystem};
+use drumlin_fs::{CreateOptions, Env, FileKind, FileLock, FileSystem, RateLimiter};
 use drumlin_memtable::Memtable;
 use drumlin_table::BlockCache;
 
@@ -416,6 +416,10 @@ impl Opener<'_> {
             block_cache,
             table_cache,
             blob_cache,
+            limiter: Arc::new(RateLimiter::new(
+                Arc::clone(&self.env.clock),
+                options.tuning.background_rate,
+            )),
             space: Space::new(
                 Arc::clone(&self.env.files),
                 self.dir.to_path_buf(),

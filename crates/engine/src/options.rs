@@ -7,7 +7,7 @@ use std::sync::Arc;
 use drumlin_base::{
     CompactionFilter, Error, KeyOrder, MergeOperator, PrefixExtractor, Result, limits,
 };
-use drumlin_fs::Env;
+use drumlin_fs::{Env, RateLimit};
 use drumlin_table::{ChecksumKind, Codec, Compression, TableReadOptions};
 
 use crate::compaction::CompactionStyle;
@@ -186,6 +186,9 @@ pub struct Tuning {
     /// WAL bytes on disk at which the family that holds the oldest WAL is flushed. Default: four
     /// times the memtables' bytes.
     pub wal_bytes_max: Option<u64>,
+    /// What flushes and compactions together write a second; flushes go first, manual compactions
+    /// last. A limit below what they need makes writers wait. Default: no limit.
+    pub background_rate: RateLimit,
     /// Bytes kept free on the disk: writes other than deletions are refused politely before they
     /// would be used, and compactions that would not fit wait. 0 never looks. Default: what the
     /// memtables may take, 64 MiB to 1 GiB, and at most a sixteenth of what was seen free.
@@ -213,6 +216,7 @@ impl Default for Tuning {
             partition_above_bytes: 512 << 20,
             checksum: ChecksumKind::Xxh3,
             wal_bytes_max: None,
+            background_rate: RateLimit::Unlimited,
             disk_reserve_bytes: None,
             key_bytes_max: limits::KEY_BYTES_MAX,
         }

@@ -11,6 +11,7 @@ pub mod machine;
 mod mem;
 mod mem_file;
 mod mem_image;
+mod paced;
 mod posix;
 mod posix_file;
 mod posix_lock;
@@ -33,8 +34,9 @@ pub use file_system::{
     WritableFile,
 };
 pub use mem::{CrashPolicy, StrictMemFileSystem};
+pub use paced::PacedFileSystem;
 pub use posix::PosixFileSystem;
-pub use rate::RateLimiter;
+pub use rate::{IoPriority, RateLimit, RateLimiter};
 pub use readahead::SequentialReader;
 pub use sim::{ManualClock, QueueSpawner};
 pub use spawner::{JoinHandle, Spawner};
