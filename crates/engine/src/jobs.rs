@@ -503,6 +503,9 @@ impl Engine {
         // New filters, indexes and properties may make it a little more than the inputs.
         let bytes_max = plan.input_bytes() / 16 * 17;
         self.space.promise(bytes_max).or_else(|error| {
+            if error.kind() != ErrorKind::NoSpace {
+                return Err(error);
+            }
             // Compactions that drop deleted entries are how a full disk gets space back: of these
             // only what is likely to stay must fit.
             let mut likely = 0;
