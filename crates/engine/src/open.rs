@@ -33,7 +33,7 @@ use crate::options_file::{FamilySection, OptionsFile};
 use crate::pressure::Board;
 use crate::published::Published;
 use crate::snapshot::SnapshotList;
-use crate::space::Space;
+use crate::space::{self, Space};
 use crate::statistics::Statistics;
 use crate::stored_options;
 use crate::table_cache::{TableCache, TableCacheOptions};
@@ -115,6 +115,10 @@ pub(crate) fn open(
         }
         Err(error) => return Err(error),
     };
+    let free = free_at_open(&env, dir, &options);
+    let derived = options.tuning.write_buffer(options.memory_budget_bytes());
+    let fits = derived.min(usize::try_from(space::memtable_bytes_max(free)).unwrap_or(derived));
+    options.tuning.write_buffer_bytes.get_or_insert(fits);
     let opener = Opener {
         env,
         dir,
@@ -123,8 +127,19 @@ pub(crate) fn open(
         stored,
         mode,
         leveldb,
+        free,
     };
     opener.finish(versions, info, lock)
+}
+
+/// Bytes free on the disk, or as many as can be where that is not known, which is told.
+fn free_at_open(env: &Env, dir: &Path, options: &Options) -> u64 {
+    env.files.free_space(dir).unwrap_or_else(|error| {
+        if let Some(listener) = &options.listener {
+            listener.background_failed(&error);
+        }
+        u64::MAX
+    })
 }
 
 /// Whether the directory is to be written as LevelDB does. What LevelDB made has neither of the two
@@ -270,6 +285,8 @@ struct Opener<'a> {
     stored: Option<OptionsFile>,
     mode: OpenMode,
     leveldb: bool,
+    /// Bytes free on the disk when it was asked.
+    free: u64,
 }
 
 impl Opener<'_> {
@@ -394,8 +411,8 @@ impl Opener<'_> {
             );
         }
         let last_seqno = versions.last_seqno();
-        let preallocate = options.tuning.write_buffer(budget.limit_bytes()) as u64;
-        let preallocate = preallocate.min(64 << 20);
+        let write_buffer = options.tuning.write_buffer(budget.limit_bytes()) as u64;
+        let preallocate = write_buffer.min(space::wal_bytes_max(self.free));
         let supply = WalSupply::new(self.env.clone(), wal_dir.clone(), preallocate);
         let wal = Wal::new(
             self.env.clone(),
@@ -425,7 +442,7 @@ impl Opener<'_> {
                 self.dir.to_path_buf(),
                 Arc::clone(&trash),
                 options.tuning.disk_reserve_bytes,
-                preallocate.saturating_mul(options.tuning.memtables_max as u64),
+                write_buffer.saturating_mul(options.tuning.memtables_max as u64),
             ),
             trash,
             queue: CommitQueue::quick(),

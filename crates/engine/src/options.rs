@@ -148,7 +148,8 @@ impl fmt::Debug for FamilyOptions {
 /// Sizes that follow from the memory budget unless set; tests and benchmarks set them.
 #[derive(Clone, Debug)]
 pub struct Tuning {
-    /// Bytes of a memtable before it is flushed. Default: an eighth of the budget, 1 to 256 MiB.
+    /// Bytes of a memtable before it is flushed. Default: an eighth of the budget, 1 to 256 MiB;
+    /// less on a disk with less than 16 GiB free: a 64th of that, at least 1 MiB.
     pub write_buffer_bytes: Option<usize>,
     /// Memtables, mutable and not, kept before writers wait. Default: 4.
     pub memtables_max: usize,
@@ -191,7 +192,7 @@ pub struct Tuning {
     pub background_rate: RateLimit,
     /// Bytes kept free on the disk: writes other than deletions are refused politely before they
     /// would be used, and compactions that would not fit wait. 0 never looks. Default: what the
-    /// memtables may take, 64 MiB to 1 GiB, and at most a sixteenth of what was seen free.
+    /// memtables may take, 64 MiB to 1 GiB, and at most an eighth of what was seen free.
     pub disk_reserve_bytes: Option<u64>,
     /// Most bytes of a user key.
     pub key_bytes_max: usize,

@@ -13,8 +13,11 @@
 //! What obsolete files still take counts as free: they are being removed. What running compactions
 //! are yet to write counts as taken.
 //!
-//! Shared by all threads. Credit is spent by one writer at a time; were it two, they would share it
-//! unevenly, no more.
+//! Credit is spent for the whole group of writers: what followers bring is bounded by what the leader
+//! left of it.
+//!
+//! Shared by all threads. Credit is spent under the leader's lock; a compaction that takes it away
+//! meanwhile may be overlooked until it is used up.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,7 +32,7 @@ use crate::trash::Trash;
 /// free, so that a small disk can be used.
 const RESERVE_MIN: u64 = 64 << 20;
 const RESERVE_MAX: u64 = 1 << 30;
-const RESERVE_SHARE: u64 = 16;
+const RESERVE_SHARE: u64 = 8;
 /// A look gives credit for this part of the room that was seen and of the reserve, up to a bound.
 const CREDIT_SHARE: u64 = 64;
 const CREDIT_MAX: u64 = 1 << 20;
@@ -37,6 +40,19 @@ const CREDIT_MAX: u64 = 1 << 20;
 const UNLIMITED: u64 = u64::MAX;
 /// Deletions and compactions may use the reserve but for this part.
 const CORE_SHARE: u64 = 4;
+
+/// The largest memtable that is derived where `free` bytes are free: four, as many as there are by
+/// default, take half of the derived reserve, so that opening can save what a full disk's logs hold.
+/// No less than 1 MiB.
+pub(crate) fn memtable_bytes_max(free: u64) -> u64 {
+    (free / RESERVE_SHARE / 8).max(1 << 20)
+}
+
+/// The most space reserved ahead in a WAL file where `free` bytes are free: the live one, those that
+/// wait for flushes and the one made ahead leave most of a small disk to tables.
+pub(crate) fn wal_bytes_max(free: u64) -> u64 {
+    (free / 16).clamp(1 << 20, 64 << 20)
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -91,7 +107,7 @@ impl Space {
     /// `NoSpace` with the numbers. Whatever asking met.
     #[inline]
     pub(crate) fn admit(&self, bytes: usize, frees: impl FnOnce() -> bool) -> Result<()> {
-        let credit = self.credit.load(Ordering::Relaxed);
+        let credit = self.credit();
         if credit == UNLIMITED {
             return Ok(());
         }
@@ -101,6 +117,22 @@ impl Space {
                 Ok(())
             }
             None => self.look(bytes as u64, frees),
+        }
+    }
+
+    /// Bytes that may still be written before the next look.
+    #[inline]
+    pub(crate) fn credit(&self) -> u64 {
+        self.credit.load(Ordering::Relaxed)
+    }
+
+    /// Spends credit for `bytes` that go with an admitted write.
+    #[inline]
+    pub(crate) fn spend(&self, bytes: usize) {
+        let credit = self.credit();
+        if credit != UNLIMITED {
+            let left = credit.saturating_sub(bytes as u64);
+            self.credit.store(left, Ordering::Relaxed);
         }
     }
 
@@ -118,6 +150,8 @@ impl Space {
             return Ok(());
         }
         self.trash.hurry();
+        // Or writes that do not free could go along with one that does.
+        self.credit.store(0, Ordering::Relaxed);
         if frees() && free >= taken.saturating_add(reserve / CORE_SHARE) {
             return Ok(());
         }
@@ -276,6 +310,26 @@ mod tests {
     }
 
     #[test]
+    fn what_goes_along_with_an_admitted_write_is_bounded_by_the_credit_and_spends_it() {
+        let disk = disk(1 << 40);
+        let (_, space) = space(&disk, Some(64 * MIB));
+        space.admit(1000, || false).unwrap();
+        assert_eq!(space.credit(), CREDIT_MAX);
+        space.spend(3000);
+        assert_eq!(space.credit(), CREDIT_MAX - 3000);
+        space.spend(usize::MAX);
+        assert_eq!(space.credit(), 0);
+        // Nobody goes along with a deletion below the reserve.
+        space.admit(1000, || false).unwrap();
+        disk.set_quota(60 * MIB);
+        space.admit(2 * MIB as usize, || true).unwrap();
+        assert_eq!(space.credit(), 0);
+        let (_, off) = self::space(&disk, Some(0));
+        off.spend(1000);
+        assert_eq!(off.credit(), UNLIMITED);
+    }
+
+    #[test]
     fn running_compactions_keep_their_room_until_they_wrote_it() {
         let disk = disk(100 * MIB);
         let (_, space) = space(&disk, Some(10 * MIB));
@@ -299,7 +353,12 @@ mod tests {
         let small = disk(16 * MIB);
         let (_, of_small) = space(&small, None);
         of_small.admit(1, || false).unwrap();
-        assert_eq!(of_small.reserve(), MIB);
+        assert_eq!(of_small.reserve(), 2 * MIB);
+        assert_eq!(
+            4 * memtable_bytes_max(64 * MIB),
+            64 * MIB / RESERVE_SHARE / 2
+        );
+        assert!(wal_bytes_max(64 * MIB) <= 4 * MIB);
     }
 
     #[test]

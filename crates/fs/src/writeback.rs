@@ -4,7 +4,8 @@
 //! much of it, and then makes everybody wait: the sync for all of the file at once, other writers
 //! for a share of its dirty pages. Here writing back begins with every step written, and the writer
 //! waits for the step but one before it: the disk always has work, the writer runs at the disk's
-//! speed, and what is dirty of one file stays below [`AHEAD_BYTES`] and a step.
+//! speed, and what is dirty of one file stays below [`AHEAD_BYTES`] and a step. A page that is still
+//! being filled is left alone, or it would be written twice.
 
 use drumlin_base::Result;
 
@@ -16,10 +17,14 @@ const STEP_BYTES: u64 = 1 << 20;
 /// What may be on its way to the disk while more is written.
 const AHEAD_BYTES: u64 = 2 * STEP_BYTES;
 
+/// What is handed over ends at a multiple of this: of every page size there is.
+const BLOCK_BYTES: u64 = 64 << 10;
+const _: () = assert!(STEP_BYTES.is_multiple_of(BLOCK_BYTES));
+
 /// How far a file that grows at its end is on its way to the disk.
 #[derive(Debug)]
 pub(crate) struct Writeback {
-    /// Writing back was begun for everything before this.
+    /// Writing back was begun for everything before this. A multiple of [`BLOCK_BYTES`].
     begun: u64,
     /// Everything before this was waited for. Not a promise: only a sync makes one.
     settled: u64,
@@ -52,16 +57,15 @@ impl Writeback {
 
     #[cold]
     fn step(&mut self, shared: &SharedFile, written: u64) -> Result<()> {
-        let begin = syscalls::start_writeback(shared.file(), self.begun, written - self.begun);
-        match begin {
-            Ok(()) => self.begun = written,
+        let end = written / BLOCK_BYTES * BLOCK_BYTES;
+        match syscalls::start_writeback(shared.file(), self.begun, end - self.begun) {
+            Ok(()) => self.begun = end,
             Err(error) if is_unsupported(&error) => {
                 self.works = false;
                 return Ok(());
             }
             Err(error) => return Err(shared.fail("write back", error)),
         }
-        // Whole steps: a page that is still being filled must not be waited for.
         let settled = self.begun.saturating_sub(AHEAD_BYTES) / STEP_BYTES * STEP_BYTES;
         if settled > self.settled {
             syscalls::wait_for_writeback(shared.file(), self.settled, settled - self.settled)
@@ -92,6 +96,7 @@ mod tests {
             assert!(written - writeback.begun < STEP_BYTES);
             assert!(writeback.begun - writeback.settled < AHEAD_BYTES + STEP_BYTES);
             assert!(writeback.settled <= writeback.begun);
+            assert!(writeback.begun.is_multiple_of(BLOCK_BYTES));
         }
         shared.sync().unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().len(), written);

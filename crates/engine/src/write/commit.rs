@@ -133,19 +133,28 @@ impl Engine {
         outcome
     }
 
-    /// Takes the writers that may join `own`: same WAL use, no stronger durability, bounded bytes.
+    /// Takes the writers that may join `own`: same WAL use, no stronger durability, bounded bytes,
+    /// which are known to fit on the disk.
     fn gather(&self, own: &PendingWrite) -> Followers {
-        let mut room = limits::GROUP_BYTES_MAX.saturating_sub(own.batch.len());
-        self.queue.take_followers(|request| match request {
+        let room_max = limits::GROUP_BYTES_MAX.saturating_sub(own.batch.len());
+        let room_max = usize::try_from(self.space.credit()).map_or(room_max, |c| c.min(room_max));
+        let mut room = room_max;
+        let followers = self.queue.take_followers(|request| match request {
             Request::Lead => false,
             Request::Write(other) => {
                 let fits = other.no_wal == own.no_wal
                     && (own.sync || !other.sync)
                     && other.batch.len() <= room;
-                room = room.saturating_sub(other.batch.len());
+                if fits {
+                    room -= other.batch.len();
+                }
                 fits
             }
-        })
+        });
+        if !followers.is_empty() {
+            self.space.spend(room_max - room);
+        }
+        followers
     }
 
     /// Gives the group its sequence numbers and appends it to the WAL, if it goes there; what is to

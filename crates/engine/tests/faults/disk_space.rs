@@ -35,7 +35,7 @@ fn noise(seed: usize) -> Vec<u8> {
 
 /// Puts keys from `from` on until one is refused: how many went in, and the refusal.
 fn fill(db: &Db, from: usize) -> (usize, Error) {
-    for index in from..from + 100_000 {
+    for index in from..from + 1_000_000 {
         if let Err(error) = db.put(format!("key{index:06}"), noise(index)) {
             return (index - from, error);
         }
@@ -73,6 +73,29 @@ fn before_the_disk_is_full_writes_are_refused_and_everything_else_goes_on() {
     drop(db);
     let db = Db::open(DIR, with_reserve(Arc::new(memory), RESERVE)).unwrap();
     for index in 0..total {
+        assert!(db.get(format!("key{index:06}")).unwrap().is_some());
+    }
+}
+
+#[test]
+fn most_of_a_small_disk_goes_to_a_database_with_the_options_derived() {
+    let memory = StrictMemFileSystem::new();
+    memory.set_quota(64 << 20);
+    let options = Options {
+        background_threads: Some(0),
+        env: Env::system().with_files(Arc::new(memory)),
+        ..Options::default()
+    };
+    let db = Db::open(DIR, options.clone()).unwrap();
+    let (count, error) = fill(&db, 0);
+    assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+    assert_eq!(db.health(), Health::Healthy);
+    assert!(count * 200 > 16 << 20, "{count}");
+    db.delete(b"key000000").unwrap();
+    db.close().unwrap();
+    // Opening saves what the logs hold: the reserve has room for it.
+    let db = Db::open(DIR, options).unwrap();
+    for index in (1..count).step_by(97).chain([count - 1]) {
         assert!(db.get(format!("key{index:06}")).unwrap().is_some());
     }
 }
