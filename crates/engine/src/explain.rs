@@ -129,6 +129,7 @@ fn explain_verdict(text: &mut String, engine: &Engine) {
         ("memtables", sample.memory),
         ("L0", sample.level0),
         ("debt", sample.debt),
+        ("waste", sample.waste),
     ];
     let share = |fill: Fill| 100.0 * fill.share();
     let fills = fills.map(|(name, fill)| format!("{name} {:.0} %", share(fill)));

@@ -16,13 +16,22 @@ pub enum WaitCause {
     Level0,
     /// Compaction has much to rewrite: the writer was slowed.
     Debt,
+    /// Files nobody needs are removed, and blobs moved out of garbage, too slowly: the writer was
+    /// slowed.
+    Waste,
     /// Every memtable was full: the writer waited for a flush to end.
     FullLine,
 }
 
 impl WaitCause {
     /// Every cause.
-    pub const ALL: [Self; 4] = [Self::Memtables, Self::Level0, Self::Debt, Self::FullLine];
+    pub const ALL: [Self; 5] = [
+        Self::Memtables,
+        Self::Level0,
+        Self::Debt,
+        Self::Waste,
+        Self::FullLine,
+    ];
 
     /// As told to users.
     pub fn as_str(self) -> &'static str {
@@ -30,6 +39,7 @@ impl WaitCause {
             Self::Memtables => "memtables fill faster than they are flushed",
             Self::Level0 => "L0 waits for a compaction",
             Self::Debt => "compaction is behind",
+            Self::Waste => "the disk fills with what nobody needs faster than it is freed",
             Self::FullLine => "every memtable waits for a flush",
         }
     }
@@ -40,6 +50,7 @@ impl WaitCause {
             Self::Memtables => "memtables",
             Self::Level0 => "level0",
             Self::Debt => "debt",
+            Self::Waste => "waste",
             Self::FullLine => "full-line",
         }
     }
@@ -141,11 +152,12 @@ pub struct WaitsByCause {
 impl WaitsByCause {
     /// The waits for `cause`.
     pub fn of(&self, cause: WaitCause) -> &Waits {
-        let [memtables, level0, debt, full_line] = &self.causes;
+        let [memtables, level0, debt, waste, full_line] = &self.causes;
         match cause {
             WaitCause::Memtables => memtables,
             WaitCause::Level0 => level0,
             WaitCause::Debt => debt,
+            WaitCause::Waste => waste,
             WaitCause::FullLine => full_line,
         }
     }
@@ -217,6 +229,6 @@ mod tests {
             }
         }
         let counts: Vec<u64> = waits.iter().map(|(_, waits)| waits.count()).collect();
-        assert_eq!(counts, [1, 2, 3, 4]);
+        assert_eq!(counts, [1, 2, 3, 4, 5]);
     }
 }

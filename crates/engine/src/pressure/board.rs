@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
+use drumlin_base::limits::LEVELS;
 use drumlin_base::sync::{Mutex, MutexGuard};
 
 use super::controller::{Controller, Sample};
@@ -15,11 +16,24 @@ use super::verdict::Fill;
 use crate::column_family::Family;
 use crate::compaction::progress::Progress;
 use crate::compaction::{CompactionStyle, pending_bytes};
+use crate::version::excess_garbage;
 use crate::waits::WaitCause;
 
 /// Debt allowed, in sizes of the first level: what it costs to bring down about three of them
 /// through a deep tree.
 const DEBT_LEVELS: f64 = 32.0;
+
+/// Waste allowed beside what the store holds, however little that is.
+const WASTE_MIN: u64 = 1 << 30;
+
+/// What the removal of files says of itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Removal {
+    /// Bytes of the files still to be removed.
+    pub(crate) waiting: u64,
+    /// Bytes removed so far.
+    pub(crate) freed: u64,
+}
 
 /// A flush or a compaction under way.
 #[derive(Clone, Debug)]
@@ -150,9 +164,14 @@ impl Board {
 
     /// Looks at `families` at the time `now` and judges anew. Cost: a microsecond, and a fraction of one
     /// for each family.
-    pub(crate) fn look<'a>(&self, now: Duration, families: impl Iterator<Item = &'a Arc<Family>>) {
+    pub(crate) fn look<'a>(
+        &self,
+        now: Duration,
+        removal: Removal,
+        families: impl Iterator<Item = &'a Arc<Family>>,
+    ) {
         let mut inner = self.lock();
-        let sample = self.sample(&inner, families);
+        let sample = self.sample(&inner, removal, families);
         let verdict = inner.controller.step(now, &sample);
         inner.state = Some(PressureState {
             sample,
@@ -170,11 +189,18 @@ impl Board {
             .store(cause.unwrap_or_default() as u8, Ordering::Relaxed);
     }
 
-    fn sample<'a>(&self, inner: &Inner, families: impl Iterator<Item = &'a Arc<Family>>) -> Sample {
+    fn sample<'a>(
+        &self,
+        inner: &Inner,
+        removal: Removal,
+        families: impl Iterator<Item = &'a Arc<Family>>,
+    ) -> Sample {
+        let (mut waste, mut needed) = (removal.waiting, 0);
         let mut sample = Sample {
             written: self.written.load(Ordering::Relaxed),
             flushed: inner.flushed,
             compacted: inner.compacted,
+            freed: removal.freed,
             ..Sample::default()
         };
         for job in &inner.jobs {
@@ -197,7 +223,13 @@ impl Board {
             sample.debt = worse(sample.debt, fills.debt);
             sample.debt_bytes += fills.debt.used;
             sample.memtable_bytes = sample.memtable_bytes.max(family.write_buffer as f64);
+            waste += fills.excess_garbage;
+            needed += fills.needed;
         }
+        sample.waste = Fill {
+            used: waste as f64,
+            limit: needed.max(WASTE_MIN) as f64,
+        };
         sample
     }
 
@@ -215,6 +247,10 @@ struct FamilyFills {
     memory: Fill,
     level0: Fill,
     debt: Fill,
+    /// Bytes of garbage in blob files past the share that is let be.
+    excess_garbage: u64,
+    /// Bytes of tables, and of blobs they refer to.
+    needed: u64,
 }
 
 impl FamilyFills {
@@ -245,11 +281,19 @@ impl FamilyFills {
             // One may be flushed while the others fill.
             limit: family.tuning.memtables_max.saturating_sub(1) as f64 * buffer,
         };
+        let blobs = view.version.blob_totals();
+        let tables: u64 = (0..LEVELS)
+            .map(|level| view.version.level_bytes(level))
+            .sum();
+        let excess_garbage = excess_garbage(&blobs);
+        let needed = tables + blobs.blob_bytes.saturating_sub(blobs.garbage_bytes);
         if !family.compaction.style.drains_l0() {
             return Self {
                 memory,
                 level0: Fill::default(),
                 debt: Fill::default(),
+                excess_garbage,
+                needed,
             };
         }
         let options = &family.compaction;
@@ -270,6 +314,8 @@ impl FamilyFills {
                 used: left(debt, compacted as f64),
                 limit: DEBT_LEVELS * options.level_base_bytes as f64,
             },
+            excess_garbage,
+            needed,
         }
     }
 }

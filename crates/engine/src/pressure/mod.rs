@@ -10,7 +10,7 @@ mod speed;
 mod toll;
 mod verdict;
 
-pub(crate) use board::{Board, JobKind, PressureState, RunningJob};
+pub(crate) use board::{Board, JobKind, PressureState, Removal, RunningJob};
 #[cfg(test)]
 use controller::{Controller, Sample};
 pub(crate) use toll::Toll;

@@ -126,6 +126,8 @@ impl Store {
             },
             debt,
             debt_bytes: debt.used,
+            waste: Fill::default(),
+            freed: 0,
             memtable_bytes: self.plant.memtable,
         }
     }

@@ -44,8 +44,8 @@ const MEMORY: Curve = Curve {
     least: 1.0 / 64.0,
 };
 
-/// L0 and the debt come and go in lumps, which the gentle answer keeps from the writers. They have
-/// no end, and are caught up with as well by a quarter less coming in, so writers need not creep.
+/// L0, the debt and waste come and go in lumps, which the gentle answer keeps from the writers. They
+/// have no end, and are caught up with as well by a quarter less coming in, so writers need not creep.
 const TREE: Curve = Curve {
     soft: 0.25,
     power: 0.5,
@@ -56,7 +56,7 @@ impl Curve {
     fn of(cause: WaitCause) -> Self {
         match cause {
             WaitCause::Memtables | WaitCause::FullLine => MEMORY,
-            WaitCause::Level0 | WaitCause::Debt => TREE,
+            WaitCause::Level0 | WaitCause::Debt | WaitCause::Waste => TREE,
         }
     }
 

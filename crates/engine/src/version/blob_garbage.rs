@@ -19,7 +19,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use super::{BlobFile, FileMeta, Version};
+use super::{BlobFile, BlobTotals, FileMeta, Version};
 
 /// The share of garbage in all blob bytes above which files are emptied.
 pub const GARBAGE_MAX: (u64, u64) = (1, 3);
@@ -90,6 +90,15 @@ fn choose<'a>(
         chosen.push(file);
     }
     chosen
+}
+
+/// Bytes of garbage past [`GARBAGE_MAX`]: what collection is behind by.
+pub fn excess_garbage(totals: &BlobTotals) -> u64 {
+    let (numerator, denominator) = GARBAGE_MAX;
+    let allowed = u128::from(totals.blob_bytes) * u128::from(numerator) / u128::from(denominator);
+    totals
+        .garbage_bytes
+        .saturating_sub(u64::try_from(allowed).unwrap_or(u64::MAX))
 }
 
 /// Whether `part` is more than `share` of `whole`.

@@ -21,6 +21,7 @@ mod set;
 #[cfg(test)]
 mod tests;
 
+pub use blob_garbage::excess_garbage;
 pub use builder::{Built, VersionBuilder};
 pub use edit::{BlobFileAddition, BlobFileGarbage, Profile, VersionEdit};
 pub use file_meta::{FileChecksum, FileMeta, NewFile};

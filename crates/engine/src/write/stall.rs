@@ -6,6 +6,7 @@ use drumlin_base::{Error, ErrorKind, Result};
 
 use crate::engine::Engine;
 use crate::leader::Leader;
+use crate::pressure::Removal;
 use crate::waits::WaitCause;
 
 /// Bytes written between two looks at the store while writers are free.
@@ -61,7 +62,11 @@ impl Engine {
             return; // Whoever waits does the work: nobody drains anything while a writer sleeps.
         }
         let families = self.families.load();
-        self.board.look(now, families.values());
+        let removal = Removal {
+            waiting: self.trash.bytes(),
+            freed: self.trash.freed(),
+        };
+        self.board.look(now, removal, families.values());
     }
 
     pub(crate) fn note_wait(&self, wait: Duration, cause: WaitCause) {

@@ -1,5 +1,6 @@
 //! Slots: where the blocks of one table (or of one index partition) are kept while cached.
 
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -25,14 +26,17 @@ pub(crate) trait Cached: RefCnt + Send + Sync + 'static {
 pub(crate) type SlotGuard<T> = Guard<Option<T>>;
 
 struct Slot<T: Cached> {
-    cell: ArcSwapAny<Option<T>>,
+    /// Emptied by the array before it goes, so that there is nothing to drop: dropping it would
+    /// look through the list of all threads, once a slot.
+    cell: ManuallyDrop<ArcSwapAny<Option<T>>>,
     /// Set by readers, cleared by the clock hand as it passes. Relaxed: it publishes nothing.
     referenced: AtomicBool,
 }
 
 /// One slot per block, all empty at first.
 ///
-/// A slot is filled and emptied only under a lock of the [`BlockCache`], and read without any. Dropping the array gives back the charges of what it still holds.
+/// A slot is filled and emptied only under a lock of the [`BlockCache`], and read without any.
+/// Dropping the array gives back the charges of what it still holds.
 pub(crate) struct SlotArray<T: Cached> {
     slots: Box<[Slot<T>]>,
     cache: Arc<BlockCache>,
@@ -45,7 +49,7 @@ impl<T: Cached> SlotArray<T> {
     pub(crate) fn new(count: usize, cache: &Arc<BlockCache>) -> Arc<Self> {
         let slots = (0..count)
             .map(|_| Slot {
-                cell: ArcSwapAny::new(None),
+                cell: ManuallyDrop::new(ArcSwapAny::new(None)),
                 referenced: AtomicBool::new(false),
             })
             .collect();
@@ -122,7 +126,8 @@ impl<T: Cached> Evict for SlotArray<T> {
 impl<T: Cached> Drop for SlotArray<T> {
     fn drop(&mut self) {
         for (index, slot) in self.slots.iter().enumerate() {
-            if let Some(item) = slot.cell.swap(None)
+            if slot.cell.load().is_some()
+                && let Some(item) = slot.cell.swap(None)
                 && item.place().is_none()
             {
                 self.cache.forget(self.spread + index, item.charge());
