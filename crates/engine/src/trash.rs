@@ -3,8 +3,8 @@
 //! Freeing the blocks of a large file takes a file system long: up to a tenth of a second for a
 //! table of 64 MiB, in which its journal may hold up everybody who writes. So who finds that a file
 //! is obsolete only puts it here, and one thread removes it, a very large one in steps from its end
-//! and with pauses between. The pace grows with what is waiting, and past [`PAUSES_MAX_BYTES`] there
-//! are no pauses, so that the disk never fills with it. Steps are large, because each costs as much
+//! and with pauses between. The pace grows with what is waiting, past [`PAUSES_MAX_BYTES`] there are no
+//! pauses, and writers are slowed when that does not help, so that the disk never fills with it. Steps are large, because each costs as much
 //! as freeing some megabytes: where the file system tells the disk what it freed (`discard`), 256 MiB
 //! went in 0.25 s whole and in 0.38 to 0.56 s by steps of 8 MiB.
 //!
@@ -34,8 +34,8 @@ const STEP_BYTES: u64 = 96 << 20;
 const PACE_MIN: u64 = 512 << 20;
 /// What is waiting now shall be gone after this many seconds.
 const DRAIN_SECONDS: u64 = 2;
-/// With more than this waiting there is no time for pauses.
-const PAUSES_MAX_BYTES: u64 = 2 << 30;
+/// With more than this waiting there is no time for pauses: with them a busy disk freed half as much.
+const PAUSES_MAX_BYTES: u64 = 1 << 30;
 
 /// See the module.
 #[derive(Debug)]
@@ -428,8 +428,6 @@ mod tests {
         let few = pause(64 << 20, 0);
         assert_eq!(few, Duration::from_millis(125));
         assert_eq!(pause(64 << 20, PACE_MIN * DRAIN_SECONDS), few);
-        let many = pause(64 << 20, PAUSES_MAX_BYTES);
-        assert_eq!(many, few / 2);
         assert_eq!(pause(64 << 20, PAUSES_MAX_BYTES + 1), Duration::ZERO);
     }
 }

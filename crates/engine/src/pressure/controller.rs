@@ -27,8 +27,10 @@ const FLUSH_HORIZON: Duration = Duration::from_secs(1);
 const COMPACTION_HORIZON: Duration = Duration::from_secs(20);
 /// Over how long the shares of L0 and of the debt are smoothed.
 const SHARE_HORIZON: Duration = Duration::from_secs(4);
-/// Time over which the speed of freeing is averaged.
-const FREEING_HORIZON: Duration = Duration::from_secs(10);
+/// Time over which the speed of freeing is averaged: files go in lumps, when a long job has ended.
+const FREEING_HORIZON: Duration = Duration::from_secs(20);
+/// Over how long the share of waste is smoothed, for the same reason.
+const WASTE_HORIZON: Duration = Duration::from_secs(8);
 /// Memtables over which the amplification is measured.
 const AMPLIFICATION_MEMTABLES: f64 = 64.0;
 /// A store that only moves its tables down has hardly any amplification; it is never taken for none.
@@ -167,10 +169,12 @@ impl Controller {
         let wasted = sample.waste.used - before.waste.used + freed;
         self.wasted = self.wasted * kept + wasted;
         self.written = self.written * kept + written;
-        let share = 1.0 - (-passed.as_secs_f64() / SHARE_HORIZON.as_secs_f64()).exp();
+        let weight =
+            |horizon: Duration| 1.0 - (-passed.as_secs_f64() / horizon.as_secs_f64()).exp();
+        let share = weight(SHARE_HORIZON);
         self.level0_share += share * (sample.level0.share() - self.level0_share);
         self.debt_share += share * (sample.debt.share() - self.debt_share);
-        self.waste_share += share * (sample.waste.share() - self.waste_share);
+        self.waste_share += weight(WASTE_HORIZON) * (sample.waste.share() - self.waste_share);
     }
 }
 
