@@ -363,12 +363,7 @@ mod tests {
             let mut writer = BlobWriter::new(file.unwrap(), number, 0, compression).unwrap();
             indexes.push(writer.add(b"key", &number.to_be_bytes()).unwrap());
             let info = writer.finish().unwrap();
-            let addition = BlobFileAddition {
-                number,
-                blob_count: info.blob_count,
-                blob_bytes: info.blob_bytes,
-                ..BlobFileAddition::default()
-            };
+            let addition = BlobFileAddition::from(info);
             let file = BlobFile {
                 addition: addition.into(),
                 ..BlobFile::default()

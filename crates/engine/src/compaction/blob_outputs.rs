@@ -17,7 +17,7 @@ use std::sync::Arc;
 use drumlin_base::key::{TAG_BYTES, pack_tag, split_internal, tag_kind, tag_seqno};
 use drumlin_base::{Error, PinnedSlice, Result, ValueKind};
 use drumlin_fs::{CreateOptions, Env, FileKind};
-use drumlin_table::blob::{BlobFileInfo, BlobIndex, BlobWriter};
+use drumlin_table::blob::{BlobIndex, BlobWriter};
 use drumlin_table::compress::compress;
 use drumlin_table::{Codec, Compression, Framing};
 
@@ -281,7 +281,7 @@ impl BlobOutputs {
         let path = names::blob(&self.place.dir, writer.number());
         let info = writer.finish().map_err(|error| error.with_file(&path))?;
         self.changes.bytes_written += info.file_bytes;
-        self.changes.additions.push(addition(info));
+        self.changes.additions.push(info.into());
         Ok(())
     }
 
@@ -293,16 +293,6 @@ impl BlobOutputs {
     pub fn finish(mut self) -> Result<(BlobChanges, Created)> {
         self.end_file()?;
         Ok((self.changes, self.created))
-    }
-}
-
-/// What the MANIFEST says of a file.
-fn addition(info: BlobFileInfo) -> BlobFileAddition {
-    BlobFileAddition {
-        number: info.number,
-        blob_count: info.blob_count,
-        blob_bytes: info.blob_bytes,
-        ..BlobFileAddition::default()
     }
 }
 

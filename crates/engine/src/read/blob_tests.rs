@@ -81,12 +81,7 @@ fn ordered(codec: Codec, order: KeyOrder) -> Fixture {
         oldest_blob_file: BLOB,
         ..NewFile::default()
     });
-    let addition = BlobFileAddition {
-        number: BLOB,
-        blob_count: info.blob_count,
-        blob_bytes: info.blob_bytes,
-        ..BlobFileAddition::default()
-    };
+    let addition = BlobFileAddition::from(info);
     let blob = BlobFile {
         addition: addition.into(),
         ..BlobFile::default()

@@ -89,12 +89,7 @@ impl TestTables {
         });
         let separated = separated.collect();
         let info = writer.finish().expect("memory takes writes");
-        let addition = BlobFileAddition {
-            number,
-            blob_count: info.blob_count,
-            blob_bytes: info.blob_bytes,
-            ..BlobFileAddition::default()
-        };
+        let addition = BlobFileAddition::from(info);
         let file = BlobFile {
             addition: addition.into(),
             ..BlobFile::default()

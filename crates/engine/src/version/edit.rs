@@ -3,7 +3,7 @@
 //! The bytes are tags (varint32), each followed by its fields; `edit_encode` writes them,
 //! `edit_decode` reads them. Format page: `docs/format/manifest.md`.
 
-use drumlin_table::blob::{BLOB_FOOTER_BYTES, BLOB_HEADER_BYTES};
+use drumlin_table::blob::{BLOB_FOOTER_BYTES, BLOB_HEADER_BYTES, BlobFileInfo};
 
 use super::NewFile;
 
@@ -91,6 +91,18 @@ pub struct BlobFileAddition {
     pub checksum_method: Vec<u8>,
     /// The checksum over the file; empty for none.
     pub checksum_value: Vec<u8>,
+}
+
+impl From<BlobFileInfo> for BlobFileAddition {
+    /// What the MANIFEST says of a file that was written.
+    fn from(info: BlobFileInfo) -> Self {
+        Self {
+            number: info.number,
+            blob_count: info.blob_count,
+            blob_bytes: info.blob_bytes,
+            ..Self::default()
+        }
+    }
 }
 
 impl BlobFileAddition {

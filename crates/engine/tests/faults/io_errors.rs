@@ -303,21 +303,26 @@ fn a_full_quota_stops_writes_and_heals() {
     assert!(acked.iter().all(|key| has(&db, key)));
 }
 
+/// Writes `count` keys and brings them into tables; how to read them from there, past the cache.
+fn in_tables(db: &Db, count: usize) -> ReadOptions {
+    for index in 0..count {
+        put(db, &format!("k{index:04}"), false).unwrap();
+    }
+    db.flush().unwrap();
+    db.compact_range(db.default_family(), None, None).unwrap();
+    ReadOptions {
+        fill_cache: false,
+        ..ReadOptions::default()
+    }
+}
+
 #[test]
 fn an_error_in_a_read_is_told_and_changes_nothing() {
     let (_, files) = faulty();
     let mut options = options(Arc::new(files.clone()));
     options.memory_budget = Some(1 << 20);
     let db = Db::open(DIR, options).unwrap();
-    for index in 0..400 {
-        put(&db, &format!("k{index:04}"), false).unwrap();
-    }
-    db.flush().unwrap();
-    db.compact_range(db.default_family(), None, None).unwrap();
-    let read = ReadOptions {
-        fill_cache: false,
-        ..ReadOptions::default()
-    };
+    let read = in_tables(&db, 400);
     files.add_rule(FaultRule::always(Fault::Io).on(OpKind::Read));
     let mut errors = 0;
     for index in (0..400).step_by(20) {
@@ -361,15 +366,7 @@ fn odd_reads(name: &str, rule: impl Fn(u64) -> FaultRule, told: ErrorKind) {
     let mut options = options(Arc::new(files.clone()));
     options.max_open_files = Some(2);
     let db = Db::open(DIR, options).unwrap();
-    for index in 0..300 {
-        put(&db, &format!("k{index:04}"), false).unwrap();
-    }
-    db.flush().unwrap();
-    db.compact_range(db.default_family(), None, None).unwrap();
-    let read = ReadOptions {
-        fill_cache: false,
-        ..ReadOptions::default()
-    };
+    let read = in_tables(&db, 300);
     for index in 0..40 {
         files.add_rule(rule(index));
         for key in (0..300).step_by(13) {
