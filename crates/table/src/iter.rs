@@ -13,15 +13,15 @@ use crate::block_iter::BlockIter;
 use crate::block_run::{BlockRun, Held};
 use crate::options::TableReadOptions;
 use crate::readahead::ReadAhead;
-use crate::table::{LOOKUP_LINES, Table, TableIndex};
+use crate::table::{BlockTable, LOOKUP_LINES, TableIndex};
 
 /// Bytes that memory is loaded in.
 const CACHE_LINE_BYTES: usize = 64;
 
 /// Walks a table's entries both ways. Not shared between threads; see [`InternalIterator`] for the
 /// contract.
-pub struct TableIter {
-    table: Arc<Table>,
+pub struct BlockTableIter {
+    table: Arc<BlockTable>,
     options: TableReadOptions,
     run: Option<Arc<BlockRun>>,
     run_at: usize,
@@ -36,8 +36,8 @@ pub struct TableIter {
     patched: Vec<u8>,
 }
 
-impl TableIter {
-    pub(crate) fn new(table: Arc<Table>, options: TableReadOptions) -> Self {
+impl BlockTableIter {
+    pub(crate) fn new(table: Arc<BlockTable>, options: TableReadOptions) -> Self {
         Self {
             options,
             run: None,
@@ -72,7 +72,7 @@ impl TableIter {
     }
 
     /// The table walked.
-    pub fn table(&self) -> &Arc<Table> {
+    pub fn table(&self) -> &Arc<BlockTable> {
         &self.table
     }
 
@@ -276,7 +276,7 @@ impl TableIter {
     }
 }
 
-impl InternalIterator for TableIter {
+impl InternalIterator for BlockTableIter {
     #[inline]
     fn valid(&self) -> bool {
         self.block.valid()
@@ -385,9 +385,9 @@ impl InternalIterator for TableIter {
     }
 }
 
-impl std::fmt::Debug for TableIter {
+impl std::fmt::Debug for BlockTableIter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TableIter")
+        f.debug_struct("BlockTableIter")
             .field("table", &self.table)
             .field("valid", &self.valid())
             .finish_non_exhaustive()

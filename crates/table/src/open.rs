@@ -25,7 +25,7 @@ use crate::index::{FlatIndex, IndexFormat};
 use crate::meta_block::MetaBlock;
 use crate::options::TableReaderOptions;
 use crate::properties::{EXTERNAL_VERSION, GLOBAL_SEQNO, IndexType, TableProperties};
-use crate::table::{PartitionedIndex, Table, TableIndex};
+use crate::table::{BlockTable, PartitionedIndex, TableIndex};
 use crate::table_filter::{PartitionedFilter, TableFilter};
 
 /// Metaindex names (on disk).
@@ -37,11 +37,11 @@ pub(crate) const RANGE_DEL_NAME: &str = "rocksdb.range_del";
 /// The index block, from format version 6 on.
 pub(crate) const INDEX_NAME: &str = "rocksdb.index";
 
-/// What [`Table::open`] does.
+/// What [`BlockTable::open`] does.
 pub(crate) fn open_table(
     file: Arc<dyn RandomAccessFile>,
     options: TableReaderOptions,
-) -> Result<Arc<Table>> {
+) -> Result<Arc<BlockTable>> {
     let path = options.path.clone();
     let table = open_parts(file, options).map_err(|error| error.with_file(&path))?;
     table
@@ -50,7 +50,7 @@ pub(crate) fn open_table(
     Ok(Arc::new(table))
 }
 
-fn open_parts(file: Arc<dyn RandomAccessFile>, options: TableReaderOptions) -> Result<Table> {
+fn open_parts(file: Arc<dyn RandomAccessFile>, options: TableReaderOptions) -> Result<BlockTable> {
     let size = file.size();
     let footer = read_footer(&*file, size)?;
     let mut blocks = BlockFile {
@@ -93,13 +93,13 @@ fn open_parts(file: Arc<dyn RandomAccessFile>, options: TableReaderOptions) -> R
         .map(|t| t.begin.len() + t.end.len() + size_of::<RangeTombstone>())
         .sum();
     let dict_bytes = blocks.dict.as_ref().map_or(0, PreparedDict::resident_bytes);
-    Ok(Table {
+    Ok(BlockTable {
         resident_bytes: index.resident_bytes()
             + filter.resident_bytes()
             + properties.resident_bytes()
             + tombstone_bytes
             + dict_bytes
-            + size_of::<Table>(),
+            + size_of::<BlockTable>(),
         whole_key_filter: footer.style == TableStyle::LevelDb || properties.whole_key_filtering(),
         prefix: options.prefix.filter(|_| prefix_filter),
         heads_max: heads_max(&properties),

@@ -26,7 +26,7 @@ use crate::fetch::BlockFile;
 use crate::filter::FilterReader;
 use crate::format::BlockHandle;
 use crate::index::{FlatIndex, IndexFormat};
-use crate::iter::TableIter;
+use crate::iter::BlockTableIter;
 use crate::open::open_table;
 use crate::options::{TableReadOptions, TableReaderOptions};
 use crate::properties::TableProperties;
@@ -37,7 +37,7 @@ use crate::table_filter::TableFilter;
 pub(crate) const LOOKUP_LINES: usize = 6;
 
 /// An open table file of RocksDB's or LevelDB's. See the module for cost and thread safety.
-pub struct Table {
+pub struct BlockTable {
     pub(crate) blocks: BlockFile,
     pub(crate) order: KeyOrder,
     pub(crate) index: TableIndex,
@@ -95,13 +95,13 @@ impl TableIndex {
 
 /// A value where it lies in its block.
 #[derive(Clone, Copy, Debug)]
-pub struct TableValue<'a> {
+pub struct BlockValue<'a> {
     block: &'a Block,
     start: usize,
     end: usize,
 }
 
-impl<'a> TableValue<'a> {
+impl<'a> BlockValue<'a> {
     /// The bytes.
     #[inline]
     pub fn bytes(&self) -> &'a [u8] {
@@ -118,7 +118,7 @@ impl<'a> TableValue<'a> {
     }
 }
 
-impl Table {
+impl BlockTable {
     /// Opens `file`, told to be RocksDB's or LevelDB's by its magic number. Reads and decodes
     /// footer, properties, index, filter and range tombstones, and charges them to the budget.
     ///
@@ -139,7 +139,7 @@ impl Table {
         user_key: &[u8],
         seqno: SeqNo,
         options: &TableReadOptions,
-        mut visit: impl FnMut(SeqNo, ValueKind, TableValue<'_>) -> ControlFlow<()>,
+        mut visit: impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
         let Some(seqno) = self.stored_seqno(seqno) else {
             return Ok(());
@@ -170,7 +170,7 @@ impl Table {
         user_key: &[u8],
         seqno: SeqNo,
         options: &TableReadOptions,
-        visit: &mut impl FnMut(SeqNo, ValueKind, TableValue<'_>) -> ControlFlow<()>,
+        visit: &mut impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
     ) -> Result<PointEnd> {
         for at in run.index.find(user_key, seqno)..run.index.len() {
             if self.block_may_contain(run, at, user_key) {
@@ -201,7 +201,7 @@ impl Table {
         &self,
         block: &Block,
         target: PointTarget<'_>,
-        visit: &mut impl FnMut(SeqNo, ValueKind, TableValue<'_>) -> ControlFlow<()>,
+        visit: &mut impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
     ) -> Result<PointEnd> {
         let mut unknown_kind = None;
         let found = |tag: u64, value: Range<usize>| {
@@ -213,7 +213,7 @@ impl Table {
                 }
             };
             let seqno = self.global_seqno.unwrap_or(tag_seqno(tag));
-            let value = TableValue {
+            let value = BlockValue {
                 block,
                 start: value.start,
                 end: value.end,
@@ -252,7 +252,7 @@ impl Table {
     /// prefix filter, with another extractor, or when `key` has no prefix.
     ///
     /// # Errors
-    /// As [`Table::may_contain`].
+    /// As [`BlockTable::may_contain`].
     pub fn may_contain_prefix(&self, key: &[u8]) -> Result<bool> {
         let Some(prefix) = self.prefix.as_ref().and_then(|by| by.prefix(key)) else {
             return Ok(true);
@@ -415,8 +415,8 @@ impl Table {
     }
 
     /// A cursor over the table's entries, not yet positioned.
-    pub fn iter(self: &Arc<Self>, options: TableReadOptions) -> TableIter {
-        TableIter::new(Arc::clone(self), options)
+    pub fn iter(self: &Arc<Self>, options: TableReadOptions) -> BlockTableIter {
+        BlockTableIter::new(Arc::clone(self), options)
     }
 
     /// Every range tombstone in the table, as stored: by begin ascending, then newest first.
@@ -528,16 +528,16 @@ fn no_such_block() -> Error {
     Error::corruption("a block number lies past the index")
 }
 
-impl Drop for Table {
+impl Drop for BlockTable {
     fn drop(&mut self) {
         self.budget
             .release(MemoryUse::TableMeta, self.resident_bytes);
     }
 }
 
-impl std::fmt::Debug for Table {
+impl std::fmt::Debug for BlockTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Table")
+        f.debug_struct("BlockTable")
             .field("path", &self.blocks.path)
             .field("size", &self.size)
             .finish_non_exhaustive()

@@ -13,13 +13,13 @@ use crate::index_builder::{INDEX_RESTART_INTERVAL, IndexBlockBuilder, IndexStyle
 use crate::open::{DICTIONARY_NAME, INDEX_NAME, PROPERTIES_NAME, RANGE_DEL_NAME};
 use crate::options::TableWriterOptions;
 use crate::properties::IndexType;
-use crate::writer::{FinishedTable, TableOutput, TableWriter};
+use crate::writer::{BlockTableWriter, FinishedTable, TableOutput};
 
 /// The entries of the metaindex, gathered as their blocks are written.
 type MetaIndex = Vec<(&'static str, BlockHandle)>;
 
 /// Writes everything behind the data blocks.
-pub(crate) fn write_tail(mut writer: TableWriter) -> Result<FinishedTable> {
+pub(crate) fn write_tail(mut writer: BlockTableWriter) -> Result<FinishedTable> {
     let tail_start = writer.output.offset();
     writer.properties.data_size = tail_start;
     writer.properties.num_data_blocks = writer.index.blocks() as u64;
@@ -55,14 +55,14 @@ pub(crate) fn write_tail(mut writer: TableWriter) -> Result<FinishedTable> {
 }
 
 /// The style index blocks have, now that it is known whether separators are user keys.
-fn index_style(writer: &TableWriter) -> IndexStyle {
+fn index_style(writer: &BlockTableWriter) -> IndexStyle {
     IndexStyle {
         delta_values: writer.options.style == TableStyle::RocksDb,
         user_keys: writer.index.stores_user_keys(),
     }
 }
 
-fn write_filter(writer: &mut TableWriter, metaindex: &mut MetaIndex) -> Result<()> {
+fn write_filter(writer: &mut BlockTableWriter, metaindex: &mut MetaIndex) -> Result<()> {
     writer.properties.num_filter_entries = writer.filter.entries();
     let style = index_style(writer);
     let filter = std::mem::replace(&mut writer.filter, crate::filter_writer::FilterWriter::None);
@@ -92,7 +92,7 @@ fn write_filter(writer: &mut TableWriter, metaindex: &mut MetaIndex) -> Result<(
     Ok(())
 }
 
-fn write_index(writer: &mut TableWriter) -> Result<BlockHandle> {
+fn write_index(writer: &mut BlockTableWriter) -> Result<BlockHandle> {
     let style = index_style(writer);
     let start = writer.output.offset();
     let handle = if writer.partitioned && writer.index.blocks() > 0 {
@@ -117,7 +117,7 @@ fn write_index(writer: &mut TableWriter) -> Result<BlockHandle> {
     Ok(handle)
 }
 
-fn write_properties(writer: &mut TableWriter) -> Result<BlockHandle> {
+fn write_properties(writer: &mut BlockTableWriter) -> Result<BlockHandle> {
     let options = &writer.options;
     let properties = &mut writer.properties;
     properties.original_file_number = options.file_number;
@@ -177,7 +177,7 @@ fn names_index_in_metaindex(output: &TableOutput) -> bool {
 }
 
 fn write_footer(
-    writer: &mut TableWriter,
+    writer: &mut BlockTableWriter,
     metaindex: BlockHandle,
     index: BlockHandle,
 ) -> Result<()> {

@@ -8,7 +8,7 @@ use drumlin_base::{Error, InternalIterator, MemoryBudget, Result};
 use crate::cache::BlockCache;
 use crate::format::TableStyle;
 use crate::options::{TableReadOptions, TableReaderOptions};
-use crate::table::Table;
+use crate::table::BlockTable;
 
 /// The cache verification reads through, for index and filter partitions.
 const OWN_CACHE_BYTES: usize = 8 << 20;
@@ -22,7 +22,7 @@ struct Counted {
     blobs: u64,
 }
 
-impl Table {
+impl BlockTable {
     /// Reads every block past the cache and checks checksums, the order of entries, that the filter
     /// admits every key, and that the counts in the properties are right. Tells how many of the
     /// entries refer to values in blob files, which are not looked at.

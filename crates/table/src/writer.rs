@@ -46,7 +46,7 @@ pub struct FinishedTable {
 /// Writes one table. Entries come in ascending internal-key order.
 ///
 /// After an error the file is useless: drop the writer and remove the file.
-pub struct TableWriter {
+pub struct BlockTableWriter {
     pub(crate) output: TableOutput,
     pub(crate) options: TableWriterOptions,
     pub(crate) data: BlockBuilder,
@@ -141,7 +141,7 @@ impl TableOutput {
     }
 }
 
-impl TableWriter {
+impl BlockTableWriter {
     /// A writer into `file`, which must be empty.
     pub fn new(file: Box<dyn WritableFile>, options: TableWriterOptions) -> Self {
         let leveldb = options.style == TableStyle::LevelDb;
@@ -403,9 +403,9 @@ impl TableWriter {
     }
 }
 
-impl std::fmt::Debug for TableWriter {
+impl std::fmt::Debug for BlockTableWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TableWriter")
+        f.debug_struct("BlockTableWriter")
             .field("entries", &self.entries())
             .field("last_key", &user_key(self.data.last_key()))
             .finish_non_exhaustive()
@@ -425,10 +425,10 @@ mod tests {
     use super::*;
     use crate::cache::BlockCache;
     use crate::options::{TableReadOptions, TableReaderOptions};
-    use crate::table::Table;
+    use crate::table::BlockTable;
 
     /// A table in the frame of a later format version, opened again.
-    fn open_as(format_version: u32) -> Result<Arc<Table>> {
+    fn open_as(format_version: u32) -> Result<Arc<BlockTable>> {
         let files = StrictMemFileSystem::new();
         let path = Path::new("000001.sst");
         let file = files.create(path, CreateOptions::new(FileKind::Table))?;
@@ -438,7 +438,7 @@ mod tests {
             block_bytes: 256,
             ..TableWriterOptions::default()
         };
-        let mut writer = TableWriter::new(file, options);
+        let mut writer = BlockTableWriter::new(file, options);
         writer.output.format_version = format_version;
         writer.output.context = Some(0x0bad_cafe);
         for n in 0..500u64 {
@@ -449,7 +449,7 @@ mod tests {
         let budget = MemoryBudget::new(1 << 20);
         let cache = BlockCache::new(Arc::clone(&budget));
         let options = TableReaderOptions::new(path.to_path_buf(), 1, cache, budget);
-        Table::open(files.open(path)?, options)
+        BlockTable::open(files.open(path)?, options)
     }
 
     #[test]
@@ -458,7 +458,7 @@ mod tests {
         table.verify().unwrap();
         let mut found = 0;
         let options = TableReadOptions::default();
-        let visit = |_, _, _: crate::table::TableValue<'_>| {
+        let visit = |_, _, _: crate::table::BlockValue<'_>| {
             found += 1;
             ControlFlow::Break(())
         };

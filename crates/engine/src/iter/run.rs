@@ -175,7 +175,7 @@ impl RunIter {
             return true;
         }
         let answer = match self.enter(index) {
-            Some(table) => table.table().may_contain_prefix(user_key(target)),
+            Some(table) => table.may_contain_prefix(user_key(target)),
             None => return true,
         };
         answer.unwrap_or_else(|error| {

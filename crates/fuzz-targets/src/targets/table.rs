@@ -103,7 +103,7 @@ fn seek(iter: &mut TableIter, key: &[u8]) {
         iter.next();
     }
     let _ = or_blamed(iter.status());
-    let _ = iter.table().approximate_offset(&target);
+    let _ = iter.approximate_offset(&target);
 }
 
 fn point(table: &Arc<Table>, key: &[u8]) {

@@ -1,0 +1,122 @@
+//! A cursor over a table of any format.
+//!
+//! Each call is one `match`; see [`InternalIterator`] for the contract. Not shared between threads.
+
+use drumlin_base::{InternalIterator, PinnedSlice, Result};
+
+use crate::iter::BlockTableIter;
+
+/// Walks a table's entries both ways.
+#[derive(Debug)]
+pub enum TableIter {
+    /// Over a block-based table.
+    Block(BlockTableIter),
+}
+
+impl TableIter {
+    /// The value under the cursor with the memory it lies in kept: no copy.
+    ///
+    /// Requires: the cursor is valid.
+    #[inline]
+    pub fn pin_value(&self) -> PinnedSlice {
+        match self {
+            Self::Block(iter) => iter.pin_value(),
+        }
+    }
+
+    /// User key and tag under the cursor, for callers that need both.
+    ///
+    /// Requires: the cursor is valid.
+    #[inline]
+    pub fn parts(&self) -> (&[u8], u64) {
+        match self {
+            Self::Block(iter) => iter.parts(),
+        }
+    }
+
+    /// Whether the table walked may hold a key with `key`'s prefix; see
+    /// [`crate::Table::may_contain_prefix`].
+    ///
+    /// # Errors
+    /// `Corruption`, `Io` while loading a part of a filter.
+    pub fn may_contain_prefix(&self, key: &[u8]) -> Result<bool> {
+        match self {
+            Self::Block(iter) => iter.table().may_contain_prefix(key),
+        }
+    }
+
+    /// About where in the file the entries at or after `internal_key` begin.
+    pub fn approximate_offset(&self, internal_key: &[u8]) -> u64 {
+        match self {
+            Self::Block(iter) => iter.table().approximate_offset(internal_key),
+        }
+    }
+}
+
+impl InternalIterator for TableIter {
+    #[inline]
+    fn valid(&self) -> bool {
+        match self {
+            Self::Block(iter) => iter.valid(),
+        }
+    }
+
+    fn seek_to_first(&mut self) {
+        match self {
+            Self::Block(iter) => iter.seek_to_first(),
+        }
+    }
+
+    fn seek_to_last(&mut self) {
+        match self {
+            Self::Block(iter) => iter.seek_to_last(),
+        }
+    }
+
+    #[inline]
+    fn seek(&mut self, target: &[u8]) {
+        match self {
+            Self::Block(iter) => iter.seek(target),
+        }
+    }
+
+    fn seek_for_prev(&mut self, target: &[u8]) {
+        match self {
+            Self::Block(iter) => iter.seek_for_prev(target),
+        }
+    }
+
+    #[inline]
+    fn next(&mut self) {
+        match self {
+            Self::Block(iter) => iter.next(),
+        }
+    }
+
+    #[inline]
+    fn prev(&mut self) {
+        match self {
+            Self::Block(iter) => iter.prev(),
+        }
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        match self {
+            Self::Block(iter) => iter.key(),
+        }
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        match self {
+            Self::Block(iter) => iter.value(),
+        }
+    }
+
+    fn status(&self) -> Result<()> {
+        match self {
+            Self::Block(iter) => iter.status(),
+        }
+    }
+}

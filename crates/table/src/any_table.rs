@@ -1,0 +1,178 @@
+//! An open table, whatever its format: what the engine reads tables through.
+//!
+//! The magic number at the end of the file says which format it is ([`Table::open`]), so a family's
+//! tables may be of several formats at once, and compaction moves data from one to another. A call
+//! is one `match`, no dynamic dispatch: a new format is a new variant here, of [`TableValue`], of
+//! [`crate::TableIter`] and of [`crate::TableWriter`], and the compiler says what it must answer.
+//!
+//! Thread safety: as the formats': immutable, shared by any number of threads.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use drumlin_base::key::ValueKind;
+use drumlin_base::{KeyOrder, PinnedSlice, RangeTombstone, Result, SeqNo};
+use drumlin_fs::RandomAccessFile;
+
+use crate::any_iter::TableIter;
+use crate::options::{TableReadOptions, TableReaderOptions};
+use crate::properties::TableProperties;
+use crate::table::{BlockTable, BlockValue};
+
+/// An open table file.
+#[derive(Debug)]
+pub enum Table {
+    /// RocksDB's block-based table, or LevelDB's.
+    Block(Arc<BlockTable>),
+}
+
+/// A value where it lies in its table.
+#[derive(Clone, Copy, Debug)]
+pub enum TableValue<'a> {
+    /// In a data block.
+    Block(BlockValue<'a>),
+}
+
+impl<'a> TableValue<'a> {
+    /// The bytes.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        match self {
+            Self::Block(value) => value.bytes(),
+        }
+    }
+
+    /// The bytes with the memory they lie in kept: no copy.
+    #[inline]
+    pub fn pin(&self) -> PinnedSlice {
+        match self {
+            Self::Block(value) => value.pin(),
+        }
+    }
+}
+
+impl Table {
+    /// Opens `file`, told by its magic number. Reads and checks what every lookup needs, and charges
+    /// it to the budget.
+    ///
+    /// # Errors
+    /// `Corruption` for damage, `NotSupported` naming a feature that cannot be read faithfully,
+    /// `InvalidArgument` when the table is sorted by another order, `Io`.
+    pub fn open(file: Arc<dyn RandomAccessFile>, options: TableReaderOptions) -> Result<Arc<Self>> {
+        let table = Self::Block(BlockTable::open(file, options)?);
+        Ok(Arc::new(table))
+    }
+
+    /// Visits the versions of `user_key` with a sequence number of at most `seqno`, newest first,
+    /// until `visit` breaks. Range tombstones are not consulted.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io`; `Incomplete` when only the cache may be read and does not suffice.
+    #[inline]
+    pub fn get(
+        &self,
+        user_key: &[u8],
+        seqno: SeqNo,
+        options: &TableReadOptions,
+        mut visit: impl FnMut(SeqNo, ValueKind, TableValue<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        match self {
+            Self::Block(table) => table.get(user_key, seqno, options, |seqno, kind, value| {
+                visit(seqno, kind, TableValue::Block(value))
+            }),
+        }
+    }
+
+    /// Whether `user_key` may be in the table, as far as that is known without reading entries. True
+    /// when it cannot be told.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io` while loading a part of a filter.
+    pub fn may_contain(&self, user_key: &[u8]) -> Result<bool> {
+        match self {
+            Self::Block(table) => table.may_contain(user_key),
+        }
+    }
+
+    /// Whether a key with `key`'s prefix may be in the table. True when it cannot be told: without
+    /// knowledge of prefixes, with another extractor, or when `key` has no prefix.
+    ///
+    /// # Errors
+    /// As [`Table::may_contain`].
+    pub fn may_contain_prefix(&self, key: &[u8]) -> Result<bool> {
+        match self {
+            Self::Block(table) => table.may_contain_prefix(key),
+        }
+    }
+
+    /// A cursor over the table's entries, not yet positioned.
+    pub fn iter(&self, options: TableReadOptions) -> TableIter {
+        match self {
+            Self::Block(table) => TableIter::Block(table.iter(options)),
+        }
+    }
+
+    /// Every range tombstone in the table, as stored: by begin ascending, then newest first.
+    #[inline]
+    pub fn range_tombstones(&self) -> &[RangeTombstone] {
+        match self {
+            Self::Block(table) => table.range_tombstones(),
+        }
+    }
+
+    /// What the table says about itself.
+    pub fn properties(&self) -> &TableProperties {
+        match self {
+            Self::Block(table) => table.properties(),
+        }
+    }
+
+    /// About where in the file the entries at or after `internal_key` begin. On failure the answer
+    /// is the end of the data.
+    pub fn approximate_offset(&self, internal_key: &[u8]) -> u64 {
+        match self {
+            Self::Block(table) => table.approximate_offset(internal_key),
+        }
+    }
+
+    /// At most `count_max` user keys that cut the table's data into parts of about one size,
+    /// ascending; they need not be keys of the table. From memory, nothing is read.
+    pub fn key_samples(&self, count_max: usize) -> Vec<Vec<u8>> {
+        match self {
+            Self::Block(table) => table.key_samples(count_max),
+        }
+    }
+
+    /// Reads every byte and checks checksums, the order of entries, that every key is found as
+    /// lookups find it, and that the counts in the properties are right. Tells how many of the
+    /// entries refer to values in blob files, which are not looked at.
+    ///
+    /// # Errors
+    /// `Corruption` saying what does not fit; `Io`. Cost: a scan of the file.
+    pub fn verify(&self) -> Result<u64> {
+        match self {
+            Self::Block(table) => table.verify(),
+        }
+    }
+
+    /// The file's size in bytes.
+    pub fn size(&self) -> u64 {
+        match self {
+            Self::Block(table) => table.size(),
+        }
+    }
+
+    /// Memory that the table takes while it is open, charged to the budget.
+    pub fn resident_bytes(&self) -> usize {
+        match self {
+            Self::Block(table) => table.resident_bytes(),
+        }
+    }
+
+    /// The order of the table's keys.
+    pub fn order(&self) -> &KeyOrder {
+        match self {
+            Self::Block(table) => table.order(),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Writing a table of the format its options ask for.
+//!
+//! One owner; every call is one `match`.
+
+use drumlin_base::{Result, SeqNo};
+use drumlin_fs::WritableFile;
+
+use crate::options::TableWriterOptions;
+use crate::writer::{BlockTableWriter, FinishedTable};
+
+/// Writes one table. Entries come in ascending internal-key order.
+///
+/// After an error the file is useless: drop the writer and remove the file.
+#[derive(Debug)]
+pub enum TableWriter {
+    /// A block-based table.
+    Block(BlockTableWriter),
+}
+
+impl TableWriter {
+    /// A writer into `file`, which must be empty.
+    pub fn new(file: Box<dyn WritableFile>, options: TableWriterOptions) -> Self {
+        Self::Block(BlockTableWriter::new(file, options))
+    }
+
+    /// Adds an entry.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the key is not after the one before, is no internal key, or is a range
+    /// tombstone's; `TooLarge`; `Io`, `NoSpace`.
+    #[inline]
+    pub fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
+        match self {
+            Self::Block(writer) => writer.add(internal_key, value),
+        }
+    }
+
+    /// Adds a range tombstone. They come by begin ascending, then newest first, and may come before,
+    /// between or after the entries.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the order is broken, the range is empty or the format has none of them.
+    pub fn add_range_tombstone(&mut self, begin: &[u8], end: &[u8], seqno: SeqNo) -> Result<()> {
+        match self {
+            Self::Block(writer) => writer.add_range_tombstone(begin, end, seqno),
+        }
+    }
+
+    /// Bytes the file would have if it were finished now, about.
+    #[inline]
+    pub fn size_estimate(&self) -> u64 {
+        match self {
+            Self::Block(writer) => writer.size_estimate(),
+        }
+    }
+
+    /// Entries added so far, range tombstones included.
+    pub fn entries(&self) -> u64 {
+        match self {
+            Self::Block(writer) => writer.entries(),
+        }
+    }
+
+    /// Writes everything that is left, then syncs and closes the file.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`.
+    pub fn finish(self) -> Result<FinishedTable> {
+        match self {
+            Self::Block(writer) => writer.finish(),
+        }
+    }
+}
