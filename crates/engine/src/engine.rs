@@ -21,6 +21,7 @@ use crate::blob_cache::BlobCache;
 use crate::column_family::Family;
 use crate::commit_queue::CommitQueue;
 use crate::compaction::InFlight;
+use crate::disk_watch::DiskWatch;
 use crate::events::{Health, RecoveryReport};
 use crate::leader::{FullFamilies, Leader, Logged, Request};
 use crate::manual_queue::ManualQueue;
@@ -84,6 +85,8 @@ pub(crate) struct Engine {
     pub(crate) waits: WaitsByCause,
     /// What runs, and how fast writers may go because of it.
     pub(crate) board: Board,
+    /// What the disk costs them.
+    pub(crate) disk: DiskWatch,
     pub(crate) health: AtomicU8,
     pub(crate) closing: Arc<AtomicBool>,
     pub(crate) db_id: String,

@@ -2,16 +2,18 @@
 //! background works on and would do next, and what a read touches.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use drumlin_base::key;
 use drumlin_base::limits::LEVELS;
 
 use crate::column_family::ColumnFamily;
 use crate::db::Db;
+use crate::disk_watch::{DiskCost, share};
 use crate::engine::{Engine, FamilyState, State};
 use crate::pressure::{Fill, PressureState};
 use crate::version::Version;
-use crate::waits::WaitsByCause;
+use crate::waits::{WaitCause, WaitsByCause};
 
 impl Db {
     /// How the store stands: health, memtables, levels and debt of every family, the measured speeds
@@ -28,7 +30,9 @@ impl Db {
         for view in state.families.values() {
             explain_family(&mut text, engine, view);
         }
-        explain_verdict(&mut text, engine);
+        let cost = engine.disk.cost();
+        explain_verdict(&mut text, engine, &cost);
+        explain_disk(&mut text, &cost);
         explain_jobs(&mut text, engine, &state);
         for (cause, waits) in engine.waits.iter().filter(|(_, waits)| waits.count() > 0) {
             let _ = writeln!(text, "writers waited because {}: {waits}", cause.as_str());
@@ -105,13 +109,14 @@ fn explain_blobs(text: &mut String, version: &Version) {
     };
 }
 
-fn explain_verdict(text: &mut String, engine: &Engine) {
+fn explain_verdict(text: &mut String, engine: &Engine, cost: &DiskCost) {
     let verdict = match engine.board.allowed() {
         free if free.is_infinite() => "writers are free".to_owned(),
         rate => format!(
-            "writers may write {:.1} MB/s: {}",
+            "writers may write {:.1} MB/s: {}{}",
             megabytes(rate),
-            engine.board.cause().as_str()
+            engine.board.cause().as_str(),
+            behind(engine.board.cause(), cost),
         ),
     };
     let _ = writeln!(text, "verdict: {verdict}");
@@ -148,18 +153,55 @@ fn explain_verdict(text: &mut String, engine: &Engine) {
     );
 }
 
+/// What is behind a cause, if it is the disk.
+fn behind(cause: WaitCause, cost: &DiskCost) -> &'static str {
+    match cause {
+        WaitCause::Memtables | WaitCause::FullLine if cost.bounds_flushes() => {
+            ", which wait for the disk"
+        }
+        WaitCause::Level0 | WaitCause::Debt if cost.bounds_compactions() => {
+            ", which waits for the disk"
+        }
+        _ => "",
+    }
+}
+
+fn explain_disk(text: &mut String, cost: &DiskCost) {
+    let mut known = Vec::new();
+    let shares = [
+        ("flushes", cost.flush_share),
+        ("compactions", cost.compaction_share),
+    ];
+    for (what, share) in shares {
+        known.extend(
+            share.map(|it| format!("{what} wait for it {:.0} % of their time", 100.0 * it)),
+        );
+    }
+    let syncs = [("the WAL", cost.wal_sync), ("a table", cost.table_sync)];
+    for (what, time) in syncs {
+        let millis =
+            |time: Duration| format!("a sync of {what} takes {:.2} ms", 1e3 * time.as_secs_f64());
+        known.extend(time.map(millis));
+    }
+    if !known.is_empty() {
+        let _ = writeln!(text, "disk: {}", known.join(", "));
+    }
+}
+
 fn explain_jobs(text: &mut String, engine: &Engine, state: &State) {
     let now = engine.env.clock.monotonic();
     for job in engine.board.jobs() {
         let progress = &job.progress;
+        let took = now.saturating_sub(job.since);
         let _ = writeln!(
             text,
-            "running: {} of family {}, {:.0} % of {:.1} MB after {:.1} s",
+            "running: {} of family {}, {:.0} % of {:.1} MB after {:.1} s, {:.0} % of it waiting for the disk",
             job.what,
             job.family,
             100.0 * progress.share(),
             megabytes(progress.bytes_total() as f64),
-            now.saturating_sub(job.since).as_secs_f64(),
+            took.as_secs_f64(),
+            100.0 * share(took, progress.io()).unwrap_or(0.0),
         );
     }
     let _ = writeln!(text, "next: {}", engine.describe_next(state));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use drumlin_base::{Error, ErrorKind, MemoryBudget, MemoryUse, Result, SEQNO_MAX};
-use drumlin_fs::{Env, IoPriority, PacedFileSystem};
+use drumlin_fs::{Env, IoPriority, IoTimes, PacedFileSystem};
 use drumlin_memtable::Memtable;
 use drumlin_table::{Codec, Compression, FilterOptions, TableStyle, TableWriterOptions};
 
@@ -117,7 +117,7 @@ impl Engine {
     ) -> JobContext {
         let numbers = Arc::clone(&self.numbers);
         JobContext {
-            env: self.paced_env(priority),
+            env: self.paced_env(priority, progress.io()),
             dir: self.dir.clone(),
             options: family.compaction.clone(),
             tables: Arc::clone(&family.reads.tables),
@@ -183,14 +183,15 @@ impl Engine {
         self.post(family, what, kind, plan.input_bytes())
     }
 
-    /// The environment whose files are written with this priority.
-    fn paced_env(&self, priority: IoPriority) -> Env {
+    /// The environment whose files are written with this priority, and timed.
+    fn paced_env(&self, priority: IoPriority, times: &Arc<IoTimes>) -> Env {
         let env = self.env.clone();
-        if self.limiter.bytes_per_second().is_none() {
-            return env;
-        }
-        let (files, limiter) = (Arc::clone(&env.files), Arc::clone(&self.limiter));
-        env.with_files(Arc::new(PacedFileSystem::new(files, limiter, priority)))
+        let files = PacedFileSystem::new(
+            Arc::clone(&env.files),
+            (Arc::clone(&self.limiter), priority),
+            (Arc::clone(&env.clock), Arc::clone(times)),
+        );
+        env.with_files(Arc::new(files))
     }
 
     /// Charges a job's buffers and has the block cache make room for them.
@@ -559,7 +560,12 @@ impl Posted<'_> {
 impl Drop for Posted<'_> {
     fn drop(&mut self) {
         // A look before and one after, so that the time in between is told from that without a job.
-        self.engine.look(self.engine.env.clock.monotonic());
+        let now = self.engine.env.clock.monotonic();
+        self.engine.look(now);
+        let took = now.saturating_sub(self.job.since);
+        let is_flush = self.job.kind == JobKind::Flush;
+        let io = self.job.progress.io();
+        self.engine.disk.job_ended(is_flush, took, io);
         self.engine.board.end(&self.job, self.is_done);
         self.engine.look(self.engine.env.clock.monotonic());
     }

@@ -15,6 +15,7 @@ mod column_family;
 mod commit_queue;
 pub mod compaction;
 mod db;
+mod disk_watch;
 mod engine;
 mod events;
 mod explain;

@@ -21,6 +21,7 @@ use crate::blob_cache::BlobCache;
 use crate::column_family::{DEFAULT_FAMILY, Family};
 use crate::commit_queue::CommitQueue;
 use crate::compaction::CompactionStyle;
+use crate::disk_watch::DiskWatch;
 use crate::engine::{Engine, FamilyState, State};
 use crate::events::{Health, RecoveryReport};
 use crate::families::empty_view;
@@ -478,6 +479,7 @@ impl Opener<'_> {
             statistics: Statistics::default(),
             waits: WaitsByCause::default(),
             board: Board::default(),
+            disk: DiskWatch::default(),
             health: AtomicU8::new(Health::Healthy as u8),
             closing: Arc::new(AtomicBool::new(false)),
             db_id,

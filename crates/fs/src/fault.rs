@@ -3,11 +3,15 @@
 //! It wraps any other, counts every operation and strikes those its rules name. The count depends
 //! on the caller alone, so a single-threaded run can be repeated with the fault one operation
 //! later each time, until none is left. An operation that was struck never reached the file system
-//! below, except for [`Fault::TornAppend`] and the faults of reads.
+//! below, except for [`Fault::TornAppend`], [`Fault::Slow`] and the faults of reads.
+//!
+//! Delays are slept on the thread that asked, under no lock, so operations of several threads are
+//! slow side by side.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use drumlin_base::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
@@ -18,13 +22,40 @@ use crate::file_system::{
     WritableFile,
 };
 use crate::mem::{StrictMemFileSystem, os_error};
+use crate::{Clock, SystemClock};
 
 #[derive(Debug, Default)]
 struct State {
     operations: u64,
     injected: u64,
+    slowed: u64,
     rules: Vec<FaultRule>,
     history: Option<Vec<(OpKind, PathBuf)>>,
+    /// Where delays are slept; the system's unless set.
+    clock: Option<Arc<dyn Clock>>,
+}
+
+impl State {
+    /// Counts the operation with every rule: how long it is held up, and the fault that strikes it.
+    fn judge(&mut self, op: OpKind, kind: FileKind, path: &Path) -> (Duration, Option<Fault>) {
+        let (mut delay, mut struck) = (Duration::ZERO, None);
+        for rule in &mut self.rules {
+            if !rule.strikes(op, kind, path) {
+                continue;
+            }
+            match rule.delay() {
+                Some(more) => delay += more,
+                None if struck.is_none() => struck = Some(rule.fault),
+                None => {}
+            }
+        }
+        (delay, struck)
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        let clock = self.clock.as_ref().map(Arc::clone);
+        clock.unwrap_or_else(|| Arc::new(SystemClock::new()))
+    }
 }
 
 #[derive(Debug)]
@@ -50,12 +81,16 @@ impl Shared {
         if let Some(history) = &mut state.history {
             history.push((op, path.to_path_buf()));
         }
-        let mut struck = None;
-        for rule in &mut state.rules {
-            // Every rule counts the operation, the first that strikes decides.
-            if rule.strikes(op, kind, path) && struck.is_none() {
-                struck = Some(rule.fault);
+        let (delay, struck) = state.judge(op, kind, path);
+        if !delay.is_zero() {
+            state.slowed += 1;
+            let clock = state.clock();
+            drop(state);
+            clock.sleep(delay);
+            if self.stopped.load(Ordering::Acquire) {
+                return Err(stopped(path));
             }
+            state = self.state.lock();
         }
         let Some(fault) = struck.filter(|&fault| applies(fault, op)) else {
             return Ok(None);
@@ -161,7 +196,17 @@ impl FaultFileSystem {
         self.shared.state.lock().operations
     }
 
-    /// Operations struck so far.
+    /// Has delays slept on `clock` from now on.
+    pub fn set_clock(&self, clock: Arc<dyn Clock>) {
+        self.shared.state.lock().clock = Some(clock);
+    }
+
+    /// Operations held up by a delay so far.
+    pub fn slowed(&self) -> u64 {
+        self.shared.state.lock().slowed
+    }
+
+    /// Operations struck so far, those that were only slow not counted.
     pub fn injected(&self) -> u64 {
         self.shared.state.lock().injected
     }

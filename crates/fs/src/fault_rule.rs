@@ -1,6 +1,7 @@
 //! Which operation fails, and how.
 
 use std::path::Path;
+use std::time::Duration;
 
 use drumlin_base::rng::Rng;
 
@@ -78,6 +79,26 @@ pub enum Fault {
     /// The machine stops: this and every later operation fails, see
     /// [`crate::FaultFileSystem::is_stopped`].
     Stop,
+    /// It is done as usual, but later: after a time evenly at random between the two, the same times
+    /// for the same seed ([`FaultRule::seeded`]), on the clock of
+    /// [`crate::FaultFileSystem::set_clock`]. The delays of all rules that strike add up, and another
+    /// fault strikes after them.
+    Slow {
+        /// The shortest delay.
+        least: Duration,
+        /// The longest.
+        most: Duration,
+    },
+}
+
+impl Fault {
+    /// Always the same delay.
+    pub fn slow(delay: Duration) -> Self {
+        Self::Slow {
+            least: delay,
+            most: delay,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -98,6 +119,8 @@ pub struct FaultRule {
     path_part: Option<String>,
     changes_only: bool,
     seen: u64,
+    /// Where random delays come from.
+    delays: Rng,
 }
 
 impl FaultRule {
@@ -130,7 +153,15 @@ impl FaultRule {
             path_part: None,
             changes_only: false,
             seen: 0,
+            delays: Rng::new(0),
         }
+    }
+
+    /// Draws the delays of [`Fault::Slow`] from this seed.
+    #[must_use]
+    pub fn seeded(mut self, seed: u64) -> Self {
+        self.delays = Rng::new(seed);
+        self
     }
 
     /// Only operations of this kind, or of one of the kinds when called more than once.
@@ -179,6 +210,18 @@ impl FaultRule {
             When::From(n) => index >= *n,
             When::OneIn(n, rng) => rng.one_in(*n),
         }
+    }
+}
+
+impl FaultRule {
+    /// The next delay, if the fault is one.
+    pub(crate) fn delay(&mut self) -> Option<Duration> {
+        let Fault::Slow { least, most } = self.fault else {
+            return None;
+        };
+        let spread = most.saturating_sub(least).as_nanos();
+        let spread = u64::try_from(spread).unwrap_or(u64::MAX - 1);
+        Some(least + Duration::from_nanos(self.delays.below(spread + 1)))
     }
 }
 

@@ -7,6 +7,7 @@ mod clock;
 mod fault;
 mod fault_rule;
 mod file_system;
+mod io_times;
 pub mod machine;
 mod mem;
 mod mem_file;
@@ -33,12 +34,13 @@ pub use file_system::{
     CreateOptions, FileInfo, FileKind, FileLock, FileSyncer, FileSystem, RandomAccessFile,
     WritableFile,
 };
+pub use io_times::{CallTimes, IoTimes};
 pub use mem::{CrashPolicy, StrictMemFileSystem};
 pub use paced::PacedFileSystem;
 pub use posix::PosixFileSystem;
 pub use rate::{IoPriority, RateLimit, RateLimiter};
 pub use readahead::SequentialReader;
-pub use sim::{ManualClock, QueueSpawner};
+pub use sim::{IdleClock, ManualClock, QueueSpawner};
 pub use spawner::{JoinHandle, Spawner};
 pub use system::{SystemClock, ThreadSpawner};
 

@@ -1,38 +1,62 @@
-//! Files that are written no faster than a limiter lets them.
+//! The files of background jobs: written no faster than a limiter lets them, and timed.
+//!
+//! Waits for the limiter are not counted as waits for the disk.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use drumlin_base::Result;
 
+use crate::Clock;
 use crate::file_system::{
     CreateOptions, FileInfo, FileLock, FileSyncer, FileSystem, RandomAccessFile, WritableFile,
 };
+use crate::io_times::{CallTimes, IoTimes};
 use crate::rate::{IoPriority, RateLimiter};
 
 /// How much is written between two questions to the limiter.
 const PIECE_BYTES: u64 = 256 << 10;
 
-/// A file system whose files, when written, ask a limiter first. Everything else, and reading,
-/// goes straight to the one below.
+/// A file system whose files, when written, ask a limiter first, and whose reads, writes and syncs
+/// are timed. Everything else goes straight to the one below.
 #[derive(Clone, Debug)]
 pub struct PacedFileSystem {
     below: Arc<dyn FileSystem>,
     limiter: Arc<RateLimiter>,
     priority: IoPriority,
+    watch: Stopwatch,
+}
+
+/// Times calls.
+#[derive(Clone, Debug)]
+struct Stopwatch {
+    clock: Arc<dyn Clock>,
+    times: Arc<IoTimes>,
+}
+
+impl Stopwatch {
+    #[inline]
+    fn time<R>(&self, of: impl Fn(&IoTimes) -> &CallTimes, call: impl FnOnce() -> R) -> R {
+        let begin = self.clock.monotonic();
+        let result = call();
+        let took = self.clock.monotonic().saturating_sub(begin);
+        of(&self.times).add(1, took);
+        result
+    }
 }
 
 impl PacedFileSystem {
-    /// `below`, written with this priority.
+    /// `below`, written with this priority. What its calls take on `clock` is added to `times`.
     pub fn new(
         below: Arc<dyn FileSystem>,
-        limiter: Arc<RateLimiter>,
-        priority: IoPriority,
+        (limiter, priority): (Arc<RateLimiter>, IoPriority),
+        (clock, times): (Arc<dyn Clock>, Arc<IoTimes>),
     ) -> Self {
         Self {
             below,
             limiter,
             priority,
+            watch: Stopwatch { clock, times },
         }
     }
 
@@ -42,6 +66,7 @@ impl PacedFileSystem {
             limiter: Arc::clone(&self.limiter),
             priority: self.priority,
             unasked: 0,
+            watch: self.watch.clone(),
         })
     }
 }
@@ -61,7 +86,10 @@ impl FileSystem for PacedFileSystem {
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn RandomAccessFile>> {
-        self.below.open(path)
+        Ok(Arc::new(TimedReader {
+            file: self.below.open(path)?,
+            watch: self.watch.clone(),
+        }))
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {
@@ -120,6 +148,7 @@ struct PacedFile {
     priority: IoPriority,
     /// Appended, and the limiter not asked yet.
     unasked: u64,
+    watch: Stopwatch,
 }
 
 impl WritableFile for PacedFile {
@@ -129,14 +158,17 @@ impl WritableFile for PacedFile {
             self.limiter.request(self.unasked, self.priority);
             self.unasked = 0;
         }
-        self.file.append(bytes)
+        let file = &mut self.file;
+        self.watch
+            .time(|times| &times.writes, || file.append(bytes))
     }
 
     fn sync(&mut self) -> Result<()> {
         // What is left is counted, so that many small files are not free.
         self.limiter.request(self.unasked, self.priority);
         self.unasked = 0;
-        self.file.sync()
+        let file = &mut self.file;
+        self.watch.time(|times| &times.syncs, || file.sync())
     }
 
     fn close(self: Box<Self>) -> Result<()> {
@@ -152,19 +184,48 @@ impl WritableFile for PacedFile {
     }
 }
 
+#[derive(Debug)]
+struct TimedReader {
+    file: Arc<dyn RandomAccessFile>,
+    watch: Stopwatch,
+}
+
+impl RandomAccessFile for TimedReader {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let read = || self.file.read_at(offset, buffer);
+        self.watch.time(|times| &times.reads, read)
+    }
+
+    fn size(&self) -> u64 {
+        self.file.size()
+    }
+
+    fn will_need(&self, offset: u64, len: u64) {
+        self.file.will_need(offset, len);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{Clock, FileKind, ManualClock, RateLimit, StrictMemFileSystem};
+    use crate::{
+        Fault, FaultFileSystem, FaultRule, FileKind, ManualClock, OpKind, RateLimit,
+        StrictMemFileSystem,
+    };
 
     #[test]
     fn files_are_written_at_the_limit_and_hold_what_was_written() {
         let clock = ManualClock::new(0);
         let limiter = RateLimiter::new(Arc::new(clock.clone()), RateLimit::Fixed(1 << 20));
         let disk = Arc::new(StrictMemFileSystem::new());
-        let paced = PacedFileSystem::new(disk, Arc::new(limiter), IoPriority::Compaction);
+        let times = Arc::new(IoTimes::default());
+        let paced = PacedFileSystem::new(
+            disk,
+            (Arc::new(limiter), IoPriority::Compaction),
+            (Arc::new(clock.clone()), Arc::clone(&times)),
+        );
         let path = Path::new("/1.sst");
         for _ in 0..2 {
             let mut file = paced
@@ -182,11 +243,43 @@ mod tests {
         let took = clock.monotonic();
         assert!(took >= wanted - Duration::from_millis(200), "{took:?}");
         assert!(took <= wanted, "{took:?}");
+        assert_eq!((times.writes.calls(), times.syncs.calls()), (32, 2));
+        assert_eq!(times.total(), Duration::ZERO); // All of it was the limiter's.
         let read = paced.read_file(path, 2_000_000).unwrap();
         assert!(
             read.chunks(100_000)
                 .zip(0..)
                 .all(|(part, byte)| part == [byte; 100_000])
         );
+    }
+
+    #[test]
+    fn waits_for_the_disk_are_counted_by_kind() {
+        let clock = ManualClock::new(0);
+        let limiter = RateLimiter::new(Arc::new(clock.clone()), RateLimit::Unlimited);
+        let disk = FaultFileSystem::over_memory(&StrictMemFileSystem::new());
+        disk.set_clock(Arc::new(clock.clone()));
+        let millis = Duration::from_millis;
+        for (op, delay) in [(OpKind::Append, 2), (OpKind::Sync, 30), (OpKind::Read, 7)] {
+            disk.add_rule(FaultRule::always(Fault::slow(millis(delay))).on(op));
+        }
+        let times = Arc::new(IoTimes::default());
+        let paced = PacedFileSystem::new(
+            Arc::new(disk),
+            (Arc::new(limiter), IoPriority::Flush),
+            (Arc::new(clock), Arc::clone(&times)),
+        );
+        let path = Path::new("/1.sst");
+        let options = CreateOptions::new(FileKind::Table);
+        let mut file = paced.create(path, options).unwrap();
+        file.append(b"ab").unwrap();
+        file.append(b"cd").unwrap();
+        file.sync().unwrap();
+        file.close().unwrap();
+        assert_eq!(paced.read_file(path, 10).unwrap(), b"abcd");
+        assert_eq!(times.writes.mean(), Some(millis(2)));
+        assert_eq!(times.syncs.longest(), millis(30));
+        assert_eq!(times.reads.total(), millis(7));
+        assert_eq!(times.total(), millis(41));
     }
 }

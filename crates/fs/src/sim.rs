@@ -2,13 +2,13 @@
 //!
 //! With these, the file system in memory and a seed, a run depends on nothing but its inputs.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use drumlin_base::{Error, ErrorKind, Result};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 use crate::clock::Clock;
 use crate::spawner::{JoinHandle, Spawner};
@@ -61,6 +61,70 @@ impl Clock for ManualClock {
 
     fn sleep(&self, duration: Duration) {
         self.advance(duration);
+    }
+}
+
+/// How long nothing must have happened, in real time, for everybody to count as waiting.
+const QUIET: Duration = Duration::from_micros(200);
+
+/// A clock for several threads that stands while any of them works and jumps to the end of the
+/// shortest sleep once all of them wait: seconds of sleeping pass in moments, in the right order.
+/// That all wait is guessed from nobody having asked for the time for a short while, so long work
+/// without a look at the clock may count as some time. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct IdleClock {
+    shared: Arc<Sleepers>,
+}
+
+#[derive(Debug, Default)]
+struct Sleepers {
+    night: Mutex<Night>,
+    woken: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Night {
+    now: Duration,
+    /// When each sleep ends, told apart by a number.
+    ends: BTreeSet<(Duration, u64)>,
+    /// Grows with every call.
+    calls: u64,
+}
+
+impl IdleClock {
+    /// A clock at zero, on both readings.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Clock for IdleClock {
+    fn monotonic(&self) -> Duration {
+        let mut night = self.shared.night.lock();
+        night.calls += 1;
+        night.now
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        self.monotonic().as_secs()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        let mut night = self.shared.night.lock();
+        night.calls += 1;
+        let end = (night.now + duration, night.calls);
+        night.ends.insert(end);
+        while night.now < end.0 {
+            let before = night.calls;
+            let waited = self.shared.woken.wait_for(&mut night, QUIET);
+            let quiet = waited.timed_out() && night.calls == before;
+            if quiet && night.ends.first() == Some(&end) {
+                night.now = end.0;
+                self.shared.woken.notify_all();
+            }
+        }
+        night.calls += 1;
+        night.ends.remove(&end);
     }
 }
 
@@ -193,6 +257,25 @@ mod tests {
         clock.set_unix_seconds(5);
         assert_eq!(clock.unix_seconds(), 5);
         assert_eq!(clock.monotonic(), Duration::from_millis(1500));
+    }
+
+    #[test]
+    fn sleeps_of_many_threads_pass_side_by_side_and_take_no_time() {
+        let clock = IdleClock::new();
+        std::thread::scope(|scope| {
+            for seconds in [300, 100, 200] {
+                let clock = &clock;
+                scope.spawn(move || {
+                    let begin = clock.monotonic().as_secs();
+                    clock.sleep(Duration::from_secs(seconds));
+                    clock.sleep(Duration::from_secs(1000));
+                    assert!(clock.monotonic().as_secs() >= begin + seconds + 1000);
+                });
+            }
+        });
+        // One after the other they would have taken 3600; threads that start late add to 1300.
+        let took = clock.monotonic().as_secs();
+        assert!((1300..3000).contains(&took), "{took}");
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use drumlin_base::{ErrorKind, Result};
 use drumlin_fs::{
-    CrashPolicy, CreateOptions, Fault, FaultFileSystem, FaultRule, FileKind, FileSystem, OpKind,
-    StrictMemFileSystem,
+    Clock, CrashPolicy, CreateOptions, Fault, FaultFileSystem, FaultRule, FileKind, FileSystem,
+    ManualClock, OpKind, StrictMemFileSystem,
 };
 
 fn path(name: &str) -> PathBuf {
@@ -185,4 +186,64 @@ fn a_failed_append_leaves_the_syncs_of_others_and_a_failed_sync_does_not() {
     files.add_rule(FaultRule::once(0, Fault::Io));
     assert_eq!(syncer.sync().unwrap_err().kind(), ErrorKind::Io);
     assert_eq!(syncer.sync().unwrap_err().kind(), ErrorKind::Io);
+}
+
+/// A delay is slept on the clock that was given, where a rule says so, and the operation is done.
+#[test]
+fn slow_operations_take_their_time_on_the_clock_and_are_done() {
+    let (_, files) = faulty();
+    let clock = ManualClock::new(0);
+    files.set_clock(Arc::new(clock.clone()));
+    let millis = Duration::from_millis;
+    files.add_rule(FaultRule::always(Fault::slow(millis(5))).on(OpKind::Sync));
+    files.add_rule(FaultRule::always(Fault::slow(millis(1))).of_path("tmp"));
+    replace(&files, b"x").unwrap();
+    // `tmp` is created, appended to, synced and closed; the rename counts for `f`.
+    assert_eq!(clock.monotonic(), millis(4 + 5));
+    assert_eq!((files.slowed(), files.injected()), (4, 0));
+    assert_eq!(files.read_file(&path("f"), 10).unwrap(), b"x");
+    files.clear_rules();
+    replace(&files, b"y").unwrap();
+    assert_eq!(clock.monotonic(), millis(9));
+}
+
+#[test]
+fn random_delays_stay_in_their_bounds_and_repeat_with_their_seed() {
+    let times = |seed| {
+        let (_, files) = faulty();
+        let clock = ManualClock::new(0);
+        files.set_clock(Arc::new(clock.clone()));
+        let slow = Fault::Slow {
+            least: Duration::from_micros(100),
+            most: Duration::from_micros(900),
+        };
+        files.add_rule(FaultRule::always(slow).seeded(seed).on(OpKind::List));
+        let mut times = Vec::new();
+        for _ in 0..200 {
+            let before = clock.monotonic();
+            files.list(Path::new("/")).unwrap();
+            times.push(clock.monotonic() - before);
+        }
+        times
+    };
+    let first = times(1);
+    assert_eq!(first, times(1));
+    assert_ne!(first, times(2));
+    let (least, most) = (first.iter().min().unwrap(), first.iter().max().unwrap());
+    assert!(*least >= Duration::from_micros(100) && *least < Duration::from_micros(200));
+    assert!(*most <= Duration::from_micros(900) && *most > Duration::from_micros(800));
+}
+
+#[test]
+fn a_slow_operation_can_fail_too() {
+    let (_, files) = faulty();
+    let clock = ManualClock::new(0);
+    files.set_clock(Arc::new(clock.clone()));
+    files.add_rule(FaultRule::always(Fault::slow(Duration::from_secs(1))).on(OpKind::List));
+    files.add_rule(FaultRule::once(1, Fault::Io).on(OpKind::List));
+    files.list(Path::new("/")).unwrap();
+    let error = files.list(Path::new("/")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert_eq!(clock.monotonic(), Duration::from_secs(2));
+    assert_eq!((files.slowed(), files.injected()), (2, 1));
 }

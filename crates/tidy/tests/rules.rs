@@ -92,6 +92,7 @@ fn the_engine_points_one_way() {
             "merge_operators",
             "range_tombstone",
             "waits",
+            "disk_watch",
         ],
         &["batch", "snapshot"],
         &["record"],

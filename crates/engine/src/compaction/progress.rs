@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use drumlin_base::Result;
+use drumlin_fs::IoTimes;
 
 /// How far a job is. All counts are relaxed: they publish nothing.
 #[derive(Debug, Default)]
@@ -13,6 +14,7 @@ pub struct Progress {
     bytes_total: u64,
     entries_total: AtomicU64,
     entries_done: AtomicU64,
+    io: Arc<IoTimes>,
 }
 
 impl Progress {
@@ -32,6 +34,11 @@ impl Progress {
     /// Notes that `entries` more were passed.
     pub fn add_entries(&self, entries: u64) {
         self.entries_done.fetch_add(entries, Ordering::Relaxed);
+    }
+
+    /// How long the job waited for the disk.
+    pub fn io(&self) -> &Arc<IoTimes> {
+        &self.io
     }
 
     /// Bytes of all inputs.

@@ -48,7 +48,10 @@ impl Engine {
         let newest = others.iter().map(|(other, _)| other).chain([&own]);
         let newest = newest.max_by_key(|logged| logged.group.span.last);
         self.statistics.wal_syncs.bump();
+        let begin = self.env.clock.monotonic();
         let synced = newest.map_or(Ok(()), |newest| newest.sync.run());
+        let end = self.env.clock.monotonic();
+        self.disk.wal_synced(end.saturating_sub(begin));
         if let Err(error) = &synced {
             // Before the next one leads: it must not acknowledge what follows a hole.
             let groups = others.iter().map(|(other, _)| other).chain([&own]);

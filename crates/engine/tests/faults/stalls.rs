@@ -24,8 +24,9 @@ fn threaded(files: &FaultFileSystem) -> Options {
     }
 }
 
+/// Keys come in no order, so that tables overlap and compactions rewrite them.
 fn key(n: usize) -> Vec<u8> {
-    format!("key{n:06}").into_bytes()
+    format!("key{:06}", n * 7919 % 100_003).into_bytes()
 }
 
 /// Writes keys until `count` are acknowledged, trying each again for as long as it is refused.
@@ -45,27 +46,39 @@ fn check(db: &Db, count: usize) {
     }
 }
 
+/// Has flushes and compactions fail half-way by `rule`, while keys are written.
+fn fail_half_way(rule: FaultRule) {
+    let (_, faults) = disk();
+    let db = Db::open(DIR, threaded(&faults)).unwrap();
+    write(&db, 0..500);
+    faults.add_rule(rule.clone());
+    write(&db, 500..3000);
+    assert!(faults.injected() > 0, "{rule:?}");
+    faults.clear_rules();
+    write(&db, 3000..3500);
+    while db.wait_for_background().is_err() {}
+    assert_eq!(db.health(), Health::Healthy);
+    check(&db, 3500);
+    db.close().unwrap();
+    check(&Db::open(DIR, threaded(&faults)).unwrap(), 3500);
+}
+
 #[test]
 fn failed_flushes_and_compactions_are_made_good_and_lose_nothing() {
     for (seed, fault) in [(1, Fault::Io), (2, Fault::NoSpace), (3, Fault::TornAppend)] {
-        let (_, faults) = disk();
-        let db = Db::open(DIR, threaded(&faults)).unwrap();
-        write(&db, 0..500);
-        // Half-way: some appends to tables fail, of flushes and of compactions alike.
-        faults.add_rule(
-            FaultRule::one_in(25, seed, fault)
-                .on(OpKind::Append)
-                .of_kind(FileKind::Table),
-        );
-        write(&db, 500..3000);
-        assert!(faults.injected() > 0);
-        faults.clear_rules();
-        write(&db, 3000..3500);
-        while db.wait_for_background().is_err() {}
-        assert_eq!(db.health(), Health::Healthy);
-        check(&db, 3500);
-        db.close().unwrap();
-        check(&Db::open(DIR, threaded(&faults)).unwrap(), 3500);
+        // A table takes a few appends, a blob file one for each value.
+        for (kind, one_in) in [(FileKind::Table, 25), (FileKind::Blob, 300)] {
+            let rule = FaultRule::one_in(one_in, seed, fault);
+            fail_half_way(rule.on(OpKind::Append).of_kind(kind));
+        }
+    }
+}
+
+#[test]
+fn failures_of_syncs_and_reads_and_new_files_are_made_good_too() {
+    for (seed, op) in [(4, OpKind::Sync), (5, OpKind::Create), (6, OpKind::Read)] {
+        let rule = FaultRule::one_in(20, seed, Fault::Io).on(op);
+        fail_half_way(rule.of_kind(FileKind::Table).of_kind(FileKind::Blob));
     }
 }
 
