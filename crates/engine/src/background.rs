@@ -12,7 +12,7 @@ use drumlin_base::sync::MutexGuard;
 use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_fs::JoinHandle;
 
-use crate::compaction::Plan;
+use crate::compaction::{Plan, Reason};
 use crate::engine::{Engine, RETRY_MAX, State};
 use crate::events::Health;
 use crate::families::current_version;
@@ -208,10 +208,10 @@ impl Engine {
         };
         let body = std::panic::AssertUnwindSafe(|| match job {
             Job::Flush(id) => self.run_flush(id),
-            Job::Compact(id, plan) => {
-                let watcher = self.watcher(&plan, None);
-                self.run_compaction(id, &plan, watcher)
-            }
+            Job::Compact(id, plan) => match plan.reason {
+                Reason::Reads => self.run_for_reads(id, &plan),
+                _ => self.run_compaction(id, &plan, self.watcher(&plan, None)),
+            },
             Job::Manual(request, id, plan) => self.run_manual(request, id, &plan),
         });
         let outcome = std::panic::catch_unwind(body).unwrap_or_else(|_| {

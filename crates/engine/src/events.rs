@@ -80,6 +80,8 @@ pub struct CompactionInfo {
     pub bytes_written: u64,
     /// Whether files only changed their level.
     pub trivial_move: bool,
+    /// Whether only reads gain by it.
+    pub for_reads: bool,
 }
 
 /// Hears what the engine does. Every method has an empty default.

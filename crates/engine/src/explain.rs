@@ -8,6 +8,7 @@ use drumlin_base::key;
 use drumlin_base::limits::LEVELS;
 
 use crate::column_family::ColumnFamily;
+use crate::compaction::read_account;
 use crate::db::Db;
 use crate::disk_watch::{DiskCost, share};
 use crate::engine::{Engine, FamilyState, State};
@@ -82,7 +83,21 @@ fn explain_family(text: &mut String, engine: &Engine, view: &FamilyState) {
     let _ = writeln!(text, "  {levels}");
     let debt = megabytes(engine.compaction_debt(view) as f64);
     let _ = writeln!(text, "  compaction debt: {debt:.1} MB");
+    explain_reads(text, view);
     explain_blobs(text, &view.version);
+}
+
+/// What reads lose to several runs, beside what it would cost to merge them.
+fn explain_reads(text: &mut String, view: &FamilyState) {
+    let account = read_account(&view.version, &view.family.compaction, &view.in_flight);
+    if let Some(account) = account {
+        let _ = writeln!(
+            text,
+            "  reads over several runs have paid {:.1} of the {:.1} MB it costs to merge them",
+            megabytes(account.credit as f64),
+            megabytes(account.price as f64),
+        );
+    }
 }
 
 fn explain_blobs(text: &mut String, version: &Version) {

@@ -170,7 +170,8 @@ impl Engine {
     fn post_compaction(&self, family: &Family, plan: &Plan) -> Posted<'_> {
         let l0_tables = plan.files().filter(|(level, _)| *level == 0).count();
         let kind = match plan.reason {
-            Reason::Manual => JobKind::Manual,
+            // Writers wait for neither.
+            Reason::Manual | Reason::Reads => JobKind::Manual,
             _ => JobKind::Compaction { l0_tables },
         };
         let what = format!(
@@ -378,8 +379,10 @@ impl Engine {
 
     /// The most urgent plan of any family.
     pub(crate) fn best_plan(&self, state: &State) -> Option<(u32, Plan)> {
+        let is_quiet = self.is_quiet(state);
         let families = state.families.iter();
-        let picked = families.filter_map(|(id, family)| Some((*id, self.pick_in(family)?)));
+        let picked =
+            families.filter_map(|(id, family)| Some((*id, self.pick_in(family, is_quiet)?)));
         picked.max_by(|a, b| a.1.score.total_cmp(&b.1.score))
     }
 
@@ -395,8 +398,9 @@ impl Engine {
     }
 
     /// The most urgent plan of one family.
-    fn pick_in(&self, family: &FamilyState) -> Option<Plan> {
+    fn pick_in(&self, family: &FamilyState, is_quiet: bool) -> Option<Plan> {
         let moment = Moment {
+            is_quiet,
             in_flight: &family.in_flight,
             now: self.env.clock.unix_seconds(),
             oldest_snapshot: self.snapshots.oldest().unwrap_or(SEQNO_MAX),
@@ -443,6 +447,7 @@ impl Engine {
             bytes_read: 0,
             bytes_written: 0,
             trivial_move: plan.work == Work::Move,
+            for_reads: plan.reason == Reason::Reads,
         };
         if let Some(edit) = plan.edit_alone(id) {
             let mut state = self.lock_state();
@@ -460,12 +465,17 @@ impl Engine {
             let _pending = self.begin_job()?;
             let mut posted = self.post_compaction(&family, plan);
             let priority = match plan.reason {
-                Reason::Manual => IoPriority::Manual,
+                Reason::Manual | Reason::Reads => IoPriority::Manual,
                 _ => IoPriority::Compaction,
             };
             let mut context = self.job_context(&family, posted.progress(), priority);
             context.watcher = watcher;
-            if plan.reason == Reason::Manual && self.lock_state().manual.shares_cores() {
+            let leaves_cores = match plan.reason {
+                Reason::Manual => self.lock_state().manual.shares_cores(),
+                Reason::Reads => true,
+                _ => false,
+            };
+            if leaves_cores {
                 context.threads_max = 1;
             }
             context.room = Some(Arc::new(self.room_for(&context, plan)?));
@@ -479,6 +489,9 @@ impl Engine {
             posted.is_done = true;
             drop(posted);
             self.statistics.compactions.bump();
+            if plan.reason == Reason::Reads {
+                self.statistics.compactions_for_reads.bump();
+            }
             self.statistics.compaction_read_bytes.add(info.bytes_read);
             self.statistics
                 .compaction_write_bytes

@@ -21,6 +21,7 @@ mod events;
 mod explain;
 mod families;
 pub mod flush;
+mod for_reads;
 mod ingest;
 pub mod iter;
 mod jobs;

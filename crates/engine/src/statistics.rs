@@ -43,6 +43,10 @@ tickers! {
     flush_bytes => "rocksdb.flush.write.bytes";
     /// Compactions done, trivial moves not counted.
     compactions => "drumlin.compactions";
+    /// Compactions done because reads over several runs cost more.
+    compactions_for_reads => "drumlin.compactions.for.reads";
+    /// Those given up because writes wanted the background.
+    compactions_for_reads_given_up => "drumlin.compactions.for.reads.given.up";
     /// Tables moved down without rewriting.
     trivial_moves => "drumlin.trivial.moves";
     /// Tables dropped with everything in them, by age or size.

@@ -121,6 +121,7 @@ fn the_engine_points_one_way() {
             "ingest",
             "jobs",
             "manual",
+            "for_reads",
             "verify",
             "stored_options",
             "repair_blobs",

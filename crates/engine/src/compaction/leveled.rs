@@ -12,6 +12,7 @@ use std::sync::Arc;
 use drumlin_base::KeyOrder;
 use drumlin_base::limits::LEVELS;
 
+use super::for_reads::{self, Account};
 use super::intra_l0;
 use super::plan::{
     CompactionOptions, InFlight, ManualRange, Moment, Picker, Plan, PlanInput, Reason, Work,
@@ -26,6 +27,12 @@ const CANDIDATES_MAX: usize = 64;
 /// Tables of L0 past the trigger that wait for the level below; with more they are merged among
 /// themselves.
 const L0_SPARE_TABLES: usize = 2;
+
+/// Tables charged most by reads that are looked at for one compaction.
+const CHARGED_MAX: usize = 16;
+
+/// The score of what is done for reads: behind all else.
+const FOR_READS: f64 = -1.0;
 
 /// How large each level should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,10 +106,25 @@ impl Picker for Leveled {
             .take_while(|(score, _)| *score >= 1.0)
             .find_map(|&(score, level)| search.pick_level(level, score))
             .or_else(|| search.pick_wanted(moment))
+            .or_else(|| search.pick_for_reads(moment))
     }
 }
 
 impl Leveled {
+    /// The account of the compaction that reads are nearest to having paid for; `None` when they
+    /// paid for none.
+    pub fn read_account(
+        &self,
+        version: &Version,
+        options: &CompactionOptions,
+        in_flight: &InFlight,
+    ) -> Option<Account> {
+        let search = Search::new(version, options, in_flight);
+        let plans = search.for_reads().into_iter();
+        let accounts = plans.map(|plan| Account::of(&plan));
+        accounts.max_by(|a, b| a.share().total_cmp(&b.share()))
+    }
+
     /// The plan for a range the user names; `None` when the level holds nothing there, or what it
     /// holds is being compacted.
     pub fn plan_manual(
@@ -303,28 +325,73 @@ impl<'a> Search<'a> {
     }
 
     fn grant(&self, level: usize, index: usize, wish: Wish) -> Option<Plan> {
-        let files = self.version.level(level);
-        let (reason, output_level) = match wish {
-            Wish::InPlace(reason) => (reason, level),
-            Wish::Down(reason) if level == 0 => (reason, self.targets.base_level),
-            Wish::Down(reason) => (reason, level + 1),
+        let reason = match wish {
+            Wish::InPlace(reason) => reason,
+            Wish::Down(reason) => return self.down(level, index, reason, 0.0),
         };
-        if level == 0 && self.in_flight.empties_l0() {
+        let files = self.version.level(level);
+        let range = widen_to_whole_keys(self.order(), files, index..index + 1);
+        // With neighbours that share a key, something might lie below after all.
+        if range.len() > 1 {
             return None;
         }
-        let inputs = if level == 0 {
-            self.with_overlapped(files.get(index)?)
-        } else {
-            let range = widen_to_whole_keys(self.order(), files, index..index + 1);
-            // With neighbours that share a key, something might lie below after all.
-            if range.len() > 1 && output_level == level {
-                return None;
-            }
-            files.get(range)?.to_vec()
-        };
         let due = Due {
             reason,
             score: 0.0,
+            output_level: level,
+        };
+        self.plan(level, files.get(range)?.to_vec(), &due)
+    }
+
+    /// What reads have paid for, the most overpaid first.
+    fn pick_for_reads(&self, moment: &Moment<'_>) -> Option<Plan> {
+        if !for_reads::is_time(self.version, moment) {
+            return None;
+        }
+        let paid = self.for_reads().into_iter().filter(|plan| {
+            Account::of(plan).is_paid()
+                && for_reads::is_bounded(plan, self.version, self.options, moment)
+        });
+        paid.max_by(|a, b| {
+            let share = |plan| Account::of(plan).share();
+            share(a).total_cmp(&share(b))
+        })
+    }
+
+    /// The compactions that would spare reads the tables they were charged to most.
+    fn for_reads(&self) -> Vec<Plan> {
+        let mut charged: Vec<(u64, usize, usize)> = Vec::new();
+        for level in 0..LEVELS - 1 {
+            let files = self.version.level(level).iter().enumerate();
+            let idle = files.filter(|(_, file)| !file.is_compacting() && file.read_charge() > 0);
+            charged.extend(idle.map(|(index, file)| (file.read_charge(), level, index)));
+        }
+        charged.sort_unstable_by(|a, b| b.cmp(a));
+        let charged = charged.into_iter().take(CHARGED_MAX);
+        charged
+            .filter_map(|(_, level, index)| self.down(level, index, Reason::Reads, FOR_READS))
+            .collect()
+    }
+
+    /// The plan that takes a table, and what must go with it, one level down.
+    fn down(&self, level: usize, index: usize, reason: Reason, score: f64) -> Option<Plan> {
+        if level == 0 && self.in_flight.empties_l0() {
+            return None;
+        }
+        let files = self.version.level(level);
+        let (inputs, output_level) = match level {
+            0 => (
+                self.with_overlapped(files.get(index)?),
+                self.targets.base_level,
+            ),
+            _ => {
+                let range = widen_to_whole_keys(self.order(), files, index..index + 1);
+                (files.get(range)?.to_vec(), level + 1)
+            }
+        };
+        let due = Due {
+            reason,
+            score,
             output_level,
         };
         self.plan(level, inputs, &due)

@@ -13,6 +13,7 @@ pub mod cover;
 pub mod created;
 pub mod density;
 pub mod fifo;
+pub mod for_reads;
 pub mod intra_l0;
 pub mod job;
 pub mod keep;
@@ -33,7 +34,7 @@ pub mod wanted;
 
 pub use leveled::Leveled;
 pub use manual::{CancelToken, ManualWork, Piece};
-pub use pick::{pending_bytes, pick};
+pub use pick::{pending_bytes, pick, read_account};
 pub use plan::{
     CompactionOptions, InFlight, ManualRange, Moment, Picker, Plan, PlanInput, Reason, Work,
 };
@@ -41,6 +42,8 @@ pub use style::{CompactionStyle, FifoOptions, UniversalOptions};
 
 #[cfg(test)]
 mod fifo_tests;
+#[cfg(test)]
+mod for_reads_tests;
 #[cfg(test)]
 mod job_tests;
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use super::blob_picker;
 use super::fifo::Fifo;
+use super::for_reads::Account;
 use super::leveled::{self, Leveled};
-use super::plan::{CompactionOptions, Moment, Picker, Plan};
+use super::plan::{CompactionOptions, InFlight, Moment, Picker, Plan};
 use super::style::CompactionStyle;
 use super::universal::{self, Universal};
 use crate::version::Version;
@@ -20,6 +21,21 @@ pub fn pick(version: &Version, options: &CompactionOptions, moment: &Moment<'_>)
     let garbage = blob_picker::pick(version, options, moment.in_flight);
     let plans = by_shape.into_iter().chain(garbage);
     plans.max_by(|a, b| a.score.total_cmp(&b.score))
+}
+
+/// What reads have paid for the compaction they are nearest to getting, and what it costs; `None`
+/// when they paid nothing, or the style does nothing for them.
+pub fn read_account(
+    version: &Version,
+    options: &CompactionOptions,
+    in_flight: &InFlight,
+) -> Option<Account> {
+    match options.style {
+        CompactionStyle::Auto | CompactionStyle::Leveled => {
+            Leveled.read_account(version, options, in_flight)
+        }
+        _ => None,
+    }
 }
 
 /// Bytes that compactions will have to write until the tree is in the style's shape: what writers

@@ -22,6 +22,7 @@ pub(super) const IDLE: Moment<'static> = Moment {
     in_flight: &NOTHING,
     now: 0,
     oldest_snapshot: SEQNO_MAX,
+    is_quiet: true,
 };
 
 /// `in_flight` is under way.

@@ -89,6 +89,8 @@ pub enum Reason {
     Aged,
     /// A table refers to blob files that hold too much garbage.
     BlobGarbage,
+    /// Reads over several runs cost more than merging them: see [`super::for_reads`].
+    Reads,
     /// The user asked for it.
     Manual,
 }
@@ -272,6 +274,8 @@ pub struct Moment<'a> {
     pub now: u64,
     /// The oldest snapshot held; `SEQNO_MAX` when none is.
     pub oldest_snapshot: SeqNo,
+    /// Whether the background has nothing else to do, so that it may work for reads.
+    pub is_quiet: bool,
 }
 
 /// Chooses what to compact next. Pure: looks, claims nothing.

@@ -92,6 +92,7 @@ impl Simulator {
             in_flight: &self.in_flight,
             now: self.now,
             oldest_snapshot: SEQNO_MAX,
+            is_quiet: false,
         };
         let Some(plan) = pick(&self.version(), &self.options, &moment) else {
             return false;

@@ -108,6 +108,13 @@ impl RunIter {
         }
     }
 
+    /// Charges the table under the cursor with `bytes` that reads lost to it.
+    pub fn charge_reads(&self, bytes: u64) {
+        if let Some(file) = self.files.files().get(self.index) {
+            file.charge_reads(bytes);
+        }
+    }
+
     /// The newest deletion of `user_key` by this run's range tombstones that a reader at `snapshot`
     /// sees, and the fragment it belongs to.
     ///

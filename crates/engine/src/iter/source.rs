@@ -78,6 +78,13 @@ impl Source {
         }
     }
 
+    /// Charges the table under the cursor with `bytes` that reads lost to it.
+    pub fn charge_reads(&self, bytes: u64) {
+        if let Self::Run(iter) = self {
+            iter.charge_reads(bytes);
+        }
+    }
+
     /// Whether range tombstones are known of already; a run tells of its own as it opens tables.
     pub fn has_tombstones(&self) -> bool {
         matches!(self, Self::Memtable(_, Some(_)))

@@ -34,6 +34,7 @@ use drumlin_table::blob::BlobIndex;
 
 use super::context::ReadContext;
 use super::lazy_blob::LazyBlob;
+use super::sampling::WalkMeter;
 use super::walk::{Covering, DEAD_STRETCH, Place, STEPS_MAX, SavedValue, set_key, set_target};
 use crate::iter::merge_operands::MergeOperands;
 use crate::iter::merging::MergingIterator;
@@ -103,6 +104,7 @@ pub struct DbIterator {
     /// Keys found dead since the last that showed, or since the walk was positioned.
     pub(super) dead_in_a_row: u32,
     pub(super) counters: IteratorCounters,
+    meter: WalkMeter,
 }
 
 impl DbIterator {
@@ -137,6 +139,7 @@ impl DbIterator {
             covered_in_a_row: 0,
             dead_in_a_row: 0,
             counters: IteratorCounters::default(),
+            meter: WalkMeter::new(),
         }
     }
 
@@ -291,6 +294,7 @@ impl DbIterator {
         }
         self.find_forward(false);
         self.take_prefix_of_current();
+        self.count_seek();
     }
 
     /// Stands on the last key.
@@ -299,6 +303,7 @@ impl DbIterator {
         self.cursor_to_last();
         self.find_backward();
         self.take_prefix_of_current();
+        self.count_seek();
     }
 
     /// Stands on the first key at or after `key`.
@@ -313,6 +318,7 @@ impl DbIterator {
         set_target(&mut self.target, from, self.seqno, SEEK_KIND);
         self.cursor.seek(&self.target);
         self.find_forward(false);
+        self.count_seek();
     }
 
     /// Stands on the last key at or before `key`.
@@ -328,6 +334,7 @@ impl DbIterator {
             }
         }
         self.find_backward();
+        self.count_seek();
     }
 
     /// Moves to the next key.
@@ -335,6 +342,9 @@ impl DbIterator {
     /// Requires: `valid()`; otherwise nothing happens.
     #[inline]
     pub fn next(&mut self) {
+        if let Some(bytes) = self.meter.step() {
+            self.charge(bytes);
+        }
         if self.is_on_blob() && self.leave_blob() {
             return;
         }
@@ -363,6 +373,9 @@ impl DbIterator {
     /// Requires: `valid()`; otherwise nothing happens.
     #[inline]
     pub fn prev(&mut self) {
+        if let Some(bytes) = self.meter.step() {
+            self.charge(bytes);
+        }
         if self.is_on_blob() && self.leave_blob() {
             return;
         }
@@ -441,6 +454,22 @@ impl DbIterator {
             && let Some(source) = self.cursor.current()
         {
             source.note_dead_walked(DEAD_STRETCH);
+        }
+    }
+
+    /// Counts a seek that has just been made.
+    fn count_seek(&mut self) {
+        if let Some(bytes) = self.meter.seek() {
+            self.charge(bytes);
+        }
+    }
+
+    /// Charges the tables merged, but that of the oldest run, with what the walk lost to each.
+    #[cold]
+    fn charge(&self, bytes: u64) {
+        let runs = self.cursor.children().iter().filter(|run| run.valid());
+        for run in runs.rev().skip(1) {
+            run.charge_reads(bytes);
         }
     }
 

@@ -11,6 +11,7 @@ use drumlin_table::blob::{BlobIndex, get_sorted};
 
 use super::context::ReadContext;
 use super::get::{Lookup, SeekKey, ends_at_or_after, no_blob};
+use super::sampling;
 use crate::super_version::SuperVersion;
 use crate::version::FileMeta;
 
@@ -24,6 +25,10 @@ pub fn multi_get<K: AsRef<[u8]>>(
     seqno: SeqNo,
     options: &TableReadOptions,
 ) -> Vec<Result<Option<PinnedSlice>>> {
+    for key in sampling::sampled_of(keys) {
+        // Only its charges are wanted: the answer, or error, comes with the others.
+        drop(sampling::get(view, context, key.as_ref(), seqno, options));
+    }
     let mut pending: Vec<Pending<'_>> = keys
         .iter()
         .enumerate()

@@ -9,7 +9,7 @@ use drumlin_table::TableReadOptions;
 
 use super::test_family::{Family, random_key, universe};
 use super::test_tables::TestTables;
-use super::{DbIterator, IteratorOptions, ReadContext, ViewSource, get, multi_get};
+use super::{DbIterator, IteratorOptions, ReadContext, ViewSource, get, multi_get, sampling};
 use crate::super_version::SuperVersion;
 
 type Row = (Vec<u8>, Vec<u8>);
@@ -86,6 +86,9 @@ fn get_and_multi_get_answer_as_defined() {
                     want.as_deref(),
                     "seed {seed} key {key:?} at {at}"
                 );
+                let sampled =
+                    sampling::get(&family.view, &family.context, key, at, &table).unwrap();
+                assert_eq!(sampled.as_deref(), want.as_deref(), "seed {seed}");
                 assert_eq!(
                     among_many.unwrap().as_deref(),
                     want.as_deref(),

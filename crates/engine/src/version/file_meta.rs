@@ -117,6 +117,8 @@ pub struct FileMeta {
     dense: AtomicBool,
     /// Dead entries that walks stepped over in a row in this table.
     dead_walked: AtomicU64,
+    /// See [`FileMeta::charge_reads`].
+    read_charge: Apart,
     /// The range tombstones inside that count, once the table was open and if it has any.
     fragments: OnceLock<Fragments>,
 }
@@ -130,6 +132,7 @@ impl FileMeta {
             table: ArcSwapOption::empty(),
             dense: AtomicBool::new(false),
             dead_walked: AtomicU64::new(0),
+            read_charge: Apart::default(),
             fragments: OnceLock::new(),
         }
     }
@@ -181,6 +184,24 @@ impl FileMeta {
         wasted >= DEAD_WALKED_MIN.max(self.file.size / BYTES_PER_STEP)
     }
 
+    /// Charges the table with reads that had to look into it before an older run answered them, or
+    /// to merge it with one: `bytes` are what it is worth rewriting to spare them.
+    #[inline]
+    pub fn charge_reads(&self, bytes: u64) {
+        self.read_charge.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// What [`FileMeta::charge_reads`] added up to.
+    #[inline]
+    pub fn read_charge(&self) -> u64 {
+        self.read_charge.0.load(Ordering::Relaxed)
+    }
+
+    /// Starts the account of [`FileMeta::charge_reads`] anew.
+    pub fn forget_reads(&self) {
+        self.read_charge.0.store(0, Ordering::Relaxed);
+    }
+
     /// What the MANIFEST says of the file.
     pub fn described(&self) -> &NewFile {
         &self.file
@@ -207,6 +228,12 @@ impl FileMeta {
         debug_assert!(was, "a claim is given back once, by its owner");
     }
 }
+
+/// A counter on cache lines of its own: adding to it takes nothing from those who read what lies
+/// beside it.
+#[repr(align(128))]
+#[derive(Default)]
+struct Apart(AtomicU64);
 
 impl Deref for FileMeta {
     type Target = NewFile;

@@ -1,0 +1,86 @@
+//! Compactions that reads pay for.
+//!
+//! Over one sorted run a get asks one table, a seek stands once, a walk merges nothing. Each further
+//! run costs every read something, and merging the runs costs once. So reads keep an account: what they
+//! lose to a table that lies over older ones is charged to it (sampled, see `read::sampling`), in bytes
+//! that are worth rewriting to spare it. When the tables of a plan were charged with as many bytes as
+//! it would read, reads have lost about what it costs, and may be expected to lose that again.
+//!
+//! What bounds the writing: each read pays for so many bytes, no more. While the store is written as
+//! well, nothing is done within some seconds of a flush, and only what rewrites no more for each byte
+//! moved than levels cost anyway. A store that is not written any more ends as one run, without charges.
+
+use super::plan::{CompactionOptions, Moment, Plan, Work};
+use crate::version::Version;
+
+/// Charges that are no reason yet, whatever the price: small ones are mostly the luck of sampling.
+const CREDIT_MIN: u64 = 8 << 20;
+
+/// Seconds after a flush in which nothing is done for reads: the next one may be near.
+const SETTLED_SECONDS: u64 = 5;
+
+/// Seconds after a flush from which on the store counts as not written.
+const SILENT_SECONDS: u64 = 60;
+
+/// What a plan costs, and what reads have paid for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// What reads lost to the tables that would go down, in bytes worth rewriting.
+    pub credit: u64,
+    /// The bytes the plan would rewrite.
+    pub price: u64,
+}
+
+impl Account {
+    /// The account of `plan`.
+    pub fn of(plan: &Plan) -> Self {
+        let upper = plan.files().filter(|(level, _)| *level == plan.level);
+        let price = match plan.work {
+            Work::Rewrite => plan.input_bytes(),
+            Work::Move | Work::Drop => 0,
+        };
+        Self {
+            credit: upper.map(|(_, file)| file.read_charge()).sum(),
+            price: price.max(CREDIT_MIN),
+        }
+    }
+
+    /// Whether the price is paid.
+    pub fn is_paid(&self) -> bool {
+        self.credit >= self.price
+    }
+
+    /// The part of the price that is paid; 1 is all of it.
+    pub fn share(&self) -> f64 {
+        self.credit as f64 / self.price as f64
+    }
+}
+
+/// Whether anything at all may be done for reads now.
+pub fn is_time(version: &Version, moment: &Moment<'_>) -> bool {
+    moment.is_quiet && seconds_since_flush(version, moment.now) >= SETTLED_SECONDS
+}
+
+/// Whether `plan` may be carried out for reads, if it is paid: always in a store that is not written,
+/// else when it rewrites no more of the lower level than a table that goes down usually meets.
+pub fn is_bounded(
+    plan: &Plan,
+    version: &Version,
+    options: &CompactionOptions,
+    moment: &Moment<'_>,
+) -> bool {
+    if seconds_since_flush(version, moment.now) >= SILENT_SECONDS {
+        return true;
+    }
+    let upper = plan.files().filter(|(level, _)| *level == plan.level);
+    let upper: u64 = upper.map(|(_, file)| file.size).sum();
+    plan.input_bytes() - upper <= upper.saturating_mul(options.level_multiplier)
+}
+
+/// Since the newest table of L0 was made; `u64::MAX` when there is none.
+fn seconds_since_flush(version: &Version, now: u64) -> u64 {
+    let tables = version.level(0).iter();
+    // A clock set back must not silence this for as long.
+    let ages = tables.map(|table| now.abs_diff(table.creation_time));
+    ages.min().unwrap_or(u64::MAX)
+}

@@ -1,0 +1,255 @@
+//! What reads lose to tables that lie over older ones, charged to those tables by samples.
+//!
+//! A get that must ask several sorted runs, and a walk that must seek and merge several, would be
+//! cheaper if those were one. What it loses to each run but the oldest is charged to that run's table
+//! ([`crate::version::FileMeta::charge_reads`]), and compaction merges what was charged enough
+//! ([`crate::compaction::for_reads`]).
+//!
+//! The usual read writes nothing that other threads read: about one get in [`GETS_PER_SAMPLE`] is looked
+//! at and charged for all of them, and a walk is each time it has cost [`WALK_SAMPLE_BYTES`]. Where
+//! samples fall is drawn by a generator of each thread, every one seeded alike: a run of one thread can
+//! be repeated, and no pattern of reads falls in step with the samples.
+
+use std::cell::Cell;
+
+use drumlin_base::limits::LEVELS;
+use drumlin_base::rng::Rng;
+use drumlin_base::{PinnedSlice, Result, SeqNo};
+use drumlin_table::TableReadOptions;
+
+use super::context::ReadContext;
+use super::get::{Lookup, SeekKey};
+use crate::super_version::SuperVersion;
+use crate::version::FileMeta;
+
+/// What a get pays to be spared one table. In memory a table in vain costs it a quarter of a
+/// microsecond (the filter's cache lines), on the disk one in a hundred (a filter's error) reads a
+/// block. A byte is compacted in about three nanoseconds, of a thread that has nothing else to do: a
+/// reader's time counts several times as much.
+const GET_BYTES: u64 = 2 << 10;
+
+/// What a seek pays for one run less: a block of it, which no filter spares a seek.
+const SEEK_BYTES: u64 = 4 << 10;
+
+/// What a step of a walk pays for one run less: some ten nanoseconds of merging.
+const STEP_BYTES: u64 = 32;
+
+/// Gets to each one that is looked at, on average.
+const GETS_PER_SAMPLE: u32 = 128;
+
+/// What a walk has cost for each run each time it is looked at.
+const WALK_SAMPLE_BYTES: u64 = GET_BYTES * GETS_PER_SAMPLE as u64;
+
+thread_local! {
+    static SAMPLER: Cell<Sampler> = const { Cell::new(Sampler::new()) };
+}
+
+/// Where the samples of one thread's reads fall.
+#[derive(Clone, Copy, Debug)]
+struct Sampler {
+    /// Gets until the next sample.
+    left: u32,
+    /// What the generator goes on from.
+    seed: u64,
+}
+
+impl Sampler {
+    const fn new() -> Self {
+        Self {
+            left: GETS_PER_SAMPLE,
+            seed: 0,
+        }
+    }
+
+    /// Counts `gets`, up to the first that is to be looked at; which it is, the first being 0. Those
+    /// after it are not counted yet.
+    #[inline]
+    fn count(&mut self, gets: u32) -> Option<u32> {
+        if gets < self.left {
+            self.left -= gets;
+            return None;
+        }
+        let sampled = self.left - 1;
+        self.left = 1 + self.draw(2 * u64::from(GETS_PER_SAMPLE) - 1) as u32;
+        Some(sampled)
+    }
+
+    #[cold]
+    fn draw(&mut self, bound: u64) -> u64 {
+        let mut rng = Rng::new(self.seed);
+        self.seed = rng.next_u64();
+        rng.below(bound)
+    }
+}
+
+fn with_sampler<R>(act: impl FnOnce(&mut Sampler) -> R) -> R {
+    SAMPLER.with(|cell| {
+        let mut sampler = cell.get();
+        let result = act(&mut sampler);
+        cell.set(sampler);
+        result
+    })
+}
+
+/// Whether the get that asks is to be done by [`get`].
+#[inline]
+pub(super) fn is_get_sampled() -> bool {
+    with_sampler(|sampler| sampler.count(1).is_some())
+}
+
+/// Which of `keys`, got together, are to be got by [`get`] as well.
+pub(super) fn sampled_of<K>(keys: &[K]) -> impl Iterator<Item = &K> {
+    let mut rest = keys;
+    std::iter::from_fn(move || {
+        let gets = u32::try_from(rest.len()).unwrap_or(u32::MAX);
+        let at = with_sampler(|sampler| sampler.count(gets))?;
+        let (before, after) = rest.split_at_checked(at as usize + 1)?;
+        rest = after;
+        before.last()
+    })
+}
+
+/// As [`super::get`], and charges each table that was asked before another.
+#[cold]
+pub(super) fn get(
+    view: &SuperVersion,
+    context: &ReadContext,
+    user_key: &[u8],
+    seqno: SeqNo,
+    options: &TableReadOptions,
+) -> Result<Option<PinnedSlice>> {
+    let mut lookup = Lookup::new(context, user_key, seqno);
+    if lookup.search_memtables(view) {
+        return lookup.finish(view, options);
+    }
+    let mut asked = Asked::default();
+    for file in view.version.level(0) {
+        if file.may_hold(&context.order, user_key) {
+            asked.note(file);
+            if lookup.search_file(file, options)? {
+                return lookup.finish(view, options);
+            }
+        }
+    }
+    let target = SeekKey::new(user_key, seqno);
+    for level in 1..LEVELS {
+        let found = view
+            .version
+            .find_file(&context.order, level, target.bytes());
+        let files = found.and_then(|index| view.version.level(level).get(index..));
+        let Some(file) = files.and_then(<[_]>::first) else {
+            continue;
+        };
+        if file.may_hold(&context.order, user_key) {
+            asked.note(file);
+            if lookup.search_run(files.unwrap_or_default(), options)? {
+                break;
+            }
+        }
+    }
+    lookup.finish(view, options)
+}
+
+/// The table asked last, which is charged once another is asked.
+#[derive(Default)]
+struct Asked<'a>(Option<&'a FileMeta>);
+
+impl<'a> Asked<'a> {
+    fn note(&mut self, file: &'a FileMeta) {
+        if let Some(newer) = self.0.replace(file) {
+            newer.charge_reads(GET_BYTES * u64::from(GETS_PER_SAMPLE));
+        }
+    }
+}
+
+/// What a walk costs for each run it merges, until it is time to charge it.
+#[derive(Debug)]
+pub(super) struct WalkMeter {
+    left: u64,
+}
+
+impl WalkMeter {
+    /// A meter whose first sample falls anywhere, so that many short walks pay as much as a long one.
+    pub(super) fn new() -> Self {
+        Self {
+            left: 1 + with_sampler(|sampler| sampler.draw(WALK_SAMPLE_BYTES)),
+        }
+    }
+
+    /// Counts a step; what to charge for it and those before it.
+    #[inline]
+    pub(super) fn step(&mut self) -> Option<u64> {
+        self.count(STEP_BYTES)
+    }
+
+    /// Counts a seek; what to charge for it and the steps before it.
+    pub(super) fn seek(&mut self) -> Option<u64> {
+        self.count(SEEK_BYTES)
+    }
+
+    #[inline]
+    fn count(&mut self, bytes: u64) -> Option<u64> {
+        if bytes < self.left {
+            self.left -= bytes;
+            return None;
+        }
+        self.left += WALK_SAMPLE_BYTES - bytes;
+        Some(WALK_SAMPLE_BYTES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Which gets are sampled when they come in batches of these sizes.
+    fn sampled(batches: &[u32]) -> Vec<u32> {
+        let mut sampler = Sampler::new();
+        let (mut places, mut begin) = (Vec::new(), 0);
+        for &batch in batches {
+            let end = begin + batch;
+            while let Some(at) = sampler.count(end - begin) {
+                places.push(begin + at);
+                begin += at + 1;
+            }
+            begin = end;
+        }
+        places
+    }
+
+    #[test]
+    fn samples_come_at_the_rate_they_stand_for_and_in_step_with_nothing() {
+        let places = sampled(&vec![1; 1000 * GETS_PER_SAMPLE as usize]);
+        assert!((930..1070).contains(&places.len()), "{}", places.len());
+        let gaps: std::collections::BTreeSet<_> =
+            places.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(gaps.len() > 100, "{} different gaps", gaps.len());
+    }
+
+    #[test]
+    fn the_same_gets_are_sampled_in_every_run_however_they_are_batched() {
+        let alone = sampled(&[1; 10_000]);
+        assert_eq!(alone, sampled(&[1; 10_000]));
+        assert_eq!(alone, sampled(&[7, 1, 1000, 0, 992, 8000]));
+    }
+
+    #[test]
+    fn short_walks_pay_as_much_as_long_ones() {
+        let mut charged = 0;
+        let walks = 64 * WALK_SAMPLE_BYTES / (SEEK_BYTES + 10 * STEP_BYTES);
+        for _ in 0..walks {
+            let mut meter = WalkMeter::new();
+            charged += meter.seek().unwrap_or(0);
+            charged += (0..10).filter_map(|_| meter.step()).sum::<u64>();
+        }
+        let cost = 64 * WALK_SAMPLE_BYTES;
+        assert!(
+            (cost / 2..cost * 2).contains(&charged),
+            "{charged} of {cost}"
+        );
+        let mut meter = WalkMeter::new();
+        let steps = 64 * WALK_SAMPLE_BYTES / STEP_BYTES;
+        let charged: u64 = (0..steps).filter_map(|_| meter.step()).sum();
+        assert_eq!(charged, cost);
+    }
+}
