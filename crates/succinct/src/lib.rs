@@ -12,6 +12,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod keys;
 pub mod model;
 
+pub use keys::{KeyCursor, KeyIndex, KeyIndexBuilder, KeyWalk};
 pub use model::{Effort, Encoder, Model};

@@ -1,0 +1,332 @@
+//! A block of keys that fit a template: one packed column for each number of the key.
+//!
+//! Stored: two bytes that tell which columns have a frame of their own (bit `n` for column `n`), the
+//! others use the template's; for each of those a byte with its bits a number and its least number as
+//! a varint; then the columns, bit after bit. If the first column's byte has its highest bit set, the
+//! column is an [`Ascending`] one: behind the least number stand a byte with the length of its high
+//! bits, and these.
+//!
+//! A lookup compares integers and prints no key. A seek compares integers in the first column, if it
+//! ascends, and prints the keys that tie there.
+
+use std::cmp::Ordering;
+
+use drumlin_base::coding::{Reader, put_varint64, varint_len};
+
+use super::ascending::{self, Ascending};
+use super::packed::{BitWriter, mask, read_bits};
+use super::template::{FIELDS_MAX, Frame, Row, Template};
+
+/// In the byte of a column's bits: the column is an ascending one.
+const ASCENDING: u8 = 0x80;
+
+/// How one column of a block is stored.
+#[derive(Clone, Copy, Default)]
+struct Plan {
+    frame: Frame,
+    own: bool,
+    /// Bytes of high bits when it is an ascending column.
+    high_bytes: Option<usize>,
+}
+
+/// Appends the block of `rows`, which all fit `template` and ascend as keys.
+pub(super) fn encode(template: &Template, rows: &[Row], out: &mut Vec<u8>) {
+    let mut plans = [Plan::default(); FIELDS_MAX];
+    let mut own_columns = 0u16;
+    for (field, plan) in plans.iter_mut().enumerate().take(template.fields.len()) {
+        *plan = plan_column(template, rows, field);
+        own_columns |= u16::from(plan.own) << field;
+    }
+    out.extend_from_slice(&own_columns.to_le_bytes());
+    let mut first = [0; super::BLOCK_KEYS];
+    for plan in plans.iter().filter(|plan| plan.own) {
+        let kind = if plan.high_bytes.is_some() {
+            ASCENDING
+        } else {
+            0
+        };
+        out.push(plan.frame.bits as u8 | kind);
+        put_varint64(out, plan.frame.min);
+        if let Some(bytes) = plan.high_bytes {
+            out.push(bytes as u8);
+            let values = above_first(rows, plan.frame.min, &mut first);
+            ascending::store_high(values, plan.frame.bits, bytes, out);
+        }
+    }
+    let mut writer = BitWriter::new(out);
+    for (field, plan) in plans.iter().enumerate().take(template.fields.len()) {
+        if plan.high_bytes.is_some() {
+            let values = above_first(rows, plan.frame.min, &mut first);
+            ascending::store_low(values, plan.frame.bits, &mut writer);
+            continue;
+        }
+        for value in rows.iter().filter_map(|row| row.get(field)) {
+            writer.push(value - plan.frame.min, plan.frame.bits);
+        }
+    }
+    writer.finish();
+}
+
+/// The first column's integers above `min`.
+fn above_first<'a>(rows: &[Row], min: u64, into: &'a mut [u64; super::BLOCK_KEYS]) -> &'a [u64] {
+    for (place, row) in into.iter_mut().zip(rows) {
+        *place = row.first().map_or(0, |value| value - min);
+    }
+    into.get(..rows.len()).unwrap_or(&[])
+}
+
+/// The cheapest way to store column `field`.
+fn plan_column(template: &Template, rows: &[Row], field: usize) -> Plan {
+    let values = || rows.iter().filter_map(|row| row.get(field).copied());
+    let frame = Frame::around(values());
+    let header_bits = 8 * (1 + varint_len(frame.min));
+    let mut plan = Plan {
+        frame,
+        own: true,
+        high_bytes: None,
+    };
+    let mut bits = header_bits + rows.len() * frame.bits as usize;
+    let usual = template.frames.get(field).copied().unwrap_or_default();
+    let usual_bits = rows.len() * usual.bits as usize;
+    if usual_bits <= bits && values().all(|value| usual.holds(value)) {
+        plan = Plan {
+            frame: usual,
+            own: false,
+            high_bytes: None,
+        };
+        bits = usual_bits;
+    }
+    if field == 0 && template.first_ascends() {
+        let range = values().max().map_or(0, |max| max - frame.min);
+        if let Some((low_bits, high_bytes)) = ascending::shape(range, rows.len()) {
+            let ascending = header_bits + 8 + 8 * high_bytes + rows.len() * low_bits as usize;
+            if ascending < bits {
+                plan = Plan {
+                    frame: Frame {
+                        min: frame.min,
+                        bits: low_bits,
+                    },
+                    own: true,
+                    high_bytes: Some(high_bytes),
+                };
+            }
+        }
+    }
+    plan
+}
+
+#[derive(Clone, Copy, Default)]
+struct Column {
+    min: u64,
+    /// The bit its first number begins at.
+    at: u32,
+    bits: u8,
+}
+
+/// A block where it lies.
+pub(super) struct Columns<'a> {
+    template: &'a Template,
+    bytes: &'a [u8],
+    count: usize,
+    columns: [Column; FIELDS_MAX],
+    /// The first column's numbers above its least, when they are stored as ascending.
+    ascending: Option<Ascending<'a>>,
+}
+
+impl<'a> Columns<'a> {
+    /// The block of `count` keys at the front of `bytes`, which may go on behind it. `None` when its
+    /// header is damaged.
+    #[inline]
+    pub(super) fn new(template: &'a Template, bytes: &'a [u8], count: usize) -> Option<Self> {
+        let mut from = Reader::new(bytes);
+        let own = u16::from_le_bytes(*from.bytes(2)?.first_chunk::<2>()?);
+        let mut columns = [Column::default(); FIELDS_MAX];
+        let mut high = None;
+        for (field, (column, usual)) in columns.iter_mut().zip(&template.frames).enumerate() {
+            (column.min, column.bits) = (usual.min, usual.bits as u8);
+            if (own >> field) & 1 == 1 {
+                let kind = from.u8()?;
+                column.bits = kind & !ASCENDING;
+                column.min = from.varint64()?;
+                if kind & ASCENDING != 0 {
+                    if field != 0 {
+                        return None;
+                    }
+                    let len = usize::from(from.u8()?);
+                    high = Some(from.bytes(len)?);
+                }
+            }
+            if column.bits > 64 {
+                return None;
+            }
+        }
+        let mut at = ((bytes.len() - from.rest().len()) * 8) as u32;
+        for column in columns.iter_mut().take(template.fields.len()) {
+            column.at = at;
+            at += u32::from(column.bits) * count as u32;
+        }
+        let first = columns.first().copied().unwrap_or_default();
+        let ascending = high.map(|high| {
+            let (at, bits) = (first.at as usize, u32::from(first.bits));
+            Ascending::new(high, bytes, at, bits, count)
+        });
+        Some(Self {
+            template,
+            bytes,
+            count,
+            columns,
+            ascending,
+        })
+    }
+
+    #[inline]
+    fn above(&self, column: &Column, index: usize) -> u64 {
+        let bit = column.at as usize + index * usize::from(column.bits);
+        read_bits(self.bytes, bit, u32::from(column.bits))
+    }
+
+    /// The row at `index`.
+    fn row(&self, index: usize, row: &mut Row) {
+        let columns = self.columns.iter().take(self.template.fields.len());
+        for (field, (place, column)) in row.iter_mut().zip(columns).enumerate() {
+            let above = match &self.ascending {
+                Some(ascending) if field == 0 => ascending.get(index),
+                _ => self.above(column, index),
+            };
+            *place = column.min.wrapping_add(above);
+        }
+    }
+
+    /// Appends the key at `index`.
+    pub(super) fn key(&self, index: usize, out: &mut Vec<u8>) {
+        let mut row = Row::default();
+        self.row(index, &mut row);
+        self.template.print(&row, out);
+    }
+
+    /// Gives each key in turn to `visit`, in a buffer that is used again.
+    pub(super) fn keys(&self, out: &mut Vec<u8>, mut end_of_key: impl FnMut(&Vec<u8>)) {
+        let mut first = [0; super::BLOCK_KEYS];
+        if let Some(ascending) = &self.ascending {
+            ascending.decode(&mut first);
+        }
+        let mut row = Row::default();
+        for (index, above_first) in first.iter().enumerate().take(self.count) {
+            let columns = self.columns.iter().take(self.template.fields.len());
+            for (field, (place, column)) in row.iter_mut().zip(columns).enumerate() {
+                let above = match self.ascending.is_some() && field == 0 {
+                    true => *above_first,
+                    false => self.above(column, index),
+                };
+                *place = column.min.wrapping_add(above);
+            }
+            self.template.print(&row, out);
+            end_of_key(out);
+        }
+    }
+
+    /// Where the key of `row` is.
+    #[inline]
+    pub(super) fn find(&self, row: &Row) -> Option<usize> {
+        let mut sought = Row::default();
+        let columns = self.columns.iter().take(self.template.fields.len());
+        for (field, ((place, &value), column)) in
+            sought.iter_mut().zip(row).zip(columns).enumerate()
+        {
+            *place = value.checked_sub(column.min)?;
+            let beyond = *place & !mask(u32::from(column.bits)) != 0;
+            if beyond && !(field == 0 && self.ascending.is_some()) {
+                return None;
+            }
+        }
+        if !self.template.first_ascends() {
+            return (0..self.count).find(|&index| self.equals(index, &sought, 0));
+        }
+        let first = sought.first().copied().unwrap_or(0);
+        let mut index = self.lower_bound_first(first);
+        while index < self.count && self.first_above(index) == first {
+            if self.equals(index, &sought, 1) {
+                return Some(index);
+            }
+            index += 1;
+        }
+        None
+    }
+
+    /// Whether the row at `index` is `sought` from field `from` on; both above their least numbers.
+    #[inline]
+    fn equals(&self, index: usize, sought: &Row, from: usize) -> bool {
+        let columns = self.columns.iter().take(self.template.fields.len());
+        columns
+            .zip(sought)
+            .skip(from)
+            .all(|(column, &value)| self.above(column, index) == value)
+    }
+
+    #[inline]
+    fn first_above(&self, index: usize) -> u64 {
+        match &self.ascending {
+            Some(ascending) => ascending.get(index),
+            None => self
+                .columns
+                .first()
+                .map_or(0, |column| self.above(column, index)),
+        }
+    }
+
+    /// The first place whose first number, above its least, is not below `value`. Requires that the
+    /// column ascends.
+    #[inline]
+    fn lower_bound_first(&self, value: u64) -> usize {
+        if let Some(ascending) = &self.ascending {
+            return ascending.lower_bound(value);
+        }
+        let (mut base, mut len) = (0, self.count);
+        while len > 0 {
+            let half = len / 2;
+            let below = self.first_above(base + half) < value;
+            base += if below { half + 1 } else { 0 };
+            len = if below { len - half - 1 } else { half };
+        }
+        base
+    }
+
+    /// The first place whose key is not below `key`; `scratch` is for keys.
+    pub(super) fn lower_bound(&self, key: &[u8], scratch: &mut Vec<u8>) -> usize {
+        let (mut from, mut until) = (0, self.count);
+        let min = self.columns.first().map_or(0, |column| column.min);
+        if let Some(first) = self.template.parse_first(key) {
+            let Some(above) = first.checked_sub(min) else {
+                return 0;
+            };
+            from = self.lower_bound_first(above);
+            until = match above.checked_add(1) {
+                Some(next) => self.lower_bound_first(next),
+                None => self.count,
+            };
+        }
+        while from < until {
+            let middle = from + (until - from) / 2;
+            match self.compare(middle, key, scratch) {
+                Ordering::Less => from = middle + 1,
+                _ => until = middle,
+            }
+        }
+        from
+    }
+
+    /// How the key at `index` compares with `key`.
+    fn compare(&self, index: usize, key: &[u8], scratch: &mut Vec<u8>) -> Ordering {
+        scratch.clear();
+        self.key(index, scratch);
+        scratch.as_slice().cmp(key)
+    }
+}
+
+impl std::fmt::Debug for Columns<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Columns")
+            .field("count", &self.count)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,346 @@
+//! From a key to the block it would be in.
+//!
+//! The first keys of the blocks are not stored twice: of each the directory holds a *head*, eight
+//! bytes that sort as the key does, cut behind the prefix that all first keys share. If first keys
+//! use few different bytes, these are numbered and a head has up to sixteen of them.
+//!
+//! Different heads are searched in a static tree of sixteen-fold branches, each node two cache lines
+//! that are counted through without a branch. (Khuong and Morin, *Array Layouts for Comparison-Based
+//! Searching*, 2017, compare such layouts.) Where blocks have equal heads a node for just these blocks
+//! goes on behind their common prefix. A head equal to the sought one at a single block is settled by
+//! the first key itself, which the caller compares: about one lookup in a block's number of keys.
+//!
+//! It is made when an index is opened, in two passes over the first keys and further ones over those
+//! that share heads; nothing of it is stored. Immutable, shared by threads.
+
+use std::cmp::Ordering;
+
+use drumlin_base::Result;
+
+use super::strings::common;
+
+/// Heads of a tree node.
+const FAN: usize = 16;
+/// Blocks with equal heads that are searched by their first keys instead of a node of their own.
+const RUN_WITHOUT_NODE_MAX: usize = 3;
+/// Nodes one below the other; deeper runs are searched by their first keys. Forged keys could ask for
+/// thousands.
+const LEVELS_MAX: usize = 40;
+
+/// How bytes become heads.
+#[derive(Debug)]
+struct Coder {
+    /// Bits a byte takes: 4, 5, 6, or 8 for a head of seven plain bytes and their number.
+    bits: u32,
+    /// For each byte how many used bytes are smaller; only below eight bits.
+    rank: [u8; 256],
+    used: [bool; 256],
+}
+
+impl Coder {
+    fn new(used: [bool; 256]) -> Self {
+        let letters = used.iter().filter(|&&used| used).count();
+        let bits = match letters {
+            0..=15 => 4,
+            16..=31 => 5,
+            32..=63 => 6,
+            _ => 8,
+        };
+        let mut rank = [0; 256];
+        let mut smaller = 0u8;
+        for (rank, &used) in rank.iter_mut().zip(&used) {
+            *rank = smaller;
+            smaller = smaller.saturating_add(u8::from(used));
+        }
+        Self { bits, rank, used }
+    }
+
+    /// Sorts as `text` does among the texts of first keys. Equal heads of two first keys mean that
+    /// they share at least seven bytes; a text with a byte that no first key has may take
+    /// the head of a larger one.
+    #[inline]
+    fn head(&self, text: &[u8]) -> u64 {
+        if self.bits == 8 {
+            let mut word = 0u64;
+            for (place, &byte) in text.iter().take(7).enumerate() {
+                word |= u64::from(byte) << (56 - 8 * place);
+            }
+            return word | text.len().min(8) as u64;
+        }
+        let mut word = 0u64;
+        let mut shift = 64;
+        for &byte in text {
+            if shift < self.bits {
+                break;
+            }
+            shift -= self.bits;
+            let at = usize::from(byte);
+            let rank = self.rank.get(at).copied().unwrap_or(0);
+            word |= (u64::from(rank) + 1) << shift;
+            if !self.used.get(at).copied().unwrap_or(false) {
+                break; // As small as a text can be that begins with the next used byte.
+            }
+        }
+        word
+    }
+}
+
+/// Where blocks with equal heads are told apart.
+#[derive(Debug)]
+struct Node {
+    /// Bytes of the key that were compared before.
+    depth: usize,
+    /// What all first keys under the node have behind these; in [`Directory::texts`].
+    text: std::ops::Range<usize>,
+    /// Its heads in [`Directory::heads`].
+    heads: std::ops::Range<usize>,
+    /// Behind the last block under it.
+    end: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Directory {
+    coder: Coder,
+    nodes: Vec<Node>,
+    texts: Vec<u8>,
+    /// Different heads, node after node.
+    heads: Vec<u64>,
+    /// The first block of each.
+    firsts: Vec<u32>,
+    /// Heads with a node of their own, ascending, and these nodes.
+    children: Vec<(u32, u32)>,
+    /// The upper levels of the root's tree, from the leaves' parents up: every 16th head of the level
+    /// below.
+    levels: Vec<Vec<u64>>,
+}
+
+/// Gives the first key of a block: appends it to the vector.
+pub(super) trait FirstKeys {
+    /// Appends the first key of `block`.
+    fn first_key(&self, block: usize, out: &mut Vec<u8>) -> Result<()>;
+
+    /// How the first key of `block` compares with `key`.
+    fn compare_first(&self, block: usize, key: &[u8]) -> Ordering;
+}
+
+impl Directory {
+    /// The directory of `blocks` blocks.
+    ///
+    /// # Errors
+    /// What reading a first key gives.
+    pub(super) fn build(blocks: usize, keys: &impl FirstKeys) -> Result<Self> {
+        let mut key = Vec::new();
+        let mut model = Vec::new();
+        let mut used = [false; 256];
+        let mut shared = usize::MAX;
+        for block in 0..blocks {
+            key.clear();
+            keys.first_key(block, &mut key)?;
+            if block == 0 {
+                model.clone_from(&key);
+                shared = key.len();
+            }
+            // A shorter common prefix uncovers bytes of the model.
+            let now = common(&model, &key).min(shared);
+            for &byte in key
+                .iter()
+                .skip(now)
+                .chain(model.get(now..shared).unwrap_or(&[]))
+            {
+                if let Some(place) = used.get_mut(usize::from(byte)) {
+                    *place = true;
+                }
+            }
+            shared = now;
+        }
+        let mut made = Self {
+            coder: Coder::new(used),
+            nodes: Vec::new(),
+            texts: Vec::new(),
+            heads: Vec::new(),
+            firsts: Vec::new(),
+            children: Vec::new(),
+            levels: Vec::new(),
+        };
+        let mut waiting = std::collections::VecDeque::new();
+        waiting.push_back((0, blocks, 0, None, 1));
+        while let Some((start, end, depth, head, level)) = waiting.pop_front() {
+            if let Some(head) = head {
+                made.children.push((head, made.nodes.len() as u32));
+            }
+            let runs = made.add_node(start, end, depth, keys)?;
+            let below = made
+                .nodes
+                .last()
+                .map_or(0, |node| node.depth + node.text.len());
+            for (head, from, until) in runs.into_iter().filter(|_| level < LEVELS_MAX) {
+                waiting.push_back((from, until, below, Some(head), level + 1));
+            }
+        }
+        made.children.sort_unstable();
+        made.build_levels();
+        Ok(made)
+    }
+
+    /// Adds the node of the blocks `start..end`, whose first keys share `depth` bytes. The runs of
+    /// blocks under it that ask for a node: head, first block, end.
+    fn add_node(
+        &mut self,
+        start: usize,
+        end: usize,
+        depth: usize,
+        keys: &impl FirstKeys,
+    ) -> Result<Vec<(u32, usize, usize)>> {
+        let (mut first, mut last) = (Vec::new(), Vec::new());
+        if start < end {
+            keys.first_key(start, &mut first)?;
+            keys.first_key(end - 1, &mut last)?;
+        }
+        let shared = common(&first, &last).max(depth);
+        let text_at = self.texts.len();
+        self.texts
+            .extend_from_slice(first.get(depth..shared).unwrap_or(&[]));
+        let heads_at = self.heads.len();
+        for block in start..end {
+            first.clear();
+            keys.first_key(block, &mut first)?;
+            let head = self.coder.head(first.get(shared..).unwrap_or(&[]));
+            if self.heads.len() == heads_at || self.heads.last() != Some(&head) {
+                self.heads.push(head);
+                self.firsts.push(block as u32);
+            }
+        }
+        self.nodes.push(Node {
+            depth,
+            text: text_at..self.texts.len(),
+            heads: heads_at..self.heads.len(),
+            end: end as u32,
+        });
+        let mut runs = Vec::new();
+        for at in heads_at..self.heads.len() {
+            let from = self.first_of(at);
+            let until = match at + 1 < self.heads.len() {
+                true => self.first_of(at + 1),
+                false => end,
+            };
+            // Whoever forged keys that do not ascend gets no node that is like its parent.
+            let smaller = until - from < end - start || shared > depth;
+            if until - from > RUN_WITHOUT_NODE_MAX && smaller {
+                runs.push((at as u32, from, until));
+            }
+        }
+        Ok(runs)
+    }
+
+    fn first_of(&self, head: usize) -> usize {
+        self.firsts.get(head).map_or(0, |&block| block as usize)
+    }
+
+    fn build_levels(&mut self) {
+        let root = self.nodes.first().map_or(0..0, |node| node.heads.clone());
+        let mut below = self.heads.get(root).unwrap_or(&[]);
+        let mut levels: Vec<Vec<u64>> = Vec::new();
+        while below.len() > FAN {
+            levels.push(below.iter().step_by(FAN).copied().collect());
+            below = levels.last().map_or(&[], Vec::as_slice);
+        }
+        self.levels = levels;
+    }
+
+    /// Bytes in memory.
+    pub(super) fn resident_bytes(&self) -> usize {
+        let levels: usize = self.levels.iter().map(|level| level.capacity() * 8).sum();
+        size_of::<Self>()
+            + levels
+            + self.nodes.capacity() * size_of::<Node>()
+            + self.texts.capacity()
+            + self.heads.capacity() * 8
+            + self.firsts.capacity() * 4
+            + self.children.capacity() * 8
+    }
+
+    /// The last block whose first key is not above `key`; `None` when all are.
+    #[inline]
+    pub(super) fn find(&self, key: &[u8], keys: &impl FirstKeys) -> Option<usize> {
+        let mut node = self.nodes.first()?;
+        let mut text = key;
+        loop {
+            let shared = self.texts.get(node.text.clone()).unwrap_or(&[]);
+            let start = self.first_of(node.heads.start);
+            let Some(rest) = text.strip_prefix(shared) else {
+                return match shared < text {
+                    true => (node.end as usize).checked_sub(1),
+                    false => start.checked_sub(1),
+                };
+            };
+            let head = self.coder.head(rest);
+            let Some(at) = self.last_not_above(node, head) else {
+                return start.checked_sub(1);
+            };
+            let from = self.first_of(at);
+            let until = match at + 1 < node.heads.end {
+                true => self.first_of(at + 1),
+                false => node.end as usize,
+            };
+            if self.heads.get(at) != Some(&head) {
+                return until.checked_sub(1);
+            }
+            let child = match until - from > RUN_WITHOUT_NODE_MAX {
+                true => self.child(at),
+                false => None,
+            };
+            let Some(child) = child else {
+                return settle(from, until, key, keys);
+            };
+            text = rest;
+            node = child;
+        }
+    }
+
+    /// The last head of `node` that is not above `head`.
+    #[inline]
+    fn last_not_above(&self, node: &Node, head: u64) -> Option<usize> {
+        let heads = self.heads.get(node.heads.clone()).unwrap_or(&[]);
+        if node.heads.start != 0 || self.levels.is_empty() {
+            let count = heads.partition_point(|&at| at <= head);
+            return count.checked_sub(1).map(|last| node.heads.start + last);
+        }
+        let mut group = 0;
+        let levels = self.levels.iter().rev().map(Vec::as_slice);
+        for level in levels.chain(std::iter::once(heads)) {
+            let start = group * FAN;
+            let line = level.get(start..(start + FAN).min(level.len()));
+            let count = match line.and_then(|line| line.first_chunk::<FAN>()) {
+                Some(line) => line.iter().map(|&at| usize::from(at <= head)).sum(),
+                None => line.map_or(0, |line| line.iter().filter(|&&at| at <= head).count()),
+            };
+            // Only in the first group of all can all heads be above.
+            group = start + usize::checked_sub(count, 1)?;
+        }
+        Some(group)
+    }
+
+    #[inline(never)]
+    fn child(&self, head: usize) -> Option<&Node> {
+        let at = self
+            .children
+            .binary_search_by_key(&head, |&(head, _)| head as usize);
+        let (_, node) = self.children.get(at.ok()?)?;
+        self.nodes.get(*node as usize)
+    }
+}
+
+/// The last of the blocks `from..until` whose first key is not above `key`, or the one before them.
+#[inline(never)]
+fn settle(from: usize, until: usize, key: &[u8], keys: &impl FirstKeys) -> Option<usize> {
+    let (mut low, mut high) = (from, until);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match keys.compare_first(middle, key) {
+            Ordering::Greater => high = middle,
+            _ => low = middle + 1,
+        }
+    }
+    low.checked_sub(1)
+}

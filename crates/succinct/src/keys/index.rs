@@ -1,0 +1,364 @@
+//! An index of sorted keys: from a key to its rank and back.
+//!
+//! Immutable and shared by threads; a lookup allocates nothing but in the rare cases where the first
+//! key of a block must be printed to be compared.
+
+use std::cmp::Ordering;
+
+use drumlin_base::coding::Reader;
+use drumlin_base::{Error, Result};
+
+use super::BLOCK_KEYS;
+use super::columns::Columns;
+use super::cursor::KeyCursor;
+use super::directory::{Directory, FirstKeys};
+use super::letters::Letters;
+use super::run::KeyRun;
+use super::strings::{Found, Strings};
+use super::template::{Row, Template};
+
+/// Ways to encode blocks that an index may have.
+pub(super) const PLANS_MAX: usize = 64;
+/// Lookups whose waits for memory overlap.
+const BATCH: usize = 16;
+
+/// How the keys of a block are encoded.
+#[derive(Clone, Debug)]
+pub(super) enum Plan {
+    /// As integers.
+    Columns(Template),
+    /// As texts.
+    Strings(Box<Letters>),
+}
+
+impl Plan {
+    /// Appends the plan as it is stored.
+    pub(super) fn store(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Strings(letters) => {
+                out.push(0);
+                letters.store(out);
+            }
+            Self::Columns(template) => {
+                out.push(1);
+                template.store(out);
+            }
+        }
+    }
+
+    fn load(from: &mut Reader<'_>) -> Option<Self> {
+        match from.u8()? {
+            0 => Letters::load(from).map(|letters| Self::Strings(Box::new(letters))),
+            1 => Template::load(from).map(Self::Columns),
+            _ => None,
+        }
+    }
+
+    fn resident_bytes(&self) -> usize {
+        match self {
+            Self::Columns(template) => template.resident_bytes(),
+            Self::Strings(letters) => letters.resident_bytes(),
+        }
+    }
+}
+
+/// A block where it lies.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "lives on the stack for one lookup, which must not allocate"
+)]
+enum Block<'a> {
+    Columns(&'a Template, Columns<'a>),
+    Strings(Strings<'a>),
+}
+
+/// Sorted keys in memory, each with its rank: how many keys are smaller.
+pub struct KeyIndex {
+    blocks: Blocks,
+    directory: Directory,
+}
+
+struct Blocks {
+    bytes: Vec<u8>,
+    /// Where each block begins, and the end of the last.
+    offsets: Vec<u32>,
+    plans: Vec<Plan>,
+    keys: u64,
+}
+
+impl KeyIndex {
+    /// The index whose blocks are `blocks` and whose tail is `tail`, as
+    /// [`KeyIndexBuilder`](super::KeyIndexBuilder) gave them. Cost: a few lookups a block.
+    ///
+    /// # Errors
+    /// `Corruption` when the two do not belong together or are no index. Blocks are not decoded as a
+    /// whole: see [`KeyIndex::verify`].
+    pub fn open(mut blocks: Vec<u8>, tail: &[u8]) -> Result<Self> {
+        blocks.shrink_to_fit();
+        let blocks = Blocks::load(blocks, tail)
+            .ok_or_else(|| Error::corruption("the tail of a key index is damaged"))?;
+        let directory = Directory::build(blocks.count(), &blocks)?;
+        Ok(Self { blocks, directory })
+    }
+
+    /// Number of keys.
+    pub fn len(&self) -> u64 {
+        self.blocks.keys
+    }
+
+    /// Whether there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.keys == 0
+    }
+
+    /// Bytes in memory.
+    pub fn memory(&self) -> usize {
+        let plans: usize = self.blocks.plans.iter().map(Plan::resident_bytes).sum();
+        size_of::<Self>()
+            + plans
+            + self.blocks.bytes.capacity()
+            + self.blocks.offsets.capacity() * 4
+            + self.directory.resident_bytes()
+    }
+
+    /// The rank of `key`.
+    #[inline]
+    pub fn get(&self, key: &[u8]) -> Option<u64> {
+        let block = self.directory.find(key, &self.blocks)?;
+        self.blocks.find_in(block, key)
+    }
+
+    /// The rank of each of `keys`, in `ranks`, as [`KeyIndex::get`] gives it. Faster for many, whose
+    /// waits for memory overlap.
+    pub fn get_batch(&self, keys: &[&[u8]], ranks: &mut Vec<Option<u64>>) {
+        ranks.clear();
+        for keys in keys.chunks(BATCH) {
+            let mut blocks = [None; BATCH];
+            for (place, key) in blocks.iter_mut().zip(keys) {
+                *place = self.directory.find(key, &self.blocks);
+            }
+            // The loads of all blocks' first lines are under way together.
+            let touched = blocks.iter().flatten().fold(0u8, |sum, &block| {
+                let at = self.blocks.offset(block);
+                sum ^ self.blocks.bytes.get(at).copied().unwrap_or(0)
+                    ^ self.blocks.bytes.get(at + 128).copied().unwrap_or(0)
+                    ^ self.blocks.bytes.get(at + 256).copied().unwrap_or(0)
+            });
+            std::hint::black_box(touched);
+            ranks.extend(
+                blocks
+                    .iter()
+                    .zip(keys)
+                    .map(|(block, key)| block.and_then(|block| self.blocks.find_in(block, key))),
+            );
+        }
+    }
+
+    /// How many keys are smaller than `key`: the rank of the first that is not.
+    pub fn seek(&self, key: &[u8]) -> u64 {
+        let Some(block) = self.directory.find(key, &self.blocks) else {
+            return 0;
+        };
+        self.blocks.seek_in(block, key)
+    }
+
+    /// Appends the key of `rank` to `out`. False when there is none.
+    pub fn key(&self, rank: u64, out: &mut Vec<u8>) -> bool {
+        if rank >= self.blocks.keys {
+            return false;
+        }
+        let (block, index) = place_of(rank);
+        match self.blocks.block(block) {
+            Some(Block::Columns(_, columns)) => columns.key(index, out),
+            Some(Block::Strings(strings)) => strings.key(index, out),
+            None => return false,
+        }
+        true
+    }
+
+    /// A cursor over the keys, not yet positioned.
+    pub fn cursor(&self) -> KeyCursor<'_> {
+        KeyCursor::new(self)
+    }
+
+    /// Reads all keys and checks that they ascend and are found.
+    ///
+    /// # Errors
+    /// `Corruption`. Cost: decodes every block.
+    pub fn verify(&self) -> Result<()> {
+        let mut run = KeyRun::default();
+        let mut last: Option<Vec<u8>> = None;
+        for block in 0..self.blocks.count() {
+            if !self.decode_block(block, &mut run) {
+                return Err(Error::corruption(format!("key block {block} is damaged")));
+            }
+            for index in 0..run.len() {
+                let key = run.get(index);
+                if last.as_deref().is_some_and(|last| last >= key) {
+                    return Err(Error::corruption("the keys of an index do not ascend"));
+                }
+                last.get_or_insert_default().clear();
+                last.get_or_insert_default().extend_from_slice(key);
+                let rank = (block * BLOCK_KEYS + index) as u64;
+                if self.get(key) != Some(rank) {
+                    return Err(Error::corruption("a key index does not find its own key"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One line for each way keys are encoded in, with the blocks and bytes of it.
+    pub fn describe(&self) -> Vec<String> {
+        let mut counted = vec![(0u64, 0u64); self.blocks.plans.len()];
+        for block in 0..self.blocks.count() {
+            let (at, end) = (self.blocks.offset(block), self.blocks.offset(block + 1));
+            let plan = self.blocks.bytes.get(at).copied().unwrap_or(0);
+            if let Some(count) = counted.get_mut(usize::from(plan)) {
+                count.0 += 1;
+                count.1 += end.saturating_sub(at) as u64;
+            }
+        }
+        let plans = self.blocks.plans.iter().zip(counted);
+        plans
+            .filter(|(_, (blocks, _))| *blocks > 0)
+            .map(|(plan, (blocks, bytes))| match plan {
+                Plan::Strings(_) => {
+                    format!("{blocks} blocks of front-coded strings, {bytes} bytes")
+                }
+                Plan::Columns(template) => {
+                    format!("{blocks} blocks of columns {template}, {bytes} bytes")
+                }
+            })
+            .collect()
+    }
+
+    /// Decodes the keys of `block` into `run`. False when the block is damaged.
+    pub(super) fn decode_block(&self, block: usize, run: &mut KeyRun) -> bool {
+        run.clear();
+        let (bytes, ends) = run.parts_mut();
+        match self.blocks.block(block) {
+            Some(Block::Columns(_, columns)) => columns.keys(bytes, |out| ends.push(out.len())),
+            Some(Block::Strings(strings)) => strings.keys(bytes, |out| ends.push(out.len())),
+            None => return false,
+        }
+        true
+    }
+}
+
+/// The block of a rank, and the place in it.
+fn place_of(rank: u64) -> (usize, usize) {
+    let block = usize::try_from(rank / BLOCK_KEYS as u64).unwrap_or(usize::MAX);
+    (block, (rank % BLOCK_KEYS as u64) as usize)
+}
+
+impl Blocks {
+    fn load(bytes: Vec<u8>, tail: &[u8]) -> Option<Self> {
+        let mut from = Reader::new(tail);
+        let keys = from.varint64()?;
+        let plan_count = usize::from(from.u8()?);
+        if plan_count > PLANS_MAX {
+            return None;
+        }
+        let mut plans = Vec::new();
+        for _ in 0..plan_count {
+            plans.push(Plan::load(&mut from)?);
+        }
+        // Each block's length takes a byte of the tail at least.
+        let count = usize::try_from(keys.div_ceil(BLOCK_KEYS as u64)).ok()?;
+        if count > from.rest().len() || bytes.len() > u32::MAX as usize {
+            return None;
+        }
+        let mut offsets = Vec::with_capacity(count + 1);
+        let mut end = 0usize;
+        offsets.push(0);
+        for _ in 0..count {
+            end = end.checked_add(from.varint32()? as usize)?;
+            offsets.push(u32::try_from(end).ok()?);
+        }
+        (end == bytes.len() && from.is_empty()).then_some(Self {
+            bytes,
+            offsets,
+            plans,
+            keys,
+        })
+    }
+
+    fn count(&self) -> usize {
+        self.offsets.len().saturating_sub(1)
+    }
+
+    #[inline]
+    fn offset(&self, block: usize) -> usize {
+        self.offsets.get(block).map_or(0, |&at| at as usize)
+    }
+
+    #[inline]
+    fn block(&self, block: usize) -> Option<Block<'_>> {
+        let (&plan, bytes) = self.bytes.get(self.offset(block)..)?.split_first()?;
+        let before = (block * BLOCK_KEYS) as u64;
+        let count = (self.keys.checked_sub(before)?).min(BLOCK_KEYS as u64) as usize;
+        match self.plans.get(usize::from(plan))? {
+            Plan::Columns(template) => {
+                let columns = Columns::new(template, bytes, count)?;
+                Some(Block::Columns(template, columns))
+            }
+            Plan::Strings(letters) => Strings::new(letters, bytes, count).map(Block::Strings),
+        }
+    }
+
+    #[inline]
+    fn find_in(&self, block: usize, key: &[u8]) -> Option<u64> {
+        let index = match self.block(block)? {
+            Block::Columns(template, columns) => {
+                let mut row = Row::default();
+                if !template.parse(key, &mut row) {
+                    return None;
+                }
+                columns.find(&row)?
+            }
+            Block::Strings(strings) => match strings.find(key) {
+                Found { index, equal: true } => index,
+                Found { .. } => return None,
+            },
+        };
+        Some((block * BLOCK_KEYS + index) as u64)
+    }
+
+    fn seek_in(&self, block: usize, key: &[u8]) -> u64 {
+        let index = match self.block(block) {
+            Some(Block::Columns(_, columns)) => columns.lower_bound(key, &mut Vec::new()),
+            Some(Block::Strings(strings)) => strings.find(key).index,
+            None => 0,
+        };
+        (block * BLOCK_KEYS + index) as u64
+    }
+}
+
+impl FirstKeys for Blocks {
+    fn first_key(&self, block: usize, out: &mut Vec<u8>) -> Result<()> {
+        match self.block(block) {
+            Some(Block::Columns(_, columns)) => columns.key(0, out),
+            Some(Block::Strings(strings)) => strings.key(0, out),
+            None => return Err(Error::corruption(format!("key block {block} is damaged"))),
+        }
+        Ok(())
+    }
+
+    fn compare_first(&self, block: usize, key: &[u8]) -> Ordering {
+        let mut first = Vec::new();
+        match self.first_key(block, &mut first) {
+            Ok(()) => first.as_slice().cmp(key),
+            Err(_) => Ordering::Greater, // Blocks were readable when the index was opened.
+        }
+    }
+}
+
+impl std::fmt::Debug for KeyIndex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KeyIndex")
+            .field("keys", &self.blocks.keys)
+            .field("plans", &self.describe())
+            .finish_non_exhaustive()
+    }
+}

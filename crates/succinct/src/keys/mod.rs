@@ -1,0 +1,33 @@
+//! Sorted keys in few bytes each, found by key and by rank.
+//!
+//! Keys go in blocks of [`BLOCK_KEYS`]. A block is encoded as columns of integers if its keys fit a
+//! template (constant texts with decimal, hexadecimal or binary numbers between them, learned from a
+//! sample), else as texts that leave out what they share with their predecessor. A directory over the
+//! blocks' first keys, made when the index is opened, leads from a key to its block.
+//!
+//! Rooms, bottom to top: `packed` (bits), `field` (kinds of number), `ascending`, `template`,
+//! `letters` (a code for bytes), `run`; `columns` and `strings` (blocks), `learn`, `directory`;
+//! `index`, `cursor`, `builder`.
+//!
+//! Keys are ordered bytewise. An index knows exactly which keys it holds, so it is its own filter.
+
+/// Keys of a block, but for the last (on disk).
+pub const BLOCK_KEYS: usize = 64;
+
+mod ascending;
+mod builder;
+mod columns;
+mod cursor;
+mod directory;
+mod field;
+mod index;
+mod learn;
+mod letters;
+mod packed;
+mod run;
+mod strings;
+mod template;
+
+pub use builder::KeyIndexBuilder;
+pub use cursor::{KeyCursor, KeyWalk};
+pub use index::KeyIndex;

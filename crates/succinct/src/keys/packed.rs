@@ -1,0 +1,128 @@
+//! Numbers of any width, bit after bit, lowest bit first.
+//!
+//! Readers take bits past the end as zero, so a damaged width gives a wrong number, never a panic.
+
+/// Appends numbers of given widths to a byte vector.
+pub(super) struct BitWriter<'a> {
+    out: &'a mut Vec<u8>,
+    waiting: u128,
+    waiting_bits: u32,
+}
+
+impl<'a> BitWriter<'a> {
+    /// A writer that goes on at the end of `out`.
+    pub(super) fn new(out: &'a mut Vec<u8>) -> Self {
+        Self {
+            out,
+            waiting: 0,
+            waiting_bits: 0,
+        }
+    }
+
+    /// Appends the lowest `width` bits of `value`; at most 64, and no higher bit may be set.
+    #[inline]
+    pub(super) fn push(&mut self, value: u64, width: u32) {
+        debug_assert!(width <= 64 && (width == 64 || value >> width == 0));
+        self.waiting |= u128::from(value) << self.waiting_bits;
+        self.waiting_bits += width;
+        if self.waiting_bits >= 64 {
+            self.out
+                .extend_from_slice(&(self.waiting as u64).to_le_bytes());
+            self.waiting >>= 64;
+            self.waiting_bits -= 64;
+        }
+    }
+
+    /// Ends the stream at a whole byte; the bits added for that are zero.
+    pub(super) fn finish(self) {
+        let bytes = self.waiting_bits.div_ceil(8) as usize;
+        let tail = (self.waiting as u64).to_le_bytes();
+        self.out.extend_from_slice(tail.get(..bytes).unwrap_or(&[]));
+    }
+}
+
+/// Bits that `value` needs.
+#[inline]
+pub(super) const fn width_of(value: u64) -> u32 {
+    64 - value.leading_zeros()
+}
+
+/// The eight bytes at `at`, little-endian; those past the end are zero.
+#[inline]
+pub(super) fn word_at(bytes: &[u8], at: usize) -> u64 {
+    match bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        Some(word) => u64::from_le_bytes(*word),
+        None => short_word(bytes.get(at..).unwrap_or(&[])),
+    }
+}
+
+#[cold]
+fn short_word(rest: &[u8]) -> u64 {
+    rest.iter()
+        .take(8)
+        .rev()
+        .fold(0, |word, &byte| (word << 8) | u64::from(byte))
+}
+
+/// The number of `width` bits (at most 64) that begins at bit `bit` of `bytes`.
+#[inline]
+pub(super) fn read_bits(bytes: &[u8], bit: usize, width: u32) -> u64 {
+    let (at, shift) = (bit >> 3, (bit & 7) as u32);
+    let low = word_at(bytes, at) >> shift;
+    if width + shift <= 64 {
+        return low & mask(width);
+    }
+    // Nine bytes, so `shift` is not zero.
+    let high = u64::from(bytes.get(at + 8).copied().unwrap_or(0));
+    (low | (high << (64 - shift))) & mask(width)
+}
+
+/// `width` ones, at most 64.
+#[inline]
+pub(super) const fn mask(width: u32) -> u64 {
+    if width == 0 {
+        0
+    } else {
+        u64::MAX >> (64 - if width > 64 { 64 } else { width })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use drumlin_base::rng::Rng;
+
+    use super::*;
+
+    #[test]
+    fn numbers_of_any_width_are_read_back() {
+        let mut rng = Rng::new(7);
+        for _ in 0..50 {
+            let numbers: Vec<(u64, u32)> = (0..100)
+                .map(|_| {
+                    let width = rng.below(65) as u32;
+                    (rng.next_u64() & mask(width), width)
+                })
+                .collect();
+            let mut out = vec![0xAA];
+            let mut writer = BitWriter::new(&mut out);
+            for &(value, width) in &numbers {
+                writer.push(value, width);
+            }
+            writer.finish();
+            let mut bit = 8;
+            for &(value, width) in &numbers {
+                assert_eq!(read_bits(&out, bit, width), value);
+                bit += width as usize;
+            }
+            assert_eq!(out.len(), bit.div_ceil(8));
+        }
+    }
+
+    #[test]
+    fn bits_past_the_end_are_zero() {
+        assert_eq!(read_bits(&[0xFF], 4, 64), 0xF);
+        assert_eq!(read_bits(&[], 1000, 64), 0);
+        assert_eq!(width_of(0), 0);
+        assert_eq!(width_of(u64::MAX), 64);
+    }
+}

@@ -1,0 +1,57 @@
+//! Keys one after the other in one buffer.
+
+/// A list of keys without an allocation for each.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KeyRun {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl KeyRun {
+    /// Appends `key`.
+    #[inline]
+    pub(super) fn push(&mut self, key: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Empties the list and keeps its memory.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    /// Number of keys.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Bytes of all keys.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The key at `index`; empty past the end.
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> &[u8] {
+        let end = self.ends.get(index).copied().unwrap_or(0);
+        let before = index.checked_sub(1);
+        let start = before.and_then(|before| self.ends.get(before).copied());
+        self.bytes.get(start.unwrap_or(0)..end).unwrap_or(&[])
+    }
+
+    /// The keys from `from` up to, not including, `until`.
+    pub(super) fn range(
+        &self,
+        from: usize,
+        until: usize,
+    ) -> impl Iterator<Item = &[u8]> + Clone + '_ {
+        (from..until.min(self.len())).map(|index| self.get(index))
+    }
+
+    /// The buffer to decode keys into, with the ends of those that are in it.
+    pub(super) fn parts_mut(&mut self) -> (&mut Vec<u8>, &mut Vec<usize>) {
+        (&mut self.bytes, &mut self.ends)
+    }
+}

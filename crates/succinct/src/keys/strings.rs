@@ -1,0 +1,237 @@
+//! A block of any keys: what each shares with the one before it is left out.
+//!
+//! Stored: the prefix all keys share, with its length before it; a byte with the bits of a "shared"
+//! number, a varint with the least "length" number and a byte with the bits of one; then for each key
+//! how many bytes it shares with the key before it (beyond the common prefix); then for each the bits
+//! its remaining bytes take in the code of [`Letters`]; then these codes.
+//!
+//! With all lengths at the front a search skips most keys without looking at their bytes: while it
+//! goes through keys that are below the one sought, only those that share exactly as much with their
+//! predecessor as the predecessor with the sought one can be nearer to it.
+
+use std::cmp::Ordering;
+
+use drumlin_base::coding::{Reader, put_slice, put_varint64};
+
+use super::letters::Letters;
+use super::packed::{BitWriter, read_bits};
+use super::template::Frame;
+
+/// Appends the block of `keys`, which ascend.
+pub(super) fn encode<'k>(
+    letters: &Letters,
+    keys: impl Iterator<Item = &'k [u8]> + Clone,
+    out: &mut Vec<u8>,
+) {
+    let first = keys.clone().next().unwrap_or(&[]);
+    let last = keys.clone().last().unwrap_or(&[]);
+    let prefix = common(first, last);
+    put_slice(out, first.get(..prefix).unwrap_or(&[]));
+    let mut shared = [0u64; super::BLOCK_KEYS];
+    let mut lens = [0u64; super::BLOCK_KEYS];
+    let mut before: &[u8] = &[];
+    let mut count = 0;
+    for ((key, shared), len) in keys.clone().zip(&mut shared).zip(&mut lens) {
+        let key = key.get(prefix..).unwrap_or(&[]);
+        let same = common(before, key);
+        *shared = same as u64;
+        *len = letters.bits(key.get(same..).unwrap_or(&[]));
+        before = key;
+        count += 1;
+    }
+    let (shared, lens) = (shared.get(..count), lens.get(..count));
+    let (shared, lens) = (shared.unwrap_or(&[]), lens.unwrap_or(&[]));
+    let shared_bits = super::packed::width_of(shared.iter().copied().max().unwrap_or(0));
+    let frame = Frame::around(lens.iter().copied());
+    out.push(shared_bits as u8);
+    put_varint64(out, frame.min);
+    out.push(frame.bits as u8);
+    let mut writer = BitWriter::new(out);
+    for &number in shared {
+        writer.push(number, shared_bits);
+    }
+    for &len in lens {
+        writer.push(len - frame.min, frame.bits);
+    }
+    for (key, &shared) in keys.zip(shared) {
+        let own = key.get(prefix + shared as usize..).unwrap_or(&[]);
+        letters.encode(own, &mut writer);
+    }
+    writer.finish();
+}
+
+/// Bytes that `a` and `b` share at the front.
+#[inline]
+pub(super) fn common(a: &[u8], b: &[u8]) -> usize {
+    let mut at = 0;
+    for (a, b) in a.chunks_exact(8).zip(b.chunks_exact(8)) {
+        let (a, b) = (super::packed::word_at(a, 0), super::packed::word_at(b, 0));
+        if a != b {
+            return at + ((a ^ b).trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    let rest = a.iter().zip(b).skip(at);
+    at + rest.take_while(|(a, b)| a == b).count()
+}
+
+/// Where a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    /// The first place whose key is not below the sought one.
+    pub(super) index: usize,
+    /// Whether it is the sought one.
+    pub(super) equal: bool,
+}
+
+/// A block where it lies.
+#[derive(Debug)]
+pub(super) struct Strings<'a> {
+    letters: &'a Letters,
+    bytes: &'a [u8],
+    prefix: &'a [u8],
+    count: usize,
+    shared_at: usize,
+    shared_bits: u32,
+    lens_at: usize,
+    lens: Frame,
+    codes_at: usize,
+}
+
+impl<'a> Strings<'a> {
+    /// The block of `count` keys at the front of `bytes`, which may go on behind it. `None` when its
+    /// header is damaged.
+    pub(super) fn new(letters: &'a Letters, bytes: &'a [u8], count: usize) -> Option<Self> {
+        let mut from = Reader::new(bytes);
+        let prefix = from.slice()?;
+        let shared_bits = u32::from(from.u8()?);
+        let lens = Frame {
+            min: from.varint64()?,
+            bits: u32::from(from.u8()?),
+        };
+        if shared_bits > 32 || lens.bits > 40 || lens.min >> 40 != 0 {
+            return None;
+        }
+        let shared_at = (bytes.len() - from.rest().len()) * 8;
+        let lens_at = shared_at + shared_bits as usize * count;
+        Some(Self {
+            letters,
+            bytes,
+            prefix,
+            count,
+            shared_at,
+            shared_bits,
+            lens_at,
+            lens,
+            codes_at: lens_at + lens.bits as usize * count,
+        })
+    }
+
+    #[inline]
+    fn shared(&self, index: usize) -> usize {
+        let bit = self.shared_at + index * self.shared_bits as usize;
+        read_bits(self.bytes, bit, self.shared_bits) as usize
+    }
+
+    #[inline]
+    fn len(&self, index: usize) -> usize {
+        let bit = self.lens_at + index * self.lens.bits as usize;
+        (self.lens.min + read_bits(self.bytes, bit, self.lens.bits)) as usize
+    }
+
+    /// The end of the code that begins at `start`: within the block's bytes.
+    #[inline]
+    fn end(&self, start: usize, index: usize) -> usize {
+        (start + self.len(index)).min(self.bytes.len() * 8)
+    }
+
+    /// Appends the key at `index`; `scratch` is for keys before it.
+    pub(super) fn key(&self, index: usize, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(self.prefix);
+        let own = out.len();
+        let mut at = self.codes_at;
+        for before in 0..=index.min(self.count.saturating_sub(1)) {
+            out.truncate(own + self.shared(before).min(out.len() - own));
+            let end = self.end(at, before);
+            self.letters.decode_all(self.bytes, at, end, out);
+            at = end;
+        }
+        debug_assert!(out.len() >= start);
+    }
+
+    /// Appends all keys one after the other, and calls `end_of_key` after each.
+    pub(super) fn keys(&self, out: &mut Vec<u8>, mut end_of_key: impl FnMut(&Vec<u8>)) {
+        let (mut before, mut at) = (out.len(), self.codes_at);
+        for index in 0..self.count {
+            let start = out.len();
+            match index {
+                0 => out.extend_from_slice(self.prefix),
+                _ => {
+                    let shared = self.prefix.len() + self.shared(index);
+                    let shared = shared.min(start - before);
+                    out.extend_from_within(before..before + shared);
+                }
+            }
+            let end = self.end(at, index);
+            self.letters.decode_all(self.bytes, at, end, out);
+            at = end;
+            before = start;
+            end_of_key(out);
+        }
+    }
+
+    /// Searches for `key`.
+    pub(super) fn find(&self, key: &[u8]) -> Found {
+        let absent = |index| Found {
+            index,
+            equal: false,
+        };
+        let Some(sought) = key.strip_prefix(self.prefix) else {
+            let below = self.prefix < key;
+            return absent(if below { self.count } else { 0 });
+        };
+        // What the key before shares with the sought one.
+        let mut matched = 0;
+        let mut at = self.codes_at;
+        for index in 0..self.count {
+            let shared = self.shared(index);
+            let end = self.end(at, index);
+            if shared < matched {
+                return absent(index);
+            }
+            if shared == matched {
+                let rest = sought.get(matched..).unwrap_or(&[]);
+                let (order, more) = self.compare(at, end, rest);
+                matched += more;
+                match order {
+                    Ordering::Less => {}
+                    Ordering::Equal => return Found { index, equal: true },
+                    Ordering::Greater => return absent(index),
+                }
+            }
+            at = end;
+        }
+        absent(self.count)
+    }
+
+    /// How the text coded in the bits `at..end` compares with `sought`, and what they share.
+    #[inline]
+    fn compare(&self, mut at: usize, end: usize, sought: &[u8]) -> (Ordering, usize) {
+        for (matched, expected) in sought.iter().enumerate() {
+            if at >= end {
+                return (Ordering::Less, matched);
+            }
+            let (byte, bits) = self.letters.decode(self.bytes, at);
+            if byte != *expected {
+                return (byte.cmp(expected), matched);
+            }
+            at += bits;
+        }
+        let order = match at >= end {
+            true => Ordering::Equal,
+            false => Ordering::Greater,
+        };
+        (order, sought.len())
+    }
+}
