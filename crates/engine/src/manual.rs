@@ -151,20 +151,27 @@ impl Engine {
         plan: &Plan,
         cancel: Option<CancelToken>,
     ) -> Option<Arc<dyn Watcher>> {
-        let outranked = self.options.background_threads != Some(0) && plan.level > 0;
+        let outranked = match self.options.background_threads_count() {
+            0 => false,
+            1 => true,
+            // One thread only flushes, and L0 does not wait for itself.
+            _ => plan.level > 0,
+        };
         let engine = self.me.get().filter(|_| outranked).cloned();
         if engine.is_none() && cancel.is_none() {
             return None;
         }
         Some(Arc::new(Interrupter {
             engine,
+            only_flushes: plan.level == 0,
             cancel,
             seen: AtomicU64::new(0),
         }))
     }
 
-    /// The flush or compaction of L0 that a job below may not keep waiting, when no thread is free.
-    fn pick_urgent(&self, state: &mut State) -> Option<Job> {
+    /// What a running job may not keep waiting, when no thread is free: the flush, if this is the only
+    /// thread, and unless `only_flushes` the compaction of L0.
+    fn pick_urgent(&self, state: &mut State, only_flushes: bool) -> Option<Job> {
         if state.idle_threads > 0 {
             return None;
         }
@@ -172,6 +179,9 @@ impl Engine {
             && let Some(flush) = self.pick_flush(state)
         {
             return Some(flush);
+        }
+        if only_flushes {
+            return None;
         }
         let (_, plan) = self
             .best_plan(state)
@@ -191,10 +201,13 @@ fn check_cancelled(cancel: Option<&CancelToken>) -> Result<()> {
     }
 }
 
-/// Has a job below L0 stop when it is cancelled, and carry out what is more urgent in between: its
-/// own inputs stay claimed meanwhile, its output goes on where it was.
+/// Has a compaction stop when it is cancelled, and carry out what is more urgent in between: its own
+/// inputs stay claimed meanwhile, its output goes on where it was. At most three jobs nest: one below
+/// L0, one of L0, a flush.
 struct Interrupter {
     engine: Option<Weak<Engine>>,
+    /// The job empties L0 itself.
+    only_flushes: bool,
     cancel: Option<CancelToken>,
     /// Changes of the state up to which nothing urgent was found.
     seen: AtomicU64,
@@ -212,7 +225,7 @@ impl Watcher for Interrupter {
             if self.seen.swap(changes, Ordering::Relaxed) == changes {
                 return Ok(());
             }
-            let urgent = engine.pick_urgent(&mut engine.lock_state());
+            let urgent = engine.pick_urgent(&mut engine.lock_state(), self.only_flushes);
             let Some(job) = urgent else {
                 return Ok(());
             };

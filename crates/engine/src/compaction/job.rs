@@ -254,7 +254,8 @@ impl Job {
         let context = &self.context;
         let order = &context.options.order;
         let input = MergingIterator::new(order.clone(), self.runs());
-        let mut input = Bounded::new(order.clone(), input, limit);
+        self.check_cancelled()?;
+        let mut input = Bounded::new(self, input, limit);
         match first {
             None => input.seek_to_first(),
             Some(first) => input.seek(&seek_key(first, SEQNO_MAX)),
@@ -283,20 +284,13 @@ impl Job {
                 first.map(<[u8]>::to_vec),
                 limit.map(<[u8]>::to_vec),
             );
-        let mut timer = CheckTimer::default();
-        self.check_cancelled()?;
         while stream.advance()? {
             outputs.add(&stream)?;
-            if timer.is_due(stream.key().len() + stream.value().len()) {
-                timer.note(&context.progress, stream.counts().input);
-                self.check_cancelled()?;
-            }
         }
-        timer.note(&context.progress, stream.counts().input);
         Ok(Part {
             written: outputs.finish()?,
             counts: stream.counts(),
-            referred: stream.input().referred.clone(),
+            referred: stream.input_mut().finish(),
         })
     }
 
@@ -415,26 +409,31 @@ fn below(order: &KeyOrder, version: &Version, plan: &Plan) -> Below {
     Below::levels(levels)
 }
 
-/// A cursor that ends before a user key and counts the references to blobs it stands on. Only for
-/// walking forward, once.
-struct Bounded<I> {
-    order: KeyOrder,
+/// The input of a part: ends before a user key, counts the references to blobs it stands on, and looks
+/// now and then at what the job is told, whatever becomes of the entries: a long stretch of dead ones
+/// keeps nobody waiting. Only for walking forward, once.
+struct Bounded<'a, I> {
+    job: &'a Job,
     inner: I,
     limit: Option<Vec<u8>>,
     inside: bool,
     referred: BlobTally,
-    /// Why a reference could not be counted.
+    timer: CheckTimer,
+    entries: u64,
+    /// Why a reference could not be counted, or the job is to end.
     failure: Option<Error>,
 }
 
-impl<I: InternalIterator> Bounded<I> {
-    fn new(order: KeyOrder, inner: I, limit: Option<&[u8]>) -> Self {
+impl<'a, I: InternalIterator> Bounded<'a, I> {
+    fn new(job: &'a Job, inner: I, limit: Option<&[u8]>) -> Self {
         Self {
-            order,
+            job,
             inner,
             limit: limit.map(<[u8]>::to_vec),
             inside: false,
             referred: BlobTally::default(),
+            timer: CheckTimer::default(),
+            entries: 0,
             failure: None,
         }
     }
@@ -444,27 +443,54 @@ impl<I: InternalIterator> Bounded<I> {
         self.inside = self.inner.valid()
             && match &self.limit {
                 None => true,
-                Some(limit) => self
-                    .order
-                    .compare(user_key(self.inner.key()), limit)
-                    .is_lt(),
+                Some(limit) => {
+                    let order = &self.job.context.options.order;
+                    order.compare(user_key(self.inner.key()), limit).is_lt()
+                }
             };
         if self.inside
-            && let Some((key, tag)) = split_internal(self.inner.key())
+            && let Err(error) = self.count()
+        {
+            self.inside = false;
+            self.failure = Some(error);
+        }
+    }
+
+    /// Counts the present entry.
+    #[inline]
+    fn count(&mut self) -> Result<()> {
+        let (key, value) = (self.inner.key(), self.inner.value());
+        let mut bytes = key.len() + value.len();
+        if let Some((user_key, tag)) = split_internal(key)
             && tag_kind(tag) == ValueKind::BlobIndex as u8
         {
-            match BlobIndex::decode(self.inner.value()) {
-                Ok(index) => self.referred.add(key, &index),
-                Err(error) => {
-                    self.inside = false;
-                    self.failure = Some(error);
-                }
+            let index = BlobIndex::decode(value)?;
+            self.referred.add(user_key, &index);
+            if self.job.emptied.binary_search(&index.file).is_ok() {
+                bytes += index.size as usize;
             }
         }
+        self.entries += 1;
+        match self.timer.is_due(bytes) {
+            true => self.check(),
+            false => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn check(&mut self) -> Result<()> {
+        self.timer.note(&self.job.context.progress, self.entries);
+        self.job.check_cancelled()
+    }
+
+    /// Notes the end of the walk; the references met.
+    fn finish(&mut self) -> BlobTally {
+        self.timer.note(&self.job.context.progress, self.entries);
+        std::mem::take(&mut self.referred)
     }
 }
 
-impl<I: InternalIterator> InternalIterator for Bounded<I> {
+impl<I: InternalIterator> InternalIterator for Bounded<'_, I> {
     #[inline]
     fn valid(&self) -> bool {
         self.inside

@@ -207,8 +207,8 @@ impl<I: InternalIterator> Stream<I> {
     }
 
     /// The cursor the entries come from.
-    pub fn input(&self) -> &I {
-        &self.input
+    pub fn input_mut(&mut self) -> &mut I {
+        &mut self.input
     }
 
     /// What happened so far.

@@ -23,6 +23,8 @@ mod kill9;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
+mod one_thread;
+#[cfg(test)]
 mod slow_disk;
 #[cfg(test)]
 mod stalls;
