@@ -4,7 +4,14 @@
 //! them back. Here what records share is learned once, from a sample, into a [`Model`]; each record
 //! then becomes a short code of its own, and is decoded from that code and the model alone.
 //!
-//! Rooms, bottom to top: [`model`] (what a record's code means).
+//! Rooms, bottom to top:
+//!
+//! - [`bits`] and [`huffman`]: bits, and codes that decode by one small table;
+//! - [`tokens`] and [`dictionary`]: what texts are made of: short strings, and long ones stored once;
+//! - [`text`]: texts as rows of bits;
+//! - [`template`]: records of a stable shape, as typed columns;
+//! - [`model`]: which of these a sample asks for, and what a record's code means;
+//! - [`keys`]: the keys of a table, in order, by what they have in common.
 //!
 //! Nothing here does I/O, reads a clock or starts a thread; the crate is of use without the engine.
 //! Every decoder takes its bytes as a claim: it fails with `Corruption`, never panics, and writes no
@@ -12,8 +19,14 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bits;
+pub mod dictionary;
+pub mod huffman;
 pub mod keys;
 pub mod model;
+pub mod template;
+pub mod text;
+pub mod tokens;
 
 pub use keys::{KeyCursor, KeyIndex, KeyIndexBuilder, KeyWalk};
 pub use model::{Effort, Encoder, Model};

@@ -2,19 +2,37 @@
 
 use std::sync::Arc;
 
-use super::Model;
+use super::form::Form;
+use super::store::{EXPANSION_MAX, Model};
+use crate::bits::BitWriter;
+use crate::text::Ending;
 
 /// Encodes records under one model. One thread's; make one for each thread, the tables behind it are
 /// the model's.
 #[derive(Debug)]
 pub struct Encoder {
     model: Arc<Model>,
+    decoded: Vec<u8>,
+    counts: Counts,
+}
+
+/// What an encoder did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Records.
+    pub records: u64,
+    /// Those among them that no form could hold and that are stored as they are.
+    pub raw: u64,
 }
 
 impl Encoder {
     /// An encoder for `model`.
     pub fn new(model: Arc<Model>) -> Self {
-        Self { model }
+        Self {
+            model,
+            decoded: Vec::new(),
+            counts: Counts::default(),
+        }
     }
 
     /// The model encoded for.
@@ -22,31 +40,62 @@ impl Encoder {
         &self.model
     }
 
-    /// Appends the code of `record` to `out`. Whatever the record holds, its code decodes to it; it
-    /// is longer than the record by one byte at most.
+    /// The model, for whoever made it for this encoder alone; none while others share it.
+    pub(super) fn into_model(self) -> Option<Model> {
+        Arc::into_inner(self.model)
+    }
+
+    /// What was encoded so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Appends the code of `record` to `out`. Whatever the record holds, its code decodes to it (each
+    /// code is decoded and compared at once); it is longer than the record by one byte at most.
     pub fn encode(&mut self, record: &[u8], out: &mut Vec<u8>) {
+        self.counts.records += 1;
+        let before = out.len();
+        for index in 0..self.model.forms().len() {
+            if self.encode_as(index, record, out) && self.verify(record, &out[before..]) {
+                return;
+            }
+            out.truncate(before);
+        }
+        self.counts.raw += 1;
+        if !self.model.forms().is_empty() {
+            out.push(u8::MAX);
+        }
         out.extend_from_slice(record);
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use drumlin_base::rng::Rng;
+    fn encode_as(&self, index: usize, record: &[u8], out: &mut Vec<u8>) -> bool {
+        let Some(form) = self.model.forms().get(index) else {
+            return false;
+        };
+        let text = self.model.text().zip(self.model.text_encoder());
+        let mut writer = BitWriter::new(out);
+        // As many ones as there are forms before this one, then a zero.
+        writer.put((2 << index) - 2, index as u32 + 1);
+        let done = match form {
+            Form::Text => text.is_some_and(|(coder, encoder)| {
+                encoder.encode(coder, record, Ending::Bits, &mut writer)
+            }),
+            Form::Template(template) => {
+                let mut fields = Vec::new();
+                template.split(record, &mut fields) && template.encode(&fields, text, &mut writer)
+            }
+        };
+        writer.finish();
+        done
+    }
 
-    #[test]
-    fn what_is_encoded_decodes_to_itself() {
-        let model = Arc::new(Model::raw());
-        let mut encoder = Encoder::new(Arc::clone(&model));
-        let mut rng = Rng::new(1);
-        for len in 0..200 {
-            let mut record = vec![0; len];
-            rng.fill(&mut record);
-            let (mut code, mut back) = (b"before".to_vec(), Vec::new());
-            encoder.encode(&record, &mut code);
-            let code = code.strip_prefix(b"before").expect("encode appends");
-            model.decode(code, &mut back).expect("a sound code");
-            assert_eq!(back, record);
+    /// Whether `code` is worth more than the record itself and decodes to it.
+    fn verify(&mut self, record: &[u8], code: &[u8]) -> bool {
+        if code.len() > record.len() || code.len().saturating_mul(EXPANSION_MAX) < record.len() {
+            return false;
         }
+        self.decoded.clear();
+        let outcome = self.model.decode(code, &mut self.decoded);
+        outcome.is_ok() && self.decoded == record
     }
 }

@@ -1,13 +1,21 @@
 //! What was learned from a sample of records, and the codes of records under it.
 //!
+//! - [`form`]: what a record's bits may mean.
 //! - [`store`]: the model itself: its bytes, its identity, decoding.
 //! - [`encode`]: records to codes.
 //! - [`train`]: choosing a model for a sample.
+//! - [`build`]: one model for a sample.
+//! - [`describe`]: what a model learned, for people.
 
+mod build;
+mod describe;
 mod encode;
+mod form;
 mod store;
+#[cfg(test)]
+mod tests;
 mod train;
 
-pub use encode::Encoder;
+pub use encode::{Counts, Encoder};
 pub use store::{EXPANSION_MAX, Model};
 pub use train::Effort;

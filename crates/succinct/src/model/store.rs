@@ -5,30 +5,66 @@
 //!
 //! Threads: a model is shared freely.
 
+use std::sync::{Arc, OnceLock};
+
 use drumlin_base::checksum::xxh3_64;
-use drumlin_base::coding::Reader;
+use drumlin_base::coding::{Reader, put_fixed64};
 use drumlin_base::{Error, Result};
+
+use super::form::{FORMS_MAX, Form};
+use crate::bits::Bits;
+use crate::dictionary::{DICTIONARY_BYTES_MAX, Dictionary};
+use crate::text::{Ending, Sink, TextCoder, TextEncoder};
 
 /// On disk: the first bytes of a model.
 const MAGIC: &[u8; 4] = b"DrSm";
 /// On disk: the version of the encodings.
 const VERSION: u8 = 1;
+/// On disk: which parts a model has, as bits of one byte.
+const HAS_DICTIONARY: u8 = 1;
+const HAS_TEXT: u8 = 2;
 /// Bytes a code may decode to, for each byte of it. Encoders keep to it, decoders insist on it, and so
 /// the memory a damaged code can ask for is bounded by its own length.
 pub const EXPANSION_MAX: usize = 4096;
+/// A first guess of what a record has, for each byte of its code, until some were seen.
+const EXPANSION_GUESS: usize = 8;
 
 /// What was learned from a sample of records: enough to decode each record from its code.
 #[derive(Debug)]
 pub struct Model {
     id: u64,
+    forms: Vec<Form>,
+    text: Option<TextCoder>,
+    /// Bytes of a record for each of its code, as the sample had them.
+    expansion: u8,
+    /// What only encoding needs, made when it is first asked for.
+    encoder: OnceLock<Option<TextEncoder>>,
 }
 
 impl Model {
     /// The model that learned nothing: a record's code is the record.
     pub fn raw() -> Self {
-        let mut model = Self { id: 0 };
+        Self::new(Vec::new(), None, 1)
+    }
+
+    /// The model with these parts, whose codes are `expansion` times shorter than records.
+    pub(super) fn new(forms: Vec<Form>, text: Option<TextCoder>, expansion: u8) -> Self {
+        let mut model = Self {
+            id: 0,
+            forms,
+            text,
+            expansion,
+            encoder: OnceLock::new(),
+        };
         model.id = xxh3_64(&model.to_bytes());
         model
+    }
+
+    /// The same model with another [`expansion`].
+    pub(super) fn with_expansion(mut self, expansion: u8) -> Self {
+        self.expansion = expansion;
+        self.id = xxh3_64(&self.to_bytes());
+        self
     }
 
     /// Reads what [`Model::to_bytes`] wrote.
@@ -36,28 +72,82 @@ impl Model {
     /// # Errors
     /// `Corruption` when the bytes are damaged, `NotSupported` when a later version wrote them.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let cut = || Error::corruption("a model is cut off");
         let mut reader = Reader::new(bytes);
         if reader.bytes(MAGIC.len()) != Some(MAGIC) {
             return Err(Error::corruption("not a model: its first bytes are others"));
         }
-        match reader.u8() {
-            Some(VERSION) => {}
-            Some(version) => {
-                let complaint = format!("model version {version} is not known");
-                return Err(Error::not_supported(complaint));
-            }
-            None => return Err(Error::corruption("a model without a version")),
+        let version = reader.u8().ok_or_else(cut)?;
+        if version != VERSION {
+            let complaint = format!("model version {version} is not known");
+            return Err(Error::not_supported(complaint));
         }
-        if !reader.is_empty() {
+        let body_len = reader.rest().len().checked_sub(8).ok_or_else(cut)?;
+        let mut body = Reader::new(reader.bytes(body_len).ok_or_else(cut)?);
+        let sum = reader.fixed64().ok_or_else(cut)?;
+        let summed = bytes.get(..bytes.len() - 8).ok_or_else(cut)?;
+        if sum != xxh3_64(summed) {
+            return Err(Error::corruption("a model's checksum does not fit"));
+        }
+        let mut model = Self::read_body(&mut body)?;
+        if !body.is_empty() {
             return Err(Error::corruption("bytes after the end of a model"));
         }
-        Ok(Self { id: xxh3_64(bytes) })
+        model.id = xxh3_64(bytes);
+        Ok(model)
+    }
+
+    fn read_body(body: &mut Reader<'_>) -> Result<Self> {
+        let cut = || Error::corruption("a model is cut off");
+        let parts = body.u8().ok_or_else(cut)?;
+        let expansion = body.u8().ok_or_else(cut)?;
+        let dictionary = if parts & HAS_DICTIONARY == 0 {
+            None
+        } else {
+            let len = body.fixed32().ok_or_else(cut)? as usize;
+            let text = body.bytes(len).filter(|_| len <= DICTIONARY_BYTES_MAX);
+            Some(Arc::new(Dictionary::new(text.ok_or_else(cut)?.to_vec())))
+        };
+        let text = if parts & HAS_TEXT == 0 {
+            None
+        } else {
+            Some(TextCoder::read(body, dictionary.clone())?)
+        };
+        let count = usize::from(body.u8().ok_or_else(cut)?);
+        if count > FORMS_MAX || parts > (HAS_DICTIONARY | HAS_TEXT) {
+            return Err(Error::corruption("a model with unknown parts"));
+        }
+        let mut forms = Vec::with_capacity(count);
+        for _ in 0..count {
+            forms.push(Form::read(body, dictionary.as_deref())?);
+        }
+        Ok(Self {
+            id: 0,
+            forms,
+            text,
+            expansion,
+            encoder: OnceLock::new(),
+        })
     }
 
     /// The model as it is stored; see `docs/format/models.md`.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
-        out.push(VERSION);
+        let dictionary = self.dictionary();
+        let parts = u8::from(dictionary.is_some()) * HAS_DICTIONARY
+            + u8::from(self.text.is_some()) * HAS_TEXT;
+        out.extend_from_slice(&[VERSION, parts, self.expansion]);
+        if let Some(dictionary) = dictionary {
+            out.extend_from_slice(&(dictionary.text().len() as u32).to_le_bytes());
+            out.extend_from_slice(dictionary.text());
+        }
+        if let Some(text) = &self.text {
+            text.write(&mut out);
+        }
+        out.push(self.forms.len() as u8);
+        self.forms.iter().for_each(|form| form.write(&mut out));
+        let sum = xxh3_64(&out);
+        put_fixed64(&mut out, sum);
         out
     }
 
@@ -66,23 +156,81 @@ impl Model {
         self.id
     }
 
-    /// Bytes of memory it holds for decoding.
-    pub fn memory(&self) -> usize {
-        size_of::<Self>()
+    /// The forms, in the order records try them.
+    pub(super) fn forms(&self) -> &[Form] {
+        &self.forms
     }
 
-    /// What it learned, in a few lines for people.
-    pub fn describe(&self) -> String {
-        "raw".to_owned()
+    /// What texts are coded by.
+    pub(super) fn text(&self) -> Option<&TextCoder> {
+        self.text.as_ref()
+    }
+
+    /// What references refer to.
+    pub(super) fn dictionary(&self) -> Option<&Dictionary> {
+        self.text.as_ref()?.dictionary().map(Arc::as_ref)
+    }
+
+    /// What texts are encoded with.
+    pub(super) fn text_encoder(&self) -> Option<&TextEncoder> {
+        let made = || self.text.as_ref().map(TextEncoder::new);
+        self.encoder.get_or_init(made).as_ref()
+    }
+
+    /// Bytes of memory it holds for decoding, and for encoding once that has begun.
+    pub fn memory(&self) -> usize {
+        let templates = self.forms.iter().map(|form| match form {
+            Form::Text => 0,
+            Form::Template(template) => template.memory(),
+        });
+        let dictionary = self.dictionary().map_or(0, |text| text.text().len());
+        let text = self.text.as_ref().map_or(0, TextCoder::memory);
+        let encoder = self.encoder.get().and_then(Option::as_ref);
+        let encoder = encoder.map_or(0, TextEncoder::memory);
+        size_of::<Self>() + templates.sum::<usize>() + dictionary + text + encoder
     }
 
     /// Appends to `out` the record whose code is `code`: at most [`EXPANSION_MAX`] times as long.
     ///
     /// # Errors
     /// `Corruption` when no record has this code; `out` is then as it was.
+    #[inline]
     pub fn decode(&self, code: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        out.extend_from_slice(code);
-        Ok(())
+        let selector = code.first().copied().unwrap_or(u8::MAX).leading_ones() as usize;
+        let Some(form) = self.forms.get(selector) else {
+            // Raw: after the byte that says so, which a model without forms does not need.
+            let skipped = usize::from(!self.forms.is_empty());
+            let record = code.get(skipped..).ok_or_else(no_code)?;
+            out.extend_from_slice(record);
+            return Ok(());
+        };
+        let before = out.len();
+        let expected = code.len().saturating_mul(usize::from(self.expansion));
+        let bytes_max = code.len().saturating_mul(EXPANSION_MAX);
+        let mut sink = Sink::new(out, expected, bytes_max);
+        let outcome = self.decode_form(form, &Bits::new(code), selector + 1, &mut sink);
+        let outcome = outcome.and_then(|()| sink.finish());
+        if outcome.is_err() {
+            out.truncate(before);
+        }
+        outcome
+    }
+
+    #[inline]
+    fn decode_form(
+        &self,
+        form: &Form,
+        bits: &Bits<'_>,
+        at: usize,
+        sink: &mut Sink<'_>,
+    ) -> Result<()> {
+        match form {
+            Form::Text => {
+                let coder = self.text.as_ref().ok_or_else(no_code)?;
+                coder.decode(bits, at, Ending::Bits, sink).map(|_| ())
+            }
+            Form::Template(template) => template.decode(bits, at, self.text.as_ref(), sink),
+        }
     }
 
     /// Decodes many records: appends each to `out`, and to `ends` where in `out` it ends.
@@ -108,6 +256,19 @@ impl Model {
     }
 }
 
+#[cold]
+fn no_code() -> Error {
+    Error::corruption("a code without its first byte, or of a form without its parts")
+}
+
+/// The expansion to store for records of `bytes` with codes of `code_bytes`: a little more than it is.
+pub(super) fn expansion(bytes: u64, code_bytes: u64) -> u8 {
+    if code_bytes == 0 {
+        return EXPANSION_GUESS as u8;
+    }
+    (bytes * 5 / 4 / code_bytes + 1).min(255) as u8
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,11 +283,16 @@ mod tests {
 
     #[test]
     fn foreign_bytes_are_refused() {
-        for bytes in [&b""[..], b"DrSm", b"DrSx\x01", b"DrSm\x01\x00"] {
-            let error = Model::from_bytes(bytes).expect_err("damaged");
+        let sound = Model::raw().to_bytes();
+        for cut in 0..sound.len() {
+            let error = Model::from_bytes(&sound[..cut]).expect_err("damaged");
             assert!(error.is_corruption(), "{error}");
         }
-        let later = Model::from_bytes(b"DrSm\x02").expect_err("a later version");
-        assert!(!later.is_corruption());
+        for at in 0..sound.len() {
+            let mut damaged = sound.clone();
+            damaged[at] ^= 4;
+            let error = Model::from_bytes(&damaged).expect_err("damaged");
+            assert_eq!(error.is_corruption(), at != 4, "{error}");
+        }
     }
 }

@@ -1,0 +1,283 @@
+//! One model for a sample and the shapes it is split by.
+
+use std::sync::Arc;
+
+use super::form::{FORMS_MAX, Form};
+use super::store::{Model, expansion};
+use super::train::Effort;
+use crate::dictionary::{Dictionary, Matcher, REFERENCE_CLASSES, assemble};
+use crate::huffman::{Code, Lengths};
+use crate::template::{Column, Template, type_columns};
+use crate::text::{END_MARK, Symbols, TextCoder, TextEncoder};
+use crate::tokens::{Growth, Token, Vocabulary, learn};
+
+/// Bytes of text that tokens are learned from.
+const TEXT_BYTES_MAX: usize = 8 << 20;
+/// Bytes of whole texts that tokens are learned from besides what is not in the dictionary.
+const WHOLE_TEXT_BYTES: usize = 1 << 20;
+/// Records that columns are typed by.
+const TYPED_RECORDS: usize = 20_000;
+/// The largest dictionary that training makes.
+const DICTIONARY_BYTES: usize = 64 << 20;
+/// The smallest that is kept.
+const DICTIONARY_BYTES_MIN: usize = 4096;
+/// A dictionary is kept if it holds this share of the text, in percent.
+const DICTIONARY_PERCENT_MIN: usize = 3;
+/// A text is stored as one piece of the dictionary if so many in a hundred can be.
+const PIECES_PERCENT_MIN: usize = 90;
+/// Bits of the fixed-width codes of [`Effort::Fast`].
+const FAST_BITS: u32 = 12;
+/// Marks: the end, and the classes of references.
+const MARKS: usize = 1 + REFERENCE_CLASSES;
+
+/// Builds one model.
+pub(super) struct Builder<'s> {
+    learned: &'s [&'s [u8]],
+    judged: &'s [&'s [u8]],
+    effort: Effort,
+}
+
+/// A shape with its columns, and the texts that records of it hold.
+struct Shaped {
+    literals: Vec<Vec<u8>>,
+    columns: Vec<Column>,
+}
+
+impl<'s> Builder<'s> {
+    pub(super) fn new(learned: &'s [&'s [u8]], judged: &'s [&'s [u8]], effort: Effort) -> Self {
+        Self {
+            learned,
+            judged,
+            effort,
+        }
+    }
+
+    /// The model whose templates have these literals.
+    pub(super) fn build(&self, shapes: &[Vec<Vec<u8>>]) -> Model {
+        let shapes: Vec<Shaped> = shapes
+            .iter()
+            .filter_map(|shape| self.typed(shape))
+            .collect();
+        let splitters = templates(&shapes, 0);
+        let texts = texts(&splitters, self.learned);
+        let judged = texts_of_columns(&splitters, self.judged);
+        let dictionary = self.dictionary(&texts, &judged);
+        let coder = self.coder(&texts, dictionary);
+        let forms = forms(shapes, &coder, &judged);
+        let coder = Some(coder);
+        let draft = Model::new(forms, coder, 1);
+        let bytes: usize = self.judged.iter().map(|record| record.len()).sum();
+        let mut encoder = super::Encoder::new(Arc::new(draft));
+        let mut codes = Vec::new();
+        for record in self.judged {
+            encoder.encode(record, &mut codes);
+        }
+        let expansion = expansion(bytes as u64, codes.len() as u64);
+        let draft = encoder.into_model().expect("nobody else has the draft");
+        draft.with_expansion(expansion)
+    }
+
+    /// Types for the fields between `literals`.
+    fn typed(&self, literals: &[Vec<u8>]) -> Option<Shaped> {
+        let fields = literals.len() - 1;
+        let splitter = Template::new(literals.to_vec(), vec![Column::Text; fields], 0)?;
+        let step = self.learned.len().div_ceil(TYPED_RECORDS);
+        let mut rows = Vec::new();
+        for record in self.learned.iter().step_by(step) {
+            let mut fields = Vec::new();
+            if splitter.split(record, &mut fields) {
+                rows.push(fields);
+            }
+        }
+        let (literals, columns) = type_columns(literals, &rows)?;
+        Some(Shaped { literals, columns })
+    }
+
+    /// What the texts share, if that is much.
+    fn dictionary(&self, texts: &[&[u8]], judged: &[Vec<&[u8]>]) -> Option<Arc<Dictionary>> {
+        if self.effort == Effort::Fast {
+            return None;
+        }
+        let dictionary = Dictionary::new(assemble(texts, DICTIONARY_BYTES));
+        if dictionary.text().len() < DICTIONARY_BYTES_MIN {
+            return None;
+        }
+        let matcher = Matcher::new(&dictionary);
+        let (mut held, mut all) = (0, 0);
+        for text in judged.iter().flatten() {
+            all += text.len();
+            matcher.find(&dictionary, text, |found| held += found.len);
+        }
+        (held * 100 >= all * DICTIONARY_PERCENT_MIN).then(|| Arc::new(dictionary))
+    }
+
+    /// Tokens for what of the texts is not in the dictionary, and their codes.
+    fn coder(&self, texts: &[&[u8]], dictionary: Option<Arc<Dictionary>>) -> TextCoder {
+        let mut rest: Vec<&[u8]> = Vec::new();
+        if let Some(dictionary) = &dictionary {
+            let matcher = Matcher::new(dictionary);
+            for text in texts {
+                let mut done = 0;
+                matcher.find(dictionary, text, |found| {
+                    rest.extend(text.get(done..found.at));
+                    done = found.at + found.len;
+                });
+                rest.extend(text.get(done..));
+            }
+            rest.extend(bounded(texts, WHOLE_TEXT_BYTES));
+        }
+        let sample = if dictionary.is_some() { &rest } else { texts };
+        let sample = bounded(sample, TEXT_BYTES_MAX);
+        let growth = match self.effort {
+            Effort::Fast => Growth {
+                tokens_max: (1 << FAST_BITS) - MARKS,
+                bias: f64::from(FAST_BITS),
+            },
+            Effort::Small => Growth {
+                tokens_max: (1 << 16) - MARKS,
+                bias: 2.0,
+            },
+        };
+        let learned = learn(&sample, growth)
+            .tokens
+            .into_iter()
+            .map(|(token, _)| token);
+        let marks = [END_MARK].into_iter().chain(1..=REFERENCE_CLASSES as u8);
+        let tokens: Vec<Token> = learned.chain(marks.map(Token::mark)).collect();
+        match self.effort {
+            Effort::Fast => {
+                let symbols = Symbols::Fixed(FAST_BITS);
+                TextCoder::new(Vocabulary::new(tokens), symbols, dictionary)
+            }
+            Effort::Small => ranked(tokens, &bounded(texts, TEXT_BYTES_MAX), dictionary),
+        }
+    }
+}
+
+/// A coder of `tokens` by Huffman codes for how often each is used in `texts`.
+fn ranked(tokens: Vec<Token>, texts: &[&[u8]], dictionary: Option<Arc<Dictionary>>) -> TextCoder {
+    let coder = |tokens: Vec<Token>, lengths: Lengths| {
+        let code = Box::new(Code::new(&lengths));
+        let symbols = Symbols::Huffman(lengths, code);
+        TextCoder::new(Vocabulary::new(tokens), symbols, dictionary.clone())
+    };
+    let draft = coder(tokens.clone(), Lengths::even(tokens.len()));
+    let encoder = TextEncoder::new(&draft);
+    let mut uses = vec![0u64; tokens.len()];
+    for text in texts {
+        encoder.symbols(&draft, text, |symbol| uses[symbol] += 1);
+    }
+    let mut ranks: Vec<(u64, Token)> = uses.into_iter().zip(tokens).collect();
+    ranks.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+    let (uses, tokens): (Vec<u64>, Vec<Token>) = ranks.into_iter().unzip();
+    coder(tokens, Lengths::for_frequencies(&uses))
+}
+
+/// Forms: each shape with its pieces, each shape with its texts, and the record as one text.
+fn forms(shapes: Vec<Shaped>, coder: &TextCoder, judged: &[Vec<&[u8]>]) -> Vec<Form> {
+    let place_bits = coder.dictionary().map_or(0, |text| text.place_bits());
+    let mut forms = Vec::new();
+    let whole = [Shaped {
+        literals: vec![Vec::new(), Vec::new()],
+        columns: vec![Column::Text],
+    }];
+    let pieced = if shapes.is_empty() {
+        &whole[..]
+    } else {
+        &shapes
+    };
+    for (index, shape) in pieced.iter().enumerate() {
+        // The texts of records of this shape are known for the first one only.
+        let piece = (index == 0).then(|| pieces(coder, judged)).flatten();
+        if let Some((column, piece)) = piece
+            && let Some(at) = text_columns(&shape.columns).nth(column)
+        {
+            let mut columns = shape.columns.clone();
+            columns[at] = piece;
+            let template = Template::new(shape.literals.clone(), columns, place_bits);
+            forms.extend(template.map(Form::Template));
+        }
+    }
+    forms.extend(
+        templates(&shapes, place_bits)
+            .into_iter()
+            .map(Form::Template),
+    );
+    forms.truncate(FORMS_MAX - 1);
+    forms.push(Form::Text);
+    forms
+}
+
+/// Which of the text columns is nearly always one piece of the dictionary, and the column for it.
+fn pieces(coder: &TextCoder, judged: &[Vec<&[u8]>]) -> Option<(usize, Column)> {
+    let dictionary = coder.dictionary()?;
+    let matcher = Matcher::new(dictionary);
+    let texts_each = judged.iter().map(Vec::len).max()?;
+    for column in 0..texts_each {
+        let texts: Vec<&[u8]> = judged
+            .iter()
+            .filter_map(|row| row.get(column).copied())
+            .collect();
+        let is_piece = |text: &&&[u8]| {
+            let mut whole = false;
+            matcher.find(dictionary, text, |found| whole |= found.len == text.len());
+            whole
+        };
+        let found = texts.iter().filter(is_piece).count();
+        if found == 0 || found * 100 < judged.len() * PIECES_PERCENT_MIN {
+            continue;
+        }
+        let lengths = texts.iter().filter(is_piece).map(|text| text.len() as u32);
+        let (low, high) = (lengths.clone().min()?, lengths.max()?);
+        let bits = u32::BITS - (high - low).leading_zeros();
+        let spare = (1u32 << bits) - 1 - (high - low);
+        let shortest = low - (spare / 4).min(low);
+        return (bits <= 20).then_some((column, Column::Piece { shortest, bits }));
+    }
+    None
+}
+
+fn templates(shapes: &[Shaped], place_bits: u32) -> Vec<Template> {
+    let built = shapes
+        .iter()
+        .map(|shape| Template::new(shape.literals.clone(), shape.columns.clone(), place_bits));
+    built.flatten().collect()
+}
+
+fn text_columns(columns: &[Column]) -> impl Iterator<Item = usize> {
+    let columns = columns.iter().enumerate();
+    columns
+        .filter(|(_, column)| **column == Column::Text)
+        .map(|(index, _)| index)
+}
+
+/// The texts of each record: its text columns by the first template it fits, or itself.
+fn texts_of_columns<'s>(templates: &[Template], records: &[&'s [u8]]) -> Vec<Vec<&'s [u8]>> {
+    let mut fields = Vec::new();
+    let texts = records.iter().map(|record| {
+        let shaped = templates
+            .iter()
+            .find(|template| template.split(record, &mut fields));
+        match shaped {
+            None => vec![*record],
+            Some(template) => text_columns(template.columns())
+                .filter_map(|index| fields.get(index).copied())
+                .collect(),
+        }
+    });
+    texts.collect()
+}
+
+fn texts<'s>(templates: &[Template], records: &[&'s [u8]]) -> Vec<&'s [u8]> {
+    texts_of_columns(templates, records)
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// Texts evenly spread of about `bytes_max` bytes together.
+fn bounded<'s>(texts: &[&'s [u8]], bytes_max: usize) -> Vec<&'s [u8]> {
+    let size: usize = texts.iter().map(|text| text.len()).sum();
+    let step = size.div_ceil(bytes_max).max(1);
+    texts.iter().step_by(step).copied().collect()
+}

@@ -1,0 +1,49 @@
+//! What a record's bits may mean: the forms of a model.
+
+use drumlin_base::coding::Reader;
+use drumlin_base::{Error, Result};
+
+use crate::dictionary::Dictionary;
+use crate::template::Template;
+
+/// Forms of a model: the number of the form and the raw escape fit the first byte of a code.
+pub(super) const FORMS_MAX: usize = 7;
+
+/// One way to encode a record. A record takes the first form of its model that can hold it.
+#[derive(Debug)]
+pub(super) enum Form {
+    /// The whole record is one text.
+    Text,
+    /// Fields between literals.
+    Template(Template),
+}
+
+/// On disk: the first byte of a form.
+const TEXT: u8 = 0;
+const TEMPLATE: u8 = 1;
+
+impl Form {
+    /// Appends the form as it is stored.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Text => out.push(TEXT),
+            Self::Template(template) => {
+                out.push(TEMPLATE);
+                template.write(out);
+            }
+        }
+    }
+
+    /// Reads what [`Form::write`] wrote.
+    ///
+    /// # Errors
+    /// `Corruption` when it is damaged.
+    pub(super) fn read(reader: &mut Reader<'_>, dictionary: Option<&Dictionary>) -> Result<Self> {
+        match reader.u8() {
+            Some(TEXT) => Ok(Self::Text),
+            Some(TEMPLATE) => Ok(Self::Template(Template::read(reader, dictionary)?)),
+            Some(kind) => Err(Error::corruption(format!("a form of unknown kind {kind}"))),
+            None => Err(Error::corruption("a form is cut off")),
+        }
+    }
+}

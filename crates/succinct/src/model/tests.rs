@@ -1,0 +1,170 @@
+//! Goal: whatever a model was trained on, every record comes back, and damage is refused. Method:
+//! seeded records of several kinds; every model reads what every other kind of record is encoded to.
+
+use std::sync::Arc;
+
+use super::*;
+use drumlin_base::rng::Rng;
+
+const WORDS: [&str; 12] = [
+    "moraine", "esker", "till", "drumlin", "ice", "kame", "outwash", "kettle", "striae", "varve",
+    "loess", "erratic",
+];
+
+fn words(rng: &mut Rng, count: u64) -> String {
+    let mut text = String::new();
+    for _ in 0..count {
+        text.push_str(WORDS[rng.below(WORDS.len() as u64) as usize]);
+        text.push(' ');
+    }
+    text
+}
+
+fn pool(seed: u64) -> String {
+    words(&mut Rng::new(seed), 4000)
+}
+
+/// Records of one kind.
+fn records(kind: &str, count: usize, rng: &mut Rng) -> Vec<Vec<u8>> {
+    let pool = pool(99);
+    let record = |_| -> Vec<u8> {
+        let (n, day) = (rng.below(100_000), 1 + rng.below(28));
+        match kind {
+            "noise" => {
+                let mut noise = vec![0; rng.below(100) as usize];
+                rng.fill(&mut noise);
+                noise
+            }
+            "delimited" => {
+                let comment_words = rng.below(30);
+                let comment = words(rng, comment_words);
+                format!("{n}|1996-03-{day:02}|{}.5|{comment}", n * 3).into_bytes()
+            }
+            "pool" => {
+                let at = rng.below(pool.len() as u64 - 900) as usize;
+                let len = 300 + rng.below(500) as usize;
+                format!("{n}|{}", &pool[at..at + len]).into_bytes()
+            }
+            "json" => {
+                let (name, note) = (words(rng, 2), words(rng, 10));
+                format!("{{\"id\":{n},\"name\":\"{name}\",\"ok\":true,\"note\":\"{note}\"}}")
+                    .into_bytes()
+            }
+            _ => {
+                let words_max = rng.below(80);
+                words(rng, words_max).into_bytes()
+            }
+        }
+    };
+    (0..count).map(record).collect()
+}
+
+const KINDS: [&str; 5] = ["noise", "delimited", "pool", "json", "text"];
+
+fn trained(kind: &str, effort: Effort) -> Arc<Model> {
+    let sample = records(kind, 700, &mut Rng::new(1));
+    let sample: Vec<&[u8]> = sample.iter().map(Vec::as_slice).collect();
+    Arc::new(Model::train(&sample, effort))
+}
+
+#[test]
+fn every_record_comes_back_under_every_model() {
+    for effort in [Effort::Fast, Effort::Small] {
+        for trained_on in KINDS {
+            let model = trained(trained_on, effort);
+            let read = Model::from_bytes(&model.to_bytes()).expect("its own bytes");
+            assert_eq!(read.id(), model.id());
+            let mut encoder = Encoder::new(Arc::clone(&model));
+            for kind in KINDS {
+                let records = records(kind, 100, &mut Rng::new(2));
+                let codes: Vec<Vec<u8>> = records
+                    .iter()
+                    .map(|record| {
+                        let mut code = Vec::new();
+                        encoder.encode(record, &mut code);
+                        assert!(code.len() <= record.len() + 1);
+                        code
+                    })
+                    .collect();
+                let codes: Vec<&[u8]> = codes.iter().map(Vec::as_slice).collect();
+                let (mut out, mut ends) = (Vec::new(), Vec::new());
+                read.decode_batch(&codes, &mut out, &mut ends)
+                    .expect("sound");
+                assert_eq!(out, records.concat(), "{kind} under {trained_on}");
+                assert_eq!(ends.len(), records.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn models_save_what_their_sample_promises() {
+    for (kind, ratio) in [
+        ("noise", 0.95),
+        ("delimited", 5.0),
+        ("pool", 50.0),
+        ("json", 5.0),
+        ("text", 6.0),
+    ] {
+        let model = trained(kind, Effort::Small);
+        let mut encoder = Encoder::new(Arc::clone(&model));
+        let records = records(kind, 300, &mut Rng::new(3));
+        let mut codes = Vec::new();
+        records
+            .iter()
+            .for_each(|record| encoder.encode(record, &mut codes));
+        let found = records.concat().len() as f64 / codes.len() as f64;
+        assert!(found >= ratio, "{kind}: {found} with\n{}", model.describe());
+    }
+}
+
+#[test]
+fn damaged_codes_are_refused_or_stay_within_their_bound() {
+    for kind in KINDS {
+        let model = trained(kind, Effort::Small);
+        let mut encoder = Encoder::new(Arc::clone(&model));
+        let mut rng = Rng::new(4);
+        for record in records(kind, 200, &mut Rng::new(5)) {
+            let mut code = Vec::new();
+            encoder.encode(&record, &mut code);
+            for _ in 0..10 {
+                let mut damaged = code.clone();
+                let at = rng.below(damaged.len() as u64) as usize;
+                damaged[at] = rng.next_u64() as u8;
+                damaged.truncate(rng.below(damaged.len() as u64 + 1) as usize);
+                let mut out = b"kept".to_vec();
+                match model.decode(&damaged, &mut out) {
+                    Ok(()) => assert!(out.len() <= 4 + EXPANSION_MAX * damaged.len()),
+                    Err(_) => assert_eq!(out, b"kept"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_sample_gives_the_same_model() {
+    for kind in KINDS {
+        let (one, two) = (trained(kind, Effort::Small), trained(kind, Effort::Small));
+        assert_eq!(one.id(), two.id(), "{kind}");
+    }
+}
+
+#[test]
+fn an_empty_sample_gives_the_raw_model() {
+    let model = Model::train(&[], Effort::Small);
+    assert_eq!(model.id(), Model::raw().id());
+    let model = Model::train(&[b"", b"", b""], Effort::Small);
+    assert_eq!(model.id(), Model::raw().id());
+}
+
+#[test]
+fn describe_names_what_was_learned() {
+    let text = trained("pool", Effort::Small).describe();
+    assert!(text.contains("one piece of the dictionary"), "{text}");
+    assert!(
+        trained("json", Effort::Small)
+            .describe()
+            .contains("integer")
+    );
+}

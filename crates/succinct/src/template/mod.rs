@@ -1,0 +1,19 @@
+//! Records of a stable shape: literal text with fields between, each field in a column of a type.
+//!
+//! - [`number`]: numbers in the ways they are written.
+//! - [`column`]: what a field may be, and its bits.
+//! - [`shape`]: literals and columns; fields of a record; records from bits.
+//! - [`skeleton`]: shapes that a sample has.
+//! - [`typing`]: columns for the fields of a sample.
+
+mod column;
+mod number;
+mod shape;
+mod skeleton;
+mod typing;
+
+pub use column::{Column, Relation};
+pub use number::Style;
+pub use shape::{COLUMNS_MAX, Template};
+pub use skeleton::skeletons;
+pub use typing::type_columns;

@@ -1,0 +1,314 @@
+//! Numbers in the ways they are written.
+//!
+//! A style has one spelling for each number: [`Style::parse`] takes only that spelling, so that what
+//! [`Style::render`] writes is what was read.
+
+use drumlin_base::{Error, Result};
+
+/// Bytes of the longest spelling.
+pub(super) const SPELLING_BYTES_MAX: usize = 40;
+/// Digits that always fit a signed 64-bit number.
+const DIGITS_MAX: usize = 18;
+/// Days from 0000-03-01 to 1970-01-01.
+const EPOCH_SHIFT: i64 = 719_468;
+/// 0000-01-01 and 9999-12-31 as days from 1970-01-01.
+const DAYS: std::ops::RangeInclusive<i64> = -719_528..=2_932_896;
+
+/// A way to write numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// `-17`, `0`, `17`: no zeros in front.
+    Integer,
+    /// `0017`: so many digits (2 to 18), not negative.
+    Padded(u8),
+    /// `-0.05`: so many digits (1 to 17) behind the point, no needless zeros in front of it.
+    Decimal(u8),
+    /// `1996-03-13`, as days from 1970-01-01.
+    Date,
+}
+
+impl Style {
+    /// On disk: the style and its parameter.
+    pub(super) fn bytes(self) -> [u8; 2] {
+        match self {
+            Self::Integer => [0, 0],
+            Self::Padded(digits) => [1, digits],
+            Self::Decimal(digits) => [2, digits],
+            Self::Date => [3, 0],
+        }
+    }
+
+    /// The style of these two bytes.
+    pub(super) fn from_bytes(bytes: [u8; 2]) -> Option<Self> {
+        match bytes {
+            [0, 0] => Some(Self::Integer),
+            [1, digits @ 2..=18] => Some(Self::Padded(digits)),
+            [2, digits @ 1..=17] => Some(Self::Decimal(digits)),
+            [3, 0] => Some(Self::Date),
+            _ => None,
+        }
+    }
+
+    /// The style that `text` could have, were it a number.
+    pub fn guess(text: &[u8]) -> Option<Self> {
+        if let [_, _, _, _, b'-', _, _, b'-', _, _] = text {
+            return Some(Self::Date);
+        }
+        let digits = text.strip_prefix(b"-").unwrap_or(text);
+        if let Some(point) = digits.iter().position(|&byte| byte == b'.') {
+            return Some(Self::Decimal((digits.len() - point - 1).min(255) as u8));
+        }
+        match digits {
+            [b'0', _, ..] => Some(Self::Padded(text.len().min(255) as u8)),
+            [b'0'..=b'9', ..] => Some(Self::Integer),
+            _ => None,
+        }
+    }
+
+    /// The number that is spelled `text`.
+    pub fn parse(self, text: &[u8]) -> Option<i64> {
+        match self {
+            Self::Integer => {
+                let (negative, digits) = sign(text);
+                signed(negative, unpadded(digits)?)
+            }
+            Self::Padded(width) => {
+                (text.len() == usize::from(width)).then_some(())?;
+                number(text)
+            }
+            Self::Decimal(behind) => {
+                let (negative, digits) = sign(text);
+                let point = digits.len().checked_sub(usize::from(behind) + 1)?;
+                let (whole, rest) = digits.split_at_checked(point)?;
+                let rest = rest.strip_prefix(b".")?;
+                (whole.len() + rest.len() <= DIGITS_MAX).then_some(())?;
+                let whole = unpadded(whole)? * 10i64.pow(u32::from(behind));
+                signed(negative, whole + number(rest)?)
+            }
+            Self::Date => {
+                let &[a, b, c, d, b'-', e, f, b'-', g, h] = text else {
+                    return None;
+                };
+                let (year, month) = (number(&[a, b, c, d])?, number(&[e, f])?);
+                let days = days(year, month, number(&[g, h])?);
+                (civil(days) == (year, month, number(&[g, h])?)).then_some(days)
+            }
+        }
+    }
+
+    /// Writes `number` at the front of `room`: how many bytes. Requires: `room` has
+    /// [`SPELLING_BYTES_MAX`] bytes.
+    ///
+    /// # Errors
+    /// `Corruption` when the style has no such number.
+    #[inline]
+    pub(super) fn render(self, number: i64, room: &mut [u8]) -> Result<usize> {
+        let magnitude = number.unsigned_abs();
+        let negative = usize::from(number < 0);
+        if let Some(first) = room.first_mut() {
+            *first = b'-';
+        }
+        match self {
+            Self::Integer => {
+                let len = negative + decimal_len(magnitude);
+                digits(room, negative, len, magnitude);
+                Ok(len)
+            }
+            Self::Padded(width) => {
+                if number < 0 {
+                    return Err(Error::corruption("a negative number where none can be"));
+                }
+                let len = usize::from(width).max(decimal_len(magnitude));
+                digits(room, 0, len, magnitude);
+                Ok(len)
+            }
+            Self::Decimal(behind) => {
+                let behind = usize::from(behind);
+                let unit = 10u64.pow(behind as u32);
+                let (whole, rest) = (magnitude / unit, magnitude % unit);
+                let point = negative + decimal_len(whole);
+                digits(room, negative, point, whole);
+                if let Some(byte) = room.get_mut(point) {
+                    *byte = b'.';
+                }
+                digits(room, point + 1, point + 1 + behind, rest);
+                Ok(point + 1 + behind)
+            }
+            Self::Date => {
+                if !DAYS.contains(&number) {
+                    return Err(Error::corruption("a date outside the years 0 to 9999"));
+                }
+                let (year, month, day) = civil(number);
+                digits(room, 0, 4, year as u64);
+                digits(room, 5, 7, month as u64);
+                digits(room, 8, 10, day as u64);
+                if let [_, _, _, _, a, _, _, b, ..] = room {
+                    (*a, *b) = (b'-', b'-');
+                }
+                Ok(10)
+            }
+        }
+    }
+}
+
+fn sign(text: &[u8]) -> (bool, &[u8]) {
+    match text.strip_prefix(b"-") {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    }
+}
+
+/// A negative zero would be written as zero.
+fn signed(negative: bool, magnitude: i64) -> Option<i64> {
+    match (negative, magnitude) {
+        (true, 0) => None,
+        (true, _) => Some(-magnitude),
+        (false, _) => Some(magnitude),
+    }
+}
+
+fn unpadded(digits: &[u8]) -> Option<i64> {
+    if digits.len() > 1 && digits.first() == Some(&b'0') {
+        return None;
+    }
+    number(digits)
+}
+
+fn number(digits: &[u8]) -> Option<i64> {
+    if digits.is_empty() || digits.len() > DIGITS_MAX {
+        return None;
+    }
+    digits.iter().try_fold(0, |number, &byte| {
+        byte.is_ascii_digit()
+            .then(|| number * 10 + i64::from(byte - b'0'))
+    })
+}
+
+/// Decimal digits of a number.
+#[inline]
+fn decimal_len(number: u64) -> usize {
+    number.checked_ilog10().unwrap_or(0) as usize + 1
+}
+
+/// Writes the last digits of `number` to `room[from..to]`.
+#[inline]
+fn digits(room: &mut [u8], from: usize, to: usize, mut number: u64) {
+    let Some(room) = room.get_mut(from..to) else {
+        return;
+    };
+    for byte in room.iter_mut().rev() {
+        *byte = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+}
+
+/// Days from 1970-01-01 to a date of the Gregorian calendar, counted in years that begin in March so
+/// that leap days come last.
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    let year = year - i64::from(month <= 2);
+    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - EPOCH_SHIFT
+}
+
+/// Undoes [`days`]: year, month, day.
+#[inline]
+fn civil(days: i64) -> (i64, i64, i64) {
+    let days = days + EPOCH_SHIFT;
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let march_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 {
+        march_month + 3
+    } else {
+        march_month - 9
+    };
+    (era * 400 + year + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use drumlin_base::rng::Rng;
+
+    fn rendered(style: Style, number: i64) -> Vec<u8> {
+        let mut room = [0; SPELLING_BYTES_MAX];
+        let len = style.render(number, &mut room).expect("in range");
+        room[..len].to_vec()
+    }
+
+    #[test]
+    fn numbers_are_written_as_they_were_read() {
+        let cases: [(Style, &str, i64); 12] = [
+            (Style::Integer, "0", 0),
+            (Style::Integer, "-17", -17),
+            (
+                Style::Integer,
+                "999999999999999999",
+                999_999_999_999_999_999,
+            ),
+            (Style::Padded(4), "0017", 17),
+            (Style::Padded(2), "99", 99),
+            (Style::Decimal(2), "-0.05", -5),
+            (Style::Decimal(2), "64140.45", 6_414_045),
+            (Style::Decimal(1), "0.0", 0),
+            (Style::Date, "1970-01-01", 0),
+            (Style::Date, "1996-02-29", 9555),
+            (Style::Date, "0000-01-01", -719_528),
+            (Style::Date, "9999-12-31", 2_932_896),
+        ];
+        for (style, text, number) in cases {
+            assert_eq!(style.parse(text.as_bytes()), Some(number), "{text}");
+            assert_eq!(rendered(style, number), text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn other_spellings_are_refused() {
+        let cases = [
+            (Style::Integer, "007 -0 +1 1.0  1e3 1000000000000000000 -"),
+            (Style::Padded(3), "17 0017 -17 a17"),
+            (Style::Decimal(2), "1.5 1.555 .50 00.50 -0.00 1,50 1.5a"),
+            (
+                Style::Date,
+                "1995-02-29 1995-13-01 1995-00-10 1995-1-01 1995/01/01",
+            ),
+        ];
+        for (style, texts) in cases {
+            for text in texts.split(' ') {
+                assert_eq!(style.parse(text.as_bytes()), None, "{style:?} {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_number_can_be_written() {
+        let mut rng = Rng::new(7);
+        let styles = [
+            Style::Integer,
+            Style::Padded(18),
+            Style::Decimal(17),
+            Style::Decimal(1),
+        ];
+        for round in 0..3000 {
+            let number = match round {
+                0 => i64::MIN,
+                1 => i64::MAX,
+                _ => rng.next_u64() as i64 >> rng.below(64),
+            };
+            for style in styles {
+                let padded = matches!(style, Style::Padded(_));
+                let number = if padded { number & i64::MAX } else { number };
+                let text = rendered(style, number);
+                assert!(style.parse(&text).is_none_or(|back| back == number));
+            }
+        }
+        for day in (*DAYS.start()..=*DAYS.end()).step_by(211) {
+            assert_eq!(Style::Date.parse(&rendered(Style::Date, day)), Some(day));
+        }
+        let mut room = [0; SPELLING_BYTES_MAX];
+        assert!(Style::Date.render(*DAYS.end() + 1, &mut room).is_err());
+    }
+}

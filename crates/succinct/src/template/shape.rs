@@ -1,0 +1,462 @@
+//! Literals and columns; the fields of a record; records from bits.
+//!
+//! A record is literal, field, literal, field, ..., literal. A field ends where the next literal first
+//! comes, so a record has at most one set of fields, and joining them gives the record back whatever
+//! they hold: whether a record has the shape is decided by its columns alone.
+//!
+//! Bits: the fields of known width in column order, then the texts in column order, each but the last
+//! ended by a mark. Fields of known width are thus at places that are known before anything is decoded.
+
+use drumlin_base::coding::{Reader, put_slice, put_varint32};
+use drumlin_base::{Error, Result};
+
+use super::column::{Column, choice_bits};
+use super::number::SPELLING_BYTES_MAX;
+use crate::bits::{BitWriter, Bits};
+use crate::dictionary::{Dictionary, Found};
+use crate::text::{Ending, Sink, TextCoder, TextEncoder};
+use crate::tokens::{ROW_BYTES, Token};
+
+/// Columns of a template.
+pub const COLUMNS_MAX: usize = 64;
+
+/// Records of one shape.
+#[derive(Debug)]
+pub struct Template {
+    /// One more than there are columns. None but the first and the last is empty.
+    literals: Vec<Literal>,
+    columns: Vec<Column>,
+    choices: Vec<Vec<Literal>>,
+    /// The column whose text ends with the bits, if one is a text.
+    last_text: Option<usize>,
+    /// Bits of the fields of known width.
+    fixed_bits: usize,
+    place_bits: u32,
+}
+
+/// A string that is copied as one row when it is short.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Literal {
+    bytes: Vec<u8>,
+    row: Option<Token>,
+}
+
+impl Literal {
+    fn new(bytes: Vec<u8>) -> Self {
+        let row = Token::new(&bytes);
+        Self { bytes, row }
+    }
+
+    #[inline]
+    fn append(&self, sink: &mut Sink<'_>) -> Result<()> {
+        let Some(token) = &self.row else {
+            return sink.extend(&self.bytes);
+        };
+        if let Some(row) = sink.room()?.first_chunk_mut::<ROW_BYTES>() {
+            *row = *token.row();
+        }
+        sink.advance(token.len());
+        Ok(())
+    }
+}
+
+impl Template {
+    /// A template of these parts; none when they do not fit together: one literal more than columns, no
+    /// empty one but at the ends, [`COLUMNS_MAX`] columns at most. `place_bits` are the dictionary's.
+    pub fn new(literals: Vec<Vec<u8>>, columns: Vec<Column>, place_bits: u32) -> Option<Self> {
+        let inner = literals.get(1..literals.len().max(2) - 1)?;
+        let fit = literals.len() == columns.len() + 1
+            && columns.len() <= COLUMNS_MAX
+            && inner.iter().all(|literal| !literal.is_empty());
+        if !fit {
+            return None;
+        }
+        let choices = |column: &Column| match column {
+            Column::Choice { values } => values.iter().cloned().map(Literal::new).collect(),
+            _ => Vec::new(),
+        };
+        let widths = columns
+            .iter()
+            .map(|column| column.width(place_bits) as usize);
+        Some(Self {
+            literals: literals.into_iter().map(Literal::new).collect(),
+            choices: columns.iter().map(choices).collect(),
+            last_text: columns.iter().rposition(|column| *column == Column::Text),
+            fixed_bits: widths.sum(),
+            columns,
+            place_bits,
+        })
+    }
+
+    /// The columns.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The literals, one more than there are columns.
+    pub fn literals(&self) -> impl Iterator<Item = &[u8]> {
+        self.literals.iter().map(|literal| literal.bytes.as_slice())
+    }
+
+    /// Bits of a record of this shape, its texts aside.
+    pub fn fixed_bits(&self) -> usize {
+        self.fixed_bits
+    }
+
+    /// Bytes it takes in memory.
+    pub fn memory(&self) -> usize {
+        let literals = self.literals.iter().chain(self.choices.iter().flatten());
+        literals
+            .map(|literal| size_of::<Literal>() + 2 * literal.bytes.len())
+            .sum()
+    }
+
+    /// Appends the template as it is stored.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        put_varint32(out, self.columns.len() as u32);
+        self.literals().for_each(|literal| put_slice(out, literal));
+        self.columns.iter().for_each(|column| column.write(out));
+    }
+
+    /// Reads what [`Template::write`] wrote.
+    ///
+    /// # Errors
+    /// `Corruption` when it is damaged, or needs a dictionary and there is none.
+    pub fn read(reader: &mut Reader<'_>, dictionary: Option<&Dictionary>) -> Result<Self> {
+        let damaged = || Error::corruption("a damaged template");
+        let count = reader.varint32().ok_or_else(damaged)? as usize;
+        if count > COLUMNS_MAX {
+            return Err(damaged());
+        }
+        let mut literals = Vec::with_capacity(count + 1);
+        for _ in 0..=count {
+            literals.push(reader.slice().ok_or_else(damaged)?.to_vec());
+        }
+        let mut columns = Vec::with_capacity(count);
+        for index in 0..count {
+            columns.push(Column::read(reader, index)?);
+        }
+        let pieces = columns
+            .iter()
+            .any(|column| matches!(column, Column::Piece { .. }));
+        if pieces && dictionary.is_none() {
+            return Err(damaged());
+        }
+        let place_bits = dictionary.map_or(0, Dictionary::place_bits);
+        Self::new(literals, columns, place_bits).ok_or_else(damaged)
+    }
+
+    /// Splits `record` into its fields, which replace what is in `fields`; whether it has the shape.
+    pub fn split<'r>(&self, record: &'r [u8], fields: &mut Vec<&'r [u8]>) -> bool {
+        fields.clear();
+        let Some((first, rest)) = self.literals.split_first() else {
+            return false;
+        };
+        let Some(mut record) = record.strip_prefix(first.bytes.as_slice()) else {
+            return false;
+        };
+        for (index, literal) in rest.iter().enumerate() {
+            let literal = literal.bytes.as_slice();
+            if index + 1 == rest.len() {
+                let Some(field) = record.strip_suffix(literal) else {
+                    return false;
+                };
+                fields.push(field);
+                return true;
+            }
+            let Some(end) = find(record, literal) else {
+                return false;
+            };
+            fields.push(&record[..end]);
+            record = &record[end + literal.len()..];
+        }
+        record.is_empty()
+    }
+
+    /// Appends the bits of a record with these fields; whether the columns can hold them. If not, bits
+    /// may have been written all the same.
+    pub fn encode(
+        &self,
+        fields: &[&[u8]],
+        text: Option<(&TextCoder, &TextEncoder)>,
+        writer: &mut BitWriter<'_>,
+    ) -> bool {
+        let mut numbers = [0i64; COLUMNS_MAX];
+        for (index, (column, field)) in self.columns.iter().zip(fields).enumerate() {
+            let fits = match column {
+                Column::Choice { values } => self.encode_choice(values, field, writer),
+                Column::Number { style, .. } => style.parse(field).is_some_and(|number| {
+                    numbers[index] = number;
+                    encode_number(column, number, &numbers[..index], writer)
+                }),
+                Column::Text => true,
+                Column::Piece { shortest, bits } => {
+                    let limits = (*shortest as usize, *bits);
+                    text.is_some_and(|text| self.encode_piece(limits, field, text, writer))
+                }
+            };
+            if !fits {
+                return false;
+            }
+        }
+        let texts = self.columns.iter().zip(fields).enumerate();
+        let mut texts = texts.filter(|(_, (column, _))| **column == Column::Text);
+        texts.all(|(index, (_, field))| {
+            let ending = self.ending(index);
+            text.is_some_and(|(coder, encoder)| encoder.encode(coder, field, ending, writer))
+        })
+    }
+
+    fn ending(&self, column: usize) -> Ending {
+        if self.last_text == Some(column) {
+            Ending::Bits
+        } else {
+            Ending::Mark
+        }
+    }
+
+    fn encode_choice(&self, values: &[Vec<u8>], field: &[u8], writer: &mut BitWriter<'_>) -> bool {
+        let Some(choice) = values.iter().position(|value| value == field) else {
+            return false;
+        };
+        writer.put(choice as u32, choice_bits(values.len()));
+        true
+    }
+
+    fn encode_piece(
+        &self,
+        (shortest, bits): (usize, u32),
+        field: &[u8],
+        (coder, encoder): (&TextCoder, &TextEncoder),
+        writer: &mut BitWriter<'_>,
+    ) -> bool {
+        let (Some(matcher), Some(dictionary)) = (encoder.matcher(), coder.dictionary()) else {
+            return false;
+        };
+        let Some(extra) = field.len().checked_sub(shortest) else {
+            return false;
+        };
+        let mut whole: Option<Found> = None;
+        matcher.find(dictionary, field, |found| {
+            if found.len == field.len() {
+                whole = Some(found);
+            }
+        });
+        let Some(found) = whole.filter(|_| extra < 1 << bits) else {
+            return false;
+        };
+        writer.put(found.place as u32, self.place_bits);
+        writer.put(extra as u32, bits);
+        true
+    }
+
+    /// Decodes a record whose bits begin at `at` into `sink`.
+    ///
+    /// # Errors
+    /// `Corruption` when the bits are no record of this shape.
+    pub fn decode(
+        &self,
+        bits: &Bits<'_>,
+        at: usize,
+        text: Option<&TextCoder>,
+        sink: &mut Sink<'_>,
+    ) -> Result<()> {
+        let mut text_at = at + self.fixed_bits;
+        if text_at > bits.len() {
+            return Err(Error::corruption("a record's fields are cut off"));
+        }
+        let (mut at, mut numbers) = (at, [0i64; COLUMNS_MAX]);
+        let mut literals = self.literals.iter();
+        if let Some(first) = literals.next() {
+            first.append(sink)?;
+        }
+        let columns = self.columns.iter().zip(&self.choices).zip(literals);
+        for (index, ((column, choices), literal)) in columns.enumerate() {
+            match column {
+                Column::Choice { .. } => {
+                    let width = choice_bits(choices.len());
+                    let choice = bits.field(at, width) as usize;
+                    at += width as usize;
+                    choices.get(choice).ok_or_else(damaged)?.append(sink)?;
+                }
+                Column::Number {
+                    style,
+                    base,
+                    bits: width,
+                    relation,
+                } => {
+                    let stored = base.wrapping_add(bits.field_wide(at, *width) as i64);
+                    at += *width as usize;
+                    let number = relation.apply(stored, &numbers[..index]);
+                    numbers[index] = number;
+                    let room = sink.room()?;
+                    debug_assert!(room.len() >= SPELLING_BYTES_MAX);
+                    let len = style.render(number, room)?;
+                    sink.advance(len);
+                }
+                Column::Text => {
+                    let coder = text.ok_or_else(damaged)?;
+                    text_at = coder.decode(bits, text_at, self.ending(index), sink)?;
+                }
+                Column::Piece {
+                    shortest,
+                    bits: width,
+                } => {
+                    let dictionary = text.and_then(TextCoder::dictionary).ok_or_else(damaged)?;
+                    let place = bits.field(at, self.place_bits) as usize;
+                    at += self.place_bits as usize;
+                    let len = *shortest as usize + bits.field(at, *width) as usize;
+                    at += *width as usize;
+                    sink.extend(dictionary.get(place, len)?)?;
+                }
+            }
+            literal.append(sink)?;
+        }
+        Ok(())
+    }
+}
+
+fn encode_number(
+    column: &Column,
+    number: i64,
+    earlier: &[i64],
+    writer: &mut BitWriter<'_>,
+) -> bool {
+    let Column::Number {
+        base,
+        bits,
+        relation,
+        ..
+    } = column
+    else {
+        return false;
+    };
+    let stored = relation.solve(number, earlier);
+    let Some(stored) = stored.and_then(|stored| stored.checked_sub(*base)) else {
+        return false;
+    };
+    let Ok(stored) = u64::try_from(stored) else {
+        return false;
+    };
+    if *bits < 64 && stored >> bits != 0 {
+        return false;
+    }
+    writer.put_wide(stored, *bits);
+    true
+}
+
+#[cold]
+fn damaged() -> Error {
+    Error::corruption("a record's bits do not fit its template")
+}
+
+/// Where `needle` first is in `text`. Requires: `needle` is not empty.
+pub(super) fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
+    let (&first, rest) = needle.split_first()?;
+    let mut from = 0;
+    loop {
+        let at = from + text.get(from..)?.iter().position(|&byte| byte == first)?;
+        if text.get(at + 1..)?.starts_with(rest) {
+            return Some(at);
+        }
+        from = at + 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::template::{Relation, Style};
+    use drumlin_base::rng::Rng;
+
+    fn template() -> Template {
+        let number = |style, bits, relation| Column::Number {
+            style,
+            base: -3,
+            bits,
+            relation,
+        };
+        let values = vec![
+            b"MAIL".to_vec(),
+            Vec::new(),
+            b"longer than one row".to_vec(),
+        ];
+        let columns = vec![
+            number(Style::Integer, 9, Relation::Alone),
+            number(Style::Date, 14, Relation::Sum(0)),
+            Column::Choice { values },
+            number(Style::Decimal(2), 64, Relation::Product(0)),
+        ];
+        let literals = ["<", "|", "> a long literal, longer than a row <", "|", "!"];
+        let literals = literals.map(|literal| literal.as_bytes().to_vec());
+        Template::new(literals.to_vec(), columns, 0).expect("they fit")
+    }
+
+    fn code(template: &Template, record: &[u8]) -> Option<Vec<u8>> {
+        let mut fields = Vec::new();
+        if !template.split(record, &mut fields) {
+            return None;
+        }
+        let mut code = Vec::new();
+        let mut writer = BitWriter::new(&mut code);
+        let fits = template.encode(&fields, None, &mut writer);
+        writer.finish();
+        fits.then_some(code)
+    }
+
+    #[test]
+    fn records_of_the_shape_come_back() {
+        let mut bytes = Vec::new();
+        template().write(&mut bytes);
+        let template = Template::read(&mut Reader::new(&bytes), None).expect("its own bytes");
+        let long = "<7|1970-01-09> a long literal, longer than a row <longer than one row|0.35!";
+        let cases = [
+            long,
+            "<1|1970-01-09> a long literal, longer than a row <|123456.78!",
+            "<-3|1970-01-01> a long literal, longer than a row <MAIL|0.03!",
+        ];
+        for record in cases {
+            let code = code(&template, record.as_bytes()).expect(record);
+            let mut out = Vec::new();
+            let mut sink = Sink::new(&mut out, 0, 1000);
+            let bits = Bits::new(&code);
+            template.decode(&bits, 0, None, &mut sink).expect("sound");
+            sink.finish().expect("short");
+            assert_eq!(String::from_utf8_lossy(&out), record);
+        }
+    }
+
+    #[test]
+    fn other_records_are_refused() {
+        let template = template();
+        for record in [
+            "",
+            "<7|1970-01-09",
+            "7|1970-01-09> a long literal, longer than a row <MAIL|0.35!",
+            "<7|1970-01-09> a long literal, longer than a row <MAIL|0.36!",
+            "<900|1972-01-09> a long literal, longer than a row <MAIL|0.00!",
+            "<7|1970-01-09> a long literal, longer than a row <RAIL|0.35!",
+        ] {
+            assert_eq!(code(&template, record.as_bytes()), None, "{record}");
+        }
+    }
+
+    #[test]
+    fn damage_is_refused_or_decodes() {
+        let template = template();
+        let mut rng = Rng::new(5);
+        for _ in 0..3000 {
+            let mut noise = vec![0; rng.below(20) as usize];
+            rng.fill(&mut noise);
+            let mut out = Vec::new();
+            let mut sink = Sink::new(&mut out, 0, 1000);
+            let outcome = template.decode(&Bits::new(&noise), 0, None, &mut sink);
+            assert!(outcome.is_ok() || noise.len() < 12 || !out.is_empty());
+        }
+        let mut bytes = Vec::new();
+        template.write(&mut bytes);
+        for cut in 0..bytes.len() {
+            assert!(Template::read(&mut Reader::new(&bytes[..cut]), None).is_err());
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Where decoded bytes go, and how many may.
+
+use drumlin_base::{Error, Result};
+
+/// Bytes a decoder may write without asking again.
+pub(super) const ROOM_BYTES: usize = 128;
+
+/// Appends to a vector in steps: bytes are first made room for, then written in whole rows, then
+/// counted. Until [`Sink::finish`] the vector is longer than what was written.
+///
+/// A sink that is dropped without it leaves the vector with bytes that mean nothing behind the ones it
+/// had; the caller cuts them off.
+#[derive(Debug)]
+pub struct Sink<'a> {
+    out: &'a mut Vec<u8>,
+    at: usize,
+    limit: usize,
+}
+
+impl<'a> Sink<'a> {
+    /// A sink that appends at most `bytes_max` bytes to `out`, probably about `expected`.
+    #[inline]
+    pub fn new(out: &'a mut Vec<u8>, expected: usize, bytes_max: usize) -> Self {
+        let at = out.len();
+        out.resize(at + expected.min(bytes_max) + ROOM_BYTES, 0);
+        Self {
+            at,
+            limit: at.saturating_add(bytes_max),
+            out,
+        }
+    }
+
+    /// At least [`ROOM_BYTES`] bytes to write to, from the first that is not counted yet.
+    ///
+    /// # Errors
+    /// `Corruption` when more was written than may be.
+    #[inline]
+    pub(crate) fn room(&mut self) -> Result<&mut [u8]> {
+        if self.out.len() - self.at < ROOM_BYTES {
+            self.grow(ROOM_BYTES)?;
+        }
+        Ok(&mut self.out[self.at..])
+    }
+
+    /// Counts `bytes` more as written. Requires: they were, in what [`Sink::room`] gave.
+    #[inline]
+    pub(crate) fn advance(&mut self, bytes: usize) {
+        self.at += bytes;
+        debug_assert!(self.at <= self.out.len());
+    }
+
+    /// Appends `bytes`.
+    ///
+    /// # Errors
+    /// As [`Sink::finish`].
+    #[inline]
+    pub fn extend(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.out.len() - self.at < bytes.len() {
+            self.grow(bytes.len())?;
+        }
+        let end = self.at + bytes.len();
+        self.out[self.at..end].copy_from_slice(bytes);
+        self.at = end;
+        Ok(())
+    }
+
+    /// Makes the vector long enough for `bytes` more.
+    #[cold]
+    fn grow(&mut self, bytes: usize) -> Result<()> {
+        let needed = self.at + bytes;
+        if needed > self.limit.saturating_add(ROOM_BYTES) {
+            return Err(too_long());
+        }
+        let doubled = self.out.len().saturating_mul(2);
+        let len = doubled.min(self.limit.saturating_add(ROOM_BYTES));
+        self.out.resize(len.max(needed), 0);
+        Ok(())
+    }
+
+    /// Cuts the vector to what was written.
+    ///
+    /// # Errors
+    /// `Corruption` when that is more than may be.
+    #[inline]
+    pub fn finish(self) -> Result<()> {
+        if self.at > self.limit {
+            return Err(too_long());
+        }
+        self.out.truncate(self.at);
+        Ok(())
+    }
+}
+
+#[cold]
+fn too_long() -> Error {
+    Error::corruption("a code decodes to more bytes than one of its length may")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn appends_up_to_its_limit() {
+        let mut out = b"before".to_vec();
+        let mut sink = Sink::new(&mut out, 0, 1000);
+        for _ in 0..100 {
+            sink.extend(b"ten bytes.").expect("within the limit");
+        }
+        sink.finish().expect("just the limit");
+        assert_eq!(out.len(), 1006);
+        let mut sink = Sink::new(&mut out, 10, 1000);
+        let outcome = (0..1000).try_for_each(|_| sink.extend(b"ten bytes."));
+        assert!(outcome.is_err());
+        assert!(out.len() < 4000, "no memory far past the limit");
+    }
+}

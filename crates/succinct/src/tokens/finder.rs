@@ -1,0 +1,304 @@
+//! The longest token at a place of a text.
+//!
+//! A trie in a double array (Aoe, An Efficient Digital Search Algorithm by Using a Double-Array
+//! Structure, 1989): the child of a node by byte `b` is slot `base ^ b`, and is its child if the slot
+//! says `b`; for that, no two nodes have the same base. A node is eight bytes, so the hot part of
+//! 64 K tokens' trie stays in the second cache. The first two bytes are looked up in one table.
+
+use super::vocabulary::{TOKEN_BYTES_MAX, Token};
+
+const BLOCK: usize = 256;
+/// Blocks that are searched for room before a new one is opened.
+const OPEN_BLOCKS: usize = 24;
+
+/// A slot, or the answer for two first bytes: base in the low 24 bits, then the byte it is reached by
+/// (9 bits, the highest set if the slot is taken), then the symbol of the token that ends here
+/// (18 bits, 0 for none, else the symbol + 1), then that token's length (4 bits).
+#[derive(Clone, Copy, Debug, Default)]
+struct Node(u64);
+
+impl Node {
+    const TAKEN: u64 = 1 << 32;
+
+    fn base(self) -> usize {
+        (self.0 & 0xFF_FFFF) as usize
+    }
+
+    /// Whether this slot is the child by `byte` of whoever has its base.
+    fn is_by(self, byte: u8) -> bool {
+        (self.0 >> 24) & 0x1FF == 0x100 | u64::from(byte)
+    }
+
+    fn token(self) -> u64 {
+        self.0 >> 33
+    }
+
+    fn set_base(&mut self, base: usize) {
+        self.0 |= base as u64;
+    }
+
+    fn take(&mut self, byte: u8) {
+        self.0 |= Self::TAKEN | u64::from(byte) << 24;
+    }
+
+    fn set_token(&mut self, symbol: usize, len: usize) {
+        self.0 = (self.0 & 0x1_FFFF_FFFF) | (symbol as u64 + 1) << 33 | (len as u64) << 51;
+    }
+}
+
+/// Finds the longest token at a place. Every byte must be a token, so that there always is one.
+#[derive(Debug)]
+pub struct Finder {
+    /// By the first two bytes, high byte first.
+    pairs: Vec<Node>,
+    slots: Vec<Node>,
+    /// By the first byte, for the last byte of a text.
+    singles: Box<[u32; 256]>,
+}
+
+impl Finder {
+    /// A finder of `tokens`; marks are passed over, of equal tokens the first counts.
+    ///
+    /// # Panics
+    /// When some byte is no token.
+    pub fn new(tokens: &[Token]) -> Self {
+        let mut sorted: Vec<(Token, u32)> = (0u32..)
+            .zip(tokens)
+            .filter(|(_, token)| !token.is_empty())
+            .map(|(symbol, token)| (*token, symbol))
+            .collect();
+        sorted.sort_unstable_by(|a, b| (a.0.bytes(), a.1).cmp(&(b.0.bytes(), b.1)));
+        sorted.dedup_by(|later, kept| later.0 == kept.0);
+        let mut singles = Box::new([u32::MAX; 256]);
+        for (token, symbol) in &sorted {
+            if let &[byte] = token.bytes() {
+                singles[usize::from(byte)] = *symbol;
+            }
+        }
+        assert!(
+            singles.iter().all(|&symbol| symbol != u32::MAX),
+            "every byte must be a token"
+        );
+        let mut builder = Builder::new(&sorted);
+        builder.build(&singles);
+        Self {
+            pairs: builder.pairs,
+            slots: builder.slots,
+            singles,
+        }
+    }
+
+    /// The symbol and the length of the longest token that `text` begins with. Requires: `text` is
+    /// not empty (an empty one has the answer of a zero byte).
+    #[inline]
+    pub fn longest(&self, text: &[u8]) -> (usize, usize) {
+        let Some(&[first, second]) = text.first_chunk::<2>() else {
+            let first = text.first().copied().unwrap_or(0);
+            return (self.singles[usize::from(first)] as usize, 1);
+        };
+        let mut node = self.pairs[usize::from(first) << 8 | usize::from(second)];
+        let mut token = node.token();
+        let rest = text.get(2..).unwrap_or_default();
+        for &byte in rest.iter().take(TOKEN_BYTES_MAX - 2) {
+            let child = self.slots.get(node.base() ^ usize::from(byte));
+            let Some(&child) = child.filter(|child| child.is_by(byte)) else {
+                break;
+            };
+            node = child;
+            // A node without a token says 0; its lower bits are those of no token either.
+            if node.token() != 0 {
+                token = node.token();
+            }
+        }
+        (((token & 0x3_FFFF) - 1) as usize, (token >> 18) as usize)
+    }
+
+    /// Bytes it takes in memory.
+    pub fn memory(&self) -> usize {
+        (self.pairs.len() + self.slots.len()) * size_of::<Node>()
+    }
+}
+
+/// Where a node's place is kept until its children are known.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Pair(usize),
+    Slot(usize),
+}
+
+/// One node to be built: the tokens that begin with its string, and the string's length.
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    from: usize,
+    to: usize,
+    depth: usize,
+    place: Place,
+}
+
+struct Builder<'a> {
+    sorted: &'a [(Token, u32)],
+    pairs: Vec<Node>,
+    slots: Vec<Node>,
+    /// Which bases are given away, by base.
+    base_used: Vec<bool>,
+    /// Blocks that may have room, with how much.
+    open: Vec<(usize, usize)>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(sorted: &'a [(Token, u32)]) -> Self {
+        Self {
+            sorted,
+            pairs: vec![Node::default(); 1 << 16],
+            slots: Vec::new(),
+            base_used: Vec::new(),
+            open: Vec::new(),
+        }
+    }
+
+    fn build(&mut self, singles: &[u32; 256]) {
+        for (index, node) in self.pairs.iter_mut().enumerate() {
+            node.set_token(singles[index >> 8] as usize, 1);
+        }
+        // The first block holds no children, so that base 0 (a node without any) leads nowhere.
+        self.slots.resize(BLOCK, Node::default());
+        self.base_used.resize(BLOCK, true);
+        let mut tasks = Vec::new();
+        let mut from = 0;
+        while let Some((token, _)) = self.sorted.get(from) {
+            let Some(&[first, second]) = token.bytes().first_chunk::<2>() else {
+                from += 1;
+                continue;
+            };
+            let same = |other: &(Token, u32)| other.0.bytes().starts_with(&[first, second]);
+            let to = from + self.sorted[from..].partition_point(same);
+            let place = Place::Pair(usize::from(first) << 8 | usize::from(second));
+            tasks.push(Task {
+                from,
+                to,
+                depth: 2,
+                place,
+            });
+            from = to;
+        }
+        while let Some(task) = tasks.pop() {
+            self.node(task, &mut tasks);
+        }
+    }
+
+    /// Builds one node and leaves its children as tasks.
+    fn node(&mut self, mut task: Task, tasks: &mut Vec<Task>) {
+        let (token, symbol) = self.sorted[task.from];
+        if token.len() == task.depth {
+            let node = self.at(task.place);
+            node.set_token(symbol as usize, token.len());
+            task.from += 1;
+        }
+        let inside = &self.sorted[task.from..task.to];
+        let byte = |entry: &(Token, u32)| entry.0.row()[task.depth];
+        let mut bytes: Vec<u8> = inside.iter().map(byte).collect();
+        bytes.dedup();
+        if bytes.is_empty() {
+            return;
+        }
+        let base = self.room(&bytes);
+        self.at(task.place).set_base(base);
+        let mut from = task.from;
+        for &label in &bytes {
+            let slot = base ^ usize::from(label);
+            self.slots[slot].take(label);
+            let to = from + self.sorted[from..task.to].partition_point(|e| byte(e) == label);
+            tasks.push(Task {
+                from,
+                to,
+                depth: task.depth + 1,
+                place: Place::Slot(slot),
+            });
+            from = to;
+        }
+    }
+
+    fn at(&mut self, place: Place) -> &mut Node {
+        match place {
+            Place::Pair(index) => &mut self.pairs[index],
+            Place::Slot(index) => &mut self.slots[index],
+        }
+    }
+
+    /// A base that no node has and whose slots for `bytes` are free.
+    fn room(&mut self, bytes: &[u8]) -> usize {
+        for index in (0..self.open.len()).rev() {
+            let (block, free) = self.open[index];
+            if free < bytes.len() {
+                continue;
+            }
+            if let Some(base) = self.room_in(block, bytes) {
+                self.claim(index, base, bytes.len());
+                return base;
+            }
+        }
+        if self.open.len() == OPEN_BLOCKS {
+            self.open.remove(0);
+        }
+        let block = self.slots.len();
+        self.slots.resize(block + BLOCK, Node::default());
+        self.base_used.resize(block + BLOCK, false);
+        self.open.push((block, BLOCK));
+        self.claim(self.open.len() - 1, block, bytes.len());
+        block
+    }
+
+    fn room_in(&self, block: usize, bytes: &[u8]) -> Option<usize> {
+        let slots = &self.slots[block..block + BLOCK];
+        let free = |low: usize, byte: u8| slots[low ^ usize::from(byte)].0 == 0;
+        (0..BLOCK)
+            .find(|&low| !self.base_used[block + low] && bytes.iter().all(|&byte| free(low, byte)))
+            .map(|low| block + low)
+    }
+
+    fn claim(&mut self, open: usize, base: usize, count: usize) {
+        self.base_used[base] = true;
+        self.open[open].1 -= count;
+        if self.open[open].1 == 0 {
+            self.open.remove(open);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use drumlin_base::rng::Rng;
+    use std::collections::HashSet;
+
+    #[test]
+    fn finds_what_a_naive_search_finds() {
+        let mut rng = Rng::new(2);
+        for letters in [2, 5, 26, 256] {
+            let mut text = |len: u64| -> Vec<u8> {
+                let letter = |rng: &mut Rng| rng.below(letters) as u8;
+                (0..len).map(|_| letter(&mut rng)).collect()
+            };
+            let mut tokens: Vec<Token> = (0..=255).filter_map(|b| Token::new(&[b])).collect();
+            let mut known = HashSet::new();
+            for round in 0..3000u64 {
+                let token = Token::new(&text(2 + round % 14)).expect("short enough");
+                if known.insert(token) {
+                    tokens.push(token);
+                }
+            }
+            tokens.insert(7, Token::mark(1));
+            let finder = Finder::new(&tokens);
+            let sample = text(3000);
+            for at in 0..sample.len() {
+                let rest = &sample[at..];
+                let best = (0..tokens.len())
+                    .filter(|&symbol| !tokens[symbol].is_empty())
+                    .filter(|&symbol| rest.starts_with(tokens[symbol].bytes()))
+                    .max_by_key(|&symbol| tokens[symbol].len())
+                    .expect("every byte is a token");
+                assert_eq!(finder.longest(rest), (best, tokens[best].len()));
+            }
+        }
+    }
+}
