@@ -7,7 +7,7 @@ use drumlin::batch::WriteBatch;
 use drumlin::names::FileName;
 use drumlin::{
     ColumnFamily, CompactionStyle, Db, DbIterator, FamilyOptions, FifoOptions, Options, RateLimit,
-    ReadOptions, Tuning, UniversalOptions, WriteOptions,
+    ReadOptions, TableFormat, Tuning, UniversalOptions, WriteOptions,
 };
 use drumlin_base::limits::LEVELS;
 use drumlin_base::operators::FixedPrefix;
@@ -55,6 +55,7 @@ impl Store for DrumlinStore {
             batch: WriteBatch::new(),
             read: ReadOptions {
                 verify_checksums: flags.verify_checksum,
+                prefix_same_as_start: flags.prefix_same_as_start,
                 ..ReadOptions::default()
             },
             write: WriteOptions {
@@ -134,6 +135,10 @@ fn options(flags: &Flags, env: &Env) -> Result<Options> {
         max_open_files: usize::try_from(flags.open_files).ok(),
         family: FamilyOptions {
             prefix_extractor,
+            table_format: Some(match flags.use_plain_table {
+                true => TableFormat::Plain,
+                false => TableFormat::Block,
+            }),
             ..FamilyOptions::default()
         },
         tuning,

@@ -122,7 +122,7 @@ flags! {
     compression_ratio: f64 = 0.5, "Size to which the generated values can be compressed.";
     prefix_size: usize = 0, "Bytes of the prefix that prefix filters (and --keys_per_prefix) use; 0: none.";
     keys_per_prefix: u64 = 0, "Keys that share a prefix; 0: keys carry none of their own.";
-    threads: usize = 1, "Threads that run the workload; readwhilewriting adds one that writes.";
+    threads: usize = 1, "Threads that run the workload; those named whilewriting add one that writes.";
     batch_size: usize = 1, "Operations a write batch or multi-get.";
     seed: u64 = 0, "Seed of all random draws; 0: one from the clock, printed.";
     sync: bool = false, "Make every write durable before it returns.";
@@ -156,6 +156,8 @@ flags! {
     enable_blob_files: bool = false, "Keep large values in blob files; Drumlin does so by itself, --enable_blob_files=false stops it.";
     min_blob_size: i64 = -1, "Bytes from which values go to blob files; negative: the engine's choice.";
     max_background_jobs: usize = 0, "Background threads; 0: the engine's choice.";
+    use_plain_table: bool = false, "Write plain tables, for data in memory, instead of block-based ones.";
+    prefix_same_as_start: bool = false, "Iterators stay within the prefix of --prefix_size that they sought.";
     open_files: i64 = -1, "Table files open at once; negative: no bound.";
     wal_dir: String = String::new(), "Directory of the log; empty: the database's.";
     verify_checksum: bool = true, "Check block checksums on reads.";
@@ -227,7 +229,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "transaction_db",
     "use_direct_io_for_flush_and_compaction",
     "use_direct_reads",
-    "use_plain_table",
     "wal_bytes_per_sync",
     "whole_key_filtering",
     "writable_file_max_buffer_size",

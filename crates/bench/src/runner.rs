@@ -384,6 +384,10 @@ fn action(name: &str, flags: &mut Flags) -> Result<Action> {
             beside = true;
             Work::ReadWhileWriting
         }
+        "multireadwhilewriting" => {
+            beside = true;
+            Work::MultiReadWhileWriting
+        }
         "seekrandomwhilewriting" => {
             beside = true;
             Work::SeekWhileWriting

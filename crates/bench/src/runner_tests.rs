@@ -78,7 +78,7 @@ fn threads_have_seeds_and_counts_of_their_own() {
 #[test]
 fn every_workload_runs_and_repeats() {
     let line = "--benchmarks=fillseq,fillbatch,fillsync,fill100K,filluniquerandom,overwrite,\
-                readseq,readreverse,readhot,readwhilewriting,seekrandomwhilewriting,deleteseq,\
+                readseq,readreverse,readhot,readwhilewriting,multireadwhilewriting,seekrandomwhilewriting,deleteseq,\
                 compact,flush,waitforcompaction,stats,readrandom[X2-W1] \
                 --num=2000 --seed=3 --histogram --seek_nexts=3 --max_scan_distance=2";
     let report = run(line).expect("sound flags");
