@@ -33,6 +33,33 @@ pub fn xxh3_64(bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(bytes)
 }
 
+/// [`xxh3_64`] of bytes that come piece by piece.
+#[derive(Clone, Default)]
+pub struct Xxh3(xxhash_rust::xxh3::Xxh3Default);
+
+impl Xxh3 {
+    /// Of no bytes yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The hash of all bytes so far.
+    pub fn finish(&self) -> u64 {
+        self.0.digest()
+    }
+}
+
+impl std::fmt::Debug for Xxh3 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Xxh3({:#018x})", self.finish())
+    }
+}
+
 /// XXH64 with seed 0.
 #[inline]
 pub fn xxh64(bytes: &[u8]) -> u64 {
@@ -58,6 +85,16 @@ mod tests {
             crc32c_extend(crc32c(b"hello "), b"world"),
             crc32c(b"hello world")
         );
+    }
+
+    #[test]
+    fn xxh3_of_pieces_is_that_of_the_whole() {
+        let bytes: Vec<u8> = (0..5_000u32).map(|n| (n * 7) as u8).collect();
+        for piece in [1, 63, 256, 999, 5_000] {
+            let mut hash = Xxh3::new();
+            bytes.chunks(piece).for_each(|bytes| hash.update(bytes));
+            assert_eq!(hash.finish(), xxh3_64(&bytes), "pieces of {piece}");
+        }
     }
 
     #[test]

@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 use drumlin_base::{Error, ErrorKind, MemoryBudget, MemoryUse, Result, SEQNO_MAX};
 use drumlin_fs::{Env, IoPriority, IoTimes, PacedFileSystem};
 use drumlin_memtable::Memtable;
-use drumlin_table::{Codec, Compression, FilterOptions, TableStyle, TableWriterOptions};
+use drumlin_table::{
+    Codec, Compression, FilterOptions, TableFormat, TableStyle, TableWriterOptions,
+};
 
 use crate::column_family::{Family, level_compression};
 use crate::compaction::blob_outputs::BlobOptions;
@@ -215,8 +217,15 @@ impl Engine {
             prefix: family.options.prefix_extractor.clone(),
         };
         let merge_operator = family.options.merge_operator.as_ref();
+        let format = match self.leveldb {
+            true => TableFormat::Block,
+            false => family.options.table_format.unwrap_or_default(),
+        };
+        // Plain tables have no filter, but index prefixes.
+        let filter_wanted = tuning.filter_bits > 0.0 || format == TableFormat::Plain;
         TableWriterOptions {
             order: family.options.order.clone(),
+            format,
             style: if self.leveldb {
                 TableStyle::LevelDb
             } else {
@@ -229,7 +238,7 @@ impl Engine {
             },
             block_bytes: tuning.block_bytes,
             restart_interval: tuning.restart_interval,
-            filter: (tuning.filter_bits > 0.0).then_some(filter),
+            filter: filter_wanted.then_some(filter),
             checksum: tuning.checksum,
             partition_index_above_bytes: tuning.partition_above_bytes,
             partition_filters: true,

@@ -67,7 +67,7 @@ pub use drumlin_base::{
     PinnedSlice, PrefixExtractor, Result, SeqNo,
 };
 pub use drumlin_fs::{Env, RateLimit, machine};
-pub use drumlin_table::{ChecksumKind, Codec, Compression, TableWriterOptions};
+pub use drumlin_table::{ChecksumKind, Codec, Compression, TableFormat, TableWriterOptions};
 pub use events::{CompactionInfo, EventListener, FlushInfo, Health, RecoveryReport, WalCut};
 pub use ingest::SstFileWriter;
 pub use merge_operators::{StringAppend, UInt64Add};

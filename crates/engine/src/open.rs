@@ -324,8 +324,8 @@ impl Opener<'_> {
         })
     }
 
-    /// Opens the tables of families whose OPTIONS name a table format that is not ours, so that one
-    /// we cannot read is refused now and not by some later read.
+    /// Looks at the tables of families whose OPTIONS name another table format than the usual one, so
+    /// that one we cannot read is refused now and not by some later read.
     fn check_table_formats(&self, engine: &Engine) -> Result<()> {
         let Some(stored) = &self.stored else {
             return Ok(());
@@ -337,7 +337,7 @@ impl Opener<'_> {
                 continue;
             }
             for (_, file) in family.version.files() {
-                family.family.reads.tables.find(file)?;
+                family.family.reads.tables.check_format(file.number)?;
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use drumlin_base::{
     CompactionFilter, Error, KeyOrder, MergeOperator, PrefixExtractor, Result, limits,
 };
 use drumlin_fs::{Env, RateLimit};
-use drumlin_table::{ChecksumKind, Codec, Compression, TableReadOptions};
+use drumlin_table::{ChecksumKind, Codec, Compression, TableFormat, TableReadOptions};
 
 use crate::compaction::CompactionStyle;
 use crate::events::EventListener;
@@ -123,6 +123,11 @@ pub struct FamilyOptions {
     pub compression: Option<Compression>,
     /// Overrides [`Options::compaction_style`].
     pub compaction_style: Option<CompactionStyle>,
+    /// The format of new tables; those that are there stay readable, and compaction rewrites them in
+    /// time. Only this store reads plain tables: to hand a directory back to RocksDB, compact it with
+    /// [`TableFormat::Block`]. LevelDB's directories always have block-based ones. Default: as the
+    /// OPTIONS file says, block-based in a new directory.
+    pub table_format: Option<TableFormat>,
     /// Overrides [`Options::tuning`].
     pub tuning: Option<Tuning>,
 }
@@ -141,6 +146,7 @@ impl fmt::Debug for FamilyOptions {
             )
             .field("compression", &self.compression)
             .field("compaction_style", &self.compaction_style)
+            .field("table_format", &self.table_format)
             .finish_non_exhaustive()
     }
 }

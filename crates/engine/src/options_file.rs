@@ -10,6 +10,7 @@ use std::path::Path;
 
 use drumlin_base::{Error, Result};
 use drumlin_fs::{CreateOptions, FileKind, FileSystem};
+use drumlin_table::TableFormat;
 
 use crate::names::{self, FileName};
 use crate::version::obsolete::OPTIONS_FILES_KEPT;
@@ -20,6 +21,8 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 const ROCKSDB_VERSION: &str = "7.8.3";
 const FILE_VERSION: &str = "1.1";
 const BLOCK_BASED: &str = "BlockBasedTable";
+/// RocksDB's name of its own plain tables, which are others than ours.
+const PLAIN: &str = "PlainTable";
 
 /// Keys and values in the order of the file. Values are text as it stands there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,7 +89,7 @@ pub struct FamilySection {
     pub name: String,
     /// `CFOptions`.
     pub options: Section,
-    /// The table factory's name; `BlockBasedTable` in all files written here.
+    /// The table factory's name; `BlockBasedTable` or `PlainTable` in all files written here.
     pub table_factory: String,
     /// The options of the table factory.
     pub table: Section,
@@ -105,7 +108,23 @@ impl FamilySection {
         }
     }
 
-    /// Whether the family's tables are block-based, as all of ours are.
+    /// The format of new tables that the file names: plain, or block-based for all else.
+    pub fn table_format(&self) -> TableFormat {
+        match self.table_factory.as_str() {
+            PLAIN => TableFormat::Plain,
+            _ => TableFormat::Block,
+        }
+    }
+
+    /// Names the format of new tables, so that RocksDB refuses plain ones before it reads any.
+    pub fn set_table_format(&mut self, format: TableFormat) {
+        if format == TableFormat::Plain {
+            self.options.set("table_factory", PLAIN);
+            PLAIN.clone_into(&mut self.table_factory);
+        }
+    }
+
+    /// Whether the family's new tables are block-based.
     pub fn is_block_based(&self) -> bool {
         let named = self.options.object("table_factory");
         self.table_factory == BLOCK_BASED && named.is_none_or(|name| name == BLOCK_BASED)
@@ -250,7 +269,11 @@ impl OptionsFile {
             let name = escape(&family.name);
             let _ = writeln!(out, "\n[CFOptions \"{name}\"]");
             put_section(&mut out, &family.options);
-            let _ = writeln!(out, "\n[TableOptions/{BLOCK_BASED} \"{name}\"]");
+            let factory = match family.table_format() {
+                TableFormat::Plain => PLAIN,
+                _ => BLOCK_BASED,
+            };
+            let _ = writeln!(out, "\n[TableOptions/{factory} \"{name}\"]");
             put_section(&mut out, &family.table);
         }
         out

@@ -58,11 +58,14 @@ pub(crate) fn read(dir: &Path, options: &Options) -> Result<Option<OptionsFile>>
     }
 }
 
-/// Gives `family` the operators that `stored` names, where it has none, and the style it tells,
-/// where neither the family nor the database (`style`) sets one.
+/// Gives `family` the operators and the table format that `stored` names, where it has none, and the
+/// style it tells, where neither the family nor the database (`style`) sets one.
 pub(crate) fn complete(family: &mut FamilyOptions, stored: &FamilySection, style: CompactionStyle) {
     if style == CompactionStyle::Auto && family.compaction_style.is_none() {
         family.compaction_style = style_text::read(&stored.options);
+    }
+    if family.table_format.is_none() {
+        family.table_format = Some(stored.table_format());
     }
     if family.merge_operator.is_none() {
         family.merge_operator = stored
@@ -108,6 +111,7 @@ impl Engine {
 /// What an OPTIONS file says of `family` for its next reader. Names in `stored` that nothing here
 /// stands for are kept: the program that knows them will want them back.
 fn describe(section: &mut FamilySection, family: &FamilyOptions, stored: Option<&FamilySection>) {
+    section.set_table_format(family.table_format.unwrap_or_default());
     let merge = match &family.merge_operator {
         Some(operator) => Some(operator.options_text()),
         None => stored
@@ -156,6 +160,8 @@ fn prefix_extractor(name: &str) -> Option<Arc<dyn PrefixExtractor>> {
 
 #[cfg(test)]
 mod tests {
+    use drumlin_table::TableFormat;
+
     use super::*;
 
     const AUTO: CompactionStyle = CompactionStyle::Auto;
@@ -198,6 +204,32 @@ mod tests {
             "rocksdb.CappedPrefix.3"
         );
         assert_eq!(family.merge_operator.unwrap().name(), "UInt64AddOperator");
+    }
+
+    #[test]
+    fn the_table_format_is_kept_unless_it_is_set() {
+        let mut written = FamilySection::new("default", "leveldb.BytewiseComparator");
+        let plain = FamilyOptions {
+            table_format: Some(TableFormat::Plain),
+            ..FamilyOptions::default()
+        };
+        describe(&mut written, &plain, None);
+        let text = OptionsFile {
+            families: vec![written],
+            ..OptionsFile::default()
+        };
+        let read = OptionsFile::parse(&text.to_text()).unwrap();
+        let section = read.family("default").unwrap();
+        assert!(!section.is_block_based());
+        let mut family = FamilyOptions::default();
+        complete(&mut family, section, AUTO);
+        assert_eq!(family.table_format, Some(TableFormat::Plain));
+        family.table_format = Some(TableFormat::Block);
+        complete(&mut family, section, AUTO);
+        assert_eq!(family.table_format, Some(TableFormat::Block));
+        let mut back = FamilySection::new("default", "leveldb.BytewiseComparator");
+        describe(&mut back, &family, Some(section));
+        assert!(back.is_block_based());
     }
 
     #[test]

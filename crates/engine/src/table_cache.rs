@@ -17,7 +17,7 @@ use std::sync::{Arc, Weak};
 
 use drumlin_base::{Error, KeyOrder, MemoryBudget, MemoryUse, PrefixExtractor, Result};
 use drumlin_fs::{Env, RandomAccessFile};
-use drumlin_table::{BlockCache, Table, TableReaderOptions};
+use drumlin_table::{BlockCache, Table, TableFormat, TableReaderOptions};
 use parking_lot::Mutex;
 
 use crate::names;
@@ -162,6 +162,16 @@ impl TableCache {
             )
         };
         Table::open(opened, options).map_err(|error| error.with_file(&path))
+    }
+
+    /// Whether the table with this number is of a format that is read; its footer alone is looked at.
+    ///
+    /// # Errors
+    /// `NotSupported` when it is not; `Corruption`, `Io`.
+    pub fn check_format(&self, number: u64) -> Result<()> {
+        let (path, file) = self.shared.open_file(number)?;
+        TableFormat::of(&*file).map_err(|error| error.with_file(&path))?;
+        Ok(())
     }
 
     /// Forgets the table with this number, whose file is about to be removed.

@@ -11,7 +11,8 @@
 //! Invariants:
 //! - A file that is removed in steps has the name `NNNNNN.sst.trash` before the first: after a crash
 //!   the name tells, and opening (RocksDB's too) removes it.
-//! - A file with a second name, one in a checkpoint, is never cut: only its name here goes.
+//! - A file with a second name, one in a checkpoint, is never cut: only its name here goes. Nor is a
+//!   table that is read where it lies, mapped: a value of it may be held for long.
 //! - What cannot be removed is reported and left to the next open.
 //!
 //! Any thread may put; one thread at a time removes.
@@ -23,8 +24,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use drumlin_base::sync::{Condvar, Mutex};
-use drumlin_base::{Error, Result};
+use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_fs::FileSystem;
+use drumlin_table::TableFormat;
 
 use crate::names;
 
@@ -74,8 +76,8 @@ impl Queue {
 struct Waste {
     path: PathBuf,
     bytes: u64,
-    /// Whether the file may be cut: it has this one name.
-    sole_name: bool,
+    /// Whether the file may be cut: it has this one name, and nobody can be reading it.
+    may_cut: bool,
     /// Why it could not be looked at.
     trouble: Option<Error>,
 }
@@ -184,7 +186,7 @@ impl Trash {
             next
         };
         let before = waste.bytes;
-        let outcome = if paced && waste.sole_name && waste.bytes > self.step_bytes {
+        let outcome = if paced && waste.may_cut && waste.bytes > self.step_bytes {
             self.cut(&mut waste).map(|()| false)
         } else {
             self.files.remove(&waste.path).map(|()| true)
@@ -253,10 +255,29 @@ impl Trash {
             Err(error) => (0, 0, Some(error)),
         };
         Waste {
+            may_cut: links == 1 && (bytes <= self.step_bytes || !self.is_read_in_place(&path)),
             path,
             bytes,
-            sole_name: links == 1,
             trouble,
+        }
+    }
+
+    /// Whether values of the table may still be held where they lie in it, mapped into memory:
+    /// reading what was cut off would end the process. Yes for what cannot be looked at.
+    fn is_read_in_place(&self, path: &Path) -> bool {
+        if path.extension() != Some(names::TABLE_EXTENSION.as_ref()) {
+            return false;
+        }
+        match self
+            .files
+            .open(path)
+            .and_then(|file| TableFormat::of(&*file))
+        {
+            Ok(format) => format.is_read_in_place(),
+            Err(error) => !matches!(
+                error.kind(),
+                ErrorKind::Corruption | ErrorKind::NotSupported
+            ),
         }
     }
 }

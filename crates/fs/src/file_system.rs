@@ -7,7 +7,8 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use drumlin_base::Result;
+use drumlin_base::bytes::ResidentBytes;
+use drumlin_base::{Error, ErrorKind, Result};
 
 /// What a file is for. Implementations use it to pick a write method, fault rules to match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -113,6 +114,38 @@ pub trait RandomAccessFile: Send + Sync + Debug {
     fn will_need(&self, offset: u64, len: u64) {
         let _ = (offset, len);
     }
+
+    /// All of the file in memory: mapped where its bytes lie in memory anyway, so that reading one
+    /// cannot fail, else copied.
+    ///
+    /// Requires: nothing changes or cuts the file while the bytes, or any pin of them, are held.
+    /// Removing its name is fine.
+    ///
+    /// # Errors
+    /// `Corruption` when the file is shorter than it was, `TooLarge` when there is no memory for it,
+    /// `Io`.
+    fn resident(&self) -> Result<ResidentBytes> {
+        copy_to_memory(self.size(), |bytes| self.read_at(0, bytes))
+    }
+}
+
+/// A file of `size` bytes in memory of our own, read by `read`.
+pub(crate) fn copy_to_memory(
+    size: u64,
+    read: impl FnOnce(&mut [u8]) -> Result<usize>,
+) -> Result<ResidentBytes> {
+    let no_room = || {
+        let message = format!("no memory for a file of {size} bytes");
+        Error::new(ErrorKind::TooLarge, message)
+    };
+    let len = usize::try_from(size).map_err(|_| no_room())?;
+    let filled = ResidentBytes::filled(len, |bytes| {
+        if read(bytes)? < len {
+            return Err(Error::corruption("the file ends before its size"));
+        }
+        Ok(())
+    });
+    filled.ok_or_else(no_room)?
 }
 
 /// Held while a directory is locked; dropping it unlocks.
@@ -252,10 +285,7 @@ pub trait FileSystem: Send + Sync + Debug {
         let size = file.size();
         if size > limit_bytes {
             let message = format!("the file has {size} bytes, more than {limit_bytes}");
-            return Err(
-                drumlin_base::Error::new(drumlin_base::ErrorKind::TooLarge, message)
-                    .with_file(path),
-            );
+            return Err(Error::new(ErrorKind::TooLarge, message).with_file(path));
         }
         let mut bytes = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];
         let read = file.read_at(0, &mut bytes)?;

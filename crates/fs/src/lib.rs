@@ -9,6 +9,7 @@ mod fault_rule;
 mod file_system;
 mod io_times;
 pub mod machine;
+mod mapping;
 mod mem;
 mod mem_file;
 mod mem_image;

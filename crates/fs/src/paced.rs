@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use drumlin_base::Result;
+use drumlin_base::bytes::ResidentBytes;
 
 use crate::Clock;
 use crate::file_system::{
@@ -202,6 +203,11 @@ impl RandomAccessFile for TimedReader {
 
     fn will_need(&self, offset: u64, len: u64) {
         self.file.will_need(offset, len);
+    }
+
+    fn resident(&self) -> Result<ResidentBytes> {
+        self.watch
+            .time(|times| &times.reads, || self.file.resident())
     }
 }
 

@@ -11,10 +11,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use drumlin_base::bytes::ResidentBytes;
 use drumlin_base::{Error, Result};
 use parking_lot::Mutex;
 
-use crate::file_system::{FileKind, FileSyncer, RandomAccessFile, WritableFile};
+use crate::file_system::{FileKind, FileSyncer, RandomAccessFile, WritableFile, copy_to_memory};
+use crate::mapping::Mapping;
 use crate::syscalls;
 use crate::writeback::Writeback;
 
@@ -263,6 +265,16 @@ impl RandomAccessFile for PosixReader {
         if len > 0 {
             syscalls::will_need(&self.file, offset, len);
         }
+    }
+
+    /// A file of a disk is copied: a mapping would turn an error of the disk into a signal.
+    fn resident(&self) -> Result<ResidentBytes> {
+        if self.size > 0 && syscalls::lies_in_memory(&self.file) {
+            let mapping = Mapping::of(&self.file, self.size)
+                .map_err(|source| Error::io("map", &self.path, source))?;
+            return Ok(ResidentBytes::new(mapping));
+        }
+        copy_to_memory(self.size, |bytes| self.read_at(0, bytes))
     }
 }
 

@@ -113,6 +113,15 @@ pub(crate) fn reserved_blocks_are_kept(file: &File) -> bool {
     u64::try_from(facts.f_type).is_ok_and(|kind| [EXT, XFS, TMPFS, OVERLAY].contains(&kind))
 }
 
+/// Whether the file's bytes lie in memory and nowhere else, so that no access to them can fail.
+pub(crate) fn lies_in_memory(file: &File) -> bool {
+    const TMPFS: u64 = 0x0102_1994;
+    const RAMFS: u64 = 0x8584_58f6;
+    rustix::fs::fstatfs(file).is_ok_and(|facts| {
+        u64::try_from(facts.f_type).is_ok_and(|kind| [TMPFS, RAMFS].contains(&kind))
+    })
+}
+
 /// Takes (or gives back) the write lock on the whole file, without waiting. The lock belongs to
 /// the open file, not to the process, and excludes classic record locks of other processes too.
 pub(crate) fn set_lock(file: &File, locked: bool) -> io::Result<()> {

@@ -310,3 +310,29 @@ fn reads_end_at_the_end_of_the_file() {
     assert_eq!(file.read_at(99, &mut buffer).unwrap(), 0);
     assert_eq!(file.read_at(0, &mut []).unwrap(), 0);
 }
+
+/// On a disk it is a copy, on tmpfs a mapping; neither minds that the name is removed.
+#[test]
+fn a_resident_file_outlives_its_name() {
+    let mut rng = Rng::new(7);
+    let on_disk = tempfile::tempdir().unwrap();
+    let in_memory = tempfile::tempdir_in("/dev/shm").ok();
+    for dir in [Some(&on_disk), in_memory.as_ref()].into_iter().flatten() {
+        for len in [0, 1, 4096, 100_000, (4 << 20) + 5] {
+            let path = dir.path().join("file");
+            let mut file = files()
+                .create(&path, CreateOptions::new(FileKind::Table))
+                .unwrap();
+            let bytes = random_bytes(&mut rng, len);
+            file.append(&bytes).unwrap();
+            file.sync().unwrap();
+            file.close().unwrap();
+            let resident = files().open(&path).unwrap().resident().unwrap();
+            files().remove(&path).unwrap();
+            assert!(resident.bytes() == bytes, "{len} bytes");
+            let pin = resident.pin(len / 2..len).unwrap();
+            drop(resident);
+            assert!(*pin == bytes[len / 2..], "{len} bytes");
+        }
+    }
+}

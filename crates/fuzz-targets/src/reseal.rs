@@ -5,7 +5,7 @@
 //! the mutation reaches the decoder it was aimed at.
 
 use drumlin::record::{BLOCK_BYTES, HEADER_BYTES, RECYCLABLE_HEADER_BYTES};
-use drumlin_base::checksum::{crc32c, mask};
+use drumlin_base::checksum::{crc32c, mask, xxh3_64};
 use drumlin_base::coding::{Reader, unzigzag};
 use drumlin_table::blob::{BLOB_FOOTER_BYTES, BLOB_HEADER_BYTES, BLOB_RECORD_HEADER_BYTES};
 use drumlin_table::compress::{Framing, decompress};
@@ -13,6 +13,9 @@ use drumlin_table::format::{
     BLOCK_TRAILER_BYTES, FOOTER_BYTES_MAX, FORMAT_VERSION_WRITTEN, context_modifier,
 };
 use drumlin_table::{BlockHandle, Footer};
+
+/// The last bytes of a plain table.
+const PLAIN_MAGIC: [u8; 8] = [0x4d, 0x0f, 0xb2, 0xe6, 0x51, 0x3c, 0x7a, 0x9d];
 
 /// Most blocks resealed in one file, and most bytes of one block.
 const BLOCKS_MAX: usize = 512;
@@ -70,8 +73,39 @@ pub(crate) fn blob_file(bytes: &mut [u8]) {
     }
 }
 
-/// Rewrites the checksum of every block that a table's footer leads to.
+/// Rewrites header and footer checksum of a plain table, and that of each section as far as its
+/// place and length in the footer lie inside the file.
+fn plain_table(bytes: &mut [u8]) {
+    const FOOTER: usize = 256;
+    let Some(footer_at) = bytes.len().checked_sub(FOOTER) else {
+        return;
+    };
+    if footer_at >= 64 {
+        let checksum = xxh3_64(&bytes[..56]);
+        bytes[56..64].copy_from_slice(&checksum.to_le_bytes());
+    }
+    for section in 0..6 {
+        let at = footer_at + section * 24;
+        let mut fields = Reader::new(&bytes[at..]);
+        let both = fields.fixed64().zip(fields.fixed64());
+        let range = both.and_then(|(offset, len)| {
+            let start = usize::try_from(offset).ok()?;
+            Some(start..start.checked_add(usize::try_from(len).ok()?)?)
+        });
+        if let Some(covered) = range.and_then(|range| bytes.get(range)) {
+            let checksum = xxh3_64(covered);
+            bytes[at + 16..at + 24].copy_from_slice(&checksum.to_le_bytes());
+        }
+    }
+    let checksum = xxh3_64(&bytes[footer_at..footer_at + 232]);
+    bytes[footer_at + 232..footer_at + 240].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// Rewrites the checksum of every block that a table's footer leads to, or of every section.
 pub(crate) fn table(bytes: &mut [u8]) {
+    if bytes.ends_with(&PLAIN_MAGIC) {
+        return plain_table(bytes);
+    }
     let tail = &bytes[bytes.len().saturating_sub(FOOTER_BYTES_MAX)..];
     let Ok(footer) = Footer::decode(tail, bytes.len() as u64) else {
         return;

@@ -4,10 +4,12 @@
 //! fuzzing finds is added there by hand, under a name that says what it broke.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use drumlin::WriteBatch;
 use drumlin::record::RecordReader;
 use drumlin_base::key::{ValueKind, internal_key};
+use drumlin_base::operators::FixedPrefix;
 use drumlin_base::rng::Rng;
 use drumlin_fs::{CreateOptions, FileKind, FileSystem, StrictMemFileSystem};
 use drumlin_table::blob::BlobWriter;
@@ -16,11 +18,12 @@ use drumlin_table::filter::LevelDbFilterBuilder;
 use drumlin_table::probe::build_block;
 use drumlin_table::{
     BlockHandle, ChecksumKind, Codec, Compression, FilterBuilder, FilterOptions, Footer,
-    TableStyle, TableWriter, TableWriterOptions,
+    TableFormat, TableStyle, TableWriter, TableWriterOptions,
 };
 
 use crate::reseal::entries;
 use crate::targets::expect::memory_file;
+use crate::targets::table::PREFIX_BYTES;
 
 /// Tables of RocksDB and LevelDB that are taken whole; of the others only parts.
 const WHOLE_TABLES: [&str; 8] = [
@@ -209,7 +212,16 @@ impl Corpus {
             filter,
             ..plain.clone()
         };
+        let hashed = TableWriterOptions {
+            format: TableFormat::Plain,
+            filter: Some(FilterOptions {
+                prefix: Some(Arc::new(FixedPrefix::new(PREFIX_BYTES))),
+                ..FilterOptions::default()
+            }),
+            ..plain.clone()
+        };
         let styles = [
+            ("plain-table", hashed),
             ("own-plain", plain),
             ("own-filtered", filtered),
             ("own-partitioned", partitioned),

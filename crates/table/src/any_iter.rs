@@ -5,12 +5,15 @@
 use drumlin_base::{InternalIterator, PinnedSlice, Result};
 
 use crate::iter::BlockTableIter;
+use crate::plain::PlainTableIter;
 
 /// Walks a table's entries both ways.
 #[derive(Debug)]
 pub enum TableIter {
     /// Over a block-based table.
     Block(BlockTableIter),
+    /// Over a plain table.
+    Plain(PlainTableIter),
 }
 
 impl TableIter {
@@ -21,6 +24,7 @@ impl TableIter {
     pub fn pin_value(&self) -> PinnedSlice {
         match self {
             Self::Block(iter) => iter.pin_value(),
+            Self::Plain(iter) => iter.pin_value(),
         }
     }
 
@@ -31,6 +35,7 @@ impl TableIter {
     pub fn parts(&self) -> (&[u8], u64) {
         match self {
             Self::Block(iter) => iter.parts(),
+            Self::Plain(iter) => iter.parts(),
         }
     }
 
@@ -42,6 +47,7 @@ impl TableIter {
     pub fn may_contain_prefix(&self, key: &[u8]) -> Result<bool> {
         match self {
             Self::Block(iter) => iter.table().may_contain_prefix(key),
+            Self::Plain(iter) => Ok(iter.table().may_contain_prefix(key)),
         }
     }
 
@@ -49,6 +55,7 @@ impl TableIter {
     pub fn approximate_offset(&self, internal_key: &[u8]) -> u64 {
         match self {
             Self::Block(iter) => iter.table().approximate_offset(internal_key),
+            Self::Plain(iter) => iter.table().approximate_offset(internal_key),
         }
     }
 }
@@ -58,18 +65,21 @@ impl InternalIterator for TableIter {
     fn valid(&self) -> bool {
         match self {
             Self::Block(iter) => iter.valid(),
+            Self::Plain(iter) => iter.valid(),
         }
     }
 
     fn seek_to_first(&mut self) {
         match self {
             Self::Block(iter) => iter.seek_to_first(),
+            Self::Plain(iter) => iter.seek_to_first(),
         }
     }
 
     fn seek_to_last(&mut self) {
         match self {
             Self::Block(iter) => iter.seek_to_last(),
+            Self::Plain(iter) => iter.seek_to_last(),
         }
     }
 
@@ -77,12 +87,14 @@ impl InternalIterator for TableIter {
     fn seek(&mut self, target: &[u8]) {
         match self {
             Self::Block(iter) => iter.seek(target),
+            Self::Plain(iter) => iter.seek(target),
         }
     }
 
     fn seek_for_prev(&mut self, target: &[u8]) {
         match self {
             Self::Block(iter) => iter.seek_for_prev(target),
+            Self::Plain(iter) => iter.seek_for_prev(target),
         }
     }
 
@@ -90,6 +102,7 @@ impl InternalIterator for TableIter {
     fn next(&mut self) {
         match self {
             Self::Block(iter) => iter.next(),
+            Self::Plain(iter) => iter.next(),
         }
     }
 
@@ -97,6 +110,7 @@ impl InternalIterator for TableIter {
     fn prev(&mut self) {
         match self {
             Self::Block(iter) => iter.prev(),
+            Self::Plain(iter) => iter.prev(),
         }
     }
 
@@ -104,6 +118,7 @@ impl InternalIterator for TableIter {
     fn key(&self) -> &[u8] {
         match self {
             Self::Block(iter) => iter.key(),
+            Self::Plain(iter) => iter.key(),
         }
     }
 
@@ -111,12 +126,14 @@ impl InternalIterator for TableIter {
     fn value(&self) -> &[u8] {
         match self {
             Self::Block(iter) => iter.value(),
+            Self::Plain(iter) => iter.value(),
         }
     }
 
     fn status(&self) -> Result<()> {
         match self {
             Self::Block(iter) => iter.status(),
+            Self::Plain(iter) => iter.status(),
         }
     }
 }

@@ -15,7 +15,9 @@ use drumlin_base::{KeyOrder, PinnedSlice, RangeTombstone, Result, SeqNo};
 use drumlin_fs::RandomAccessFile;
 
 use crate::any_iter::TableIter;
-use crate::options::{TableReadOptions, TableReaderOptions};
+use crate::open::read_footer;
+use crate::options::{TableFormat, TableReadOptions, TableReaderOptions};
+use crate::plain::{PLAIN_MAGIC, PlainTable, PlainValue};
 use crate::properties::TableProperties;
 use crate::table::{BlockTable, BlockValue};
 
@@ -24,6 +26,8 @@ use crate::table::{BlockTable, BlockValue};
 pub enum Table {
     /// RocksDB's block-based table, or LevelDB's.
     Block(Arc<BlockTable>),
+    /// For data that lives in memory.
+    Plain(Arc<PlainTable>),
 }
 
 /// A value where it lies in its table.
@@ -31,6 +35,8 @@ pub enum Table {
 pub enum TableValue<'a> {
     /// In a data block.
     Block(BlockValue<'a>),
+    /// In a plain table.
+    Plain(PlainValue<'a>),
 }
 
 impl<'a> TableValue<'a> {
@@ -39,6 +45,7 @@ impl<'a> TableValue<'a> {
     pub fn bytes(&self) -> &'a [u8] {
         match self {
             Self::Block(value) => value.bytes(),
+            Self::Plain(value) => value.bytes(),
         }
     }
 
@@ -47,6 +54,7 @@ impl<'a> TableValue<'a> {
     pub fn pin(&self) -> PinnedSlice {
         match self {
             Self::Block(value) => value.pin(),
+            Self::Plain(value) => value.pin(),
         }
     }
 }
@@ -59,7 +67,11 @@ impl Table {
     /// `Corruption` for damage, `NotSupported` naming a feature that cannot be read faithfully,
     /// `InvalidArgument` when the table is sorted by another order, `Io`.
     pub fn open(file: Arc<dyn RandomAccessFile>, options: TableReaderOptions) -> Result<Arc<Self>> {
-        let table = Self::Block(BlockTable::open(file, options)?);
+        let magic = read_magic(&*file).map_err(|error| error.with_file(&options.path))?;
+        let table = match magic {
+            Some(PLAIN_MAGIC) => Self::Plain(PlainTable::open(file, options)?),
+            _ => Self::Block(BlockTable::open(file, options)?), // Says what other numbers mean.
+        };
         Ok(Arc::new(table))
     }
 
@@ -80,6 +92,9 @@ impl Table {
             Self::Block(table) => table.get(user_key, seqno, options, |seqno, kind, value| {
                 visit(seqno, kind, TableValue::Block(value))
             }),
+            Self::Plain(table) => table.get(user_key, seqno, |seqno, kind, value| {
+                visit(seqno, kind, TableValue::Plain(value))
+            }),
         }
     }
 
@@ -91,6 +106,7 @@ impl Table {
     pub fn may_contain(&self, user_key: &[u8]) -> Result<bool> {
         match self {
             Self::Block(table) => table.may_contain(user_key),
+            Self::Plain(table) => Ok(table.may_contain(user_key)),
         }
     }
 
@@ -102,6 +118,7 @@ impl Table {
     pub fn may_contain_prefix(&self, key: &[u8]) -> Result<bool> {
         match self {
             Self::Block(table) => table.may_contain_prefix(key),
+            Self::Plain(table) => Ok(table.may_contain_prefix(key)),
         }
     }
 
@@ -109,6 +126,7 @@ impl Table {
     pub fn iter(&self, options: TableReadOptions) -> TableIter {
         match self {
             Self::Block(table) => TableIter::Block(table.iter(options)),
+            Self::Plain(table) => TableIter::Plain(table.iter(options)),
         }
     }
 
@@ -117,6 +135,7 @@ impl Table {
     pub fn range_tombstones(&self) -> &[RangeTombstone] {
         match self {
             Self::Block(table) => table.range_tombstones(),
+            Self::Plain(table) => table.range_tombstones(),
         }
     }
 
@@ -124,6 +143,7 @@ impl Table {
     pub fn properties(&self) -> &TableProperties {
         match self {
             Self::Block(table) => table.properties(),
+            Self::Plain(table) => table.properties(),
         }
     }
 
@@ -132,6 +152,7 @@ impl Table {
     pub fn approximate_offset(&self, internal_key: &[u8]) -> u64 {
         match self {
             Self::Block(table) => table.approximate_offset(internal_key),
+            Self::Plain(table) => table.approximate_offset(internal_key),
         }
     }
 
@@ -140,6 +161,7 @@ impl Table {
     pub fn key_samples(&self, count_max: usize) -> Vec<Vec<u8>> {
         match self {
             Self::Block(table) => table.key_samples(count_max),
+            Self::Plain(table) => table.key_samples(count_max),
         }
     }
 
@@ -152,6 +174,7 @@ impl Table {
     pub fn verify(&self) -> Result<u64> {
         match self {
             Self::Block(table) => table.verify(),
+            Self::Plain(table) => table.verify(),
         }
     }
 
@@ -159,6 +182,7 @@ impl Table {
     pub fn size(&self) -> u64 {
         match self {
             Self::Block(table) => table.size(),
+            Self::Plain(table) => table.size(),
         }
     }
 
@@ -166,6 +190,7 @@ impl Table {
     pub fn resident_bytes(&self) -> usize {
         match self {
             Self::Block(table) => table.resident_bytes(),
+            Self::Plain(table) => table.resident_bytes(),
         }
     }
 
@@ -173,6 +198,41 @@ impl Table {
     pub fn order(&self) -> &KeyOrder {
         match self {
             Self::Block(table) => table.order(),
+            Self::Plain(table) => table.order(),
+        }
+    }
+}
+
+/// The last eight bytes of a file; `None` when it is shorter.
+fn read_magic(file: &dyn RandomAccessFile) -> Result<Option<u64>> {
+    let mut magic = [0; 8];
+    let Some(at) = file.size().checked_sub(8) else {
+        return Ok(None);
+    };
+    let read = file.read_at(at, &mut magic)?;
+    Ok((read == 8).then_some(u64::from_le_bytes(magic)))
+}
+
+impl TableFormat {
+    /// The format of the table `file`, by its last bytes alone.
+    ///
+    /// # Errors
+    /// `Corruption` when it is no table; `NotSupported` for formats and versions of other engines
+    /// that are not read; `Io`.
+    pub fn of(file: &dyn RandomAccessFile) -> Result<Self> {
+        match read_magic(file)? {
+            Some(PLAIN_MAGIC) => Ok(Self::Plain),
+            _ => read_footer(file, file.size()).map(|_| Self::Block),
+        }
+    }
+
+    /// Whether tables of the format are mapped while they are read: values pinned in one may be read
+    /// long after it was closed, so its file must be neither overwritten nor cut; only its name may
+    /// be removed.
+    pub fn is_read_in_place(self) -> bool {
+        match self {
+            Self::Block => false,
+            Self::Plain => true,
         }
     }
 }

@@ -5,7 +5,8 @@
 use drumlin_base::{Result, SeqNo};
 use drumlin_fs::WritableFile;
 
-use crate::options::TableWriterOptions;
+use crate::options::{TableFormat, TableWriterOptions};
+use crate::plain::PlainTableWriter;
 use crate::writer::{BlockTableWriter, FinishedTable};
 
 /// Writes one table. Entries come in ascending internal-key order.
@@ -14,13 +15,18 @@ use crate::writer::{BlockTableWriter, FinishedTable};
 #[derive(Debug)]
 pub enum TableWriter {
     /// A block-based table.
-    Block(BlockTableWriter),
+    Block(Box<BlockTableWriter>),
+    /// A plain table.
+    Plain(Box<PlainTableWriter>),
 }
 
 impl TableWriter {
     /// A writer into `file`, which must be empty.
     pub fn new(file: Box<dyn WritableFile>, options: TableWriterOptions) -> Self {
-        Self::Block(BlockTableWriter::new(file, options))
+        match options.format {
+            TableFormat::Block => Self::Block(Box::new(BlockTableWriter::new(file, options))),
+            TableFormat::Plain => Self::Plain(Box::new(PlainTableWriter::new(file, options))),
+        }
     }
 
     /// Adds an entry.
@@ -32,6 +38,7 @@ impl TableWriter {
     pub fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         match self {
             Self::Block(writer) => writer.add(internal_key, value),
+            Self::Plain(writer) => writer.add(internal_key, value),
         }
     }
 
@@ -43,6 +50,7 @@ impl TableWriter {
     pub fn add_range_tombstone(&mut self, begin: &[u8], end: &[u8], seqno: SeqNo) -> Result<()> {
         match self {
             Self::Block(writer) => writer.add_range_tombstone(begin, end, seqno),
+            Self::Plain(writer) => writer.add_range_tombstone(begin, end, seqno),
         }
     }
 
@@ -51,6 +59,7 @@ impl TableWriter {
     pub fn size_estimate(&self) -> u64 {
         match self {
             Self::Block(writer) => writer.size_estimate(),
+            Self::Plain(writer) => writer.size_estimate(),
         }
     }
 
@@ -58,6 +67,7 @@ impl TableWriter {
     pub fn entries(&self) -> u64 {
         match self {
             Self::Block(writer) => writer.entries(),
+            Self::Plain(writer) => writer.entries(),
         }
     }
 
@@ -68,6 +78,7 @@ impl TableWriter {
     pub fn finish(self) -> Result<FinishedTable> {
         match self {
             Self::Block(writer) => writer.finish(),
+            Self::Plain(writer) => writer.finish(),
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Table files: formats, filters, compression, block cache.
 //!
 //! A table is one immutable file of sorted entries, written once from front to back and read at
-//! random. Two families are read and written: RocksDB's block-based table and LevelDB's, told apart
-//! by the magic number at the end of the file ([`mod@format`]).
+//! random. RocksDB's block-based table and LevelDB's are read and written ([`mod@format`]), and a
+//! plain table of our own for data that lives in memory; the magic number at the end of a file tells
+//! which it is ([`Table::open`]).
 //!
 //! Everything here that decodes treats its bytes as a claim: damage becomes an error, never a
-//! panic. Byte layouts are described in `docs/format/block-table.md`.
+//! panic. Byte layouts are described in `docs/format/block-table.md` and
+//! `docs/format/plain-table.md`.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing)]
@@ -14,6 +16,7 @@ pub mod blob;
 pub mod compress;
 pub mod filter;
 pub mod format;
+mod plain;
 #[doc(hidden)]
 pub mod probe;
 pub mod properties;
@@ -53,7 +56,10 @@ pub use compress::{Codec, Compression, Framing, PreparedDict};
 pub use filter::{FilterBuilder, FilterReader};
 pub use format::{BlockHandle, ChecksumKind, Footer, TableStyle};
 pub use iter::BlockTableIter;
-pub use options::{FilterOptions, TableReadOptions, TableReaderOptions, TableWriterOptions};
+pub use options::{
+    FilterOptions, TableFormat, TableReadOptions, TableReaderOptions, TableWriterOptions,
+};
+pub use plain::{KeyHint, PlainTable, PlainTableIter, PlainTableWriter, PlainValue};
 pub use properties::TableProperties;
 pub use table::{BlockTable, BlockValue};
 pub use writer::{BlockTableWriter, FinishedTable};

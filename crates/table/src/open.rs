@@ -129,7 +129,11 @@ fn heads_max(properties: &TableProperties) -> u32 {
     u32::try_from(heads.min(HEADS_MOST)).unwrap_or(0)
 }
 
-fn read_footer(file: &dyn RandomAccessFile, size: u64) -> Result<Footer> {
+/// The footer of a block-based table.
+///
+/// # Errors
+/// `Corruption`, `NotSupported`, `Io`.
+pub(crate) fn read_footer(file: &dyn RandomAccessFile, size: u64) -> Result<Footer> {
     let len = size.min(FOOTER_BYTES_MAX as u64);
     let mut tail = vec![0; len as usize];
     let read = file.read_at(size - len, &mut tail)?;
@@ -205,7 +209,10 @@ fn unpatch_properties(blocks: &BlockFile, handle: BlockHandle) -> Option<Vec<u8>
 }
 
 /// The sequence number all entries of an ingested table take; `None` when their own hold.
-fn global_seqno(properties: &TableProperties, largest: Option<SeqNo>) -> Result<Option<SeqNo>> {
+pub(crate) fn global_seqno(
+    properties: &TableProperties,
+    largest: Option<SeqNo>,
+) -> Result<Option<SeqNo>> {
     let version = properties
         .user
         .get(EXTERNAL_VERSION)

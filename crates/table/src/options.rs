@@ -116,12 +116,27 @@ impl std::fmt::Debug for FilterOptions {
     }
 }
 
+/// The format of a table file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TableFormat {
+    /// RocksDB's block-based table, or LevelDB's.
+    #[default]
+    Block,
+    /// For data that lives in memory: records found by hash and walked in order, in a file that is in
+    /// memory as a whole. Only this store reads it.
+    Plain,
+}
+
 /// How a table is written.
 #[derive(Clone, Debug)]
 pub struct TableWriterOptions {
     /// The order of keys; its name is stored.
     pub order: KeyOrder,
-    /// Whose rules the file follows.
+    /// The file's format. What follows about blocks, filters and compression concerns block-based
+    /// tables; of the filter, plain tables take the prefix extractor.
+    pub format: TableFormat,
+    /// Whose rules a block-based table follows.
     pub style: TableStyle,
     /// How data blocks are compressed.
     pub compression: Compression,
@@ -165,6 +180,7 @@ impl Default for TableWriterOptions {
     fn default() -> Self {
         Self {
             order: KeyOrder::Bytewise,
+            format: TableFormat::Block,
             style: TableStyle::RocksDb,
             compression: Compression::default(),
             block_bytes: 4096,

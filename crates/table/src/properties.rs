@@ -291,6 +291,18 @@ impl TableProperties {
             .collect()
     }
 
+    /// Takes the sequence number of an entry that was counted into the bounds.
+    #[inline]
+    pub(crate) fn count_seqno(&mut self, seqno: u64) {
+        if self.num_entries == 1 {
+            self.smallest_seqno = seqno;
+            self.largest_seqno = seqno;
+        } else {
+            self.smallest_seqno = self.smallest_seqno.min(seqno);
+            self.largest_seqno = self.largest_seqno.max(seqno);
+        }
+    }
+
     /// The kind of index; [`IndexType::BinarySearch`] when the table does not tell.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use crate::format::{BlockHandle, Footer, TableStyle};
 use crate::index_builder::{INDEX_RESTART_INTERVAL, IndexBlockBuilder, IndexStyle};
 use crate::open::{DICTIONARY_NAME, INDEX_NAME, PROPERTIES_NAME, RANGE_DEL_NAME};
 use crate::options::TableWriterOptions;
-use crate::properties::IndexType;
+use crate::properties::{IndexType, TableProperties};
 use crate::writer::{BlockTableWriter, FinishedTable, TableOutput};
 
 /// The entries of the metaindex, gathered as their blocks are written.
@@ -120,6 +120,23 @@ fn write_index(writer: &mut BlockTableWriter) -> Result<BlockHandle> {
 fn write_properties(writer: &mut BlockTableWriter) -> Result<BlockHandle> {
     let options = &writer.options;
     let properties = &mut writer.properties;
+    properties.data_block_restart_interval = options.restart_interval as u64;
+    properties.index_block_restart_interval = INDEX_RESTART_INTERVAL as u64;
+    properties.compression_name = options.compression.codec.property_name().to_owned();
+    describe(properties, options, prefix_of(options));
+    let mut block = BlockBuilder::new(usize::MAX);
+    for (name, value) in properties.encode() {
+        block.add(&name, &value);
+    }
+    writer.output.write_block(block.into_block())
+}
+
+/// Fills in what the options tell of a table of any format. `prefix` cuts the prefixes it knows.
+pub(crate) fn describe(
+    properties: &mut TableProperties,
+    options: &TableWriterOptions,
+    prefix: Option<&dyn PrefixExtractor>,
+) {
     properties.original_file_number = options.file_number;
     properties.column_family_id = u64::from(options.family_id);
     properties.column_family_name = options.family_name.clone();
@@ -128,26 +145,17 @@ fn write_properties(writer: &mut BlockTableWriter) -> Result<BlockHandle> {
         time => time,
     };
     properties.file_creation_time = options.creation_time;
-    properties.data_block_restart_interval = options.restart_interval as u64;
-    properties.index_block_restart_interval = INDEX_RESTART_INTERVAL as u64;
     properties.db_id = options.db_id.clone();
     properties.db_session_id = options.session_id.clone();
     properties.comparator_name = options.order.name().to_owned();
     properties.merge_operator_name = name_or_null(&options.merge_operator_name);
-    let prefix = prefix_of(options);
     properties.prefix_extractor_name = name_or_null(prefix.map_or("", |by| by.name()));
     properties.property_collectors_names = "[]".to_owned();
-    properties.compression_name = options.compression.codec.property_name().to_owned();
     let filter = options.filter.as_ref();
     properties.set_filtering(
         filter.is_none_or(|filter| filter.whole_keys),
         prefix.is_some(),
     );
-    let mut block = BlockBuilder::new(usize::MAX);
-    for (name, value) in properties.encode() {
-        block.add(&name, &value);
-    }
-    writer.output.write_block(block.into_block())
 }
 
 fn prefix_of(options: &TableWriterOptions) -> Option<&dyn PrefixExtractor> {

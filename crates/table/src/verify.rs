@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use drumlin_base::key::{ParsedKey, ValueKind, compare_internal};
-use drumlin_base::{Error, InternalIterator, MemoryBudget, Result};
+use drumlin_base::key::{ParsedKey, ValueKind, compare_internal, user_key};
+use drumlin_base::{Error, InternalIterator, KeyOrder, MemoryBudget, Result};
 
 use crate::cache::BlockCache;
 use crate::format::TableStyle;
 use crate::options::{TableReadOptions, TableReaderOptions};
+use crate::plain::PlainTable;
+use crate::properties::TableProperties;
 use crate::table::BlockTable;
 
 /// The cache verification reads through, for index and filter partitions.
@@ -20,6 +22,68 @@ struct Counted {
     deletions: u64,
     merges: u64,
     blobs: u64,
+    user_keys: u64,
+}
+
+impl Counted {
+    /// Walks all entries of `iter`: they must parse and ascend, and `is_found` tell of each user key
+    /// that the table knows it.
+    fn walk(
+        iter: &mut impl InternalIterator,
+        order: &KeyOrder,
+        is_found: impl Fn(&[u8]) -> Result<bool>,
+    ) -> Result<Self> {
+        let mut counted = Self::default();
+        let mut last: Vec<u8> = Vec::new();
+        iter.seek_to_first();
+        while iter.valid() {
+            let key = iter.key();
+            let parsed = ParsedKey::parse(key)?;
+            if !last.is_empty() && compare_internal(order, &last, key).is_ge() {
+                return Err(Error::corruption("entries do not ascend"));
+            }
+            if last.is_empty() || user_key(&last) != parsed.user_key {
+                counted.user_keys += 1;
+                if !is_found(parsed.user_key)? {
+                    return Err(Error::corruption("the table denies a key that it holds"));
+                }
+            }
+            counted.entries += 1;
+            match parsed.kind {
+                ValueKind::Deletion | ValueKind::SingleDeletion => counted.deletions += 1,
+                ValueKind::Merge => counted.merges += 1,
+                ValueKind::BlobIndex => counted.blobs += 1,
+                _ => {}
+            }
+            last.clear();
+            last.extend_from_slice(key);
+            iter.next();
+        }
+        iter.status()?;
+        Ok(counted)
+    }
+
+    /// Compares with what the properties tell.
+    fn check(&self, stored: &TableProperties, tombstones: u64) -> Result<()> {
+        let expectations = [
+            ("entries", stored.num_entries, self.entries + tombstones),
+            ("range tombstones", stored.num_range_deletions, tombstones),
+            (
+                "deletions",
+                stored.num_deletions,
+                self.deletions + tombstones,
+            ),
+            ("merge operands", stored.num_merge_operands, self.merges),
+        ];
+        for (what, stored, counted) in expectations {
+            if stored != counted {
+                return Err(Error::corruption(format!(
+                    "the properties tell of {stored} {what}, the table holds {counted}"
+                )));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl BlockTable {
@@ -30,31 +94,22 @@ impl BlockTable {
     /// # Errors
     /// `Corruption` saying what does not fit; `Io`. Cost: a scan of the file.
     pub fn verify(self: &Arc<Self>) -> Result<u64> {
-        let counted = self.verify_entries()?;
-        let tombstones = self.range_tombstones().len() as u64;
-        let stored = self.properties();
-        let expectations = [
-            ("entries", stored.num_entries, counted.entries + tombstones),
-            ("range tombstones", stored.num_range_deletions, tombstones),
-            (
-                "deletions",
-                stored.num_deletions,
-                counted.deletions + tombstones,
-            ),
-            ("merge operands", stored.num_merge_operands, counted.merges),
-        ];
-        if self.blocks.framing.style() == TableStyle::LevelDb {
-            return Ok(counted.blobs); // Has no properties to compare with.
-        }
-        for (what, stored, counted) in expectations {
-            if stored != counted {
-                return Err(self.locate(
-                    Error::corruption(format!(
-                        "the properties tell of {stored} {what}, the table holds {counted}"
-                    )),
-                    None,
-                ));
-            }
+        // Around the cache, so that what is checked is what is on disk.
+        let past_cache = self.reopen()?;
+        let mut iter = past_cache.iter(TableReadOptions {
+            fill_cache: false,
+            readahead_bytes: 1 << 20,
+            ..TableReadOptions::default()
+        });
+        let is_found = |key: &[u8]| past_cache.may_contain(key);
+        let counted = Counted::walk(&mut iter, self.order(), is_found)
+            .map_err(|error| self.locate(error, None))?;
+        if self.blocks.framing.style() != TableStyle::LevelDb {
+            // LevelDB's tables have no properties to compare with.
+            let tombstones = self.range_tombstones().len() as u64;
+            counted
+                .check(self.properties(), tombstones)
+                .map_err(|error| self.locate(error, None))?;
         }
         Ok(counted.blobs)
     }
@@ -73,42 +128,29 @@ impl BlockTable {
         options.largest_seqno = self.global_seqno;
         Self::open(Arc::clone(&self.blocks.file), options)
     }
+}
 
-    fn verify_entries(self: &Arc<Self>) -> Result<Counted> {
-        // Around the cache, so that what is checked is what is on disk.
-        let past_cache = self.reopen()?;
-        let mut iter = past_cache.iter(TableReadOptions {
-            fill_cache: false,
-            readahead_bytes: 1 << 20,
-            ..TableReadOptions::default()
-        });
-        let mut counted = Counted::default();
-        let mut last: Vec<u8> = Vec::new();
-        iter.seek_to_first();
-        while iter.valid() {
-            let key = iter.key();
-            let parsed = ParsedKey::parse(key)?;
-            if !last.is_empty() && compare_internal(self.order(), &last, key).is_ge() {
-                return Err(self.locate(Error::corruption("entries do not ascend"), None));
-            }
-            if !past_cache.may_contain(parsed.user_key)? {
-                return Err(self.locate(
-                    Error::corruption("the filter denies a key of its table"),
-                    None,
+impl PlainTable {
+    /// Takes the file into memory again, which checks every byte of it, and checks the order of
+    /// entries, that each key is found by its hash, each prefix by its own, and that the counts are
+    /// right. Tells how many of the entries refer to values in blob files, which are not looked at.
+    ///
+    /// # Errors
+    /// `Corruption` saying what does not fit; `Io`. Cost: a scan of the file.
+    pub fn verify(self: &Arc<Self>) -> Result<u64> {
+        let again = self.reopen()?;
+        let mut iter = again.iter(TableReadOptions::default());
+        let is_found = |key: &[u8]| Ok(again.holds(key)? && again.may_contain_prefix(key));
+        let counted = Counted::walk(&mut iter, self.order(), is_found);
+        let checked = counted.and_then(|counted| {
+            counted.check(again.properties(), again.range_tombstones().len() as u64)?;
+            if again.counts() != (counted.entries, counted.user_keys) {
+                return Err(Error::corruption(
+                    "the footer's counts are not those of the table",
                 ));
             }
-            counted.entries += 1;
-            match parsed.kind {
-                ValueKind::Deletion | ValueKind::SingleDeletion => counted.deletions += 1,
-                ValueKind::Merge => counted.merges += 1,
-                ValueKind::BlobIndex => counted.blobs += 1,
-                _ => {}
-            }
-            last.clear();
-            last.extend_from_slice(key);
-            iter.next();
-        }
-        iter.status()?;
-        Ok(counted)
+            Ok(counted.blobs)
+        });
+        checked.map_err(|error| error.with_file(self.path()))
     }
 }

@@ -257,19 +257,7 @@ impl BlockTableWriter {
         } else if kind == ValueKind::Merge as u8 {
             properties.num_merge_operands += 1;
         }
-        self.count_seqno(tag_seqno(tag));
-    }
-
-    #[inline]
-    fn count_seqno(&mut self, seqno: SeqNo) {
-        let properties = &mut self.properties;
-        if properties.num_entries == 1 {
-            properties.smallest_seqno = seqno;
-            properties.largest_seqno = seqno;
-        } else {
-            properties.smallest_seqno = properties.smallest_seqno.min(seqno);
-            properties.largest_seqno = properties.largest_seqno.max(seqno);
-        }
+        properties.count_seqno(tag_seqno(tag));
     }
 
     /// Adds a range tombstone. They come by begin ascending, then newest first, and may come before,
@@ -300,7 +288,7 @@ impl BlockTableWriter {
         properties.num_range_deletions += 1;
         properties.raw_key_size += key.len() as u64;
         properties.raw_value_size += end.len() as u64;
-        self.count_seqno(seqno);
+        properties.count_seqno(seqno);
         Ok(())
     }
 

@@ -18,3 +18,14 @@ pub fn temp_dir() -> TempDir {
         .tempdir()
         .expect("the directory for temporary files takes a directory")
 }
+
+/// As [`temp_dir`], on a file system in memory where the system has one.
+///
+/// # Panics
+/// As [`temp_dir`].
+pub fn memory_dir() -> TempDir {
+    let made = tempfile::Builder::new()
+        .prefix("drumlin-")
+        .tempdir_in("/dev/shm");
+    made.unwrap_or_else(|_| temp_dir())
+}

@@ -5,9 +5,11 @@
 //!   piece of memory.
 //! - [`slab`]: memory for many such buffers that is given back to the system in the end.
 //! - [`pages`]: huge pages, mapped and unmapped.
+//! - [`resident`]: a whole file in memory, and values pinned in it.
 
 mod pages;
 mod pinned;
+mod resident;
 mod shared;
 mod slab;
 #[cfg(all(test, not(loom)))]
@@ -15,5 +17,6 @@ mod slab_tests;
 
 pub use pages::{HUGE_PAGE_BYTES, HugePage};
 pub use pinned::{Pin, PinnedSlice};
+pub use resident::{ResidentBytes, StableBytes};
 pub use shared::{Draft, SharedBytes};
 pub use slab::{CHUNK_SPANS, Place, Slab};

@@ -43,9 +43,73 @@ impl Drop for HugePage {
     }
 }
 
+/// A run of pages of any length, zero at first: huge ones where there is room for one.
+#[derive(Debug)]
+pub(super) struct Pages {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the memory is plain bytes that belong to whoever owns this.
+unsafe impl Send for Pages {}
+// SAFETY: shared access gives the bytes for reading alone.
+unsafe impl Sync for Pages {}
+
+impl Pages {
+    /// Memory for `len` bytes; `None` when the system has none.
+    pub(super) fn map(len: usize) -> Option<Self> {
+        let base = map_run(mapped_bytes(len)?)?;
+        Some(Self { base, len })
+    }
+
+    /// The bytes, to be written.
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: mapped, initialized (zero) and as long as that; `&mut self` makes this the only
+        // reference.
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.len) }
+    }
+}
+
+// SAFETY: the mapping stays where it is until it is dropped; nobody gets at its bytes mutably but
+// through `&mut`, which sharing excludes.
+unsafe impl super::StableBytes for Pages {
+    fn stable_bytes(&self) -> &[u8] {
+        // SAFETY: as in `bytes_mut`, and nobody writes while it is shared.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len) }
+    }
+
+    fn own_bytes(&self) -> usize {
+        mapped_bytes(self.len).unwrap_or(self.len)
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        if let Some(bytes) = mapped_bytes(self.len) {
+            unmap_run(self.base, bytes);
+        }
+    }
+}
+
+/// What is mapped for `len` bytes: whole pages, of the huge size from one of them on.
+fn mapped_bytes(len: usize) -> Option<usize> {
+    const PAGE_BYTES: usize = 4096;
+    let page = match len {
+        HUGE_PAGE_BYTES.. => HUGE_PAGE_BYTES,
+        _ => PAGE_BYTES,
+    };
+    len.max(1).checked_next_multiple_of(page)
+}
+
 #[cfg(all(target_os = "linux", not(miri)))]
 fn map() -> Option<NonNull<u8>> {
-    let wanted = 2 * HUGE_PAGE_BYTES; // So that an aligned page lies inside.
+    map_run(HUGE_PAGE_BYTES)
+}
+
+/// Maps `bytes` of zeros, aligned to a huge page.
+#[cfg(all(target_os = "linux", not(miri)))]
+fn map_run(bytes: usize) -> Option<NonNull<u8>> {
+    let wanted = bytes.checked_add(HUGE_PAGE_BYTES)?; // So that an aligned run lies inside.
     let (protection, flags) = (
         libc::PROT_READ | libc::PROT_WRITE,
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
@@ -59,17 +123,24 @@ fn map() -> Option<NonNull<u8>> {
     let before = start.align_offset(HUGE_PAGE_BYTES);
     let base = start.wrapping_add(before);
     unmap_range(start, before);
-    let end = base.wrapping_add(HUGE_PAGE_BYTES);
-    unmap_range(end, wanted - before - HUGE_PAGE_BYTES);
-    // SAFETY: the range is mapped and ours; the advice changes no content. It is a hint, so a
-    // kernel that refuses it is no error.
-    unsafe { libc::madvise(base.cast(), HUGE_PAGE_BYTES, libc::MADV_HUGEPAGE) };
+    let end = base.wrapping_add(bytes);
+    unmap_range(end, wanted - before - bytes);
+    if bytes >= HUGE_PAGE_BYTES {
+        // SAFETY: the range is mapped and ours; the advice changes no content. It is a hint, so a
+        // kernel that refuses it is no error.
+        unsafe { libc::madvise(base.cast(), bytes, libc::MADV_HUGEPAGE) };
+    }
     NonNull::new(base)
 }
 
 #[cfg(all(target_os = "linux", not(miri)))]
 fn unmap(base: NonNull<u8>) {
-    unmap_range(base.as_ptr(), HUGE_PAGE_BYTES);
+    unmap_run(base, HUGE_PAGE_BYTES);
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+fn unmap_run(base: NonNull<u8>, bytes: usize) {
+    unmap_range(base.as_ptr(), bytes);
 }
 
 /// Gives back a part of a mapping.
@@ -84,23 +155,28 @@ fn unmap_range(start: *mut u8, bytes: usize) {
 }
 
 #[cfg(not(all(target_os = "linux", not(miri))))]
-const LAYOUT: std::alloc::Layout = {
-    match std::alloc::Layout::from_size_align(HUGE_PAGE_BYTES, HUGE_PAGE_BYTES) {
-        Ok(layout) => layout,
-        Err(_) => panic!("a power of two, far below isize::MAX"),
-    }
-};
-
-#[cfg(not(all(target_os = "linux", not(miri))))]
 fn map() -> Option<NonNull<u8>> {
-    // SAFETY: the layout's size is not zero.
-    NonNull::new(unsafe { std::alloc::alloc_zeroed(LAYOUT) })
+    map_run(HUGE_PAGE_BYTES)
 }
 
 #[cfg(not(all(target_os = "linux", not(miri))))]
 fn unmap(base: NonNull<u8>) {
-    // SAFETY: allocated in `map` with this layout, and dropped once.
-    unsafe { std::alloc::dealloc(base.as_ptr(), LAYOUT) }
+    unmap_run(base, HUGE_PAGE_BYTES);
+}
+
+#[cfg(not(all(target_os = "linux", not(miri))))]
+fn map_run(bytes: usize) -> Option<NonNull<u8>> {
+    let layout = std::alloc::Layout::from_size_align(bytes, HUGE_PAGE_BYTES).ok()?;
+    // SAFETY: the layout's size is not zero: it is at least one page.
+    NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })
+}
+
+#[cfg(not(all(target_os = "linux", not(miri))))]
+fn unmap_run(base: NonNull<u8>, bytes: usize) {
+    if let Ok(layout) = std::alloc::Layout::from_size_align(bytes, HUGE_PAGE_BYTES) {
+        // SAFETY: allocated in `map_run` with this layout, and dropped once.
+        unsafe { std::alloc::dealloc(base.as_ptr(), layout) }
+    }
 }
 
 #[cfg(test)]

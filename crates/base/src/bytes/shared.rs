@@ -321,7 +321,7 @@ impl<M> SharedBytes<M> {
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
-fn fetch(line: *const u8) {
+pub(super) fn fetch(line: *const u8) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     // SAFETY: a prefetch never faults, whatever the address.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) }
@@ -329,7 +329,7 @@ fn fetch(line: *const u8) {
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 #[inline(always)]
-fn fetch(_line: *const u8) {}
+pub(super) fn fetch(_line: *const u8) {}
 
 impl<M> Clone for SharedBytes<M> {
     #[inline]

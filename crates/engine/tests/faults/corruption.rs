@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use drumlin::{
     Codec, ColumnFamily, Compression, Db, ErrorKind, FamilyOptions, Options, ReadOptions,
-    WriteOptions,
+    TableFormat, WriteOptions,
 };
 use drumlin_base::rng::Rng;
 use drumlin_fs::{CrashPolicy, FileSystem, StrictMemFileSystem};
@@ -42,7 +42,14 @@ fn setup(disk: &StrictMemFileSystem) -> Options {
 /// Two families, tables in two levels, values in blob files, range deletions, merges, WAL files with
 /// synced parts.
 fn everything() -> Everything {
+    everything_in(TableFormat::Block)
+}
+
+/// The same with the default family's tables of `format`.
+fn everything_in(format: TableFormat) -> Everything {
     let disk = StrictMemFileSystem::new();
+    let mut options = setup(&disk);
+    options.family.table_format = Some(format);
     let mut rng = Rng::new(4);
     let mut steps = vec![Step::Create("one")];
     let both = ["default", "one"];
@@ -67,7 +74,7 @@ fn everything() -> Everything {
             ));
         }
     }
-    let (history, db) = Script { steps }.run(&setup(&disk), true);
+    let (history, db) = Script { steps }.run(&options, true);
     assert!(history.errors.is_empty(), "{:?}", history.errors);
     let db = db.unwrap();
     let levels = |family: &ColumnFamily| db.property(family, "rocksdb.levelstats").unwrap();
@@ -293,6 +300,12 @@ fn flipped_bits_in_tables_are_told() {
 }
 
 #[test]
+fn flipped_bits_in_plain_tables_are_told() {
+    let share = everything_in(TableFormat::Plain).flip(".sst", 7);
+    assert!(share > 0.9, "only {share} of the flips were noticed");
+}
+
+#[test]
 fn flipped_bits_in_blob_files_are_told() {
     // What goes unseen lies in values that were overwritten since.
     let share = everything().flip(".blob", 7);
@@ -331,6 +344,7 @@ fn flipped_bits_in_current_are_told_and_others_do_no_harm() {
 fn cut_and_lengthened_files_are_told() {
     let all = everything();
     all.cut(".sst", 97);
+    everything_in(TableFormat::Plain).cut(".sst", 97);
     all.cut(".blob", 97);
     all.cut("CURRENT", 1);
     all.cut("MANIFEST", 3);
@@ -384,6 +398,7 @@ fn swap_each_two(all: &Everything, part: &str) {
 fn swapped_tables_and_blob_files_are_told() {
     let all = everything();
     swap_each_two(&all, ".sst");
+    swap_each_two(&everything_in(TableFormat::Plain), ".sst");
     swap_each_two(&all, ".blob");
 }
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use drumlin::{Db, DirectoryFormat, Options};
+use drumlin::{Db, DirectoryFormat, Options, TableFormat};
 use drumlin_base::rng::Rng;
 use drumlin_fs::{CrashPolicy, Fault, FaultFileSystem, FaultRule, FileSystem, StrictMemFileSystem};
 
@@ -160,6 +160,23 @@ fn flushes_and_compactions_survive() {
     steps.push(Step::Compact("default"));
     steps.extend(writes(20, &["default"], 10, 10));
     survive("flush", &Script { steps }, options);
+}
+
+#[test]
+fn plain_tables_survive() {
+    let mut steps = Vec::new();
+    for round in 0..4 {
+        steps.extend(writes(110 + round, &["default"], 20, 10));
+        steps.push(Step::Flush);
+    }
+    steps.push(Step::Compact("default"));
+    steps.push(Step::Reopen);
+    steps.extend(writes(120, &["default"], 10, 10));
+    survive("plain", &Script { steps }, |files| {
+        let mut options = options(files);
+        options.family.table_format = Some(TableFormat::Plain);
+        options
+    });
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use drumlin::{
     Codec, ColumnFamily, CompactionStyle, Compression, Db, DbIterator, DirectoryFormat,
-    FamilyOptions, FixedPrefix, Options, ReadOptions, Snapshot, UniversalOptions, WriteBatch,
-    WriteOptions,
+    FamilyOptions, FixedPrefix, Options, ReadOptions, Snapshot, TableFormat, UniversalOptions,
+    WriteBatch, WriteOptions,
 };
 use drumlin_base::rng::Rng;
 use drumlin_fs::StrictMemFileSystem;
@@ -528,6 +528,24 @@ fn a_restart_at_every_entry_agrees_with_the_model() {
     run(Setup::new("restarts", |options| {
         options.tuning.restart_interval = 1;
     }));
+}
+
+#[test]
+fn plain_tables_agree_with_the_model() {
+    run(Setup::new("plain tables", |options| {
+        options.family.table_format = Some(TableFormat::Plain);
+    }));
+    run(Setup::new("plain tables, prefixes, threads", |options| {
+        options.family.table_format = Some(TableFormat::Plain);
+        options.family.prefix_extractor = Some(Arc::new(FixedPrefix::new(2)));
+        options.background_threads = Some(2);
+    }));
+    run(Setup {
+        reverse: true,
+        ..Setup::new("plain tables in reverse", |options| {
+            options.family.table_format = Some(TableFormat::Plain);
+        })
+    });
 }
 
 #[test]

@@ -5,14 +5,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use drumlin_base::key::{SEQNO_MAX, seek_key, user_key};
+use drumlin_base::operators::FixedPrefix;
 use drumlin_base::{InternalIterator, KeyOrder, MemoryBudget};
-use drumlin_table::{BlockCache, Table, TableIter, TableReadOptions, TableReaderOptions};
+use drumlin_table::{BlockCache, KeyHint, Table, TableIter, TableReadOptions, TableReaderOptions};
 
 use super::expect::{memory_file, or_blamed};
 use crate::reseal;
 
 /// Most steps of a walk: an index may name one block many times over.
 const STEPS_MAX: usize = 4096;
+/// How prefixes are cut, here and in the seeds.
+pub(crate) const PREFIX_BYTES: usize = 5;
 /// How many keys are sought.
 const KEYS_MAX: usize = 12;
 
@@ -33,6 +36,7 @@ fn read(bytes: &[u8]) {
         let path = PathBuf::from("/000007.sst");
         let mut options = TableReaderOptions::new(path, 7, Arc::clone(&cache), Arc::clone(&budget));
         options.order = order;
+        options.prefix = Some(Arc::new(FixedPrefix::new(PREFIX_BYTES)));
         let file = memory_file(bytes.to_vec());
         if let Some(table) = or_blamed(Table::open(file, options)) {
             exercise(&table);
@@ -122,6 +126,12 @@ fn point(table: &Arc<Table>, key: &[u8]) {
         },
     );
     let _ = or_blamed(found);
+    if let Table::Plain(plain) = &**table {
+        let hint = KeyHint::of(key);
+        plain.hint(hint);
+        let there = plain.hint_record(hint);
+        assert!(there || versions == 0, "a key that is there has a place");
+    }
     let _ = or_blamed(table.may_contain(key));
     let _ = or_blamed(table.may_contain_prefix(key));
 }

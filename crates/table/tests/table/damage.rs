@@ -12,7 +12,7 @@ use drumlin_table::{
 
 use crate::common::{Bytes, Entries, open, reader_options, write};
 
-fn small_entries() -> Entries {
+pub(crate) fn small_entries() -> Entries {
     (0..24)
         .map(|n| {
             let key = internal_key(format!("key{n:03}").as_bytes(), n + 1, ValueKind::Value);
@@ -36,7 +36,7 @@ fn small_options(style: TableStyle, partitioned: bool, codec: Codec) -> TableWri
 }
 
 /// Everything a table answers: its entries in both directions, and each by lookup.
-fn answers(table: &Arc<Table>, entries: &Entries) -> Result<Entries> {
+pub(crate) fn answers(table: &Arc<Table>, entries: &Entries) -> Result<Entries> {
     let mut found = Entries::new();
     let mut iter = table.iter(TableReadOptions::default());
     iter.seek_to_first();

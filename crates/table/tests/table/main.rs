@@ -5,4 +5,5 @@
 mod common;
 mod damage;
 mod golden;
+mod plain;
 mod round_trip;

@@ -17,7 +17,7 @@ use drumlin_table::{
 };
 
 /// Checks that `table` holds exactly `entries`.
-fn check(table: &Arc<Table>, entries: &Entries, rng: &mut Rng) {
+pub(crate) fn check(table: &Arc<Table>, entries: &Entries, rng: &mut Rng) {
     let order = table.order().clone();
     let mut iter = table.iter(TableReadOptions::default());
     iter.seek_to_first();
@@ -176,7 +176,7 @@ fn tables_of_many_shapes_hold_what_was_added() {
 }
 
 /// Orders by length first; a shorter separator would not be between its keys.
-struct ByLength;
+pub(crate) struct ByLength;
 
 impl Comparator for ByLength {
     fn name(&self) -> &str {

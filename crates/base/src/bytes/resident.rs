@@ -1,0 +1,184 @@
+//! A whole file's bytes in memory, mapped or copied, and values pinned in them.
+//!
+//! All values of a file share one owner. A single counter of it would be written by every reader of
+//! every value: on a machine with many cores that costs more than finding the value. So there are
+//! [`STRIPES`] counters, each on its own cache line, and a thread always counts on the same one.
+//!
+//! Thread safety: the bytes are immutable; pins are taken and dropped by any thread. The memory goes
+//! when the last pin and the [`ResidentBytes`] are gone, on whichever thread that happens.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::pages::Pages;
+use super::pinned::PinnedSlice;
+use super::shared::fetch;
+
+/// Counters of pins: about as many as threads that read at once.
+const STRIPES: usize = 32;
+/// Bytes that memory is loaded in.
+const LINE_BYTES: usize = 64;
+
+/// Memory whose bytes stay as and where they are.
+///
+/// # Safety
+/// As long as the value lives, wherever it is moved, `stable_bytes` gives the same address and
+/// length, and nobody changes the bytes.
+pub unsafe trait StableBytes: Send + Sync + 'static {
+    /// The bytes.
+    fn stable_bytes(&self) -> &[u8];
+    /// Bytes of this process's own memory that it takes; none for a mapping of what the system keeps
+    /// anyway.
+    fn own_bytes(&self) -> usize;
+}
+
+/// What a pin counts: its own cache line, and the memory.
+#[repr(align(64))]
+struct Stripe {
+    #[expect(dead_code, reason = "held so that the bytes stay alive")]
+    memory: Arc<dyn StableBytes>,
+}
+
+/// Immutable bytes of a file, all of them in memory.
+pub struct ResidentBytes {
+    start: *const u8,
+    len: usize,
+    own_bytes: usize,
+    /// Each holds the memory.
+    stripes: Box<[Arc<Stripe>]>,
+}
+
+// SAFETY: the bytes are immutable while the memory lives, which the stripes hold; those are
+// Send + Sync.
+unsafe impl Send for ResidentBytes {}
+// SAFETY: as above.
+unsafe impl Sync for ResidentBytes {}
+
+impl ResidentBytes {
+    /// The bytes of `memory`.
+    pub fn new(memory: impl StableBytes) -> Self {
+        let memory: Arc<dyn StableBytes> = Arc::new(memory);
+        let bytes = memory.stable_bytes();
+        Self {
+            start: bytes.as_ptr(),
+            len: bytes.len(),
+            own_bytes: memory.own_bytes(),
+            stripes: (0..STRIPES)
+                .map(|_| {
+                    Arc::new(Stripe {
+                        memory: Arc::clone(&memory),
+                    })
+                })
+                .collect(),
+        }
+    }
+
+    /// `len` bytes of own memory, on huge pages where the system has them, filled by `fill`. `None`
+    /// when there is no memory.
+    ///
+    /// # Errors
+    /// Those of `fill`.
+    pub fn filled<E>(
+        len: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    ) -> Option<Result<Self, E>> {
+        let mut pages = Pages::map(len)?;
+        Some(fill(pages.bytes_mut()).map(|()| Self::new(pages)))
+    }
+
+    /// The bytes.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: address and length are those of the memory, which stays as and where it is
+        // (contract of `StableBytes`) while the stripes hold it.
+        unsafe { std::slice::from_raw_parts(self.start, self.len) }
+    }
+
+    /// Bytes of this process's own memory that this takes.
+    pub fn own_bytes(&self) -> usize {
+        self.own_bytes + self.stripes.len() * 2 * LINE_BYTES
+    }
+
+    /// The `range` with the memory kept: no copy. `None` when it lies outside.
+    #[inline]
+    pub fn pin(&self, range: Range<usize>) -> Option<PinnedSlice> {
+        let bytes = self.bytes().get(range)?;
+        let stripe = self.stripes.get(stripe_of_thread())?;
+        let owner: Arc<Stripe> = Arc::clone(stripe);
+        // SAFETY: the owner holds the memory that `bytes` lie in, which stays as and where it is.
+        Some(unsafe { PinnedSlice::pinned(owner, bytes) })
+    }
+
+    /// Asks for `lines` cache lines from the one of byte `at` on, before anything in them is needed.
+    #[inline]
+    pub fn prefetch(&self, at: usize, lines: usize) {
+        for line in 0..lines {
+            fetch(self.start.wrapping_add(at).wrapping_add(line * LINE_BYTES));
+        }
+    }
+}
+
+/// The stripe that this thread counts on.
+#[inline]
+fn stripe_of_thread() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static OWN: usize = THREADS.fetch_add(1, Ordering::Relaxed) % STRIPES;
+    }
+    OWN.try_with(|own| *own).unwrap_or(0) // A thread that ends counts with the first.
+}
+
+impl fmt::Debug for ResidentBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ResidentBytes({} bytes)", self.len)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn counting(len: usize) -> ResidentBytes {
+        let made = ResidentBytes::filled(len, |bytes| {
+            for (at, byte) in bytes.iter_mut().enumerate() {
+                *byte = at as u8;
+            }
+            Ok::<(), ()>(())
+        });
+        made.expect("there is memory").expect("filling cannot fail")
+    }
+
+    #[test]
+    fn pins_keep_the_memory_whoever_took_them() {
+        for len in [1, 4096, (2 << 20) + 17] {
+            let bytes = counting(len);
+            assert_eq!(bytes.bytes().len(), len);
+            assert!(bytes.own_bytes() >= len);
+            let last = bytes.pin(len - 1..len).unwrap();
+            let others: Vec<_> = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..3)
+                    .map(|_| scope.spawn(|| bytes.pin(0..len).unwrap()))
+                    .collect();
+                threads.into_iter().map(|t| t.join().unwrap()).collect()
+            });
+            assert!(bytes.pin(len..len + 1).is_none());
+            drop(bytes);
+            assert_eq!(*last, [(len - 1) as u8]);
+            for pin in others {
+                assert!(pin.iter().enumerate().all(|(at, byte)| *byte == at as u8));
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_while_filling_is_told_and_nothing_kept() {
+        let made = ResidentBytes::filled(100, |_| Err("no"));
+        assert_eq!(made.unwrap().unwrap_err(), "no");
+        let none = ResidentBytes::filled(0, |_| Ok::<(), ()>(()))
+            .unwrap()
+            .unwrap();
+        assert!(none.bytes().is_empty());
+    }
+}

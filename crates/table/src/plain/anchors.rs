@@ -1,0 +1,171 @@
+//! Anchors: where about every [`ANCHOR_BYTES`]th byte of the records a record begins, to find places
+//! in the order of keys.
+//!
+//! In memory each has eight bytes of its key beside it, those behind what all keys of the table
+//! begin with, as a number; so a search reads a few cache lines of numbers and compares whole keys
+//! only where eight bytes do not tell them apart.
+
+use std::cmp::Ordering;
+
+use drumlin_base::coding::fixed32_at;
+use drumlin_base::key::{compare_internal, user_key};
+use drumlin_base::{Error, KeyOrder, Result};
+
+use super::record::{Record, UNIT_BYTES};
+use crate::block_builder::common_prefix;
+use crate::sorted_words::{SAMPLE_EVERY, lower_bound};
+
+/// A record begins an anchor when so many bytes have passed since the last.
+pub(super) const ANCHOR_BYTES: usize = 1024;
+
+/// The anchors of an open table.
+///
+/// Invariant: `heads` is as long as `places`, or empty; there is an anchor if there is a record, and
+/// the first is the first record.
+#[derive(Debug)]
+pub(super) struct Anchors {
+    /// In [`UNIT_BYTES`].
+    places: Vec<u32>,
+    /// What every key of the table begins with.
+    common: Vec<u8>,
+    /// Empty under a user's own order.
+    heads: Vec<u64>,
+    samples: Vec<u64>,
+}
+
+impl Anchors {
+    /// Reads the section `stored`, and the keys it refers to in `records`.
+    ///
+    /// # Errors
+    /// `Corruption` when the places do not ascend or name no records, or when the first is not
+    /// `first`.
+    pub(super) fn read(
+        order: &KeyOrder,
+        stored: &[u8],
+        records: &[u8],
+        first: usize,
+    ) -> Result<Self> {
+        let damaged = || Error::corruption("damaged anchors of a plain table");
+        let places: Vec<u32> = (0..stored.len() / 4)
+            .map_while(|index| fixed32_at(stored, 4 * index))
+            .collect();
+        let begins = places.first().map(|place| offset(*place));
+        let expected = (records.len() > first).then_some(first);
+        if !stored.len().is_multiple_of(4)
+            || begins != expected
+            || !places.is_sorted_by(|a, b| a < b)
+        {
+            return Err(damaged());
+        }
+        let mut keys = Vec::with_capacity(places.len());
+        for place in &places {
+            let record = Record::at(records, offset(*place)).ok_or_else(damaged)?;
+            keys.push(user_key(record.key(records)));
+        }
+        let last = last_record(&places, records).ok_or_else(damaged)?;
+        let mut anchors = Self {
+            places: Vec::new(),
+            common: Vec::new(),
+            heads: Vec::new(),
+            samples: Vec::new(),
+        };
+        if let (Some(first), Some(last)) = (keys.first(), last) {
+            let shared = common_prefix(first, user_key(last.key(records)));
+            anchors.common = first.get(..shared).unwrap_or_default().to_vec();
+        }
+        if !matches!(order, KeyOrder::Custom(_)) {
+            let heads = keys.iter().map(|key| anchors.head(order, key));
+            anchors.heads = heads.collect::<Option<_>>().ok_or_else(damaged)?;
+            let samples = anchors.heads.iter().step_by(SAMPLE_EVERY);
+            anchors.samples = samples.copied().collect();
+        }
+        anchors.places = places;
+        Ok(anchors)
+    }
+
+    /// Eight bytes of a key as a number that ascends with `order`; `None` when it does not begin as
+    /// the table's keys do.
+    #[inline]
+    fn head(&self, order: &KeyOrder, user_key: &[u8]) -> Option<u64> {
+        let rest = user_key.strip_prefix(self.common.as_slice())?;
+        let head = match rest.first_chunk::<8>() {
+            Some(bytes) => u64::from_be_bytes(*bytes),
+            None => {
+                let mut bytes = [0; 8];
+                bytes
+                    .iter_mut()
+                    .zip(rest)
+                    .for_each(|(to, from)| *to = *from);
+                u64::from_be_bytes(bytes)
+            }
+        };
+        Some(match order {
+            KeyOrder::ReverseBytewise => !head,
+            _ => head,
+        })
+    }
+
+    /// Number of anchors.
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Where the record of anchor `index` begins.
+    #[inline]
+    pub(super) fn at(&self, index: usize) -> Option<usize> {
+        self.places.get(index).map(|place| offset(*place))
+    }
+
+    /// The last anchor whose record begins before `at`.
+    pub(super) fn before(&self, at: usize) -> Option<usize> {
+        let index = self.places.partition_point(|place| offset(*place) < at);
+        index.checked_sub(1)
+    }
+
+    /// The last anchor whose key is not after `target`, an internal key; the first one when all are.
+    #[inline]
+    pub(super) fn find(&self, order: &KeyOrder, records: &[u8], target: &[u8]) -> usize {
+        let (from, to) = match self.head(order, user_key(target)) {
+            Some(head) if !self.heads.is_empty() => {
+                let from = lower_bound(&self.heads, &self.samples, head);
+                let to = match (self.heads.get(from) == Some(&head), head.checked_add(1)) {
+                    (false, _) => from,
+                    (true, None) => self.heads.len(),
+                    (true, Some(next)) => lower_bound(&self.heads, &self.samples, next),
+                };
+                (from, to)
+            }
+            _ => (0, self.places.len()),
+        };
+        let ties = self.places.get(from..to).unwrap_or_default();
+        let not_after = ties.partition_point(|place| {
+            let record = Record::at(records, offset(*place)).unwrap_or_default();
+            compare_internal(order, record.key(records), target) != Ordering::Greater
+        });
+        (from + not_after).saturating_sub(1)
+    }
+
+    /// Memory it takes.
+    pub(super) fn resident_bytes(&self) -> usize {
+        self.places.len() * 4 + (self.heads.len() + self.samples.len()) * 8 + self.common.len()
+    }
+}
+
+#[inline]
+fn offset(place: u32) -> usize {
+    place as usize * UNIT_BYTES
+}
+
+/// The last record, found from the last anchor on; `Some(None)` when there is no anchor, `None` for
+/// damage.
+#[expect(clippy::option_option, reason = "damage and emptiness are two things")]
+fn last_record(places: &[u32], records: &[u8]) -> Option<Option<Record>> {
+    let Some(place) = places.last() else {
+        return Some(None);
+    };
+    let mut record = Record::at(records, offset(*place))?;
+    while record.next_at() < records.len() {
+        record = Record::at(records, record.next_at())?;
+    }
+    Some(Some(record))
+}

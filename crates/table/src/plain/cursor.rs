@@ -1,0 +1,240 @@
+//! A cursor over a plain table: from record to record where they lie.
+//!
+//! Forwards the next record begins where the present one ends. Backwards the cursor goes through the
+//! records from the anchor before once, and notes where each begins. Not shared between threads; see
+//! [`InternalIterator`] for the contract.
+
+use std::sync::Arc;
+
+use drumlin_base::key::{compare_internal, pack_tag, seek_key, split_internal, tag_kind, user_key};
+use drumlin_base::{Error, InternalIterator, PinnedSlice, Result, SEQNO_MAX, SeqNo};
+
+use super::record::Record;
+use super::table::PlainTable;
+
+/// Walks a table's entries both ways.
+pub struct PlainTableIter {
+    table: Arc<PlainTable>,
+    /// Where the present record begins; the end of the records when there is none.
+    at: usize,
+    record: Record,
+    valid: bool,
+    /// Where records before the present one begin, the nearest last, from an anchor on. Empty when
+    /// they are not known.
+    before: Vec<usize>,
+    error: Option<Error>,
+    global_seqno: Option<SeqNo>,
+    /// The present key with the table's global sequence number in it, if it has one.
+    patched: Vec<u8>,
+}
+
+impl PlainTableIter {
+    pub(super) fn new(table: Arc<PlainTable>) -> Self {
+        Self {
+            at: table.records_end,
+            record: Record::default(),
+            valid: false,
+            before: Vec::new(),
+            error: None,
+            global_seqno: table.global_seqno,
+            patched: Vec::new(),
+            table,
+        }
+    }
+
+    /// The value under the cursor with the file's memory kept: no copy.
+    ///
+    /// Requires: the cursor is valid.
+    pub fn pin_value(&self) -> PinnedSlice {
+        self.table.pin(self.record.value_range())
+    }
+
+    /// User key and tag under the cursor, for callers that need both.
+    ///
+    /// Requires: the cursor is valid.
+    #[inline]
+    pub fn parts(&self) -> (&[u8], u64) {
+        split_internal(self.key()).unwrap_or((&[], 0))
+    }
+
+    /// The table walked.
+    pub fn table(&self) -> &Arc<PlainTable> {
+        &self.table
+    }
+
+    /// Stands on the record at `at`, or nowhere at the end.
+    #[inline]
+    fn enter(&mut self, at: usize) {
+        self.at = at;
+        self.valid = at < self.table.records_end;
+        if self.valid {
+            match Record::at(self.table.records(), at) {
+                Some(record) => self.record = record,
+                None => self.fail(),
+            }
+        }
+        if let Some(global) = self.global_seqno {
+            self.patch(global);
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self) {
+        self.valid = false;
+        self.error = self.table.record(self.at).err();
+    }
+
+    fn enter_found(&mut self, found: Result<usize>) {
+        match found {
+            Ok(at) => self.enter(at),
+            Err(error) => {
+                self.valid = false;
+                self.error = Some(error);
+            }
+        }
+    }
+
+    /// Forgets where the cursor was and any error.
+    fn reset(&mut self) {
+        self.error = None;
+        self.valid = false;
+        self.before.clear();
+    }
+
+    /// Puts the global sequence number into the present key.
+    #[inline(never)]
+    fn patch(&mut self, global: SeqNo) {
+        if !self.valid {
+            return;
+        }
+        let (user_key, tag) =
+            split_internal(self.record.key(self.table.records())).unwrap_or((&[], 0));
+        self.patched.clear();
+        self.patched.extend_from_slice(user_key);
+        let tag = pack_tag(global.min(SEQNO_MAX), tag_kind(tag));
+        self.patched.extend_from_slice(&tag.to_le_bytes());
+    }
+
+    /// Notes where the records before the present place begin, from the anchor before it on.
+    #[inline(never)]
+    fn note_before(&mut self) -> Result<()> {
+        self.before.clear();
+        let anchor = self.table.anchors.before(self.at);
+        let Some(mut at) = anchor.and_then(|anchor| self.table.anchors.at(anchor)) else {
+            return Ok(()); // Nothing lies before.
+        };
+        while at < self.at {
+            self.before.push(at);
+            at = self.table.record(at)?.next_at();
+        }
+        Ok(())
+    }
+
+    /// Stands on the record before the present place.
+    fn step_back(&mut self) {
+        if self.before.is_empty()
+            && let Err(error) = self.note_before()
+        {
+            self.before.clear();
+            self.valid = false;
+            self.error = Some(error);
+            return;
+        }
+        match self.before.pop() {
+            Some(at) => self.enter(at),
+            None => self.valid = false,
+        }
+    }
+}
+
+impl InternalIterator for PlainTableIter {
+    #[inline]
+    fn valid(&self) -> bool {
+        self.valid
+    }
+
+    fn seek_to_first(&mut self) {
+        self.reset();
+        let first = self.table.anchors.at(0);
+        self.enter(first.unwrap_or(self.table.records_end));
+    }
+
+    fn seek_to_last(&mut self) {
+        self.reset();
+        self.at = self.table.records_end;
+        self.step_back();
+    }
+
+    #[inline]
+    fn seek(&mut self, target: &[u8]) {
+        self.reset();
+        let Some(global) = self.global_seqno else {
+            let found = self.table.seek(target);
+            return self.enter_found(found);
+        };
+        // Stored entries have other sequence numbers than they show: start at the key's first
+        // version and go on from there.
+        let first = seek_key(user_key(target), SEQNO_MAX);
+        let found = self.table.seek(&first);
+        self.enter_found(found);
+        self.patch(global);
+        while self.valid && compare_internal(self.table.order(), &self.patched, target).is_lt() {
+            self.next();
+        }
+    }
+
+    fn seek_for_prev(&mut self, target: &[u8]) {
+        self.seek(target);
+        if self.error.is_some() {
+            return;
+        }
+        if !self.valid {
+            self.seek_to_last();
+        } else if compare_internal(self.table.order(), self.key(), target).is_gt() {
+            self.prev();
+        }
+    }
+
+    #[inline]
+    fn next(&mut self) {
+        debug_assert!(self.valid());
+        if !self.before.is_empty() {
+            self.before.clear();
+        }
+        self.enter(self.record.next_at());
+    }
+
+    fn prev(&mut self) {
+        debug_assert!(self.valid());
+        self.step_back();
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        match self.global_seqno {
+            None => self.record.key(self.table.records()),
+            Some(_) => &self.patched,
+        }
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.record.value(self.table.records())
+    }
+
+    fn status(&self) -> Result<()> {
+        match &self.error {
+            Some(error) => Err(error.duplicate()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::fmt::Debug for PlainTableIter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PlainTableIter")
+            .field("table", &self.table)
+            .field("valid", &self.valid)
+            .finish_non_exhaustive()
+    }
+}

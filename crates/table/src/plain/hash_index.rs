@@ -1,0 +1,282 @@
+//! The hash index: finds a record by the hash of its user key, or of its prefix.
+//!
+//! The index is an array of buckets of one cache line each. A key's hash says which bucket it is at
+//! home in, and 16 other bits of it are its fingerprint. A bucket has ten places; what does not fit
+//! goes to the next bucket that has room, and the home bucket notes how far its keys went. So a key
+//! that is there costs one line (nine times in ten, and mostly the line beside it else) before its
+//! record, and one that is not costs one line and no record, but for one time in 6,500, when a
+//! fingerprint happens to match.
+//!
+//! ```text
+//! bucket: fingerprint u16 × 10 · reach u16 · zero u16 · place u32 × 10        (64 bytes)
+//! ```
+//!
+//! Fingerprints are compared four at a time in plain 64-bit arithmetic.
+
+use std::ops::Range;
+
+use drumlin_base::checksum::xxh3_64;
+
+/// On disk: bytes of a bucket.
+const BUCKET_BYTES: usize = 64;
+/// On disk: places in a bucket.
+const PLACES: usize = 10;
+/// On disk: where the places begin; the fingerprints and the reach stand before them.
+const PLACES_AT: usize = 24;
+/// On disk: where the reach stands.
+const REACH_AT: usize = 2 * PLACES;
+/// Keys for each bucket on average: more takes less memory, and more of them go to other buckets.
+const KEYS_PER_BUCKET: usize = 7;
+
+/// The lowest bit of each of four fingerprints in a word.
+const LANES: u64 = 0x0001_0001_0001_0001;
+/// All bits but the highest of each.
+const LOW_BITS: u64 = 0x7fff_7fff_7fff_7fff;
+/// Of the third word, the lanes that hold fingerprints.
+const THIRD_WORD: u64 = 0x0000_0000_ffff_ffff;
+
+/// The hash of a user key or a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct KeyHash(u64);
+
+impl KeyHash {
+    #[inline]
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        Self(xxh3_64(bytes))
+    }
+
+    /// Never 0, which marks an empty place.
+    #[inline]
+    fn fingerprint(self) -> u16 {
+        (self.0 as u16).max(1)
+    }
+
+    #[inline]
+    fn home(self, buckets: usize) -> usize {
+        (((self.0 >> 32) * buckets as u64) >> 32) as usize
+    }
+}
+
+/// Gathers hashes and places, and lays the buckets out at the end.
+#[derive(Debug, Default)]
+pub(super) struct HashIndexBuilder {
+    hashes: Vec<u64>,
+    places: Vec<u32>,
+}
+
+impl HashIndexBuilder {
+    pub(super) fn add(&mut self, hash: KeyHash, place: u32) {
+        self.hashes.push(hash.0);
+        self.places.push(place);
+    }
+
+    /// Keys added.
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Bytes the index will have.
+    pub(super) fn size(&self) -> usize {
+        self.len().div_ceil(KEYS_PER_BUCKET) * BUCKET_BYTES
+    }
+
+    /// The index's bytes; none without keys. `None` when some key would lie too far from home, which
+    /// only many keys of one hash bring about: then the table has no index.
+    pub(super) fn finish(self) -> Option<Vec<u8>> {
+        let buckets = self.len().div_ceil(KEYS_PER_BUCKET);
+        let mut bytes = vec![0; buckets * BUCKET_BYTES];
+        for (&hash, &place) in self.hashes.iter().zip(&self.places) {
+            put(&mut bytes, buckets, KeyHash(hash), place)?;
+        }
+        Some(bytes)
+    }
+}
+
+/// Puts a key into the first bucket with room, from its home on.
+fn put(bytes: &mut [u8], buckets: usize, hash: KeyHash, place: u32) -> Option<()> {
+    let home = hash.home(buckets);
+    for reach in 0..buckets {
+        let at = (home + reach) % buckets * BUCKET_BYTES;
+        let bucket = bytes.get_mut(at..at + BUCKET_BYTES)?;
+        let mut fingerprints = bucket.get(..REACH_AT)?.chunks_exact(2);
+        let Some(free) = fingerprints.position(|at| at == [0, 0]) else {
+            continue;
+        };
+        let fingerprint = hash.fingerprint().to_le_bytes();
+        bucket
+            .get_mut(2 * free..2 * free + 2)?
+            .copy_from_slice(&fingerprint);
+        let place_at = PLACES_AT + 4 * free;
+        bucket
+            .get_mut(place_at..place_at + 4)?
+            .copy_from_slice(&place.to_le_bytes());
+        let home_reach = home * BUCKET_BYTES + REACH_AT;
+        let noted = bytes
+            .get_mut(home_reach..home_reach + 2)?
+            .first_chunk_mut::<2>()?;
+        let reach = u16::try_from(reach).ok()?.max(u16::from_le_bytes(*noted));
+        *noted = reach.to_le_bytes();
+        return Some(());
+    }
+    None
+}
+
+/// Where an index lies in its file.
+#[derive(Clone, Debug)]
+pub(super) struct HashIndex {
+    range: Range<usize>,
+    buckets: usize,
+}
+
+impl HashIndex {
+    /// The index in `range`; `None` when it has none, or not whole buckets.
+    pub(super) fn new(range: Range<usize>) -> Option<Self> {
+        let buckets = range.len() / BUCKET_BYTES;
+        let whole = buckets > 0
+            && range.len().is_multiple_of(BUCKET_BYTES)
+            && u32::try_from(buckets).is_ok();
+        whole.then_some(Self { range, buckets })
+    }
+
+    /// Where in the file the home bucket of `hash` is: what a lookup reads first.
+    #[inline]
+    pub(super) fn home_at(&self, hash: KeyHash) -> usize {
+        self.range.start + hash.home(self.buckets) * BUCKET_BYTES
+    }
+
+    /// The places that keys of this hash may have, those at home first.
+    #[inline]
+    pub(super) fn places<'a>(&self, file: &'a [u8], hash: KeyHash) -> Places<'a> {
+        let index = file.get(self.range.clone()).unwrap_or_default();
+        let at = hash.home(self.buckets) * BUCKET_BYTES;
+        let bucket = index.get(at..).and_then(|rest| rest.first_chunk());
+        let bucket = bucket.unwrap_or(&[0; BUCKET_BYTES]);
+        let [low, high] = [bucket[REACH_AT], bucket[REACH_AT + 1]];
+        Places {
+            index,
+            at,
+            left: usize::from(u16::from_le_bytes([low, high])).min(self.buckets - 1),
+            fingerprint: hash.fingerprint(),
+            bucket,
+            matches: matches(bucket, hash.fingerprint()),
+        }
+    }
+}
+
+/// See [`HashIndex::places`].
+#[derive(Debug)]
+pub(super) struct Places<'a> {
+    index: &'a [u8],
+    /// Where the present bucket begins in the index.
+    at: usize,
+    /// Buckets to look at after the present one.
+    left: usize,
+    fingerprint: u16,
+    bucket: &'a [u8; BUCKET_BYTES],
+    /// A bit for each place not given out yet whose fingerprint matches.
+    matches: u32,
+}
+
+impl Iterator for Places<'_> {
+    type Item = u32;
+
+    #[inline]
+    fn next(&mut self) -> Option<u32> {
+        while self.matches == 0 {
+            self.left = self.left.checked_sub(1)?;
+            self.at += BUCKET_BYTES;
+            if self.at >= self.index.len() {
+                self.at = 0;
+            }
+            self.bucket = self.index.get(self.at..)?.first_chunk()?;
+            self.matches = matches(self.bucket, self.fingerprint);
+        }
+        let place = self.matches.trailing_zeros() as usize;
+        self.matches &= self.matches - 1;
+        let at = PLACES_AT + 4 * place;
+        let bytes = self.bucket.get(at..)?.first_chunk::<4>()?;
+        Some(u32::from_le_bytes(*bytes))
+    }
+}
+
+/// A bit for each place of `bucket` with this fingerprint.
+#[inline]
+fn matches(bucket: &[u8; BUCKET_BYTES], fingerprint: u16) -> u32 {
+    let wanted = u64::from(fingerprint) * LANES;
+    let word = |at: usize| {
+        let bytes = bucket.get(at..).and_then(|rest| rest.first_chunk::<8>());
+        let differs = u64::from_le_bytes(*bytes.unwrap_or(&[0; 8])) ^ wanted;
+        // The highest bit of each lane that does not differ.
+        !(((differs & LOW_BITS) + LOW_BITS) | differs | LOW_BITS)
+    };
+    let lanes = |word: u64| {
+        let bits = word >> 15;
+        ((bits | bits >> 15 | bits >> 30 | bits >> 45) & 0xf) as u32
+    };
+    lanes(word(0)) | lanes(word(8)) << 4 | lanes(word(16) & THIRD_WORD) << 8
+}
+
+#[cfg(test)]
+mod tests {
+    use drumlin_base::rng::Rng;
+
+    use super::*;
+
+    fn built(hashes: &[u64]) -> Vec<u8> {
+        let mut builder = HashIndexBuilder::default();
+        for (place, &hash) in hashes.iter().enumerate() {
+            builder.add(KeyHash(hash), place as u32);
+        }
+        let size = builder.size();
+        let bytes = builder.finish().unwrap();
+        assert_eq!(bytes.len(), size);
+        bytes
+    }
+
+    #[test]
+    fn every_key_is_found_and_few_others() {
+        for seed in 0..30 {
+            let mut rng = Rng::new(seed);
+            let count = 1 + rng.below(3_000);
+            // Some seeds crowd few buckets.
+            let mask = if seed % 3 == 0 {
+                0x0fff_ffff_ffff_ffff
+            } else {
+                u64::MAX
+            };
+            let hashes: Vec<u64> = (0..count).map(|_| rng.next_u64() & mask).collect();
+            let bytes = built(&hashes);
+            let index = HashIndex::new(0..bytes.len()).unwrap();
+            for (place, &hash) in hashes.iter().enumerate() {
+                let mut places = index.places(&bytes, KeyHash(hash));
+                assert!(places.any(|at| at == place as u32), "seed {seed}");
+            }
+            let strangers = (0..2_000).filter(|_| {
+                let hash = KeyHash(rng.next_u64() & mask);
+                index.places(&bytes, hash).next().is_some()
+            });
+            let crowded = seed % 3 == 0;
+            assert!(crowded || strangers.count() < 20, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn keys_of_one_hash_are_all_given_out() {
+        let hashes = [7; 300];
+        let bytes = built(&hashes);
+        let index = HashIndex::new(0..bytes.len()).unwrap();
+        let mut places: Vec<u32> = index.places(&bytes, KeyHash(7)).collect();
+        places.sort_unstable();
+        assert!(places.into_iter().eq(0..300));
+    }
+
+    #[test]
+    fn damaged_buckets_end() {
+        let bytes = [0xff; 4 * BUCKET_BYTES];
+        let index = HashIndex::new(0..bytes.len()).unwrap();
+        let hash = KeyHash(u64::MAX);
+        assert_eq!(index.places(&bytes, hash).count(), 4 * PLACES);
+        assert!(HashIndex::new(0..63).is_none());
+        assert!(HashIndex::new(0..0).is_none());
+    }
+}

@@ -1,0 +1,26 @@
+//! The plain table: for data that lives in memory.
+//!
+//! Records lie whole, in key order, in a file that is in memory as a whole. A hash index finds a key
+//! with one cache line, and its record with the next; a sparse list of records in order, with eight
+//! bytes of each key beside it, finds where a walk begins. Values are handed out where they lie.
+//!
+//! ```text
+//! header · records · key index · prefix index · anchors · range tombstones · properties · footer
+//! ```
+//!
+//! Byte layouts are described in `docs/format/plain-table.md`. Everything is checked when a table is
+//! opened: once, over all its bytes.
+
+mod anchors;
+mod cursor;
+mod format;
+mod hash_index;
+mod open;
+mod record;
+mod table;
+mod writer;
+
+pub use cursor::PlainTableIter;
+pub(crate) use format::PLAIN_MAGIC;
+pub use table::{KeyHint, PlainTable, PlainValue};
+pub use writer::PlainTableWriter;
