@@ -14,6 +14,7 @@
 
 pub mod drive;
 mod input;
+mod models;
 mod mutate;
 mod reseal;
 pub mod seeds;
@@ -36,9 +37,11 @@ pub const TARGETS: &[Target] = &[
     ("manifest_edit", targets::manifest_edit::run),
     ("manifest_replay", targets::manifest_replay::run),
     ("memtable_ops", targets::memtable::run),
+    ("model", targets::model::run_model),
     ("names", targets::names::run),
     ("options_file", targets::options_file::run),
     ("range_tombstones", targets::range_tombstones::run),
+    ("record_code", targets::model::run_code),
     ("sst_open_scan", targets::table::run),
     ("table_properties", targets::properties::run),
     ("wal_reader", targets::wal::run),

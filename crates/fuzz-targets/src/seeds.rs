@@ -110,6 +110,9 @@ pub fn corpus(read: &dyn Fn(&str) -> Vec<u8>) -> Vec<Seed> {
     corpus.own_blocks();
     corpus.texts_and_batches();
     corpus.programs();
+    for (target, name, bytes) in crate::models::seeds() {
+        corpus.add(target, &name, bytes);
+    }
     corpus.0
 }
 

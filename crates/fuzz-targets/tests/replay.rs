@@ -16,11 +16,12 @@ use drumlin_fuzz_targets::{CANARY, TARGETS, Target, drive, find};
 /// Rounds of a target that decodes bytes; those that build whole structures do fewer.
 const ROUNDS: u64 = 30_000;
 /// Targets that take long, and by how much.
-const SLOWER: [(&str, u64); 8] = [
+const SLOWER: [(&str, u64); 9] = [
     ("blob_file", 4),
     ("db_ops", 100),
     ("manifest_replay", 4),
     ("memtable_ops", 2),
+    ("model", 4),
     ("options_file", 10),
     ("range_tombstones", 8),
     ("sst_open_scan", 4),

@@ -12,6 +12,7 @@ pub(crate) mod index_block;
 pub(crate) mod manifest_edit;
 pub(crate) mod manifest_replay;
 pub(crate) mod memtable;
+pub(crate) mod model;
 pub(crate) mod names;
 pub(crate) mod options_file;
 pub(crate) mod properties;

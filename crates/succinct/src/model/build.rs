@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::form::{FORMS_MAX, Form};
+use super::frame::FRAME_BYTES_MIN;
 use super::store::{Model, expansion};
 use super::train::Effort;
 use crate::dictionary::{Dictionary, Matcher, REFERENCE_CLASSES, assemble};
@@ -27,6 +28,9 @@ const DICTIONARY_PERCENT_MIN: usize = 3;
 const PIECES_PERCENT_MIN: usize = 90;
 /// Bits of the fixed-width codes of [`Effort::Fast`].
 const FAST_BITS: u32 = 12;
+/// Levels of the frames of large records.
+const FAST_LEVEL: i8 = 1;
+const SMALL_LEVEL: i8 = 9;
 /// Marks: the end, and the classes of references.
 const MARKS: usize = 1 + REFERENCE_CLASSES;
 
@@ -63,9 +67,18 @@ impl<'s> Builder<'s> {
         let judged = texts_of_columns(&splitters, self.judged);
         let dictionary = self.dictionary(&texts, &judged);
         let coder = self.coder(&texts, dictionary);
-        let forms = forms(shapes, &coder, &judged);
-        let coder = Some(coder);
-        let draft = Model::new(forms, coder, 1);
+        let mut forms = forms(shapes, &coder, &judged);
+        if self
+            .learned
+            .iter()
+            .any(|record| record.len() >= FRAME_BYTES_MIN)
+        {
+            forms.push(Form::Frame(match self.effort {
+                Effort::Fast => FAST_LEVEL,
+                Effort::Small => SMALL_LEVEL,
+            }));
+        }
+        let draft = Model::new(forms, Some(coder), 1);
         let bytes: usize = self.judged.iter().map(|record| record.len()).sum();
         let mut encoder = super::Encoder::new(Arc::new(draft));
         let mut codes = Vec::new();
@@ -203,7 +216,8 @@ fn forms(shapes: Vec<Shaped>, coder: &TextCoder, judged: &[Vec<&[u8]>]) -> Vec<F
             .into_iter()
             .map(Form::Template),
     );
-    forms.truncate(FORMS_MAX - 1);
+    // Room for the text, and for frames.
+    forms.truncate(FORMS_MAX - 2);
     forms.push(Form::Text);
     forms
 }

@@ -19,6 +19,7 @@ impl Model {
         for form in self.forms() {
             let _infallible = match form {
                 Form::Text => writeln!(out, "text: the whole record"),
+                Form::Frame(level) => writeln!(out, "large records: zstd frames of level {level}"),
                 Form::Template(template) => describe_template(template, &mut out),
             };
         }

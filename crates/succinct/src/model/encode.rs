@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::form::Form;
+use super::frame::{self, FRAME_BYTES_MIN};
 use super::store::{EXPANSION_MAX, Model};
 use crate::bits::BitWriter;
 use crate::text::Ending;
@@ -54,18 +55,37 @@ impl Encoder {
     /// code is decoded and compared at once); it is longer than the record by one byte at most.
     pub fn encode(&mut self, record: &[u8], out: &mut Vec<u8>) {
         self.counts.records += 1;
-        let before = out.len();
-        for index in 0..self.model.forms().len() {
-            if self.encode_as(index, record, out) && self.verify(record, &out[before..]) {
-                return;
+        let (before, forms) = (out.len(), self.model.forms().len());
+        if !(0..forms).any(|index| self.try_form(index, record, out)) {
+            self.counts.raw += 1;
+            if forms > 0 {
+                out.push(u8::MAX);
             }
+            out.extend_from_slice(record);
+        }
+        if record.len() >= FRAME_BYTES_MIN
+            && let Some(Form::Frame(_)) = self.model.forms().last()
+        {
+            let middle = out.len();
+            let framed = self.try_form(forms - 1, record, out);
+            if framed && out.len() - middle < middle - before {
+                out.drain(before..middle);
+            } else {
+                out.truncate(middle);
+            }
+        }
+    }
+
+    /// Appends the code of `record` in one form and decodes it; whether it is good. If not, `out` is as
+    /// it was.
+    fn try_form(&mut self, index: usize, record: &[u8], out: &mut Vec<u8>) -> bool {
+        let before = out.len();
+        let done = self.encode_as(index, record, out)
+            && self.verify(record, out.get(before..).unwrap_or_default());
+        if !done {
             out.truncate(before);
         }
-        self.counts.raw += 1;
-        if !self.model.forms().is_empty() {
-            out.push(u8::MAX);
-        }
-        out.extend_from_slice(record);
+        done
     }
 
     fn encode_as(&self, index: usize, record: &[u8], out: &mut Vec<u8>) -> bool {
@@ -80,6 +100,12 @@ impl Encoder {
             Form::Text => text.is_some_and(|(coder, encoder)| {
                 encoder.encode(coder, record, Ending::Bits, &mut writer)
             }),
+            // Only after the others, and if it is worth it.
+            Form::Frame(_) if record.len() < FRAME_BYTES_MIN => false,
+            Form::Frame(level) => {
+                writer.finish();
+                return frame::compress(record, i32::from(*level), out);
+            }
             Form::Template(template) => {
                 let mut fields = Vec::new();
                 template.split(record, &mut fields) && template.encode(&fields, text, &mut writer)

@@ -9,6 +9,9 @@ use crate::template::Template;
 /// Forms of a model: the number of the form and the raw escape fit the first byte of a code.
 pub(super) const FORMS_MAX: usize = 7;
 
+/// The highest level of zstd.
+const LEVEL_MAX: u8 = 22;
+
 /// One way to encode a record. A record takes the first form of its model that can hold it.
 #[derive(Debug)]
 pub(super) enum Form {
@@ -16,11 +19,14 @@ pub(super) enum Form {
     Text,
     /// Fields between literals.
     Template(Template),
+    /// A large record as a zstd frame, written at this level.
+    Frame(i8),
 }
 
 /// On disk: the first byte of a form.
 const TEXT: u8 = 0;
 const TEMPLATE: u8 = 1;
+const FRAME: u8 = 2;
 
 impl Form {
     /// Appends the form as it is stored.
@@ -31,6 +37,7 @@ impl Form {
                 out.push(TEMPLATE);
                 template.write(out);
             }
+            Self::Frame(level) => out.extend_from_slice(&[FRAME, *level as u8]),
         }
     }
 
@@ -42,6 +49,10 @@ impl Form {
         match reader.u8() {
             Some(TEXT) => Ok(Self::Text),
             Some(TEMPLATE) => Ok(Self::Template(Template::read(reader, dictionary)?)),
+            Some(FRAME) => match reader.u8() {
+                Some(level @ 1..=LEVEL_MAX) => Ok(Self::Frame(level as i8)),
+                _ => Err(Error::corruption("a form with a level that does not exist")),
+            },
             Some(kind) => Err(Error::corruption(format!("a form of unknown kind {kind}"))),
             None => Err(Error::corruption("a form is cut off")),
         }

@@ -1,6 +1,7 @@
 //! What was learned from a sample of records, and the codes of records under it.
 //!
 //! - [`form`]: what a record's bits may mean.
+//! - [`frame`]: very large records.
 //! - [`store`]: the model itself: its bytes, its identity, decoding.
 //! - [`encode`]: records to codes.
 //! - [`train`]: choosing a model for a sample.
@@ -11,6 +12,7 @@ mod build;
 mod describe;
 mod encode;
 mod form;
+mod frame;
 mod store;
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@ use drumlin_base::coding::{Reader, put_fixed64};
 use drumlin_base::{Error, Result};
 
 use super::form::{FORMS_MAX, Form};
+use super::frame;
 use crate::bits::Bits;
 use crate::dictionary::{DICTIONARY_BYTES_MAX, Dictionary};
 use crate::text::{Ending, Sink, TextCoder, TextEncoder};
@@ -180,7 +181,7 @@ impl Model {
     /// Bytes of memory it holds for decoding, and for encoding once that has begun.
     pub fn memory(&self) -> usize {
         let templates = self.forms.iter().map(|form| match form {
-            Form::Text => 0,
+            Form::Text | Form::Frame(_) => 0,
             Form::Template(template) => template.memory(),
         });
         let dictionary = self.dictionary().map_or(0, |text| text.text().len());
@@ -205,31 +206,32 @@ impl Model {
             return Ok(());
         };
         let before = out.len();
-        let expected = code.len().saturating_mul(usize::from(self.expansion));
-        let bytes_max = code.len().saturating_mul(EXPANSION_MAX);
-        let mut sink = Sink::new(out, expected, bytes_max);
-        let outcome = self.decode_form(form, &Bits::new(code), selector + 1, &mut sink);
-        let outcome = outcome.and_then(|()| sink.finish());
+        let outcome = self.decode_form(form, code, selector + 1, out);
         if outcome.is_err() {
             out.truncate(before);
         }
         outcome
     }
 
+    /// Decodes `code`, whose bits begin at `at`. On failure, `out` may be longer than it was.
     #[inline]
-    fn decode_form(
-        &self,
-        form: &Form,
-        bits: &Bits<'_>,
-        at: usize,
-        sink: &mut Sink<'_>,
-    ) -> Result<()> {
+    fn decode_form(&self, form: &Form, code: &[u8], at: usize, out: &mut Vec<u8>) -> Result<()> {
+        let expected = code.len().saturating_mul(usize::from(self.expansion));
+        let bytes_max = code.len().saturating_mul(EXPANSION_MAX);
+        let text = self.text.as_ref();
         match form {
             Form::Text => {
-                let coder = self.text.as_ref().ok_or_else(no_code)?;
-                coder.decode(bits, at, Ending::Bits, sink).map(|_| ())
+                let mut sink = Sink::new(out, expected, bytes_max);
+                let coder = text.ok_or_else(no_code)?;
+                coder.decode(&Bits::new(code), at, Ending::Bits, &mut sink)?;
+                sink.finish()
             }
-            Form::Template(template) => template.decode(bits, at, self.text.as_ref(), sink),
+            Form::Template(template) => {
+                let mut sink = Sink::new(out, expected, bytes_max);
+                template.decode(&Bits::new(code), at, text, &mut sink)?;
+                sink.finish()
+            }
+            Form::Frame(_) => frame::decompress(code.get(1..).ok_or_else(no_code)?, bytes_max, out),
         }
     }
 

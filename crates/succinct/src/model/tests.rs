@@ -50,6 +50,10 @@ fn records(kind: &str, count: usize, rng: &mut Rng) -> Vec<Vec<u8>> {
                 format!("{{\"id\":{n},\"name\":\"{name}\",\"ok\":true,\"note\":\"{note}\"}}")
                     .into_bytes()
             }
+            "large" => {
+                let count = 1 + rng.below(200);
+                words(rng, count * 30).into_bytes()
+            }
             _ => {
                 let words_max = rng.below(80);
                 words(rng, words_max).into_bytes()
@@ -59,10 +63,11 @@ fn records(kind: &str, count: usize, rng: &mut Rng) -> Vec<Vec<u8>> {
     (0..count).map(record).collect()
 }
 
-const KINDS: [&str; 5] = ["noise", "delimited", "pool", "json", "text"];
+const KINDS: [&str; 6] = ["noise", "delimited", "pool", "json", "text", "large"];
 
 fn trained(kind: &str, effort: Effort) -> Arc<Model> {
-    let sample = records(kind, 700, &mut Rng::new(1));
+    let count = if kind == "large" { 60 } else { 700 };
+    let sample = records(kind, count, &mut Rng::new(1));
     let sample: Vec<&[u8]> = sample.iter().map(Vec::as_slice).collect();
     Arc::new(Model::train(&sample, effort))
 }
@@ -76,7 +81,8 @@ fn every_record_comes_back_under_every_model() {
             assert_eq!(read.id(), model.id());
             let mut encoder = Encoder::new(Arc::clone(&model));
             for kind in KINDS {
-                let records = records(kind, 100, &mut Rng::new(2));
+                let count = if kind == "large" { 10 } else { 100 };
+                let records = records(kind, count, &mut Rng::new(2));
                 let codes: Vec<Vec<u8>> = records
                     .iter()
                     .map(|record| {
@@ -124,7 +130,8 @@ fn damaged_codes_are_refused_or_stay_within_their_bound() {
         let model = trained(kind, Effort::Small);
         let mut encoder = Encoder::new(Arc::clone(&model));
         let mut rng = Rng::new(4);
-        for record in records(kind, 200, &mut Rng::new(5)) {
+        let count = if kind == "large" { 20 } else { 200 };
+        for record in records(kind, count, &mut Rng::new(5)) {
             let mut code = Vec::new();
             encoder.encode(&record, &mut code);
             for _ in 0..10 {

@@ -125,7 +125,9 @@ impl TextCoder {
         };
         let vocabulary = Vocabulary::read(reader)?;
         let sound = match &symbols {
-            Symbols::Fixed(width) => (8..=17).contains(width),
+            Symbols::Fixed(width) => {
+                (8..=17).contains(width) && vocabulary.tokens().len() <= 1 << width
+            }
             Symbols::Huffman(lengths, _) => lengths.symbols() == vocabulary.tokens().len(),
         };
         let bytes_covered = {

@@ -1,0 +1,90 @@
+//! Small models of every kind, with records they were trained on and codes of those.
+
+use std::sync::Arc;
+
+use drumlin_base::rng::Rng;
+use drumlin_succinct::{Effort, Encoder, Model};
+
+/// Words for records; few, so that models stay small.
+const WORDS: [&str; 8] = [
+    "moraine", "esker", "till", "drumlin", "ice", "kame", "outwash", "kettle",
+];
+const RECORDS: u64 = 300;
+
+/// A model, its name, and records it knows.
+pub(crate) type Known = (&'static str, Model, Vec<Vec<u8>>);
+
+/// Models that together have every kind of form, column, text code and dictionary.
+pub(crate) fn models() -> Vec<Known> {
+    let mut rng = Rng::new(1);
+    let pool = words(&mut rng, 900);
+    let mut delimited = |rng: &mut Rng| {
+        let (n, day, text) = (rng.below(50), 10 + rng.below(19), words(rng, 9));
+        format!("{n}|-{}.50|1996-03-{day}|{:04}|MAIL|{text}", n * 7 + 1, n)
+    };
+    let mut pieces = |rng: &mut Rng| {
+        let at = rng.below(pool.len() as u64 - 300) as usize;
+        format!("{}|{}", rng.below(9), &pool[at..at + 200])
+    };
+    let mut json = |rng: &mut Rng| {
+        let (name, note) = (words(rng, 1), words(rng, 5));
+        format!(
+            "{{\"n\":{},\"name\":\"{name}\",\"note\":\"{note}\"}}",
+            rng.below(900)
+        )
+    };
+    let mut large = |rng: &mut Rng| {
+        let count = if rng.one_in(50) { 1500 } else { 12 };
+        words(rng, count)
+    };
+    vec![
+        known("delimited", Effort::Small, &mut rng, &mut delimited),
+        known("delimited-fast", Effort::Fast, &mut rng, &mut delimited),
+        known("pieces", Effort::Small, &mut rng, &mut pieces),
+        known("json", Effort::Small, &mut rng, &mut json),
+        known("large", Effort::Small, &mut rng, &mut large),
+        ("raw", Model::raw(), vec![b"as it is".to_vec()]),
+    ]
+}
+
+fn known(
+    name: &'static str,
+    effort: Effort,
+    rng: &mut Rng,
+    record: &mut dyn FnMut(&mut Rng) -> String,
+) -> Known {
+    let records: Vec<Vec<u8>> = (0..RECORDS).map(|_| record(rng).into_bytes()).collect();
+    let sample: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
+    (name, Model::train(&sample, effort), records)
+}
+
+fn words(rng: &mut Rng, count: u64) -> String {
+    let mut text = String::new();
+    for _ in 0..count {
+        text.push_str(WORDS[rng.below(WORDS.len() as u64) as usize]);
+        text.push(' ');
+    }
+    text
+}
+
+/// Inputs of the targets `model` and `record_code`: target, name, bytes.
+pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
+    let mut seeds = Vec::new();
+    for (number, (name, model, records)) in models().into_iter().enumerate() {
+        let model = Arc::new(model);
+        let bytes = model.to_bytes();
+        let len = u16::try_from(bytes.len()).expect("models of small samples are small");
+        let mut encoder = Encoder::new(model);
+        for (index, record) in records.iter().take(3).enumerate() {
+            let mut code = Vec::new();
+            encoder.encode(record, &mut code);
+            let input = [&len.to_le_bytes(), bytes.as_slice(), code.as_slice()].concat();
+            if index == 0 {
+                seeds.push(("model", name.to_owned(), input));
+            }
+            let input = [&[number as u8], code.as_slice()].concat();
+            seeds.push(("record_code", format!("{name}-{index}"), input));
+        }
+    }
+    seeds
+}
