@@ -197,6 +197,7 @@ fn tuning(flags: &Flags) -> Tuning {
         target_file_bytes: given(flags.target_file_size_base).unwrap_or(defaults.target_file_bytes),
         level_base_bytes: given(flags.max_bytes_for_level_base),
         level_multiplier: given(multiplier).unwrap_or(defaults.level_multiplier),
+        background_direct_io: Some(flags.use_direct_io_for_flush_and_compaction),
         background_rate: match flags.rate_limiter_bytes_per_sec {
             0 => RateLimit::Unlimited,
             most if flags.rate_limiter_auto_tuned => RateLimit::Auto(most),

@@ -50,6 +50,8 @@ pub(crate) struct Engine {
     pub(crate) options: Options,
     pub(crate) leveldb: bool,
     pub(crate) read_only: bool,
+    /// Whether flushes and compactions pass the page cache by.
+    pub(crate) direct_io: bool,
     pub(crate) budget: Arc<MemoryBudget>,
     pub(crate) block_cache: Arc<BlockCache>,
     pub(crate) table_cache: Arc<TableCache>,

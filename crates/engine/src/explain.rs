@@ -34,6 +34,9 @@ impl Db {
         let cost = engine.disk.cost();
         explain_verdict(&mut text, engine, &cost);
         explain_disk(&mut text, &cost);
+        if engine.direct_io {
+            text.push_str("flushes and compactions go past the page cache\n");
+        }
         explain_jobs(&mut text, engine, &state);
         for (cause, waits) in engine.waits.iter().filter(|(_, waits)| waits.count() > 0) {
             let _ = writeln!(text, "writers waited because {}: {waits}", cause.as_str());

@@ -27,6 +27,8 @@ use crate::version::{JobFiles, VersionEdit};
 
 /// About what one thread of a job holds in buffers: read-ahead of its inputs, blocks under way.
 const JOB_BYTES: usize = 4 << 20;
+/// What it holds beside that when it passes the page cache by: aligned copies of what it reads.
+const DIRECT_BYTES: usize = 2 << 20;
 /// A table's filter and index are built in memory; together about this part of its size.
 const FILTER_SHARE: usize = 12;
 /// WAL files kept to be recycled.
@@ -132,6 +134,7 @@ impl Engine {
             threads_max: self.options.background_threads_count().max(1),
             progress,
             watcher: None,
+            direct: self.direct_io,
             room: None,
         }
     }
@@ -193,7 +196,8 @@ impl Engine {
             Arc::clone(&env.files),
             (Arc::clone(&self.limiter), priority),
             (Arc::clone(&env.clock), Arc::clone(times)),
-        );
+        )
+        .directly(self.direct_io);
         env.with_files(Arc::new(files))
     }
 
@@ -489,7 +493,9 @@ impl Engine {
             }
             context.room = Some(Arc::new(self.room_for(&context, plan)?));
             let output = family.tuning.target_file_bytes as usize / FILTER_SHARE;
-            let _charge = self.charge_job(context.threads_max.max(1) * (JOB_BYTES + output));
+            let direct = if self.direct_io { DIRECT_BYTES } else { 0 };
+            let job = JOB_BYTES + direct + output;
+            let _charge = self.charge_job(context.threads_max.max(1) * job);
             let outcome = job::run(&context, &version, plan, &self.closing)?;
             info.outputs = outcome.new_files.len();
             (info.bytes_read, info.bytes_written) = (outcome.bytes_read, outcome.bytes_written);

@@ -30,7 +30,7 @@ use crate::leader::{FullFamilies, Leader};
 use crate::manual_queue::ManualQueue;
 use crate::names::{self, FileName};
 use crate::options::{DirectoryFormat, FamilyOptions, Options};
-use crate::options_file::{FamilySection, OptionsFile};
+use crate::options_file::{self, FamilySection, OptionsFile};
 use crate::pressure::Board;
 use crate::published::Published;
 use crate::snapshot::SnapshotList;
@@ -89,6 +89,11 @@ pub(crate) fn open(
         }
         refuse_style(family, &options)?;
     }
+    let direct = stored
+        .as_ref()
+        .and_then(|file| file.database.flag(options_file::DIRECT_IO));
+    let wanted = &mut options.tuning.background_direct_io;
+    *wanted = wanted.or(direct);
     let set_options = VersionSetOptions {
         profile: if leveldb {
             Profile::LevelDb
@@ -309,6 +314,7 @@ impl Opener<'_> {
         let needed_from = info.as_ref().map_or(0, |info| info.min_log_number);
         let mut engine = self.build(versions, lock, wal_dir.clone())?;
         self.check_table_formats(&engine)?;
+        engine.direct_io = self.takes_direct(&engine)?;
         let report = if self.mode == OpenMode::ReadWrite {
             for wal in &wals {
                 // What a dying process left in the page cache may not be on disk yet.
@@ -322,6 +328,23 @@ impl Opener<'_> {
         Ok(Opened {
             engine: Arc::new(engine),
         })
+    }
+
+    /// Whether flushes and compactions shall pass the page cache by, and can; that they cannot is told.
+    fn takes_direct(&self, engine: &Engine) -> Result<bool> {
+        if self.options.tuning.background_direct_io != Some(true) || engine.read_only {
+            return Ok(false);
+        }
+        let current = names::current(self.dir);
+        let takes = self.env.files.takes_direct(&current)?;
+        if !takes {
+            let message = "this file system has no direct I/O, so flushes and compactions go through \
+                           the page cache";
+            let error = Error::not_supported(message).with_file(self.dir);
+            tracing::warn!(%error, "background_direct_io has no effect");
+            engine.tell(&error);
+        }
+        Ok(takes)
     }
 
     /// Looks at the tables of families whose OPTIONS name another table format than the usual one, so
@@ -430,6 +453,7 @@ impl Opener<'_> {
             options: options.clone(),
             leveldb: self.leveldb,
             read_only: self.mode == OpenMode::ReadOnly,
+            direct_io: false,
             budget,
             block_cache,
             table_cache,

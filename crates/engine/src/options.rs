@@ -196,6 +196,11 @@ pub struct Tuning {
     /// What flushes and compactions together write a second; flushes go first, manual compactions
     /// last. A limit below what they need makes writers wait. Default: no limit.
     pub background_rate: RateLimit,
+    /// Whether flushes and compactions read and write past the page cache, so that it stays with the
+    /// readers, at the price of a disk that works in their time only. Where the file system has no
+    /// direct I/O they go through the cache, and the listener is told. Default: as the OPTIONS file
+    /// says (`use_direct_io_for_flush_and_compaction`), else false.
+    pub background_direct_io: Option<bool>,
     /// Bytes kept free on the disk: writes other than deletions are refused politely before they
     /// would be used, and compactions that would not fit wait. 0 never looks. Default: what the
     /// memtables may take, 64 MiB to 1 GiB, and at most an eighth of what was seen free.
@@ -224,6 +229,7 @@ impl Default for Tuning {
             checksum: ChecksumKind::Xxh3,
             wal_bytes_max: None,
             background_rate: RateLimit::Unlimited,
+            background_direct_io: None,
             disk_reserve_bytes: None,
             key_bytes_max: limits::KEY_BYTES_MAX,
         }

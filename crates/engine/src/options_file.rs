@@ -20,6 +20,8 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 /// The RocksDB version written files claim: the oldest that is supported in full.
 const ROCKSDB_VERSION: &str = "7.8.3";
 const FILE_VERSION: &str = "1.1";
+/// The key in `DBOptions` that has flushes and compactions pass the page cache by.
+pub(crate) const DIRECT_IO: &str = "use_direct_io_for_flush_and_compaction";
 const BLOCK_BASED: &str = "BlockBasedTable";
 /// RocksDB's name of its own plain tables, which are others than ours.
 const PLAIN: &str = "PlainTable";

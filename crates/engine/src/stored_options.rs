@@ -17,7 +17,7 @@ use crate::compaction::{CompactionStyle, style_text};
 use crate::engine::{Engine, State};
 use crate::merge_operators;
 use crate::options::{FamilyOptions, Options};
-use crate::options_file::{self, FamilySection, OptionsFile};
+use crate::options_file::{self, FamilySection, OptionsFile, Section};
 use crate::version::VersionSet;
 
 /// Every family of `dir` (the default one where there is no database yet) with `options.family`,
@@ -98,7 +98,12 @@ impl Engine {
             describe(&mut section, &family.options, stored);
             section
         });
+        let mut database = Section::default();
+        if let Some(direct) = self.options.tuning.background_direct_io {
+            database.set(options_file::DIRECT_IO, direct.to_string());
+        }
         let options = OptionsFile {
+            database,
             families: sections.collect(),
             ..OptionsFile::default()
         };

@@ -86,8 +86,8 @@ impl WalSupply {
     pub(crate) fn make(&self, number: u64, recycled: Option<u64>) -> Result<FreshWal> {
         let path = names::wal(&self.dir, number);
         let options = CreateOptions {
-            kind: FileKind::Wal,
             preallocate_bytes: self.preallocate_bytes,
+            ..CreateOptions::new(FileKind::Wal)
         };
         let file = self.begin_file(&path, recycled, options)?;
         self.env.files.sync_dir(&self.dir)?;

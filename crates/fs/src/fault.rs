@@ -231,6 +231,15 @@ impl FaultFileSystem {
         self.shared.state.lock().history.clone().unwrap_or_default()
     }
 
+    fn reader(&self, file: Arc<dyn RandomAccessFile>, path: &Path) -> Arc<dyn RandomAccessFile> {
+        Arc::new(FaultReader {
+            file,
+            shared: Arc::clone(&self.shared),
+            path: path.to_path_buf(),
+            kind: kind_of(path),
+        })
+    }
+
     fn writer(
         &self,
         file: Box<dyn WritableFile>,
@@ -268,12 +277,19 @@ impl FileSystem for FaultFileSystem {
 
     fn open(&self, path: &Path) -> Result<Arc<dyn RandomAccessFile>> {
         self.shared.pass(OpKind::Open, path)?;
-        Ok(Arc::new(FaultReader {
-            file: self.shared.below.open(path)?,
-            shared: Arc::clone(&self.shared),
-            path: path.to_path_buf(),
-            kind: kind_of(path),
-        }))
+        let file = self.shared.below.open(path)?;
+        Ok(self.reader(file, path))
+    }
+
+    fn open_direct(&self, path: &Path) -> Result<Arc<dyn RandomAccessFile>> {
+        self.shared.pass(OpKind::Open, path)?;
+        let file = self.shared.below.open_direct(path)?;
+        Ok(self.reader(file, path))
+    }
+
+    fn takes_direct(&self, path: &Path) -> Result<bool> {
+        self.shared.pass(OpKind::Info, path)?;
+        self.shared.below.takes_direct(path)
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {

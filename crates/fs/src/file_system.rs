@@ -33,6 +33,8 @@ pub struct CreateOptions {
     /// Disk space to reserve at once, in bytes; 0 reserves nothing. The reserved tail reads as
     /// zeros after a crash and is cut off by [`WritableFile::close`].
     pub preallocate_bytes: u64,
+    /// Write past the page cache, where the file system can; see [`FileSystem::takes_direct`].
+    pub direct: bool,
 }
 
 impl CreateOptions {
@@ -41,6 +43,7 @@ impl CreateOptions {
         Self {
             kind,
             preallocate_bytes: 0,
+            direct: false,
         }
     }
 }
@@ -189,6 +192,20 @@ pub trait FileSystem: Send + Sync + Debug {
     /// # Errors
     /// `NotFound`, `Io`.
     fn open(&self, path: &Path) -> Result<Arc<dyn RandomAccessFile>>;
+
+    /// Opens `path` for reading past the page cache, where the file system can. For large reads:
+    /// nothing is read ahead, nothing is kept.
+    ///
+    /// # Errors
+    /// As [`FileSystem::open`].
+    fn open_direct(&self, path: &Path) -> Result<Arc<dyn RandomAccessFile>>;
+
+    /// Whether the file system of the file `path` reads and writes past the page cache. Where it does
+    /// not, what asks for that goes through the cache.
+    ///
+    /// # Errors
+    /// As [`FileSystem::open`].
+    fn takes_direct(&self, path: &Path) -> Result<bool>;
 
     /// The names (not paths) in a directory, in no order.
     ///

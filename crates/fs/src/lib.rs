@@ -15,6 +15,7 @@ mod mem_file;
 mod mem_image;
 mod paced;
 mod posix;
+mod posix_direct;
 mod posix_file;
 mod posix_lock;
 mod posix_wal;

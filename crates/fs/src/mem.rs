@@ -144,6 +144,8 @@ pub(crate) struct Shared {
     global: Mutex<Global>,
     root: Arc<DirNode>,
     dead: AtomicBool,
+    /// Whether it refuses to go past its cache.
+    cached_only: AtomicBool,
 }
 
 impl Shared {
@@ -192,6 +194,7 @@ impl StrictMemFileSystem {
                 global: Mutex::new(global),
                 root,
                 dead: AtomicBool::new(false),
+                cached_only: AtomicBool::new(false),
             }),
         }
     }
@@ -248,6 +251,11 @@ impl StrictMemFileSystem {
     /// Limits the bytes of all files together; what is more stays, growing is `NoSpace`.
     pub fn set_quota(&self, bytes: u64) {
         self.shared.global.lock().quota_bytes = bytes;
+    }
+
+    /// Whether what asks for the page cache to be passed by may: true at first. Nothing else changes.
+    pub fn set_takes_direct(&self, takes: bool) {
+        self.shared.cached_only.store(!takes, Ordering::Relaxed);
     }
 
     /// Bytes of all files together, space reserved for logs included.
@@ -441,6 +449,16 @@ impl FileSystem for StrictMemFileSystem {
         let _global = self.shared.change()?;
         let reader = MemReader::new(Arc::clone(&self.shared), self.file(path)?);
         Ok(Arc::new(reader))
+    }
+
+    fn open_direct(&self, path: &Path) -> Result<Arc<dyn RandomAccessFile>> {
+        self.open(path)
+    }
+
+    fn takes_direct(&self, path: &Path) -> Result<bool> {
+        let _global = self.shared.change()?;
+        self.file(path)?;
+        Ok(!self.shared.cached_only.load(Ordering::Relaxed))
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {

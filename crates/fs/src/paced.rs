@@ -26,6 +26,7 @@ pub struct PacedFileSystem {
     limiter: Arc<RateLimiter>,
     priority: IoPriority,
     watch: Stopwatch,
+    direct: bool,
 }
 
 /// Times calls.
@@ -58,7 +59,30 @@ impl PacedFileSystem {
             limiter,
             priority,
             watch: Stopwatch { clock, times },
+            direct: false,
         }
+    }
+
+    /// The same, all files written past the page cache where `direct`. What is read past it says so.
+    #[must_use]
+    pub fn directly(mut self, direct: bool) -> Self {
+        self.direct = direct;
+        self
+    }
+
+    /// What is asked of a file that is created with `options`.
+    fn options(&self, options: CreateOptions) -> CreateOptions {
+        CreateOptions {
+            direct: options.direct || self.direct,
+            ..options
+        }
+    }
+
+    fn timed(&self, file: Arc<dyn RandomAccessFile>) -> Arc<dyn RandomAccessFile> {
+        Arc::new(TimedReader {
+            file,
+            watch: self.watch.clone(),
+        })
     }
 
     fn paced(&self, file: Box<dyn WritableFile>) -> Box<dyn WritableFile> {
@@ -74,7 +98,7 @@ impl PacedFileSystem {
 
 impl FileSystem for PacedFileSystem {
     fn create(&self, path: &Path, options: CreateOptions) -> Result<Box<dyn WritableFile>> {
-        Ok(self.paced(self.below.create(path, options)?))
+        Ok(self.paced(self.below.create(path, self.options(options))?))
     }
 
     fn reuse(
@@ -83,14 +107,19 @@ impl FileSystem for PacedFileSystem {
         new: &Path,
         options: CreateOptions,
     ) -> Result<Box<dyn WritableFile>> {
-        Ok(self.paced(self.below.reuse(old, new, options)?))
+        Ok(self.paced(self.below.reuse(old, new, self.options(options))?))
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn RandomAccessFile>> {
-        Ok(Arc::new(TimedReader {
-            file: self.below.open(path)?,
-            watch: self.watch.clone(),
-        }))
+        Ok(self.timed(self.below.open(path)?))
+    }
+
+    fn open_direct(&self, path: &Path) -> Result<Arc<dyn RandomAccessFile>> {
+        Ok(self.timed(self.below.open_direct(path)?))
+    }
+
+    fn takes_direct(&self, path: &Path) -> Result<bool> {
+        self.below.takes_direct(path)
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {

@@ -14,6 +14,7 @@ use drumlin_base::{Error, Result};
 use crate::file_system::{
     CreateOptions, FileInfo, FileKind, FileLock, FileSystem, RandomAccessFile, WritableFile,
 };
+use crate::posix_direct::{DirectReader, DirectWriter};
 use crate::posix_file::{PosixReader, PosixWriter, SharedFile, is_unsupported};
 use crate::posix_lock;
 use crate::posix_wal::PosixWal;
@@ -73,6 +74,30 @@ impl FileSystem for PosixFileSystem {
             return Err(fail(io::Error::from_raw_os_error(libc::EISDIR)));
         }
         Ok(Arc::new(PosixReader::new(file, path, facts.len())))
+    }
+
+    fn open_direct(&self, path: &Path) -> Result<Arc<dyn RandomAccessFile>> {
+        let fail = |source| Error::io("open", path, source);
+        let file = File::open(path).map_err(fail)?;
+        if syscalls::set_direct(&file, true).is_err() {
+            return self.open(path);
+        }
+        let size = file.metadata().map_err(fail)?.len();
+        Ok(Arc::new(DirectReader::new(file, path.to_path_buf(), size)))
+    }
+
+    fn takes_direct(&self, path: &Path) -> Result<bool> {
+        let file = File::open(path).map_err(|source| Error::io("open", path, source))?;
+        if syscalls::set_direct(&file, true).is_err() {
+            return Ok(false);
+        }
+        // Some take the switch and refuse the call.
+        let reader = DirectReader::new(file, path.to_path_buf(), 0);
+        match reader.read_at(0, &mut [0; 1]) {
+            Ok(_) => Ok(true),
+            Err(error) if error.os_code() == Some(libc::EINVAL) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {
@@ -166,6 +191,9 @@ fn writer(
     }
     let reserved = options.preallocate_bytes > 0 && reserve(&shared, options.preallocate_bytes)?;
     let cuts_at_close = used || reserved;
+    if options.direct && syscalls::set_direct(shared.file(), true).is_ok() {
+        return Ok(Box::new(DirectWriter::new(shared, cuts_at_close)));
+    }
     Ok(Box::new(PosixWriter::new(
         shared,
         options.kind,

@@ -79,6 +79,14 @@ pub(crate) fn will_need(file: &File, offset: u64, len: u64) {
     let _ = rustix::fs::fadvise(file, offset, len, rustix::fs::Advice::WillNeed);
 }
 
+/// Switches reads and writes of `file` to go past the page cache, or back. `EINVAL` where its file
+/// system cannot.
+pub(crate) fn set_direct(file: &File, direct: bool) -> io::Result<()> {
+    let mut flags = rustix::fs::fcntl_getfl(file)?;
+    flags.set(rustix::fs::OFlags::DIRECT, direct);
+    Ok(rustix::fs::fcntl_setfl(file, flags)?)
+}
+
 /// Closes the descriptor and says what the file system had to say about it.
 pub(crate) fn close(file: File) -> io::Result<()> {
     let descriptor = OwnedFd::from(file).into_raw_fd();

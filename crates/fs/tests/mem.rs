@@ -209,8 +209,8 @@ fn the_same_seed_leaves_the_same() {
 fn a_log_shows_zeros_behind_it_until_it_is_closed() {
     let disk = disk();
     let options = CreateOptions {
-        kind: FileKind::Wal,
         preallocate_bytes: 1 << 20,
+        ..CreateOptions::new(FileKind::Wal)
     };
     let mut file = disk.create(&path("1.log"), options).unwrap();
     file.append(b"abc").unwrap();

@@ -53,8 +53,8 @@ fn every_kind_of_file_reads_back_what_was_appended() {
         for preallocate_bytes in [0, 1, 100_000, 5 << 20] {
             let path = dir.path().join("file");
             let options = CreateOptions {
-                kind,
                 preallocate_bytes,
+                ..CreateOptions::new(kind)
             };
             let mut file = files().create(&path, options).unwrap();
             let syncer = file.syncer();
@@ -170,8 +170,8 @@ fn closing_gives_reserved_blocks_back() {
     for kind in KINDS {
         let path = dir.path().join("file");
         let options = CreateOptions {
-            kind,
             preallocate_bytes: 32 << 20,
+            ..CreateOptions::new(kind)
         };
         let mut file = files().create(&path, options).unwrap();
         file.append(b"x").unwrap();
@@ -335,4 +335,85 @@ fn a_resident_file_outlives_its_name() {
             assert!(*pin == bytes[len / 2..], "{len} bytes");
         }
     }
+}
+
+/// Bytes of `path` that lie in the page cache, as the kernel counts them.
+fn cached_bytes(path: &Path) -> usize {
+    let file = std::fs::File::open(path).unwrap();
+    let size = file.metadata().unwrap().len() as usize;
+    let map = unsafe {
+        // SAFETY: the file is this test's own and is not cut while the mapping lives.
+        memmap2::Mmap::map(&file)
+    };
+    let map = map.unwrap();
+    let mut pages = vec![0_u8; size.div_ceil(4096)];
+    let status = unsafe {
+        // SAFETY: the range is mapped, and the vector has a byte for each of its pages.
+        libc::mincore(map.as_ptr().cast_mut().cast(), size, pages.as_mut_ptr())
+    };
+    assert_eq!(status, 0);
+    pages.iter().filter(|page| **page & 1 == 1).count() * 4096
+}
+
+#[test]
+fn direct_files_hold_what_was_written_and_stay_out_of_the_page_cache() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = dir.path().join("000001.sst");
+    let mut rng = Rng::new(5);
+    for len in [0, 1, 4095, 4096, 4097, 1 << 20, 3_333_333, (4 << 20) + 8192] {
+        let options = CreateOptions {
+            direct: true,
+            ..CreateOptions::new(FileKind::Table)
+        };
+        let mut file = files().create(&path, options).unwrap();
+        let takes_direct = files().takes_direct(&path).unwrap();
+        let mut all = vec![0; len];
+        rng.fill(&mut all);
+        let mut rest = &all[..];
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.len().min(rng.below(400_000) as usize));
+            file.append(now).unwrap();
+            rest = later;
+        }
+        assert_eq!(file.len(), len as u64);
+        file.sync().unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), len as u64);
+        // What comes after a sync is written too, though not past the cache any more.
+        file.append(b"more").unwrap();
+        all.extend(b"more");
+        file.close().unwrap();
+
+        let direct = files().open_direct(&path).unwrap();
+        assert_eq!(direct.size(), all.len() as u64);
+        for _ in 0..50 {
+            let at = rng.below(all.len() as u64 + 10) as usize;
+            let mut out = vec![0; rng.below(2 << 20) as usize];
+            let n = direct.read_at(at as u64, &mut out).unwrap();
+            let expected = all.get(at..).unwrap_or_default();
+            let expected = &expected[..expected.len().min(out.len())];
+            assert!(out[..n] == *expected, "{len} at {at}");
+        }
+        if takes_direct && len >= 1 << 20 {
+            let cached = cached_bytes(&path);
+            assert!(cached <= 8192, "{cached} of {len} bytes are cached");
+        }
+        assert!(read(&path) == all, "{len}");
+    }
+}
+
+#[test]
+fn a_recycled_file_written_directly_ends_where_its_new_content_does() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (old, new) = (dir.path().join("1.sst"), dir.path().join("2.sst"));
+    std::fs::write(&old, vec![1; 3 << 20]).unwrap();
+    let options = CreateOptions {
+        direct: true,
+        ..CreateOptions::new(FileKind::Table)
+    };
+    let mut file = files().reuse(&old, &new, options).unwrap();
+    file.append(&vec![2; (1 << 20) + 5000]).unwrap();
+    file.sync().unwrap();
+    file.close().unwrap();
+    assert!(!old.exists());
+    assert!(read(&new) == vec![2; (1 << 20) + 5000]);
 }

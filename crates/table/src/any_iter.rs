@@ -2,7 +2,10 @@
 //!
 //! Each call is one `match`; see [`InternalIterator`] for the contract. Not shared between threads.
 
+use std::sync::Arc;
+
 use drumlin_base::{InternalIterator, PinnedSlice, Result};
+use drumlin_fs::RandomAccessFile;
 
 use crate::iter::BlockTableIter;
 use crate::plain::PlainTableIter;
@@ -48,6 +51,15 @@ impl TableIter {
         match self {
             Self::Block(iter) => iter.table().may_contain_prefix(key),
             Self::Plain(iter) => Ok(iter.table().may_contain_prefix(key)),
+        }
+    }
+
+    /// Reads ahead from `file`, another handle of the table's file, where the format reads ahead.
+    pub fn read_through(&mut self, file: Arc<dyn RandomAccessFile>) {
+        match self {
+            Self::Block(iter) => iter.read_through(file),
+            // Its whole file lies in memory.
+            Self::Plain(_) => {}
         }
     }
 

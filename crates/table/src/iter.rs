@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use drumlin_base::key::{compare_internal, pack_tag, split_internal, tag_kind, user_key};
 use drumlin_base::{Error, InternalIterator, PinnedSlice, Result, SEQNO_MAX, SeqNo};
+use drumlin_fs::RandomAccessFile;
 
 use crate::block_iter::BlockIter;
 use crate::block_run::{BlockRun, Held};
@@ -69,6 +70,12 @@ impl BlockTableIter {
     #[inline]
     pub fn parts(&self) -> (&[u8], u64) {
         split_internal(self.key()).unwrap_or((&[], 0))
+    }
+
+    /// Reads ahead from `file`, another handle of the table's file, one that passes the page cache by
+    /// for instance. What is not read ahead comes from the table's own.
+    pub fn read_through(&mut self, file: Arc<dyn RandomAccessFile>) {
+        self.ahead.through(file);
     }
 
     /// The table walked.

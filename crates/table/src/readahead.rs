@@ -1,5 +1,7 @@
 //! Reading ahead of a scan, so that it does not pay one system call per block.
 
+use std::sync::Arc;
+
 use drumlin_base::Result;
 use drumlin_fs::RandomAccessFile;
 
@@ -22,6 +24,8 @@ pub(crate) struct ReadAhead {
     window: usize,
     /// The window the user asked for; 0 lets it grow.
     explicit: usize,
+    /// Where windows are read from instead of the table's own file.
+    through: Option<Arc<dyn RandomAccessFile>>,
 }
 
 impl ReadAhead {
@@ -31,6 +35,11 @@ impl ReadAhead {
             explicit,
             ..Self::default()
         }
+    }
+
+    /// Reads windows from `file`, another handle of the same file.
+    pub(crate) fn through(&mut self, file: Arc<dyn RandomAccessFile>) {
+        self.through = Some(file);
     }
 
     /// Tells that a block was found in the cache, so that the scan still counts as sequential.
@@ -83,6 +92,8 @@ impl ReadAhead {
         len: usize,
         limit: u64,
     ) -> Result<()> {
+        let through = self.through.as_ref().map(Arc::clone);
+        let file = through.as_deref().unwrap_or(file);
         let left = usize::try_from(limit.saturating_sub(offset)).unwrap_or(usize::MAX);
         let want = self.window.max(len).min(left);
         self.buffer.resize(want, 0);

@@ -329,7 +329,13 @@ impl Job {
         };
         lists
             .into_iter()
-            .map(|files| RunIter::new(RunFiles::List(files), options.clone()))
+            .map(|files| {
+                let run = RunIter::new(RunFiles::List(files), options.clone());
+                match self.context.direct {
+                    true => run.directly(Arc::clone(&self.context.env.files)),
+                    false => run,
+                }
+            })
             .collect()
     }
 

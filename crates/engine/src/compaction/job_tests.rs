@@ -93,6 +93,7 @@ fn context(env: &Env, numbers: &Arc<AtomicU64>) -> JobContext {
         threads_max: 1,
         progress: Arc::default(),
         watcher: None,
+        direct: false,
         room: None,
     }
 }

@@ -66,6 +66,8 @@ pub struct JobContext {
     pub progress: Arc<Progress>,
     /// Asked on the way; `None` for a job that nothing interrupts.
     pub watcher: Option<Arc<dyn Watcher>>,
+    /// Whether inputs are read past the page cache. What is written is `env`'s to decide.
+    pub direct: bool,
     /// The room on the disk kept for the output, if any.
     pub room: Option<Arc<Promise>>,
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use drumlin_base::key::{compare_internal, user_key};
 use drumlin_base::{Error, InternalIterator, KeyOrder, PinnedSlice, Result, SeqNo};
+use drumlin_fs::FileSystem;
 use drumlin_table::{TableIter, TableReadOptions};
 
 use crate::range_tombstone::{Fragment, FragmentCursor};
@@ -76,6 +77,8 @@ pub struct RunIter {
     table: Option<TableIter>,
     error: Option<Error>,
     has_tombstones: bool,
+    /// Where tables are opened once more, for this cursor alone to read ahead from.
+    own_files: Option<Arc<dyn FileSystem>>,
 }
 
 impl RunIter {
@@ -88,7 +91,15 @@ impl RunIter {
             table: None,
             error: None,
             has_tombstones: false,
+            own_files: None,
         }
+    }
+
+    /// The same, reading ahead from files of its own, past the page cache where `files` can.
+    #[must_use]
+    pub fn directly(mut self, files: Arc<dyn FileSystem>) -> Self {
+        self.own_files = Some(files);
+        self
     }
 
     /// The value under the cursor without a copy.
@@ -170,7 +181,17 @@ impl RunIter {
                 // Read by the one thread that owns this cursor and its siblings.
                 self.options.tombstones_seen.store(true, Ordering::Relaxed);
             }
-            self.table = Some(table.iter(self.options.table));
+            let mut table = table.iter(self.options.table);
+            if let Some(files) = &self.own_files {
+                match files.open_direct(&self.options.tables.path(file.number)) {
+                    Ok(file) => table.read_through(file),
+                    Err(error) => {
+                        self.error = Some(error);
+                        return None;
+                    }
+                }
+            }
+            self.table = Some(table);
             self.index = index;
         }
         self.table.as_mut()

@@ -549,6 +549,14 @@ fn plain_tables_agree_with_the_model() {
 }
 
 #[test]
+fn past_the_page_cache_it_agrees_with_the_model() {
+    run(Setup::new("direct", |options| {
+        options.tuning.background_direct_io = Some(true);
+        options.background_threads = Some(2);
+    }));
+}
+
+#[test]
 fn universal_compaction_agrees_with_the_model() {
     for change in [
         |options: &mut Options| options.compaction_style = universal(),

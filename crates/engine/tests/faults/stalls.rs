@@ -47,9 +47,11 @@ fn check(db: &Db, count: usize) {
 }
 
 /// Has flushes and compactions fail half-way by `rule`, while keys are written.
-fn fail_half_way(rule: FaultRule) {
+fn fail_half_way(rule: &FaultRule, direct: bool) {
     let (_, faults) = disk();
-    let db = Db::open(DIR, threaded(&faults)).unwrap();
+    let mut options = threaded(&faults);
+    options.tuning.background_direct_io = Some(direct);
+    let db = Db::open(DIR, options.clone()).unwrap();
     write(&db, 0..500);
     faults.add_rule(rule.clone());
     write(&db, 500..3000);
@@ -60,7 +62,7 @@ fn fail_half_way(rule: FaultRule) {
     assert_eq!(db.health(), Health::Healthy);
     check(&db, 3500);
     db.close().unwrap();
-    check(&Db::open(DIR, threaded(&faults)).unwrap(), 3500);
+    check(&Db::open(DIR, options).unwrap(), 3500);
 }
 
 #[test]
@@ -69,7 +71,7 @@ fn failed_flushes_and_compactions_are_made_good_and_lose_nothing() {
         // A table takes a few appends, a blob file one for each value.
         for (kind, one_in) in [(FileKind::Table, 25), (FileKind::Blob, 300)] {
             let rule = FaultRule::one_in(one_in, seed, fault);
-            fail_half_way(rule.on(OpKind::Append).of_kind(kind));
+            fail_half_way(&rule.on(OpKind::Append).of_kind(kind), false);
         }
     }
 }
@@ -78,7 +80,9 @@ fn failed_flushes_and_compactions_are_made_good_and_lose_nothing() {
 fn failures_of_syncs_and_reads_and_new_files_are_made_good_too() {
     for (seed, op) in [(4, OpKind::Sync), (5, OpKind::Create), (6, OpKind::Read)] {
         let rule = FaultRule::one_in(20, seed, Fault::Io).on(op);
-        fail_half_way(rule.of_kind(FileKind::Table).of_kind(FileKind::Blob));
+        let rule = rule.of_kind(FileKind::Table).of_kind(FileKind::Blob);
+        fail_half_way(&rule, false);
+        fail_half_way(&rule, true);
     }
 }
 

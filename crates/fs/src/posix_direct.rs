@@ -1,0 +1,224 @@
+//! Files that are read and written past the page cache, so that it stays with whoever else reads.
+//!
+//! A file system takes such calls only for whole blocks at block boundaries, in memory as in the file.
+//! So bytes pass through an aligned buffer, and what does not fill a block at the end of a file is
+//! written through the page cache, for which the file is switched back: the size is right at once, and
+//! of a table it is the footer, which its first reader wants anyway.
+
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use drumlin_base::{Error, Result};
+use parking_lot::Mutex;
+
+use crate::file_system::{FileSyncer, RandomAccessFile, WritableFile};
+use crate::posix_file::SharedFile;
+use crate::syscalls;
+
+/// A multiple of the blocks of every disk that is sold, and the size of a page.
+pub(crate) const BLOCK_BYTES: usize = 4096;
+/// What is written at a time: nobody else gathers small writes, and each is waited for.
+const WRITE_BYTES: usize = 1 << 20;
+/// What is read at a time.
+const READ_BYTES_MAX: usize = 1 << 20;
+
+/// Memory that begins at a multiple of [`BLOCK_BYTES`].
+#[derive(Debug, Default)]
+struct AlignedBuffer {
+    memory: Vec<u8>,
+    start: usize,
+}
+
+impl AlignedBuffer {
+    /// At least `len` bytes; what they hold is left over from before.
+    fn bytes(&mut self, len: usize) -> &mut [u8] {
+        if self.memory.len() < self.start + len {
+            // Not grown in place: it would lie elsewhere then.
+            self.memory = vec![0; len + BLOCK_BYTES];
+            self.start = self.memory.as_ptr().align_offset(BLOCK_BYTES);
+        }
+        let all = self.memory.get_mut(self.start..self.start + len);
+        all.unwrap_or_default()
+    }
+}
+
+/// A file being written past the page cache.
+#[derive(Debug)]
+pub(crate) struct DirectWriter {
+    shared: Arc<SharedFile>,
+    buffer: AlignedBuffer,
+    /// Bytes in the buffer; fewer than [`WRITE_BYTES`].
+    filled: usize,
+    /// Bytes handed to the kernel; the buffer's come after them. A multiple of [`BLOCK_BYTES`] while
+    /// `direct`.
+    written: u64,
+    /// Whether the descriptor is still switched to direct writes.
+    direct: bool,
+    cuts_at_close: bool,
+}
+
+impl DirectWriter {
+    /// A writer from the front of `shared`, which is switched to direct writes. `cuts_at_close`: there
+    /// may be bytes or blocks past what will be written.
+    pub(crate) fn new(shared: Arc<SharedFile>, cuts_at_close: bool) -> Self {
+        Self {
+            shared,
+            buffer: AlignedBuffer::default(),
+            filled: 0,
+            written: 0,
+            direct: true,
+            cuts_at_close,
+        }
+    }
+
+    /// Writes the first `len` bytes of the buffer and keeps the rest.
+    fn write(&mut self, len: usize) -> Result<()> {
+        let filled = self.filled;
+        let bytes = self.buffer.bytes(WRITE_BYTES);
+        let (front, rest) = bytes.split_at_mut(len.min(filled));
+        self.shared.check()?;
+        let written = self.shared.file().write_all_at(front, self.written);
+        match written {
+            // A file system that takes the switch and refuses the write.
+            Err(error) if self.direct && error.raw_os_error() == Some(libc::EINVAL) => {
+                leave_direct(&self.shared)?;
+                self.direct = false;
+                self.shared.write_at(front, self.written)?;
+            }
+            written => written.map_err(|source| self.shared.fail("write", source))?,
+        }
+        self.written += front.len() as u64;
+        self.filled = filled - front.len();
+        let rest = rest.get(..self.filled).unwrap_or_default().to_vec();
+        if let Some(to) = self.buffer.bytes(WRITE_BYTES).get_mut(..rest.len()) {
+            to.copy_from_slice(&rest);
+        }
+        Ok(())
+    }
+
+    /// Hands everything to the kernel.
+    fn flush(&mut self) -> Result<()> {
+        if self.direct {
+            let whole = self.filled / BLOCK_BYTES * BLOCK_BYTES;
+            if whole > 0 {
+                self.write(whole)?;
+            }
+            if self.filled > 0 {
+                leave_direct(&self.shared)?;
+                self.direct = false;
+            }
+        }
+        match self.filled {
+            0 => Ok(()),
+            filled => self.write(filled),
+        }
+    }
+}
+
+/// Switches a file back to the page cache.
+fn leave_direct(shared: &SharedFile) -> Result<()> {
+    syscalls::set_direct(shared.file(), false)
+        .map_err(|source| shared.fail("leave direct writes of", source))
+}
+
+impl WritableFile for DirectWriter {
+    fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
+        self.shared.check()?;
+        while !bytes.is_empty() {
+            let room = self.buffer.bytes(WRITE_BYTES);
+            let room = room.get_mut(self.filled..).unwrap_or_default();
+            let (now, later) = bytes.split_at(room.len().min(bytes.len()));
+            if let Some(to) = room.get_mut(..now.len()) {
+                to.copy_from_slice(now);
+            }
+            self.filled += now.len();
+            bytes = later;
+            if self.filled == WRITE_BYTES {
+                self.write(WRITE_BYTES)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.shared.check()?;
+        self.flush()?;
+        // Also of what went past the cache: the file's size, its blocks and the disk's own cache.
+        self.shared.sync()
+    }
+
+    fn close(mut self: Box<Self>) -> Result<()> {
+        self.flush()?;
+        if self.cuts_at_close {
+            self.shared.cut(self.written)?;
+        }
+        self.shared.close()
+    }
+
+    fn len(&self) -> u64 {
+        self.written + self.filled as u64
+    }
+
+    fn syncer(&self) -> Arc<dyn FileSyncer> {
+        Arc::clone(&self.shared) as Arc<dyn FileSyncer>
+    }
+}
+
+/// A file read past the page cache. Reads of several threads wait for each other.
+#[derive(Debug)]
+pub(crate) struct DirectReader {
+    file: std::fs::File,
+    path: PathBuf,
+    size: u64,
+    buffer: Mutex<AlignedBuffer>,
+}
+
+impl DirectReader {
+    /// A reader of `file`, which is switched to direct reads.
+    pub(crate) fn new(file: std::fs::File, path: PathBuf, size: u64) -> Self {
+        Self {
+            file,
+            path,
+            size,
+            buffer: Mutex::default(),
+        }
+    }
+
+    /// Reads once, at most [`READ_BYTES_MAX`]; 0 at the end of the file.
+    fn read_once(&self, offset: u64, out: &mut [u8]) -> io::Result<usize> {
+        let before = (offset % BLOCK_BYTES as u64) as usize;
+        let wanted = (before + out.len()).min(READ_BYTES_MAX);
+        let mut buffer = self.buffer.lock();
+        let bytes = buffer.bytes(wanted.next_multiple_of(BLOCK_BYTES));
+        let begin = offset - before as u64;
+        let read = syscalls::retry(|| self.file.read_at(bytes, begin))?;
+        let found = bytes.get(before..read.min(wanted)).unwrap_or_default();
+        if let Some(to) = out.get_mut(..found.len()) {
+            to.copy_from_slice(found);
+        }
+        Ok(found.len())
+    }
+}
+
+impl RandomAccessFile for DirectReader {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let mut read = 0;
+        while let Some(rest) = buffer.get_mut(read..).filter(|rest| !rest.is_empty()) {
+            let at = offset.saturating_add(read as u64);
+            let n = self
+                .read_once(at, rest)
+                .map_err(|source| Error::io("read", &self.path, source).with_offset(at))?;
+            if n == 0 {
+                break;
+            }
+            read += n;
+        }
+        Ok(read)
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+}
