@@ -341,16 +341,13 @@ fn a_resident_file_outlives_its_name() {
 fn cached_bytes(path: &Path) -> usize {
     let file = std::fs::File::open(path).unwrap();
     let size = file.metadata().unwrap().len() as usize;
-    let map = unsafe {
-        // SAFETY: the file is this test's own and is not cut while the mapping lives.
-        memmap2::Mmap::map(&file)
-    };
+    // SAFETY: the file is this test's own and is not cut while the mapping lives.
+    let map = unsafe { memmap2::Mmap::map(&file) };
     let map = map.unwrap();
     let mut pages = vec![0_u8; size.div_ceil(4096)];
-    let status = unsafe {
-        // SAFETY: the range is mapped, and the vector has a byte for each of its pages.
-        libc::mincore(map.as_ptr().cast_mut().cast(), size, pages.as_mut_ptr())
-    };
+    let (begin, out) = (map.as_ptr().cast_mut().cast(), pages.as_mut_ptr());
+    // SAFETY: the range is mapped, and the vector has a byte for each of its pages.
+    let status = unsafe { libc::mincore(begin, size, out) };
     assert_eq!(status, 0);
     pages.iter().filter(|page| **page & 1 == 1).count() * 4096
 }
