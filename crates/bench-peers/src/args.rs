@@ -39,6 +39,12 @@ pub(crate) enum Task {
     Sustain(WatchArgs),
     /// Cost against size: lines at several numbers of entries, as a table and a drawing.
     Curve(CurveArgs),
+    /// Hand a directory with large values to RocksDB and back, twice, and compare everything.
+    #[cfg(feature = "rocksdb")]
+    CheckBlobs {
+        /// Directory for the database. One that is there is destroyed.
+        dir: PathBuf,
+    },
     /// Write small databases by the peers, for the engine's tests to read.
     Fixture {
         /// Directory to write to; one directory an engine is made there.

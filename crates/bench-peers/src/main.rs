@@ -6,10 +6,13 @@
 //! peers stall --engines drumlin,rocksdb,rocksdb-blobs --value-size 10000,100 --duration 60
 //! peers sustain --engines drumlin,rocksdb,rocksdb-universal --value-size 100 --writes 20000000
 //! peers curve --engines drumlin,rocksdb --sizes 1000000,10000000 --out curve
+//! peers check-blobs /tmp/blobs
 //! peers fixture --out ../engine/tests/data
 //! ```
 
 mod args;
+#[cfg(feature = "rocksdb")]
+mod blobs;
 mod compare;
 mod curve;
 mod engines;
@@ -36,6 +39,8 @@ fn main() -> ExitCode {
         Task::Curve(args) => draw_curve(&args),
         Task::Stall(args) => watch(&args, Load::Stall),
         Task::Sustain(args) => watch(&args, Load::Sustain),
+        #[cfg(feature = "rocksdb")]
+        Task::CheckBlobs { dir } => blobs::check(&dir).and_then(|text| print(&text)),
         Task::Fixture { out } => fixture(&out),
     };
     match done {
