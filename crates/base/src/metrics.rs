@@ -1,8 +1,23 @@
-//! Counters: one line to record, spread over cache lines so that threads do not collide.
+//! Counters that cost a thread one store to a line of its own.
+//!
+//! A counter has a stripe for each of the first [`OWN_STRIPES`] threads that live at a time: nobody
+//! else writes it, so counting is a load and a store. A thread that ends leaves its stripe, with what is
+//! on it, to the next. Further threads share the other stripes and pay for an atomic addition.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-const STRIPES: usize = 16;
+/// Stripes that belong to one thread at a time: a bit each in [`OWNED`].
+const OWN_STRIPES: usize = 16;
+/// Stripes for all other threads.
+const SHARED_STRIPES: usize = 16;
+/// All of them.
+pub(crate) const STRIPES: usize = OWN_STRIPES + SHARED_STRIPES;
+
+/// The own stripes that are taken.
+static OWNED: AtomicU32 = AtomicU32::new(0);
+/// Spreads the threads without a stripe of their own.
+static NEXT_SHARED: AtomicUsize = AtomicUsize::new(0);
 
 #[repr(align(128))]
 #[derive(Debug, Default)]
@@ -15,11 +30,21 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Adds `n`. Relaxed: no other memory is published by a counter.
+    /// Adds `n`.
     #[inline]
     pub fn add(&self, n: u64) {
-        if let Some(stripe) = self.stripes.get(stripe_index()) {
-            stripe.0.fetch_add(n, Ordering::Relaxed);
+        let at = own_stripe();
+        let Some(Stripe(count)) = self.stripes.get(at) else {
+            return;
+        };
+        // Relaxed, all: no other memory is published by a counter.
+        if at < OWN_STRIPES {
+            count.store(
+                count.load(Ordering::Relaxed).wrapping_add(n),
+                Ordering::Relaxed,
+            );
+        } else {
+            count.fetch_add(n, Ordering::Relaxed);
         }
     }
 
@@ -34,22 +59,80 @@ impl Counter {
         self.stripes
             .iter()
             .map(|stripe| stripe.0.load(Ordering::Relaxed))
-            .sum()
+            .fold(0, u64::wrapping_add)
     }
 }
 
-#[inline]
-fn stripe_index() -> usize {
-    use std::cell::Cell;
-    use std::sync::atomic::AtomicUsize;
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static INDEX: Cell<usize> = const { Cell::new(usize::MAX) };
-    }
-    INDEX.with(|index| {
-        if index.get() == usize::MAX {
-            index.set(NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES);
+const UNKNOWN: usize = usize::MAX;
+
+thread_local! {
+    static INDEX: Cell<usize> = const { Cell::new(UNKNOWN) };
+    /// Leaves the stripe to another when the thread ends.
+    static LEAVING: Leaving = const { Leaving };
+}
+
+struct Leaving;
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        let index = INDEX.replace(shared_index());
+        if index < OWN_STRIPES {
+            // Release: pairs with the Acquire in `choose_index`, so that the next thread counts on
+            // from what this one counted.
+            OWNED.fetch_and(!(1 << index), Ordering::Release);
         }
-        index.get()
-    })
+    }
+}
+
+/// Which of [`STRIPES`] the calling thread counts on; the first [`OWN_STRIPES`] are one thread's each.
+#[inline]
+pub(crate) fn own_stripe() -> usize {
+    match INDEX.get() {
+        UNKNOWN => choose_index(),
+        index => index,
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn choose_index() -> usize {
+    // A thread that is ending could not leave a stripe any more.
+    let own = LEAVING.try_with(|_| ()).ok().and_then(|()| own_index());
+    let index = own.unwrap_or_else(shared_index);
+    INDEX.set(index);
+    index
+}
+
+fn own_index() -> Option<usize> {
+    let free = |owned: u32| {
+        let index = owned.trailing_ones() as usize;
+        (index < OWN_STRIPES).then_some(index)
+    };
+    // Acquire: pairs with the Release in `Leaving`.
+    let taken = OWNED.fetch_update(Ordering::Acquire, Ordering::Relaxed, |owned| {
+        free(owned).map(|index| owned | 1 << index)
+    });
+    taken.ok().and_then(free)
+}
+
+fn shared_index() -> usize {
+    OWN_STRIPES + NEXT_SHARED.fetch_add(1, Ordering::Relaxed) % SHARED_STRIPES
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_lost_however_many_threads_count_and_end() {
+        let counter = Counter::default();
+        for _ in 0..10 {
+            std::thread::scope(|scope| {
+                for _ in 0..3 * OWN_STRIPES {
+                    scope.spawn(|| (0..100).for_each(|_| counter.bump()));
+                }
+            });
+        }
+        assert_eq!(counter.get(), 10 * 3 * OWN_STRIPES as u64 * 100);
+    }
 }

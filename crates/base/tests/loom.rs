@@ -1,14 +1,16 @@
 //! Goal: no interleaving of takers, freers and drains hands a slot out twice, loses one, or unmaps a
-//! chunk that is in use; the last handle frees a buffer once, and words are made once. Method: loom
-//! runs small cases exhaustively, up to a bound of preemptions; buffers are marked and checked.
+//! chunk that is in use; the last handle frees a buffer once, and words are made once; what is on loan
+//! stays, and what was recalled goes with its last loan. Method: loom runs small cases exhaustively,
+//! up to a bound of preemptions; buffers are marked and checked.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p drumlin-base --release --test loom`
 #![cfg(loom)]
 
 use std::sync::Arc;
 
-use drumlin_base::bytes::{Draft, HUGE_PAGE_BYTES, SharedBytes, Slab};
+use drumlin_base::bytes::{Draft, HUGE_PAGE_BYTES, Lender, SharedBytes, Slab};
 use drumlin_base::{MemoryBudget, MemoryUse, PinnedSlice};
+use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 
 type Buffer = SharedBytes<u8>;
@@ -153,4 +155,68 @@ fn words(buffer: &Buffer, own: u64) -> Option<u64> {
         1
     })?;
     Some(words[0])
+}
+
+/// Notes when it goes.
+struct Tracked {
+    number: usize,
+    gone: Arc<[AtomicBool; 3]>,
+}
+
+impl Drop for Tracked {
+    fn drop(&mut self) {
+        let before = self.gone[self.number].swap(true, Ordering::Relaxed);
+        assert!(!before, "dropped twice");
+    }
+}
+
+/// A place with readers and writers at it; in the end everything is gone.
+fn lending(readers: usize, writers: usize) {
+    model(move || {
+        let gone: Arc<[AtomicBool; 3]> = Arc::new(std::array::from_fn(|_| AtomicBool::new(false)));
+        let tracked = |number| {
+            let gone = Arc::clone(&gone);
+            Some(SharedBytes::new(b"", Tracked { number, gone }))
+        };
+        let lender = Arc::new(Lender::new(tracked(0)));
+        let mut threads = Vec::new();
+        for number in 1..=writers {
+            let (lender, next) = (Arc::clone(&lender), tracked(number));
+            threads.push(thread::spawn(move || lender.store(next)));
+        }
+        let read = |lender: &Lender<SharedBytes<Tracked>>| {
+            let loan = lender.load().expect("it is never empty");
+            let tracked = loan.meta();
+            let is_gone = tracked.gone[tracked.number].load(Ordering::Relaxed);
+            assert!(!is_gone, "dropped while it was on loan");
+        };
+        for _ in 1..readers {
+            let lender = Arc::clone(&lender);
+            threads.push(thread::spawn(move || read(&lender)));
+        }
+        read(&lender);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        let present = lender.load_full().map(|present| present.meta().number);
+        for (number, gone) in gone.iter().enumerate().take(writers + 1) {
+            let is_there = present == Some(number);
+            assert_eq!(gone.load(Ordering::Relaxed), !is_there, "{number}");
+        }
+    });
+}
+
+#[test]
+fn a_loan_outlives_the_recall() {
+    lending(1, 1);
+}
+
+#[test]
+fn the_last_of_two_loans_drops_what_was_recalled() {
+    lending(2, 1);
+}
+
+#[test]
+fn two_recalls_drop_each_what_they_took() {
+    lending(1, 2);
 }

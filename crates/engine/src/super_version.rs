@@ -11,7 +11,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arc_swap::{ArcSwap, ArcSwapOption, Guard};
+use arc_swap::ArcSwapOption;
+use drumlin_base::bytes::{Lender, Loan, Recalled};
 use drumlin_base::{KeyOrder, SeqNo};
 use drumlin_memtable::Memtable;
 
@@ -136,35 +137,36 @@ impl MemtableFragments {
 /// Where a family keeps its present super version.
 #[derive(Debug)]
 pub struct SuperVersionCell {
-    current: ArcSwap<SuperVersion>,
+    /// Never empty.
+    current: Lender<Arc<SuperVersion>>,
 }
 
 impl SuperVersionCell {
     /// A cell holding `first`.
     pub fn new(first: Arc<SuperVersion>) -> Self {
         Self {
-            current: ArcSwap::new(first),
+            current: Lender::new(Some(first)),
         }
     }
 
-    /// The present super version for a short read. No lock, no shared counter; hold it no longer
-    /// than one call, since a thread has few such slots.
+    /// The present super version on loan, for a short read: no lock, no shared counter.
     #[inline]
-    pub fn load(&self) -> Guard<Arc<SuperVersion>> {
-        self.current.load()
+    pub fn load(&self) -> Loan<'_, Arc<SuperVersion>> {
+        self.current.load().expect("a family always has one")
     }
 
     /// The present super version for as long as it is needed, as iterators do.
     pub fn load_full(&self) -> Arc<SuperVersion> {
-        self.current.load_full()
+        Arc::clone(&self.load())
     }
 
     /// Makes `next` the present one and gives back the former, whose last reader frees it.
     ///
     /// Requires: installs are made under the family's lock, with rising numbers.
-    pub fn install(&self, next: Arc<SuperVersion>) -> Arc<SuperVersion> {
+    pub fn install(&self, next: Arc<SuperVersion>) -> Recalled<Arc<SuperVersion>> {
         let number = next.number;
-        let former = self.current.swap(next);
+        let former = self.current.swap(Some(next));
+        let former = former.expect("a family always has one");
         debug_assert!(former.number < number);
         former
     }

@@ -15,6 +15,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
+use drumlin_base::bytes::Recalled;
 use drumlin_base::{Error, KeyOrder, MemoryBudget, MemoryUse, PrefixExtractor, Result};
 use drumlin_fs::{Env, RandomAccessFile};
 use drumlin_table::{BlockCache, Table, TableFormat, TableReaderOptions};
@@ -71,7 +72,7 @@ struct Queues {
     /// been taken back since.
     parked_order: VecDeque<(u64, u64)>,
     /// By number, with the tick.
-    parked: HashMap<u64, (u64, Arc<Table>)>,
+    parked: HashMap<u64, (u64, Recalled<Arc<Table>>)>,
     /// Counts parkings.
     tick: u64,
 }
@@ -221,7 +222,7 @@ impl Shared {
 
     fn take_parked(&self, number: u64) -> Option<Arc<Table>> {
         let (_, table) = self.queues.lock().parked.remove(&number)?;
-        Some(table)
+        Some(Arc::clone(&table))
     }
 
     /// Hangs `table` in the file's slot.
@@ -305,7 +306,7 @@ impl Queues {
     }
 
     /// The table parked longest ago, no longer kept here.
-    fn unpark_oldest(&mut self) -> Option<Arc<Table>> {
+    fn unpark_oldest(&mut self) -> Option<Recalled<Arc<Table>>> {
         while let Some((number, tick)) = self.parked_order.pop_front() {
             if self.is_parked_since(number, tick) {
                 return self.parked.remove(&number).map(|(_, table)| table);

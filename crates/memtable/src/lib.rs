@@ -7,6 +7,7 @@
 //! memtable, iterator   what the engine sees
 //! range_tombstones     apart from the point entries: few, and read whole
 //! tree                 the order: descents, splits, positions
+//! descent              many searches side by side
 //! node                 one sorted array under a versioned latch
 //! probe                keys to look for; eight-byte heads that decide most comparisons
 //! entry, arena         the bytes, where they stay until the memtable is dropped
@@ -45,11 +46,11 @@
 //! hold a latch for some dozen nanoseconds and never while they allocate an entry.
 
 mod arena;
+mod descent;
 mod entry;
 mod iterator;
 mod memtable;
 mod node;
-mod prefetch;
 mod probe;
 mod range_tombstones;
 mod sync;

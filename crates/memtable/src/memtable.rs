@@ -5,18 +5,19 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use drumlin_base::budget::Charge;
-use drumlin_base::bytes::Pin;
+use drumlin_base::bytes::Keeper;
 use drumlin_base::key::{SEEK_KIND, pack_tag, tag_kind, tag_seqno};
 use drumlin_base::{
     KeyOrder, MemoryBudget, MemoryUse, PinnedSlice, RangeTombstone, SeqNo, ValueKind,
 };
 
 use crate::arena::Arena;
+use crate::descent::LANES;
 use crate::entry::Entry;
 use crate::iterator::MemtableIter;
 use crate::range_tombstones::RangeTombstoneList;
 use crate::sync::{AtomicUsize, Ordering};
-use crate::tree::Tree;
+use crate::tree::{Position, Tree};
 
 /// An ordered set of entries that only grows, in memory.
 ///
@@ -25,14 +26,19 @@ use crate::tree::Tree;
 /// added meanwhile may or may not be. Readers cut off what is too new by sequence number.
 ///
 /// Entries never move and are never freed before the memtable is dropped, so values are handed out
-/// in place, pinned by an `Arc` of the memtable.
+/// in place, pinned together with the memory of all; short ones are copied.
 pub struct Memtable {
     tree: Tree,
-    /// What `tree` leads to.
-    arena: Arena,
+    /// What `tree` leads to, and what readers pin.
+    memory: Keeper<Memory>,
     range_tombstones: RangeTombstoneList,
     order: KeyOrder,
     counts: Counts,
+}
+
+/// The entries, and what is charged for them.
+struct Memory {
+    arena: Arena,
     /// Dropped last: what is charged is there.
     charge: Option<Charge>,
 }
@@ -62,7 +68,7 @@ impl Memtable {
     /// Brings the charge up to date; the bytes of memory held, as [`Memtable::bytes`] has them.
     pub fn account(&self) -> usize {
         let bytes = self.bytes();
-        if let Some(charge) = &self.charge {
+        if let Some(charge) = &self.memory.charge {
             charge.grow_to(bytes);
         }
         bytes
@@ -70,9 +76,11 @@ impl Memtable {
 
     fn with_charge(order: KeyOrder, charge: Option<Charge>) -> Self {
         Self {
-            charge,
             tree: Tree::new(order.clone()),
-            arena: Arena::new(1),
+            memory: Keeper::new(Memory {
+                arena: Arena::new(1),
+                charge,
+            }),
             range_tombstones: RangeTombstoneList::new(),
             order,
             counts: Counts {
@@ -99,8 +107,13 @@ impl Memtable {
             });
             return;
         }
-        let entry = Entry::write(&self.arena, user_key, pack_tag(seqno, kind as u8), value);
-        // SAFETY: arena and tree are dropped together, and no entry is reached in between.
+        let entry = Entry::write(
+            &self.memory.arena,
+            user_key,
+            pack_tag(seqno, kind as u8),
+            value,
+        );
+        // SAFETY: the arena is dropped after the tree, or together with it; no entry is reached then.
         unsafe { self.tree.insert(entry) };
         // Relaxed, both: figures, ordered with nothing.
         self.counts.entries.fetch_add(1, Ordering::Relaxed);
@@ -115,9 +128,39 @@ impl Memtable {
         self: &Arc<Self>,
         user_key: &[u8],
         seqno: SeqNo,
+        visit: impl FnMut(SeqNo, ValueKind, MemValue<'_>) -> ControlFlow<()>,
+    ) {
+        let at = self.tree.find(user_key, pack_tag(seqno, SEEK_KIND));
+        self.visit_from(at, user_key, visit);
+    }
+
+    /// As [`Memtable::get`] for each of `keys` in turn, whose index `visit` is told; `visit` breaks off
+    /// one key, not all. The searches wait for memory together.
+    pub fn get_many(
+        self: &Arc<Self>,
+        keys: &[&[u8]],
+        seqno: SeqNo,
+        mut visit: impl FnMut(usize, SeqNo, ValueKind, MemValue<'_>) -> ControlFlow<()>,
+    ) {
+        let mut index = 0;
+        for keys in keys.chunks(LANES) {
+            let found = self.tree.find_each(keys, pack_tag(seqno, SEEK_KIND));
+            for (at, user_key) in found.into_iter().zip(keys) {
+                self.visit_from(at, user_key, |seqno, kind, value| {
+                    visit(index, seqno, kind, value)
+                });
+                index += 1;
+            }
+        }
+    }
+
+    #[inline]
+    fn visit_from(
+        self: &Arc<Self>,
+        mut at: Position,
+        user_key: &[u8],
         mut visit: impl FnMut(SeqNo, ValueKind, MemValue<'_>) -> ControlFlow<()>,
     ) {
-        let mut at = self.tree.find(user_key, pack_tag(seqno, SEEK_KIND));
         while let Some(entry) = self.tree.entry(&at) {
             let (own_key, tag) = entry.user_key_and_tag();
             if self.order.compare(own_key, user_key).is_ne() {
@@ -154,7 +197,7 @@ impl Memtable {
 
     /// Bytes of memory held: whole chunks, whether filled or not, and range tombstones.
     pub fn bytes(&self) -> usize {
-        self.arena.bytes() + self.tree.bytes() + self.range_tombstones.bytes()
+        self.memory.arena.bytes() + self.tree.bytes() + self.range_tombstones.bytes()
     }
 
     /// Point entries added.
@@ -198,15 +241,14 @@ impl Memtable {
         &self.tree
     }
 
-    /// `bytes`, kept alive by this memtable.
+    /// `bytes`, kept alive by this memtable, or copied if they are few.
     ///
     /// # Safety
     /// `bytes` must lie in this memtable's arena, in an entry that was written whole.
     #[inline]
-    pub(crate) unsafe fn pin(self: &Arc<Self>, bytes: &[u8]) -> PinnedSlice {
-        let owner: Arc<dyn Pin> = Arc::<Self>::clone(self);
-        // SAFETY: entries neither move nor change nor go before the memtable is dropped.
-        unsafe { PinnedSlice::pinned(owner, bytes) }
+    pub(crate) unsafe fn pin(&self, bytes: &[u8]) -> PinnedSlice {
+        // SAFETY: entries neither move nor change nor go before their arena is dropped.
+        unsafe { self.memory.slice(bytes) }
     }
 }
 
@@ -236,7 +278,7 @@ impl<'a> MemValue<'a> {
         self.bytes
     }
 
-    /// The value without a copy, keeping the memtable alive.
+    /// The value, keeping the memtable alive; copied if it is small.
     #[inline]
     pub fn pin(&self) -> PinnedSlice {
         // SAFETY: the invariant of `bytes`.

@@ -21,9 +21,10 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::{NonNull, null_mut};
 
+use drumlin_base::bytes::{LINE_BYTES, prefetch};
+
 use crate::arena::Arena;
 use crate::entry::Entry;
-use crate::prefetch::{LINE_BYTES, prefetch};
 use crate::probe::Probe;
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence, pause, step};
 
@@ -205,6 +206,12 @@ impl<'a> NodeRef<'a> {
     #[inline]
     pub(crate) fn entry(self, index: usize) -> Option<Entry<'a>> {
         Self::load_entry(&self.node().entries[index])
+    }
+
+    /// As [`NodeRef::entry`], for any index.
+    #[inline]
+    pub(crate) fn entry_if_used(self, index: usize) -> Option<Entry<'a>> {
+        Self::load_entry(self.node().entries.get(index)?)
     }
 
     /// The fence all keys are at or after.

@@ -22,11 +22,11 @@
 use std::ptr::null_mut;
 
 use drumlin_base::KeyOrder;
+use drumlin_base::bytes::{LINE_BYTES, prefetch};
 
 use crate::arena::Arena;
 use crate::entry::Entry;
 use crate::node::{Node, NodeRef, Rank, SLOTS, Slot};
-use crate::prefetch::{LINE_BYTES, prefetch};
 use crate::probe::Probe;
 use crate::sync::{AtomicPtr, Ordering, retry};
 
@@ -188,7 +188,7 @@ impl Tree {
 
     /// The root and a version at which it was the root.
     #[inline]
-    fn enter(&self) -> Option<(NodeRef<'_>, u64)> {
+    pub(crate) fn enter(&self) -> Option<(NodeRef<'_>, u64)> {
         let root = self.follow(&self.root);
         let version = root.read_version();
         // A root is replaced under its latch. If that happened before the version was noted, the
@@ -370,7 +370,7 @@ impl Tree {
     }
 
     #[inline]
-    fn probe<'a>(&'a self, user_key: &'a [u8], tag: u64) -> Probe<'a> {
+    pub(crate) fn probe<'a>(&'a self, user_key: &'a [u8], tag: u64) -> Probe<'a> {
         Probe {
             order: &self.order,
             user_key,
@@ -384,16 +384,18 @@ impl Tree {
     pub(crate) fn find(&self, user_key: &[u8], tag: u64) -> Position {
         let probe = self.probe(user_key, tag);
         retry(|| {
-            let Landing {
-                leaf,
-                version,
-                place,
-            } = self.try_land(&probe, Side::AtOrAfter)?;
-            if !place.tied && place.rank < leaf.count() {
-                return leaf.unchanged(version).then_some(Position::END);
-            }
-            Self::stand(leaf, version, place.rank)
+            let landing = self.try_land(&probe, Side::AtOrAfter)?;
+            Self::found(landing.leaf, landing.version, landing.place)
         })
+    }
+
+    /// What [`Tree::find`] answers from a look at the leaf; `None` when that changed since.
+    #[inline]
+    pub(crate) fn found(leaf: NodeRef<'_>, version: u64, place: Rank) -> Option<Position> {
+        if !place.tied && place.rank < leaf.count() {
+            return leaf.unchanged(version).then_some(Position::END);
+        }
+        Self::stand(leaf, version, place.rank)
     }
 
     /// The first entry at or after the key.

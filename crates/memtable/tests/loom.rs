@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use drumlin_base::key::{seek_key, split_internal};
-use drumlin_base::{InternalIterator, KeyOrder, SEQNO_MAX, ValueKind};
+use drumlin_base::{InternalIterator, KeyOrder, MemoryBudget, MemoryUse, SEQNO_MAX, ValueKind};
 use drumlin_memtable::{Memtable, set_stepping};
 
 /// A memtable that holds `keys`, each with itself as its value.
@@ -122,6 +122,18 @@ fn read_points(memtable: &Arc<Memtable>, before: &[u8], all: &[u8]) {
     }
 }
 
+fn read_many(memtable: &Arc<Memtable>, before: &[u8], all: &[u8]) {
+    let keys: Vec<_> = all.iter().map(std::slice::from_ref).collect();
+    let mut found = vec![None; all.len()];
+    memtable.get_many(&keys, SEQNO_MAX, |index, _, _, value| {
+        found[index] = value.bytes().first().copied();
+        ControlFlow::Break(())
+    });
+    for (key, found) in all.iter().zip(found) {
+        assert!(found == Some(*key) || (found.is_none() && !before.contains(key)));
+    }
+}
+
 fn read_seeks(memtable: &Arc<Memtable>, before: &[u8], all: &[u8]) {
     let (Some(&last), Some(&first)) = (before.last(), before.first()) else {
         return;
@@ -195,8 +207,53 @@ fn a_new_root_serves_points() {
     model(&[10, 30, 50], [20], read_points);
 }
 
+/// The root leaf splits while many searches go down together.
+#[test]
+fn a_new_root_serves_many_points() {
+    model(&[10, 30, 50], [20], read_many);
+}
+
+/// A leaf below an inner root splits while many searches wait between the two.
+#[test]
+fn a_splitting_leaf_serves_many_points() {
+    model(&[10, 20, 30, 40, 50], [45], |memtable, _, _| {
+        read_many(memtable, &[10, 50], &[10, 50]);
+    });
+}
+
 /// The root leaf splits while a reader stands in it.
 #[test]
 fn a_new_root_serves_walks_backward() {
     model(&[10, 30, 50], [20], read_backward);
+}
+
+/// Values outlive the memtable; its memory goes once, with the last of them.
+#[test]
+fn pinned_values_and_the_memtable_may_go_in_any_order() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(|| {
+        set_stepping(false);
+        let budget = MemoryBudget::new(1 << 30);
+        let memtable = Arc::new(Memtable::charged(KeyOrder::Bytewise, Arc::clone(&budget)));
+        memtable.add(1, ValueKind::Value, b"key", &[7; 200]);
+        memtable.account();
+        let readers = [(); 2].map(|()| {
+            let mut pinned = None;
+            memtable.get(b"key", SEQNO_MAX, |_, _, value| {
+                pinned = Some(value.pin());
+                ControlFlow::Break(())
+            });
+            let budget = Arc::clone(&budget);
+            loom::thread::spawn(move || {
+                assert!(budget.used(MemoryUse::Memtables) > 0, "freed while pinned");
+                drop(pinned);
+            })
+        });
+        drop(memtable);
+        for reader in readers {
+            reader.join().expect("readers do not panic");
+        }
+        assert_eq!(budget.used(MemoryUse::Memtables), 0, "never freed");
+    });
 }

@@ -91,6 +91,36 @@ impl Twins {
         assert_eq!(got, expected, "get {key:?} at {seqno}");
     }
 
+    /// Many keys at once are each of them alone.
+    fn assert_get_many(&self, keys: &[&[u8]], seqno: SeqNo) {
+        let mut together = vec![Vec::new(); keys.len()];
+        self.memtable
+            .get_many(keys, seqno, |index, seqno, kind, value| {
+                together[index].push((seqno, kind, value.bytes().to_vec()));
+                // Half of the keys are broken off after their first version.
+                match index % 2 {
+                    0 => ControlFlow::Continue(()),
+                    _ => ControlFlow::Break(()),
+                }
+            });
+        for (index, (key, together)) in keys.iter().zip(together).enumerate() {
+            let mut alone = Vec::new();
+            self.memtable.get(key, seqno, |seqno, kind, value| {
+                alone.push((seqno, kind, value.bytes().to_vec()));
+                ControlFlow::Continue(())
+            });
+            if index % 2 == 1 {
+                alone.truncate(1);
+            }
+            assert_eq!(
+                together,
+                alone,
+                "get {key:?} at {seqno} among {}",
+                keys.len()
+            );
+        }
+    }
+
     fn assert_seek(&self, iter: &mut MemtableIter, target: &[u8]) {
         let target_key = self.ordered(target.to_vec());
         iter.seek(target);
@@ -194,6 +224,10 @@ fn random_operations_agree_with_an_ordered_map() {
                 twins.assert_seek(&mut iter, &seek_key(&probe, seqno));
                 if step % 500 == 0 {
                     twins.assert_same_walk(&mut iter);
+                    let count = rng.below(100) as usize;
+                    let keys: Vec<_> = (0..count).map(|_| draw_key(&mut rng, shape)).collect();
+                    let keys: Vec<_> = keys.iter().map(Vec::as_slice).collect();
+                    twins.assert_get_many(&keys, seqno);
                 }
             }
             twins.assert_same_walk(&mut iter);
@@ -298,13 +332,17 @@ fn an_empty_memtable_has_nothing_anywhere() {
 #[test]
 fn values_outlive_every_handle_of_the_memtable() {
     let mut twins = Twins::new(KeyOrder::Bytewise);
+    let long = vec![b'v'; 1000];
     twins.add(ValueKind::Value, b"k", b"value");
+    twins.add(ValueKind::Value, b"l", &long);
     let mut iter = twins.memtable.iter();
     iter.seek_to_first();
-    let pinned = iter.pin_value();
+    let short_one = iter.pin_value();
+    iter.next();
+    let long_one = iter.pin_value();
     drop((iter, twins));
-    assert!(pinned.is_pinned());
-    assert_eq!(&*pinned, b"value");
+    assert_eq!((&*short_one, &*long_one), (&b"value"[..], &long[..]));
+    assert!(long_one.is_pinned());
 }
 
 #[test]

@@ -15,6 +15,7 @@ use drumlin_base::{KeyOrder, PinnedSlice, RangeTombstone, Result, SeqNo};
 use drumlin_fs::RandomAccessFile;
 
 use crate::any_iter::TableIter;
+use crate::hint::Hint;
 use crate::open::read_footer;
 use crate::options::{TableFormat, TableReadOptions, TableReaderOptions};
 use crate::plain::{PLAIN_MAGIC, PlainTable, PlainValue};
@@ -95,6 +96,42 @@ impl Table {
             Self::Plain(table) => table.get(user_key, seqno, |seqno, kind, value| {
                 visit(seqno, kind, TableValue::Plain(value))
             }),
+        }
+    }
+
+    /// Takes the next step for one key of a batch; see [`Hint`].
+    #[inline]
+    pub fn step(&self, hint: &mut Hint, user_key: &[u8], seqno: SeqNo) {
+        match self {
+            Self::Block(table) => table.step(hint, user_key, seqno),
+            Self::Plain(table) => table.step(hint, user_key),
+        }
+    }
+
+    /// As [`Table::get`], after steps for the same key and sequence number.
+    ///
+    /// # Errors
+    /// As [`Table::get`].
+    #[inline]
+    pub fn get_hinted(
+        &self,
+        hint: &Hint,
+        user_key: &[u8],
+        seqno: SeqNo,
+        options: &TableReadOptions,
+        mut visit: impl FnMut(SeqNo, ValueKind, TableValue<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        match self {
+            Self::Block(table) => {
+                table.get_hinted(hint, user_key, seqno, options, |seqno, kind, value| {
+                    visit(seqno, kind, TableValue::Block(value))
+                })
+            }
+            Self::Plain(table) => {
+                table.get_after_steps(hint, user_key, seqno, |seqno, kind, value| {
+                    visit(seqno, kind, TableValue::Plain(value))
+                })
+            }
         }
     }
 

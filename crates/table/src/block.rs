@@ -186,6 +186,8 @@ pub(crate) trait BlockView {
     /// The heads of the entries; made when first asked for. `None` when the block does not decode,
     /// or has more entries than heads find room.
     fn lookup(&self) -> Option<BlockLookup<'_>>;
+    /// The heads of the entries, if somebody asked for them before.
+    fn lookup_if_made(&self) -> Option<BlockLookup<'_>>;
 }
 
 impl BlockView for Block {
@@ -216,6 +218,11 @@ impl BlockView for Block {
     fn lookup(&self) -> Option<BlockLookup<'_>> {
         let words = self.words(|room| BlockLookup::build(self, room).unwrap_or(0))?;
         BlockLookup::of(words)
+    }
+
+    #[inline]
+    fn lookup_if_made(&self) -> Option<BlockLookup<'_>> {
+        BlockLookup::of(self.words_if_made()?)
     }
 }
 

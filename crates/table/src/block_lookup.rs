@@ -12,11 +12,15 @@
 //! entry, and one walk over the block. Blocks that are only scanned never get one. Bytewise order
 //! only.
 
+use drumlin_base::bytes::prefetch;
 use drumlin_base::key::TAG_BYTES;
 
 use crate::block::{Block, BlockView, entry_head};
 use crate::block_builder::common_prefix;
 use crate::sorted_words::lower_bound;
+
+/// Cache lines of a common entry.
+const ENTRY_LINES: usize = 3;
 
 /// Bytes of a user key that stand in a spot.
 pub(crate) const HEAD_BYTES: usize = 4;
@@ -79,6 +83,14 @@ impl<'a> BlockLookup<'a> {
         let base = lower_bound(self.spots, &[], head);
         let spot = *self.spots.get(base)?;
         (spot >> 32 == head >> 32).then_some((spot & u64::from(u32::MAX)) as usize)
+    }
+}
+
+/// Asks for the lines of the entry that [`BlockLookup::find`] gives, the value's first ones included.
+#[inline]
+pub(crate) fn prefetch_entry(block: &Block, offset: usize) {
+    if let Some(entry) = block.entries().get(offset) {
+        prefetch(entry, ENTRY_LINES);
     }
 }
 

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use arc_swap::Guard;
-use drumlin_base::bytes::Place;
+use drumlin_base::bytes::{Loan, Place};
 
 use crate::block::Block;
-use crate::cache::{BlockCache, Cached, SlotArray, SlotGuard};
+use crate::cache::{BlockCache, Cached, SlotArray};
 use crate::index::FlatIndex;
 
 /// The blocks under one (leaf) index block. A table with a single-level index is one run.
@@ -46,21 +45,19 @@ impl Cached for Block {
 }
 
 /// Something read through the cache: still in its slot, or owned by this reader alone.
-pub(crate) enum Held<T: Cached> {
+pub(crate) enum Held<'a, T: Cached> {
     /// In its slot. Counts no reference, so that readers of one block do not share a counter.
-    InSlot(SlotGuard<T>),
+    InSlot(Loan<'a, T>),
     /// Not cached, or just loaded.
     Owned(T),
 }
 
-impl<T: Cached> Held<T> {
+impl<T: Cached> Held<'_, T> {
     /// The item.
     #[inline]
     pub(crate) fn get(&self) -> &T {
         match self {
-            Self::InSlot(guard) => guard
-                .as_ref()
-                .expect("a guard is held only when its slot was full"),
+            Self::InSlot(loan) => loan,
             Self::Owned(item) => item,
         }
     }
@@ -68,9 +65,7 @@ impl<T: Cached> Held<T> {
     /// A handle of one's own.
     pub(crate) fn into_handle(self) -> T {
         match self {
-            Self::InSlot(guard) => {
-                Guard::into_inner(guard).expect("a guard is held only when its slot was full")
-            }
+            Self::InSlot(loan) => T::clone(&loan),
             Self::Owned(item) => item,
         }
     }

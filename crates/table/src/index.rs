@@ -17,7 +17,7 @@ use drumlin_base::{Error, KeyOrder, Result, SeqNo};
 use crate::block::{Block, BlockView};
 use crate::block_builder::common_prefix;
 use crate::format::{BLOCK_TRAILER_BYTES, BlockHandle};
-use crate::sorted_words::{SAMPLE_EVERY, lower_bound};
+use crate::sorted_words::{SAMPLE_EVERY, lower_bound, prefetch_window};
 
 /// How the entries of an index block are written.
 #[derive(Clone, Copy, Debug)]
@@ -173,6 +173,19 @@ impl FlatIndex {
             KeyOrder::Custom(_) => (0, self.len()),
         };
         partition_point(low, high, |at| self.is_before(at, user_key, seqno))
+    }
+
+    /// Begins to load what [`FlatIndex::find`] would look at last.
+    #[inline]
+    pub(crate) fn prefetch_for(&self, user_key: &[u8]) {
+        let flip = match self.order {
+            KeyOrder::Bytewise => 0,
+            KeyOrder::ReverseBytewise => u64::MAX,
+            KeyOrder::Custom(_) => return,
+        };
+        if let Some(rest) = user_key.strip_prefix(self.prefix.as_slice()) {
+            prefetch_window(&self.heads, &self.samples, head_of(Some(rest)) ^ flip);
+        }
     }
 
     /// Like [`FlatIndex::find`], for an internal key.

@@ -89,15 +89,16 @@ impl BlockTableIter {
         self.block_at = at;
         let block = self
             .table
-            .block(run, at, &self.options, Some(&mut self.ahead));
+            .block(run, at, &self.options, Some(&mut self.ahead))
+            .map(|block| (matches!(block, Held::InSlot(_)), block.into_handle()));
         match block {
-            Ok(block) => {
-                self.in_slot = matches!(block, Held::InSlot(_));
+            Ok((in_slot, block)) => {
+                self.in_slot = in_slot;
                 if let (true, Some(handle)) = (self.in_slot, run.index.handle(at)) {
                     let len = handle.size_with_trailer().unwrap_or(0);
                     self.ahead.skip(handle.offset, len);
                 }
-                self.block.set_block(block.into_handle());
+                self.block.set_block(block);
                 true
             }
             Err(error) => {

@@ -33,6 +33,7 @@ mod block_run;
 mod cache;
 mod fetch;
 mod filter_writer;
+mod hint;
 mod index;
 mod index_builder;
 mod iter;
@@ -55,6 +56,7 @@ pub use cache::BlockCache;
 pub use compress::{Codec, Compression, Framing, PreparedDict};
 pub use filter::{FilterBuilder, FilterReader};
 pub use format::{BlockHandle, ChecksumKind, Footer, TableStyle};
+pub use hint::{Hint, STEPS};
 pub use iter::BlockTableIter;
 pub use options::{
     FilterOptions, TableFormat, TableReadOptions, TableReaderOptions, TableWriterOptions,

@@ -1,27 +1,48 @@
 //! Searching sorted arrays of numbers with few dependent cache misses.
 //!
 //! A plain binary search waits for one cache line before it knows which is next. Here the last
-//! [`SAMPLE_EVERY`] candidates are counted instead: their lines are loaded side by side.
+//! [`COUNTED`] candidates are counted instead: their lines are loaded side by side.
 
-/// Numbers that are counted rather than searched: eight cache lines.
+use std::hint::select_unpredictable;
+
+use drumlin_base::bytes::{LINE_BYTES, prefetch};
+
+/// Numbers between two samples: eight cache lines.
 pub(crate) const SAMPLE_EVERY: usize = 64;
+/// Numbers that are counted rather than searched: two cache lines.
+const COUNTED: usize = 16;
 
 /// The first position in `words` (ascending) whose number is not below `word`.
 ///
 /// `samples` is every [`SAMPLE_EVERY`]th of `words`, beginning with the first, or empty.
 #[inline]
 pub(crate) fn lower_bound(words: &[u64], samples: &[u64], word: u64) -> usize {
-    let (mut base, mut len) = (0, words.len());
-    if !samples.is_empty() {
-        // The last sample below `word` begins the window that the position is in.
-        base = narrow(samples, 0, samples.len(), word, 1)
-            .0
-            .saturating_mul(SAMPLE_EVERY);
-        len = (words.len() - base.min(words.len())).min(SAMPLE_EVERY);
-    }
-    let (base, len) = narrow(words, base, len, word, SAMPLE_EVERY);
+    let (base, len) = window(words, samples, word);
+    let (base, len) = narrow(words, base, len, word, COUNTED);
     let window = words.get(base..base + len).unwrap_or_default();
     base + window.iter().filter(|&&at| at < word).count()
+}
+
+/// Begins to load the words that [`lower_bound`] would look at last.
+#[inline]
+pub(crate) fn prefetch_window(words: &[u64], samples: &[u64], word: u64) {
+    let (base, len) = window(words, samples, word);
+    let lines = (len.min(SAMPLE_EVERY) * size_of::<u64>()).div_ceil(LINE_BYTES);
+    if let Some(first) = words.get(base) {
+        prefetch(first, lines);
+    }
+}
+
+/// Where the position sought is, by the samples alone: from the first number on, so many.
+#[inline]
+fn window(words: &[u64], samples: &[u64], word: u64) -> (usize, usize) {
+    if samples.is_empty() {
+        return (0, words.len());
+    }
+    // The last sample below `word` begins the window that the position is in.
+    let base = narrow(samples, 0, samples.len(), word, 1).0 * SAMPLE_EVERY;
+    let rest = words.len() - base.min(words.len());
+    (base, rest.min(SAMPLE_EVERY))
 }
 
 /// Halves `base..base + len` until it is at most `until` long; the position sought is in it or just
@@ -37,7 +58,8 @@ fn narrow(
     while len > until {
         let half = len / 2;
         let below = words.get(base + half).is_some_and(|&at| at < word);
-        base += if below { half } else { 0 };
+        // Left to itself the compiler makes a branch of it, which is mispredicted every other time.
+        base = select_unpredictable(below, base + half, base);
         len -= half;
     }
     (base, len)

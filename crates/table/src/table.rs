@@ -25,6 +25,7 @@ use crate::cache::{BlockCache, SlotArray};
 use crate::fetch::BlockFile;
 use crate::filter::FilterReader;
 use crate::format::BlockHandle;
+use crate::hint::{Hint, Known};
 use crate::index::{FlatIndex, IndexFormat};
 use crate::iter::BlockTableIter;
 use crate::open::open_table;
@@ -129,13 +130,39 @@ impl BlockTable {
         open_table(file, options)
     }
 
+    /// As [`BlockTable::get`], after the steps that `hint` took for this key and sequence number.
+    ///
+    /// # Errors
+    /// As [`BlockTable::get`].
+    #[inline]
+    pub(crate) fn get_hinted(
+        &self,
+        hint: &Hint,
+        user_key: &[u8],
+        seqno: SeqNo,
+        options: &TableReadOptions,
+        mut visit: impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let (TableIndex::Single(run), Some(stored)) = (&self.index, self.stored_seqno(seqno))
+        else {
+            return self.get(user_key, seqno, options, visit);
+        };
+        match hint.known {
+            Known::Absent => Ok(()),
+            Known::Block(at) => self
+                .get_from_block(run, at, user_key, stored, options, &mut visit)
+                .map(|_| ()),
+            _ => self.get(user_key, seqno, options, visit),
+        }
+    }
+
     /// Visits the versions of `user_key` with a sequence number of at most `seqno`, newest first,
     /// until `visit` breaks. The filter is asked first. Range tombstones are not consulted.
     ///
     /// # Errors
     /// `Corruption`, `Io`; `Incomplete` when only the cache may be read and does not suffice.
     pub fn get(
-        self: &Arc<Self>,
+        &self,
         user_key: &[u8],
         seqno: SeqNo,
         options: &TableReadOptions,
@@ -172,7 +199,20 @@ impl BlockTable {
         options: &TableReadOptions,
         visit: &mut impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
     ) -> Result<PointEnd> {
-        for at in run.index.find(user_key, seqno)..run.index.len() {
+        let first = run.index.find(user_key, seqno);
+        self.get_from_block(run, first, user_key, seqno, options, visit)
+    }
+
+    fn get_from_block(
+        &self,
+        run: &BlockRun,
+        first: usize,
+        user_key: &[u8],
+        seqno: SeqNo,
+        options: &TableReadOptions,
+        visit: &mut impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
+    ) -> Result<PointEnd> {
+        for at in first..run.index.len() {
             if self.block_may_contain(run, at, user_key) {
                 let block = self.block(run, at, options, None)?;
                 block.get().prefetch(LOOKUP_LINES);
@@ -233,7 +273,7 @@ impl BlockTable {
     /// The sequence number to look for in the file so that the caller sees what `seqno` may see;
     /// `None` when that is nothing.
     #[inline]
-    fn stored_seqno(&self, seqno: SeqNo) -> Option<SeqNo> {
+    pub(crate) fn stored_seqno(&self, seqno: SeqNo) -> Option<SeqNo> {
         match self.global_seqno {
             None => Some(seqno),
             Some(global) => (seqno >= global).then_some(SEQNO_MAX),
@@ -292,8 +332,7 @@ impl BlockTable {
                 let Some(at) = parts.find(user_key, seqno) else {
                     return Ok(true);
                 };
-                let guard = parts.slots.get(at);
-                if let Some(filter) = guard.as_ref() {
+                if let Some(filter) = parts.slots.get(at) {
                     return Ok(filter.may_contain_key(asked));
                 }
                 if options.cache_only {
@@ -331,18 +370,16 @@ impl BlockTable {
     /// # Errors
     /// `Corruption`, `Io`, `Incomplete`.
     #[inline]
-    pub(crate) fn block(
+    pub(crate) fn block<'a>(
         &self,
-        run: &BlockRun,
+        run: &'a BlockRun,
         at: usize,
         options: &TableReadOptions,
         ahead: Option<&mut ReadAhead>,
-    ) -> Result<Held<Block>> {
-        let guard = run.slots.get(at);
-        if guard.is_some() {
-            return Ok(Held::InSlot(guard));
+    ) -> Result<Held<'a, Block>> {
+        if let Some(loan) = run.slots.get(at) {
+            return Ok(Held::InSlot(loan));
         }
-        drop(guard);
         self.load_block(run, at, options, ahead).map(Held::Owned)
     }
 
@@ -386,17 +423,15 @@ impl BlockTable {
         }
     }
 
-    fn run_in_slot(
+    fn run_in_slot<'a>(
         &self,
-        parts: &PartitionedIndex,
+        parts: &'a PartitionedIndex,
         at: usize,
         options: &TableReadOptions,
-    ) -> Result<Held<Arc<BlockRun>>> {
-        let guard = parts.slots.get(at);
-        if guard.is_some() {
-            return Ok(Held::InSlot(guard));
+    ) -> Result<Held<'a, Arc<BlockRun>>> {
+        if let Some(loan) = parts.slots.get(at) {
+            return Ok(Held::InSlot(loan));
         }
-        drop(guard);
         self.cache.count_miss();
         if options.cache_only {
             return Err(self.blocks.not_cached());

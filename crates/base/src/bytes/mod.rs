@@ -4,19 +4,33 @@
 //! - [`shared`]: a counted buffer with its counter, what was decoded from it, and its bytes in one
 //!   piece of memory.
 //! - [`slab`]: memory for many such buffers that is given back to the system in the end.
+//! - [`keeper`]: a value kept in memory by pins that threads count apart.
+//! - [`lender`]: places that lend a counted handle to readers who count nothing; [`desk`] is where a
+//!   reader notes its loans, [`barrier`] the fence whose cost lies with who takes handles back.
+//! - [`prefetch`]: asking for cache lines before they are needed.
 //! - [`pages`]: huge pages, mapped and unmapped.
 //! - [`resident`]: a whole file in memory, and values pinned in it.
 
+mod barrier;
+mod desk;
+mod keeper;
+mod lender;
+#[cfg(all(test, not(loom)))]
+mod lender_tests;
 mod pages;
 mod pinned;
+mod prefetch;
 mod resident;
 mod shared;
 mod slab;
 #[cfg(all(test, not(loom)))]
 mod slab_tests;
 
+pub use keeper::Keeper;
+pub use lender::{Lender, Loan, RecallBatch, Recalled};
 pub use pages::{HUGE_PAGE_BYTES, HugePage};
-pub use pinned::{Pin, PinnedSlice};
+pub use pinned::{Pin, PinnedSlice, SMALL_BYTES};
+pub use prefetch::{LINE_BYTES, prefetch};
 pub use resident::{ResidentBytes, StableBytes};
 pub use shared::{Draft, SharedBytes};
 pub use slab::{CHUNK_SPANS, Place, Slab};

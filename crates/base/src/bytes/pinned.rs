@@ -1,31 +1,48 @@
 //! What a read returns: bytes that are owned, or pinned where they already lie.
 //!
 //! A read returns its value where it was found (a cached block, a memtable's arena) and keeps the
-//! owner alive, so that no byte is copied.
+//! owner alive, so that no byte is copied. That writes to a counter of the owner, twice, which costs
+//! more than to copy two cache lines, and makes readers of one owner wait for each other; so a value of
+//! at most [`SMALL_BYTES`] is copied into the [`PinnedSlice`] itself instead.
 
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+use super::keeper::KeeperPin;
 use super::shared::{ErasedHandle, SharedBytes};
 
 /// Keeps the memory behind a [`PinnedSlice`] alive.
 pub trait Pin: Send + Sync {}
 impl<T: Send + Sync> Pin for T {}
 
+/// Values of at most this many bytes are copied rather than kept where they lie.
+pub const SMALL_BYTES: usize = 126;
+
+enum Repr {
+    /// The first `len` bytes, in the slice itself.
+    Small { len: u8, bytes: [u8; SMALL_BYTES] },
+    /// Bytes that lie somewhere else.
+    Apart {
+        ptr: *const u8,
+        len: usize,
+        owner: Owner,
+    },
+}
+
 enum Owner {
     Vec(Vec<u8>),
     Pinned(#[expect(dead_code, reason = "held so that the bytes stay alive")] Arc<dyn Pin>),
+    Kept(#[expect(dead_code, reason = "held so that the bytes stay alive")] KeeperPin),
     Shared(#[expect(dead_code, reason = "held so that the bytes stay alive")] ErasedHandle),
 }
 
 /// Immutable bytes with their owner. Dereferences to `[u8]`.
 ///
-/// Holding one keeps its block or memtable in memory; copy out what must live long.
+/// Holding one keeps its block or memtable in memory, unless the bytes are few; copy out what must live
+/// long.
 pub struct PinnedSlice {
-    ptr: *const u8,
-    len: usize,
-    owner: Owner,
+    repr: Repr,
 }
 
 // SAFETY: the bytes are immutable for as long as `owner` lives (contract of `pinned`), and every
@@ -37,21 +54,33 @@ unsafe impl Sync for PinnedSlice {}
 impl PinnedSlice {
     /// Bytes that own themselves.
     pub fn owned(bytes: Vec<u8>) -> Self {
-        Self {
-            ptr: bytes.as_ptr(),
-            len: bytes.len(),
-            owner: Owner::Vec(bytes),
-        }
+        Self::apart(bytes.as_ptr(), bytes.len(), Owner::Vec(bytes))
+    }
+
+    /// A copy of `bytes` that needs no memory but the slice's own; `None` when they are too many.
+    #[inline]
+    pub fn small(bytes: &[u8]) -> Option<Self> {
+        let mut space = [0; SMALL_BYTES];
+        space.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(Self {
+            repr: Repr::Small {
+                len: bytes.len() as u8,
+                bytes: space,
+            },
+        })
+    }
+
+    #[inline]
+    fn apart(ptr: *const u8, len: usize, owner: Owner) -> Self {
+        let repr = Repr::Apart { ptr, len, owner };
+        Self { repr }
     }
 
     /// The bytes of `bytes` from `start` on, without copying them. `None` when there are fewer.
     pub fn tail(bytes: Vec<u8>, start: usize) -> Option<Self> {
         let tail = bytes.get(start..)?;
-        Some(Self {
-            ptr: tail.as_ptr(),
-            len: tail.len(),
-            owner: Owner::Vec(bytes),
-        })
+        let (ptr, len) = (tail.as_ptr(), tail.len());
+        Some(Self::apart(ptr, len, Owner::Vec(bytes)))
     }
 
     /// `bytes`, kept alive by `owner`.
@@ -60,11 +89,16 @@ impl PinnedSlice {
     /// `bytes` must stay valid and unchanged, at its present address, for as long as `owner` (or
     /// any clone of it) lives.
     pub unsafe fn pinned(owner: Arc<dyn Pin>, bytes: &[u8]) -> Self {
-        Self {
-            ptr: bytes.as_ptr(),
-            len: bytes.len(),
-            owner: Owner::Pinned(owner),
-        }
+        Self::apart(bytes.as_ptr(), bytes.len(), Owner::Pinned(owner))
+    }
+
+    /// `bytes`, kept alive by `pin`.
+    ///
+    /// # Safety
+    /// As for [`PinnedSlice::pinned`].
+    #[inline]
+    pub(super) unsafe fn kept(pin: KeeperPin, bytes: &[u8]) -> Self {
+        Self::apart(bytes.as_ptr(), bytes.len(), Owner::Kept(pin))
     }
 
     /// The `range` of a shared vector, kept alive by it. `None` when it lies outside.
@@ -76,38 +110,43 @@ impl PinnedSlice {
         Some(unsafe { Self::pinned(owner, bytes) })
     }
 
-    /// The `range` of a shared buffer, kept alive by it. `None` when it lies outside the buffer.
+    /// The `range` of a shared buffer, kept alive by it, or copied if it is small. `None` when it lies
+    /// outside the buffer.
     #[inline]
     pub fn of_shared<M: Send + Sync + 'static>(
         buffer: &SharedBytes<M>,
         range: Range<usize>,
     ) -> Option<Self> {
         let bytes = buffer.bytes().get(range)?;
-        Some(Self {
-            ptr: bytes.as_ptr(),
-            len: bytes.len(),
-            // The bytes of a shared buffer stay as and where they are while there is a handle.
-            owner: Owner::Shared(buffer.erase()),
-        })
+        if let Some(small) = Self::small(bytes) {
+            return Some(small);
+        }
+        // The bytes of a shared buffer stay as and where they are while there is a handle.
+        let owner = Owner::Shared(buffer.erase());
+        Some(Self::apart(bytes.as_ptr(), bytes.len(), owner))
     }
 
     /// Whether the bytes lie in memory that something else shares.
     pub fn is_pinned(&self) -> bool {
-        !matches!(self.owner, Owner::Vec(_))
+        match &self.repr {
+            Repr::Small { .. } => false,
+            Repr::Apart { owner, .. } => !matches!(owner, Owner::Vec(_)),
+        }
     }
 
-    /// The bytes as a vector; copies only when they are pinned or a tail.
+    /// The bytes as a vector; copies only when they are small, pinned or a tail.
     pub fn into_vec(self) -> Vec<u8> {
-        if self.is_pinned() {
-            return self.to_vec();
-        }
-        match self.owner {
-            Owner::Vec(mut bytes) => {
-                let skipped = bytes.len() - self.len;
+        match self.repr {
+            Repr::Apart {
+                len,
+                owner: Owner::Vec(mut bytes),
+                ..
+            } => {
+                let skipped = bytes.len() - len;
                 bytes.drain(..skipped);
                 bytes
             }
-            Owner::Pinned(_) | Owner::Shared(_) => Vec::new(), // Excluded above.
+            _ => self.to_vec(),
         }
     }
 }
@@ -117,10 +156,13 @@ impl Deref for PinnedSlice {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: `ptr` and `len` came from a valid slice whose owner is held by `self` and whose
-        // bytes do not move or change while the owner lives. A `Vec`'s buffer stays where it is
-        // when the `Vec` itself moves, and `self` never touches it.
-        unsafe { std::slice::from_raw_parts(self.ptr, self.len) }
+        match &self.repr {
+            Repr::Small { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or_default(),
+            // SAFETY: `ptr` and `len` came from a valid slice whose owner is held by `self` and whose
+            // bytes do not move or change while the owner lives. A `Vec`'s buffer stays where it is
+            // when the `Vec` itself moves, and `self` never touches it.
+            Repr::Apart { ptr, len, .. } => unsafe { std::slice::from_raw_parts(*ptr, *len) },
+        }
     }
 }
 
@@ -162,12 +204,15 @@ mod tests {
 
     #[test]
     fn pinned_bytes_outlive_the_handle_they_came_from() {
-        let buffer = SharedBytes::new(b"hello world", ());
-        let slice = PinnedSlice::of_shared(&buffer, 6..11).unwrap();
-        drop(buffer);
-        assert_eq!(&*slice, b"world");
-        assert!(slice.is_pinned());
-        assert_eq!(slice.into_vec(), b"world");
+        for (len, is_pinned) in [(0, false), (126, false), (127, true), (500, true)] {
+            let bytes: Vec<u8> = (0..600).map(|n| n as u8).collect();
+            let buffer = SharedBytes::new(&bytes, ());
+            let slice = PinnedSlice::of_shared(&buffer, 6..6 + len).unwrap();
+            drop(buffer);
+            assert_eq!(&*slice, &bytes[6..6 + len]);
+            assert_eq!(slice.is_pinned(), is_pinned);
+            assert_eq!(slice.into_vec(), &bytes[6..6 + len]);
+        }
     }
 
     #[test]

@@ -14,12 +14,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::pages::Pages;
 use super::pinned::PinnedSlice;
-use super::shared::fetch;
+use super::prefetch::{LINE_BYTES, prefetch};
 
 /// Counters of pins: about as many as threads that read at once.
 const STRIPES: usize = 32;
-/// Bytes that memory is loaded in.
-const LINE_BYTES: usize = 64;
 
 /// Memory whose bytes stay as and where they are.
 ///
@@ -101,10 +99,13 @@ impl ResidentBytes {
         self.own_bytes + self.stripes.len() * 2 * LINE_BYTES
     }
 
-    /// The `range` with the memory kept: no copy. `None` when it lies outside.
+    /// The `range` with the memory kept, or copied if it is small. `None` when it lies outside.
     #[inline]
     pub fn pin(&self, range: Range<usize>) -> Option<PinnedSlice> {
         let bytes = self.bytes().get(range)?;
+        if let Some(small) = PinnedSlice::small(bytes) {
+            return Some(small);
+        }
         let stripe = self.stripes.get(stripe_of_thread())?;
         let owner: Arc<Stripe> = Arc::clone(stripe);
         // SAFETY: the owner holds the memory that `bytes` lie in, which stays as and where it is.
@@ -114,9 +115,7 @@ impl ResidentBytes {
     /// Asks for `lines` cache lines from the one of byte `at` on, before anything in them is needed.
     #[inline]
     pub fn prefetch(&self, at: usize, lines: usize) {
-        for line in 0..lines {
-            fetch(self.start.wrapping_add(at).wrapping_add(line * LINE_BYTES));
-        }
+        prefetch(self.start.wrapping_add(at), lines);
     }
 }
 

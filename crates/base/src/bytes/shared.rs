@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use arc_swap::RefCnt;
 
+use super::prefetch::prefetch;
 use super::slab::{Place, Slab, SlabSlot};
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 
@@ -274,6 +275,17 @@ impl<M> SharedBytes<M> {
         Some(unsafe { std::slice::from_raw_parts(self.words_start().as_ptr(), words as usize) })
     }
 
+    /// The words, if somebody made them before.
+    #[inline]
+    pub fn words_if_made(&self) -> Option<&[u64]> {
+        // Acquire: pairs with the Release of whoever made them.
+        let words = self.head().words.load(Ordering::Acquire);
+        // SAFETY: as in `words`.
+        (words < WORDS_MAKING).then(|| unsafe {
+            std::slice::from_raw_parts(self.words_start().as_ptr(), words as usize)
+        })
+    }
+
     #[inline]
     fn words_start(&self) -> NonNull<u64> {
         // SAFETY: the words follow the head in the same piece of memory (`Draft` saw to it).
@@ -312,24 +324,9 @@ impl<M> SharedBytes<M> {
     /// Asks for the first `lines` cache lines, side by side, before anything in them is needed.
     #[inline]
     pub fn prefetch(&self, lines: usize) {
-        let start = self.head.as_ptr().cast::<u8>();
-        for line in 0..lines {
-            fetch(start.wrapping_add(line * ALIGN));
-        }
+        prefetch(self.head.as_ptr(), lines);
     }
 }
-
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-#[inline(always)]
-pub(super) fn fetch(line: *const u8) {
-    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: a prefetch never faults, whatever the address.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) }
-}
-
-#[cfg(not(all(target_arch = "x86_64", not(miri))))]
-#[inline(always)]
-pub(super) fn fetch(_line: *const u8) {}
 
 impl<M> Clone for SharedBytes<M> {
     #[inline]

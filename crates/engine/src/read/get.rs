@@ -11,12 +11,12 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use drumlin_base::key::{SEEK_KIND, TAG_BYTES, compare_internal, pack_tag};
+use drumlin_base::key::{SEEK_KIND, TAG_BYTES, pack_tag};
 use drumlin_base::limits::LEVELS;
 use drumlin_base::{Error, PinnedSlice, Result, SeqNo, ValueKind};
 use drumlin_memtable::MemValue;
 use drumlin_table::blob::BlobIndex;
-use drumlin_table::{Table, TableReadOptions, TableValue};
+use drumlin_table::{Hint, Table, TableReadOptions, TableValue};
 
 use super::context::ReadContext;
 use super::entity::default_column;
@@ -115,18 +115,39 @@ impl<'a> Lookup<'a> {
     pub(super) fn search_memtables(&mut self, view: &SuperVersion) -> bool {
         for (index, memtable) in view.memtables().enumerate() {
             if memtable.range_tombstone_count() > 0 {
-                let order = &self.context.order;
-                let covering = view.max_covering_seqno(order, index, self.user_key, self.seqno);
-                self.covering = self.covering.max(covering);
+                self.cover(view, index);
             }
             memtable.get(self.user_key, self.seqno, |seqno, kind, value| {
-                self.visit(seqno, kind, &value)
+                self.visit_in_memtable(seqno, kind, value)
             });
             if self.is_decided() {
                 return true;
             }
         }
         false
+    }
+
+    /// Takes in the range tombstones of the memtable at `index`.
+    pub(super) fn cover(&mut self, view: &SuperVersion, index: usize) {
+        let order = &self.context.order;
+        let covering = view.max_covering_seqno(order, index, self.user_key, self.seqno);
+        self.covering = self.covering.max(covering);
+    }
+
+    /// Takes in the next older version of the key, met in a memtable.
+    #[inline]
+    pub(super) fn visit_in_memtable(
+        &mut self,
+        seqno: SeqNo,
+        kind: ValueKind,
+        value: MemValue<'_>,
+    ) -> ControlFlow<()> {
+        self.visit(seqno, kind, &value)
+    }
+
+    /// Ends the search with an error.
+    pub(super) fn fail(&mut self, error: Error) {
+        self.state = State::Failed(error);
     }
 
     /// Searches `files`, a sorted run's tables from the first that ends at or after the key on;
@@ -137,6 +158,16 @@ impl<'a> Lookup<'a> {
         files: &[Arc<FileMeta>],
         options: &TableReadOptions,
     ) -> Result<bool> {
+        self.search_run_hinted(files, None, options)
+    }
+
+    /// As [`Lookup::search_run`], with a hint for the first of the tables.
+    pub(super) fn search_run_hinted(
+        &mut self,
+        files: &[Arc<FileMeta>],
+        mut hint: Option<&Hint>,
+        options: &TableReadOptions,
+    ) -> Result<bool> {
         for file in files {
             let order = &self.context.order;
             if order
@@ -145,7 +176,7 @@ impl<'a> Lookup<'a> {
             {
                 break;
             }
-            self.search_file(file, options)?;
+            self.search_file_hinted(file, hint.take(), options)?;
             // A range tombstone alone does not end the search here: where the key straddles, the
             // next table of the run may hold versions newer than the tombstone.
             let order = &self.context.order;
@@ -166,14 +197,23 @@ impl<'a> Lookup<'a> {
         file: &Arc<FileMeta>,
         options: &TableReadOptions,
     ) -> Result<bool> {
-        // Borrowed from its slot: cloning the `Arc` would make every reader of the table write to
-        // one cache line.
-        let slot = file.table.load();
-        match &*slot {
-            Some(table) => self.search_table(file, table, options)?,
+        self.search_file_hinted(file, None, options)
+    }
+
+    /// As [`Lookup::search_file`], with what steps in the table found out.
+    #[inline]
+    pub(super) fn search_file_hinted(
+        &mut self,
+        file: &Arc<FileMeta>,
+        hint: Option<&Hint>,
+        options: &TableReadOptions,
+    ) -> Result<bool> {
+        // On loan: cloning the `Arc` would make every reader of the table write to one cache line.
+        match file.table.load() {
+            Some(table) => self.search_table(file, &table, hint, options)?,
             None => {
                 let table = self.context.tables.find(file)?;
-                self.search_table(file, &table, options)?;
+                self.search_table(file, &table, hint, options)?;
             }
         }
         Ok(self.is_decided())
@@ -183,7 +223,8 @@ impl<'a> Lookup<'a> {
     fn search_table(
         &mut self,
         file: &FileMeta,
-        table: &Arc<Table>,
+        table: &Table,
+        hint: Option<&Hint>,
         options: &TableReadOptions,
     ) -> Result<()> {
         if !table.range_tombstones().is_empty() {
@@ -193,9 +234,12 @@ impl<'a> Lookup<'a> {
             });
             self.covering = self.covering.max(covering);
         }
-        table.get(self.user_key, self.seqno, options, |seqno, kind, value| {
-            self.visit(seqno, kind, &value)
-        })
+        let (user_key, seqno) = (self.user_key, self.seqno);
+        let visit = |seqno, kind, value: TableValue<'_>| self.visit(seqno, kind, &value);
+        match hint {
+            Some(hint) => table.get_hinted(hint, user_key, seqno, options, visit),
+            None => table.get(user_key, seqno, options, visit),
+        }
     }
 
     /// Takes in the next older version of the key.
@@ -377,11 +421,6 @@ impl SeekKey {
     pub(super) fn bytes(&self) -> &[u8] {
         self.inline.get(..self.len).unwrap_or(&self.heap)
     }
-}
-
-/// Whether `file`, the first of its run to end at or after some earlier key, also is for `target`.
-pub(super) fn ends_at_or_after(context: &ReadContext, file: &FileMeta, target: &SeekKey) -> bool {
-    compare_internal(&context.order, &file.largest, target.bytes()).is_ge()
 }
 
 #[cfg(test)]

@@ -1,19 +1,26 @@
 //! Many keys at once: one super version, keys in order, source by source, so that neighbouring keys
-//! find the level searched, the table open and the block cached by the one before. Values in blob
-//! files are read last, in the order they lie in there.
+//! find the table open and the block cached by the one before. Values in blob files are read last, in
+//! the order they lie in there.
+//!
+//! In each source [`ROUND`] keys are looked for together: each takes a step and asks for the memory its
+//! next step needs, so that they wait for memory at the same time and not one after the other.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use drumlin_base::limits::LEVELS;
-use drumlin_base::{PinnedSlice, Result, SeqNo};
-use drumlin_table::TableReadOptions;
+use drumlin_base::{KeyOrder, PinnedSlice, Result, SeqNo};
 use drumlin_table::blob::{BlobIndex, get_sorted};
+use drumlin_table::{Hint, STEPS, TableReadOptions};
 
 use super::context::ReadContext;
-use super::get::{Lookup, SeekKey, ends_at_or_after, no_blob};
+use super::get::{Lookup, SeekKey, no_blob};
 use super::sampling;
 use crate::super_version::SuperVersion;
 use crate::version::FileMeta;
+
+/// Keys looked for together.
+const ROUND: usize = 32;
 
 /// What [`super::get`] answers for each of `keys`, in their order; keys may repeat.
 ///
@@ -29,177 +36,211 @@ pub fn multi_get<K: AsRef<[u8]>>(
         // Only its charges are wanted: the answer, or error, comes with the others.
         drop(sampling::get(view, context, key.as_ref(), seqno, options));
     }
-    let mut pending: Vec<Pending<'_>> = keys
-        .iter()
-        .enumerate()
-        .map(|(place, key)| Pending {
-            place,
-            lookup: Lookup::new(context, key.as_ref(), seqno),
-        })
-        .collect();
-    pending.sort_by(|a, b| {
-        context
-            .order
-            .compare(a.lookup.user_key(), b.lookup.user_key())
-    });
-
-    let mut answers = Answers::new(keys.len());
-    settle(&mut pending, &mut answers, |lookup| {
-        Ok(lookup.search_memtables(view))
-    });
+    let mut batch = Batch::new(view, context, keys, seqno, options);
+    batch.search_memtables();
     for file in view.version.level(0) {
-        settle(&mut pending, &mut answers, |lookup| {
-            Ok(file.may_hold(&context.order, lookup.user_key())
-                && lookup.search_file(file, options)?)
+        batch.search_tables(|lookup| {
+            let user_key = lookup.user_key();
+            let is_for = file.may_hold(&context.order, user_key);
+            if is_for {
+                std::slice::from_ref(file)
+            } else {
+                &[]
+            }
         });
     }
     for level in 1..LEVELS {
         let files = view.version.level(level);
-        if files.is_empty() || pending.is_empty() {
+        if files.is_empty() {
             continue;
         }
-        let mut run = RunSearch::new(view, context, level, seqno);
-        settle(&mut pending, &mut answers, |lookup| {
-            let files = run.files_for(lookup.user_key());
-            lookup.search_run(files, options)
+        batch.search_tables(|lookup| {
+            let target = SeekKey::new(lookup.user_key(), seqno);
+            let found = view
+                .version
+                .find_file(&context.order, level, target.bytes());
+            found
+                .and_then(|index| files.get(index..))
+                .unwrap_or_default()
         });
     }
-    for rest in pending {
-        answers.finish(rest);
-    }
-    answers.read_blobs(view, context, options);
-    let answers = answers.answers.into_iter();
-    answers.map(|answer| answer.unwrap_or(Ok(None))).collect()
+    batch.finish()
 }
 
-struct Pending<'a> {
-    /// Index in the caller's list.
-    place: usize,
-    lookup: Lookup<'a>,
-}
-
-/// Searches one source for every pending key; those decided or failed leave the list.
-fn settle<'a>(
-    pending: &mut Vec<Pending<'a>>,
-    answers: &mut Answers<'a>,
-    mut search: impl FnMut(&mut Lookup<'a>) -> Result<bool>,
-) {
-    let mut rest = Vec::with_capacity(pending.len());
-    for mut item in pending.drain(..) {
-        match search(&mut item.lookup) {
-            Ok(false) => rest.push(item),
-            Ok(true) => answers.finish(item),
-            Err(error) => answers.put(item.place, Err(error)),
-        }
-    }
-    *pending = rest;
-}
-
-/// What is known, in the caller's order, and what waits for a blob.
-struct Answers<'a> {
-    answers: Vec<Option<Result<Option<PinnedSlice>>>>,
-    blobs: Vec<(BlobIndex, Pending<'a>)>,
-}
-
-impl<'a> Answers<'a> {
-    fn new(count: usize) -> Self {
-        let mut answers = Vec::new();
-        answers.resize_with(count, || None);
-        Self {
-            answers,
-            blobs: Vec::new(),
-        }
-    }
-
-    fn put(&mut self, place: usize, answer: Result<Option<PinnedSlice>>) {
-        if let Some(slot) = self.answers.get_mut(place) {
-            *slot = Some(answer);
-        }
-    }
-
-    /// Takes the answer of a search that is over.
-    fn finish(&mut self, item: Pending<'a>) {
-        match item.lookup.wanted_blob() {
-            Some(index) => self.blobs.push((index, item)),
-            None => self.put(item.place, item.lookup.finish_with(no_blob())),
-        }
-    }
-
-    /// Reads what is missing, file by file and by offset.
-    fn read_blobs(
-        &mut self,
-        view: &SuperVersion,
-        context: &ReadContext,
-        options: &TableReadOptions,
-    ) {
-        let mut blobs = std::mem::take(&mut self.blobs);
-        blobs.sort_by_key(|(index, _)| (index.file, index.offset));
-        let mut values = Vec::with_capacity(blobs.len());
-        for of_file in blobs.chunk_by(|(a, _), (b, _)| a.file == b.file) {
-            let wanted = of_file.iter();
-            let wanted: Vec<_> = wanted
-                .map(|(index, item)| (item.lookup.user_key(), *index))
-                .collect();
-            let file = wanted.first().map_or(0, |(_, index)| index.file);
-            let read = context
-                .blobs
-                .with_open(&view.version, file, options, |reader| {
-                    get_sorted(reader, &wanted, options.verify_checksums, |value| {
-                        values.push(value);
-                    });
-                    Ok(())
-                });
-            if let Err(error) = read {
-                values.extend(wanted.iter().map(|_| Err(error.duplicate())));
-            }
-        }
-        for ((_, item), value) in blobs.into_iter().zip(values) {
-            let answer = item.lookup.finish_with_blob(value, view, options);
-            self.put(item.place, answer);
-        }
-    }
-}
-
-/// Finds the table of each of a list of ascending keys in one level, searching only when the key
-/// has left the table of the one before.
-struct RunSearch<'a> {
+/// The search for all keys.
+struct Batch<'a> {
     view: &'a SuperVersion,
     context: &'a ReadContext,
-    level: usize,
     seqno: SeqNo,
-    /// Index of the table found for the key before.
-    index: Option<usize>,
+    options: &'a TableReadOptions,
+    /// In the caller's order.
+    lookups: Vec<Lookup<'a>>,
+    /// Places of those not decided yet, their keys ascending.
+    pending: Vec<usize>,
 }
 
-impl<'a> RunSearch<'a> {
-    fn new(view: &'a SuperVersion, context: &'a ReadContext, level: usize, seqno: SeqNo) -> Self {
+/// A key on its way through one run of tables.
+struct Search<'a> {
+    place: usize,
+    /// From the first that ends at or after the key on.
+    files: &'a [Arc<FileMeta>],
+    /// Of the first of them.
+    hint: Hint,
+}
+
+impl<'a> Batch<'a> {
+    fn new<K: AsRef<[u8]>>(
+        view: &'a SuperVersion,
+        context: &'a ReadContext,
+        keys: &'a [K],
+        seqno: SeqNo,
+        options: &'a TableReadOptions,
+    ) -> Self {
+        let keys = keys.iter().map(AsRef::as_ref);
+        let lookups: Vec<_> = keys.map(|key| Lookup::new(context, key, seqno)).collect();
         Self {
+            pending: in_key_order(&context.order, &lookups),
             view,
             context,
-            level,
             seqno,
-            index: None,
+            options,
+            lookups,
         }
     }
 
-    /// The level's tables from the first that ends at or after `user_key` on.
-    fn files_for(&mut self, user_key: &[u8]) -> &'a [Arc<FileMeta>] {
-        let files = self.view.version.level(self.level);
-        let target = SeekKey::new(user_key, self.seqno);
-        let still_there = self
-            .index
-            .and_then(|index| files.get(index))
-            .is_some_and(|file| ends_at_or_after(self.context, file, &target));
-        if !still_there {
-            let order = &self.context.order;
-            let found = self
-                .view
-                .version
-                .find_file(order, self.level, target.bytes());
-            self.index = Some(found.unwrap_or(files.len()));
+    fn search_memtables(&mut self) {
+        for (index, memtable) in self.view.memtables().enumerate() {
+            let has_tombstones = memtable.range_tombstone_count() > 0;
+            for round in self.pending.chunks(ROUND) {
+                let mut keys = [&[][..]; ROUND];
+                for (key, lookup) in keys.iter_mut().zip(round) {
+                    let Some(lookup) = self.lookups.get_mut(*lookup) else {
+                        continue;
+                    };
+                    *key = lookup.user_key();
+                    if has_tombstones {
+                        lookup.cover(self.view, index);
+                    }
+                }
+                let keys = keys.get(..round.len()).unwrap_or_default();
+                let lookups = &mut self.lookups;
+                memtable.get_many(keys, self.seqno, |at, seqno, kind, value| {
+                    match round.get(at).and_then(|&place| lookups.get_mut(place)) {
+                        Some(lookup) => lookup.visit_in_memtable(seqno, kind, value),
+                        None => ControlFlow::Break(()),
+                    }
+                });
+            }
+            self.drop_decided();
         }
-        self.index
-            .and_then(|index| files.get(index..))
-            .unwrap_or_default()
+    }
+
+    /// Searches a sorted run. `files_for` gives its tables from the first that ends at or after the
+    /// lookup's key on, or none.
+    fn search_tables(&mut self, files_for: impl Fn(&Lookup<'a>) -> &'a [Arc<FileMeta>]) {
+        let mut searches: Vec<Search<'a>> = Vec::with_capacity(ROUND);
+        for round in self.pending.chunks(ROUND) {
+            let with_files = round.iter().filter_map(|&place| {
+                let files = files_for(self.lookups.get(place)?);
+                let hint = Hint::default();
+                (!files.is_empty()).then_some(Search { place, files, hint })
+            });
+            searches.extend(with_files);
+            // A single key has nobody to wait with.
+            if searches.len() > 1 {
+                step_all(&mut searches, &self.lookups, self.seqno);
+            }
+            for search in searches.drain(..) {
+                if let Some(lookup) = self.lookups.get_mut(search.place) {
+                    let found =
+                        lookup.search_run_hinted(search.files, Some(&search.hint), self.options);
+                    if let Err(error) = found {
+                        lookup.fail(error);
+                    }
+                }
+            }
+        }
+        self.drop_decided();
+    }
+
+    fn drop_decided(&mut self) {
+        let lookups = &self.lookups;
+        let is_open = |&place: &usize| lookups.get(place).is_some_and(|l| !l.is_decided());
+        self.pending.retain(is_open);
+    }
+
+    /// The answers, in the caller's order.
+    fn finish(self) -> Vec<Result<Option<PinnedSlice>>> {
+        let mut answers = Vec::with_capacity(self.lookups.len());
+        let mut blobs = Vec::new();
+        for lookup in self.lookups {
+            match lookup.wanted_blob() {
+                None => answers.push(lookup.finish_with(no_blob())),
+                Some(index) => {
+                    blobs.push((answers.len(), index, lookup));
+                    answers.push(Ok(None));
+                }
+            }
+        }
+        if !blobs.is_empty() {
+            read_blobs((self.view, self.context), blobs, self.options, &mut answers);
+        }
+        answers
+    }
+}
+
+/// The places of all lookups, their keys ascending.
+fn in_key_order(order: &KeyOrder, lookups: &[Lookup<'_>]) -> Vec<usize> {
+    let key_of = |place: usize| lookups.get(place).map_or(&[][..], Lookup::user_key);
+    let mut places: Vec<usize> = (0..lookups.len()).collect();
+    places.sort_unstable_by(|&a, &b| order.compare(key_of(a), key_of(b)));
+    places
+}
+
+/// Lets every search take all its steps, in turns.
+fn step_all(searches: &mut [Search<'_>], lookups: &[Lookup<'_>], seqno: SeqNo) {
+    for _ in 0..STEPS {
+        for search in &mut *searches {
+            if let (Some(file), Some(lookup)) = (search.files.first(), lookups.get(search.place))
+                && !search.hint.is_absent()
+                && let Some(table) = file.table.load()
+            {
+                table.step(&mut search.hint, lookup.user_key(), seqno);
+            }
+        }
+    }
+}
+
+/// Reads what is missing, file by file and by offset.
+fn read_blobs(
+    (view, context): (&SuperVersion, &ReadContext),
+    mut blobs: Vec<(usize, BlobIndex, Lookup<'_>)>,
+    options: &TableReadOptions,
+    answers: &mut [Result<Option<PinnedSlice>>],
+) {
+    blobs.sort_by_key(|(_, index, _)| (index.file, index.offset));
+    let mut values = Vec::with_capacity(blobs.len());
+    for of_file in blobs.chunk_by(|(_, a, _), (_, b, _)| a.file == b.file) {
+        let wanted = of_file.iter();
+        let wanted: Vec<_> = wanted
+            .map(|(_, index, lookup)| (lookup.user_key(), *index))
+            .collect();
+        let file = wanted.first().map_or(0, |(_, index)| index.file);
+        let read = context
+            .blobs
+            .with_open(&view.version, file, options, |reader| {
+                get_sorted(reader, &wanted, options.verify_checksums, |value| {
+                    values.push(value);
+                });
+                Ok(())
+            });
+        if let Err(error) = read {
+            values.extend(wanted.iter().map(|_| Err(error.duplicate())));
+        }
+    }
+    for ((place, _, lookup), value) in blobs.into_iter().zip(values) {
+        if let Some(answer) = answers.get_mut(place) {
+            *answer = lookup.finish_with_blob(value, view, options);
+        }
     }
 }

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use drumlin_base::budget::Reclaim;
-use drumlin_base::bytes::{CHUNK_SPANS, Draft, HUGE_PAGE_BYTES, Place, Slab};
+use drumlin_base::bytes::{CHUNK_SPANS, Draft, HUGE_PAGE_BYTES, Place, RecallBatch, Slab};
 use drumlin_base::metrics::Counter;
 use drumlin_base::{MemoryBudget, MemoryUse};
 use parking_lot::Mutex;
@@ -242,8 +242,13 @@ impl BlockCache {
             return 0;
         };
         let mut freed = 0;
+        // Dropped after the lock is given back, all with one fence.
+        let mut batch = RecallBatch::default();
         for frame in frames.lock().iter_mut() {
-            match frame.as_ref().map(|entry| entry.try_evict(spare)) {
+            let verdict = frame
+                .as_ref()
+                .map(|entry| entry.try_evict(spare, &mut batch));
+            match verdict {
                 None | Some(Verdict::Spared) => {}
                 Some(Verdict::Gone) => *frame = None,
                 Some(Verdict::Evicted(bytes)) => {

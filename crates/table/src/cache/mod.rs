@@ -9,4 +9,4 @@ mod ring;
 mod slot;
 
 pub use clock::BlockCache;
-pub(crate) use slot::{Cached, SlotArray, SlotGuard};
+pub(crate) use slot::{Cached, SlotArray};

@@ -6,6 +6,7 @@
 use std::sync::Weak;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use drumlin_base::bytes::RecallBatch;
 use parking_lot::Mutex;
 
 /// Stale entries a ring tolerates before it looks for them.
@@ -23,8 +24,8 @@ pub(super) enum Verdict {
 
 /// The clock's view of a slot array.
 pub(super) trait Evict: Send + Sync {
-    /// Empties slot `index`; not if `spare` and it was read since it was last asked.
-    fn try_evict(&self, index: usize, spare: bool) -> Verdict;
+    /// Empties slot `index`, into `batch`; not if `spare` and it was read since it was last asked.
+    fn try_evict(&self, index: usize, spare: bool, batch: &mut RecallBatch) -> Verdict;
 }
 
 /// A filled slot.
@@ -34,9 +35,9 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn try_evict(&self, spare: bool) -> Verdict {
+    pub(super) fn try_evict(&self, spare: bool, batch: &mut RecallBatch) -> Verdict {
         match self.array.upgrade() {
-            Some(array) => array.try_evict(self.index, spare),
+            Some(array) => array.try_evict(self.index, spare, batch),
             None => Verdict::Gone,
         }
     }
@@ -119,6 +120,8 @@ impl Ring {
     /// every mark that is not set again behind the hand. Tells `evicted` of each item that goes;
     /// the bytes of all.
     pub(super) fn turn(&self, enough: &dyn Fn() -> bool, evicted: impl Fn(usize)) -> usize {
+        // Dropped after the lock is given back, all with one fence.
+        let mut batch = RecallBatch::default();
         let mut places = self.places.lock();
         let mut freed = 0;
         let mut steps = 2 * places.places.len();
@@ -133,7 +136,7 @@ impl Ring {
             let Some(Some(entry)) = places.places.get(at) else {
                 continue;
             };
-            match entry.try_evict(true) {
+            match entry.try_evict(true, &mut batch) {
                 Verdict::Spared => {}
                 Verdict::Gone => {
                     self.count_stale_removed();

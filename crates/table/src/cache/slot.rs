@@ -1,11 +1,10 @@
 //! Slots: where the blocks of one table (or of one index partition) are kept while cached.
 
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use arc_swap::{ArcSwapAny, Guard, RefCnt};
-use drumlin_base::bytes::Place;
+use arc_swap::RefCnt;
+use drumlin_base::bytes::{Lender, Loan, Place, RecallBatch, prefetch};
 
 use super::clock::{BlockCache, Newcomer};
 use super::ring::{Evict, Verdict};
@@ -22,13 +21,8 @@ pub(crate) trait Cached: RefCnt + Send + Sync + 'static {
     }
 }
 
-/// What a slot held when it was looked at. Dereferences to `Option<T>`; counts no reference.
-pub(crate) type SlotGuard<T> = Guard<Option<T>>;
-
 struct Slot<T: Cached> {
-    /// Emptied by the array before it goes, so that there is nothing to drop: dropping it would
-    /// look through the list of all threads, once a slot.
-    cell: ManuallyDrop<ArcSwapAny<Option<T>>>,
+    cell: Lender<T>,
     /// Set by readers, cleared by the clock hand as it passes. Relaxed: it publishes nothing.
     referenced: AtomicBool,
 }
@@ -49,7 +43,7 @@ impl<T: Cached> SlotArray<T> {
     pub(crate) fn new(count: usize, cache: &Arc<BlockCache>) -> Arc<Self> {
         let slots = (0..count)
             .map(|_| Slot {
-                cell: ManuallyDrop::new(ArcSwapAny::new(None)),
+                cell: Lender::empty(),
                 referenced: AtomicBool::new(false),
             })
             .collect();
@@ -60,21 +54,40 @@ impl<T: Cached> SlotArray<T> {
         })
     }
 
-    /// What slot `index` holds. Counts a hit and marks the slot, unless it is empty.
+    /// What slot `index` holds, on loan: no reference is counted. Counts a hit and marks the slot,
+    /// unless it is empty.
     #[inline]
-    pub(crate) fn get(&self, index: usize) -> SlotGuard<T> {
-        let Some(slot) = self.slots.get(index) else {
-            return Guard::from_inner(None);
-        };
-        let guard = slot.cell.load();
-        if guard.is_some() {
-            // A store only when it changes something keeps the line shared between readers.
-            if !slot.referenced.load(Ordering::Relaxed) {
-                slot.referenced.store(true, Ordering::Relaxed);
-            }
-            self.cache.count_hit();
+    pub(crate) fn get(&self, index: usize) -> Option<Loan<'_, T>> {
+        let slot = self.slots.get(index)?;
+        let loan = slot.cell.load()?;
+        // A store only when it changes something keeps the line shared between readers.
+        if !slot.referenced.load(Ordering::Relaxed) {
+            slot.referenced.store(true, Ordering::Relaxed);
         }
-        guard
+        self.cache.count_hit();
+        Some(loan)
+    }
+
+    /// What slot `index` holds, without a trace of the look.
+    #[inline]
+    pub(crate) fn peek(&self, index: usize) -> Option<Loan<'_, T>> {
+        self.slots.get(index)?.cell.load()
+    }
+
+    /// Asks for slot `index` itself.
+    #[inline]
+    pub(crate) fn prefetch_slot(&self, index: usize) {
+        if let Some(slot) = self.slots.get(index) {
+            prefetch(slot, 1);
+        }
+    }
+
+    /// Asks for the first `lines` cache lines of what slot `index` holds, if it holds anything.
+    #[inline]
+    pub(crate) fn prefetch(&self, index: usize, lines: usize) {
+        if let Some(slot) = self.slots.get(index) {
+            slot.cell.prefetch(lines);
+        }
     }
 
     /// Puts `item` into slot `index`, unless another reader was faster; what is in the slot then.
@@ -109,7 +122,7 @@ impl<T: Cached> SlotArray<T> {
 }
 
 impl<T: Cached> Evict for SlotArray<T> {
-    fn try_evict(&self, index: usize, spare: bool) -> Verdict {
+    fn try_evict(&self, index: usize, spare: bool, batch: &mut RecallBatch) -> Verdict {
         let Some(slot) = self.slots.get(index) else {
             return Verdict::Gone;
         };
@@ -117,7 +130,11 @@ impl<T: Cached> Evict for SlotArray<T> {
             return Verdict::Spared;
         }
         match slot.cell.swap(None) {
-            Some(item) => Verdict::Evicted(item.charge()),
+            Some(item) => {
+                let bytes = item.charge();
+                batch.add(item);
+                Verdict::Evicted(bytes)
+            }
             None => Verdict::Gone,
         }
     }
@@ -125,9 +142,8 @@ impl<T: Cached> Evict for SlotArray<T> {
 
 impl<T: Cached> Drop for SlotArray<T> {
     fn drop(&mut self) {
-        for (index, slot) in self.slots.iter().enumerate() {
-            if slot.cell.load().is_some()
-                && let Some(item) = slot.cell.swap(None)
+        for (index, slot) in self.slots.iter_mut().enumerate() {
+            if let Some(item) = slot.cell.take_mut()
                 && item.place().is_none()
             {
                 self.cache.forget(self.spread + index, item.charge());

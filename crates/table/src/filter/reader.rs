@@ -2,6 +2,8 @@
 //!
 //! Thread safety: immutable once parsed, shared freely.
 
+use drumlin_base::bytes::prefetch;
+
 use super::bloom::{LINE_BYTES, LOCAL_BLOOM, LegacyBloom, Line, MARKER, METADATA_BYTES};
 use super::bloom::{line_of, load_lines};
 use super::ribbon::Ribbon;
@@ -93,9 +95,9 @@ impl FilterReader {
         let line = match &self.kind {
             Kind::Bloom { lines, .. } => {
                 let line = line_of(hash, lines.len() as u32);
-                // A load whose value nobody waits for: the processor goes on to the next key.
-                let word = lines.get(line).and_then(|line| line.0.first().copied());
-                std::hint::black_box(word);
+                if let Some(line) = lines.get(line) {
+                    prefetch(line, 1);
+                }
                 line
             }
             _ => 0,
@@ -113,6 +115,12 @@ impl FilterReader {
             }
             _ => self.may_contain_hash(spot.hash),
         }
+    }
+
+    /// Whether the filter is asked by [`hash`](super::hash); if not, it needs the key.
+    #[inline]
+    pub fn is_by_hash(&self) -> bool {
+        !matches!(self.kind, Kind::Legacy(_))
     }
 
     /// Whether the filter can deny anything at all.

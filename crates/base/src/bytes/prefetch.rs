@@ -1,12 +1,12 @@
 //! Asking for a cache line before it is needed.
 
 /// Bytes of a cache line.
-pub(crate) const LINE_BYTES: usize = 64;
+pub const LINE_BYTES: usize = 64;
 
 /// Asks for the `lines` cache lines from `start` on. A hint: any address is allowed, nothing is
 /// read in the sense of the memory model.
 #[inline(always)]
-pub(crate) fn prefetch<T>(start: *const T, lines: usize) {
+pub fn prefetch<T>(start: *const T, lines: usize) {
     for line in 0..lines {
         fetch(start.cast::<u8>().wrapping_add(line * LINE_BYTES));
     }

@@ -1,0 +1,205 @@
+//! Where each thread writes down what it has on loan.
+//!
+//! A desk is a cache line of eight addresses that one thread writes and any thread may read. It is
+//! claimed at a thread's first loan, given back when the thread ends, and never freed: there are as
+//! many as threads ever had loans at one time. A thread with more than eight loans claims another
+//! desk for each further one.
+//!
+//! Thread safety: the list of desks only grows; a desk is written by the thread that claimed it.
+
+use std::cell::Cell;
+use std::ptr::null_mut;
+
+use crate::sync::atomic::{AtomicBool, AtomicPtr, Ordering, fence};
+
+/// Loans that fit a thread's own desk: a get has four at most, user code inside it may get again.
+const PLACES: usize = 8;
+
+/// One thread's loans.
+#[repr(align(64))]
+pub(super) struct Desk {
+    places: [AtomicPtr<()>; PLACES],
+    is_claimed: AtomicBool,
+    next: Option<&'static Desk>,
+}
+
+/// A place on a desk, this thread's until it is given back.
+#[derive(Clone, Copy)]
+pub(super) struct DeskPlace {
+    at: &'static AtomicPtr<()>,
+    /// The bit of the place in `Own::taken`, or the desk that was claimed for this loan alone.
+    origin: Origin,
+}
+
+#[derive(Clone, Copy)]
+enum Origin {
+    Own(u8),
+    Further(&'static Desk),
+}
+
+/// What a thread knows of its desk. Nothing in it has to be dropped, so that reaching it is one load.
+struct Own {
+    desk: Cell<Option<&'static Desk>>,
+    /// A bit for each place in use.
+    taken: Cell<u8>,
+}
+
+#[cfg(not(loom))]
+thread_local! {
+    static OWN: Own = const { Own { desk: Cell::new(None), taken: Cell::new(0) } };
+    /// Gives the desk back when the thread ends.
+    static LEAVING: Leaving = const { Leaving };
+}
+#[cfg(not(loom))]
+static NEWEST: AtomicPtr<Desk> = AtomicPtr::new(null_mut());
+
+#[cfg(loom)]
+loom::thread_local! {
+    static OWN: Own = Own { desk: Cell::new(None), taken: Cell::new(0) };
+    static LEAVING: Leaving = Leaving;
+}
+#[cfg(loom)]
+loom::lazy_static! {
+    static ref NEWEST: AtomicPtr<Desk> = AtomicPtr::new(null_mut());
+}
+
+struct Leaving;
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        // A loan that outlives this keeps the desk: it may still be written.
+        let left = OWN.try_with(|own| match own.taken.get() {
+            0 => own.desk.take(),
+            _ => None,
+        });
+        if let Ok(Some(desk)) = left {
+            desk.give_back();
+        }
+    }
+}
+
+impl Desk {
+    /// A desk that nobody else has.
+    fn claim() -> &'static Self {
+        let mut next = newest();
+        while let Some(desk) = next {
+            // Acquire: pairs with the Release in `give_back`. Most desks are taken: look first.
+            if !desk.is_claimed.load(Ordering::Relaxed)
+                && !desk.is_claimed.swap(true, Ordering::Acquire)
+            {
+                return desk;
+            }
+            next = desk.next;
+        }
+        Self::put_up()
+    }
+
+    fn put_up() -> &'static Self {
+        let desk = Box::leak(Box::new(Self {
+            places: std::array::from_fn(|_| AtomicPtr::new(null_mut())),
+            is_claimed: AtomicBool::new(true),
+            next: None,
+        }));
+        let at: *mut Self = desk;
+        loop {
+            let newest = NEWEST.load(Ordering::Acquire);
+            // SAFETY: null or a desk, and desks are never freed.
+            let next = unsafe { newest.as_ref() };
+            // SAFETY: the desk is not in the list yet, so this thread alone knows it.
+            unsafe { (*at).next = next };
+            // Release: pairs with the Acquire in `newest`, so that the desk is seen whole.
+            let added = NEWEST.compare_exchange(newest, at, Ordering::AcqRel, Ordering::Relaxed);
+            if added.is_ok() {
+                // What is borrowed by this desk from now on comes after it is in the list: whoever
+                // took something back before and does not find the desk cannot have lent it here.
+                fence(Ordering::SeqCst);
+                // SAFETY: leaked above; from here on it is only shared.
+                return unsafe { &*at };
+            }
+        }
+    }
+
+    fn give_back(&self) {
+        // Release: pairs with the Acquire in `claim`.
+        self.is_claimed.store(false, Ordering::Release);
+    }
+}
+
+fn newest() -> Option<&'static Desk> {
+    // Acquire: pairs with the Release in `put_up`.
+    let newest = NEWEST.load(Ordering::Acquire);
+    // SAFETY: null or a desk, and desks are never freed.
+    unsafe { newest.as_ref() }
+}
+
+impl DeskPlace {
+    /// A free place of this thread's.
+    #[inline]
+    pub(super) fn take() -> Self {
+        OWN.with(|own| {
+            let free = own.taken.get().trailing_ones() as usize;
+            if let Some(desk) = own.desk.get()
+                && let Some(at) = desk.places.get(free)
+            {
+                let bit = 1u8 << free;
+                own.taken.set(own.taken.get() | bit);
+                return Self {
+                    at,
+                    origin: Origin::Own(bit),
+                };
+            }
+            Self::take_slowly(own)
+        })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_slowly(own: &Own) -> Self {
+        let desk = Desk::claim();
+        let [first, ..] = &desk.places;
+        // No desk of its own for a thread that is ending: nobody would give it back.
+        let is_first = own.desk.get().is_none() && LEAVING.try_with(|_| ()).is_ok();
+        if is_first {
+            own.desk.set(Some(desk));
+            own.taken.set(1);
+        }
+        let origin = match is_first {
+            true => Origin::Own(1),
+            false => Origin::Further(desk),
+        };
+        Self { at: first, origin }
+    }
+
+    /// Notes a loan. Takes effect for others with the fence that follows.
+    #[inline]
+    pub(super) fn note(&self, address: *mut ()) {
+        self.at.store(address, Ordering::Relaxed);
+    }
+
+    /// Strikes the loan out and gives the place back.
+    #[inline]
+    pub(super) fn give_back(self) {
+        // Release: pairs with the Acquire in `is_lent`, so that what was done with the loan comes
+        // before what is done by whoever finds it struck out.
+        self.at.store(null_mut(), Ordering::Release);
+        match self.origin {
+            Origin::Own(bit) => OWN.with(|own| own.taken.set(own.taken.get() & !bit)),
+            Origin::Further(desk) => desk.give_back(),
+        }
+    }
+}
+
+/// Calls `visit` with every address that is noted on some desk.
+pub(super) fn each_lent(mut visit: impl FnMut(*mut ())) {
+    let mut next = newest();
+    while let Some(desk) = next {
+        for place in &desk.places {
+            // Acquire: pairs with the Release in `give_back`.
+            let address = place.load(Ordering::Acquire);
+            if !address.is_null() {
+                visit(address);
+            }
+        }
+        next = desk.next;
+    }
+}

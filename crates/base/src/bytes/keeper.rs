@@ -1,0 +1,232 @@
+//! Keeps a value in memory for pins that are counted on stripes.
+//!
+//! A memtable is one thing that all readers pin: were its pins counted in one place, every get would
+//! write to that line. Here each thread counts on a stripe of its own; a pin is given up on the stripe
+//! it was counted on, whichever thread does it. Nobody can tell from the stripes of a living keeper how
+//! many pins there are, and nobody has to: only when the owner goes are they added up.
+//!
+//! ```text
+//! pin      stripe += 1
+//! unpin    stripe -= 1; if the stripe had ended: left -= 1, and who makes it 0 frees the value
+//! owner    mark each stripe as ended and add its pins to `left`; who makes it 0 frees the value
+//! ```
+//!
+//! Marking a stripe and giving a pin up change the same word, so a pin is either given up before and
+//! not added, or after and taken off `left`. So that `left` is not 0 while the owner still adds, it
+//! begins with [`OWNER`], which the owner takes off last.
+//!
+//! Thread safety: pins are taken through the owner and given up by any thread, also after it is gone.
+
+use std::ops::Deref;
+use std::ptr::NonNull;
+
+use super::pinned::PinnedSlice;
+use crate::sync::atomic::{AtomicUsize, Ordering, fence};
+
+/// In a stripe: the owner is gone and has counted it.
+const ENDED: usize = 1 << (usize::BITS - 1);
+/// In `left`: the owner has not counted all stripes yet. More than there are pins.
+const OWNER: usize = 1 << (usize::BITS - 2);
+
+#[cfg(not(loom))]
+const STRIPES: usize = crate::metrics::STRIPES;
+#[cfg(loom)]
+const STRIPES: usize = 2;
+
+#[repr(align(64))]
+struct Stripe(AtomicUsize);
+
+/// The stripes come first, so that a pin finds its own without knowing the value's type.
+#[repr(C)]
+struct Kept<T> {
+    stripes: [Stripe; STRIPES],
+    left: AtomicUsize,
+    value: T,
+}
+
+/// Owns a value, and leaves it to the last pin when it goes. Dereferences to the value.
+pub struct Keeper<T> {
+    kept: NonNull<Kept<T>>,
+}
+
+// SAFETY: gives shared access to the value, which may be dropped by whichever thread is last.
+unsafe impl<T: Send + Sync> Send for Keeper<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Keeper<T> {}
+
+/// Keeps the value of a [`Keeper`] in memory.
+pub(super) struct KeeperPin {
+    /// The stripe it is counted on.
+    stripe: NonNull<Stripe>,
+    kept: NonNull<()>,
+    free_one: unsafe fn(NonNull<()>),
+}
+
+// SAFETY: does nothing but to give itself up, which any thread may.
+unsafe impl Send for KeeperPin {}
+// SAFETY: as above.
+unsafe impl Sync for KeeperPin {}
+
+impl<T: Send + Sync> Keeper<T> {
+    /// Keeps `value`.
+    pub fn new(value: T) -> Self {
+        let kept = Box::new(Kept {
+            stripes: std::array::from_fn(|_| Stripe(AtomicUsize::new(0))),
+            left: AtomicUsize::new(OWNER),
+            value,
+        });
+        Self {
+            kept: NonNull::from(Box::leak(kept)),
+        }
+    }
+
+    /// `bytes`, kept alive with the value, or copied if they are few. Costs two changes of this
+    /// thread's own line.
+    ///
+    /// # Safety
+    /// `bytes` must stay valid and unchanged, at their present address, as long as the value lives.
+    #[inline]
+    pub unsafe fn slice(&self, bytes: &[u8]) -> PinnedSlice {
+        match PinnedSlice::small(bytes) {
+            Some(small) => small,
+            // SAFETY: as the caller promises, and the value lives as long as the pin.
+            None => unsafe { PinnedSlice::kept(self.pin(), bytes) },
+        }
+    }
+
+    #[inline]
+    fn pin(&self) -> KeeperPin {
+        let kept = self.kept();
+        let [first, ..] = &kept.stripes;
+        let stripe = kept.stripes.get(own_stripe()).unwrap_or(first);
+        // Relaxed: the owner lives, so nobody frees the value; it adds the pin up in some ordered way.
+        stripe.0.fetch_add(1, Ordering::Relaxed);
+        KeeperPin {
+            stripe: NonNull::from(stripe),
+            kept: self.kept.cast(),
+            free_one: free_one::<T>,
+        }
+    }
+}
+
+impl<T> Keeper<T> {
+    fn kept(&self) -> &Kept<T> {
+        // SAFETY: lives at least as long as its owner, which is `self`.
+        unsafe { self.kept.as_ref() }
+    }
+}
+
+impl<T> Deref for Keeper<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.kept().value
+    }
+}
+
+impl<T> Drop for Keeper<T> {
+    fn drop(&mut self) {
+        let kept = self.kept();
+        let mut pins = 0;
+        for stripe in &kept.stripes {
+            // AcqRel: pairs with the Release of pins given up before, and with the Acquire of those
+            // given up after, which `left` tells about.
+            pins += stripe.0.fetch_or(ENDED, Ordering::AcqRel);
+        }
+        // `left` is less than OWNER by the pins that were given up since their stripe ended.
+        let taken_off = OWNER - pins;
+        // AcqRel: pairs with that of `free_one`.
+        if kept.left.fetch_sub(taken_off, Ordering::AcqRel) == taken_off {
+            // SAFETY: neither owner nor pins are left.
+            drop(unsafe { Box::from_raw(self.kept.as_ptr()) });
+        }
+    }
+}
+
+impl Drop for KeeperPin {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the stripe is part of what this pin keeps.
+        let stripe = unsafe { self.stripe.as_ref() };
+        // Release: pairs with the Acquire of the owner, so that what this thread read comes before
+        // the value is freed.
+        if stripe.0.fetch_sub(1, Ordering::Release) & ENDED != 0 {
+            // Acquire: pairs with the owner's Release, so that its `left` is seen.
+            fence(Ordering::Acquire);
+            // SAFETY: this pin was added to `left` and is given up here, once.
+            unsafe { (self.free_one)(self.kept) }
+        }
+    }
+}
+
+/// Takes one pin off `left`, and frees the value if it was the last.
+///
+/// # Safety
+/// `kept` is the `Kept<T>` of a pin that was counted in `left` and is not used again.
+#[cold]
+unsafe fn free_one<T>(kept: NonNull<()>) {
+    let kept = kept.cast::<Kept<T>>();
+    // SAFETY: the pin that is given up still counts.
+    let left = unsafe { &kept.as_ref().left };
+    // AcqRel: pairs with that of all others who take something off.
+    if left.fetch_sub(1, Ordering::AcqRel) == 1 {
+        // SAFETY: neither owner nor pins are left.
+        drop(unsafe { Box::from_raw(kept.as_ptr()) });
+    }
+}
+
+#[cfg(not(loom))]
+#[inline]
+fn own_stripe() -> usize {
+    crate::metrics::own_stripe()
+}
+
+/// One after the other: a model must not depend on what other tests count.
+#[cfg(loom)]
+fn own_stripe() -> usize {
+    loom::lazy_static! {
+        static ref NEXT: AtomicUsize = AtomicUsize::new(0);
+    }
+    NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES
+}
+
+impl<T> std::fmt::Debug for Keeper<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Keeper")
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::rng::Rng;
+
+    #[test]
+    fn the_value_goes_with_the_last_of_owner_and_pins() {
+        for seed in 0..200 {
+            let mut rng = Rng::new(seed);
+            let counted = Arc::new(());
+            let keeper = Keeper::new((vec![7u8; 500], Arc::clone(&counted)));
+            let slice = || {
+                let (bytes, _) = &*keeper;
+                // SAFETY: nobody changes the vector, which goes with the value.
+                unsafe { keeper.slice(bytes) }
+            };
+            let mut pins: Vec<_> = (0..rng.below(6)).map(|_| slice()).collect();
+            std::thread::scope(|scope| {
+                pins.extend(scope.spawn(slice).join());
+                let given_up = pins.split_off(pins.len() / 2);
+                scope.spawn(|| drop(given_up));
+            });
+            let is_left = !pins.is_empty();
+            drop(keeper);
+            assert_eq!(Arc::strong_count(&counted), 1 + usize::from(is_left));
+            assert!(pins.iter().all(|pin| pin.is_pinned() && **pin == [7; 500]));
+            drop(pins);
+            assert_eq!(Arc::strong_count(&counted), 1);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Goal: what is on loan lives, what is not goes at once, and everything goes exactly once. Method:
+//! handles that count their drops, alone and under threads that lend and swap at random; the twin
+//! holds the same in a mutex. The interleavings are explored by `tests/loom.rs`.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::bytes::{Lender, RecallBatch};
+use crate::rng::Rng;
+
+/// Counts its drops, and tells when it is read after one.
+struct Counted {
+    number: u64,
+    copy: u64,
+    drops: Arc<AtomicUsize>,
+}
+
+impl Counted {
+    fn new(number: u64, drops: &Arc<AtomicUsize>) -> Option<Arc<Self>> {
+        Some(Arc::new(Self {
+            number,
+            copy: !number,
+            drops: Arc::clone(drops),
+        }))
+    }
+
+    fn check(&self) -> u64 {
+        assert_eq!(self.copy, !self.number, "read after it was dropped");
+        self.number
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.check();
+        (self.number, self.copy) = (0, 0);
+        self.drops.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn drops() -> Arc<AtomicUsize> {
+    Arc::default()
+}
+
+#[test]
+fn what_is_not_on_loan_goes_when_it_is_taken_out() {
+    let dropped = drops();
+    let lender = Lender::new(Counted::new(1, &dropped));
+    lender.store(Counted::new(2, &dropped));
+    assert_eq!(dropped.load(Ordering::Relaxed), 1);
+    let recalled = lender.swap(None).expect("it was full");
+    assert_eq!((recalled.check(), lender.is_empty()), (2, true));
+    assert!(lender.load().is_none() && lender.swap(None).is_none());
+    lender.store(Some(Arc::clone(&recalled)));
+    drop(recalled);
+    assert_eq!(lender.load_full().map(|handle| handle.check()), Some(2));
+    drop(lender);
+    assert_eq!(dropped.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn the_last_loan_drops_what_was_recalled_meanwhile() {
+    let dropped = drops();
+    let lender = Lender::new(Counted::new(1, &dropped));
+    let other = Lender::new(Counted::new(9, &dropped));
+    let (first, second) = (lender.load(), lender.load());
+    lender.store(None);
+    drop(other.load()); // Another's loan drops nothing.
+    drop(first);
+    assert_eq!(dropped.load(Ordering::Relaxed), 0);
+    assert_eq!(second.as_ref().map(|loan| loan.check()), Some(1));
+    drop(second);
+    assert_eq!(dropped.load(Ordering::Relaxed), 1);
+    let own = other.load_full();
+    other.store(None);
+    drop(other);
+    assert_eq!(own.map(|handle| handle.check()), Some(9));
+    assert_eq!(dropped.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn a_thread_may_have_any_number_of_loans_and_return_them_in_any_order() {
+    let dropped = drops();
+    let lenders: Vec<_> = (0..50)
+        .map(|number| Lender::new(Counted::new(number, &dropped)))
+        .collect();
+    let mut rng = Rng::new(5);
+    for _ in 0..20 {
+        let mut loans: Vec<_> = lenders.iter().filter_map(Lender::load).collect();
+        while !loans.is_empty() {
+            let loan = loans.swap_remove(rng.below(loans.len() as u64) as usize);
+            loan.check();
+        }
+    }
+    let loans: Vec<_> = lenders.iter().filter_map(Lender::load).collect();
+    let mut batch = RecallBatch::default();
+    for recalled in lenders.iter().filter_map(|lender| lender.swap(None)) {
+        batch.add(recalled);
+    }
+    drop(batch);
+    assert_eq!(dropped.load(Ordering::Relaxed), 0);
+    drop(loans);
+    assert_eq!(dropped.load(Ordering::Relaxed), 50);
+}
+
+#[test]
+fn threads_that_lend_and_swap_see_what_a_mutex_would_show_them() {
+    const PLACES: usize = 4;
+    let (dropped, made) = (drops(), AtomicUsize::new(PLACES));
+    let lenders: [_; PLACES] = std::array::from_fn(|_| Lender::new(Counted::new(1, &dropped)));
+    // The twin holds the newest number that was put into the place of the same index, at least.
+    let newest: [_; PLACES] = std::array::from_fn(|_| Mutex::new(1u64));
+    std::thread::scope(|scope| {
+        for seed in 0..4 {
+            let (lenders, newest, dropped, made) = (&lenders, &newest, &dropped, &made);
+            scope.spawn(move || {
+                let mut rng = Rng::new(seed);
+                for _ in 0..4000 {
+                    let at = rng.below(PLACES as u64) as usize;
+                    if rng.one_in(4) {
+                        let mut newest = newest[at].lock().unwrap();
+                        *newest += 1;
+                        made.fetch_add(1, Ordering::Relaxed);
+                        lenders[at].store(Counted::new(*newest, dropped));
+                        continue;
+                    }
+                    let least = *newest[at].lock().unwrap();
+                    let loan = lenders[at].load().unwrap();
+                    assert!(loan.check() >= least, "seed {seed}");
+                    if rng.one_in(3) {
+                        std::thread::yield_now();
+                    }
+                    let nested = lenders[rng.below(PLACES as u64) as usize].load().unwrap();
+                    nested.check();
+                    loan.check();
+                }
+            });
+        }
+    });
+    for lender in &lenders {
+        lender.store(None);
+    }
+    let made = made.into_inner();
+    assert_eq!(dropped.load(Ordering::Relaxed), made, "each went once");
+}
