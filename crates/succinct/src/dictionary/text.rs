@@ -1,5 +1,7 @@
 //! The dictionary and how it is referred to.
 
+use std::hint::black_box;
+
 use drumlin_base::{Error, Result};
 
 /// The largest dictionary: places have 30 bits.
@@ -10,6 +12,11 @@ pub const REFERENCE_BYTES_MIN: usize = 16;
 pub const REFERENCE_CLASSES: usize = 13;
 /// The longest reference.
 pub const REFERENCE_BYTES_MAX: usize = REFERENCE_BYTES_MIN + (8 << REFERENCE_CLASSES) - 9;
+
+/// Bytes that come near the processor together.
+const LINE_BYTES: usize = 64;
+/// Bytes of a piece that are touched ahead; the processor fetches the rest of a long one by itself.
+const TOUCHED_BYTES_MAX: usize = 512;
 
 /// The shortest length of a class, and how many bits tell the length within it.
 #[inline]
@@ -64,6 +71,19 @@ impl Dictionary {
     pub fn get(&self, place: usize, len: usize) -> Result<&[u8]> {
         let piece = self.text.get(place..).and_then(|rest| rest.get(..len));
         piece.ok_or_else(outside)
+    }
+}
+
+impl Dictionary {
+    /// Brings what [`Dictionary::get`] will give near the processor: by reading a byte of each line,
+    /// which a processor does not wait for as long as nothing depends on it.
+    #[inline]
+    pub fn touch(&self, place: usize, len: usize) {
+        let piece = self.text.get(place..).unwrap_or_default();
+        let piece = piece.get(..len.min(TOUCHED_BYTES_MAX)).unwrap_or_default();
+        for byte in piece.iter().step_by(LINE_BYTES) {
+            black_box(*byte);
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use super::form::{FORMS_MAX, Form};
 use super::frame;
 use crate::bits::Bits;
 use crate::dictionary::{DICTIONARY_BYTES_MAX, Dictionary};
+use crate::template::Column;
 use crate::text::{Ending, Sink, TextCoder, TextEncoder};
 
 /// On disk: the first bytes of a model.
@@ -24,6 +25,15 @@ const VERSION: u8 = 1;
 /// On disk: which parts a model has, as bits of one byte.
 const HAS_DICTIONARY: u8 = 1;
 const HAS_TEXT: u8 = 2;
+/// On disk: how the parts of a model are packed.
+const PLAIN: u8 = 0;
+const FRAME: u8 = 1;
+/// Parts of fewer bytes are stored plain.
+const PACKED_BYTES_MIN: usize = 16 << 10;
+/// The level that parts are packed with.
+const PACKED_LEVEL: i32 = 9;
+/// Codes in a batch that are looked at ahead of the one being decoded.
+const AHEAD: usize = 16;
 /// Bytes a code may decode to, for each byte of it. Encoders keep to it, decoders insist on it, and so
 /// the memory a damaged code can ask for is bounded by its own length.
 pub const EXPANSION_MAX: usize = 4096;
@@ -83,13 +93,24 @@ impl Model {
             let complaint = format!("model version {version} is not known");
             return Err(Error::not_supported(complaint));
         }
+        let packing = reader.u8().ok_or_else(cut)?;
         let body_len = reader.rest().len().checked_sub(8).ok_or_else(cut)?;
-        let mut body = Reader::new(reader.bytes(body_len).ok_or_else(cut)?);
+        let stored = reader.bytes(body_len).ok_or_else(cut)?;
         let sum = reader.fixed64().ok_or_else(cut)?;
         let summed = bytes.get(..bytes.len() - 8).ok_or_else(cut)?;
         if sum != xxh3_64(summed) {
             return Err(Error::corruption("a model's checksum does not fit"));
         }
+        let mut unpacked = Vec::new();
+        let mut body = match packing {
+            PLAIN => Reader::new(stored),
+            FRAME => {
+                let bytes_max = stored.len().saturating_mul(EXPANSION_MAX);
+                frame::decompress(stored, bytes_max, &mut unpacked)?;
+                Reader::new(&unpacked)
+            }
+            _ => return Err(Error::corruption("a model packed in an unknown way")),
+        };
         let mut model = Self::read_body(&mut body)?;
         if !body.is_empty() {
             return Err(Error::corruption("bytes after the end of a model"));
@@ -133,11 +154,27 @@ impl Model {
 
     /// The model as it is stored; see `docs/format/models.md`.
     pub fn to_bytes(&self) -> Vec<u8> {
+        let (body, mut packed) = (self.body(), Vec::new());
+        let pack = body.len() >= PACKED_BYTES_MIN
+            && frame::compress(&body, PACKED_LEVEL, &mut packed)
+            && packed.len() < body.len()
+            && packed.len().saturating_mul(EXPANSION_MAX) >= body.len();
+        let (packing, stored) = if pack { (FRAME, packed) } else { (PLAIN, body) };
         let mut out = MAGIC.to_vec();
+        out.extend_from_slice(&[VERSION, packing]);
+        out.extend_from_slice(&stored);
+        let sum = xxh3_64(&out);
+        put_fixed64(&mut out, sum);
+        out
+    }
+
+    /// The parts, one after another.
+    fn body(&self) -> Vec<u8> {
+        let mut out = Vec::new();
         let dictionary = self.dictionary();
         let parts = u8::from(dictionary.is_some()) * HAS_DICTIONARY
             + u8::from(self.text.is_some()) * HAS_TEXT;
-        out.extend_from_slice(&[VERSION, parts, self.expansion]);
+        out.extend_from_slice(&[parts, self.expansion]);
         if let Some(dictionary) = dictionary {
             out.extend_from_slice(&(dictionary.text().len() as u32).to_le_bytes());
             out.extend_from_slice(dictionary.text());
@@ -147,8 +184,6 @@ impl Model {
         }
         out.push(self.forms.len() as u8);
         self.forms.iter().for_each(|form| form.write(&mut out));
-        let sum = xxh3_64(&out);
-        put_fixed64(&mut out, sum);
         out
     }
 
@@ -160,6 +195,14 @@ impl Model {
     /// The forms, in the order records try them.
     pub(super) fn forms(&self) -> &[Form] {
         &self.forms
+    }
+
+    /// Whether records are split into columns of which not all are texts.
+    pub(super) fn is_typed(&self) -> bool {
+        self.forms.iter().any(|form| match form {
+            Form::Template(template) => template.columns().iter().any(|it| *it != Column::Text),
+            _ => false,
+        })
     }
 
     /// What texts are coded by.
@@ -246,15 +289,31 @@ impl Model {
         ends: &mut Vec<usize>,
     ) -> Result<()> {
         let (out_before, ends_before) = (out.len(), ends.len());
-        for code in codes {
-            if let Err(error) = self.decode(code, out) {
-                out.truncate(out_before);
-                ends.truncate(ends_before);
-                return Err(error);
+        for batch in codes.chunks(AHEAD) {
+            // All dictionary lines of the batch are on their way before the first is needed.
+            batch.iter().for_each(|code| self.look_ahead(code));
+            for code in batch {
+                if let Err(error) = self.decode(code, out) {
+                    out.truncate(out_before);
+                    ends.truncate(ends_before);
+                    return Err(error);
+                }
+                ends.push(out.len());
             }
-            ends.push(out.len());
         }
         Ok(())
+    }
+
+    /// Touches what decoding `code` will read of the dictionary, as far as that is known at once.
+    #[inline]
+    fn look_ahead(&self, code: &[u8]) {
+        let selector = code.first().copied().unwrap_or(u8::MAX).leading_ones() as usize;
+        if let Some(Form::Template(template)) = self.forms.get(selector)
+            && let Some(dictionary) = self.dictionary()
+            && let Some((place, len)) = template.piece(&Bits::new(code), selector + 1)
+        {
+            dictionary.touch(place, len);
+        }
     }
 }
 

@@ -41,20 +41,22 @@ impl Model {
         }
         let step = learned.len().div_ceil(SHAPE_RECORDS);
         let shapes = skeletons(&learned.iter().step_by(step).copied().collect::<Vec<_>>());
-        let mut plans = vec![Vec::new()];
-        if !shapes.is_empty() {
-            plans.insert(0, shapes);
-        }
         let size: u64 = judged.iter().map(|record| record.len() as u64).sum();
         let mut best: Option<(u64, Self)> = None;
-        for shapes in plans {
+        // By its shapes, then as whole texts, which is not tried where columns have types.
+        let plans = [&shapes[..], &[]];
+        for shapes in plans.iter().skip(usize::from(shapes.is_empty())) {
             let builder = Builder::new(&learned, &judged, effort);
-            let model = Arc::new(builder.build(&shapes));
+            let model = Arc::new(builder.build(shapes));
             let bytes = judge(&model, &judged);
             let worth = bytes * GAIN_PERCENT_MIN < size * 100;
             let better = best.as_ref().is_none_or(|(least, _)| bytes < *least);
             if let Some(model) = Arc::into_inner(model).filter(|_| worth && better) {
+                let typed = model.is_typed();
                 best = Some((bytes, model));
+                if typed {
+                    break;
+                }
             }
         }
         best.map_or_else(Self::raw, |(_, model)| model)

@@ -32,6 +32,9 @@ pub struct Template {
     /// Bits of the fields of known width.
     fixed_bits: usize,
     place_bits: u32,
+    /// Of the first column that is a piece: its bits, counted from the record's first; the shortest
+    /// piece, and the bits of the length.
+    piece: Option<(usize, usize, u32)>,
 }
 
 /// A string that is copied as one row when it is short.
@@ -75,14 +78,23 @@ impl Template {
             Column::Choice { values } => values.iter().cloned().map(Literal::new).collect(),
             _ => Vec::new(),
         };
-        let widths = columns
+        let width = |column: &Column| column.width(place_bits) as usize;
+        let piece = columns
             .iter()
-            .map(|column| column.width(place_bits) as usize);
+            .enumerate()
+            .find_map(|(index, column)| match column {
+                Column::Piece { shortest, bits } => {
+                    let at = columns.iter().take(index).map(width).sum();
+                    Some((at, *shortest as usize, *bits))
+                }
+                _ => None,
+            });
         Some(Self {
+            piece,
             literals: literals.into_iter().map(Literal::new).collect(),
             choices: columns.iter().map(choices).collect(),
             last_text: columns.iter().rposition(|column| *column == Column::Text),
-            fixed_bits: widths.sum(),
+            fixed_bits: columns.iter().map(width).sum(),
             columns,
             place_bits,
         })
@@ -248,6 +260,17 @@ impl Template {
         writer.put(found.place as u32, self.place_bits);
         writer.put(extra as u32, bits);
         true
+    }
+
+    /// The place and the length of the piece of the dictionary in the record whose bits begin at `at`, if
+    /// it has one at a place known beforehand. Unchecked: what the bits say.
+    #[inline]
+    pub fn piece(&self, bits: &Bits<'_>, at: usize) -> Option<(usize, usize)> {
+        let (skipped, shortest, width) = self.piece?;
+        let at = at + skipped;
+        let place = bits.field(at, self.place_bits) as usize;
+        let len = bits.field(at + self.place_bits as usize, width) as usize;
+        Some((place, shortest + len))
     }
 
     /// Decodes a record whose bits begin at `at` into `sink`.
