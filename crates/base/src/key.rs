@@ -97,6 +97,37 @@ pub fn user_key(internal: &[u8]) -> &[u8] {
     split_internal(internal).map_or(&[], |(user_key, _)| user_key)
 }
 
+/// The first eight bytes of `user_key`, a shorter one padded with zeros, as a number: where two of
+/// them differ, they order as the keys do bytewise.
+#[inline]
+pub fn user_key_head(user_key: &[u8]) -> u64 {
+    match user_key.first_chunk::<8>() {
+        Some(first) => u64::from_be_bytes(*first),
+        None => {
+            let mut padded = [0; 8];
+            for (to, from) in padded.iter_mut().zip(user_key) {
+                *to = *from;
+            }
+            u64::from_be_bytes(padded)
+        }
+    }
+}
+
+/// [`user_key_head`] of an internal key's user key.
+#[inline]
+pub fn internal_key_head(internal: &[u8]) -> u64 {
+    let user_bytes = internal.len().saturating_sub(TAG_BYTES);
+    match internal.first_chunk::<8>() {
+        Some(first) if user_bytes >= 8 => u64::from_be_bytes(*first),
+        Some(first) => {
+            let keep = 8 * (8 - user_bytes as u32);
+            let mask = u64::MAX.checked_shl(keep).unwrap_or(0);
+            u64::from_be_bytes(*first) & mask
+        }
+        None => 0,
+    }
+}
+
 /// Appends the internal key of (`user_key`, `seqno`, `kind`) to `out`.
 #[inline]
 pub fn append_internal(out: &mut Vec<u8>, user_key: &[u8], seqno: SeqNo, kind: u8) {
@@ -185,6 +216,30 @@ mod tests {
         assert_eq!(compare_internal(&order, &old, &next), Ordering::Less);
         assert!(compare_internal(&order, &seek_key(b"k", 6), &new).is_lt());
         assert!(compare_internal(&order, &seek_key(b"k", 5), &new).is_gt());
+    }
+
+    #[test]
+    fn heads_order_as_the_keys_do_wherever_they_differ() {
+        let keys: [&[u8]; 9] = [
+            b"",
+            b"\0",
+            b"a",
+            b"a\0",
+            b"ab",
+            b"abcdefg",
+            b"abcdefgh",
+            b"abcdefghi",
+            b"\xFF",
+        ];
+        for a in keys {
+            let head = user_key_head(a);
+            assert_eq!(internal_key_head(&seek_key(a, SEQNO_MAX)), head);
+            for b in keys {
+                let ordering = head.cmp(&user_key_head(b));
+                assert!(ordering.is_eq() || ordering == a.cmp(b), "{a:?} {b:?}");
+            }
+        }
+        assert_eq!(user_key_head(b"abcdefgh"), u64::from_be_bytes(*b"abcdefgh"));
     }
 
     #[test]

@@ -135,6 +135,14 @@ impl InternalIterator for TableIter {
     }
 
     #[inline]
+    fn head(&self) -> u64 {
+        match self {
+            Self::Block(iter) => iter.head(),
+            Self::Plain(iter) => iter.head(),
+        }
+    }
+
+    #[inline]
     fn value(&self) -> &[u8] {
         match self {
             Self::Block(iter) => iter.value(),

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use drumlin_base::key::{TAG_BYTES, compare_internal, user_key};
+use drumlin_base::key::{TAG_BYTES, compare_internal, internal_key_head, user_key, user_key_head};
 use drumlin_base::{Error, KeyOrder, Result};
 
 use crate::block::{Block, BlockView, entry_head};
@@ -15,11 +15,13 @@ use crate::block_point::begins_with;
 ///
 /// Invariant: while valid, `key` is the whole internal key of the entry at `at`, at least
 /// [`TAG_BYTES`] long, the value is `value_at..next_at`, and `next_at <= entries.len()`. `behind`
-/// holds entries of this block only, each ending where the one kept after it begins.
+/// holds entries of this block only, each ending where the one kept after it begins. `front` is
+/// always the first eight bytes of `key` as a number, high byte first, padded with zeros.
 #[derive(Debug, Default)]
 pub(crate) struct BlockIter {
     block: Option<Block>,
     key: Vec<u8>,
+    front: u64,
     at: usize,
     value_at: usize,
     next_at: usize,
@@ -38,6 +40,7 @@ struct Behind {
     value_at: usize,
     next_at: usize,
     key_start: usize,
+    front: u64,
 }
 
 impl BlockIter {
@@ -71,6 +74,16 @@ impl BlockIter {
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
         &self.key
+    }
+
+    /// What [`drumlin_base::InternalIterator::head`] is of the key under the cursor.
+    #[inline]
+    pub(crate) fn head(&self) -> u64 {
+        if self.key.len() >= 8 + TAG_BYTES {
+            self.front
+        } else {
+            internal_key_head(&self.key)
+        }
     }
 
     /// The value under the cursor.
@@ -159,6 +172,7 @@ impl BlockIter {
         self.key.clear();
         self.key.extend_from_slice(from_first);
         self.key.extend_from_slice(from_head);
+        self.front = user_key_head(&self.key);
         self.next_at = start.at;
         self.next();
         self.valid
@@ -196,6 +210,12 @@ impl BlockIter {
         self.key.extend_from_slice(delta);
         if self.key.len() < TAG_BYTES {
             return self.fail();
+        }
+        if head.shared < 8 {
+            // From where they lie, not from the key: see `InternalIterator::head`.
+            let new = block.bytes().get(head.delta_at..).unwrap_or_default();
+            let kept = !(u64::MAX >> (8 * head.shared));
+            self.front = self.front & kept | user_key_head(new) >> (8 * head.shared);
         }
         self.at = at;
         self.value_at = head.value_at();
@@ -238,6 +258,7 @@ impl BlockIter {
         self.key
             .extend_from_slice(self.behind_keys.get(entry.key_start..).unwrap_or_default());
         self.behind_keys.truncate(entry.key_start);
+        self.front = entry.front;
         self.at = entry.at;
         self.value_at = entry.value_at;
         self.next_at = entry.next_at;
@@ -250,6 +271,7 @@ impl BlockIter {
             value_at: self.value_at,
             next_at: self.next_at,
             key_start: self.behind_keys.len(),
+            front: self.front,
         });
         self.behind_keys.extend_from_slice(&self.key);
     }
@@ -272,6 +294,7 @@ impl BlockIter {
         self.behind.clear();
         self.behind_keys.clear();
         self.key.clear();
+        self.front = 0;
         self.next_at = at;
         self.valid = false;
         self.damaged = false;
@@ -360,6 +383,7 @@ mod tests {
                 for (index, key) in keys.iter().enumerate() {
                     assert!(iter.valid());
                     assert_eq!(iter.key(), key);
+                    assert_eq!(iter.head(), internal_key_head(key));
                     assert_eq!(iter.value(), format!("value{index}").as_bytes());
                     iter.next();
                 }
@@ -405,7 +429,43 @@ mod tests {
                     at -= 1;
                 }
                 assert_eq!(iter.key(), &keys[at]);
+                assert_eq!(iter.head(), internal_key_head(&keys[at]));
                 assert_eq!(iter.value(), format!("value{at}").as_bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn heads_of_short_keys_hold_no_byte_of_what_follows_them() {
+        let order = KeyOrder::Bytewise;
+        let mut rng = drumlin_base::rng::Rng::new(3);
+        for interval in [1, 4, 16] {
+            let letters = || {
+                (0..rng.below(12))
+                    .map(|_| b"ab"[rng.below(2) as usize])
+                    .collect()
+            };
+            let mut users: Vec<Vec<u8>> = std::iter::repeat_with(letters).take(200).collect();
+            users.sort_unstable();
+            users.dedup();
+            let internal = |user: &Vec<u8>| internal_key(user, 9, ValueKind::Value);
+            let keys: Vec<_> = users.iter().map(internal).collect();
+            let mut iter = BlockIter::default();
+            iter.set_block(block_of(interval, &keys));
+            for (index, key) in keys.iter().enumerate() {
+                iter.seek(&order, key, index % 2 == 0);
+                assert_eq!(
+                    (iter.key(), iter.head()),
+                    (&key[..], internal_key_head(key))
+                );
+            }
+            iter.seek_to_last();
+            for key in keys.iter().rev() {
+                assert_eq!(
+                    (iter.key(), iter.head()),
+                    (&key[..], internal_key_head(key))
+                );
+                iter.prev();
             }
         }
     }

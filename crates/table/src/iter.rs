@@ -381,6 +381,11 @@ impl InternalIterator for BlockTableIter {
     }
 
     #[inline]
+    fn head(&self) -> u64 {
+        self.block.head()
+    }
+
+    #[inline]
     fn value(&self) -> &[u8] {
         self.block.value()
     }

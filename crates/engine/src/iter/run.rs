@@ -358,6 +358,11 @@ impl InternalIterator for RunIter {
     }
 
     #[inline]
+    fn head(&self) -> u64 {
+        self.table.as_ref().map_or(0, TableIter::head)
+    }
+
+    #[inline]
     fn value(&self) -> &[u8] {
         self.table.as_ref().map_or(&[], TableIter::value)
     }

@@ -175,6 +175,14 @@ impl InternalIterator for Source {
     }
 
     #[inline]
+    fn head(&self) -> u64 {
+        match self {
+            Self::Memtable(iter, _) => iter.head(),
+            Self::Run(iter) => iter.head(),
+        }
+    }
+
+    #[inline]
     fn value(&self) -> &[u8] {
         match self {
             Self::Memtable(iter, _) => iter.value(),

@@ -102,6 +102,15 @@ pub(super) fn is_same(order: &KeyOrder, a: &[u8], b: &[u8]) -> bool {
     }
 }
 
+/// As [`is_same`], where the heads of the two keys are known as well.
+#[inline]
+pub(super) fn is_same_by_head(order: &KeyOrder, a: (u64, &[u8]), b: (u64, &[u8])) -> bool {
+    match order {
+        KeyOrder::Custom(_) => order.compare(a.1, b.1).is_eq(),
+        _ => a.0 == b.0 && a.1 == b.1,
+    }
+}
+
 #[inline]
 pub(super) fn set_key(key: &mut Vec<u8>, user_key: &[u8]) {
     key.clear();

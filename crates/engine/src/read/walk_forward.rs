@@ -2,14 +2,15 @@
 
 use std::sync::atomic::Ordering;
 
-use drumlin_base::key::{SEEK_KIND, split_internal, tag_kind, tag_seqno};
+use drumlin_base::key::{SEEK_KIND, split_internal, tag_kind, tag_seqno, user_key_head};
 use drumlin_base::{Error, InternalIterator, Result, SEQNO_MAX, SeqNo, ValueKind};
 
 use super::db_iter::DbIterator;
 use super::entity::default_column;
 use super::get::misplaced;
 use super::walk::{
-    Covering, Decision, Place, STEPS_MAX, SavedValue, is_same, set_key, set_target, short_key,
+    Covering, Decision, Place, STEPS_MAX, SavedValue, is_same, is_same_by_head, set_key,
+    set_target, short_key,
 };
 
 impl DbIterator {
@@ -18,6 +19,7 @@ impl DbIterator {
     #[inline]
     pub(super) fn find_forward(&mut self, mut skip: bool) {
         let mut passed = 0;
+        let mut skipped_head = user_key_head(&self.key);
         self.dead_in_a_row = 0;
         while self.cursor.valid() {
             let Some((user_key, tag)) = split_internal(self.cursor.key()) else {
@@ -27,7 +29,8 @@ impl DbIterator {
                 return self.end();
             }
             let seqno = tag_seqno(tag);
-            if skip && is_same(&self.context.order, user_key, &self.key) {
+            let (order, head) = (&self.context.order, self.cursor.head());
+            if skip && is_same_by_head(order, (head, user_key), (skipped_head, &self.key)) {
                 passed += 1;
                 self.pass_older(&mut passed);
                 continue;
@@ -51,7 +54,10 @@ impl DbIterator {
                     return;
                 }
                 Decision::Failed(error) => return self.fail(error),
-                Decision::Hidden => skip = true,
+                Decision::Hidden => {
+                    skip = true;
+                    skipped_head = user_key_head(&self.key);
+                }
             }
         }
         self.end();
