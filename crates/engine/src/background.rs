@@ -427,6 +427,9 @@ impl Engine {
                 .values()
                 .any(|f| f.flushing || !f.immutables.is_empty());
             let compacting = state.compactions_running > 0 || self.compaction_is_due(state);
+            if !flushing && !compacting {
+                self.release_trash();
+            }
             (!flushing && !compacting && self.trash.is_empty()) || failed(state)
         })?;
         match failed(&state) {

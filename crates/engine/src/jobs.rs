@@ -21,6 +21,7 @@ use crate::events::{CompactionInfo, FlushInfo, Health};
 use crate::flush::{self, Flushed};
 use crate::names;
 use crate::pressure::{JobKind, RunningJob};
+use crate::reuse::ReusingFileSystem;
 use crate::space::Promise;
 use crate::version::obsolete::{obsolete_files, remove_files};
 use crate::version::{JobFiles, VersionEdit};
@@ -121,7 +122,7 @@ impl Engine {
     ) -> JobContext {
         let numbers = Arc::clone(&self.numbers);
         JobContext {
-            env: self.paced_env(priority, progress.io()),
+            env: self.job_env(priority, progress.io()),
             dir: self.dir.clone(),
             options: family.compaction.clone(),
             tables: Arc::clone(&family.reads.tables),
@@ -189,8 +190,9 @@ impl Engine {
         self.post(family, what, kind, plan.input_bytes())
     }
 
-    /// The environment whose files are written with this priority, and timed.
-    fn paced_env(&self, priority: IoPriority, times: &Arc<IoTimes>) -> Env {
+    /// The environment whose files are written with this priority, timed, and in the place of old
+    /// ones where that can be.
+    fn job_env(&self, priority: IoPriority, times: &Arc<IoTimes>) -> Env {
         let env = self.env.clone();
         let files = PacedFileSystem::new(
             Arc::clone(&env.files),
@@ -198,6 +200,7 @@ impl Engine {
             (Arc::clone(&env.clock), Arc::clone(times)),
         )
         .directly(self.direct_io);
+        let files = ReusingFileSystem::new(Arc::new(files), Arc::clone(&self.trash));
         env.with_files(Arc::new(files))
     }
 
@@ -337,10 +340,23 @@ impl Engine {
                 }
             }
         }
-        if self.options.background_threads == Some(0) {
-            self.empty_trash();
-        }
+        self.settle_trash();
         given_up
+    }
+
+    /// Where no thread removes what was given up: does so, but for what is kept for reuse.
+    fn settle_trash(&self) {
+        if self.options.background_threads == Some(0)
+            && let Err(error) = self.trash.settle()
+        {
+            self.file_stays(&error);
+        }
+    }
+
+    /// Has what is kept for reuse removed too.
+    pub(crate) fn release_trash(&self) {
+        self.trash.release();
+        self.settle_trash();
     }
 
     /// Removes what was given up, now and on this thread.

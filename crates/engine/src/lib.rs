@@ -41,6 +41,7 @@ pub mod read;
 pub mod record;
 mod repair;
 mod repair_blobs;
+mod reuse;
 pub mod snapshot;
 mod space;
 mod statistics;

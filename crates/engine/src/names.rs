@@ -104,9 +104,10 @@ fn number(digits: &str) -> Option<u64> {
     digits.parse().ok()
 }
 
-/// What tables end in, LevelDB's, and files that are being removed (as RocksDB marks them).
+/// What tables end in, LevelDB's, blob files, and files that are being removed (as RocksDB marks them).
 pub(crate) const TABLE_EXTENSION: &str = "sst";
 pub(crate) const LEVELDB_TABLE_EXTENSION: &str = "ldb";
+pub(crate) const BLOB_EXTENSION: &str = "blob";
 const TRASH_SUFFIX: &str = ".trash";
 
 /// The name `path` has while it is removed step by step.

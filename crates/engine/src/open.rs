@@ -445,7 +445,11 @@ impl Opener<'_> {
             !self.leveldb,
         );
         let db_id = versions.db_id().unwrap_or_default().to_owned();
-        let trash = Arc::new(Trash::new(Arc::clone(&self.env.files)));
+        let reuse_from = match self.leveldb {
+            true => u64::MAX, // LevelDB does not know what is meant by the name.
+            false => options.tuning.reuse_from_bytes,
+        };
+        let trash = Arc::new(Trash::new(&self.env, reuse_from));
         let engine = Engine {
             env: self.env.clone(),
             dir: self.dir.to_path_buf(),

@@ -205,6 +205,10 @@ pub struct Tuning {
     /// would be used, and compactions that would not fit wait. 0 never looks. Default: what the
     /// memtables may take, 64 MiB to 1 GiB, and at most an eighth of what was seen free.
     pub disk_reserve_bytes: Option<u64>,
+    /// Obsolete tables and blob files of this many bytes and more are kept for a while, for new ones
+    /// to be written in their place; `u64::MAX` for none. What is kept is at most what the store
+    /// holds, and what was written in the last 8 to 16 seconds. Default: 8 MiB.
+    pub reuse_from_bytes: u64,
     /// Most bytes of a user key.
     pub key_bytes_max: usize,
 }
@@ -231,6 +235,7 @@ impl Default for Tuning {
             background_rate: RateLimit::Unlimited,
             background_direct_io: None,
             disk_reserve_bytes: None,
+            reuse_from_bytes: 8 << 20,
             key_bytes_max: limits::KEY_BYTES_MAX,
         }
     }

@@ -239,7 +239,7 @@ impl Drop for Promise {
 mod tests {
     use std::path::Path;
 
-    use drumlin_fs::{CreateOptions, FaultFileSystem, FileKind, StrictMemFileSystem};
+    use drumlin_fs::{CreateOptions, Env, FaultFileSystem, FileKind, StrictMemFileSystem};
 
     use super::*;
 
@@ -247,7 +247,8 @@ mod tests {
 
     fn space(disk: &StrictMemFileSystem, wanted: Option<u64>) -> (FaultFileSystem, Arc<Space>) {
         let files = FaultFileSystem::over_memory(disk);
-        let trash = Arc::new(Trash::new(Arc::new(files.clone())));
+        let env = Env::system().with_files(Arc::new(files.clone()));
+        let trash = Arc::new(Trash::new(&env, u64::MAX));
         let dir = PathBuf::from("/");
         let space = Space::new(Arc::new(files.clone()), dir, trash, wanted, 100 * MIB);
         (files, space)

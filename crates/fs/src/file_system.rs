@@ -35,6 +35,9 @@ pub struct CreateOptions {
     pub preallocate_bytes: u64,
     /// Write past the page cache, where the file system can; see [`FileSystem::takes_direct`].
     pub direct: bool,
+    /// About how many bytes will be appended; 0 where nobody knows. A hint: whoever has old files to
+    /// give away picks one of that size.
+    pub expected_bytes: u64,
 }
 
 impl CreateOptions {
@@ -44,6 +47,16 @@ impl CreateOptions {
             kind,
             preallocate_bytes: 0,
             direct: false,
+            expected_bytes: 0,
+        }
+    }
+
+    /// The same, of a file that will have about this many bytes.
+    #[must_use]
+    pub fn expecting(self, bytes: u64) -> Self {
+        Self {
+            expected_bytes: bytes,
+            ..self
         }
     }
 }

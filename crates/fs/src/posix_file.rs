@@ -20,7 +20,8 @@ use crate::mapping::Mapping;
 use crate::syscalls;
 use crate::writeback::Writeback;
 
-/// Tables and blobs gather this much before a write call.
+/// Tables and blobs gather this much before a write call. A multiple of every page size, and writes
+/// begin and end at multiples of it, so that no page of a reused file has to be read to be filled.
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// A descriptor for writing, shared between the file's owner and its syncers.
@@ -174,9 +175,19 @@ impl PosixWriter {
         Ok(())
     }
 
-    fn write_through(&mut self, bytes: &[u8]) -> Result<()> {
-        self.shared.write_at(bytes, self.written)?;
-        self.written += bytes.len() as u64;
+    /// Fills the buffer, writes it whenever it is full, and leaves the rest in it.
+    fn gather(&mut self, mut bytes: &[u8]) -> Result<()> {
+        if self.buffer.capacity() == 0 {
+            self.buffer.reserve_exact(self.buffer_bytes_max);
+        }
+        while self.buffer.len() + bytes.len() >= self.buffer_bytes_max {
+            let room = self.buffer_bytes_max - self.buffer.len();
+            let (now, later) = bytes.split_at(room);
+            self.buffer.extend_from_slice(now);
+            self.flush()?;
+            bytes = later;
+        }
+        self.buffer.extend_from_slice(bytes);
         Ok(())
     }
 }
@@ -184,16 +195,11 @@ impl PosixWriter {
 impl WritableFile for PosixWriter {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         self.shared.check()?;
-        if self.buffer.len() + bytes.len() > self.buffer_bytes_max {
-            self.flush()?;
-        }
-        if bytes.len() >= self.buffer_bytes_max {
-            self.write_through(bytes)?;
+        if self.buffer_bytes_max == 0 {
+            self.shared.write_at(bytes, self.written)?;
+            self.written += bytes.len() as u64;
         } else {
-            if self.buffer.capacity() == 0 {
-                self.buffer.reserve_exact(self.buffer_bytes_max);
-            }
-            self.buffer.extend_from_slice(bytes);
+            self.gather(bytes)?;
         }
         match &mut self.writeback {
             Some(writeback) => writeback.advance(&self.shared, self.written),

@@ -107,7 +107,7 @@ fn the_engine_points_one_way() {
             "wal_replay",
             "memtable_tombstones",
         ],
-        &["iter"],
+        &["iter", "reuse"],
         &["options", "compaction", "flush", "read"],
         &["column_family"],
         &["pressure"],

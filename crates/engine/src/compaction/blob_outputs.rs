@@ -62,6 +62,8 @@ pub struct BlobPlace {
     pub dir: PathBuf,
     /// Where new files get their numbers.
     pub numbers: FileNumbers,
+    /// About how many bytes each file will have.
+    pub expected_bytes: u64,
 }
 
 /// What a job did to blobs.
@@ -267,9 +269,11 @@ impl BlobOutputs {
         let number = (self.place.numbers)();
         let path = names::blob(&self.place.dir, number);
         self.created.note(&path);
+        let expected = self.place.expected_bytes.min(self.options.file_bytes);
+        let options = CreateOptions::new(FileKind::Blob).expecting(expected);
         let files = &self.place.env.files;
         files
-            .create(&path, CreateOptions::new(FileKind::Blob))
+            .create(&path, options)
             .and_then(|file| BlobWriter::new(file, number, self.options.family_id, compression))
             .map_err(|error| error.with_file(&path))
     }

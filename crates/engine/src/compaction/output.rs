@@ -83,11 +83,12 @@ impl fmt::Debug for JobContext {
 }
 
 impl JobContext {
-    fn blob_place(&self) -> BlobPlace {
+    fn blob_place(&self, expected_bytes: u64) -> BlobPlace {
         BlobPlace {
             env: self.env.clone(),
             dir: self.dir.clone(),
             numbers: Arc::clone(&self.numbers),
+            expected_bytes,
         }
     }
 }
@@ -162,7 +163,7 @@ impl<'a> Outputs<'a> {
             territory_limit: None,
             open: None,
             blobs: Some(Box::new(BlobOutputs::new(
-                context.blob_place(),
+                context.blob_place(stamp.expected_bytes),
                 context.blobs,
                 Arc::from([]),
             ))),
@@ -177,7 +178,8 @@ impl<'a> Outputs<'a> {
     /// The same, moving the blobs out of the files `emptied` (ascending).
     #[must_use]
     pub fn emptying(mut self, emptied: Arc<[u64]>) -> Self {
-        let (place, options) = (self.context.blob_place(), self.context.blobs);
+        let options = self.context.blobs;
+        let place = self.context.blob_place(options.file_bytes);
         self.blobs = Some(Box::new(BlobOutputs::new(place, options, emptied)));
         self
     }
@@ -261,11 +263,12 @@ impl<'a> Outputs<'a> {
             TableStyle::LevelDb => names::leveldb_table(&self.context.dir, number),
         };
         self.written.created.note(&path);
+        let options = CreateOptions::new(FileKind::Table).expecting(self.stamp.expected_bytes);
         let file = self
             .context
             .env
             .files
-            .create(&path, CreateOptions::new(FileKind::Table))
+            .create(&path, options)
             .map_err(|error| error.with_file(&path))?;
         let now = self.context.env.clock.unix_seconds();
         let ancestor = match self.stamp.oldest_ancestor_time {

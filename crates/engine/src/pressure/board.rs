@@ -162,16 +162,16 @@ impl Board {
         self.lock().state
     }
 
-    /// Looks at `families` at the time `now` and judges anew. Cost: a microsecond, and a fraction of one
+    /// Looks at `families` at the time `now` and judges anew; the bytes they hold. Cost: a microsecond, and a fraction of one
     /// for each family.
     pub(crate) fn look<'a>(
         &self,
         now: Duration,
         removal: Removal,
         families: impl Iterator<Item = &'a Arc<Family>>,
-    ) {
+    ) -> u64 {
         let mut inner = self.lock();
-        let sample = self.sample(&inner, removal, families);
+        let (sample, needed) = self.sample(&inner, removal, families);
         let verdict = inner.controller.step(now, &sample);
         inner.state = Some(PressureState {
             sample,
@@ -187,6 +187,7 @@ impl Board {
             .position(|cause| Some(*cause) == verdict.cause);
         self.cause
             .store(cause.unwrap_or_default() as u8, Ordering::Relaxed);
+        needed
     }
 
     fn sample<'a>(
@@ -194,7 +195,7 @@ impl Board {
         inner: &Inner,
         removal: Removal,
         families: impl Iterator<Item = &'a Arc<Family>>,
-    ) -> Sample {
+    ) -> (Sample, u64) {
         let (mut waste, mut needed) = (removal.waiting, 0);
         let mut sample = Sample {
             written: self.written.load(Ordering::Relaxed),
@@ -230,7 +231,7 @@ impl Board {
             used: waste as f64,
             limit: needed.max(WASTE_MIN) as f64,
         };
-        sample
+        (sample, needed)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

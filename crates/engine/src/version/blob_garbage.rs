@@ -4,8 +4,8 @@
 //! before the garbage beside it is given back. Moving costs one byte written for each byte alive; a
 //! file that is mostly garbage gives back much for little. So files are emptied in the order of
 //! their share of garbage, and only while all files together hold more than [`GARBAGE_MAX`]: then
-//! until they would hold no more than [`GARBAGE_AFTER`], so that the tables rewritten on the way,
-//! small as they are beside the blobs, are rewritten seldom.
+//! until they would hold no more than [`GARBAGE_AFTER`]. The tables rewritten on the way are small
+//! beside the blobs, so rounds are too: the files of a round are all freed at its end.
 //!
 //! Bound: with a third of garbage, the blob files hold at most half again what tables refer to. On
 //! top comes what this cannot know or has not done yet: blobs that entries of upper levels hide
@@ -24,7 +24,7 @@ use super::{BlobFile, BlobTotals, FileMeta, Version};
 /// The share of garbage in all blob bytes above which files are emptied.
 pub const GARBAGE_MAX: (u64, u64) = (1, 3);
 /// The share of garbage that is aimed for then.
-pub const GARBAGE_AFTER: (u64, u64) = (1, 4);
+pub const GARBAGE_AFTER: (u64, u64) = (3, 10);
 
 /// What is to be done about the garbage of a version.
 #[derive(Debug, Default)]

@@ -63,10 +63,11 @@ impl Engine {
         }
         let families = self.families.load();
         let removal = Removal {
-            waiting: self.trash.bytes(),
+            waiting: self.trash.waste_bytes(),
             freed: self.trash.freed(),
         };
-        self.board.look(now, removal, families.values());
+        let needed = self.board.look(now, removal, families.values());
+        self.trash.set_store_bytes(needed);
     }
 
     pub(crate) fn note_wait(&self, wait: Duration, cause: WaitCause) {

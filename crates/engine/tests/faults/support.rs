@@ -119,6 +119,7 @@ pub(crate) fn tiny() -> Tuning {
         l0_trigger: 3,
         block_bytes: 512,
         restart_interval: 4,
+        reuse_from_bytes: 1,
         ..Tuning::default()
     }
 }

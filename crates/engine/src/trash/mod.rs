@@ -2,123 +2,166 @@
 //!
 //! Freeing the blocks of a large file takes a file system long: up to a tenth of a second for a
 //! table of 64 MiB, in which its journal may hold up everybody who writes. So who finds that a file
-//! is obsolete only puts it here, and one thread removes it, a very large one in steps from its end
-//! and with pauses between. With more than [`PAUSES_MAX_BYTES`] waiting there are no pauses, and where
-//! that does not help writers are slowed, so that the disk never fills with it. Steps are large,
-//! because each costs as much as freeing some megabytes: where the file system tells the disk what it
-//! freed (`discard`), 256 MiB went in 0.25 to 0.32 s whole and in 0.38 to 0.56 s by steps of 8 MiB.
+//! is obsolete only puts it here. Large tables and blob files are kept for a while, within bounds, for
+//! new ones to be written in their place ([`crate::reuse`]); under a steady load hardly any is removed.
+//! The others one thread removes, a very large one in steps from its end and with pauses between. Where
+//! much waits the pauses are shorter, and where that does not help writers are slowed, so that the disk
+//! never fills with it. Steps are large, because each costs as much as
+//! freeing some megabytes: where the file system tells the disk what it freed (`discard`), 256 MiB
+//! went in 0.25 to 0.32 s whole and in 0.38 to 0.56 s by steps of 8 MiB.
 //!
 //! Invariants:
 //! - A file that is removed in steps has the name `NNNNNN.sst.trash` before the first: after a crash
-//!   the name tells, and opening (RocksDB's too) removes it.
-//! - A file with a second name, one in a checkpoint, is never cut: only its name here goes. Nor is a
-//!   table that is read where it lies, mapped: a value of it may be held for long.
+//!   the name tells, and opening (RocksDB's too) removes it. One that may be reused has it too, on
+//!   disk.
+//! - A file with a second name, one in a checkpoint, is never cut nor reused: only its name here goes.
+//!   Nor is a table that is read where it lies, mapped: a value of it may be held for long.
 //! - What cannot be removed is reported and left to the next open.
 //!
-//! Any thread may put; one thread at a time removes.
+//! Any thread may put or take; one thread at a time removes.
 
-use std::collections::VecDeque;
+mod queue;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use drumlin_base::sync::{Condvar, Mutex};
+use drumlin_base::sync::{Condvar, Mutex, MutexGuard};
 use drumlin_base::{Error, ErrorKind, Result};
-use drumlin_fs::FileSystem;
+use drumlin_fs::{Clock, Env, FileSystem};
 use drumlin_table::TableFormat;
 
+use self::queue::{Queue, Waste, kind_of};
 use crate::names;
 
 /// Freed at a time. Larger files go in several steps.
 const STEP_BYTES: u64 = 96 << 20;
-/// The pace while little waits, in bytes a second.
-const PACE: u64 = 512 << 20;
-/// With more than this waiting there is no time for pauses: with them, overwrites that keep the disk
-/// busy went at half the speed.
-const PAUSES_MAX_BYTES: u64 = 1 << 30;
+/// The pace while little waits, in bytes a second. Under a steady load what waits is reused sooner.
+const PACE: u64 = 128 << 20;
+/// With as much waiting as this the pace is twice as fast, and so on.
+const PACE_BYTES: u64 = 1 << 30;
+/// How often to look whether what is kept for reuse is still wanted.
+const KEPT_LOOK: Duration = Duration::from_secs(1);
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Trash {
     files: Arc<dyn FileSystem>,
-    queue: Mutex<Queue>,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
     /// Notified when a file comes, or when there is no more time for pauses.
     wake: Condvar,
-    /// Bytes of the files that were looked at and are not removed yet.
-    bytes: AtomicU64,
-    /// Bytes that were removed.
+    /// Bytes that were removed or taken.
     freed: AtomicU64,
+    /// Smaller files are not kept for reuse.
+    reuse_from_bytes: u64,
     step_bytes: u64,
 }
 
-#[derive(Debug, Default)]
-struct Queue {
+#[derive(Debug)]
+struct State {
     /// Not looked at yet.
     arrived: Vec<PathBuf>,
-    waiting: VecDeque<Waste>,
-    /// Whether the oldest of `waiting` is being removed outside the lock.
-    removing: bool,
+    queue: Queue,
+    /// Bytes of what is being looked at or removed outside the lock; `None` when nothing is.
+    outside: Option<u64>,
     /// Whether pauses are over: nothing else will be done with the disk.
     ending: bool,
     /// Whether the space is needed now.
     hurried: bool,
 }
 
-impl Queue {
+impl State {
     fn may_pause(&self) -> bool {
         !self.ending && !self.hurried
     }
-}
 
-/// A file to be removed.
-#[derive(Debug)]
-struct Waste {
-    path: PathBuf,
-    bytes: u64,
-    /// Whether the file may be cut: it has this one name, and nobody can be reading it.
-    may_cut: bool,
-    /// Why it could not be looked at.
-    trouble: Option<Error>,
+    fn has_work(&mut self, now: Duration) -> bool {
+        !self.arrived.is_empty() || self.outside.is_some() || self.queue.has_work(now)
+    }
 }
 
 impl Trash {
-    /// Nothing yet.
-    pub(crate) fn new(files: Arc<dyn FileSystem>) -> Self {
+    /// Nothing yet. Tables and blob files of `reuse_from_bytes` and more are kept for reuse.
+    pub(crate) fn new(env: &Env, reuse_from_bytes: u64) -> Self {
         Self {
-            files,
-            queue: Mutex::default(),
+            files: Arc::clone(&env.files),
+            clock: Arc::clone(&env.clock),
+            state: Mutex::new(State {
+                arrived: Vec::new(),
+                queue: Queue::new(),
+                outside: None,
+                ending: false,
+                hurried: false,
+            }),
             wake: Condvar::default(),
-            bytes: AtomicU64::new(0),
             freed: AtomicU64::new(0),
+            reuse_from_bytes,
             step_bytes: STEP_BYTES,
         }
     }
 
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    fn now(&self) -> Duration {
+        self.clock.monotonic()
+    }
+
+    /// Learns what the store holds, which bounds what is kept for reuse.
+    pub(crate) fn set_store_bytes(&self, bytes: u64) {
+        self.lock().queue.set_store_bytes(bytes);
+    }
+
     /// Leaves `path` to be removed. Touches no file.
     ///
-    /// Requires: nobody will give the file a further name or write to it. A table may lie under
-    /// its other name, see [`names::leveldb_table`].
+    /// Requires: nobody will read the file, give it a further name or write to it. A table may lie
+    /// under its other name, see [`names::leveldb_table`].
     pub(crate) fn put(&self, path: PathBuf) {
-        self.queue.lock().arrived.push(path);
+        self.lock().arrived.push(path);
         self.wake.notify_all();
+    }
+
+    /// An old file in whose place the new one `path`, of about `expected_bytes`, may be written. It
+    /// is the caller's from here on.
+    pub(crate) fn take(&self, path: &Path, expected_bytes: u64) -> Option<PathBuf> {
+        let now = self.now();
+        let waste = self.lock().queue.take(path, expected_bytes, now)?;
+        self.freed.fetch_add(waste.bytes, Ordering::Relaxed);
+        Some(waste.path)
     }
 
     /// Bytes on the disk that will be free once everything here is removed. Follows what was put
     /// with a short delay.
     pub(crate) fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
+        let state = self.lock();
+        state.queue.bytes() + state.outside.unwrap_or(0)
     }
 
-    /// Bytes removed since this was made.
+    /// Of those, the bytes that are not kept for reuse.
+    pub(crate) fn waste_bytes(&self) -> u64 {
+        let now = self.now();
+        let mut state = self.lock();
+        state.queue.waste_bytes(now) + state.outside.unwrap_or(0)
+    }
+
+    /// Bytes removed, or taken for reuse, since this was made.
     pub(crate) fn freed(&self) -> u64 {
         self.freed.load(Ordering::Relaxed)
     }
 
     /// Whether everything put here is gone.
     pub(crate) fn is_empty(&self) -> bool {
-        let queue = self.queue.lock();
-        queue.arrived.is_empty() && queue.waiting.is_empty() && !queue.removing
+        let state = self.lock();
+        state.arrived.is_empty() && state.queue.is_empty() && state.outside.is_none()
+    }
+
+    /// Has what is kept for reuse removed: nobody writes.
+    pub(crate) fn release(&self) {
+        self.lock().queue.release();
+        self.wake.notify_all();
     }
 
     /// Removes at a pace until [`Trash::end`], then what is left at once. Tells `done` of every
@@ -129,36 +172,47 @@ impl Trash {
             if let Some(outcome) = self.step(paced) {
                 done(outcome);
             }
-            let queue = self.queue.lock();
-            if paced && queue.may_pause() && !queue.waiting.is_empty() {
+            let now = self.now();
+            let mut state = self.lock();
+            if paced && state.may_pause() && state.has_work(now) {
                 let freed = self.freed() - before;
-                drop(self.wake.wait_for(queue, pause(freed, self.bytes())));
+                let pause = pause(freed, state.queue.waste_bytes(now));
+                drop(self.wake.wait_for(state, pause));
             }
         }
     }
 
     /// Waits until there is something to do; whether there is time for pauses. `None` at the end.
     fn wait_for_work(&self) -> Option<bool> {
-        let mut queue = self.queue.lock();
-        while queue.arrived.is_empty() && queue.waiting.is_empty() {
-            if queue.ending {
+        let mut state = self.lock();
+        while !state.has_work(self.now()) {
+            if state.ending {
                 return None;
             }
-            queue.hurried = false;
-            queue = self.wake.wait(queue);
+            state.hurried = false;
+            state = match state.queue.is_empty() {
+                true => self.wake.wait(state),
+                false => self.wake.wait_for(state, KEPT_LOOK),
+            };
         }
-        Some(queue.may_pause())
+        Some(state.may_pause())
     }
 
     /// Has everything that is here now removed without pauses: the disk is nearly full.
     pub(crate) fn hurry(&self) {
-        self.queue.lock().hurried = true;
+        let mut state = self.lock();
+        state.hurried = true;
+        state.queue.release();
+        drop(state);
         self.wake.notify_all();
     }
 
     /// Has [`Trash::work`] come to its end.
     pub(crate) fn end(&self) {
-        self.queue.lock().ending = true;
+        let mut state = self.lock();
+        state.ending = true;
+        state.queue.release();
+        drop(state);
         self.wake.notify_all();
     }
 
@@ -169,6 +223,19 @@ impl Trash {
     pub(crate) fn empty(&self) -> Result<()> {
         let mut outcome = Ok(());
         while !self.is_empty() {
+            self.lock().queue.release();
+            outcome = outcome.and(self.settle());
+        }
+        outcome
+    }
+
+    /// Removes now, on this thread, what is not kept for reuse.
+    ///
+    /// # Errors
+    /// As [`Trash::empty`].
+    pub(crate) fn settle(&self) -> Result<()> {
+        let mut outcome = Ok(());
+        while self.lock().has_work(self.now()) {
             if let Some(removed) = self.step(false) {
                 outcome = outcome.and(removed);
             }
@@ -179,10 +246,11 @@ impl Trash {
     /// Does the next step; what became of a file whose last it was.
     fn step(&self, paced: bool) -> Option<Result<()>> {
         self.look_at_arrived();
+        let now = self.now();
         let mut waste = {
-            let mut queue = self.queue.lock();
-            let next = queue.waiting.pop_front()?;
-            queue.removing = true;
+            let mut state = self.lock();
+            let next = state.queue.next(now)?;
+            state.outside = Some(next.bytes);
             next
         };
         let before = waste.bytes;
@@ -198,45 +266,53 @@ impl Trash {
             Err(error) => Some(Err(error)),
         };
         let left = if outcome.is_none() { waste.bytes } else { 0 };
-        self.bytes.fetch_sub(before - left, Ordering::Relaxed);
         self.freed.fetch_add(before - left, Ordering::Relaxed);
-        let mut queue = self.queue.lock();
-        queue.removing = false;
+        let mut state = self.lock();
+        state.outside = None;
         if outcome.is_none() {
-            queue.waiting.push_front(waste);
+            state.queue.put(waste, true);
         }
         outcome
     }
 
     /// Takes the last step off the file.
     fn cut(&self, waste: &mut Waste) -> Result<()> {
-        if !names::is_trash(&waste.path) {
-            let marked = names::trash(&waste.path);
-            self.files.rename(&waste.path, &marked)?;
-            waste.path = marked;
-        }
+        self.mark(waste)?;
         let left = (waste.bytes - 1) / self.step_bytes * self.step_bytes;
         self.files.truncate(&waste.path, left)?;
         waste.bytes = left;
         Ok(())
     }
 
+    /// Gives the file the name by which opening knows that nobody needs it.
+    fn mark(&self, waste: &mut Waste) -> Result<()> {
+        if !names::is_trash(&waste.path) {
+            let marked = names::trash(&waste.path);
+            self.files.rename(&waste.path, &marked)?;
+            waste.path = marked;
+        }
+        Ok(())
+    }
+
     /// Finds out how large the files are that were put here since the last time.
     pub(crate) fn look_at_arrived(&self) {
-        let arrived = {
-            let mut queue = self.queue.lock();
-            queue.removing |= !queue.arrived.is_empty();
-            std::mem::take(&mut queue.arrived)
+        let (arrived, reuses) = {
+            let mut state = self.lock();
+            if state.arrived.is_empty() {
+                return;
+            }
+            state.outside = Some(0);
+            (std::mem::take(&mut state.arrived), state.may_pause())
         };
-        if arrived.is_empty() {
-            return;
+        let mut found: Vec<_> = arrived.into_iter().map(|path| self.look_at(path)).collect();
+        if reuses {
+            self.ready_for_reuse(&mut found);
         }
-        let found: Vec<_> = arrived.into_iter().map(|path| self.look_at(path)).collect();
-        let bytes = found.iter().map(|waste| waste.bytes).sum();
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        let mut queue = self.queue.lock();
-        queue.waiting.extend(found);
-        queue.removing = false;
+        let mut state = self.lock();
+        for waste in found {
+            state.queue.put(waste, false);
+        }
+        state.outside = None;
     }
 
     fn look_at(&self, path: PathBuf) -> Waste {
@@ -254,10 +330,12 @@ impl Trash {
             // What cannot be looked at is removed without being cut.
             Err(error) => (0, 0, Some(error)),
         };
+        let large = self.step_bytes.min(self.reuse_from_bytes);
         Waste {
-            may_cut: links == 1 && (bytes <= self.step_bytes || !self.is_read_in_place(&path)),
+            may_cut: links == 1 && (bytes < large || !self.is_read_in_place(&path)),
             path,
             bytes,
+            reusable: false,
             trouble,
         }
     }
@@ -280,6 +358,24 @@ impl Trash {
             ),
         }
     }
+
+    /// Marks those of `found` that are worth it, on disk.
+    fn ready_for_reuse(&self, found: &mut [Waste]) {
+        let mut dir = None;
+        for waste in found.iter_mut() {
+            let worth = waste.bytes >= self.reuse_from_bytes && kind_of(&waste.path).is_some();
+            // What goes wrong here shows again when the file is removed.
+            if worth && waste.may_cut && self.mark(waste).is_ok() {
+                waste.reusable = true;
+                dir = waste.path.parent().map(Path::to_path_buf);
+            }
+        }
+        if dir.is_some_and(|dir| self.files.sync_dir(&dir).is_err()) {
+            for waste in found {
+                waste.reusable = false;
+            }
+        }
+    }
 }
 
 /// The name LevelDB may have given the table `path`.
@@ -292,10 +388,8 @@ fn other_name(path: &Path) -> Option<PathBuf> {
 
 /// How long to let the disk work for others once `freed` bytes went and `waiting` are left.
 fn pause(freed: u64, waiting: u64) -> Duration {
-    if waiting > PAUSES_MAX_BYTES {
-        return Duration::ZERO;
-    }
-    Duration::from_secs_f64(freed as f64 / PACE as f64)
+    let pace = PACE as f64 * (1.0 + waiting as f64 / PACE_BYTES as f64);
+    Duration::from_secs_f64(freed as f64 / pace)
 }
 
 #[cfg(test)]
@@ -314,7 +408,7 @@ mod tests {
     fn trash_over(files: Arc<dyn FileSystem>) -> Trash {
         Trash {
             step_bytes: STEP,
-            ..Trash::new(files)
+            ..Trash::new(&Env::system().with_files(files), u64::MAX)
         }
     }
 
@@ -443,10 +537,10 @@ mod tests {
     }
 
     #[test]
-    fn there_are_pauses_until_much_is_waiting() {
-        let few = Duration::from_millis(125);
-        assert_eq!(pause(64 << 20, 0), few);
-        assert_eq!(pause(64 << 20, PAUSES_MAX_BYTES), few);
-        assert_eq!(pause(64 << 20, PAUSES_MAX_BYTES + 1), Duration::ZERO);
+    fn pauses_are_the_shorter_the_more_is_waiting() {
+        let half_second = Duration::from_millis(500);
+        assert_eq!(pause(64 << 20, 0), half_second);
+        assert_eq!(pause(64 << 20, PACE_BYTES), half_second / 2);
+        assert_eq!(pause(64 << 20, 3 * PACE_BYTES), half_second / 4);
     }
 }
