@@ -37,7 +37,12 @@ pub(crate) fn models() -> Vec<Known> {
         let count = if rng.one_in(50) { 1500 } else { 12 };
         words(rng, count)
     };
+    let mut layout = |rng: &mut Rng| {
+        let letters = (0..16).map(|_| char::from(b'@' + rng.below(63) as u8));
+        letters.collect()
+    };
     vec![
+        known("layout", Effort::Small, &mut rng, &mut layout),
         known("delimited", Effort::Small, &mut rng, &mut delimited),
         known("delimited-fast", Effort::Fast, &mut rng, &mut delimited),
         known("pieces", Effort::Small, &mut rng, &mut pieces),

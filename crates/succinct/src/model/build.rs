@@ -8,7 +8,7 @@ use super::store::{Model, expansion};
 use super::train::Effort;
 use crate::dictionary::{Dictionary, Matcher, REFERENCE_CLASSES, assemble};
 use crate::huffman::{Code, Lengths};
-use crate::template::{Column, Template, type_columns};
+use crate::template::{Column, Layout, Template, type_columns};
 use crate::text::{END_MARK, Symbols, TextCoder, TextEncoder};
 use crate::tokens::{Growth, Token, Vocabulary, learn};
 
@@ -56,8 +56,8 @@ impl<'s> Builder<'s> {
         }
     }
 
-    /// The model whose templates have these literals.
-    pub(super) fn build(&self, shapes: &[Vec<Vec<u8>>]) -> Model {
+    /// The model whose templates have these literals, or that tries `layout` first.
+    pub(super) fn build(&self, shapes: &[Vec<Vec<u8>>], layout: Option<Layout>) -> Model {
         let shapes: Vec<Shaped> = shapes
             .iter()
             .filter_map(|shape| self.typed(shape))
@@ -68,6 +68,9 @@ impl<'s> Builder<'s> {
         let dictionary = self.dictionary(&texts, &judged);
         let coder = self.coder(&texts, dictionary);
         let mut forms = forms(shapes, &coder, &judged);
+        if let Some(layout) = layout {
+            forms.insert(0, Form::Layout(layout));
+        }
         if self
             .learned
             .iter()
@@ -216,8 +219,8 @@ fn forms(shapes: Vec<Shaped>, coder: &TextCoder, judged: &[Vec<&[u8]>]) -> Vec<F
             .into_iter()
             .map(Form::Template),
     );
-    // Room for the text, and for frames.
-    forms.truncate(FORMS_MAX - 2);
+    // Room for a layout, the text, and frames.
+    forms.truncate(FORMS_MAX - 3);
     forms.push(Form::Text);
     forms
 }

@@ -20,6 +20,14 @@ impl Model {
             let _infallible = match form {
                 Form::Text => writeln!(out, "text: the whole record"),
                 Form::Frame(level) => writeln!(out, "large records: zstd frames of level {level}"),
+                Form::Layout(layout) => {
+                    let (bytes, bits) = (layout.bytes(), layout.bits());
+                    let numbers = layout.numbers();
+                    writeln!(
+                        out,
+                        "struct of {bytes} bytes: {numbers} numbers, {bits} bits"
+                    )
+                }
                 Form::Template(template) => describe_template(template, &mut out),
             };
         }

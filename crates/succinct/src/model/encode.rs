@@ -106,6 +106,7 @@ impl Encoder {
                 writer.finish();
                 return frame::compress(record, i32::from(*level), out);
             }
+            Form::Layout(layout) => layout.encode(record, &mut writer),
             Form::Template(template) => {
                 let mut fields = Vec::new();
                 template.split(record, &mut fields) && template.encode(&fields, text, &mut writer)

@@ -4,7 +4,7 @@ use drumlin_base::coding::Reader;
 use drumlin_base::{Error, Result};
 
 use crate::dictionary::Dictionary;
-use crate::template::Template;
+use crate::template::{Layout, Template};
 
 /// Forms of a model: the number of the form and the raw escape fit the first byte of a code.
 pub(super) const FORMS_MAX: usize = 7;
@@ -19,6 +19,8 @@ pub(super) enum Form {
     Text,
     /// Fields between literals.
     Template(Template),
+    /// Numbers at fixed places.
+    Layout(Layout),
     /// A large record as a zstd frame, written at this level.
     Frame(i8),
 }
@@ -27,6 +29,7 @@ pub(super) enum Form {
 const TEXT: u8 = 0;
 const TEMPLATE: u8 = 1;
 const FRAME: u8 = 2;
+const LAYOUT: u8 = 3;
 
 impl Form {
     /// Appends the form as it is stored.
@@ -36,6 +39,10 @@ impl Form {
             Self::Template(template) => {
                 out.push(TEMPLATE);
                 template.write(out);
+            }
+            Self::Layout(layout) => {
+                out.push(LAYOUT);
+                layout.write(out);
             }
             Self::Frame(level) => out.extend_from_slice(&[FRAME, *level as u8]),
         }
@@ -49,6 +56,7 @@ impl Form {
         match reader.u8() {
             Some(TEXT) => Ok(Self::Text),
             Some(TEMPLATE) => Ok(Self::Template(Template::read(reader, dictionary)?)),
+            Some(LAYOUT) => Ok(Self::Layout(Layout::read(reader)?)),
             Some(FRAME) => match reader.u8() {
                 Some(level @ 1..=LEVEL_MAX) => Ok(Self::Frame(level as i8)),
                 _ => Err(Error::corruption("a form with a level that does not exist")),

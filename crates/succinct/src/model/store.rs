@@ -226,6 +226,7 @@ impl Model {
         let templates = self.forms.iter().map(|form| match form {
             Form::Text | Form::Frame(_) => 0,
             Form::Template(template) => template.memory(),
+            Form::Layout(layout) => layout.memory(),
         });
         let dictionary = self.dictionary().map_or(0, |text| text.text().len());
         let text = self.text.as_ref().map_or(0, TextCoder::memory);
@@ -272,6 +273,11 @@ impl Model {
             Form::Template(template) => {
                 let mut sink = Sink::new(out, expected, bytes_max);
                 template.decode(&Bits::new(code), at, text, &mut sink)?;
+                sink.finish()
+            }
+            Form::Layout(layout) => {
+                let mut sink = Sink::new(out, layout.bytes(), bytes_max);
+                layout.decode(&Bits::new(code), at, &mut sink)?;
                 sink.finish()
             }
             Form::Frame(_) => frame::decompress(code.get(1..).ok_or_else(no_code)?, bytes_max, out),

@@ -50,6 +50,11 @@ fn records(kind: &str, count: usize, rng: &mut Rng) -> Vec<Vec<u8>> {
                 format!("{{\"id\":{n},\"name\":\"{name}\",\"ok\":true,\"note\":\"{note}\"}}")
                     .into_bytes()
             }
+            "struct" => {
+                let mut record = (1 << 40 | n).to_le_bytes().to_vec();
+                record.extend_from_slice(&(day as u16).to_be_bytes());
+                record
+            }
             "large" => {
                 let count = 1 + rng.below(200);
                 words(rng, count * 30).into_bytes()
@@ -63,7 +68,15 @@ fn records(kind: &str, count: usize, rng: &mut Rng) -> Vec<Vec<u8>> {
     (0..count).map(record).collect()
 }
 
-const KINDS: [&str; 6] = ["noise", "delimited", "pool", "json", "text", "large"];
+const KINDS: [&str; 7] = [
+    "noise",
+    "delimited",
+    "pool",
+    "json",
+    "text",
+    "large",
+    "struct",
+];
 
 fn trained(kind: &str, effort: Effort) -> Arc<Model> {
     let count = if kind == "large" { 60 } else { 700 };
@@ -110,6 +123,7 @@ fn models_save_what_their_sample_promises() {
         ("delimited", 5.0),
         ("pool", 50.0),
         ("json", 5.0),
+        ("struct", 3.0),
         ("text", 6.0),
     ] {
         let model = trained(kind, Effort::Small);

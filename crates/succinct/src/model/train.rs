@@ -7,7 +7,7 @@
 use super::build::Builder;
 use super::encode::Encoder;
 use super::store::Model;
-use crate::template::skeletons;
+use crate::template::{Layout, skeletons};
 use std::sync::Arc;
 
 /// One record in so many is not learned from but judged by.
@@ -43,11 +43,13 @@ impl Model {
         let shapes = skeletons(&learned.iter().step_by(step).copied().collect::<Vec<_>>());
         let size: u64 = judged.iter().map(|record| record.len() as u64).sum();
         let mut best: Option<(u64, Self)> = None;
-        // By its shapes, then as whole texts, which is not tried where columns have types.
-        let plans = [&shapes[..], &[]];
-        for shapes in plans.iter().skip(usize::from(shapes.is_empty())) {
+        // By its shapes or as structs, then as whole texts, which is not tried where columns have types.
+        let layout = shapes.is_empty().then(|| Layout::learn(&learned)).flatten();
+        let shapeless = usize::from(shapes.is_empty() && layout.is_none());
+        let plans = [(&shapes[..], layout), (&[], None)];
+        for (shapes, layout) in plans.into_iter().skip(shapeless) {
             let builder = Builder::new(&learned, &judged, effort);
-            let model = Arc::new(builder.build(shapes));
+            let model = Arc::new(builder.build(shapes, layout));
             let bytes = judge(&model, &judged);
             let worth = bytes * GAIN_PERCENT_MIN < size * 100;
             let better = best.as_ref().is_none_or(|(least, _)| bytes < *least);

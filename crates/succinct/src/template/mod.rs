@@ -3,16 +3,19 @@
 //! - [`number`]: numbers in the ways they are written.
 //! - [`column`]: what a field may be, and its bits.
 //! - [`shape`]: literals and columns; fields of a record; records from bits.
+//! - [`layout`]: records of one length, as numbers at fixed places.
 //! - [`skeleton`]: shapes that a sample has.
 //! - [`typing`]: columns for the fields of a sample.
 
 mod column;
+mod layout;
 mod number;
 mod shape;
 mod skeleton;
 mod typing;
 
 pub use column::{Column, Relation};
+pub use layout::Layout;
 pub use number::Style;
 pub use shape::{COLUMNS_MAX, Template};
 pub use skeleton::skeletons;

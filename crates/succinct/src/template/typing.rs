@@ -198,7 +198,7 @@ fn number(style: Style, parsed: &[Option<i64>], earlier: &[Vec<Option<i64>>]) ->
 
 /// The range of a power of two that costs least, with those outside counted as misses: its cost, then
 /// its least number and its bits. What the range has to spare goes to both sides.
-fn narrowest(numbers: impl Iterator<Item = Option<i64>>) -> (u64, (i64, u32)) {
+pub(super) fn narrowest(numbers: impl Iterator<Item = Option<i64>>) -> (u64, (i64, u32)) {
     let mut misses = 0;
     let mut sorted: Vec<i64> = Vec::new();
     for number in numbers {
