@@ -7,7 +7,7 @@ BYTES ?= 2000000000
 SECONDS ?= 20
 DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev pkg-config gcc g++
 
-.PHONY: run test lint loom deps bench-peers
+.PHONY: run test lint loom deps bench-peers bench-ram
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
@@ -29,6 +29,12 @@ loom:
 # The same work by other engines, interleaved. The first build compiles RocksDB: most of an hour.
 bench-peers:
 	cd crates/bench-peers && $(CARGO) run --locked --release -- compare --num 3000000 --rounds 2 --db-bench --out ../../target/peers -- --reads=600000
+
+# Lookups in memory beside a writer, and Debian's db_bench with RocksDB's PlainTable: 5 M keys, four
+# cases, about five minutes. KEYS=20000000 SECONDS=20 make bench-ram for more; needs 5 GB of /dev/shm.
+bench-ram: deps
+	$(CARGO) build --locked --release -p drumlin-cli
+	crates/bench/ram.sh
 
 lint:
 	$(CARGO) fmt --check

@@ -24,7 +24,7 @@ use crate::pressure::{JobKind, RunningJob};
 use crate::reuse::ReusingFileSystem;
 use crate::space::Promise;
 use crate::version::obsolete::{obsolete_files, remove_files};
-use crate::version::{JobFiles, VersionEdit};
+use crate::version::{JobFiles, NewFile, VersionEdit};
 
 /// About what one thread of a job holds in buffers: read-ahead of its inputs, blocks under way.
 const JOB_BYTES: usize = 4 << 20;
@@ -79,6 +79,7 @@ impl Engine {
                 self.degrade(&mut self.lock_state(), Health::Poisoned, error);
             })?;
         }
+        open_ahead(&family, flushed.file.iter())?;
         self.install_flush(&family, memtables.len(), &flushed)?;
         posted.is_done = true;
         drop(posted);
@@ -516,6 +517,7 @@ impl Engine {
             info.outputs = outcome.new_files.len();
             (info.bytes_read, info.bytes_written) = (outcome.bytes_read, outcome.bytes_written);
             self.count_blobs(&outcome);
+            open_ahead(&family, outcome.new_files.iter().map(|(_, file)| file))?;
             self.install_compaction(id, outcome)?;
             posted.is_done = true;
             drop(posted);
@@ -586,6 +588,18 @@ impl Engine {
         };
         self.log_and_apply(&mut state, vec![edit])
     }
+}
+
+/// Opens new tables whose opening reads them whole before a reader can meet them.
+fn open_ahead<'a>(family: &Family, files: impl Iterator<Item = &'a NewFile>) -> Result<()> {
+    let format = family.options.table_format.unwrap_or_default();
+    if !format.is_read_in_place() {
+        return Ok(());
+    }
+    for file in files {
+        family.reads.tables.open_ahead(file)?;
+    }
+    Ok(())
 }
 
 /// A job on the board. Taken down when dropped, however the job ended.

@@ -15,14 +15,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-use drumlin_base::bytes::Recalled;
+use drumlin_base::bytes::{Lender, Recalled};
 use drumlin_base::{Error, KeyOrder, MemoryBudget, MemoryUse, PrefixExtractor, Result};
 use drumlin_fs::{Env, RandomAccessFile};
 use drumlin_table::{BlockCache, Table, TableFormat, TableReaderOptions};
 use parking_lot::Mutex;
 
 use crate::names;
-use crate::version::FileMeta;
+use crate::version::{FileMeta, NewFile};
 
 const SHARDS: usize = 16;
 
@@ -138,7 +138,22 @@ impl TableCache {
         Ok(table)
     }
 
-    fn open(&self, file: &Arc<FileMeta>) -> Result<Arc<Table>> {
+    /// Opens the table of `file`, which no version has yet, so that its first reader finds it open:
+    /// worth it where opening reads the whole file.
+    ///
+    /// # Errors
+    /// As [`TableCache::find`].
+    pub fn open_ahead(&self, file: &NewFile) -> Result<()> {
+        // Parked as one that was taken out of a slot: the first reader takes it back.
+        let slot = Lender::new(Some(self.open(file)?));
+        if let Some(table) = slot.swap(None) {
+            self.shared.queues.lock().park(file.number, table);
+        }
+        self.shared.shrink();
+        Ok(())
+    }
+
+    fn open(&self, file: &NewFile) -> Result<Arc<Table>> {
         let (path, opened) = match self.shared.open_file(file.number) {
             Err(error) if is_too_many_open(&error) => {
                 self.shared.close_some();
@@ -295,14 +310,18 @@ impl Queues {
         while let Some(file) = self.open.pop_front() {
             let Some(file) = file.upgrade() else { continue };
             if let Some(table) = file.table.swap(None) {
-                self.tick += 1;
-                self.parked.insert(file.number, (self.tick, table));
-                self.parked_order.push_back((file.number, self.tick));
-                self.forget_taken_back();
+                self.park(file.number, table);
                 return true;
             }
         }
         false
+    }
+
+    fn park(&mut self, number: u64, table: Recalled<Arc<Table>>) {
+        self.tick += 1;
+        self.parked.insert(number, (self.tick, table));
+        self.parked_order.push_back((number, self.tick));
+        self.forget_taken_back();
     }
 
     /// The table parked longest ago, no longer kept here.

@@ -4,6 +4,8 @@
 //! cargo run --release -p drumlin-table --example speed -- [entries] [codec] [directory]
 //! ```
 //!
+//! The codec may also be `plain`, for a plain table.
+//!
 //! Keys have 16 bytes, values 100; everything is read from a cache that holds the whole table,
 //! except where a line says otherwise. Times are processor times.
 
@@ -21,8 +23,8 @@ use drumlin_base::rng::Rng;
 use drumlin_base::{InternalIterator, MemoryBudget, SEQNO_MAX, ValueKind};
 use drumlin_fs::{Clock, CreateOptions, FileKind, FileSystem, PosixFileSystem, SystemClock};
 use drumlin_table::{
-    BlockCache, Codec, Compression, FilterOptions, Table, TableReadOptions, TableReaderOptions,
-    TableWriter, TableWriterOptions,
+    BlockCache, Codec, Compression, FilterOptions, KeyHint, PlainTable, Table, TableFormat,
+    TableReadOptions, TableReaderOptions, TableWriter, TableWriterOptions,
 };
 
 const VALUE_BYTES: usize = 100;
@@ -34,6 +36,7 @@ struct Bench {
     entries: u64,
     path: PathBuf,
     compression: Compression,
+    format: TableFormat,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -41,15 +44,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     let entries = arguments
         .next()
         .map_or(Ok(2_000_000), |text| text.parse())?;
-    let codec = arguments
-        .next()
-        .map_or(Ok(Codec::None), |text| text.parse())?;
+    let (format, codec) = match arguments.next().as_deref() {
+        None => (TableFormat::Block, Codec::None),
+        Some("plain") => (TableFormat::Plain, Codec::None),
+        Some(codec) => (TableFormat::Block, codec.parse()?),
+    };
     let directory = arguments.next().unwrap_or_else(|| "/tmp".to_owned());
     let bench = Bench {
         clock: SystemClock::default(),
         entries,
         path: PathBuf::from(directory).join("drumlin-speed.sst"),
         compression: Compression::new(codec),
+        format,
     };
     bench.write()?;
     bench.read()?;
@@ -93,6 +99,7 @@ impl Bench {
             let file = files.create(&self.path, CreateOptions::new(FileKind::Table))?;
             let options = TableWriterOptions {
                 compression: self.compression,
+                format: self.format,
                 filter,
                 ..TableWriterOptions::default()
             };
@@ -152,7 +159,44 @@ impl Bench {
         self.lookups(&table, "hit", 0, self.entries)?;
         self.lookups(&table, "hit, 10k keys", 0, 10_000)?;
         self.lookups(&table, "miss", 1, self.entries)?;
+        if let Table::Plain(plain) = &*table {
+            self.batches(plain, "hit", 0)?;
+            self.batches(plain, "miss", 1)?;
+        }
         self.seeks(&table)
+    }
+
+    /// Lookups of 32 keys at once, step by step.
+    fn batches(&self, table: &PlainTable, name: &str, odd: u64) -> Result<(), Box<dyn Error>> {
+        const BATCH: usize = 32;
+        let mut rng = Rng::new(5);
+        let (mut keys, mut found) = ([[0; 16]; BATCH], 0u64);
+        let (result, took) = self.timed(|| -> drumlin_base::Result<()> {
+            for _ in 0..LOOKUPS / BATCH as u64 {
+                keys.fill_with(|| user_key(rng.below(self.entries) * 2 + odd));
+                let hints = keys.map(|key| KeyHint::of(&key));
+                hints.iter().for_each(|hint| table.hint(*hint));
+                let there = hints.map(|hint| table.hint_record(hint));
+                for ((key, hint), _) in keys
+                    .iter()
+                    .zip(hints)
+                    .zip(there)
+                    .filter(|(_, there)| *there)
+                {
+                    table.get_hinted(key, hint, SEQNO_MAX, |_, _, value| {
+                        found += u64::from(black_box(value.bytes()).last().is_some());
+                        ControlFlow::Break(())
+                    })?;
+                }
+            }
+            Ok(())
+        });
+        result?;
+        println!(
+            "get, {BATCH} at once, {name:6} {:6.1} ns   ({found} found)",
+            took.as_nanos() as f64 / LOOKUPS as f64
+        );
+        Ok(())
     }
 
     fn scan(

@@ -1,23 +1,18 @@
 //! A whole file's bytes in memory, mapped or copied, and values pinned in them.
 //!
-//! All values of a file share one owner. A single counter of it would be written by every reader of
-//! every value: on a machine with many cores that costs more than finding the value. So there are
-//! [`STRIPES`] counters, each on its own cache line, and a thread always counts on the same one.
+//! All values of a file share one owner, so pins are counted as a [`Keeper`] counts them: each thread on
+//! a line of its own.
 //!
 //! Thread safety: the bytes are immutable; pins are taken and dropped by any thread. The memory goes
 //! when the last pin and the [`ResidentBytes`] are gone, on whichever thread that happens.
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::keeper::Keeper;
 use super::pages::Pages;
 use super::pinned::PinnedSlice;
-use super::prefetch::{LINE_BYTES, prefetch};
-
-/// Counters of pins: about as many as threads that read at once.
-const STRIPES: usize = 32;
+use super::prefetch::prefetch;
 
 /// Memory whose bytes stay as and where they are.
 ///
@@ -32,24 +27,14 @@ pub unsafe trait StableBytes: Send + Sync + 'static {
     fn own_bytes(&self) -> usize;
 }
 
-/// What a pin counts: its own cache line, and the memory.
-#[repr(align(64))]
-struct Stripe {
-    #[expect(dead_code, reason = "held so that the bytes stay alive")]
-    memory: Arc<dyn StableBytes>,
-}
-
 /// Immutable bytes of a file, all of them in memory.
 pub struct ResidentBytes {
     start: *const u8,
     len: usize,
-    own_bytes: usize,
-    /// Each holds the memory.
-    stripes: Box<[Arc<Stripe>]>,
+    memory: Keeper<Box<dyn StableBytes>>,
 }
 
-// SAFETY: the bytes are immutable while the memory lives, which the stripes hold; those are
-// Send + Sync.
+// SAFETY: the bytes are immutable while the memory lives, which is held here and is Send + Sync.
 unsafe impl Send for ResidentBytes {}
 // SAFETY: as above.
 unsafe impl Sync for ResidentBytes {}
@@ -57,19 +42,12 @@ unsafe impl Sync for ResidentBytes {}
 impl ResidentBytes {
     /// The bytes of `memory`.
     pub fn new(memory: impl StableBytes) -> Self {
-        let memory: Arc<dyn StableBytes> = Arc::new(memory);
+        let memory: Keeper<Box<dyn StableBytes>> = Keeper::new(Box::new(memory));
         let bytes = memory.stable_bytes();
         Self {
             start: bytes.as_ptr(),
             len: bytes.len(),
-            own_bytes: memory.own_bytes(),
-            stripes: (0..STRIPES)
-                .map(|_| {
-                    Arc::new(Stripe {
-                        memory: Arc::clone(&memory),
-                    })
-                })
-                .collect(),
+            memory,
         }
     }
 
@@ -90,26 +68,21 @@ impl ResidentBytes {
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: address and length are those of the memory, which stays as and where it is
-        // (contract of `StableBytes`) while the stripes hold it.
+        // (contract of `StableBytes`) while it is held here.
         unsafe { std::slice::from_raw_parts(self.start, self.len) }
     }
 
-    /// Bytes of this process's own memory that this takes.
+    /// Bytes of this process's own memory that the file takes.
     pub fn own_bytes(&self) -> usize {
-        self.own_bytes + self.stripes.len() * 2 * LINE_BYTES
+        self.memory.own_bytes()
     }
 
     /// The `range` with the memory kept, or copied if it is small. `None` when it lies outside.
     #[inline]
     pub fn pin(&self, range: Range<usize>) -> Option<PinnedSlice> {
         let bytes = self.bytes().get(range)?;
-        if let Some(small) = PinnedSlice::small(bytes) {
-            return Some(small);
-        }
-        let stripe = self.stripes.get(stripe_of_thread())?;
-        let owner: Arc<Stripe> = Arc::clone(stripe);
-        // SAFETY: the owner holds the memory that `bytes` lie in, which stays as and where it is.
-        Some(unsafe { PinnedSlice::pinned(owner, bytes) })
+        // SAFETY: the bytes lie in the memory that is kept, which stays as and where it is.
+        Some(unsafe { self.memory.slice(bytes) })
     }
 
     /// Asks for `lines` cache lines from the one of byte `at` on, before anything in them is needed.
@@ -117,16 +90,6 @@ impl ResidentBytes {
     pub fn prefetch(&self, at: usize, lines: usize) {
         prefetch(self.start.wrapping_add(at), lines);
     }
-}
-
-/// The stripe that this thread counts on.
-#[inline]
-fn stripe_of_thread() -> usize {
-    static THREADS: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static OWN: usize = THREADS.fetch_add(1, Ordering::Relaxed) % STRIPES;
-    }
-    OWN.try_with(|own| *own).unwrap_or(0) // A thread that ends counts with the first.
 }
 
 impl fmt::Debug for ResidentBytes {
