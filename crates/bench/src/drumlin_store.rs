@@ -167,6 +167,7 @@ fn compaction_style(flags: &Flags) -> Result<CompactionStyle> {
                     .unwrap_or(defaults.merge_width_min),
                 merge_width_max: given(flags.universal_max_merge_width)
                     .unwrap_or(defaults.merge_width_max),
+                levels_max: defaults.levels_max,
                 space_percent_max: percent(
                     flags.universal_max_size_amplification_percent,
                     defaults.space_percent_max,

@@ -35,6 +35,7 @@ fn universal() -> CompactionStyle {
         merge_width_min: 2,
         merge_width_max: 11,
         space_percent_max: 120,
+        levels_max: 7,
     })
 }
 
@@ -101,6 +102,77 @@ fn a_directory_of_rocksdb_goes_on_in_its_style() {
     assert_eq!(limits.space_percent_max, 90);
     let rocks = Rocks::open_default(dir.path(), &format!("{base};{universal}")).unwrap();
     assert_rows("universal", &rocks.rows("default"), &want);
+}
+
+/// Everything in one family overwritten a few times and compacted by RocksDB, then by us, twice.
+fn hand_over(name: &str, universal: &str, levels: usize) {
+    let options = format!(
+        "create_if_missing=true;write_buffer_size=65536;target_file_size_base=65536;\
+         compaction_style=kCompactionStyleUniversal;{universal}"
+    );
+    let dir = temp_dir();
+    let mut want = Rows::new();
+    for round in 0..2 {
+        let rocks = Rocks::open_default(dir.path(), &options).unwrap();
+        if round > 0 {
+            assert_rows(name, &rocks.rows("default"), &want);
+        }
+        for generation in 0..3 {
+            for (key, value) in numbered(2000, 10 * round + generation) {
+                rocks.put("default", &key, &value);
+            }
+            rocks.flush_all();
+        }
+        rocks.compact("default");
+        rocks.put("default", b"of RocksDB", b"1");
+        let theirs = rocks.rows("default");
+        drop(rocks);
+        let db = Db::open(dir.path(), small()).unwrap();
+        assert_rows(name, &ours_rows(&db, db.default_family()), &theirs);
+        for generation in 3..12 {
+            for (key, value) in numbered(2000, 10 * round + generation) {
+                db.put(key, value).unwrap();
+            }
+            db.delete(b"of RocksDB").unwrap();
+            db.flush().unwrap();
+        }
+        db.wait_for_background().unwrap();
+        db.compact_range(db.default_family(), None, None).unwrap();
+        for level in levels..7 {
+            let name = format!("rocksdb.num-files-at-level{level}");
+            let files = db.property(db.default_family(), &name);
+            assert_eq!(files.as_deref(), Some("0"), "level {level}");
+        }
+        want = ours_rows(&db, db.default_family());
+        assert!(want.iter().all(|(key, _)| key != b"of RocksDB"));
+        db.close().unwrap();
+        let CompactionStyle::Universal(limits) = told(dir.path()) else {
+            panic!("the style was lost");
+        };
+        assert_eq!(limits.levels_max, levels);
+    }
+    let rocks = Rocks::open_default(dir.path(), &options).unwrap();
+    assert_rows(name, &rocks.rows("default"), &want);
+}
+
+#[test]
+fn universal_directories_with_few_levels_keep_to_them() {
+    hand_over("one level", "num_levels=1", 1);
+    hand_over("three levels", "num_levels=3", 3);
+}
+
+#[test]
+fn universal_directories_with_trivial_moves_and_incremental_merges_go_on() {
+    hand_over(
+        "trivial moves",
+        "num_levels=7;compaction_options_universal={allow_trivial_move=true;}",
+        7,
+    );
+    hand_over(
+        "incremental",
+        "num_levels=7;compaction_options_universal={incremental=true;max_size_amplification_percent=60;}",
+        7,
+    );
 }
 
 #[test]

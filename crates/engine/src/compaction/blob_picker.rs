@@ -6,6 +6,8 @@
 //! Each rewriting leaves tables that are known not to refer to the files, so this ends.
 
 use super::leveled::base_level;
+use super::style::UniversalOptions;
+use super::universal::Universal;
 use super::{
     CompactionOptions, CompactionStyle, InFlight, Leveled, ManualRange, Plan, Reason, Work,
 };
@@ -18,6 +20,11 @@ pub fn pick(version: &Version, options: &CompactionOptions, in_flight: &InFlight
     let idle = collection.tables.iter();
     idle.filter(|(_, file)| !file.is_compacting())
         .find_map(|(level, file)| {
+            if let CompactionStyle::Universal(limits) = options.style
+                && limits.levels_max == 1
+            {
+                return whole(limits, version, options, in_flight, collection.urgency);
+            }
             // Merging runs of L0 is what the other styles are about; they come to these by themselves.
             if *level == 0 && (in_flight.empties_l0() || !is_leveled(&options.style)) {
                 return None;
@@ -39,6 +46,22 @@ pub fn pick(version: &Version, options: &CompactionOptions, in_flight: &InFlight
                 ..plan
             })
         })
+}
+
+/// All runs merged: where there is only L0, no table of it can be rewritten alone.
+fn whole(
+    limits: UniversalOptions,
+    version: &Version,
+    options: &CompactionOptions,
+    in_flight: &InFlight,
+    score: f64,
+) -> Option<Plan> {
+    let plan = Universal { limits }.plan_whole(version, options, in_flight)?;
+    Some(Plan {
+        reason: Reason::BlobGarbage,
+        score,
+        ..plan
+    })
 }
 
 fn is_leveled(style: &CompactionStyle) -> bool {

@@ -392,13 +392,26 @@ fn survey(context: &JobContext, plan: &Plan) -> Result<(Fragments, Option<u64>)>
     Ok((Fragments::merged(order, &sources), entries))
 }
 
+/// What lies under an output to L0: nothing where the plan takes the oldest table of L0 and all of the
+/// levels, for plans take neighbours in age; else anything.
+fn below_in_l0(version: &Version, plan: &Plan) -> Below {
+    let takes = |number: u64| plan.files().any(|(_, file)| file.number == number);
+    let oldest = version.level(0).last().map(|file| file.number);
+    let deeper = (1..LEVELS).flat_map(|level| version.level(level));
+    let mut deeper = deeper.map(|file| file.number);
+    match oldest.is_none_or(takes) && deeper.all(takes) {
+        true => Below::Nothing,
+        false => Below::Anything,
+    }
+}
+
 /// What lies under the plan's output in `version`.
 fn below(order: &KeyOrder, version: &Version, plan: &Plan) -> Below {
     let Some(span) = plan.span(order) else {
         return Below::Anything;
     };
     if plan.output_level == 0 {
-        return Below::Anything; // Older tables of L0 may hold older versions.
+        return below_in_l0(version, plan);
     }
     let levels = (plan.output_level + 1..LEVELS)
         .map(|level| {

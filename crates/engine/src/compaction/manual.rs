@@ -11,10 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use drumlin_base::KeyOrder;
+use drumlin_base::limits::LEVELS;
 
 use super::leveled::{Leveled, base_level};
 use super::plan::{CompactionOptions, InFlight, ManualRange, Plan};
 use super::span::{OwnedSpan, Span};
+use super::style::CompactionStyle;
+use super::universal::Universal;
 use crate::version::{FileMeta, Version};
 
 /// Output tables that a piece's inputs make up about, at most: unless one table of the upper level
@@ -104,6 +107,9 @@ impl ManualWork {
         options: &CompactionOptions,
         in_flight: &InFlight,
     ) -> Piece {
+        if let Some(universal) = with_fewer_levels(options) {
+            return self.whole(universal, version, options, in_flight);
+        }
         while self.level <= self.deepest {
             let files = self.candidates(version, &options.order);
             let Some(output_level) = self.output_level(version, options) else {
@@ -139,6 +145,23 @@ impl ManualWork {
             .reduce(|a, b| a.hull(order, &b));
         if let Some(span) = span {
             self.cursor = Some(span.to_owned());
+        }
+    }
+
+    /// All of it at once: the pieces of [`ManualWork::next`] go through levels that may not be there.
+    fn whole(
+        &self,
+        universal: Universal,
+        version: &Version,
+        options: &CompactionOptions,
+        in_flight: &InFlight,
+    ) -> Piece {
+        if self.level > 0 || version.files().next().is_none() {
+            return Piece::Done;
+        }
+        match universal.plan_whole(version, options, in_flight) {
+            Some(plan) => Piece::Plan(plan),
+            None => Piece::Blocked,
         }
     }
 
@@ -218,6 +241,16 @@ impl ManualWork {
         let files = version.level(self.level);
         let mut pairs = files.iter().zip(files.iter().skip(1));
         pairs.any(|(a, b)| a.number == file.number && b.number == next.number)
+    }
+}
+
+/// The universal style of `options`, if it may not use every level.
+fn with_fewer_levels(options: &CompactionOptions) -> Option<Universal> {
+    match options.style {
+        CompactionStyle::Universal(limits) if limits.levels_max < LEVELS => {
+            Some(Universal { limits })
+        }
+        _ => None,
     }
 }
 

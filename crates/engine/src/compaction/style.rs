@@ -1,5 +1,6 @@
 //! The ways tables are rearranged in the background, as a user names them.
 
+use drumlin_base::limits::LEVELS;
 use drumlin_base::{Error, Result};
 
 /// How tables are rearranged in the background.
@@ -43,6 +44,9 @@ impl CompactionStyle {
             Self::Universal(limits) if limits.merge_width_max < limits.merge_width_min => {
                 refuse("merge_width_max of universal compaction is below merge_width_min")
             }
+            Self::Universal(limits) if !(1..=LEVELS).contains(&limits.levels_max) => {
+                refuse("levels_max of universal compaction must be between 1 and 7")
+            }
             Self::Fifo(limits) if limits.table_bytes_max == 0 => {
                 refuse("table_bytes_max of FIFO compaction must be more than 0")
             }
@@ -73,6 +77,9 @@ pub struct UniversalOptions {
     /// Bytes of all runs but the oldest, in percent of the oldest, from which everything is merged
     /// into one: the bound on wasted space. Default: 100; RocksDB's 200 writes no less.
     pub space_percent_max: u32,
+    /// Levels there may be, with L0: RocksDB's `num_levels`, which refuses a directory with more. With 1
+    /// all runs are tables of L0, also the largest. Default and most: 7.
+    pub levels_max: usize,
 }
 
 impl Default for UniversalOptions {
@@ -83,6 +90,7 @@ impl Default for UniversalOptions {
             merge_width_min: 2,
             merge_width_max: usize::MAX,
             space_percent_max: 100,
+            levels_max: LEVELS,
         }
     }
 }

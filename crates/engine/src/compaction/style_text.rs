@@ -3,12 +3,15 @@
 //! What a style does not use is not written, and what RocksDB knows and no style here uses is passed
 //! over when it is read.
 
+use drumlin_base::limits::LEVELS;
+
 use super::style::{CompactionStyle, FifoOptions, UniversalOptions};
 use crate::options_file::Section;
 
 const STYLE: &str = "compaction_style";
 const UNIVERSAL: &str = "compaction_options_universal";
 const RUNS: &str = "level0_file_num_compaction_trigger";
+const LEVELS_MAX: &str = "num_levels";
 const FIFO: &str = "compaction_options_fifo";
 const TTL: &str = "ttl";
 /// What RocksDB writes where no one set a time.
@@ -32,6 +35,7 @@ pub fn write(style: &CompactionStyle, section: &mut Section, stored: Option<&Sec
             );
             section.set(UNIVERSAL, text);
             section.set(RUNS, limits.runs_trigger.to_string());
+            section.set(LEVELS_MAX, limits.levels_max.to_string());
         }
         CompactionStyle::Fifo(limits) => {
             section.set(STYLE, "kCompactionStyleFIFO");
@@ -43,7 +47,7 @@ pub fn write(style: &CompactionStyle, section: &mut Section, stored: Option<&Sec
             section.set(TTL, limits.ttl_seconds.unwrap_or(0).to_string());
         }
         CompactionStyle::Manual => {
-            for key in [STYLE, UNIVERSAL, RUNS, FIFO, TTL] {
+            for key in [STYLE, UNIVERSAL, RUNS, LEVELS_MAX, FIFO, TTL] {
                 if let Some(value) = stored.and_then(|stored| stored.get(key)) {
                     section.set(key, value);
                 }
@@ -59,6 +63,11 @@ pub fn read(section: &Section) -> Option<CompactionStyle> {
         "kCompactionStyleUniversal" => {
             let mut limits = universal(section.get(UNIVERSAL).unwrap_or(""));
             set(&mut limits.runs_trigger, section.get(RUNS).unwrap_or(""));
+            set(
+                &mut limits.levels_max,
+                section.get(LEVELS_MAX).unwrap_or(""),
+            );
+            limits.levels_max = limits.levels_max.min(LEVELS);
             CompactionStyle::Universal(limits)
         }
         "kCompactionStyleFIFO" => {
@@ -136,6 +145,7 @@ mod tests {
                 merge_width_min: 3,
                 merge_width_max: 9,
                 space_percent_max: 50,
+                levels_max: 1,
             }),
             CompactionStyle::Fifo(FifoOptions::default()),
             CompactionStyle::Fifo(FifoOptions {
@@ -167,6 +177,7 @@ mod tests {
              stop_style=kCompactionStopStyleTotalSize;min_merge_width=2;size_ratio=5;}",
         );
         section.set(RUNS, "4");
+        section.set(LEVELS_MAX, "40");
         let wanted = UniversalOptions {
             runs_trigger: 4,
             size_ratio_percent: 5,

@@ -12,6 +12,7 @@
 
 use std::sync::Arc;
 
+use drumlin_base::SEQNO_MAX;
 use drumlin_base::limits::LEVELS;
 
 use super::plan::{CompactionOptions, InFlight, Moment, Picker, Plan, PlanInput, Reason, Work};
@@ -65,19 +66,49 @@ impl Picker for Universal {
         options: &CompactionOptions,
         moment: &Moment<'_>,
     ) -> Option<Plan> {
-        let search = Search {
+        let search = self.search(version, options, moment);
+        search
+            .for_space()
+            .or_else(|| search.alike())
+            .or_else(|| search.too_many())
+            .or_else(|| search.wanted())
+    }
+}
+
+impl Universal {
+    /// Everything into one run, whatever its size: a compaction that was asked for. `None` while some of
+    /// it is being compacted.
+    pub fn plan_whole(
+        &self,
+        version: &Version,
+        options: &CompactionOptions,
+        in_flight: &InFlight,
+    ) -> Option<Plan> {
+        // What looks at the time and at snapshots is not asked.
+        let moment = Moment {
+            in_flight,
+            now: 0,
+            oldest_snapshot: SEQNO_MAX,
+            is_quiet: false,
+        };
+        let search = self.search(version, options, &moment);
+        search.plan(0..search.runs.len(), Reason::Manual)
+    }
+
+    fn search<'a>(
+        &'a self,
+        version: &'a Version,
+        options: &'a CompactionOptions,
+        moment: &'a Moment<'a>,
+    ) -> Search<'a> {
+        Search {
             runs: runs(version),
             options,
             in_flight: moment.in_flight,
             version,
             moment,
             limits: &self.limits,
-        };
-        search
-            .for_space()
-            .or_else(|| search.alike())
-            .or_else(|| search.too_many())
-            .or_else(|| search.wanted())
+        }
     }
 }
 
@@ -240,7 +271,7 @@ impl Search<'_> {
             return None;
         }
         let output_level = match self.runs.get(range.end) {
-            None => LEVELS - 1,
+            None => self.limits.levels_max.saturating_sub(1),
             Some(next) => next.level.saturating_sub(1),
         };
         let mut inputs: Vec<PlanInput> = Vec::new();

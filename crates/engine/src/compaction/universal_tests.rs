@@ -26,6 +26,7 @@ const LIMITS: UniversalOptions = UniversalOptions {
     merge_width_min: 2,
     merge_width_max: usize::MAX,
     space_percent_max: 200,
+    levels_max: 7,
 };
 
 fn pick(picture: &str) -> String {
@@ -134,6 +135,23 @@ fn limits_are_kept() {
         ..LIMITS
     };
     assert_eq!(pick_with(lax, growing), "L0>L5 L0:4,3,2");
+}
+
+#[test]
+fn with_one_level_everything_stays_in_l0() {
+    let limits = UniversalOptions {
+        levels_max: 1,
+        ..LIMITS
+    };
+    let all = "L0 4:a-f 3:a-f 2:a-f 1:a-f";
+    assert_eq!(pick_with(limits, all), "L0>L0 L0:4,3,2,1");
+    let wasted = "L0 5:a-f=2 4:a-f=8 3:a-f=20 1:a-f=10";
+    assert_eq!(pick_with(limits, wasted), "L0>L0 L0:5,4,3,1");
+    let three = UniversalOptions {
+        levels_max: 3,
+        ..LIMITS
+    };
+    assert_eq!(pick_with(three, all), "L0>L2 L0:4,3,2,1");
 }
 
 #[test]

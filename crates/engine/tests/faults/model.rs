@@ -564,6 +564,13 @@ fn universal_compaction_agrees_with_the_model() {
             options.compaction_style = universal();
             options.background_threads = Some(2);
         },
+        |options: &mut Options| {
+            options.compaction_style = CompactionStyle::Universal(UniversalOptions {
+                runs_trigger: 3,
+                levels_max: 1,
+                ..UniversalOptions::default()
+            });
+        },
     ] {
         run(Setup::new("universal", change));
     }
