@@ -13,6 +13,23 @@
 //! - [`model`]: which of these a sample asks for, and what a record's code means;
 //! - [`keys`]: the keys of a table, in order, by what they have in common.
 //!
+//! ```
+//! use std::sync::Arc;
+//! use drumlin_succinct::{Effort, Encoder, Model};
+//!
+//! let record = |n: u32| format!("{n}|1996-03-{:02}|till and drumlins", n % 28 + 1);
+//! let records: Vec<String> = (0..800).map(record).collect();
+//! let sample: Vec<&[u8]> = records.iter().map(|record| record.as_bytes()).collect();
+//! let model = Arc::new(Model::train(&sample, Effort::Small));
+//!
+//! let (mut code, mut back) = (Vec::new(), Vec::new());
+//! Encoder::new(Arc::clone(&model)).encode(sample[17], &mut code);
+//! model.decode(&code, &mut back)?;
+//! assert_eq!(back, sample[17]);
+//! assert!(code.len() < 5);
+//! # Ok::<(), drumlin_base::Error>(())
+//! ```
+//!
 //! Nothing here does I/O, reads a clock or starts a thread; the crate is of use without the engine.
 //! Every decoder takes its bytes as a claim: it fails with `Corruption`, never panics, and writes no
 //! more than a stated multiple of what it read.
