@@ -135,9 +135,10 @@ fn options(flags: &Flags, env: &Env) -> Result<Options> {
         max_open_files: usize::try_from(flags.open_files).ok(),
         family: FamilyOptions {
             prefix_extractor,
-            table_format: Some(match flags.use_plain_table {
-                true => TableFormat::Plain,
-                false => TableFormat::Block,
+            table_format: Some(match (flags.use_plain_table, flags.use_searchable_table) {
+                (true, _) => TableFormat::Plain,
+                (false, true) => TableFormat::Searchable,
+                (false, false) => TableFormat::Block,
             }),
             ..FamilyOptions::default()
         },

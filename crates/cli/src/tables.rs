@@ -87,6 +87,9 @@ fn show_properties(table: &Table, out: &mut Output) -> Outcome {
     for (name, value) in &known.user {
         out.text(format!("# {name}: {}", Form::Plain.show(value)))?;
     }
+    for line in table.describe() {
+        out.text(format!("# {line}"))?;
+    }
     Ok(())
 }
 

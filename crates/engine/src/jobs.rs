@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use drumlin_base::limits::LEVELS;
 use drumlin_base::{Error, ErrorKind, MemoryBudget, MemoryUse, Result, SEQNO_MAX};
 use drumlin_fs::{Env, IoPriority, IoTimes, PacedFileSystem};
 use drumlin_memtable::Memtable;
@@ -227,7 +228,7 @@ impl Engine {
         let merge_operator = family.options.merge_operator.as_ref();
         let format = match self.leveldb {
             true => TableFormat::Block,
-            false => family.options.table_format.unwrap_or_default(),
+            false => level_format(family.options.table_format.unwrap_or_default(), level),
         };
         // Plain tables have no filter, but index prefixes.
         let filter_wanted = tuning.filter_bits > 0.0 || format == TableFormat::Plain;
@@ -694,5 +695,15 @@ fn leveldb_compression(wanted: Compression) -> Compression {
     match wanted.codec {
         Codec::None => wanted,
         _ => Compression::new(Codec::Snappy),
+    }
+}
+
+/// The format of tables of `level`: searchable ones are dear to write, and pay where tables stay.
+fn level_format(wanted: TableFormat, level: usize) -> TableFormat {
+    /// Levels that have them, from the last up.
+    const SEARCHABLE_LEVELS: usize = 2;
+    match wanted {
+        TableFormat::Searchable if level + SEARCHABLE_LEVELS < LEVELS => TableFormat::Block,
+        wanted => wanted,
     }
 }

@@ -25,6 +25,11 @@ pub(crate) const DIRECT_IO: &str = "use_direct_io_for_flush_and_compaction";
 const BLOCK_BASED: &str = "BlockBasedTable";
 /// RocksDB's name of its own plain tables, which are others than ours.
 const PLAIN: &str = "PlainTable";
+/// Beside it, the key and value for searchable tables. RocksDB 7.8 crashes on a factory that it does not
+/// know, but refuses an option that it does not know.
+const OWN_FORMAT: &str = "drumlin_format";
+/// See [`OWN_FORMAT`].
+const SEARCHABLE: &str = "searchable";
 
 /// Keys and values in the order of the file. Values are text as it stands there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -110,17 +115,21 @@ impl FamilySection {
         }
     }
 
-    /// The format of new tables that the file names: plain, or block-based for all else.
+    /// The format of new tables that the file names: ours, or block-based for all else.
     pub fn table_format(&self) -> TableFormat {
         match self.table_factory.as_str() {
+            PLAIN if self.table.get(OWN_FORMAT) == Some(SEARCHABLE) => TableFormat::Searchable,
             PLAIN => TableFormat::Plain,
             _ => TableFormat::Block,
         }
     }
 
-    /// Names the format of new tables, so that RocksDB refuses plain ones before it reads any.
+    /// Names the format of new tables, so that RocksDB refuses ours before it reads any.
     pub fn set_table_format(&mut self, format: TableFormat) {
-        if format == TableFormat::Plain {
+        if format == TableFormat::Searchable {
+            self.table.set(OWN_FORMAT, SEARCHABLE);
+        }
+        if format != TableFormat::Block {
             self.options.set("table_factory", PLAIN);
             PLAIN.clone_into(&mut self.table_factory);
         }
@@ -272,8 +281,8 @@ impl OptionsFile {
             let _ = writeln!(out, "\n[CFOptions \"{name}\"]");
             put_section(&mut out, &family.options);
             let factory = match family.table_format() {
-                TableFormat::Plain => PLAIN,
-                _ => BLOCK_BASED,
+                TableFormat::Block => BLOCK_BASED,
+                _ => PLAIN,
             };
             let _ = writeln!(out, "\n[TableOptions/{factory} \"{name}\"]");
             put_section(&mut out, &family.table);

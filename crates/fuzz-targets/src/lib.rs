@@ -34,6 +34,7 @@ pub const TARGETS: &[Target] = &[
     ("decompress", targets::decompress::run),
     ("filter_block", targets::filter_block::run),
     ("index_block", targets::index_block::run),
+    ("key_index", targets::key_index::run),
     ("manifest_edit", targets::manifest_edit::run),
     ("manifest_replay", targets::manifest_replay::run),
     ("memtable_ops", targets::memtable::run),

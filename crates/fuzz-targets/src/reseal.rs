@@ -17,6 +17,9 @@ use drumlin_table::{BlockHandle, Footer};
 /// The last bytes of a plain table.
 const PLAIN_MAGIC: [u8; 8] = [0x4d, 0x0f, 0xb2, 0xe6, 0x51, 0x3c, 0x7a, 0x9d];
 
+/// The last bytes of a searchable table.
+const SEARCHABLE_MAGIC: [u8; 8] = [0x6f, 0xe2, 0xd4, 0x90, 0xb3, 0xa7, 0x1e, 0x5c];
+
 /// Most blocks resealed in one file, and most bytes of one block.
 const BLOCKS_MAX: usize = 512;
 const BLOCK_LIMIT: usize = 1 << 20;
@@ -101,10 +104,62 @@ fn plain_table(bytes: &mut [u8]) {
     bytes[footer_at + 232..footer_at + 240].copy_from_slice(&checksum.to_le_bytes());
 }
 
+/// Rewrites the checksums of a searchable table: of the pages that end at a multiple of a page's size,
+/// the extents, the model, the sections and the footer.
+fn searchable_table(bytes: &mut [u8]) {
+    const FOOTER: usize = 256;
+    const PAGE: usize = 4096;
+    let Some(footer_at) = bytes.len().checked_sub(FOOTER) else {
+        return;
+    };
+    let section = |bytes: &[u8], at: usize| {
+        let mut fields = Reader::new(bytes.get(at..)?);
+        let start = usize::try_from(fields.fixed64()?).ok()?;
+        let end = start.checked_add(usize::try_from(fields.fixed64()?).ok()?)?;
+        bytes.get(start..end).map(|_| start..end)
+    };
+    let tail = section(bytes, footer_at).map_or(0, |extents| extents.start);
+    let pages = bytes.get_mut(..tail).unwrap_or_default();
+    for page in pages.chunks_exact_mut(PAGE) {
+        let crc = mask(crc32c(&page[..PAGE - 4]));
+        page[PAGE - 4..].copy_from_slice(&crc.to_le_bytes());
+    }
+    let extents = section(bytes, footer_at).unwrap_or(0..0);
+    for at in extents.step_by(24) {
+        let Some(range) = section(bytes, at) else {
+            continue;
+        };
+        let end = range.end.next_multiple_of(PAGE);
+        if let Some(covered) = bytes.get(range.start..end) {
+            let checksum = xxh3_64(covered);
+            if let Some(stored) = bytes.get_mut(at + 16..at + 24) {
+                stored.copy_from_slice(&checksum.to_le_bytes());
+            }
+        }
+    }
+    for number in 0..8 {
+        let at = footer_at + number * 24;
+        let Some(range) = section(bytes, at) else {
+            continue;
+        };
+        if number == 5 && range.len() > 8 {
+            let checksum = xxh3_64(&bytes[range.start..range.end - 8]);
+            bytes[range.end - 8..range.end].copy_from_slice(&checksum.to_le_bytes());
+        }
+        let checksum = xxh3_64(&bytes[range]);
+        bytes[at + 16..at + 24].copy_from_slice(&checksum.to_le_bytes());
+    }
+    let checksum = xxh3_64(&bytes[footer_at..footer_at + 240]);
+    bytes[footer_at + 240..footer_at + 248].copy_from_slice(&checksum.to_le_bytes());
+}
+
 /// Rewrites the checksum of every block that a table's footer leads to, or of every section.
 pub(crate) fn table(bytes: &mut [u8]) {
     if bytes.ends_with(&PLAIN_MAGIC) {
         return plain_table(bytes);
+    }
+    if bytes.ends_with(&SEARCHABLE_MAGIC) {
+        return searchable_table(bytes);
     }
     let tail = &bytes[bytes.len().saturating_sub(FOOTER_BYTES_MAX)..];
     let Ok(footer) = Footer::decode(tail, bytes.len() as u64) else {

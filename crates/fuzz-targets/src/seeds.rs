@@ -21,6 +21,8 @@ use drumlin_table::{
     TableFormat, TableStyle, TableWriter, TableWriterOptions,
 };
 
+use drumlin_succinct::KeyIndexBuilder;
+
 use crate::reseal::entries;
 use crate::targets::expect::memory_file;
 use crate::targets::table::PREFIX_BYTES;
@@ -107,6 +109,7 @@ pub fn corpus(read: &dyn Fn(&str) -> Vec<u8>) -> Vec<Seed> {
     }
     corpus.blobs();
     corpus.own_tables();
+    corpus.key_indexes();
     corpus.own_blocks();
     corpus.texts_and_batches();
     corpus.programs();
@@ -181,6 +184,40 @@ impl Corpus {
         }
     }
 
+    /// Indexes of keys that are encoded as columns of each kind, and as texts.
+    fn key_indexes(&mut self) {
+        type Shape = (&'static str, fn(u32) -> Vec<u8>);
+        let shapes: [Shape; 5] = [
+            ("columns", |n| {
+                format!("{n:03}|{}|{}", n * 7 % 101, n % 5).into_bytes()
+            }),
+            ("decimals", |n| {
+                format!("a{}|{:02x}", n + 90, n % 200).into_bytes()
+            }),
+            ("integers", |n| (u64::from(n) * 77).to_be_bytes().to_vec()),
+            ("texts", |n| {
+                format!("/usr/share/{}/x", "doc".repeat(n as usize % 7)).into_bytes()
+            }),
+            ("random", |n| {
+                n.wrapping_mul(0x9e37_79b9).to_be_bytes().repeat(4)
+            }),
+        ];
+        for (name, key) in shapes {
+            let mut keys: Vec<Vec<u8>> = (0..150).map(key).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            let mut builder = KeyIndexBuilder::new();
+            for key in &keys {
+                builder.add(key).expect("the keys ascend");
+            }
+            let (blocks, tail) = builder.finish().expect("few keys are not too many");
+            let mut seed = (tail.len() as u16).to_le_bytes().to_vec();
+            seed.extend_from_slice(&tail);
+            seed.extend_from_slice(&blocks);
+            self.add("key_index", name, seed);
+        }
+    }
+
     /// Small tables of every style: without checksums too, so that a plain mutation is enough.
     fn own_tables(&mut self) {
         let plain = TableWriterOptions {
@@ -223,7 +260,12 @@ impl Corpus {
             }),
             ..plain.clone()
         };
+        let searchable = TableWriterOptions {
+            format: TableFormat::Searchable,
+            ..plain.clone()
+        };
         let styles = [
+            ("searchable", searchable),
             ("plain-table", hashed),
             ("own-plain", plain),
             ("own-filtered", filtered),

@@ -17,6 +17,8 @@ pub enum TableIter {
     Block(BlockTableIter),
     /// Over a plain table.
     Plain(PlainTableIter),
+    /// Over a searchable table.
+    Searchable(Box<crate::searchable::SearchableTableIter>),
 }
 
 impl TableIter {
@@ -28,6 +30,7 @@ impl TableIter {
         match self {
             Self::Block(iter) => iter.pin_value(),
             Self::Plain(iter) => iter.pin_value(),
+            Self::Searchable(iter) => iter.pin_value(),
         }
     }
 
@@ -39,6 +42,7 @@ impl TableIter {
         match self {
             Self::Block(iter) => iter.parts(),
             Self::Plain(iter) => iter.parts(),
+            Self::Searchable(iter) => iter.parts(),
         }
     }
 
@@ -51,6 +55,7 @@ impl TableIter {
         match self {
             Self::Block(iter) => iter.table().may_contain_prefix(key),
             Self::Plain(iter) => Ok(iter.table().may_contain_prefix(key)),
+            Self::Searchable(iter) => Ok(iter.table().may_contain_prefix(key)),
         }
     }
 
@@ -60,6 +65,7 @@ impl TableIter {
             Self::Block(iter) => iter.read_through(file),
             // Its whole file lies in memory.
             Self::Plain(_) => {}
+            Self::Searchable(iter) => iter.read_through(file),
         }
     }
 
@@ -68,6 +74,7 @@ impl TableIter {
         match self {
             Self::Block(iter) => iter.table().approximate_offset(internal_key),
             Self::Plain(iter) => iter.table().approximate_offset(internal_key),
+            Self::Searchable(iter) => iter.table().approximate_offset(internal_key),
         }
     }
 }
@@ -78,6 +85,7 @@ impl InternalIterator for TableIter {
         match self {
             Self::Block(iter) => iter.valid(),
             Self::Plain(iter) => iter.valid(),
+            Self::Searchable(iter) => iter.valid(),
         }
     }
 
@@ -85,6 +93,7 @@ impl InternalIterator for TableIter {
         match self {
             Self::Block(iter) => iter.seek_to_first(),
             Self::Plain(iter) => iter.seek_to_first(),
+            Self::Searchable(iter) => iter.seek_to_first(),
         }
     }
 
@@ -92,6 +101,7 @@ impl InternalIterator for TableIter {
         match self {
             Self::Block(iter) => iter.seek_to_last(),
             Self::Plain(iter) => iter.seek_to_last(),
+            Self::Searchable(iter) => iter.seek_to_last(),
         }
     }
 
@@ -100,6 +110,7 @@ impl InternalIterator for TableIter {
         match self {
             Self::Block(iter) => iter.seek(target),
             Self::Plain(iter) => iter.seek(target),
+            Self::Searchable(iter) => iter.seek(target),
         }
     }
 
@@ -107,6 +118,7 @@ impl InternalIterator for TableIter {
         match self {
             Self::Block(iter) => iter.seek_for_prev(target),
             Self::Plain(iter) => iter.seek_for_prev(target),
+            Self::Searchable(iter) => iter.seek_for_prev(target),
         }
     }
 
@@ -115,6 +127,7 @@ impl InternalIterator for TableIter {
         match self {
             Self::Block(iter) => iter.next(),
             Self::Plain(iter) => iter.next(),
+            Self::Searchable(iter) => iter.next(),
         }
     }
 
@@ -123,6 +136,7 @@ impl InternalIterator for TableIter {
         match self {
             Self::Block(iter) => iter.prev(),
             Self::Plain(iter) => iter.prev(),
+            Self::Searchable(iter) => iter.prev(),
         }
     }
 
@@ -131,6 +145,7 @@ impl InternalIterator for TableIter {
         match self {
             Self::Block(iter) => iter.key(),
             Self::Plain(iter) => iter.key(),
+            Self::Searchable(iter) => iter.key(),
         }
     }
 
@@ -139,6 +154,7 @@ impl InternalIterator for TableIter {
         match self {
             Self::Block(iter) => iter.head(),
             Self::Plain(iter) => iter.head(),
+            Self::Searchable(iter) => iter.head(),
         }
     }
 
@@ -147,6 +163,7 @@ impl InternalIterator for TableIter {
         match self {
             Self::Block(iter) => iter.value(),
             Self::Plain(iter) => iter.value(),
+            Self::Searchable(iter) => iter.value(),
         }
     }
 
@@ -154,6 +171,7 @@ impl InternalIterator for TableIter {
         match self {
             Self::Block(iter) => iter.status(),
             Self::Plain(iter) => iter.status(),
+            Self::Searchable(iter) => iter.status(),
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::open::read_footer;
 use crate::options::{TableFormat, TableReadOptions, TableReaderOptions};
 use crate::plain::{PLAIN_MAGIC, PlainTable, PlainValue};
 use crate::properties::TableProperties;
+use crate::searchable::{SEARCHABLE_MAGIC, SearchableTable, SearchableValue};
 use crate::table::{BlockTable, BlockValue};
 
 /// An open table file.
@@ -29,6 +30,8 @@ pub enum Table {
     Block(Arc<BlockTable>),
     /// For data that lives in memory.
     Plain(Arc<PlainTable>),
+    /// Keys and values compressed apart.
+    Searchable(Arc<SearchableTable>),
 }
 
 /// A value where it lies in its table.
@@ -38,6 +41,8 @@ pub enum TableValue<'a> {
     Block(BlockValue<'a>),
     /// In a plain table.
     Plain(PlainValue<'a>),
+    /// In a page of a searchable table, or decoded from it.
+    Searchable(SearchableValue<'a>),
 }
 
 impl<'a> TableValue<'a> {
@@ -47,6 +52,7 @@ impl<'a> TableValue<'a> {
         match self {
             Self::Block(value) => value.bytes(),
             Self::Plain(value) => value.bytes(),
+            Self::Searchable(value) => value.bytes(),
         }
     }
 
@@ -56,6 +62,7 @@ impl<'a> TableValue<'a> {
         match self {
             Self::Block(value) => value.pin(),
             Self::Plain(value) => value.pin(),
+            Self::Searchable(value) => value.pin(),
         }
     }
 }
@@ -71,6 +78,7 @@ impl Table {
         let magic = read_magic(&*file).map_err(|error| error.with_file(&options.path))?;
         let table = match magic {
             Some(PLAIN_MAGIC) => Self::Plain(PlainTable::open(file, options)?),
+            Some(SEARCHABLE_MAGIC) => Self::Searchable(SearchableTable::open(file, options)?),
             _ => Self::Block(BlockTable::open(file, options)?), // Says what other numbers mean.
         };
         Ok(Arc::new(table))
@@ -96,6 +104,9 @@ impl Table {
             Self::Plain(table) => table.get(user_key, seqno, |seqno, kind, value| {
                 visit(seqno, kind, TableValue::Plain(value))
             }),
+            Self::Searchable(table) => table.get(user_key, seqno, options, |seqno, kind, value| {
+                visit(seqno, kind, TableValue::Searchable(value))
+            }),
         }
     }
 
@@ -105,6 +116,7 @@ impl Table {
         match self {
             Self::Block(table) => table.step(hint, user_key, seqno),
             Self::Plain(table) => table.step(hint, user_key),
+            Self::Searchable(table) => table.step(hint, user_key),
         }
     }
 
@@ -132,6 +144,11 @@ impl Table {
                     visit(seqno, kind, TableValue::Plain(value))
                 })
             }
+            Self::Searchable(table) => {
+                table.get_hinted(hint, user_key, seqno, options, |seqno, kind, value| {
+                    visit(seqno, kind, TableValue::Searchable(value))
+                })
+            }
         }
     }
 
@@ -144,6 +161,7 @@ impl Table {
         match self {
             Self::Block(table) => table.may_contain(user_key),
             Self::Plain(table) => Ok(table.may_contain(user_key)),
+            Self::Searchable(table) => Ok(table.may_contain(user_key)),
         }
     }
 
@@ -156,6 +174,7 @@ impl Table {
         match self {
             Self::Block(table) => table.may_contain_prefix(key),
             Self::Plain(table) => Ok(table.may_contain_prefix(key)),
+            Self::Searchable(table) => Ok(table.may_contain_prefix(key)),
         }
     }
 
@@ -164,6 +183,7 @@ impl Table {
         match self {
             Self::Block(table) => TableIter::Block(table.iter(options)),
             Self::Plain(table) => TableIter::Plain(table.iter(options)),
+            Self::Searchable(table) => TableIter::Searchable(Box::new(table.iter(options))),
         }
     }
 
@@ -173,6 +193,7 @@ impl Table {
         match self {
             Self::Block(table) => table.range_tombstones(),
             Self::Plain(table) => table.range_tombstones(),
+            Self::Searchable(table) => table.range_tombstones(),
         }
     }
 
@@ -181,6 +202,7 @@ impl Table {
         match self {
             Self::Block(table) => table.properties(),
             Self::Plain(table) => table.properties(),
+            Self::Searchable(table) => table.properties(),
         }
     }
 
@@ -190,6 +212,7 @@ impl Table {
         match self {
             Self::Block(table) => table.approximate_offset(internal_key),
             Self::Plain(table) => table.approximate_offset(internal_key),
+            Self::Searchable(table) => table.approximate_offset(internal_key),
         }
     }
 
@@ -199,6 +222,16 @@ impl Table {
         match self {
             Self::Block(table) => table.key_samples(count_max),
             Self::Plain(table) => table.key_samples(count_max),
+            Self::Searchable(table) => table.key_samples(count_max),
+        }
+    }
+
+    /// How keys and values are encoded, in lines for people; nothing for formats in which each table
+    /// encodes them alike.
+    pub fn describe(&self) -> Vec<String> {
+        match self {
+            Self::Block(_) | Self::Plain(_) => Vec::new(),
+            Self::Searchable(table) => table.describe(),
         }
     }
 
@@ -212,6 +245,7 @@ impl Table {
         match self {
             Self::Block(table) => table.verify(),
             Self::Plain(table) => table.verify(),
+            Self::Searchable(table) => table.verify(),
         }
     }
 
@@ -220,6 +254,7 @@ impl Table {
         match self {
             Self::Block(table) => table.size(),
             Self::Plain(table) => table.size(),
+            Self::Searchable(table) => table.size(),
         }
     }
 
@@ -228,6 +263,7 @@ impl Table {
         match self {
             Self::Block(table) => table.resident_bytes(),
             Self::Plain(table) => table.resident_bytes(),
+            Self::Searchable(table) => table.resident_bytes(),
         }
     }
 
@@ -236,6 +272,7 @@ impl Table {
         match self {
             Self::Block(table) => table.order(),
             Self::Plain(table) => table.order(),
+            Self::Searchable(table) => table.order(),
         }
     }
 }
@@ -259,6 +296,7 @@ impl TableFormat {
     pub fn of(file: &dyn RandomAccessFile) -> Result<Self> {
         match read_magic(file)? {
             Some(PLAIN_MAGIC) => Ok(Self::Plain),
+            Some(SEARCHABLE_MAGIC) => Ok(Self::Searchable),
             _ => read_footer(file, file.size()).map(|_| Self::Block),
         }
     }
@@ -268,7 +306,7 @@ impl TableFormat {
     /// be removed.
     pub fn is_read_in_place(self) -> bool {
         match self {
-            Self::Block => false,
+            Self::Block | Self::Searchable => false,
             Self::Plain => true,
         }
     }

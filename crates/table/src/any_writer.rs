@@ -2,11 +2,12 @@
 //!
 //! One owner; every call is one `match`.
 
-use drumlin_base::{Result, SeqNo};
+use drumlin_base::{KeyOrder, Result, SeqNo};
 use drumlin_fs::WritableFile;
 
 use crate::options::{TableFormat, TableWriterOptions};
 use crate::plain::PlainTableWriter;
+use crate::searchable::SearchableTableWriter;
 use crate::writer::{BlockTableWriter, FinishedTable};
 
 /// Writes one table. Entries come in ascending internal-key order.
@@ -18,6 +19,8 @@ pub enum TableWriter {
     Block(Box<BlockTableWriter>),
     /// A plain table.
     Plain(Box<PlainTableWriter>),
+    /// A searchable table.
+    Searchable(Box<SearchableTableWriter>),
 }
 
 impl TableWriter {
@@ -26,6 +29,12 @@ impl TableWriter {
         match options.format {
             TableFormat::Block => Self::Block(Box::new(BlockTableWriter::new(file, options))),
             TableFormat::Plain => Self::Plain(Box::new(PlainTableWriter::new(file, options))),
+            TableFormat::Searchable if !matches!(options.order, KeyOrder::Bytewise) => {
+                Self::Block(Box::new(BlockTableWriter::new(file, options)))
+            }
+            TableFormat::Searchable => {
+                Self::Searchable(Box::new(SearchableTableWriter::new(file, options)))
+            }
         }
     }
 
@@ -39,6 +48,7 @@ impl TableWriter {
         match self {
             Self::Block(writer) => writer.add(internal_key, value),
             Self::Plain(writer) => writer.add(internal_key, value),
+            Self::Searchable(writer) => writer.add(internal_key, value),
         }
     }
 
@@ -51,6 +61,7 @@ impl TableWriter {
         match self {
             Self::Block(writer) => writer.add_range_tombstone(begin, end, seqno),
             Self::Plain(writer) => writer.add_range_tombstone(begin, end, seqno),
+            Self::Searchable(writer) => writer.add_range_tombstone(begin, end, seqno),
         }
     }
 
@@ -60,6 +71,7 @@ impl TableWriter {
         match self {
             Self::Block(writer) => writer.size_estimate(),
             Self::Plain(writer) => writer.size_estimate(),
+            Self::Searchable(writer) => writer.size_estimate(),
         }
     }
 
@@ -68,6 +80,7 @@ impl TableWriter {
         match self {
             Self::Block(writer) => writer.entries(),
             Self::Plain(writer) => writer.entries(),
+            Self::Searchable(writer) => writer.entries(),
         }
     }
 
@@ -79,6 +92,7 @@ impl TableWriter {
         match self {
             Self::Block(writer) => writer.finish(),
             Self::Plain(writer) => writer.finish(),
+            Self::Searchable(writer) => writer.finish(),
         }
     }
 }

@@ -13,7 +13,8 @@
 //! step 4   the entry's offset                asks for the entry
 //! ```
 //!
-//! A plain table needs two: for the line of its hash index, and for the record.
+//! A plain table needs two: for the line of its hash index, and for the record. A searchable table, too:
+//! for the slot of the row's page, and for the page.
 //!
 //! A hint holds facts about an immutable file only, so it stays right whatever is evicted or closed in
 //! between. Filters and indexes in partitions, and filters by prefix, are not looked at ahead.
@@ -29,7 +30,9 @@ use drumlin_base::{Result, SeqNo};
 use crate::block::BlockView;
 use crate::block_lookup::prefetch_entry;
 use crate::filter::{Spot, hash};
+use crate::options::TableReadOptions;
 use crate::plain::{KeyHint, PlainTable, PlainValue};
+use crate::searchable::{RowPlace, SearchableTable, SearchableValue};
 use crate::table::{BlockTable, LOOKUP_LINES, TableIndex};
 use crate::table_filter::TableFilter;
 
@@ -58,6 +61,8 @@ pub(crate) enum Known {
     Block(usize),
     /// The hash of the key, for a plain table.
     Plain(KeyHint),
+    /// Where the row is, in a searchable table.
+    Row(RowPlace),
     /// The key is not in the table.
     Absent,
 }
@@ -171,6 +176,45 @@ impl PlainTable {
             Known::Absent => Ok(()),
             Known::Plain(key) => self.get_hinted(user_key, key, seqno, visit),
             _ => self.get(user_key, seqno, visit),
+        }
+    }
+}
+
+impl SearchableTable {
+    /// As [`BlockTable::step`].
+    #[inline]
+    pub(crate) fn step(&self, hint: &mut Hint, user_key: &[u8]) {
+        let step = hint.steps;
+        hint.steps += 1;
+        match (step, hint.known) {
+            (0, _) => {
+                hint.known = match self.find(user_key) {
+                    Some(place) => {
+                        self.slots.prefetch_slot(place.page as usize);
+                        Known::Row(place)
+                    }
+                    None => Known::Absent,
+                };
+            }
+            (1, Known::Row(place)) => self.slots.prefetch(place.page as usize, 1),
+            _ => {}
+        }
+    }
+
+    /// As [`BlockTable::get_hinted`].
+    #[inline]
+    pub(crate) fn get_hinted(
+        &self,
+        hint: &Hint,
+        user_key: &[u8],
+        seqno: SeqNo,
+        options: &TableReadOptions,
+        visit: impl FnMut(SeqNo, ValueKind, SearchableValue<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        match hint.known {
+            Known::Absent => Ok(()),
+            Known::Row(place) => self.get_row(place, seqno, options, visit),
+            _ => self.get(user_key, seqno, options, visit),
         }
     }
 }

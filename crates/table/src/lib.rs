@@ -7,7 +7,7 @@
 //!
 //! Everything here that decodes treats its bytes as a claim: damage becomes an error, never a
 //! panic. Byte layouts are described in `docs/format/block-table.md` and
-//! `docs/format/plain-table.md`.
+//! `docs/format/plain-table.md`, `docs/format/searchable-table.md`.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing)]
@@ -41,6 +41,7 @@ mod meta_block;
 mod open;
 mod options;
 mod readahead;
+mod searchable;
 mod sorted_words;
 mod table;
 mod table_filter;
@@ -63,5 +64,8 @@ pub use options::{
 };
 pub use plain::{KeyHint, PlainTable, PlainTableIter, PlainTableWriter, PlainValue};
 pub use properties::TableProperties;
+pub use searchable::{
+    SearchableTable, SearchableTableIter, SearchableTableWriter, SearchableValue,
+};
 pub use table::{BlockTable, BlockValue};
 pub use writer::{BlockTableWriter, FinishedTable};

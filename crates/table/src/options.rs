@@ -126,6 +126,10 @@ pub enum TableFormat {
     /// For data that lives in memory: records found by hash and walked in order, in a file that is in
     /// memory as a whole. Only this store reads it.
     Plain,
+    /// For data that is read more often than written: keys and values compressed apart, keys in
+    /// memory, each row read by itself. Keys in another than bytewise order get block-based tables.
+    /// Only this store reads it.
+    Searchable,
 }
 
 /// How a table is written.

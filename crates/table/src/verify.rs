@@ -17,18 +17,18 @@ const OWN_CACHE_BYTES: usize = 8 << 20;
 
 /// What verification counts on its way.
 #[derive(Default)]
-struct Counted {
-    entries: u64,
+pub(crate) struct Counted {
+    pub(crate) entries: u64,
     deletions: u64,
     merges: u64,
-    blobs: u64,
-    user_keys: u64,
+    pub(crate) blobs: u64,
+    pub(crate) user_keys: u64,
 }
 
 impl Counted {
     /// Walks all entries of `iter`: they must parse and ascend, and `is_found` tell of each user key
     /// that the table knows it.
-    fn walk(
+    pub(crate) fn walk(
         iter: &mut impl InternalIterator,
         order: &KeyOrder,
         is_found: impl Fn(&[u8]) -> Result<bool>,
@@ -64,7 +64,7 @@ impl Counted {
     }
 
     /// Compares with what the properties tell.
-    fn check(&self, stored: &TableProperties, tombstones: u64) -> Result<()> {
+    pub(crate) fn check(&self, stored: &TableProperties, tombstones: u64) -> Result<()> {
         let expectations = [
             ("entries", stored.num_entries, self.entries + tombstones),
             ("range tombstones", stored.num_range_deletions, tombstones),

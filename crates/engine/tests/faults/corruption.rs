@@ -306,6 +306,12 @@ fn flipped_bits_in_plain_tables_are_told() {
 }
 
 #[test]
+fn flipped_bits_in_searchable_tables_are_told() {
+    let share = everything_in(TableFormat::Searchable).flip(".sst", 251);
+    assert!(share > 0.5, "only {share} of the flips were noticed");
+}
+
+#[test]
 fn flipped_bits_in_blob_files_are_told() {
     // What goes unseen lies in values that were overwritten since.
     let share = everything().flip(".blob", 7);

@@ -180,6 +180,22 @@ fn plain_tables_survive() {
 }
 
 #[test]
+fn searchable_tables_survive() {
+    let mut steps = Vec::new();
+    for round in 0..2 {
+        steps.extend(writes(130 + round, &["default"], 20, 10));
+        steps.push(Step::Compact("default"));
+    }
+    steps.push(Step::Reopen);
+    steps.extend(writes(140, &["default"], 10, 10));
+    survive("searchable", &Script { steps }, |files| {
+        let mut options = options(files);
+        options.family.table_format = Some(TableFormat::Searchable);
+        options
+    });
+}
+
+#[test]
 fn several_families_keep_a_common_prefix() {
     let mut steps = vec![Step::Create("one"), Step::Create("two")];
     let all = ["default", "one", "two"];

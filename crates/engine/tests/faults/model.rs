@@ -557,6 +557,21 @@ fn past_the_page_cache_it_agrees_with_the_model() {
 }
 
 #[test]
+fn searchable_tables_agree_with_the_model() {
+    run(Setup::new("searchable tables", |options| {
+        options.family.table_format = Some(TableFormat::Searchable);
+    }));
+    run(Setup::new(
+        "searchable tables, prefixes, threads",
+        |options| {
+            options.family.table_format = Some(TableFormat::Searchable);
+            options.family.prefix_extractor = Some(Arc::new(FixedPrefix::new(2)));
+            options.background_threads = Some(2);
+        },
+    ));
+}
+
+#[test]
 fn universal_compaction_agrees_with_the_model() {
     for change in [
         |options: &mut Options| options.compaction_style = universal(),

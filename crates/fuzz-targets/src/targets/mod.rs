@@ -9,6 +9,7 @@ pub(crate) mod decompress;
 pub(crate) mod expect;
 pub(crate) mod filter_block;
 pub(crate) mod index_block;
+pub(crate) mod key_index;
 pub(crate) mod manifest_edit;
 pub(crate) mod manifest_replay;
 pub(crate) mod memtable;

@@ -7,3 +7,4 @@ mod damage;
 mod golden;
 mod plain;
 mod round_trip;
+mod searchable;

@@ -1,0 +1,50 @@
+//! Key indexes: damage is refused or gives wrong answers within bounds, and an index that passes its own
+//! check answers for each of its keys.
+
+use drumlin_succinct::KeyIndex;
+
+use super::expect::or_blamed;
+use crate::input::Input;
+
+/// Steps of a walk: an index of few bytes may have many keys.
+const STEPS_MAX: usize = 2000;
+
+/// The length of the tail in two bytes, the tail, and the blocks.
+pub(crate) fn run(data: &[u8]) {
+    let mut input = Input::new(data);
+    let len = usize::from(input.byte()) | usize::from(input.byte()) << 8;
+    let tail = input.take(len).to_vec();
+    let blocks = input.rest().to_vec();
+    let Some(index) = or_blamed(KeyIndex::open(blocks, &tail)) else {
+        return;
+    };
+    assert!(index.memory() > 0);
+    let sound = index.len() <= STEPS_MAX as u64 && or_blamed(index.verify()).is_some();
+    let mut keys = Vec::new();
+    let mut cursor = index.cursor();
+    cursor.go_to(0);
+    while cursor.valid() && keys.len() < STEPS_MAX {
+        keys.push((cursor.rank(), cursor.key().to_vec()));
+        cursor.next();
+    }
+    cursor.go_to(index.len().saturating_sub(1));
+    for _ in 0..STEPS_MAX {
+        if cursor.valid() {
+            cursor.prev();
+        }
+    }
+    keys.push((index.len(), vec![0xFF; 40]));
+    for (rank, key) in keys.iter().step_by(13) {
+        let found = index.get(key);
+        let place = index.seek(key);
+        assert!(found.is_none_or(|found| found < index.len()));
+        assert!(place <= index.len());
+        if sound && *rank < index.len() {
+            assert_eq!((found, place), (Some(*rank), *rank));
+        }
+    }
+    let views: Vec<&[u8]> = keys.iter().map(|(_, key)| key.as_slice()).collect();
+    let mut ranks = Vec::new();
+    index.get_batch(&views, &mut ranks);
+    assert_eq!(ranks.len(), views.len());
+}

@@ -1,0 +1,184 @@
+//! The footer of a searchable table, and the list of what lies where.
+//!
+//! Before the footer lie the sections it names, one directly after the other; before these pages and
+//! extents, of which the sections tell. So every byte of a file is covered by one checksum.
+
+use drumlin_base::checksum::xxh3_64;
+use drumlin_base::coding::{Reader, fixed32_at, fixed64_at, put_fixed32, put_fixed64};
+use drumlin_base::{Error, Result};
+
+/// On disk: the last eight bytes of a searchable table.
+pub(crate) const SEARCHABLE_MAGIC: u64 = 0x5c1e_a7b3_90d4_e26f;
+/// On disk: the version that is written, and the only one there is.
+const VERSION: u32 = 1;
+/// On disk: the footer's bytes.
+pub(super) const FOOTER_BYTES: usize = 256;
+/// On disk: what pages and extents are aligned to.
+pub(super) const PAGE_BYTES: usize = 4096;
+/// On disk: how many sections there are.
+pub(super) const SECTIONS: usize = 8;
+
+const SECTION_BYTES: usize = 24;
+const COUNTS_AT: usize = SECTIONS * SECTION_BYTES;
+const VERSION_AT: usize = FOOTER_BYTES - 24;
+const CHECKSUM_AT: usize = FOOTER_BYTES - 16;
+
+/// The sections, in the order of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Where the extents with key blocks lie.
+    Extents,
+    /// The tail of the key index.
+    KeyTail,
+    /// Where the pages lie: [`super::locator::Jump`].
+    Jumps,
+    /// For each key block where its rows begin.
+    Places,
+    /// For each key block which of its rows are lists of versions; empty if none is.
+    Versioned,
+    /// The model of the values.
+    Model,
+    /// Range tombstones.
+    Tombstones,
+    /// Table properties.
+    Properties,
+}
+
+/// Where bytes lie and their XXH3.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Section {
+    pub(super) offset: u64,
+    pub(super) len: u64,
+    pub(super) checksum: u64,
+}
+
+impl Section {
+    /// Appends the section as it is stored.
+    pub(super) fn store(&self, out: &mut Vec<u8>) {
+        put_fixed64(out, self.offset);
+        put_fixed64(out, self.len);
+        put_fixed64(out, self.checksum);
+    }
+
+    /// Reads what [`Section::store`] wrote.
+    pub(super) fn load(from: &mut Reader<'_>) -> Option<Self> {
+        Some(Self {
+            offset: from.fixed64()?,
+            len: from.fixed64()?,
+            checksum: from.fixed64()?,
+        })
+    }
+
+    /// Where it ends; `None` past all numbers.
+    pub(super) fn end(&self) -> Option<u64> {
+        self.offset.checked_add(self.len)
+    }
+}
+
+/// The end of a searchable table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct SearchableFooter {
+    pub(super) sections: [Section; SECTIONS],
+    /// Pages, a row larger than a page counting as one.
+    pub(super) pages: u64,
+    /// Different user keys.
+    pub(super) keys: u64,
+}
+
+impl SearchableFooter {
+    /// The section `part`.
+    pub(super) fn section(&self, part: Part) -> Section {
+        self.sections
+            .get(part as usize)
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// Where the sections begin: the end of pages and extents.
+    pub(super) fn tail_start(&self) -> u64 {
+        self.section(Part::Extents).offset
+    }
+
+    /// The footer's bytes.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(FOOTER_BYTES);
+        for section in &self.sections {
+            section.store(&mut out);
+        }
+        put_fixed64(&mut out, self.pages);
+        put_fixed64(&mut out, self.keys);
+        out.resize(VERSION_AT, 0);
+        put_fixed32(&mut out, VERSION);
+        put_fixed32(&mut out, 0);
+        let checksum = xxh3_64(&out);
+        put_fixed64(&mut out, checksum);
+        put_fixed64(&mut out, SEARCHABLE_MAGIC);
+        out
+    }
+
+    /// Decodes the last [`FOOTER_BYTES`] of a file of `size` bytes.
+    ///
+    /// # Errors
+    /// `Corruption`; `NotSupported` for other versions.
+    pub(super) fn decode(bytes: &[u8], size: u64) -> Result<Self> {
+        let number = |at| fixed64_at(bytes, at).unwrap_or(0);
+        if bytes.len() != FOOTER_BYTES || number(FOOTER_BYTES - 8) != SEARCHABLE_MAGIC {
+            return Err(Error::corruption("not the footer of a searchable table"));
+        }
+        if xxh3_64(bytes.get(..CHECKSUM_AT).unwrap_or_default()) != number(CHECKSUM_AT) {
+            return Err(Error::corruption("the footer's checksum does not match"));
+        }
+        let version = fixed32_at(bytes, VERSION_AT).unwrap_or(0);
+        if version != VERSION {
+            return Err(Error::not_supported(format!(
+                "searchable tables of version {version} ({VERSION} is read)"
+            )));
+        }
+        let footer = Self {
+            sections: std::array::from_fn(|at| Section {
+                offset: number(at * SECTION_BYTES),
+                len: number(at * SECTION_BYTES + 8),
+                checksum: number(at * SECTION_BYTES + 16),
+            }),
+            pages: number(COUNTS_AT),
+            keys: number(COUNTS_AT + 8),
+        };
+        let mut end = Some(footer.tail_start());
+        for section in &footer.sections {
+            end = section.end().filter(|_| end == Some(section.offset));
+        }
+        let whole_pages = footer.tail_start().is_multiple_of(PAGE_BYTES as u64);
+        if end != size.checked_sub(FOOTER_BYTES as u64) || !whole_pages {
+            return Err(Error::corruption("a section does not lie where it must"));
+        }
+        Ok(footer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_footer_comes_back_and_every_flipped_bit_is_seen() {
+        let mut footer = SearchableFooter {
+            pages: 7,
+            keys: 9,
+            ..SearchableFooter::default()
+        };
+        let mut at = 2 * PAGE_BYTES as u64;
+        for (len, section) in footer.sections.iter_mut().enumerate() {
+            (section.offset, section.len) = (at, len as u64);
+            at += len as u64;
+        }
+        let size = at + FOOTER_BYTES as u64;
+        let bytes = footer.encode();
+        assert_eq!(SearchableFooter::decode(&bytes, size).unwrap(), footer);
+        assert!(SearchableFooter::decode(&bytes, size + 1).is_err());
+        for bit in 0..bytes.len() * 8 {
+            let mut bytes = bytes.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(SearchableFooter::decode(&bytes, size).is_err(), "bit {bit}");
+        }
+    }
+}

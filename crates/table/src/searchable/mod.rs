@@ -1,0 +1,27 @@
+//! The searchable table: keys and values compressed apart, each row read by itself.
+//!
+//! - [`format`](self::format): the footer and what it names;
+//! - [`page`]: rows in pages of 4 KiB; [`row`]: the versions of a key in its row;
+//! - [`locator`]: from a key's rank to its page;
+//! - [`writer`], [`open`], [`table`], [`cursor`], [`verify`].
+//!
+//! Keys lie in a [`drumlin_succinct::KeyIndex`], which stays in memory and knows exactly which keys
+//! the table has; a get of a key that is there reads one page at most, one of an absent key none.
+//! Values are coded by a [`drumlin_succinct::Model`]; pages are cached as they are on disk. Only for
+//! keys in bytewise order. Byte layout: `docs/format/searchable-table.md`.
+
+mod cursor;
+mod format;
+mod locator;
+mod open;
+mod page;
+mod row;
+mod table;
+mod verify;
+mod writer;
+
+pub use cursor::SearchableTableIter;
+pub(crate) use format::SEARCHABLE_MAGIC;
+pub(crate) use locator::RowPlace;
+pub use table::{SearchableTable, SearchableValue};
+pub use writer::SearchableTableWriter;

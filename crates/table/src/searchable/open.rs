@@ -1,0 +1,194 @@
+//! Opening a searchable table: everything behind the pages, and the keys.
+
+use std::sync::Arc;
+
+use drumlin_base::checksum::xxh3_64;
+use drumlin_base::coding::Reader;
+use drumlin_base::{Error, KeyOrder, MemoryUse, RangeTombstone, Result, SEQNO_MAX, SeqNo};
+use drumlin_fs::RandomAccessFile;
+use drumlin_succinct::{KeyIndex, Model};
+
+use super::format::{FOOTER_BYTES, PAGE_BYTES, Part, SearchableFooter, Section};
+use super::locator::Locator;
+use super::table::SearchableTable;
+use crate::cache::SlotArray;
+use crate::meta_block::MetaBlock;
+use crate::open::global_seqno;
+use crate::options::TableReaderOptions;
+use crate::properties::TableProperties;
+
+/// What [`SearchableTable::open`] does.
+pub(super) fn open(
+    file: Arc<dyn RandomAccessFile>,
+    options: TableReaderOptions,
+) -> Result<Arc<SearchableTable>> {
+    let path = options.path.clone();
+    let table = open_parts(file, options).map_err(|error| error.with_file(&path))?;
+    table
+        .budget
+        .charge(MemoryUse::TableMeta, table.resident_bytes);
+    Ok(Arc::new(table))
+}
+
+fn open_parts(
+    file: Arc<dyn RandomAccessFile>,
+    options: TableReaderOptions,
+) -> Result<SearchableTable> {
+    let size = file.size();
+    let footer_at = size
+        .checked_sub(FOOTER_BYTES as u64)
+        .ok_or_else(|| Error::corruption("the file is too short to be a searchable table"))?;
+    let footer = read_exactly(&*file, footer_at, FOOTER_BYTES as u64)?;
+    let footer =
+        SearchableFooter::decode(&footer, size).map_err(|error| error.with_offset(footer_at))?;
+    let tail_start = footer.tail_start();
+    let tail = read_exactly(&*file, tail_start, footer_at - tail_start)?;
+    let mut parts = footer.sections.iter().map(|section| {
+        // That sections lie in the tail was checked when the footer was decoded.
+        let from = (section.offset - tail_start) as usize;
+        let bytes = tail.get(from..from + section.len as usize);
+        let bytes = bytes.unwrap_or_default();
+        match xxh3_64(bytes) == section.checksum {
+            true => Ok(bytes),
+            false => Err(Error::corruption("a section's checksum does not match")
+                .with_offset(section.offset)),
+        }
+    });
+    parts.try_for_each(|part| part.map(drop))?;
+    let part = |part| {
+        let section = footer.section(part);
+        let from = (section.offset - tail_start) as usize;
+        tail.get(from..from + section.len as usize)
+            .unwrap_or_default()
+    };
+    let properties = MetaBlock::parse(part(Part::Properties))?;
+    let properties = TableProperties::decode(properties.iter().map(Ok))?;
+    check_readable(&properties, &options.order)?;
+    let extents = extents(part(Part::Extents), tail_start)?;
+    let keys = KeyIndex::open(read_keys(&*file, &extents)?, part(Part::KeyTail))?;
+    if keys.len() != footer.keys || footer.pages > tail_start / PAGE_BYTES as u64 {
+        return Err(Error::corruption(
+            "a searchable table's footer counts other keys or pages than there are",
+        ));
+    }
+    let locator = Locator::decode(
+        part(Part::Jumps),
+        part(Part::Places),
+        part(Part::Versioned),
+        footer.keys,
+    )?;
+    let model = Model::from_bytes(part(Part::Model))?;
+    let global_seqno = global_seqno(&properties, options.largest_seqno)?;
+    let range_tombstones = read_tombstones(part(Part::Tombstones), global_seqno)?;
+    let tombstone_bytes: usize = range_tombstones
+        .iter()
+        .map(|t| t.begin.len() + t.end.len() + size_of::<RangeTombstone>())
+        .sum();
+    let slots = SlotArray::new(footer.pages as usize, &options.cache);
+    Ok(SearchableTable {
+        resident_bytes: keys.memory()
+            + locator.resident_bytes()
+            + model.memory()
+            + slots.resident_bytes()
+            + properties.resident_bytes()
+            + tombstone_bytes
+            + size_of::<SearchableTable>(),
+        values_are_raw: model.id() == Model::raw().id(),
+        tail_start,
+        size,
+        extents,
+        keys,
+        locator,
+        model,
+        slots,
+        order: options.order,
+        prefix: options.prefix,
+        cache: options.cache,
+        budget: options.budget,
+        path: options.path,
+        file,
+        properties,
+        range_tombstones,
+        global_seqno,
+    })
+}
+
+/// The `len` bytes at `offset`, which lie in the file.
+pub(super) fn read_exactly(file: &dyn RandomAccessFile, offset: u64, len: u64) -> Result<Vec<u8>> {
+    let len = usize::try_from(len).map_err(|_| Error::corruption("a section is too large"))?;
+    let mut bytes = vec![0; len];
+    if file.read_at(offset, &mut bytes)? != len {
+        return Err(Error::corruption("the file ends before its size").with_offset(offset));
+    }
+    Ok(bytes)
+}
+
+fn check_readable(properties: &TableProperties, order: &KeyOrder) -> Result<()> {
+    let stored = &properties.comparator_name;
+    if stored != order.name() || !matches!(order, KeyOrder::Bytewise) {
+        return Err(Error::invalid_argument(format!(
+            "the table is sorted by {stored}, not by {}",
+            order.name()
+        )));
+    }
+    Ok(())
+}
+
+/// The extents, which ascend, lie before `limit` and are of whole pages.
+fn extents(stored: &[u8], limit: u64) -> Result<Vec<Section>> {
+    let damaged = || Error::corruption("the list of key extents is damaged");
+    let mut from = Reader::new(stored);
+    let mut extents = Vec::new();
+    let mut end = 0;
+    while !from.is_empty() {
+        let extent = Section::load(&mut from).ok_or_else(damaged)?;
+        let fits = extent.offset >= end && extent.offset.is_multiple_of(PAGE_BYTES as u64);
+        end = stored_end(&extent)
+            .filter(|&end| fits && end <= limit)
+            .ok_or_else(damaged)?;
+        extents.push(extent);
+    }
+    Ok(extents)
+}
+
+/// Where an extent's last page ends.
+pub(super) fn stored_end(extent: &Section) -> Option<u64> {
+    extent.end()?.checked_next_multiple_of(PAGE_BYTES as u64)
+}
+
+/// The key blocks of all extents.
+pub(super) fn read_keys(file: &dyn RandomAccessFile, extents: &[Section]) -> Result<Vec<u8>> {
+    let total: u64 = extents.iter().map(|extent| extent.len).sum();
+    let mut keys = Vec::with_capacity(usize::try_from(total).unwrap_or(0));
+    for extent in extents {
+        let end = stored_end(extent).unwrap_or(extent.offset);
+        let bytes = read_exactly(file, extent.offset, end - extent.offset)?;
+        if xxh3_64(&bytes) != extent.checksum {
+            return Err(
+                Error::corruption("the checksum of key blocks does not match")
+                    .with_offset(extent.offset),
+            );
+        }
+        keys.extend_from_slice(bytes.get(..extent.len as usize).unwrap_or_default());
+    }
+    Ok(keys)
+}
+
+fn read_tombstones(stored: &[u8], global: Option<SeqNo>) -> Result<Vec<RangeTombstone>> {
+    let mut from = Reader::new(stored);
+    let mut tombstones = Vec::new();
+    while !from.is_empty() {
+        let read = (from.slice(), from.slice(), from.varint64());
+        let (Some(begin), Some(end), Some(seqno)) = read else {
+            return Err(Error::corruption(
+                "damaged range tombstones of a searchable table",
+            ));
+        };
+        tombstones.push(RangeTombstone {
+            begin: begin.to_vec(),
+            end: end.to_vec(),
+            seqno: global.unwrap_or(seqno).min(SEQNO_MAX),
+        });
+    }
+    Ok(tombstones)
+}

@@ -1,0 +1,420 @@
+//! An open searchable table: lookups, and what cursors start from.
+//!
+//! A lookup finds the key's rank in the key index and its page in the locator, both in memory; takes
+//! the page from its slot, or reads it; and decodes the one row. A key that is not there costs no page.
+//!
+//! Thread safety: immutable after open but for the cache slots, which are atomic. Dropping the last
+//! handle gives back what the table charged, and its cached pages.
+
+use std::ops::{ControlFlow, Range};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use drumlin_base::bytes::{Draft, Place, SharedBytes};
+use drumlin_base::key::{ValueKind, pack_tag, tag_kind, tag_seqno, user_key};
+use drumlin_base::{
+    Error, ErrorKind, KeyOrder, MemoryBudget, MemoryUse, PinnedSlice, PrefixExtractor,
+    RangeTombstone, Result, SEQNO_MAX, SeqNo,
+};
+use drumlin_fs::RandomAccessFile;
+use drumlin_succinct::{KeyIndex, Model};
+
+use super::cursor::SearchableTableIter;
+use super::format::{PAGE_BYTES, Section};
+use super::locator::{Locator, RowPlace};
+use super::open;
+use super::page::{is_sound, row_range, stored_bytes};
+use super::row::{PLAIN_TAG, Version, Versions};
+use crate::block_run::Held;
+use crate::cache::{BlockCache, Cached, SlotArray};
+use crate::options::{TableReadOptions, TableReaderOptions};
+use crate::properties::TableProperties;
+use crate::readahead::ReadAhead;
+
+/// A page as it is on disk. Cheap to clone.
+pub(crate) type Page = SharedBytes<PageMeta>;
+
+/// Nothing is kept beside a page's bytes.
+#[derive(Debug)]
+pub(crate) struct PageMeta;
+
+impl Cached for Page {
+    fn charge(&self) -> usize {
+        self.memory_bytes()
+    }
+
+    fn place(&self) -> Option<Place> {
+        Self::place(self)
+    }
+}
+
+/// An open searchable table. See the module for cost and thread safety.
+pub struct SearchableTable {
+    pub(super) file: Arc<dyn RandomAccessFile>,
+    pub(super) path: PathBuf,
+    pub(super) order: KeyOrder,
+    pub(super) keys: KeyIndex,
+    pub(super) locator: Locator,
+    pub(super) model: Model,
+    /// Codes are the values themselves, so that these need not be copied.
+    pub(super) values_are_raw: bool,
+    pub(crate) slots: Arc<SlotArray<Page>>,
+    pub(super) cache: Arc<BlockCache>,
+    pub(super) budget: Arc<MemoryBudget>,
+    pub(super) prefix: Option<Arc<dyn PrefixExtractor>>,
+    pub(super) properties: TableProperties,
+    pub(super) range_tombstones: Vec<RangeTombstone>,
+    /// What every entry's sequence number is, in an ingested table.
+    pub(super) global_seqno: Option<SeqNo>,
+    pub(super) extents: Vec<Section>,
+    /// Where pages and extents end.
+    pub(super) tail_start: u64,
+    pub(super) resident_bytes: usize,
+    pub(super) size: u64,
+}
+
+/// A value that was looked up.
+#[derive(Clone, Copy, Debug)]
+pub struct SearchableValue<'a> {
+    bytes: &'a [u8],
+    /// Where it lies, unless it was decoded.
+    page: Option<(&'a Page, usize)>,
+}
+
+impl<'a> SearchableValue<'a> {
+    /// The bytes.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The bytes with the memory they lie in kept; a copy of a value that was decoded.
+    pub fn pin(&self) -> PinnedSlice {
+        self.page
+            .and_then(|(page, start)| PinnedSlice::of_shared(page, start..start + self.bytes.len()))
+            .unwrap_or_else(|| PinnedSlice::owned(self.bytes.to_vec()))
+    }
+}
+
+impl SearchableTable {
+    /// Opens `file`: reads keys, locator, model and range tombstones, and charges them to the budget.
+    ///
+    /// # Errors
+    /// `Corruption` for damage, `NotSupported` for a later version, `InvalidArgument` when the table
+    /// is sorted by another order, `Io`.
+    pub fn open(file: Arc<dyn RandomAccessFile>, options: TableReaderOptions) -> Result<Arc<Self>> {
+        open::open(file, options)
+    }
+
+    /// Visits the versions of `user_key` with a sequence number of at most `seqno`, newest first,
+    /// until `visit` breaks. Range tombstones are not consulted.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io`; `Incomplete` when only the cache may be read and does not suffice.
+    pub fn get(
+        &self,
+        user_key: &[u8],
+        seqno: SeqNo,
+        options: &TableReadOptions,
+        visit: impl FnMut(SeqNo, ValueKind, SearchableValue<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        match self.find(user_key) {
+            Some(place) => self.get_row(place, seqno, options, visit),
+            None => Ok(()),
+        }
+    }
+
+    /// As [`SearchableTable::get`], of the key whose row lies at `place`.
+    #[inline]
+    pub(crate) fn get_row(
+        &self,
+        place: RowPlace,
+        seqno: SeqNo,
+        options: &TableReadOptions,
+        mut visit: impl FnMut(SeqNo, ValueKind, SearchableValue<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let page = self.page(place.page, options, None)?;
+        let page = page.get();
+        let row = row_range(page.bytes(), place.row).ok_or_else(|| self.damaged(place.page))?;
+        let mut decoded = Vec::new();
+        if !place.versioned {
+            let plain = Version {
+                tag: self.shown_tag(PLAIN_TAG),
+                range: row,
+            };
+            let found = tag_seqno(plain.tag);
+            if found <= seqno {
+                let value = self.value(page, place.page, &plain, &mut decoded)?;
+                let _ = visit(found, ValueKind::Value, value); // There is no further version.
+            }
+            return Ok(());
+        }
+        let mut versions = Versions::new(page.bytes(), row);
+        for mut version in versions.by_ref() {
+            version.tag = self.shown_tag(version.tag);
+            if tag_seqno(version.tag) > seqno {
+                continue;
+            }
+            let kind = ValueKind::from_byte(tag_kind(version.tag))
+                .map_err(|error| error.with_file(&self.path))?;
+            let value = self.value(page, place.page, &version, &mut decoded)?;
+            if visit(tag_seqno(version.tag), kind, value).is_break() {
+                return Ok(());
+            }
+        }
+        match versions.is_sound() {
+            true => Ok(()),
+            false => Err(self.damaged(place.page)),
+        }
+    }
+
+    /// The tag that an entry stored with `tag` shows.
+    #[inline]
+    pub(super) fn shown_tag(&self, tag: u64) -> u64 {
+        match self.global_seqno {
+            None => tag,
+            Some(global) => pack_tag(global.min(SEQNO_MAX), tag_kind(tag)),
+        }
+    }
+
+    /// Where the row of `user_key` lies.
+    #[inline]
+    pub(crate) fn find(&self, user_key: &[u8]) -> Option<RowPlace> {
+        self.locator.find(self.keys.get(user_key)?)
+    }
+
+    /// The value of `version` in page `at`; decoded into `decoded` if it is coded.
+    #[inline]
+    fn value<'a>(
+        &self,
+        page: &'a Page,
+        at: u32,
+        version: &Version,
+        decoded: &'a mut Vec<u8>,
+    ) -> Result<SearchableValue<'a>> {
+        if self.is_coded(version) {
+            decoded.clear();
+            self.decode(page, at, &version.range, decoded)?;
+            return Ok(SearchableValue {
+                bytes: decoded,
+                page: None,
+            });
+        }
+        let bytes = page.bytes().get(version.range.clone());
+        Ok(SearchableValue {
+            bytes: bytes.unwrap_or_default(),
+            page: Some((page, version.range.start)),
+        })
+    }
+
+    /// Whether the bytes of `version` are a code under the model, and not as they are.
+    #[inline]
+    pub(super) fn is_coded(&self, version: &Version) -> bool {
+        !self.values_are_raw && tag_kind(version.tag) == ValueKind::Value as u8
+    }
+
+    /// Appends the value whose code lies at `code` of page `at`.
+    #[inline]
+    pub(super) fn decode(
+        &self,
+        page: &Page,
+        at: u32,
+        code: &Range<usize>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let code = page.bytes().get(code.clone()).unwrap_or_default();
+        self.model
+            .decode(code, out)
+            .map_err(|error| self.locate(error, at))
+    }
+
+    /// Page `at`, from its slot or the file.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io`, `Incomplete`.
+    #[inline]
+    pub(super) fn page(
+        &self,
+        at: u32,
+        options: &TableReadOptions,
+        ahead: Option<&mut ReadAhead>,
+    ) -> Result<Held<'_, Page>> {
+        match self.slots.get(at as usize) {
+            Some(loan) => Ok(Held::InSlot(loan)),
+            None => self.load_page(at, options, ahead).map(Held::Owned),
+        }
+    }
+
+    #[inline(never)]
+    fn load_page(
+        &self,
+        at: u32,
+        options: &TableReadOptions,
+        ahead: Option<&mut ReadAhead>,
+    ) -> Result<Page> {
+        self.cache.count_miss();
+        if options.cache_only {
+            let error = Error::new(ErrorKind::Incomplete, "the page is not cached");
+            return Err(error.with_file(&self.path));
+        }
+        let offset = self.page_offset(at).ok_or_else(|| self.damaged(at))?;
+        let room = |len| match options.fill_cache {
+            true => self.cache.draft(len, 0),
+            false => Draft::on_heap(len, 0),
+        };
+        let mut draft = room(PAGE_BYTES);
+        if let Some(ahead) = ahead
+            && let Some(stored) = ahead.bytes(&*self.file, offset, PAGE_BYTES, self.tail_start)?
+            && stored.len() == PAGE_BYTES
+        {
+            draft.bytes_mut().copy_from_slice(stored);
+        } else {
+            self.read(offset, draft.bytes_mut())?;
+        }
+        let len = stored_bytes(draft.bytes());
+        if len > PAGE_BYTES {
+            let left = self.tail_start - offset;
+            if len as u64 > left {
+                return Err(self.damaged(at));
+            }
+            draft = room(len);
+            self.read(offset, draft.bytes_mut())?;
+        }
+        if options.verify_checksums && !is_sound(draft.bytes()) {
+            // A second time, should the damage have been on the way.
+            self.read(offset, draft.bytes_mut())?;
+            if stored_bytes(draft.bytes()) != len || !is_sound(draft.bytes()) {
+                return Err(self.damaged(at));
+            }
+        }
+        let page = draft.share(PageMeta);
+        Ok(match options.fill_cache {
+            true => self.slots.fill(at as usize, page),
+            false => page,
+        })
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) -> Result<()> {
+        let read = self.file.read_at(offset, into)?;
+        if read < into.len() {
+            let error = Error::corruption("the file ends inside a page");
+            return Err(error.with_file(&self.path).with_offset(offset));
+        }
+        Ok(())
+    }
+
+    /// Where page `at` begins in the file, which has a whole page there.
+    pub(super) fn page_offset(&self, at: u32) -> Option<u64> {
+        let offset = u64::from(self.locator.block_of(at)?) * PAGE_BYTES as u64;
+        (offset + PAGE_BYTES as u64 <= self.tail_start).then_some(offset)
+    }
+
+    /// Whether `user_key` is in the table.
+    pub fn may_contain(&self, user_key: &[u8]) -> bool {
+        self.keys.get(user_key).is_some()
+    }
+
+    /// Whether a key with `key`'s prefix may be in the table. True without an extractor, or when `key`
+    /// has no prefix.
+    pub fn may_contain_prefix(&self, key: &[u8]) -> bool {
+        let prefix = self.prefix.as_ref().and_then(|by| by.prefix(key));
+        let Some(prefix) = prefix.filter(|prefix| key.starts_with(prefix)) else {
+            return true;
+        };
+        let mut first = Vec::new();
+        self.keys.key(self.keys.seek(prefix), &mut first) && first.starts_with(prefix)
+    }
+
+    /// A cursor over the table's entries, not yet positioned.
+    pub fn iter(self: &Arc<Self>, options: TableReadOptions) -> SearchableTableIter {
+        SearchableTableIter::new(Arc::clone(self), options)
+    }
+
+    /// Every range tombstone in the table, as stored: by begin ascending, then newest first.
+    #[inline]
+    pub fn range_tombstones(&self) -> &[RangeTombstone] {
+        &self.range_tombstones
+    }
+
+    /// What the table says about itself.
+    pub fn properties(&self) -> &TableProperties {
+        &self.properties
+    }
+
+    /// About where in the file the entries at or after `internal_key` begin.
+    pub fn approximate_offset(&self, internal_key: &[u8]) -> u64 {
+        let rank = self.keys.seek(user_key(internal_key));
+        let place = self.locator.find(rank);
+        let offset = place.and_then(|place| self.page_offset(place.page));
+        offset.unwrap_or(self.tail_start)
+    }
+
+    /// At most `count_max` user keys that cut the table's keys into parts of one size, ascending.
+    pub fn key_samples(&self, count_max: usize) -> Vec<Vec<u8>> {
+        let step = self.keys.len().div_ceil(count_max as u64 + 1).max(1);
+        let cuts = (1..=count_max as u64).map(|cut| cut * step);
+        cuts.take_while(|&rank| rank < self.keys.len())
+            .map(|rank| {
+                let mut key = Vec::new();
+                self.keys.key(rank, &mut key);
+                key
+            })
+            .collect()
+    }
+
+    /// The file's size in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Memory that keys, locator, model, properties and range tombstones take while the table is
+    /// open, charged to the budget as `TableMeta`.
+    pub fn resident_bytes(&self) -> usize {
+        self.resident_bytes
+    }
+
+    /// The order of the table's keys.
+    pub fn order(&self) -> &KeyOrder {
+        &self.order
+    }
+
+    /// How keys are encoded, and how many bytes they take, in lines for people.
+    pub fn describe(&self) -> Vec<String> {
+        let mut lines = vec![format!("different keys: {}", self.keys.len())];
+        let keys = self.keys.describe();
+        lines.extend(keys.into_iter().map(|line| format!("keys: {line}")));
+        let model = self.model.describe();
+        lines.extend(model.lines().map(|line| format!("values: {line}")));
+        lines
+    }
+
+    #[cold]
+    pub(super) fn damaged(&self, page: u32) -> Error {
+        self.locate(Error::corruption("a page of rows is damaged"), page)
+    }
+
+    #[cold]
+    pub(super) fn locate(&self, error: Error, page: u32) -> Error {
+        let error = error.with_file(&self.path);
+        match self.page_offset(page) {
+            Some(offset) => error.with_offset(offset),
+            None => error,
+        }
+    }
+}
+
+impl Drop for SearchableTable {
+    fn drop(&mut self) {
+        self.budget
+            .release(MemoryUse::TableMeta, self.resident_bytes);
+    }
+}
+
+impl std::fmt::Debug for SearchableTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SearchableTable")
+            .field("path", &self.path)
+            .field("size", &self.size)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,442 @@
+//! Writing a searchable table: one pass, pages and key blocks as they are full, the rest at the end.
+//!
+//! The first entries wait as a sample, for the model of the values to be learned from. Beside them,
+//! the keys' sample and what waits for the file, memory grows by half a byte a key: locator and
+//! lengths of key blocks.
+
+use std::sync::Arc;
+
+use drumlin_base::checksum::xxh3_64;
+use drumlin_base::coding::{put_slice, put_varint64};
+use drumlin_base::key::{
+    TAG_BYTES, ValueKind, append_internal, compare_internal, split_internal, tag_kind, tag_seqno,
+    user_key,
+};
+use drumlin_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use drumlin_base::{Error, ErrorKind, KeyOrder, PrefixExtractor, Result, SeqNo};
+use drumlin_fs::WritableFile;
+use drumlin_succinct::{Effort, Encoder, KeyIndexBuilder, Model};
+
+use super::format::{FOOTER_BYTES, PAGE_BYTES, SearchableFooter, Section};
+use super::locator::{Locator, RowPlace};
+use super::page::{PageBuilder, large_page};
+use super::row::{PLAIN_TAG, Version, encode_versions};
+use crate::block_builder::BlockBuilder;
+use crate::options::TableWriterOptions;
+use crate::properties::TableProperties;
+use crate::table_tail::describe;
+use crate::writer::FinishedTable;
+
+/// Pages are handed to the file when this many bytes of them wait.
+const FLUSH_BYTES: usize = 256 << 10;
+/// Key blocks go to the file when this many bytes of them wait.
+const EXTENT_BYTES: usize = 1 << 20;
+/// Bytes of keys and values that the model is learned from.
+const SAMPLE_BYTES: usize = 2 << 20;
+
+/// Writes one searchable table. Entries come in ascending internal-key order.
+///
+/// After an error the file is useless: drop the writer and remove the file.
+pub struct SearchableTableWriter {
+    file: Box<dyn WritableFile>,
+    options: TableWriterOptions,
+    /// Entries that wait for the model; `None` once it is there.
+    sample: Option<Sample>,
+    encoder: Encoder,
+    keys: KeyIndexBuilder,
+    key: PendingKey,
+    page: PageBuilder,
+    pages: u32,
+    locator: Locator,
+    /// Whole pages that wait for the file.
+    buffer: Vec<u8>,
+    /// Bytes handed to the file.
+    written: u64,
+    extents: Vec<Section>,
+    tombstones: Vec<u8>,
+    last_tombstone: Vec<u8>,
+    last_key: Vec<u8>,
+    properties: TableProperties,
+}
+
+/// Entries one after the other.
+#[derive(Debug, Default)]
+struct Sample {
+    bytes: Vec<u8>,
+    /// Where each key, and each value behind it, ends.
+    ends: Vec<(usize, usize)>,
+}
+
+/// The versions of the key that came last.
+#[derive(Debug, Default)]
+struct PendingKey {
+    key: Vec<u8>,
+    versions: Vec<Version>,
+    /// The bytes of the versions.
+    bytes: Vec<u8>,
+    /// The row is made here.
+    row: Vec<u8>,
+}
+
+impl SearchableTableWriter {
+    /// A writer into `file`, which must be empty. Requires that keys are in bytewise order.
+    pub fn new(file: Box<dyn WritableFile>, options: TableWriterOptions) -> Self {
+        debug_assert!(matches!(options.order, KeyOrder::Bytewise));
+        Self {
+            file,
+            sample: Some(Sample::default()),
+            encoder: Encoder::new(Arc::new(Model::raw())),
+            keys: KeyIndexBuilder::new(),
+            key: PendingKey::default(),
+            page: PageBuilder::default(),
+            pages: 0,
+            locator: Locator::default(),
+            buffer: Vec::new(),
+            written: 0,
+            extents: Vec::new(),
+            tombstones: Vec::new(),
+            last_tombstone: Vec::new(),
+            last_key: Vec::new(),
+            properties: TableProperties {
+                user: options.user_properties.clone(),
+                ..TableProperties::default()
+            },
+            options,
+        }
+    }
+
+    /// Adds an entry.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the key is not after the one before, is no internal key, or is a range
+    /// tombstone's; `TooLarge`; `Io`, `NoSpace`.
+    pub fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
+        let Some((_, tag)) = split_internal(internal_key) else {
+            return Err(Error::invalid_argument("internal key shorter than its tag"));
+        };
+        self.check(internal_key, value, tag)?;
+        self.last_key.clear();
+        self.last_key.extend_from_slice(internal_key);
+        self.count(internal_key.len(), value.len(), tag);
+        let Some(sample) = &mut self.sample else {
+            return self.add_version(internal_key, value);
+        };
+        sample.bytes.extend_from_slice(internal_key);
+        let key_end = sample.bytes.len();
+        sample.bytes.extend_from_slice(value);
+        sample.ends.push((key_end, sample.bytes.len()));
+        match sample.bytes.len() >= SAMPLE_BYTES {
+            true => self.learn(),
+            false => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn check(&self, internal_key: &[u8], value: &[u8], tag: u64) -> Result<()> {
+        if internal_key.len() > KEY_BYTES_MAX + TAG_BYTES || value.len() > VALUE_BYTES_MAX {
+            let (key, value) = (internal_key.len(), value.len());
+            let message = format!("a key of {key} and a value of {value} bytes");
+            return Err(Error::new(ErrorKind::TooLarge, message));
+        }
+        if tag_kind(tag) == ValueKind::RangeDeletion as u8 {
+            return Err(Error::invalid_argument(
+                "a range tombstone among the entries of a table",
+            ));
+        }
+        let (order, last) = (&self.options.order, &self.last_key);
+        if !last.is_empty() && compare_internal(order, last, internal_key).is_ge() {
+            return Err(Error::invalid_argument("entries of a table do not ascend"));
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, key_bytes: usize, value_bytes: usize, tag: u64) {
+        let properties = &mut self.properties;
+        properties.num_entries += 1;
+        properties.raw_key_size += key_bytes as u64;
+        properties.raw_value_size += value_bytes as u64;
+        let kind = tag_kind(tag);
+        if kind == ValueKind::Deletion as u8 || kind == ValueKind::SingleDeletion as u8 {
+            properties.num_deletions += 1;
+        } else if kind == ValueKind::Merge as u8 {
+            properties.num_merge_operands += 1;
+        }
+        properties.count_seqno(tag_seqno(tag));
+    }
+
+    /// Learns the model from the entries that wait, and encodes these.
+    fn learn(&mut self) -> Result<()> {
+        let Some(sample) = self.sample.take() else {
+            return Ok(());
+        };
+        let mut start = 0;
+        let entries: Vec<(&[u8], &[u8])> = sample
+            .ends
+            .iter()
+            .filter_map(|&(key_end, end)| {
+                let key = sample.bytes.get(start..key_end)?;
+                start = end;
+                Some((key, sample.bytes.get(key_end..end)?))
+            })
+            .collect();
+        let is_value = |key: &[u8]| {
+            split_internal(key).is_some_and(|(_, tag)| tag_kind(tag) == ValueKind::Value as u8)
+        };
+        let values: Vec<&[u8]> = entries
+            .iter()
+            .filter(|(key, _)| is_value(key))
+            .map(|(_, value)| *value)
+            .collect();
+        let model = Model::train(&values, Effort::Small);
+        self.encoder = Encoder::new(Arc::new(model));
+        for (key, value) in entries {
+            self.add_version(key, value)?;
+        }
+        Ok(())
+    }
+
+    /// Adds an entry to the key it is a version of.
+    #[inline]
+    fn add_version(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
+        let (user_key, tag) = split_internal(internal_key).unwrap_or((&[], 0));
+        if self.key.versions.is_empty() || self.key.key != user_key {
+            self.finish_key()?;
+            self.key.key.clear();
+            self.key.key.extend_from_slice(user_key);
+        }
+        let start = self.key.bytes.len();
+        match tag_kind(tag) == ValueKind::Value as u8 {
+            true => self.encoder.encode(value, &mut self.key.bytes),
+            false => self.key.bytes.extend_from_slice(value),
+        }
+        let range = start..self.key.bytes.len();
+        self.key.versions.push(Version { tag, range });
+        Ok(())
+    }
+
+    /// Makes the row of the present key, if there is one, and adds both.
+    fn finish_key(&mut self) -> Result<()> {
+        let key = &mut self.key;
+        let is_plain = match key.versions.as_slice() {
+            [] => return Ok(()),
+            [only] => only.tag == PLAIN_TAG,
+            _ => false,
+        };
+        key.row.clear();
+        if !is_plain {
+            encode_versions(&key.versions, &key.bytes, &mut key.row);
+        }
+        let row = if is_plain { &key.bytes } else { &key.row };
+        if row.len() > u32::MAX as usize {
+            return Err(Error::new(
+                ErrorKind::TooLarge,
+                "the versions of one key take more than 4 GiB",
+            ));
+        }
+        let rank = self.keys.len();
+        self.keys.add(&key.key)?;
+        let is_large = !PageBuilder::can_hold(row);
+        if is_large || !self.page.add(row) {
+            if self.page.len() > 0 {
+                self.locator
+                    .page_lies_at(self.pages, next_block(self.written, &self.buffer)?);
+                self.page.finish(&mut self.buffer);
+                self.pages += 1;
+            }
+            if is_large {
+                self.locator
+                    .page_lies_at(self.pages, next_block(self.written, &self.buffer)?);
+                large_page(row, &mut self.buffer);
+                self.pages += 1;
+            } else {
+                self.page.add(row);
+            }
+        }
+        let place = RowPlace {
+            page: self.pages - u32::from(is_large),
+            row: self.page.len().saturating_sub(1),
+            versioned: !is_plain,
+        };
+        self.locator.push(rank, place);
+        self.key.versions.clear();
+        self.key.bytes.clear();
+        if self.keys.blocks_bytes() >= EXTENT_BYTES {
+            let blocks = self.keys.blocks();
+            self.write_extent(blocks)?;
+        }
+        match self.buffer.len() >= FLUSH_BYTES {
+            true => self.flush(),
+            false => Ok(()),
+        }
+    }
+
+    /// Hands the pages that wait to the file.
+    fn flush(&mut self) -> Result<()> {
+        self.file.append(&self.buffer)?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Writes key blocks, up to a whole page.
+    fn write_extent(&mut self, mut blocks: Vec<u8>) -> Result<()> {
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        let len = blocks.len() as u64;
+        blocks.resize(blocks.len().next_multiple_of(PAGE_BYTES), 0);
+        self.flush()?;
+        self.extents.push(Section {
+            offset: self.written,
+            len,
+            checksum: xxh3_64(&blocks),
+        });
+        self.file.append(&blocks)?;
+        self.written += blocks.len() as u64;
+        Ok(())
+    }
+
+    /// Adds a range tombstone. They come by begin ascending, then newest first, and may come before,
+    /// between or after the entries.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the order is broken or the range is empty.
+    pub fn add_range_tombstone(&mut self, begin: &[u8], end: &[u8], seqno: SeqNo) -> Result<()> {
+        let order = &self.options.order;
+        if order.compare(begin, end).is_ge() {
+            return Err(Error::invalid_argument("a range tombstone over nothing"));
+        }
+        let mut key = Vec::with_capacity(begin.len() + TAG_BYTES);
+        append_internal(&mut key, begin, seqno, ValueKind::RangeDeletion as u8);
+        let last = &self.last_tombstone;
+        if !last.is_empty() && compare_internal(order, last, &key).is_ge() {
+            return Err(Error::invalid_argument("range tombstones do not ascend"));
+        }
+        put_slice(&mut self.tombstones, begin);
+        put_slice(&mut self.tombstones, end);
+        put_varint64(&mut self.tombstones, seqno);
+        let properties = &mut self.properties;
+        properties.num_entries += 1;
+        properties.num_deletions += 1;
+        properties.num_range_deletions += 1;
+        properties.raw_key_size += key.len() as u64;
+        properties.raw_value_size += end.len() as u64;
+        properties.count_seqno(seqno);
+        self.last_tombstone = key;
+        Ok(())
+    }
+
+    /// Bytes the file would have if it were finished now, about.
+    #[inline]
+    pub fn size_estimate(&self) -> u64 {
+        let sample = self.sample.as_ref().map_or(0, |sample| sample.bytes.len());
+        let waiting = self.buffer.len() + self.page.bytes() + sample + self.tombstones.len();
+        let locator = self.locator.stored_bytes() + FOOTER_BYTES;
+        let extents: u64 = self.extents.iter().map(|extent| extent.len).sum();
+        self.written - extents + self.keys.size_estimate() + (waiting + locator) as u64
+    }
+
+    /// Entries added so far, range tombstones included.
+    pub fn entries(&self) -> u64 {
+        self.properties.num_entries
+    }
+
+    /// Writes everything that is left, then syncs and closes the file.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`.
+    pub fn finish(mut self) -> Result<FinishedTable> {
+        self.learn()?;
+        self.finish_key()?;
+        if self.page.len() > 0 {
+            self.locator
+                .page_lies_at(self.pages, next_block(self.written, &self.buffer)?);
+            self.page.finish(&mut self.buffer);
+            self.pages += 1;
+        }
+        let keys = std::mem::take(&mut self.keys);
+        let key_count = keys.len();
+        let (blocks, key_tail) = keys.finish()?;
+        self.write_extent(blocks)?;
+        self.flush()?;
+        let tail_start = self.written;
+        let extents: u64 = self.extents.iter().map(|extent| extent.len).sum();
+        self.properties.data_size = tail_start - extents;
+        self.properties.index_size = extents + key_tail.len() as u64;
+        self.properties.num_data_blocks = u64::from(self.pages);
+        self.properties.tail_start_offset = tail_start;
+        let mut extent_list = Vec::new();
+        self.extents
+            .iter()
+            .for_each(|extent| extent.store(&mut extent_list));
+        let [jumps, places, versioned] = self.locator.encode();
+        let model = self.encoder.model().to_bytes();
+        let tombstones = std::mem::take(&mut self.tombstones);
+        let properties = self.properties_block();
+        let parts = [
+            extent_list,
+            key_tail,
+            jumps,
+            places,
+            versioned,
+            model,
+            tombstones,
+            properties,
+        ];
+        let mut footer = SearchableFooter {
+            pages: u64::from(self.pages),
+            keys: key_count,
+            ..SearchableFooter::default()
+        };
+        for (section, part) in footer.sections.iter_mut().zip(parts) {
+            *section = Section {
+                offset: self.written + self.buffer.len() as u64,
+                len: part.len() as u64,
+                checksum: xxh3_64(&part),
+            };
+            self.buffer.extend_from_slice(&part);
+        }
+        self.buffer.extend_from_slice(&footer.encode());
+        self.flush()?;
+        let size = self.written;
+        self.file.sync()?;
+        self.file.close()?;
+        Ok(FinishedTable {
+            size,
+            tail_size: size - tail_start,
+            properties: self.properties,
+        })
+    }
+
+    fn properties_block(&mut self) -> Vec<u8> {
+        let prefix = prefix_of(&self.options);
+        describe(&mut self.properties, &self.options, prefix);
+        let mut block = BlockBuilder::new(usize::MAX);
+        for (name, value) in self.properties.encode() {
+            block.add(&name, &value);
+        }
+        block.into_block()
+    }
+}
+
+/// Where the page after `buffer` will lie, in blocks of a page's size.
+fn next_block(written: u64, buffer: &[u8]) -> Result<u32> {
+    let block = (written + buffer.len() as u64) / PAGE_BYTES as u64;
+    u32::try_from(block)
+        .ok()
+        .filter(|&block| block < u32::MAX / 2)
+        .ok_or_else(|| Error::new(ErrorKind::TooLarge, "a searchable table of more than 8 TiB"))
+}
+
+fn prefix_of(options: &TableWriterOptions) -> Option<&dyn PrefixExtractor> {
+    options.filter.as_ref()?.prefix.as_deref()
+}
+
+impl std::fmt::Debug for SearchableTableWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SearchableTableWriter")
+            .field("entries", &self.entries())
+            .field("last_key", &user_key(&self.last_key))
+            .finish_non_exhaustive()
+    }
+}

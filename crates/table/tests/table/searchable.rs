@@ -1,0 +1,261 @@
+//! Goal: a searchable table holds what was added, in order and by lookup, reads one page at most for
+//! it, and says so when it is damaged. Method: the checks that block-based tables pass, over the same
+//! random entries and over such as compactions leave (values with sequence number zero); every bit
+//! flipped, every length cut; reads of the file counted.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use drumlin_base::key::{internal_key, user_key};
+use drumlin_base::operators::FixedPrefix;
+use drumlin_base::rng::Rng;
+use drumlin_base::{InternalIterator, KeyOrder, MemoryUse, SEQNO_MAX, ValueKind};
+use drumlin_table::{
+    FilterOptions, Table, TableFormat, TableReadOptions, TableWriter, TableWriterOptions,
+};
+
+use crate::common::{Bytes, Entries, MemFile, open, random_entries, reader_options, write};
+use crate::damage::{answers, small_entries};
+use crate::round_trip::check;
+
+const ORDER: KeyOrder = KeyOrder::Bytewise;
+
+fn options() -> TableWriterOptions {
+    TableWriterOptions {
+        format: TableFormat::Searchable,
+        filter: Some(FilterOptions {
+            prefix: Some(Arc::new(FixedPrefix::new(4))),
+            ..FilterOptions::default()
+        }),
+        db_id: "db".to_owned(),
+        ..TableWriterOptions::default()
+    }
+}
+
+/// Rows of an orders table as a compaction to the last level leaves them; each `every`th is of
+/// another kind.
+fn settled(rng: &mut Rng, count: u64, every: u64) -> Entries {
+    (0..count)
+        .map(|n| {
+            let key = format!("{:08}|{}", n * 7, n % 4);
+            let kinds = [ValueKind::Deletion, ValueKind::Merge, ValueKind::BlobIndex];
+            let (seqno, kind) = match every > 0 && n % every == 1 {
+                true => (n + 1, kinds[rng.below(3) as usize]),
+                false => (0, ValueKind::Value),
+            };
+            let words = ["carefully", "final", "deposits", "sleep", "furiously"];
+            let text = words[rng.below(5) as usize];
+            let value = match kind {
+                ValueKind::Deletion => String::new(),
+                _ => format!(
+                    "{}|{}|{text} {n}|1996-0{}",
+                    rng.below(50),
+                    rng.next_u64(),
+                    n % 9
+                ),
+            };
+            (
+                internal_key(key.as_bytes(), seqno, kind),
+                value.into_bytes(),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn searchable_tables_of_many_shapes_hold_what_was_added() {
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let count = [0, 1, 50, 1000][rng.below(4) as usize];
+        let entries = match rng.below(3) {
+            0 => settled(&mut rng, count, [0, 1, 10, 400][seed as usize % 4]),
+            _ => random_entries(&mut rng, &ORDER, count),
+        };
+        let bytes = write(options(), &entries);
+        let mut reader = reader_options(&ORDER, 64 << 20);
+        reader.prefix = Some(Arc::new(FixedPrefix::new(4)));
+        let file = Bytes {
+            bytes,
+            ..Bytes::default()
+        };
+        let table = Table::open(Arc::new(file), reader).unwrap();
+        assert!(matches!(&*table, Table::Searchable(_)));
+        check(&table, &entries, &mut rng);
+        for (key, _) in &entries {
+            assert!(table.may_contain(user_key(key)).unwrap());
+            assert!(table.may_contain_prefix(user_key(key)).unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_table_larger_than_its_samples_holds_what_was_added() {
+    let mut rng = Rng::new(77);
+    let entries = settled(&mut rng, 45_000, 1000);
+    let bytes = write(options(), &entries);
+    let raw: usize = entries.iter().map(|(k, v)| k.len() + v.len()).sum();
+    assert!(bytes.len() < raw, "{} of {raw} bytes", bytes.len());
+    let table = open(&ORDER, bytes).unwrap();
+    let mut iter = table.iter(TableReadOptions::default());
+    iter.seek_to_first();
+    for (key, value) in &entries {
+        assert_eq!((iter.key(), iter.value()), (&key[..], &value[..]));
+        iter.next();
+    }
+    iter.status().unwrap();
+    table.verify().unwrap();
+}
+
+#[test]
+fn large_keys_and_values_and_many_versions_are_kept_whole() {
+    let mut entries: Entries = [
+        (1usize, 0usize),
+        (1, 1 << 20),
+        (60_000, 0),
+        (200, 4080),
+        (200, 4088),
+    ]
+    .into_iter()
+    .enumerate()
+    .map(|(n, (key_len, value_len))| {
+        let mut key = vec![n as u8];
+        key.resize(key_len, 7);
+        let seqno = n as u64 % 2 * 9;
+        (
+            internal_key(&key, seqno, ValueKind::Value),
+            vec![n as u8; value_len],
+        )
+    })
+    .collect();
+    entries.extend((0..3000u64).rev().map(|n| {
+        let key = internal_key(b"hot", n, ValueKind::Value);
+        (key, n.to_le_bytes().to_vec())
+    }));
+    entries.push((internal_key(b"i", 0, ValueKind::Value), b"last".to_vec()));
+    let table = open(&ORDER, write(options(), &entries)).unwrap();
+    check(&table, &entries, &mut Rng::new(2));
+}
+
+#[test]
+fn a_cold_get_reads_one_page_and_that_of_an_absent_key_none() {
+    let mut rng = Rng::new(8);
+    let entries = settled(&mut rng, 20_000, 0);
+    let file = Arc::new(Bytes {
+        bytes: write(options(), &entries),
+        ..Bytes::default()
+    });
+    let table = Table::open(Arc::clone(&file) as _, reader_options(&ORDER, 64 << 20)).unwrap();
+    let get = |key: &[u8]| {
+        let before = file.reads.load(Ordering::Relaxed);
+        let mut found = 0;
+        let visit = |_, _, _: drumlin_table::TableValue<'_>| {
+            found += 1;
+            ControlFlow::Continue(())
+        };
+        let read = TableReadOptions::default();
+        table.get(key, SEQNO_MAX, &read, visit).unwrap();
+        (found, file.reads.load(Ordering::Relaxed) - before)
+    };
+    for (key, _) in entries.iter().step_by(2503) {
+        assert_eq!(get(user_key(key)), (1, 1));
+        assert_eq!(get(user_key(key)), (1, 0), "the page is cached");
+        let absent = [user_key(key), b"?"].concat();
+        assert_eq!(get(&absent), (0, 0));
+    }
+}
+
+#[test]
+fn keys_in_another_order_get_a_block_based_table() {
+    let mut options = options();
+    options.order = KeyOrder::ReverseBytewise;
+    let entries: Entries = vec![
+        (internal_key(b"b", 1, ValueKind::Value), b"1".to_vec()),
+        (internal_key(b"a", 1, ValueKind::Value), b"2".to_vec()),
+    ];
+    let table = open(&KeyOrder::ReverseBytewise, write(options, &entries)).unwrap();
+    assert!(matches!(&*table, Table::Block(_)));
+    check(&table, &entries, &mut Rng::new(1));
+}
+
+#[test]
+fn range_tombstones_of_a_searchable_table_are_kept() {
+    let file = MemFile::default();
+    let mut writer = TableWriter::new(Box::new(file.clone()), options());
+    writer.add_range_tombstone(b"a", b"c", 9).unwrap();
+    let key = internal_key(b"b", 3, ValueKind::Value);
+    writer.add(&key, b"value").unwrap();
+    writer.add_range_tombstone(b"a", b"b", 7).unwrap();
+    assert!(writer.add_range_tombstone(b"a", b"z", 8).is_err());
+    assert!(writer.add_range_tombstone(b"k", b"k", 1).is_err());
+    let finished = writer.finish().unwrap();
+    assert_eq!(finished.properties.num_range_deletions, 2);
+    let bytes = file.0.lock().unwrap().clone();
+    let table = open(&ORDER, bytes).unwrap();
+    let found: Vec<_> = table.range_tombstones().iter().map(|t| t.seqno).collect();
+    assert_eq!(found, [9, 7]);
+    check(&table, &vec![(key, b"value".to_vec())], &mut Rng::new(1));
+}
+
+#[test]
+fn searchable_entries_out_of_order_are_refused() {
+    let mut writer = TableWriter::new(Box::<MemFile>::default(), options());
+    let key = |user: &[u8], seqno| internal_key(user, seqno, ValueKind::Value);
+    writer.add(&key(b"b", 5), b"").unwrap();
+    for bad in [key(b"a", 9), key(b"b", 5), key(b"b", 6), b"short".to_vec()] {
+        assert!(writer.add(&bad, b"").is_err());
+    }
+    let tombstone = internal_key(b"c", 1, ValueKind::RangeDeletion);
+    assert!(writer.add(&tombstone, b"d").is_err());
+    writer.add(&key(b"b", 4), b"").unwrap();
+}
+
+#[test]
+fn every_flipped_bit_and_every_cut_of_a_searchable_table_is_seen() {
+    let mut entries = small_entries();
+    entries.push((internal_key(b"large", 0, ValueKind::Value), vec![3; 5000]));
+    let sound = write(options(), &entries);
+    let all = answers(&open(&ORDER, sound.clone()).unwrap(), &entries).unwrap();
+    let mut rng = Rng::new(6);
+    for at in 0..sound.len() {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 1 << rng.below(8);
+        let seen = open(&ORDER, bytes).and_then(|table| {
+            // Damage may lie where a lookup does not look, but then it answers right.
+            if let Ok(answers) = answers(&table, &entries) {
+                assert_eq!(answers, all, "byte {at}");
+            }
+            table.verify()
+        });
+        let error = seen.err().unwrap_or_else(|| panic!("byte {at} passed"));
+        assert!(error.to_string().contains("000007.sst"), "{error}");
+    }
+    for len in (0..sound.len()).step_by(7) {
+        assert!(open(&ORDER, sound[..len].to_vec()).is_err());
+        let mut noise = vec![0; len];
+        rng.fill(&mut noise);
+        noise.extend_from_slice(&sound[sound.len() - 256..]);
+        assert!(open(&ORDER, noise).is_err());
+    }
+}
+
+#[test]
+fn a_closed_searchable_table_gives_back_its_memory_and_its_values_stay() {
+    let entries = random_entries(&mut Rng::new(3), &ORDER, 1000);
+    let reader = reader_options(&ORDER, 64 << 20);
+    let budget = Arc::clone(&reader.budget);
+    let file = Bytes {
+        bytes: write(options(), &entries),
+        ..Bytes::default()
+    };
+    let table = Table::open(Arc::new(file), reader).unwrap();
+    assert_eq!(budget.used(MemoryUse::TableMeta), table.resident_bytes());
+    let mut iter = table.iter(TableReadOptions::default());
+    iter.seek_to_first();
+    let kept = iter.pin_value();
+    let value = entries.first().map(|(_, value)| value.clone()).unwrap();
+    drop(iter);
+    drop(table);
+    assert_eq!(budget.used(MemoryUse::TableMeta), 0);
+    assert_eq!(&*kept, &value[..]);
+}
