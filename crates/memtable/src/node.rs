@@ -295,13 +295,19 @@ impl<'a> NodeRef<'a> {
         }
     }
 
+    /// The entry that [`NodeRef::split_to`] makes the separator.
+    pub(crate) fn middle(self) -> Entry<'a> {
+        let middle = self.entry(self.count() / 2);
+        middle.expect("slots below the count are used")
+    }
+
     /// Moves the upper half to the fresh node `right`; the separator between them.
     ///
     /// Requires: the latch is held, the node is full, and `right` is not reachable yet.
     pub(crate) fn split_to(self, right: Self) -> Entry<'a> {
         let count = self.count();
         let middle = count / 2;
-        let separator = self.entry(middle).expect("slots below the count are used");
+        let separator = self.middle();
         // A leaf keeps the separator as the right half's first entry; an inner node passes it up.
         let first = if self.is_leaf() {
             middle

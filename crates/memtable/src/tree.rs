@@ -86,6 +86,31 @@ struct Landing<'a> {
     place: Rank,
 }
 
+/// The latches a split holds while it only looks. Dropped by a panic, it opens them.
+struct Latches<'a> {
+    node: (NodeRef<'a>, u64),
+    parent: Option<(NodeRef<'a>, u64)>,
+    only_looks: bool,
+}
+
+impl Latches<'_> {
+    /// Leaves them held, for the changes that follow.
+    fn keep(mut self) {
+        self.only_looks = false;
+    }
+}
+
+impl Drop for Latches<'_> {
+    fn drop(&mut self) {
+        if !self.only_looks {
+            return;
+        }
+        for (node, version) in self.parent.into_iter().chain([self.node]) {
+            node.unlatch_unchanged(version);
+        }
+    }
+}
+
 /// Which of the keys equal to the probe a search passes.
 #[derive(Clone, Copy)]
 enum Side {
@@ -235,9 +260,22 @@ impl Tree {
             }
             return false;
         }
-        let right = NodeRef::allocate(&self.nodes, node.level());
+        // All compares come before the first change, so that a comparator that panics leaves both
+        // nodes as they were, and their latches open.
+        let latches = Latches {
+            node: (node, version),
+            parent,
+            only_looks: true,
+        };
         let is_tail = node.is_leaf() && node.right().is_none();
         let appends = is_tail && node.rank(probe, false).rank == SLOTS;
+        let separator = if appends { entry } else { node.middle() };
+        let place = parent.map_or(0, |(parent, _)| {
+            let separator = Probe::of(&self.order, separator);
+            parent.rank(&separator, false).rank
+        });
+        latches.keep();
+        let right = NodeRef::allocate(&self.nodes, node.level());
         // SAFETY: the caller of `insert` promises that the entry lives as long as the tree.
         let entry = unsafe { Entry::from_pointer(entry.pointer()) }
             .expect("an entry's pointer is not null");
@@ -257,7 +295,7 @@ impl Tree {
         }
         match parent {
             Some((parent, parent_version)) => {
-                self.put_separator(parent, separator, right);
+                self.put_separator((parent, place), separator, right);
                 node.unlatch(version);
                 parent.unlatch(parent_version);
             }
@@ -269,10 +307,15 @@ impl Tree {
         appends
     }
 
-    /// Requires: the latch of `parent` is held; it is not full, for the descent splits full nodes.
-    fn put_separator(&self, parent: NodeRef<'_>, separator: Entry<'_>, right: NodeRef<'_>) {
+    /// Requires: the latch of `parent` is held; it is not full, for the descent splits full nodes;
+    /// the separator's place in it is `index`.
+    fn put_separator(
+        &self,
+        (parent, index): (NodeRef<'_>, usize),
+        separator: Entry<'_>,
+        right: NodeRef<'_>,
+    ) {
         let probe = Probe::of(&self.order, separator);
-        let index = parent.rank(&probe, false).rank;
         let slot = Slot::new(&probe, parent.prefix(), separator, right.pointer());
         parent.insert(index, slot);
     }
@@ -281,7 +324,7 @@ impl Tree {
     fn new_root(&self, left: NodeRef<'_>, separator: Entry<'_>, right: NodeRef<'_>) {
         let root = NodeRef::allocate(&self.nodes, left.level() + 1);
         root.set_link(left.pointer());
-        self.put_separator(root, separator, right);
+        self.put_separator((root, 0), separator, right);
         // Release: pairs with the Acquire in `follow`.
         self.root.store(root.pointer(), Ordering::Release);
     }
