@@ -104,7 +104,9 @@ impl BlockTable {
         }
     }
 
-    fn ask_ahead(&self, user_key: &[u8]) -> Known {
+    /// Begins to ask the filter, where it is in memory and knows whole keys.
+    #[inline]
+    pub(crate) fn ask_ahead(&self, user_key: &[u8]) -> Known {
         match (&self.filter, &self.index) {
             (_, TableIndex::Partitioned(_)) | (TableFilter::Partitioned(_), _) => Known::Nothing,
             (TableFilter::Full(filter), _) if self.whole_key_filter && filter.is_by_hash() => {

@@ -183,7 +183,7 @@ impl FlatIndex {
             KeyOrder::ReverseBytewise => u64::MAX,
             KeyOrder::Custom(_) => return,
         };
-        if let Some(rest) = user_key.strip_prefix(self.prefix.as_slice()) {
+        if let Some(rest) = self.behind_prefix(user_key) {
             prefetch_window(&self.heads, &self.samples, head_of(Some(rest)) ^ flip);
         }
     }
@@ -196,10 +196,19 @@ impl FlatIndex {
         }
     }
 
+    /// What follows the bytes that all separators have in common; mostly there are none.
+    #[inline]
+    fn behind_prefix<'a>(&self, user_key: &'a [u8]) -> Option<&'a [u8]> {
+        match self.prefix.is_empty() {
+            true => Some(user_key),
+            false => user_key.strip_prefix(self.prefix.as_slice()),
+        }
+    }
+
     /// The blocks that eight bytes cannot tell from the one sought; everything before is before it.
     #[inline]
     fn head_range(&self, user_key: &[u8], flip: u64) -> (usize, usize) {
-        let Some(rest) = user_key.strip_prefix(self.prefix.as_slice()) else {
+        let Some(rest) = self.behind_prefix(user_key) else {
             let before = (user_key < self.prefix.as_slice()) != (flip != 0);
             let at = if before { 0 } else { self.len() };
             return (at, at);

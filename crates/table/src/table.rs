@@ -112,7 +112,8 @@ impl<'a> BlockValue<'a> {
             .unwrap_or_default()
     }
 
-    /// The bytes with their block kept in memory: no copy.
+    /// The bytes with their block kept in memory; copied if they are few.
+    #[inline]
     pub fn pin(&self) -> PinnedSlice {
         PinnedSlice::of_shared(self.block, self.start..self.end)
             .unwrap_or_else(|| PinnedSlice::owned(Vec::new()))
@@ -171,8 +172,16 @@ impl BlockTable {
         let Some(seqno) = self.stored_seqno(seqno) else {
             return Ok(());
         };
-        if !self.filter_admits(user_key, seqno, options)? {
-            return Ok(());
+        match (&self.filter, &self.index, self.ask_ahead(user_key)) {
+            (TableFilter::Full(filter), TableIndex::Single(run), Known::Filter(spot)) => {
+                // What most keys need next comes while the filter's line does.
+                run.index.prefetch_for(user_key);
+                if !filter.test(spot) {
+                    return Ok(());
+                }
+            }
+            _ if !self.filter_admits(user_key, seqno, options)? => return Ok(()),
+            _ => {}
         }
         match &self.index {
             TableIndex::Single(run) => {

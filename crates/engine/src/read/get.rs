@@ -300,7 +300,21 @@ impl<'a> Lookup<'a> {
     }
 
     /// The answer once every source was searched or one decided.
+    #[inline]
     pub(super) fn finish(
+        self,
+        view: &SuperVersion,
+        options: &TableReadOptions,
+    ) -> Result<Option<PinnedSlice>> {
+        // The usual end, without moving the whole state about.
+        match self.state {
+            State::Found(value) => Ok(Some(value)),
+            _ => self.finish_slowly(view, options),
+        }
+    }
+
+    #[inline(never)]
+    fn finish_slowly(
         self,
         view: &SuperVersion,
         options: &TableReadOptions,
@@ -346,7 +360,7 @@ impl<'a> Lookup<'a> {
 
 /// For [`Lookup::finish_with`] of a search that wants no blob.
 #[inline]
-pub(super) fn no_blob() -> Result<PinnedSlice> {
+fn no_blob() -> Result<PinnedSlice> {
     Ok(PinnedSlice::owned(Vec::new()))
 }
 

@@ -14,7 +14,7 @@ use drumlin_table::blob::{BlobIndex, get_sorted};
 use drumlin_table::{Hint, STEPS, TableReadOptions};
 
 use super::context::ReadContext;
-use super::get::{Lookup, SeekKey, no_blob};
+use super::get::{Lookup, SeekKey};
 use super::sampling;
 use crate::super_version::SuperVersion;
 use crate::version::FileMeta;
@@ -175,7 +175,7 @@ impl<'a> Batch<'a> {
         let mut blobs = Vec::new();
         for lookup in self.lookups {
             match lookup.wanted_blob() {
-                None => answers.push(lookup.finish_with(no_blob())),
+                None => answers.push(lookup.finish(self.view, self.options)),
                 Some(index) => {
                     blobs.push((answers.len(), index, lookup));
                     answers.push(Ok(None));
