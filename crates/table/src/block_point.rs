@@ -24,7 +24,7 @@ use drumlin_base::{Error, Result, SeqNo};
 use crate::block::{Block, BlockView, EntryHead, entry_head};
 use crate::block_builder::common_prefix;
 use crate::block_iter::last_restart_before;
-use crate::block_lookup::HEAD_BYTES;
+use crate::block_lookup::{HEAD_BYTES, prefetch_entry};
 
 /// What is sought: versions of `user_key` at or before `seqno`.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +74,8 @@ pub(crate) fn visit_versions(
     let Some(start) = lookup.find(target.user_key) else {
         return Ok(PointEnd::BlockEnded); // Whether a later block may have it is the index's to say.
     };
+    // The key is in the first of its lines, the value in the next: one wait for both.
+    prefetch_entry(block, start);
     let head = entry_head(entries, start).ok_or_else(damaged)?;
     // The key of the entry before is not known, so its part must be known to agree with the target.
     if head.shared > lookup.prefix_len() + HEAD_BYTES || head.unshared < TAG_BYTES {

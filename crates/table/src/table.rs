@@ -34,8 +34,9 @@ use crate::properties::TableProperties;
 use crate::readahead::ReadAhead;
 use crate::table_filter::TableFilter;
 
-/// Cache lines that a block's header and its heads mostly take: a lookup needs them all at once.
-pub(crate) const LOOKUP_LINES: usize = 6;
+/// Cache lines that a block's header, its heads and its first key mostly take: a lookup needs them all
+/// at once.
+pub(crate) const LOOKUP_LINES: usize = 7;
 
 /// An open table file of RocksDB's or LevelDB's. See the module for cost and thread safety.
 pub struct BlockTable {
