@@ -330,49 +330,68 @@ impl Trash {
             // What cannot be looked at is removed without being cut.
             Err(error) => (0, 0, Some(error)),
         };
-        let large = self.step_bytes.min(self.reuse_from_bytes);
-        Waste {
-            may_cut: links == 1 && (bytes < large || !self.is_read_in_place(&path)),
+        let mut waste = Waste {
             path,
             bytes,
+            may_cut: links == 1,
             reusable: false,
             trouble,
+        };
+        if waste.may_cut && bytes >= self.step_bytes.min(self.reuse_from_bytes) {
+            match self.is_read_in_place(&waste.path) {
+                Ok(in_place) => waste.may_cut = !in_place,
+                Err(error) => {
+                    waste.may_cut = false;
+                    waste.trouble = Some(error);
+                }
+            }
         }
+        waste
     }
 
     /// Whether values of the table may still be held where they lie in it, mapped into memory:
-    /// reading what was cut off would end the process. Yes for what cannot be looked at.
-    fn is_read_in_place(&self, path: &Path) -> bool {
+    /// reading what was cut off would end the process.
+    ///
+    /// # Errors
+    /// What looking at it met.
+    fn is_read_in_place(&self, path: &Path) -> Result<bool> {
         if path.extension() != Some(names::TABLE_EXTENSION.as_ref()) {
-            return false;
+            return Ok(false);
         }
-        match self
-            .files
-            .open(path)
-            .and_then(|file| TableFormat::of(&*file))
-        {
-            Ok(format) => format.is_read_in_place(),
-            Err(error) => !matches!(
-                error.kind(),
-                ErrorKind::Corruption | ErrorKind::NotSupported
-            ),
+        let file = self.files.open(path)?;
+        match TableFormat::of(&*file) {
+            Ok(format) => Ok(format.is_read_in_place()),
+            // No table that was ever read.
+            Err(error) => match error.kind() {
+                ErrorKind::Corruption | ErrorKind::NotSupported => Ok(false),
+                _ => Err(error),
+            },
         }
     }
 
-    /// Marks those of `found` that are worth it, on disk.
+    /// Marks those of `found` that are worth it, on disk. What goes wrong is told when the file is
+    /// removed.
     fn ready_for_reuse(&self, found: &mut [Waste]) {
         let mut dir = None;
         for waste in found.iter_mut() {
             let worth = waste.bytes >= self.reuse_from_bytes && kind_of(&waste.path).is_some();
-            // What goes wrong here shows again when the file is removed.
-            if worth && waste.may_cut && self.mark(waste).is_ok() {
-                waste.reusable = true;
-                dir = waste.path.parent().map(Path::to_path_buf);
+            if worth && waste.may_cut {
+                match self.mark(waste) {
+                    Ok(()) => {
+                        waste.reusable = true;
+                        dir = waste.path.parent().map(Path::to_path_buf);
+                    }
+                    Err(error) => waste.trouble = Some(error),
+                }
             }
         }
-        if dir.is_some_and(|dir| self.files.sync_dir(&dir).is_err()) {
-            for waste in found {
+        let Some(dir) = dir else { return };
+        if let Err(error) = self.files.sync_dir(&dir) {
+            for waste in found.iter_mut() {
                 waste.reusable = false;
+            }
+            if let Some(first) = found.first_mut() {
+                first.trouble.get_or_insert(error);
             }
         }
     }
