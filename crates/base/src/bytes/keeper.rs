@@ -67,8 +67,8 @@ unsafe impl Send for KeeperPin {}
 // SAFETY: as above.
 unsafe impl Sync for KeeperPin {}
 
-impl<T: Send + Sync> Keeper<T> {
-    /// Keeps `value`.
+impl<T: Send + Sync + 'static> Keeper<T> {
+    /// Keeps `value`, which may borrow nothing: pins do not know how long that would last.
     pub fn new(value: T) -> Self {
         let kept = Box::new(Kept {
             stripes: std::array::from_fn(|_| Stripe(AtomicUsize::new(0))),

@@ -118,8 +118,9 @@ impl<T: RefCnt + Send + Sync + 'static> Lender<T> {
         }
         Some(Loan {
             // SAFETY: came from `into_address`. It was in its place after it was noted, so that who
-            // takes it out finds the note; and it is not dropped here.
-            handle: ManuallyDrop::new(unsafe { T::from_ptr(at) }),
+            // takes it out finds the note; and it is not dropped here. `now`, not `at`: the first guess
+            // may be of another handle that lay at the same address before.
+            handle: ManuallyDrop::new(unsafe { T::from_ptr(now) }),
             noted,
             lender: PhantomData,
         })

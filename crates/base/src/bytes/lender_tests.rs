@@ -143,3 +143,62 @@ fn threads_that_lend_and_swap_see_what_a_mutex_would_show_them() {
     let made = made.into_inner();
     assert_eq!(dropped.load(Ordering::Relaxed), made, "each went once");
 }
+
+#[cfg(all(target_os = "linux", not(miri)))]
+mod without_membarrier {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
+    use super::*;
+
+    /// Tells this test that it is the process that ends.
+    const TOLD: &str = "DRUMLIN_TEST_FORBID_MEMBARRIER";
+
+    #[test]
+    fn nothing_on_loan_is_dropped_when_the_fence_is_forbidden_too_late() {
+        if std::env::var_os(TOLD).is_some() {
+            return recall_without_fence();
+        }
+        // What a process forbids itself it never gets back, so another one does.
+        let name = "nothing_on_loan_is_dropped_when_the_fence_is_forbidden_too_late";
+        let this = std::env::current_exe().unwrap();
+        let ended = Command::new(this).arg(name).env(TOLD, "1").output();
+        let ended = ended.unwrap().status;
+        // It ends well where the kernel had no such fence before.
+        let is_aborted = ended.signal() == Some(libc::SIGABRT);
+        assert!(is_aborted || ended.success(), "{ended}");
+    }
+
+    fn recall_without_fence() {
+        let dropped = drops();
+        let lender = Lender::new(Counted::new(1, &dropped));
+        lender.store(Counted::new(2, &dropped)); // Asks for the fence.
+        forbid();
+        let loan = lender.load();
+        let recalled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            lender.store(None);
+        }));
+        assert_eq!(dropped.load(Ordering::Relaxed), 1, "{recalled:?}");
+        drop(loan);
+    }
+
+    /// Has the kernel refuse the call to this thread.
+    fn forbid() {
+        let statement = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+        let refuse = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+        let mut filter = [
+            statement(0x20, 0, 0, 0), // The number of the call.
+            statement(0x15, 0, 1, libc::SYS_membarrier as u32), // Go on if it is this one.
+            statement(0x06, 0, 0, refuse),
+            statement(0x06, 0, 0, libc::SECCOMP_RET_ALLOW),
+        ];
+        let program = libc::sock_fprog {
+            len: filter.len() as u16,
+            filter: filter.as_mut_ptr(),
+        };
+        // SAFETY: takes numbers alone.
+        unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+        // SAFETY: the program and its statements live until the call returns, which copies them.
+        unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program) };
+    }
+}
