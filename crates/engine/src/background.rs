@@ -105,6 +105,10 @@ impl Engine {
                     if let Some(job) = self.pick(&mut state, compacts) {
                         break job;
                     }
+                    if compacts && self.health() == Health::Healthy {
+                        // What readers kept when the last job ended: there may be no other job.
+                        self.remove_obsolete(&mut state);
+                    }
                     state.idle_threads += usize::from(compacts);
                     state = self.wait_for_background(state);
                     state.idle_threads -= usize::from(compacts);
@@ -416,9 +420,17 @@ impl Engine {
         })
     }
 
-    /// Waits until no job runs, none is due, and what they left over is removed.
+    /// Waits until no job runs, none is due, and what they left over is removed, but for what somebody
+    /// still reads.
     pub(crate) fn wait_for_idle(&self) -> Result<()> {
-        let failures = self.lock_state().compaction_failures;
+        let failures = {
+            let mut state = self.lock_state();
+            if self.health() == Health::Healthy && !self.read_only {
+                // Kept by readers when the last job ended.
+                self.remove_obsolete(&mut state);
+            }
+            state.compaction_failures
+        };
         let failed =
             |state: &State| state.compaction_blocked || state.compaction_failures > failures;
         let state = self.wait_until(|state| {

@@ -38,6 +38,7 @@ impl Engine {
             let work = ManualWork::new(&view.version, &view.family.compaction, begin, end);
             state.manual.push(id, work, cancel.cloned())
         };
+        self.changes.fetch_add(1, Ordering::Relaxed);
         self.changed.notify_all();
         let outcome = self.wait_for_manual(request, cancel);
         // The inputs of the last piece are obsolete now, and nothing else may come by for long.

@@ -2,7 +2,7 @@
 //! a small database in memory without threads and with a clock of its own; tables and compactions are
 //! counted after known numbers of reads.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use drumlin::{
     CompactionFilter, CompactionInfo, CompactionStyle, Db, Env, EventListener, FamilyOptions,
     FilterDecision, Options, ReadOptions, Tuning, UniversalOptions,
 };
-use drumlin_fs::{ManualClock, StrictMemFileSystem};
+use drumlin_fs::{FileSystem, ManualClock, Spawner, StrictMemFileSystem, ThreadSpawner};
 
 /// More than a job passes between two looks at what else waits.
 const KEYS: u32 = 8000;
@@ -31,49 +31,61 @@ impl EventListener for Heard {
     }
 }
 
-/// A filter that keeps everything, and once, when it has a database, writes to it until its L0 is full.
-#[derive(Default)]
-struct Writes(Mutex<Option<Db>>);
+/// What is done inside a compaction, once, at the first key that is not below this one.
+type Act = (u32, Box<dyn FnOnce() + Send>);
 
-impl CompactionFilter for Writes {
+/// A filter that keeps everything, and acts when it is told to.
+#[derive(Default)]
+struct Acts(Mutex<Option<Act>>);
+
+impl CompactionFilter for Acts {
     fn name(&self) -> &str {
-        "test.Writes"
+        "test.Acts"
     }
 
-    fn filter(&self, _: u32, _: &[u8], _: &[u8]) -> FilterDecision {
-        let db = self.0.lock().expect("nobody panics with it").take();
-        for value in 0..4u8 {
-            if let Some(db) = &db {
-                let put = db.put(MEANWHILE, [value]);
-                put.and_then(|()| db.flush()).expect("memory does not fail");
-            }
+    fn filter(&self, _: u32, key: &[u8], _: &[u8]) -> FilterDecision {
+        let mut told = self.0.lock().expect("nobody panics with it");
+        let due = told.take_if(|(from, _)| key >= &from.to_be_bytes()[..]);
+        drop(told);
+        if let Some((_, act)) = due {
+            act();
         }
         FilterDecision::Keep
+    }
+}
+
+/// Writes until L0 is full.
+fn fill_l0(db: &Db) {
+    for value in 0..4u8 {
+        let put = db.put(MEANWHILE, [value]);
+        put.and_then(|()| db.flush()).expect("memory does not fail");
     }
 }
 
 struct Store {
     db: Db,
     clock: Arc<ManualClock>,
+    files: StrictMemFileSystem,
     heard: Arc<Heard>,
-    writes: Arc<Writes>,
+    acts: Arc<Acts>,
 }
 
 impl Store {
     /// Every key in one table at the bottom, and every tenth in each of two younger ones above.
     fn with_three_runs(style: CompactionStyle) -> Self {
         let clock = Arc::new(ManualClock::new(1_700_000_000));
-        let mut env = Env::system().with_files(Arc::new(StrictMemFileSystem::new()));
+        let files = StrictMemFileSystem::new();
+        let mut env = Env::system().with_files(Arc::new(files.clone()));
         env.clock = Arc::clone(&clock) as _;
         let heard = Arc::new(Heard::default());
-        let writes = Arc::new(Writes::default());
+        let acts = Arc::new(Acts::default());
         let options = Options {
             memory_budget: Some(64 << 20),
             background_threads: Some(0),
             compaction_style: style,
             listener: Some(Arc::clone(&heard) as _),
             family: FamilyOptions {
-                compaction_filter: Some(Arc::clone(&writes) as _),
+                compaction_filter: Some(Arc::clone(&acts) as _),
                 ..FamilyOptions::default()
             },
             tuning: Tuning {
@@ -87,8 +99,9 @@ impl Store {
         let store = Self {
             db,
             clock,
+            files,
             heard,
-            writes,
+            acts,
         };
         store.put_every(1, "old");
         let family = store.db.default_family();
@@ -126,6 +139,19 @@ impl Store {
             let value = value.expect("memory does not fail");
             assert_eq!(value.as_deref(), Some(&b"old"[..]));
         }
+    }
+
+    /// Has the next compaction call `act` at `key`.
+    fn act_at(&self, key: u32, act: impl FnOnce() + Send + 'static) {
+        *self.acts.0.lock().expect("nobody panics with it") = Some((key, Box::new(act)));
+    }
+
+    /// Tables in the directory, whether of the present version or not.
+    fn tables(&self) -> usize {
+        let names = self.files.list(Path::new("/db"));
+        let names = names.expect("memory does not fail");
+        let is_table = |name: &&PathBuf| name.extension().is_some_and(|end| end == "sst");
+        names.iter().filter(is_table).count()
     }
 
     fn runs(&self) -> (usize, usize) {
@@ -236,7 +262,8 @@ fn it_is_given_up_when_writes_fill_l0_and_must_be_paid_for_again() {
     let store = Store::with_three_runs(CompactionStyle::Leveled);
     store.pass(100);
     store.get_old(MANY);
-    *store.writes.0.lock().unwrap() = Some(store.db.clone());
+    let db = store.db.clone();
+    store.act_at(0, move || fill_l0(&db));
     store.settle();
     let given_up = &store.db.statistics().compactions_for_reads_given_up;
     assert_eq!((given_up.get(), store.compactions_for_reads()), (1, 0));
@@ -249,6 +276,48 @@ fn it_is_given_up_when_writes_fill_l0_and_must_be_paid_for_again() {
     store.get_old(MANY);
     store.settle();
     assert_eq!((store.runs(), store.compactions_for_reads()), ((0, 1), 1));
+}
+
+#[test]
+fn it_is_given_up_for_a_compaction_that_is_asked_for() {
+    let store = Store::with_three_runs(CompactionStyle::Leveled);
+    store.pass(100);
+    store.get_old(MANY);
+    let (db, asked) = (store.db.clone(), Arc::new(Mutex::new(None)));
+    let asks = Arc::clone(&asked);
+    // Past the job's first look at what else waits, which sees whatever there is.
+    store.act_at(KEYS / 2, move || {
+        let other = db.clone();
+        let compact = move || {
+            let compacted = other.compact_range(other.default_family(), None, None);
+            compacted.expect("memory does not fail");
+        };
+        let thread = ThreadSpawner.spawn("asks", Box::new(compact));
+        *asks.lock().unwrap() = thread.ok();
+        let next = || db.explain(db.default_family(), None);
+        while !next().contains("a manual compaction") {
+            std::thread::yield_now();
+        }
+    });
+    store.settle();
+    let asked = asked.lock().unwrap().take().expect("there was one");
+    asked.join().unwrap();
+    let given_up = &store.db.statistics().compactions_for_reads_given_up;
+    assert_eq!((given_up.get(), store.compactions_for_reads()), (1, 0));
+    assert_eq!(store.runs(), (0, 1));
+}
+
+#[test]
+fn tables_that_a_walk_kept_go_after_it_though_nothing_is_compacted_any_more() {
+    let store = Store::with_three_runs(CompactionStyle::Leveled);
+    store.pass(100);
+    store.get_old(MANY);
+    let walk = store.db.iter(ReadOptions::default());
+    store.settle();
+    assert_eq!((store.runs(), store.tables()), ((0, 1), 4));
+    drop(walk);
+    store.settle();
+    assert_eq!(store.tables(), 1);
 }
 
 #[test]
