@@ -264,6 +264,38 @@ fn small_indexes_of_every_size_answer_right() {
 }
 
 #[test]
+fn keys_of_bytes_that_begin_no_block_are_found() {
+    let mut rng = Rng::new(15);
+    for letters in 2..70 {
+        // The first keys of the blocks: each letter, and the last one twice.
+        let mut keys = Keys::new();
+        for letter in 0..letters {
+            keys.push(vec![letter]);
+            keys.extend((0..127).map(|low| vec![letter, 250, low]));
+        }
+        let last = keys.len() - 60;
+        keys.truncate(last);
+        keys.extend((0..60).map(|low| vec![254, low]));
+        check(&format!("{letters} letters"), &sorted(keys), &mut rng);
+    }
+    for seed in 0..300 {
+        let mut rng = Rng::new(seed);
+        let (letters, len) = (2 + rng.below(70), 1 + rng.below(4));
+        let keys = made(2000, |_| {
+            let mut key: Vec<u8> = (0..rng.below(len) + 1)
+                .map(|_| rng.below(letters) as u8)
+                .collect();
+            if rng.below(20) == 0 {
+                key.push(200);
+            }
+            key
+        });
+        let mut rng = Rng::new(seed);
+        check(&format!("seed {seed}"), &keys, &mut rng);
+    }
+}
+
+#[test]
 fn keys_of_another_shape_later_on_get_a_template_of_their_own() {
     let mut rng = Rng::new(5);
     let keys = sorted(

@@ -40,10 +40,11 @@ struct Coder {
 impl Coder {
     fn new(used: [bool; 256]) -> Self {
         let letters = used.iter().filter(|&&used| used).count();
+        // Numbers from 1 up to one above that of the last letter: for what is larger than all of them.
         let bits = match letters {
-            0..=15 => 4,
-            16..=31 => 5,
-            32..=63 => 6,
+            0..=14 => 4,
+            15..=30 => 5,
+            31..=62 => 6,
             _ => 8,
         };
         let mut rank = [0; 256];
