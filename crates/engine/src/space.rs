@@ -10,8 +10,9 @@
 //! has credit for a small part of the room it saw. Other programs can fill the disk meanwhile; the
 //! next look sees it.
 //!
-//! What obsolete files still take counts as free: they are being removed. What running compactions
-//! are yet to write counts as taken.
+//! What obsolete files still take counts as free: they are being removed. Those that are kept for
+//! reuse are let go as soon as the rest alone would not do. What running compactions are yet to
+//! write counts as taken.
 //!
 //! Credit is spent for the whole group of writers: what followers bring is bounded by what the leader
 //! left of it.
@@ -138,10 +139,10 @@ impl Space {
 
     #[cold]
     fn look(&self, bytes: u64, frees: impl FnOnce() -> bool) -> Result<()> {
-        let free = self.free()?;
-        let reserve = self.reserve();
         let promised = self.promised.load(Ordering::Relaxed);
         let taken = promised.saturating_add(bytes);
+        let free = self.free_beside(taken, 1)?;
+        let reserve = self.reserve();
         if let Some(room) = free.checked_sub(taken.saturating_add(reserve)) {
             // Were space gone right after this look, the credit would take little of the reserve.
             let credit = room.min(reserve) / CREDIT_SHARE;
@@ -149,7 +150,6 @@ impl Space {
             self.credit.store(credit, Ordering::Relaxed);
             return Ok(());
         }
-        self.trash.hurry();
         // Or writes that do not free could go along with one that does.
         self.credit.store(0, Ordering::Relaxed);
         if frees() && free >= taken.saturating_add(reserve / CORE_SHARE) {
@@ -169,11 +169,10 @@ impl Space {
     pub(crate) fn promise(self: &Arc<Self>, bytes: u64) -> Result<Promise> {
         let off = self.wanted == Some(0);
         if !off {
-            let free = self.free()?;
-            let core = self.reserve() / CORE_SHARE;
             let promised = self.promised.load(Ordering::Relaxed);
+            let free = self.free_beside(promised.saturating_add(bytes), CORE_SHARE)?;
+            let core = self.reserve() / CORE_SHARE;
             if free < promised.saturating_add(bytes).saturating_add(core) {
-                self.trash.hurry();
                 let message = format!(
                     "the disk has {free} bytes free; a compaction that may write {bytes} does not \
                      fit beside {promised} for others and a reserve of {core}"
@@ -199,10 +198,27 @@ impl Space {
     /// # Errors
     /// Whatever asking met.
     pub(crate) fn free(&self) -> Result<u64> {
-        let free = self.files.free_space(&self.dir)?;
-        let free = free.saturating_add(self.trash.bytes());
-        self.free_max.fetch_max(free, Ordering::Relaxed);
+        let (free, _) = self.ask()?;
         Ok(free)
+    }
+
+    /// As [`Space::free`]. Has obsolete files removed, also those that are kept for reuse, when what
+    /// is free without them does not hold `taken` and this part of the reserve: logs cannot take
+    /// their place.
+    fn free_beside(&self, taken: u64, share: u64) -> Result<u64> {
+        let (free, now) = self.ask()?;
+        if now < taken.saturating_add(self.reserve() / share) {
+            self.trash.hurry();
+        }
+        Ok(free)
+    }
+
+    /// Bytes free, with those of obsolete files and without.
+    fn ask(&self) -> Result<(u64, u64)> {
+        let now = self.files.free_space(&self.dir)?;
+        let free = now.saturating_add(self.trash.bytes());
+        self.free_max.fetch_max(free, Ordering::Relaxed);
+        Ok((free, now))
     }
 
     /// Bytes kept in reserve now.
@@ -378,6 +394,37 @@ mod tests {
         space.admit(1, || false).unwrap();
         space.trash.empty().unwrap();
         space.admit(1, || false).unwrap();
+    }
+
+    #[test]
+    fn what_is_kept_for_reuse_is_let_go_before_the_reserve_is_touched() {
+        let disk = disk(40 * MIB);
+        let files: Arc<dyn FileSystem> = Arc::new(disk.clone());
+        let env = Env::system().with_files(Arc::clone(&files));
+        let trash = Arc::new(Trash::new(&env, 1));
+        let path = Path::new("/000001.sst");
+        let mut file = disk
+            .create(path, CreateOptions::new(FileKind::Table))
+            .unwrap();
+        file.append(&vec![1; 15 * MIB as usize]).unwrap();
+        file.close().unwrap();
+        let new = Path::new("/000002.blob");
+        assert!(trash.take(new, 100 * MIB).is_none()); // Jobs are busy: it is kept for them.
+        trash.put(path.into());
+        trash.settle().unwrap();
+        assert_eq!(trash.waste_bytes(), 0);
+        let dir = PathBuf::from("/");
+        let space = Space::new(files, dir, Arc::clone(&trash), Some(10 * MIB), 0);
+        space.admit(1, || false).unwrap();
+        drop(space.promise(MIB).unwrap());
+        assert_eq!(trash.waste_bytes(), 0);
+        // A log takes what is left but for half of the reserve.
+        disk.set_quota(20 * MIB);
+        space.credit.store(0, Ordering::Relaxed);
+        space.admit(1, || false).unwrap();
+        assert_eq!(trash.waste_bytes(), 15 * MIB);
+        trash.settle().unwrap();
+        assert_eq!(disk.free_space(path).unwrap(), 20 * MIB);
     }
 
     #[test]
