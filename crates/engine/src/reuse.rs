@@ -11,7 +11,8 @@
 //!   file gets its own name once all of it is. So a file named as a table or a blob file never holds
 //!   something else's bytes, whatever a crash leaves, and opening removes what has the other name.
 //! - The new file is cut to its length before it is synced.
-//! - A file with a second name, one in a checkpoint, is not touched.
+//! - A file with a second name, one in a checkpoint, is not touched; nor one that somebody has open,
+//!   a database opened for reading beside this one ([`FileSystem::reuse`] refuses both).
 //! - A file that is given up half written goes back into the trash.
 
 use std::path::{Path, PathBuf};

@@ -192,7 +192,8 @@ pub trait FileSystem: Send + Sync + Debug {
     ///
     /// # Errors
     /// As [`FileSystem::create`]; `NotFound`; `NotSupported`, with nothing done, when the file has
-    /// a second name, for one in a checkpoint, whose bytes would change with it.
+    /// a second name, for one in a checkpoint, whose bytes would change with it, or when it is no log
+    /// and somebody has it open, for one a process that reads beside the owner.
     fn reuse(
         &self,
         old: &Path,

@@ -62,6 +62,11 @@ impl FileSystem for PosixFileSystem {
         if facts.nlink() > 1 {
             return Err(has_second_name(old));
         }
+        // Logs are only recycled among those who know of it.
+        if options.kind != FileKind::Wal && syscalls::is_open_elsewhere(&file) {
+            let error = Error::not_supported("somebody has the file open, so it cannot be reused");
+            return Err(error.with_file(old));
+        }
         self.rename(old, new)?;
         writer(file, new, options, true)
     }

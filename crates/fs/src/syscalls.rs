@@ -87,6 +87,31 @@ pub(crate) fn set_direct(file: &File, direct: bool) -> io::Result<()> {
     Ok(rustix::fs::fcntl_setfl(file, flags)?)
 }
 
+/// Whether somebody else, here or in another process, has the file open or mapped. False where the
+/// system does not tell: told by a lease that is given back at once.
+pub(crate) fn is_open_elsewhere(file: &File) -> bool {
+    /// Which signal tells that somebody wants to open a leased file. Linux.
+    const F_SETSIG: libc::c_int = 10;
+    let control = |command: libc::c_int, argument: libc::c_int| {
+        // SAFETY: the descriptor is open, and these commands take a number.
+        match unsafe { libc::fcntl(file.as_raw_fd(), command, argument) } {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    };
+    // One that is ignored by default: that of leases would end the process.
+    if control(F_SETSIG, libc::SIGURG).is_err() {
+        return false;
+    }
+    match control(libc::F_SETLEASE, libc::F_WRLCK.into()) {
+        Ok(()) => {
+            let _ = control(libc::F_SETLEASE, libc::F_UNLCK.into());
+            false
+        }
+        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+    }
+}
+
 /// Closes the descriptor and says what the file system had to say about it.
 pub(crate) fn close(file: File) -> io::Result<()> {
     let descriptor = OwnedFd::from(file).into_raw_fd();

@@ -164,6 +164,23 @@ fn a_file_with_a_second_name_is_not_reused() {
 }
 
 #[test]
+fn a_table_that_somebody_has_open_is_not_reused() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (old, new) = (dir.path().join("1.sst"), dir.path().join("2.sst"));
+    std::fs::write(&old, b"kept").unwrap();
+    let options = CreateOptions::new(FileKind::Table);
+    let reader = files().open(&old).unwrap();
+    let error = files().reuse(&old, &new, options).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotSupported);
+    let mut bytes = [0; 4];
+    reader.read_at(0, &mut bytes).unwrap();
+    assert_eq!(&bytes, b"kept");
+    drop(reader);
+    files().reuse(&old, &new, options).unwrap();
+    assert!(!old.exists());
+}
+
+#[test]
 fn closing_gives_reserved_blocks_back() {
     use std::os::unix::fs::MetadataExt;
     let dir = tempfile::tempdir().unwrap();
