@@ -30,6 +30,8 @@ const PLAIN: &str = "PlainTable";
 const OWN_FORMAT: &str = "drumlin_format";
 /// See [`OWN_FORMAT`].
 const SEARCHABLE: &str = "searchable";
+/// RocksDB writes it for each family with its own plain tables; we never do.
+const THEIR_PLAIN: &str = "user_key_len";
 
 /// Keys and values in the order of the file. Values are text as it stands there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -115,9 +117,11 @@ impl FamilySection {
         }
     }
 
-    /// The format of new tables that the file names: ours, or block-based for all else.
+    /// The format of new tables that the file names: ours, or block-based for all else, RocksDB's
+    /// own plain tables among it, which we do not write.
     pub fn table_format(&self) -> TableFormat {
         match self.table_factory.as_str() {
+            PLAIN if self.table.get(THEIR_PLAIN).is_some() => TableFormat::Block,
             PLAIN if self.table.get(OWN_FORMAT) == Some(SEARCHABLE) => TableFormat::Searchable,
             PLAIN => TableFormat::Plain,
             _ => TableFormat::Block,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use drumlin_base::operators::{CappedPrefix, FixedPrefix};
 use drumlin_base::{ErrorKind, KeyOrder, PrefixExtractor, Result};
-use drumlin_table::Codec;
+use drumlin_table::{Codec, TableFormat};
 
 use crate::column_family::DEFAULT_FAMILY;
 use crate::compaction::{CompactionStyle, style_text};
@@ -116,7 +116,13 @@ impl Engine {
 /// What an OPTIONS file says of `family` for its next reader. Names in `stored` that nothing here
 /// stands for are kept: the program that knows them will want them back.
 fn describe(section: &mut FamilySection, family: &FamilyOptions, stored: Option<&FamilySection>) {
-    section.set_table_format(family.table_format.unwrap_or_default());
+    section.set_table_format(match family.table_format.unwrap_or_default() {
+        // What is written then: RocksDB must not be kept from it.
+        TableFormat::Searchable if !matches!(family.order, KeyOrder::Bytewise) => {
+            TableFormat::Block
+        }
+        format => format,
+    });
     let merge = match &family.merge_operator {
         Some(operator) => Some(operator.options_text()),
         None => stored
@@ -165,8 +171,6 @@ fn prefix_extractor(name: &str) -> Option<Arc<dyn PrefixExtractor>> {
 
 #[cfg(test)]
 mod tests {
-    use drumlin_table::TableFormat;
-
     use super::*;
 
     const AUTO: CompactionStyle = CompactionStyle::Auto;
@@ -235,6 +239,39 @@ mod tests {
         let mut back = FamilySection::new("default", "leveldb.BytewiseComparator");
         describe(&mut back, &family, Some(section));
         assert!(back.is_block_based());
+    }
+
+    #[test]
+    fn only_formats_that_are_written_keep_rocksdb_out() {
+        for (order, block_based) in [
+            (KeyOrder::Bytewise, false),
+            (KeyOrder::ReverseBytewise, true),
+        ] {
+            let mut section = FamilySection::new("default", order.name());
+            let searchable = FamilyOptions {
+                order,
+                table_format: Some(TableFormat::Searchable),
+                ..FamilyOptions::default()
+            };
+            describe(&mut section, &searchable, None);
+            assert_eq!(section.is_block_based(), block_based);
+            let format = section.table_format();
+            assert_eq!(format == TableFormat::Block, block_based);
+        }
+    }
+
+    #[test]
+    fn rocksdbs_plain_tables_are_not_taken_for_ours() {
+        let text = "[Version]\n  rocksdb_version=7.8.3\n  options_file_version=1.1\n\
+                    [DBOptions]\n[CFOptions \"default\"]\n  table_factory=PlainTable\n\
+                    [TableOptions/PlainTable \"default\"]\n  user_key_len=0\n  \
+                    encoding_type=kPlain\n";
+        let theirs = OptionsFile::parse(text).unwrap();
+        let section = theirs.family("default").unwrap();
+        assert!(!section.is_block_based());
+        let mut family = FamilyOptions::default();
+        complete(&mut family, section, AUTO);
+        assert_eq!(family.table_format, Some(TableFormat::Block));
     }
 
     #[test]
