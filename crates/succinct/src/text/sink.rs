@@ -4,6 +4,9 @@ use drumlin_base::{Error, Result};
 
 /// Bytes a decoder may write without asking again.
 pub(super) const ROOM_BYTES: usize = 128;
+/// Expected bytes that are made room for at once. Beyond, the vector grows with what comes: what is
+/// expected of a large code, by what the sample had, may be gigabytes too much.
+const AT_ONCE_MAX: usize = 1 << 20;
 
 /// Appends to a vector in steps: bytes are first made room for, then written in whole rows, then
 /// counted. Until [`Sink::finish`] the vector is longer than what was written.
@@ -22,7 +25,8 @@ impl<'a> Sink<'a> {
     #[inline]
     pub fn new(out: &'a mut Vec<u8>, expected: usize, bytes_max: usize) -> Self {
         let at = out.len();
-        out.resize(at + expected.min(bytes_max) + ROOM_BYTES, 0);
+        let expected = expected.min(bytes_max).min(AT_ONCE_MAX);
+        out.resize(at + expected + ROOM_BYTES, 0);
         Self {
             at,
             limit: at.saturating_add(bytes_max),
@@ -99,6 +103,19 @@ fn too_long() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_expected_takes_no_memory_before_it_comes() {
+        let mut out = Vec::new();
+        let sink = Sink::new(&mut out, 1 << 30, 1 << 40);
+        assert!(sink.out.capacity() <= 4 << 20);
+        let mut sink = Sink::new(&mut out, 1 << 30, 1 << 40);
+        let piece = [7; 100_000];
+        (0..50).for_each(|_| sink.extend(&piece).expect("far from the limit"));
+        assert!(sink.out.capacity() <= 16 << 20);
+        sink.finish().expect("far from the limit");
+        assert!(out.len() >= 5_000_000 && out.ends_with(&piece));
+    }
 
     #[test]
     fn appends_up_to_its_limit() {
