@@ -24,6 +24,7 @@ use crate::names;
 use crate::pressure::{JobKind, RunningJob};
 use crate::reuse::ReusingFileSystem;
 use crate::space::Promise;
+use crate::table_cache::Ahead;
 use crate::version::obsolete::{obsolete_files, remove_files};
 use crate::version::{JobFiles, NewFile, VersionEdit};
 
@@ -80,8 +81,9 @@ impl Engine {
                 self.degrade(&mut self.lock_state(), Health::Poisoned, error);
             })?;
         }
-        open_ahead(&family, flushed.file.iter())?;
+        let ahead = open_ahead(&family, flushed.file.iter())?;
         self.install_flush(&family, memtables.len(), &flushed)?;
+        ahead.keep();
         posted.is_done = true;
         drop(posted);
         drop(pending);
@@ -518,8 +520,9 @@ impl Engine {
             info.outputs = outcome.new_files.len();
             (info.bytes_read, info.bytes_written) = (outcome.bytes_read, outcome.bytes_written);
             self.count_blobs(&outcome);
-            open_ahead(&family, outcome.new_files.iter().map(|(_, file)| file))?;
+            let ahead = open_ahead(&family, outcome.new_files.iter().map(|(_, file)| file))?;
             self.install_compaction(id, outcome)?;
+            ahead.keep();
             posted.is_done = true;
             drop(posted);
             self.statistics.compactions.bump();
@@ -592,15 +595,18 @@ impl Engine {
 }
 
 /// Opens new tables whose opening reads them whole before a reader can meet them.
-fn open_ahead<'a>(family: &Family, files: impl Iterator<Item = &'a NewFile>) -> Result<()> {
+fn open_ahead<'a, 'f>(
+    family: &'f Family,
+    files: impl Iterator<Item = &'a NewFile>,
+) -> Result<Ahead<'f>> {
     let format = family.options.table_format.unwrap_or_default();
-    if !format.is_read_in_place() {
-        return Ok(());
+    let mut ahead = Ahead::new(&family.reads.tables);
+    if format.is_read_in_place() {
+        for file in files {
+            ahead.open(file)?;
+        }
     }
-    for file in files {
-        family.reads.tables.open_ahead(file)?;
-    }
-    Ok(())
+    Ok(ahead)
 }
 
 /// A job on the board. Taken down when dropped, however the job ended.

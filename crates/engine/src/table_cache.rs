@@ -139,11 +139,8 @@ impl TableCache {
     }
 
     /// Opens the table of `file`, which no version has yet, so that its first reader finds it open:
-    /// worth it where opening reads the whole file.
-    ///
-    /// # Errors
-    /// As [`TableCache::find`].
-    pub fn open_ahead(&self, file: &NewFile) -> Result<()> {
+    /// worth it where opening reads the whole file. To be kept open with [`Ahead`].
+    fn open_ahead(&self, file: &NewFile) -> Result<()> {
         // Parked as one that was taken out of a slot: the first reader takes it back.
         let slot = Lender::new(Some(self.open(file)?));
         if let Some(table) = slot.swap(None) {
@@ -212,6 +209,46 @@ impl TableCache {
     pub fn open_count(&self) -> usize {
         let queues = self.shared.queues.lock();
         queues.open.len() + queues.parked.len()
+    }
+}
+
+/// Tables that were opened before a version has them. Closed again when this is dropped, unless
+/// they are kept: what failed must not hold memory, nor, mapped, space of a file that was removed.
+pub struct Ahead<'a> {
+    tables: &'a TableCache,
+    numbers: Vec<u64>,
+}
+
+impl<'a> Ahead<'a> {
+    /// None yet.
+    pub fn new(tables: &'a TableCache) -> Self {
+        Self {
+            tables,
+            numbers: Vec::new(),
+        }
+    }
+
+    /// Opens the table of `file`.
+    ///
+    /// # Errors
+    /// As [`TableCache::find`].
+    pub fn open(&mut self, file: &NewFile) -> Result<()> {
+        self.tables.open_ahead(file)?;
+        self.numbers.push(file.number);
+        Ok(())
+    }
+
+    /// Leaves them open: a version has them.
+    pub fn keep(mut self) {
+        self.numbers.clear();
+    }
+}
+
+impl Drop for Ahead<'_> {
+    fn drop(&mut self) {
+        for &number in &self.numbers {
+            self.tables.evict(number);
+        }
     }
 }
 
@@ -438,6 +475,23 @@ mod tests {
         fn opened(&self) -> usize {
             let history = self.files.history();
             history.iter().filter(|(op, _)| *op == OpKind::Open).count()
+        }
+    }
+
+    #[test]
+    fn tables_opened_ahead_stay_open_only_if_they_are_kept() {
+        let fixture = fixture(2, 100, 64 << 20);
+        for (kept, left) in [(false, 0), (true, 2)] {
+            let mut ahead = Ahead::new(&fixture.cache);
+            for table in &fixture.tables {
+                ahead.open(table.described()).unwrap();
+            }
+            assert_eq!(fixture.cache.open_count(), 2);
+            match kept {
+                true => ahead.keep(),
+                false => drop(ahead),
+            }
+            assert_eq!(fixture.cache.open_count(), left);
         }
     }
 

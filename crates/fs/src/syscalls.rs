@@ -103,9 +103,9 @@ pub(crate) fn is_open_elsewhere(file: &File) -> bool {
     if control(F_SETSIG, libc::SIGURG).is_err() {
         return false;
     }
-    match control(libc::F_SETLEASE, libc::F_WRLCK.into()) {
+    match control(libc::F_SETLEASE, libc::F_WRLCK) {
         Ok(()) => {
-            let _ = control(libc::F_SETLEASE, libc::F_UNLCK.into());
+            let _ = control(libc::F_SETLEASE, libc::F_UNLCK);
             false
         }
         Err(error) => error.kind() == io::ErrorKind::WouldBlock,
