@@ -214,6 +214,7 @@ impl TableCache {
 
 /// Tables that were opened before a version has them. Closed again when this is dropped, unless
 /// they are kept: what failed must not hold memory, nor, mapped, space of a file that was removed.
+#[derive(Debug)]
 pub struct Ahead<'a> {
     tables: &'a TableCache,
     numbers: Vec<u64>,
