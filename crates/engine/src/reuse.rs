@@ -19,10 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use drumlin_base::{ErrorKind, Result};
-use drumlin_fs::{
-    CreateOptions, FileInfo, FileKind, FileLock, FileSyncer, FileSystem, RandomAccessFile,
-    WritableFile,
-};
+use drumlin_fs::{CreateOptions, FileKind, FileSyncer, FileSystem, RandomAccessFile, WritableFile};
 
 use crate::names;
 use crate::trash::Trash;
@@ -102,57 +99,7 @@ impl FileSystem for ReusingFileSystem {
         self.below.open_direct(path)
     }
 
-    fn takes_direct(&self, path: &Path) -> Result<bool> {
-        self.below.takes_direct(path)
-    }
-
-    fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {
-        self.below.list(dir)
-    }
-
-    fn info(&self, path: &Path) -> Result<FileInfo> {
-        self.below.info(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.below.rename(from, to)
-    }
-
-    fn link(&self, from: &Path, to: &Path) -> Result<()> {
-        self.below.link(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> Result<()> {
-        self.below.remove(path)
-    }
-
-    fn create_dir_all(&self, dir: &Path) -> Result<()> {
-        self.below.create_dir_all(dir)
-    }
-
-    fn remove_dir(&self, dir: &Path) -> Result<()> {
-        self.below.remove_dir(dir)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> Result<()> {
-        self.below.sync_dir(dir)
-    }
-
-    fn sync_file(&self, path: &Path) -> Result<()> {
-        self.below.sync_file(path)
-    }
-
-    fn truncate(&self, path: &Path, size: u64) -> Result<()> {
-        self.below.truncate(path, size)
-    }
-
-    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
-        self.below.lock(path)
-    }
-
-    fn free_space(&self, path: &Path) -> Result<u64> {
-        self.below.free_space(path)
-    }
+    drumlin_fs::forward_files!(below);
 }
 
 /// A file that is being written over an old one.

@@ -324,3 +324,76 @@ pub trait FileSystem: Send + Sync + Debug {
         Ok(bytes)
     }
 }
+
+/// The methods of [`FileSystem`] that open no file, for one that lies over the one in its field `below`
+/// and changes nothing there.
+#[macro_export]
+macro_rules! forward_files {
+    ($below:ident) => {
+        fn takes_direct(&self, path: &::std::path::Path) -> ::drumlin_base::Result<bool> {
+            self.$below.takes_direct(path)
+        }
+
+        fn list(
+            &self,
+            dir: &::std::path::Path,
+        ) -> ::drumlin_base::Result<Vec<::std::path::PathBuf>> {
+            self.$below.list(dir)
+        }
+
+        fn info(&self, path: &::std::path::Path) -> ::drumlin_base::Result<$crate::FileInfo> {
+            self.$below.info(path)
+        }
+
+        fn rename(
+            &self,
+            from: &::std::path::Path,
+            to: &::std::path::Path,
+        ) -> ::drumlin_base::Result<()> {
+            self.$below.rename(from, to)
+        }
+
+        fn link(
+            &self,
+            from: &::std::path::Path,
+            to: &::std::path::Path,
+        ) -> ::drumlin_base::Result<()> {
+            self.$below.link(from, to)
+        }
+
+        fn remove(&self, path: &::std::path::Path) -> ::drumlin_base::Result<()> {
+            self.$below.remove(path)
+        }
+
+        fn create_dir_all(&self, dir: &::std::path::Path) -> ::drumlin_base::Result<()> {
+            self.$below.create_dir_all(dir)
+        }
+
+        fn remove_dir(&self, dir: &::std::path::Path) -> ::drumlin_base::Result<()> {
+            self.$below.remove_dir(dir)
+        }
+
+        fn sync_dir(&self, dir: &::std::path::Path) -> ::drumlin_base::Result<()> {
+            self.$below.sync_dir(dir)
+        }
+
+        fn sync_file(&self, path: &::std::path::Path) -> ::drumlin_base::Result<()> {
+            self.$below.sync_file(path)
+        }
+
+        fn truncate(&self, path: &::std::path::Path, size: u64) -> ::drumlin_base::Result<()> {
+            self.$below.truncate(path, size)
+        }
+
+        fn lock(
+            &self,
+            path: &::std::path::Path,
+        ) -> ::drumlin_base::Result<Box<dyn $crate::FileLock>> {
+            self.$below.lock(path)
+        }
+
+        fn free_space(&self, path: &::std::path::Path) -> ::drumlin_base::Result<u64> {
+            self.$below.free_space(path)
+        }
+    };
+}

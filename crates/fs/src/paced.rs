@@ -2,16 +2,14 @@
 //!
 //! Waits for the limiter are not counted as waits for the disk.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use drumlin_base::Result;
 use drumlin_base::bytes::ResidentBytes;
 
 use crate::Clock;
-use crate::file_system::{
-    CreateOptions, FileInfo, FileLock, FileSyncer, FileSystem, RandomAccessFile, WritableFile,
-};
+use crate::file_system::{CreateOptions, FileSyncer, FileSystem, RandomAccessFile, WritableFile};
 use crate::io_times::{CallTimes, IoTimes};
 use crate::rate::{IoPriority, RateLimiter};
 
@@ -118,57 +116,7 @@ impl FileSystem for PacedFileSystem {
         Ok(self.timed(self.below.open_direct(path)?))
     }
 
-    fn takes_direct(&self, path: &Path) -> Result<bool> {
-        self.below.takes_direct(path)
-    }
-
-    fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {
-        self.below.list(dir)
-    }
-
-    fn info(&self, path: &Path) -> Result<FileInfo> {
-        self.below.info(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.below.rename(from, to)
-    }
-
-    fn link(&self, from: &Path, to: &Path) -> Result<()> {
-        self.below.link(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> Result<()> {
-        self.below.remove(path)
-    }
-
-    fn create_dir_all(&self, dir: &Path) -> Result<()> {
-        self.below.create_dir_all(dir)
-    }
-
-    fn remove_dir(&self, dir: &Path) -> Result<()> {
-        self.below.remove_dir(dir)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> Result<()> {
-        self.below.sync_dir(dir)
-    }
-
-    fn sync_file(&self, path: &Path) -> Result<()> {
-        self.below.sync_file(path)
-    }
-
-    fn truncate(&self, path: &Path, size: u64) -> Result<()> {
-        self.below.truncate(path, size)
-    }
-
-    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
-        self.below.lock(path)
-    }
-
-    fn free_space(&self, path: &Path) -> Result<u64> {
-        self.below.free_space(path)
-    }
+    crate::forward_files!(below);
 }
 
 #[derive(Debug)]

@@ -36,6 +36,7 @@ mod filter_writer;
 mod hint;
 mod index;
 mod index_builder;
+mod intake;
 mod iter;
 mod meta_block;
 mod open;

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use drumlin_base::coding::{Reader, put_varint64};
-use drumlin_base::{Error, Result};
+use drumlin_base::key::{tag_kind, tag_seqno};
+use drumlin_base::{Error, Result, SeqNo, ValueKind};
 
 /// Name of the user property that holds the kind of index, four bytes little-endian. RocksDB 11
 /// refuses tables without it.
@@ -291,9 +292,34 @@ impl TableProperties {
             .collect()
     }
 
+    /// Counts an entry that is no range tombstone.
+    #[inline]
+    pub(crate) fn count_entry(&mut self, key_bytes: usize, value_bytes: usize, tag: u64) {
+        self.num_entries += 1;
+        self.raw_key_size += key_bytes as u64;
+        self.raw_value_size += value_bytes as u64;
+        let kind = tag_kind(tag);
+        if kind == ValueKind::Deletion as u8 || kind == ValueKind::SingleDeletion as u8 {
+            self.num_deletions += 1;
+        } else if kind == ValueKind::Merge as u8 {
+            self.num_merge_operands += 1;
+        }
+        self.count_seqno(tag_seqno(tag));
+    }
+
+    /// Counts a range tombstone of an internal key of `key_bytes`.
+    pub(crate) fn count_range_tombstone(&mut self, key_bytes: usize, end: &[u8], seqno: SeqNo) {
+        self.num_entries += 1;
+        self.num_deletions += 1;
+        self.num_range_deletions += 1;
+        self.raw_key_size += key_bytes as u64;
+        self.raw_value_size += end.len() as u64;
+        self.count_seqno(seqno);
+    }
+
     /// Takes the sequence number of an entry that was counted into the bounds.
     #[inline]
-    pub(crate) fn count_seqno(&mut self, seqno: u64) {
+    fn count_seqno(&mut self, seqno: SeqNo) {
         if self.num_entries == 1 {
             self.smallest_seqno = seqno;
             self.largest_seqno = seqno;

@@ -123,16 +123,26 @@ fn write_properties(writer: &mut BlockTableWriter) -> Result<BlockHandle> {
     properties.data_block_restart_interval = options.restart_interval as u64;
     properties.index_block_restart_interval = INDEX_RESTART_INTERVAL as u64;
     properties.compression_name = options.compression.codec.property_name().to_owned();
-    describe(properties, options, prefix_of(options));
+    let block = properties_block(properties, options, prefix_of(options));
+    writer.output.write_block(block)
+}
+
+/// The properties block of a table of any format: `properties` and what the options tell. `prefix` cuts
+/// the prefixes the table knows.
+pub(crate) fn properties_block(
+    properties: &mut TableProperties,
+    options: &TableWriterOptions,
+    prefix: Option<&dyn PrefixExtractor>,
+) -> Vec<u8> {
+    describe(properties, options, prefix);
     let mut block = BlockBuilder::new(usize::MAX);
     for (name, value) in properties.encode() {
         block.add(&name, &value);
     }
-    writer.output.write_block(block.into_block())
+    block.into_block()
 }
 
-/// Fills in what the options tell of a table of any format. `prefix` cuts the prefixes it knows.
-pub(crate) fn describe(
+fn describe(
     properties: &mut TableProperties,
     options: &TableWriterOptions,
     prefix: Option<&dyn PrefixExtractor>,

@@ -8,10 +8,8 @@
 //! large pieces. With a dictionary, the first blocks wait uncompressed until there is enough to
 //! train on.
 
-use drumlin_base::key::{TAG_BYTES, tag_seqno, user_key};
-use drumlin_base::key::{ValueKind, append_internal, compare_internal, split_internal, tag_kind};
-use drumlin_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use drumlin_base::{Error, ErrorKind, Result, SeqNo};
+use drumlin_base::key::user_key;
+use drumlin_base::{Error, Result, SeqNo};
 use drumlin_fs::WritableFile;
 
 use crate::block_builder::BlockBuilder;
@@ -21,6 +19,7 @@ use crate::format::{
     BlockHandle, ChecksumKind, FORMAT_VERSION_WRITTEN, TableStyle, append_trailer,
 };
 use crate::index_builder::{IndexBuilder, IndexStyle};
+use crate::intake::{check_entry, tombstone_key};
 use crate::options::TableWriterOptions;
 use crate::properties::TableProperties;
 use crate::table_tail::write_tail;
@@ -193,10 +192,12 @@ impl BlockTableWriter {
     /// `InvalidArgument` when the key is not after the one before, is no internal key, or is a range
     /// tombstone's; `TooLarge`; `Io`, `NoSpace`.
     pub fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
-        let Some((user_key, tag)) = split_internal(internal_key) else {
-            return Err(Error::invalid_argument("internal key shorter than its tag"));
-        };
-        self.check(internal_key, value, tag)?;
+        let (user_key, tag) = check_entry(
+            &self.options.order,
+            self.data.last_key(),
+            internal_key,
+            value,
+        )?;
         if self.block_is_full(internal_key.len() + value.len()) {
             self.index
                 .push_separator(self.data.last_key(), Some(internal_key));
@@ -208,31 +209,8 @@ impl BlockTableWriter {
         }
         self.filter.add(user_key);
         self.data.add(internal_key, value);
-        self.count(internal_key.len(), value.len(), tag);
-        Ok(())
-    }
-
-    #[inline]
-    fn check(&self, internal_key: &[u8], value: &[u8], tag: u64) -> Result<()> {
-        if internal_key.len() > KEY_BYTES_MAX + TAG_BYTES || value.len() > VALUE_BYTES_MAX {
-            return Err(Error::new(
-                ErrorKind::TooLarge,
-                format!(
-                    "a key of {} and a value of {} bytes",
-                    internal_key.len(),
-                    value.len()
-                ),
-            ));
-        }
-        if tag_kind(tag) == ValueKind::RangeDeletion as u8 {
-            return Err(Error::invalid_argument(
-                "a range tombstone among the entries of a table",
-            ));
-        }
-        let last = self.data.last_key();
-        if !last.is_empty() && compare_internal(&self.options.order, last, internal_key).is_ge() {
-            return Err(Error::invalid_argument("entries of a table do not ascend"));
-        }
+        self.properties
+            .count_entry(internal_key.len(), value.len(), tag);
         Ok(())
     }
 
@@ -243,21 +221,6 @@ impl BlockTableWriter {
         let (size, limit) = (self.data.size(), self.options.block_bytes);
         !self.data.is_empty()
             && (size >= limit || (size + entry_bytes > limit && size * 10 > limit * 9))
-    }
-
-    #[inline]
-    fn count(&mut self, key_bytes: usize, value_bytes: usize, tag: u64) {
-        let properties = &mut self.properties;
-        properties.num_entries += 1;
-        properties.raw_key_size += key_bytes as u64;
-        properties.raw_value_size += value_bytes as u64;
-        let kind = tag_kind(tag);
-        if kind == ValueKind::Deletion as u8 || kind == ValueKind::SingleDeletion as u8 {
-            properties.num_deletions += 1;
-        } else if kind == ValueKind::Merge as u8 {
-            properties.num_merge_operands += 1;
-        }
-        properties.count_seqno(tag_seqno(tag));
     }
 
     /// Adds a range tombstone. They come by begin ascending, then newest first, and may come before,
@@ -271,24 +234,11 @@ impl BlockTableWriter {
                 "LevelDB tables hold no range tombstones",
             ));
         }
-        if self.options.order.compare(begin, end).is_ge() {
-            return Err(Error::invalid_argument("a range tombstone over nothing"));
-        }
-        let mut key = Vec::with_capacity(begin.len() + 8);
-        append_internal(&mut key, begin, seqno, ValueKind::RangeDeletion as u8);
         let last = self.tombstones.last_key();
-        if !last.is_empty() && compare_internal(&self.options.order, last, &key).is_ge() {
-            return Err(Error::invalid_argument("range tombstones do not ascend"));
-        }
+        let key = tombstone_key(&self.options.order, last, begin, end, seqno)?;
         self.tombstones.add(&key, end);
         self.tombstone_count += 1;
-        let properties = &mut self.properties;
-        properties.num_entries += 1;
-        properties.num_deletions += 1;
-        properties.num_range_deletions += 1;
-        properties.raw_key_size += key.len() as u64;
-        properties.raw_value_size += end.len() as u64;
-        properties.count_seqno(seqno);
+        self.properties.count_range_tombstone(key.len(), end, seqno);
         Ok(())
     }
 
@@ -407,7 +357,7 @@ mod tests {
     use std::sync::Arc;
 
     use drumlin_base::key::internal_key;
-    use drumlin_base::{MemoryBudget, SEQNO_MAX};
+    use drumlin_base::{ErrorKind, MemoryBudget, SEQNO_MAX, ValueKind};
     use drumlin_fs::{CreateOptions, FileKind, FileSystem, StrictMemFileSystem};
 
     use super::*;

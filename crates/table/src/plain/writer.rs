@@ -3,11 +3,7 @@
 //! Of each user key the hash and the place wait in memory until then, twelve bytes together.
 
 use drumlin_base::checksum::{Xxh3, xxh3_64};
-use drumlin_base::key::{
-    TAG_BYTES, ValueKind, append_internal, compare_internal, split_internal, tag_kind, tag_seqno,
-    user_key,
-};
-use drumlin_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use drumlin_base::key::{split_internal, user_key};
 use drumlin_base::{Error, ErrorKind, PrefixExtractor, Result, SeqNo};
 use drumlin_fs::WritableFile;
 
@@ -15,10 +11,10 @@ use super::anchors::ANCHOR_BYTES;
 use super::format::{FOOTER_BYTES, PlainFooter, SECTION_ALIGN, Section, header};
 use super::hash_index::{HashIndexBuilder, KeyHash};
 use super::record::{UNIT_BYTES, append_record};
-use crate::block_builder::BlockBuilder;
+use crate::intake::{check_entry, tombstone_key};
 use crate::options::TableWriterOptions;
 use crate::properties::TableProperties;
-use crate::table_tail::describe;
+use crate::table_tail::properties_block;
 use crate::writer::FinishedTable;
 
 /// Records are handed to the file when this many bytes of them wait.
@@ -84,10 +80,8 @@ impl PlainTableWriter {
     /// `InvalidArgument` when the key is not after the one before, is no internal key, or is a range
     /// tombstone's; `TooLarge`, also for a table of more than 16 GiB; `Io`, `NoSpace`.
     pub fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
-        let Some((user_key, tag)) = split_internal(internal_key) else {
-            return Err(Error::invalid_argument("internal key shorter than its tag"));
-        };
-        self.check(internal_key, value, tag)?;
+        let (user_key, tag) =
+            check_entry(&self.options.order, &self.last_key, internal_key, value)?;
         let at = self.written + self.buffer.len() as u64;
         let place = u32::try_from(at / UNIT_BYTES as u64)
             .map_err(|_| Error::new(ErrorKind::TooLarge, "a plain table of more than 16 GiB"))?;
@@ -101,28 +95,10 @@ impl PlainTableWriter {
         self.last_key.clear();
         self.last_key.extend_from_slice(internal_key);
         self.footer.records += 1;
-        self.count(internal_key.len(), value.len(), tag);
+        self.properties
+            .count_entry(internal_key.len(), value.len(), tag);
         if self.buffer.len() >= FLUSH_BYTES {
             self.flush()?;
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn check(&self, internal_key: &[u8], value: &[u8], tag: u64) -> Result<()> {
-        if internal_key.len() > KEY_BYTES_MAX + TAG_BYTES || value.len() > VALUE_BYTES_MAX {
-            let (key, value) = (internal_key.len(), value.len());
-            let message = format!("a key of {key} and a value of {value} bytes");
-            return Err(Error::new(ErrorKind::TooLarge, message));
-        }
-        if tag_kind(tag) == ValueKind::RangeDeletion as u8 {
-            return Err(Error::invalid_argument(
-                "a range tombstone among the entries of a table",
-            ));
-        }
-        let (order, last) = (&self.options.order, &self.last_key);
-        if !last.is_empty() && compare_internal(order, last, internal_key).is_ge() {
-            return Err(Error::invalid_argument("entries of a table do not ascend"));
         }
         Ok(())
     }
@@ -154,44 +130,16 @@ impl PlainTableWriter {
         self.prefixes.add(KeyHash::of(prefix), place);
     }
 
-    fn count(&mut self, key_bytes: usize, value_bytes: usize, tag: u64) {
-        let properties = &mut self.properties;
-        properties.num_entries += 1;
-        properties.raw_key_size += key_bytes as u64;
-        properties.raw_value_size += value_bytes as u64;
-        let kind = tag_kind(tag);
-        if kind == ValueKind::Deletion as u8 || kind == ValueKind::SingleDeletion as u8 {
-            properties.num_deletions += 1;
-        } else if kind == ValueKind::Merge as u8 {
-            properties.num_merge_operands += 1;
-        }
-        properties.count_seqno(tag_seqno(tag));
-    }
-
     /// Adds a range tombstone. They come by begin ascending, then newest first, and may come before,
     /// between or after the entries.
     ///
     /// # Errors
     /// `InvalidArgument` when the order is broken or the range is empty.
     pub fn add_range_tombstone(&mut self, begin: &[u8], end: &[u8], seqno: SeqNo) -> Result<()> {
-        let order = &self.options.order;
-        if order.compare(begin, end).is_ge() {
-            return Err(Error::invalid_argument("a range tombstone over nothing"));
-        }
-        let mut key = Vec::with_capacity(begin.len() + TAG_BYTES);
-        append_internal(&mut key, begin, seqno, ValueKind::RangeDeletion as u8);
-        let last = &self.last_tombstone;
-        if !last.is_empty() && compare_internal(order, last, &key).is_ge() {
-            return Err(Error::invalid_argument("range tombstones do not ascend"));
-        }
+        let (order, last) = (&self.options.order, &self.last_tombstone);
+        let key = tombstone_key(order, last, begin, end, seqno)?;
         append_record(&mut self.tombstones, &key, end);
-        let properties = &mut self.properties;
-        properties.num_entries += 1;
-        properties.num_deletions += 1;
-        properties.num_range_deletions += 1;
-        properties.raw_key_size += key.len() as u64;
-        properties.raw_value_size += end.len() as u64;
-        properties.count_seqno(seqno);
+        self.properties.count_range_tombstone(key.len(), end, seqno);
         self.last_tombstone = key;
         Ok(())
     }
@@ -235,7 +183,8 @@ impl PlainTableWriter {
         self.properties.data_size = records.len;
         self.properties.tail_start_offset = self.written;
         let tail_start = self.written;
-        let properties = self.properties_block();
+        let prefix = prefix_of(&self.options);
+        let properties = properties_block(&mut self.properties, &self.options, prefix);
         let mut sections = vec![records];
         for part in parts.into_iter().chain([properties]) {
             let section = self.write_section(&part)?;
@@ -254,19 +203,6 @@ impl PlainTableWriter {
             tail_size: size - tail_start,
             properties: self.properties,
         })
-    }
-
-    fn properties_block(&mut self) -> Vec<u8> {
-        describe(
-            &mut self.properties,
-            &self.options,
-            prefix_of(&self.options),
-        );
-        let mut block = BlockBuilder::new(usize::MAX);
-        for (name, value) in self.properties.encode() {
-            block.add(&name, &value);
-        }
-        block.into_block()
     }
 
     /// Hands the records that wait to the file.

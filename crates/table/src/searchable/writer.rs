@@ -8,11 +8,7 @@ use std::sync::Arc;
 
 use drumlin_base::checksum::xxh3_64;
 use drumlin_base::coding::{put_slice, put_varint64};
-use drumlin_base::key::{
-    TAG_BYTES, ValueKind, append_internal, compare_internal, split_internal, tag_kind, tag_seqno,
-    user_key,
-};
-use drumlin_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use drumlin_base::key::{ValueKind, split_internal, tag_kind, user_key};
 use drumlin_base::{Error, ErrorKind, KeyOrder, PrefixExtractor, Result, SeqNo};
 use drumlin_fs::WritableFile;
 use drumlin_succinct::{Effort, Encoder, KeyIndexBuilder, Model};
@@ -21,10 +17,10 @@ use super::format::{FOOTER_BYTES, PAGE_BYTES, SearchableFooter, Section};
 use super::locator::{Locator, RowPlace};
 use super::page::{PageBuilder, large_page};
 use super::row::{PLAIN_TAG, Version, encode_versions};
-use crate::block_builder::BlockBuilder;
+use crate::intake::{check_entry, tombstone_key};
 use crate::options::TableWriterOptions;
 use crate::properties::TableProperties;
-use crate::table_tail::describe;
+use crate::table_tail::properties_block;
 use crate::writer::FinishedTable;
 
 /// Pages are handed to the file when this many bytes of them wait.
@@ -111,13 +107,11 @@ impl SearchableTableWriter {
     /// `InvalidArgument` when the key is not after the one before, is no internal key, or is a range
     /// tombstone's; `TooLarge`; `Io`, `NoSpace`.
     pub fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
-        let Some((_, tag)) = split_internal(internal_key) else {
-            return Err(Error::invalid_argument("internal key shorter than its tag"));
-        };
-        self.check(internal_key, value, tag)?;
+        let (_, tag) = check_entry(&self.options.order, &self.last_key, internal_key, value)?;
         self.last_key.clear();
         self.last_key.extend_from_slice(internal_key);
-        self.count(internal_key.len(), value.len(), tag);
+        self.properties
+            .count_entry(internal_key.len(), value.len(), tag);
         let Some(sample) = &mut self.sample else {
             return self.add_version(internal_key, value);
         };
@@ -129,39 +123,6 @@ impl SearchableTableWriter {
             true => self.learn(),
             false => Ok(()),
         }
-    }
-
-    #[inline]
-    fn check(&self, internal_key: &[u8], value: &[u8], tag: u64) -> Result<()> {
-        if internal_key.len() > KEY_BYTES_MAX + TAG_BYTES || value.len() > VALUE_BYTES_MAX {
-            let (key, value) = (internal_key.len(), value.len());
-            let message = format!("a key of {key} and a value of {value} bytes");
-            return Err(Error::new(ErrorKind::TooLarge, message));
-        }
-        if tag_kind(tag) == ValueKind::RangeDeletion as u8 {
-            return Err(Error::invalid_argument(
-                "a range tombstone among the entries of a table",
-            ));
-        }
-        let (order, last) = (&self.options.order, &self.last_key);
-        if !last.is_empty() && compare_internal(order, last, internal_key).is_ge() {
-            return Err(Error::invalid_argument("entries of a table do not ascend"));
-        }
-        Ok(())
-    }
-
-    fn count(&mut self, key_bytes: usize, value_bytes: usize, tag: u64) {
-        let properties = &mut self.properties;
-        properties.num_entries += 1;
-        properties.raw_key_size += key_bytes as u64;
-        properties.raw_value_size += value_bytes as u64;
-        let kind = tag_kind(tag);
-        if kind == ValueKind::Deletion as u8 || kind == ValueKind::SingleDeletion as u8 {
-            properties.num_deletions += 1;
-        } else if kind == ValueKind::Merge as u8 {
-            properties.num_merge_operands += 1;
-        }
-        properties.count_seqno(tag_seqno(tag));
     }
 
     /// Learns the model from the entries that wait, and encodes these.
@@ -302,26 +263,12 @@ impl SearchableTableWriter {
     /// # Errors
     /// `InvalidArgument` when the order is broken or the range is empty.
     pub fn add_range_tombstone(&mut self, begin: &[u8], end: &[u8], seqno: SeqNo) -> Result<()> {
-        let order = &self.options.order;
-        if order.compare(begin, end).is_ge() {
-            return Err(Error::invalid_argument("a range tombstone over nothing"));
-        }
-        let mut key = Vec::with_capacity(begin.len() + TAG_BYTES);
-        append_internal(&mut key, begin, seqno, ValueKind::RangeDeletion as u8);
-        let last = &self.last_tombstone;
-        if !last.is_empty() && compare_internal(order, last, &key).is_ge() {
-            return Err(Error::invalid_argument("range tombstones do not ascend"));
-        }
+        let (order, last) = (&self.options.order, &self.last_tombstone);
+        let key = tombstone_key(order, last, begin, end, seqno)?;
         put_slice(&mut self.tombstones, begin);
         put_slice(&mut self.tombstones, end);
         put_varint64(&mut self.tombstones, seqno);
-        let properties = &mut self.properties;
-        properties.num_entries += 1;
-        properties.num_deletions += 1;
-        properties.num_range_deletions += 1;
-        properties.raw_key_size += key.len() as u64;
-        properties.raw_value_size += end.len() as u64;
-        properties.count_seqno(seqno);
+        self.properties.count_range_tombstone(key.len(), end, seqno);
         self.last_tombstone = key;
         Ok(())
     }
@@ -372,7 +319,8 @@ impl SearchableTableWriter {
         let [jumps, places, versioned] = self.locator.encode();
         let model = self.encoder.model().to_bytes();
         let tombstones = std::mem::take(&mut self.tombstones);
-        let properties = self.properties_block();
+        let prefix = prefix_of(&self.options);
+        let properties = properties_block(&mut self.properties, &self.options, prefix);
         let parts = [
             extent_list,
             key_tail,
@@ -406,16 +354,6 @@ impl SearchableTableWriter {
             tail_size: size - tail_start,
             properties: self.properties,
         })
-    }
-
-    fn properties_block(&mut self) -> Vec<u8> {
-        let prefix = prefix_of(&self.options);
-        describe(&mut self.properties, &self.options, prefix);
-        let mut block = BlockBuilder::new(usize::MAX);
-        for (name, value) in self.properties.encode() {
-            block.add(&name, &value);
-        }
-        block.into_block()
     }
 }
 

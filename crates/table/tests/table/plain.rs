@@ -11,12 +11,12 @@ use drumlin_base::rng::Rng;
 use drumlin_base::{InternalIterator, KeyOrder, MemoryUse, PrefixExtractor, SEQNO_MAX, ValueKind};
 use drumlin_fs::RandomAccessFile;
 use drumlin_table::{
-    FilterOptions, KeyHint, Table, TableFormat, TableReadOptions, TableWriter, TableWriterOptions,
+    FilterOptions, KeyHint, Table, TableFormat, TableReadOptions, TableWriterOptions,
 };
 
-use crate::common::{Bytes, Entries, MemFile, open, random_entries, reader_options, write};
+use crate::common::{Bytes, Entries, open, random_entries, reader_options, write};
 use crate::damage::{answers, small_entries};
-use crate::round_trip::{ByLength, check};
+use crate::round_trip::{ByLength, check, check_disorder_is_refused, check_tombstones_are_kept};
 
 fn options(order: &KeyOrder, prefix: Option<Arc<dyn PrefixExtractor>>) -> TableWriterOptions {
     TableWriterOptions {
@@ -181,37 +181,12 @@ fn hinted_lookups_answer_as_lookups_do() {
 
 #[test]
 fn range_tombstones_are_kept() {
-    let file = MemFile::default();
-    let mut writer = TableWriter::new(Box::new(file.clone()), options(&KeyOrder::Bytewise, None));
-    writer.add_range_tombstone(b"a", b"c", 9).unwrap();
-    let key = internal_key(b"b", 3, ValueKind::Value);
-    writer.add(&key, b"value").unwrap();
-    writer.add_range_tombstone(b"a", b"b", 7).unwrap();
-    assert!(writer.add_range_tombstone(b"a", b"z", 8).is_err());
-    assert!(writer.add_range_tombstone(b"k", b"k", 1).is_err());
-    let finished = writer.finish().unwrap();
-    assert_eq!(finished.properties.num_range_deletions, 2);
-    let bytes = file.0.lock().unwrap().clone();
-    let table = open(&KeyOrder::Bytewise, bytes).unwrap();
-    let found: Vec<_> = table.range_tombstones().iter().map(|t| t.seqno).collect();
-    assert_eq!(found, [9, 7]);
-    check(&table, &vec![(key, b"value".to_vec())], &mut Rng::new(1));
+    check_tombstones_are_kept(options(&KeyOrder::Bytewise, None));
 }
 
 #[test]
 fn plain_entries_out_of_order_are_refused() {
-    let mut writer = TableWriter::new(
-        Box::<MemFile>::default(),
-        options(&KeyOrder::Bytewise, None),
-    );
-    let key = |user: &[u8], seqno| internal_key(user, seqno, ValueKind::Value);
-    writer.add(&key(b"b", 5), b"").unwrap();
-    for bad in [key(b"a", 9), key(b"b", 5), key(b"b", 6), b"short".to_vec()] {
-        assert!(writer.add(&bad, b"").is_err());
-    }
-    let tombstone = internal_key(b"c", 1, ValueKind::RangeDeletion);
-    assert!(writer.add(&tombstone, b"d").is_err());
-    writer.add(&key(b"b", 4), b"").unwrap();
+    check_disorder_is_refused(options(&KeyOrder::Bytewise, None));
 }
 
 #[test]

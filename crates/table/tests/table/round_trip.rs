@@ -202,6 +202,44 @@ fn tables_in_an_order_of_the_users_own_hold_what_was_added() {
     }
 }
 
+/// Checks that only entries that ascend, and no tombstones among them, go into a table of `options`.
+pub(crate) fn check_disorder_is_refused(options: TableWriterOptions) {
+    let mut writer = TableWriter::new(Box::<MemFile>::default(), options);
+    let key = |user: &[u8], seqno| internal_key(user, seqno, ValueKind::Value);
+    writer.add(&key(b"b", 5), b"").unwrap();
+    for bad in [key(b"a", 9), key(b"b", 5), key(b"b", 6), b"short".to_vec()] {
+        assert!(writer.add(&bad, b"").is_err());
+    }
+    let tombstone = internal_key(b"c", 1, ValueKind::RangeDeletion);
+    assert!(writer.add(&tombstone, b"d").is_err());
+    writer.add(&key(b"b", 4), b"").unwrap();
+}
+
+/// Checks that range tombstones beside entries are kept, and refused where they are none or do not
+/// ascend.
+pub(crate) fn check_tombstones_are_kept(options: TableWriterOptions) {
+    let file = MemFile::default();
+    let mut writer = TableWriter::new(Box::new(file.clone()), options);
+    writer.add_range_tombstone(b"a", b"c", 9).unwrap();
+    let key = internal_key(b"b", 3, ValueKind::Value);
+    writer.add(&key, b"value").unwrap();
+    writer.add_range_tombstone(b"a", b"b", 7).unwrap();
+    assert!(writer.add_range_tombstone(b"a", b"z", 8).is_err());
+    assert!(writer.add_range_tombstone(b"k", b"k", 1).is_err());
+    let finished = writer.finish().unwrap();
+    assert_eq!(finished.properties.num_range_deletions, 2);
+    let bytes = file.0.lock().unwrap().clone();
+    let table = open(&KeyOrder::Bytewise, bytes).unwrap();
+    let found: Vec<_> = table.range_tombstones().iter().map(|t| t.seqno).collect();
+    assert_eq!(found, [9, 7]);
+    check(&table, &vec![(key, b"value".to_vec())], &mut Rng::new(1));
+}
+
+#[test]
+fn range_tombstones_beside_entries_are_kept() {
+    check_tombstones_are_kept(TableWriterOptions::default());
+}
+
 #[test]
 fn tombstones_alone_make_a_table() {
     for expected_bytes in [0, 2000] {
@@ -227,15 +265,7 @@ fn tombstones_alone_make_a_table() {
 
 #[test]
 fn entries_out_of_order_are_refused() {
-    let mut writer = TableWriter::new(Box::<MemFile>::default(), TableWriterOptions::default());
-    let key = |user: &[u8], seqno| internal_key(user, seqno, ValueKind::Value);
-    writer.add(&key(b"b", 5), b"").unwrap();
-    for bad in [key(b"a", 9), key(b"b", 5), key(b"b", 6), b"short".to_vec()] {
-        assert!(writer.add(&bad, b"").is_err());
-    }
-    let tombstone = internal_key(b"c", 1, ValueKind::RangeDeletion);
-    assert!(writer.add(&tombstone, b"d").is_err());
-    writer.add(&key(b"b", 4), b"").unwrap();
+    check_disorder_is_refused(TableWriterOptions::default());
 }
 
 #[test]

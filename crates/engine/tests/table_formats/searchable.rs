@@ -1,0 +1,92 @@
+//! Goal: searchable tables serve a family as block-based ones do, below them and in place of them.
+//! Method: the same rows in a plain map, formats changed between opens, with a snapshot held over
+//! compactions.
+
+use drumlin::{Db, Env, ReadOptions, SstFileWriter, TableFormat, TableWriterOptions};
+use drumlin_base::rng::Rng;
+use drumlin_testkit::memory_dir;
+
+use crate::common::{Rows, change, check, compact, formats, key, options};
+
+/// Columns and words; one in forty goes to a blob file.
+fn value(rng: &mut Rng) -> Vec<u8> {
+    let words = ["carefully", "final", "deposits", "sleep"];
+    let word = words[rng.below(4) as usize];
+    let repeat = if rng.one_in(40) { 200 } else { 1 };
+    format!("{}|{word}|{}", rng.below(1000), word.repeat(repeat)).into_bytes()
+}
+
+#[test]
+fn a_family_goes_over_to_searchable_tables_by_compaction_and_back() {
+    let dir = memory_dir();
+    let mut rows = Rows::new();
+    let db = Db::open(dir.path(), options(None)).unwrap();
+    change(&db, &mut rows, 1, value);
+    compact(&db);
+    db.close().unwrap();
+    assert_eq!(formats(dir.path(), TableFormat::Searchable).0, 0);
+
+    let db = Db::open(dir.path(), options(Some(TableFormat::Searchable))).unwrap();
+    change(&db, &mut rows, 2, value);
+    assert_eq!(
+        formats(dir.path(), TableFormat::Searchable).0,
+        0,
+        "the upper levels stay block-based"
+    );
+    compact(&db);
+    check(&db, &rows, &ReadOptions::default());
+    let before = rows.clone();
+    let snapshot = db.snapshot();
+    change(&db, &mut rows, 3, value);
+    compact(&db);
+    check(&db, &rows, &ReadOptions::default());
+    let at_snapshot = ReadOptions {
+        snapshot: Some(snapshot),
+        ..ReadOptions::default()
+    };
+    check(&db, &before, &at_snapshot);
+    drop(at_snapshot);
+    let report = db.verify().unwrap();
+    assert!(report.damaged.is_empty(), "{:?}", report.damaged);
+    db.close().unwrap();
+    let (searchable, others) = formats(dir.path(), TableFormat::Searchable);
+    assert!(searchable > 0 && others == 0, "{searchable} and {others}");
+
+    // What the directory says holds until something else is asked for.
+    let db = Db::open(dir.path(), options(None)).unwrap();
+    change(&db, &mut rows, 4, value);
+    compact(&db);
+    check(&db, &rows, &ReadOptions::default());
+    db.close().unwrap();
+    assert_eq!(formats(dir.path(), TableFormat::Searchable).1, 0);
+
+    let db = Db::open(dir.path(), options(Some(TableFormat::Block))).unwrap();
+    compact(&db);
+    check(&db, &rows, &ReadOptions::default());
+    db.close().unwrap();
+    assert_eq!(formats(dir.path(), TableFormat::Searchable).0, 0);
+}
+
+#[test]
+fn an_external_searchable_table_is_taken_in() {
+    let dir = memory_dir();
+    let db = Db::open(dir.path(), options(None)).unwrap();
+    let mut rows = Rows::new();
+    change(&db, &mut rows, 7, value);
+    let table = dir.path().join("external.sst");
+    let format = TableWriterOptions {
+        format: TableFormat::Searchable,
+        ..TableWriterOptions::default()
+    };
+    let mut writer = SstFileWriter::create(&Env::system(), &table, format).unwrap();
+    for number in (0..500).map(|n| n * 5) {
+        writer.put(&key(number), b"from outside").unwrap();
+        rows.insert(key(number), b"from outside".to_vec());
+    }
+    writer.finish().unwrap();
+    db.ingest(db.default_family(), &[table], true).unwrap();
+    check(&db, &rows, &ReadOptions::default());
+    compact(&db);
+    check(&db, &rows, &ReadOptions::default());
+    db.close().unwrap();
+}

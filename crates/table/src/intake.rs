@@ -1,0 +1,62 @@
+//! What the writers of all formats ask of the entries they are given.
+
+use drumlin_base::key::{
+    TAG_BYTES, ValueKind, append_internal, compare_internal, split_internal, tag_kind,
+};
+use drumlin_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use drumlin_base::{Error, ErrorKind, KeyOrder, Result, SeqNo};
+
+/// Looks at an entry that is to come after the internal key `last` (empty: it is the first); its user
+/// key and tag.
+///
+/// # Errors
+/// `InvalidArgument` when the key is not after `last`, is no internal key, or is a range tombstone's;
+/// `TooLarge`.
+#[inline]
+pub(crate) fn check_entry<'a>(
+    order: &KeyOrder,
+    last: &[u8],
+    internal_key: &'a [u8],
+    value: &[u8],
+) -> Result<(&'a [u8], u64)> {
+    let Some((user_key, tag)) = split_internal(internal_key) else {
+        return Err(Error::invalid_argument("internal key shorter than its tag"));
+    };
+    if internal_key.len() > KEY_BYTES_MAX + TAG_BYTES || value.len() > VALUE_BYTES_MAX {
+        let (key, value) = (internal_key.len(), value.len());
+        let message = format!("a key of {key} and a value of {value} bytes");
+        return Err(Error::new(ErrorKind::TooLarge, message));
+    }
+    if tag_kind(tag) == ValueKind::RangeDeletion as u8 {
+        return Err(Error::invalid_argument(
+            "a range tombstone among the entries of a table",
+        ));
+    }
+    if !last.is_empty() && compare_internal(order, last, internal_key).is_ge() {
+        return Err(Error::invalid_argument("entries of a table do not ascend"));
+    }
+    Ok((user_key, tag))
+}
+
+/// The internal key of a range tombstone that is to come after the one of the key `last` (empty: it is
+/// the first).
+///
+/// # Errors
+/// `InvalidArgument` when it is not after `last` or its range is empty.
+pub(crate) fn tombstone_key(
+    order: &KeyOrder,
+    last: &[u8],
+    begin: &[u8],
+    end: &[u8],
+    seqno: SeqNo,
+) -> Result<Vec<u8>> {
+    if order.compare(begin, end).is_ge() {
+        return Err(Error::invalid_argument("a range tombstone over nothing"));
+    }
+    let mut key = Vec::with_capacity(begin.len() + TAG_BYTES);
+    append_internal(&mut key, begin, seqno, ValueKind::RangeDeletion as u8);
+    if !last.is_empty() && compare_internal(order, last, &key).is_ge() {
+        return Err(Error::invalid_argument("range tombstones do not ascend"));
+    }
+    Ok(key)
+}
