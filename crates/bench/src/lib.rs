@@ -9,6 +9,7 @@
 //! benchmark, and once an operation only when `--histogram` asks for it.
 
 pub mod codecs;
+pub mod datasets;
 pub mod flags;
 pub mod histogram;
 pub mod keygen;

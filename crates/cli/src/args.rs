@@ -148,6 +148,30 @@ pub(crate) enum Command {
     },
     /// Load lineitem rows, read them back at random beside a writer, check every byte, and report.
     Demo(Demo),
+    /// Measurements that anyone can repeat.
+    Lab {
+        #[command(subcommand)]
+        task: Lab,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Lab {
+    /// Run a program with limited memory (page cache included) and limited reads from the disk.
+    Limited(Limited),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Limited {
+    /// Bytes of memory, page cache included.
+    #[arg(long, value_parser = parse_bytes)]
+    pub(crate) memory: Option<u64>,
+    /// Reads a second from the disk that holds --db (or the working directory).
+    #[arg(long)]
+    pub(crate) read_iops: Option<u64>,
+    /// The program and its arguments.
+    #[arg(last = true, required = true)]
+    pub(crate) command: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -203,6 +227,35 @@ pub(crate) enum Format {
 pub(crate) enum Data {
     /// TPC-H lineitem with wide comments; the key is order, part and supplier number.
     Lineitem(GenLineItem),
+    /// English prose of about 1 KB a record, out of documentation.
+    English(GenSet),
+    /// Debian's package index, a stanza a record.
+    Packages(GenSet),
+    /// Paths of Debian's installed packages, and which packages have them.
+    Contents(GenSet),
+    /// Product reviews of eight fields by a Markov chain over English text.
+    Reviews(GenSet),
+    /// Bytes that do not compress.
+    Random(GenSet),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GenSet {
+    /// Where the lines go; `-` is standard output.
+    #[arg(long, default_value = "-")]
+    pub(crate) out: PathBuf,
+    /// About how many bytes of keys and values; what is taken from the machine may have less.
+    #[arg(long, default_value = "100MB", value_parser = parse_bytes)]
+    pub(crate) bytes: u64,
+    /// Changes what is generated.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Directory of documentation, for `english` and `reviews` (see crates/bench/english.sh).
+    #[arg(long, value_name = "DIR")]
+    pub(crate) docs: Option<PathBuf>,
+    /// Print only records, bytes and checksum.
+    #[arg(long)]
+    pub(crate) totals: bool,
 }
 
 #[derive(Debug, Args)]

@@ -4,11 +4,13 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use drumlin_bench::datasets::{DataSet, DataSpec, Kind, totals};
 use drumlin_bench::lineitem::{LineItemSpec, LineItems};
 use drumlin_bench::text::{CommentText, POOL_BYTES_TPCH};
 use drumlin_fs::{CreateOptions, Env, FileKind, WritableFile};
 
-use crate::args::{Data, GenLineItem, LineItemShape, Text};
+use crate::args::{Data, GenLineItem, GenSet, LineItemShape, Text};
+use crate::escape::Form;
 use crate::failure::Outcome;
 use crate::output::{Output, remark};
 use crate::progress::Progress;
@@ -21,20 +23,75 @@ const ROW_BYTES_BESIDE_COMMENT: u64 = 90;
 /// Writes the data asked for.
 pub(crate) fn generate(data: &Data, out: &mut Output) -> Outcome {
     match data {
-        Data::Lineitem(wanted) => {
-            if wanted.out.as_os_str() == "-" {
-                return write_rows(wanted, out);
-            }
-            let mut file = BufWriter::with_capacity(1 << 20, FileWriter::create(&wanted.out)?);
-            write_rows(wanted, &mut file)?;
-            file.flush()?;
-            let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-            Ok(file.file.close()?)
-        }
+        Data::Lineitem(wanted) => to_file(&wanted.out, out, &mut |out| write_rows(wanted, out)),
+        Data::English(wanted) => write_set(Kind::English, wanted, out),
+        Data::Packages(wanted) => write_set(Kind::Packages, wanted, out),
+        Data::Contents(wanted) => write_set(Kind::Contents, wanted, out),
+        Data::Reviews(wanted) => write_set(Kind::Reviews, wanted, out),
+        Data::Random(wanted) => write_set(Kind::Random, wanted, out),
     }
 }
 
-fn write_rows(wanted: &GenLineItem, out: &mut impl Write) -> Outcome {
+/// Has `write` write to the file `path`, or to `out` when that is `-`.
+fn to_file(
+    path: &Path,
+    out: &mut Output,
+    write: &mut dyn FnMut(&mut dyn Write) -> Outcome,
+) -> Outcome {
+    if path.as_os_str() == "-" {
+        return write(out);
+    }
+    let mut file = BufWriter::with_capacity(1 << 20, FileWriter::create(path)?);
+    write(&mut file)?;
+    file.flush()?;
+    let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+    Ok(file.file.close()?)
+}
+
+/// Writes a data set's records as lines that `drumlin load` reads, and remarks what they come to.
+fn write_set(kind: Kind, wanted: &GenSet, out: &mut Output) -> Outcome {
+    let spec = DataSpec {
+        kind,
+        bytes: wanted.bytes,
+        seed: wanted.seed,
+        docs: wanted.docs.clone(),
+    };
+    let set = spec.make(&Env::system())?;
+    if !wanted.totals {
+        to_file(&wanted.out, out, &mut |out| write_records(&*set, out))?;
+    }
+    let sums = totals(&*set);
+    let text = format!(
+        "{}: {} records, {} of keys, {} of values, checksum {:016x}",
+        set.title(),
+        units::count(sums.records),
+        units::bytes(sums.key_bytes),
+        units::bytes(sums.value_bytes),
+        sums.checksum,
+    );
+    if wanted.totals {
+        return out.text(text);
+    }
+    remark(text);
+    Ok(())
+}
+
+fn write_records(set: &dyn DataSet, out: &mut dyn Write) -> Outcome {
+    let (mut bytes, mut line) = (Vec::new(), Vec::new());
+    for index in 0..set.len() {
+        line.clear();
+        set.write_key(index, &mut bytes);
+        Form::Plain.write(&bytes, &mut line);
+        line.push(b'\t');
+        set.write_value(index, &mut bytes);
+        Form::Plain.write(&bytes, &mut line);
+        line.push(b'\n');
+        out.write_all(&line)?;
+    }
+    Ok(out.flush()?)
+}
+
+fn write_rows(wanted: &GenLineItem, out: &mut dyn Write) -> Outcome {
     let spec = LineItemSpec {
         part: wanted.part,
         parts: wanted.parts,

@@ -17,6 +17,7 @@ mod generate;
 mod input;
 mod inspect;
 mod kv;
+mod lab;
 mod levels;
 mod load;
 mod maintenance;
@@ -95,5 +96,6 @@ fn carry_out(place: &Place, command: Command, out: &mut Output) -> Outcome {
         Command::Bench { flags } => bench::bench(&flags, out),
         Command::Gen { data } => generate::generate(&data, out),
         Command::Demo(wanted) => demo::demo(place, &wanted, out),
+        Command::Lab { task } => lab::lab(place, &task),
     }
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use drumlin::{Db, Options};
-use drumlin_bench::text::POOL_BYTES_TPCH;
+use drumlin_bench::datasets::scaled_pool_bytes;
 use drumlin_fs::{Env, machine};
 use drumlin_table::{Codec, Compression};
 
@@ -22,10 +22,6 @@ use crate::output::Output;
 use crate::progress::Progress;
 use report::Report;
 
-/// Bytes of the data set of the published TPC-H measurement that the demo is cut down from.
-const FULL_SIZE_BYTES: u64 = 554_539_419_806;
-/// The smallest pool a cut-down data set gets.
-const POOL_BYTES_MIN: u64 = 64 << 10;
 /// Most reading threads.
 const THREADS_MAX: usize = 256;
 
@@ -88,14 +84,6 @@ fn options(demo: &Demo) -> Outcome<Options> {
     })
 }
 
-/// A pool in proportion to the data: text then repeats as often as in the full data set.
-fn scaled_pool_bytes(data_bytes: u64) -> u64 {
-    let scaled = u128::from(POOL_BYTES_TPCH) * u128::from(data_bytes) / u128::from(FULL_SIZE_BYTES);
-    u64::try_from(scaled)
-        .unwrap_or(POOL_BYTES_TPCH)
-        .clamp(POOL_BYTES_MIN, POOL_BYTES_TPCH)
-}
-
 /// Bytes of all files in `dir`.
 fn directory_bytes(env: &Env, dir: &Path) -> Outcome<u64> {
     let mut total = 0;
@@ -109,18 +97,4 @@ fn directory_bytes(env: &Env, dir: &Path) -> Outcome<u64> {
         }
     }
     Ok(total)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_pool_shrinks_with_the_data() {
-        assert_eq!(scaled_pool_bytes(FULL_SIZE_BYTES), POOL_BYTES_TPCH);
-        assert_eq!(scaled_pool_bytes(u64::MAX), POOL_BYTES_TPCH);
-        assert_eq!(scaled_pool_bytes(1000), POOL_BYTES_MIN);
-        // What the reference's miniature used for 1.2 GB: about 700 KB.
-        assert!((650_000..750_000).contains(&scaled_pool_bytes(1_226_700_000)));
-    }
 }
