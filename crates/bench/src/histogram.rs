@@ -47,6 +47,16 @@ impl Latencies {
         self.nanos.value_at_percentile(percent) as f64 / 1000.0
     }
 
+    /// The mean, in microseconds; 0 of no times.
+    pub fn mean_us(&self) -> f64 {
+        self.nanos.mean() / 1000.0
+    }
+
+    /// The shortest time, in microseconds.
+    pub fn min_us(&self) -> f64 {
+        self.nanos.min() as f64 / 1000.0
+    }
+
     /// The longest time, in microseconds.
     pub fn max_us(&self) -> f64 {
         self.nanos.max() as f64 / 1000.0
@@ -61,9 +71,9 @@ impl Latencies {
              Percentiles: P50: {:.2} P75: {:.2} P99: {:.2} P99.9: {:.2} P99.99: {:.2}\n\
              ------------------------------------------------------\n",
             self.count(),
-            self.nanos.mean() / 1000.0,
+            self.mean_us(),
             self.nanos.stdev() / 1000.0,
-            self.nanos.min() as f64 / 1000.0,
+            self.min_us(),
             micros(50.0),
             self.max_us(),
             micros(50.0),

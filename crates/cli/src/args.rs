@@ -141,6 +141,13 @@ pub(crate) enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         flags: Vec<String>,
     },
+    /// Run YCSB's workloads (see `drumlin ycsb --help`).
+    #[command(disable_help_flag = true)]
+    Ycsb {
+        /// load or run, and YCSB's arguments.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Generate data.
     Gen {
         #[command(subcommand)]

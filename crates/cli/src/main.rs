@@ -28,6 +28,7 @@ mod progress;
 mod scan;
 mod tables;
 mod units;
+mod ycsb;
 
 use std::process::ExitCode;
 
@@ -58,13 +59,19 @@ fn main() -> ExitCode {
 }
 
 fn run(out: &mut Output) -> Outcome {
-    // db_bench's flags are parsed by their own rules, not by clap's.
+    // db_bench's and YCSB's flags are parsed by their own rules, not by clap's.
     let mut words = std::env::args_os().skip(1);
-    if words.next().is_some_and(|word| word == "bench") {
+    let own_rules = words
+        .next()
+        .filter(|word| word == "bench" || word == "ycsb");
+    if let Some(command) = own_rules {
         let words: Result<Vec<String>, _> = words.map(|word| word.into_string()).collect();
         let words = words
             .map_err(|word| Failure::Usage(format!("the flag {} is not UTF-8", word.display())))?;
-        return bench::bench(&words, out);
+        return match command == "bench" {
+            true => bench::bench(&words, out),
+            false => ycsb::ycsb(&words, out),
+        };
     }
     let arguments = Arguments::parse();
     carry_out(&arguments.place, arguments.command, out)
@@ -94,6 +101,7 @@ fn carry_out(place: &Place, command: Command, out: &mut Output) -> Outcome {
         Command::Checkpoint { target } => maintenance::checkpoint(place, &target, out),
         Command::Convert { to, out: target } => convert::convert(place, to, &target, out),
         Command::Bench { flags } => bench::bench(&flags, out),
+        Command::Ycsb { words } => ycsb::ycsb(&words, out),
         Command::Gen { data } => generate::generate(&data, out),
         Command::Demo(wanted) => demo::demo(place, &wanted, out),
         Command::Lab { task } => lab::lab(place, &task),
