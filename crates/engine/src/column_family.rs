@@ -143,7 +143,8 @@ impl Family {
     /// An empty memtable, charged to the budget.
     pub(crate) fn fresh_memtable(&self) -> Arc<Memtable> {
         let order = self.options.order.clone();
-        Arc::new(Memtable::charged(order, Arc::clone(&self.budget)))
+        let prefix = self.options.prefix_extractor.clone();
+        Arc::new(Memtable::charged(order, prefix, Arc::clone(&self.budget)))
     }
 
     /// Brings the budget's count of the mutable memtable up to date; whether it is full, or wastes so

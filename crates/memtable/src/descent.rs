@@ -81,9 +81,13 @@ impl<'a> Descent<'a> {
 
 impl Tree {
     /// What [`Tree::find`] answers for each of `keys`, at most [`LANES`], in their order.
-    pub(crate) fn find_each(&self, keys: &[&[u8]], tag: u64) -> [Position; LANES] {
+    pub(crate) fn find_each<'a>(
+        &self,
+        keys: impl Iterator<Item = &'a [u8]> + Clone,
+        tag: u64,
+    ) -> [Position; LANES] {
         let mut descents = [const { None }; LANES];
-        for (descent, key) in descents.iter_mut().zip(keys) {
+        for (descent, key) in descents.iter_mut().zip(keys.clone()) {
             let state = match self.enter() {
                 Some((root, version)) => State::At(root, version),
                 None => State::Lost,

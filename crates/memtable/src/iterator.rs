@@ -8,7 +8,7 @@ use drumlin_base::{InternalIterator, PinnedSlice, Result};
 
 use crate::entry::Entry;
 use crate::memtable::Memtable;
-use crate::tree::Position;
+use crate::tree::{Position, Tree};
 
 /// Walks a memtable both ways; owns an `Arc` of it.
 ///
@@ -17,6 +17,7 @@ use crate::tree::Position;
 pub struct MemtableIter {
     memtable: Arc<Memtable>,
     at: Position,
+    within_prefix: bool,
 }
 
 impl MemtableIter {
@@ -24,7 +25,24 @@ impl MemtableIter {
         Self {
             memtable,
             at: Position::END,
+            within_prefix: false,
         }
+    }
+
+    /// Whoever uses it wants entries of the prefix sought alone: where the memtable has none, a seek
+    /// may find nothing although entries of other prefixes follow.
+    pub fn within_prefix(mut self, only: bool) -> Self {
+        self.within_prefix = only;
+        self
+    }
+
+    /// Where a seek to `user_key` ends that goes on to what `find` finds.
+    #[inline]
+    fn sought(&self, user_key: &[u8], find: impl FnOnce(&Tree) -> Position) -> Position {
+        if self.within_prefix && !self.memtable.may_contain_prefix(user_key) {
+            return Position::END;
+        }
+        find(self.memtable.tree())
     }
 
     #[inline]
@@ -66,12 +84,12 @@ impl InternalIterator for MemtableIter {
 
     fn seek(&mut self, target: &[u8]) {
         let (user_key, tag) = split_internal(target).unwrap_or((target, 0));
-        self.at = self.memtable.tree().at_or_after(user_key, tag);
+        self.at = self.sought(user_key, |tree| tree.at_or_after(user_key, tag));
     }
 
     fn seek_for_prev(&mut self, target: &[u8]) {
         let (user_key, tag) = split_internal(target).unwrap_or((target, 0));
-        self.at = self.memtable.tree().at_or_before(user_key, tag);
+        self.at = self.sought(user_key, |tree| tree.at_or_before(user_key, tag));
     }
 
     #[inline]

@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! memtable, iterator   what the engine sees
+//! filter               which keys are not there, without a search
 //! range_tombstones     apart from the point entries: few, and read whole
 //! tree                 the order: descents, splits, positions
 //! descent              many searches side by side
@@ -48,6 +49,7 @@
 mod arena;
 mod descent;
 mod entry;
+mod filter;
 mod iterator;
 mod memtable;
 mod node;

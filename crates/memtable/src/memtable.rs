@@ -8,12 +8,14 @@ use drumlin_base::budget::Charge;
 use drumlin_base::bytes::Keeper;
 use drumlin_base::key::{SEEK_KIND, pack_tag, tag_kind, tag_seqno};
 use drumlin_base::{
-    KeyOrder, MemoryBudget, MemoryUse, PinnedSlice, RangeTombstone, SeqNo, ValueKind,
+    KeyOrder, MemoryBudget, MemoryUse, PinnedSlice, PrefixExtractor, RangeTombstone, SeqNo,
+    ValueKind,
 };
 
 use crate::arena::Arena;
 use crate::descent::LANES;
 use crate::entry::Entry;
+use crate::filter::{Filter, KeyHash, Mark};
 use crate::iterator::MemtableIter;
 use crate::range_tombstones::RangeTombstoneList;
 use crate::sync::{AtomicUsize, Ordering};
@@ -33,6 +35,10 @@ pub struct Memtable {
     memory: Keeper<Memory>,
     range_tombstones: RangeTombstoneList,
     order: KeyOrder,
+    /// Over user keys, and prefixes if there is an extractor. None where equal keys may be
+    /// different bytes.
+    filter: Option<Filter>,
+    prefix: Option<Arc<dyn PrefixExtractor>>,
     counts: Counts,
 }
 
@@ -56,13 +62,18 @@ impl Memtable {
     ///
     /// A user's own comparator must not panic: it may run under a latch, which would stay taken.
     pub fn new(order: KeyOrder) -> Self {
-        Self::with_charge(order, None)
+        Self::with_charge(order, None, None)
     }
 
     /// As [`Memtable::new`]; its memory is charged to `budget` until the last who holds it lets go,
-    /// readers of its values included.
-    pub fn charged(order: KeyOrder, budget: Arc<MemoryBudget>) -> Self {
-        Self::with_charge(order, Some(Charge::new(budget, MemoryUse::Memtables)))
+    /// readers of its values included. Of keys, it also remembers the prefixes that `prefix` cuts.
+    pub fn charged(
+        order: KeyOrder,
+        prefix: Option<Arc<dyn PrefixExtractor>>,
+        budget: Arc<MemoryBudget>,
+    ) -> Self {
+        let charge = Charge::new(budget, MemoryUse::Memtables);
+        Self::with_charge(order, prefix, Some(charge))
     }
 
     /// Brings the charge up to date; the bytes of memory held, as [`Memtable::bytes`] has them.
@@ -74,8 +85,14 @@ impl Memtable {
         bytes
     }
 
-    fn with_charge(order: KeyOrder, charge: Option<Charge>) -> Self {
+    fn with_charge(
+        order: KeyOrder,
+        prefix: Option<Arc<dyn PrefixExtractor>>,
+        charge: Option<Charge>,
+    ) -> Self {
         Self {
+            filter: order.equality_is_bytewise().then(Filter::new),
+            prefix,
             tree: Tree::new(order.clone()),
             memory: Keeper::new(Memory {
                 arena: Arena::new(1),
@@ -107,19 +124,53 @@ impl Memtable {
             });
             return;
         }
+        // Relaxed, both: figures, ordered with nothing.
+        let nth = self.counts.entries.fetch_add(1, Ordering::Relaxed);
+        let filtered = self.filter.as_ref();
+        let marks = filtered.map(|filter| self.marks(filter, user_key, nth));
         let entry = Entry::write(
             &self.memory.arena,
             user_key,
             pack_tag(seqno, kind as u8),
             value,
         );
+        // Before the entry: whoever can meet it must not be told that it is not there.
+        for mark in marks.into_iter().flatten().flatten() {
+            mark.set();
+        }
         // SAFETY: the arena is dropped after the tree, or together with it; no entry is reached then.
         unsafe { self.tree.insert(entry) };
-        // Relaxed, both: figures, ordered with nothing.
-        self.counts.entries.fetch_add(1, Ordering::Relaxed);
         if matches!(kind, ValueKind::Deletion | ValueKind::SingleDeletion) {
             self.counts.deletions.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Where the filter is to note `user_key` and its prefix.
+    #[inline]
+    fn marks<'a>(&self, filter: &'a Filter, user_key: &[u8], nth: usize) -> [Option<Mark<'a>>; 2] {
+        let Some(by) = &self.prefix else {
+            return [Some(filter.mark(KeyHash::of(user_key), nth)), None];
+        };
+        let nth = 2 * nth;
+        let prefix = by.prefix(user_key);
+        let of_prefix = prefix.map(|prefix| filter.mark(KeyHash::of(prefix), nth));
+        [Some(filter.mark(KeyHash::of(user_key), nth)), of_prefix]
+    }
+
+    /// False only when no entry of `user_key` was added before this call. A few words of memory.
+    #[inline]
+    fn may_contain(&self, user_key: &[u8]) -> bool {
+        match &self.filter {
+            Some(filter) => filter.may_contain(KeyHash::of(user_key)),
+            None => true,
+        }
+    }
+
+    /// Whether there may be an entry whose key has the prefix of `user_key`. True when it cannot be
+    /// told: without an extractor, under a user's own order, or when `user_key` has no prefix.
+    pub fn may_contain_prefix(&self, user_key: &[u8]) -> bool {
+        let prefix = self.prefix.as_ref().and_then(|by| by.prefix(user_key));
+        prefix.is_none_or(|prefix| self.may_contain(prefix))
     }
 
     /// Visits the versions of `user_key` with a sequence number of at most `seqno`, newest first,
@@ -130,6 +181,9 @@ impl Memtable {
         seqno: SeqNo,
         visit: impl FnMut(SeqNo, ValueKind, MemValue<'_>) -> ControlFlow<()>,
     ) {
+        if !self.may_contain(user_key) {
+            return;
+        }
         let at = self.tree.find(user_key, pack_tag(seqno, SEEK_KIND));
         self.visit_from(at, user_key, visit);
     }
@@ -142,15 +196,35 @@ impl Memtable {
         seqno: SeqNo,
         mut visit: impl FnMut(usize, SeqNo, ValueKind, MemValue<'_>) -> ControlFlow<()>,
     ) {
-        let mut index = 0;
-        for keys in keys.chunks(LANES) {
-            let found = self.tree.find_each(keys, pack_tag(seqno, SEEK_KIND));
-            for (at, user_key) in found.into_iter().zip(keys) {
-                self.visit_from(at, user_key, |seqno, kind, value| {
-                    visit(index, seqno, kind, value)
-                });
-                index += 1;
+        let mut wanted = [(0, &[][..]); LANES];
+        let mut count = 0;
+        for (index, &user_key) in keys.iter().enumerate() {
+            if self.may_contain(user_key) {
+                wanted[count] = (index, user_key);
+                count += 1;
             }
+            let is_full = count == LANES || index + 1 == keys.len();
+            if is_full && count > 0 {
+                self.get_each(&wanted[..count], seqno, &mut visit);
+                count = 0;
+            }
+        }
+    }
+
+    /// As [`Memtable::get_many`] for at most [`LANES`] keys beside their indices, without asking the
+    /// filter.
+    fn get_each(
+        self: &Arc<Self>,
+        wanted: &[(usize, &[u8])],
+        seqno: SeqNo,
+        visit: &mut impl FnMut(usize, SeqNo, ValueKind, MemValue<'_>) -> ControlFlow<()>,
+    ) {
+        let tag = pack_tag(seqno, SEEK_KIND);
+        let found = self.tree.find_each(wanted.iter().map(|(_, key)| *key), tag);
+        for (at, (index, user_key)) in found.into_iter().zip(wanted) {
+            self.visit_from(at, user_key, |seqno, kind, value| {
+                visit(*index, seqno, kind, value)
+            });
         }
     }
 
@@ -195,12 +269,13 @@ impl Memtable {
         self.range_tombstones.count()
     }
 
-    /// Bytes of memory held: whole chunks, whether filled or not, and range tombstones.
+    /// Bytes of memory held: whole chunks, whether filled or not, the filter, and range tombstones.
     pub fn bytes(&self) -> usize {
-        self.memory.arena.bytes() + self.tree.bytes() + self.range_tombstones.bytes()
+        let filter = self.filter.as_ref().map_or(0, Filter::bytes);
+        self.memory.arena.bytes() + self.tree.bytes() + filter + self.range_tombstones.bytes()
     }
 
-    /// Point entries added.
+    /// Point entries added, or about to be.
     pub fn entries(&self) -> usize {
         // Relaxed: see `add`.
         self.counts.entries.load(Ordering::Relaxed)

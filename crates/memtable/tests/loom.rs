@@ -227,6 +227,37 @@ fn a_new_root_serves_walks_backward() {
     model(&[10, 30, 50], [20], read_backward);
 }
 
+/// Whoever met an entry is never told afterwards that it is not there.
+fn read_what_was_met(memtable: &Arc<Memtable>, _: &[u8], _: &[u8]) {
+    for key in walk(memtable, false) {
+        assert_eq!(get(memtable, key), Some(key));
+    }
+}
+
+/// The filter's layer in use has room for one key more.
+#[test]
+fn a_filter_knows_every_entry_that_was_met() {
+    model(&[10, 20, 30], [25], read_what_was_met);
+}
+
+/// The next layer is started.
+#[test]
+fn a_filter_that_grows_knows_every_entry_that_was_met() {
+    model(&[10, 20, 30, 40], [25], read_what_was_met);
+}
+
+/// One writer sets bits in the layer in use, the other starts the next.
+#[test]
+fn a_filter_that_grows_under_writers_serves_points() {
+    model(&[10, 20, 30], [25, 35], read_points);
+}
+
+/// Both writers start the next layer.
+#[test]
+fn a_layer_is_started_once() {
+    model(&[10, 20, 30, 40], [25, 35], |_, _, _| {});
+}
+
 /// Values outlive the memtable; its memory goes once, with the last of them.
 #[test]
 fn pinned_values_and_the_memtable_may_go_in_any_order() {
@@ -235,7 +266,11 @@ fn pinned_values_and_the_memtable_may_go_in_any_order() {
     builder.check(|| {
         set_stepping(false);
         let budget = MemoryBudget::new(1 << 30);
-        let memtable = Arc::new(Memtable::charged(KeyOrder::Bytewise, Arc::clone(&budget)));
+        let memtable = Arc::new(Memtable::charged(
+            KeyOrder::Bytewise,
+            None,
+            Arc::clone(&budget),
+        ));
         memtable.add(1, ValueKind::Value, b"key", &[7; 200]);
         memtable.account();
         let readers = [(); 2].map(|()| {

@@ -8,8 +8,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use drumlin_base::key::{compare_internal, internal_key, seek_key, split_internal, tag_seqno};
+use drumlin_base::operators::{CappedPrefix, FixedPrefix};
 use drumlin_base::rng::Rng;
-use drumlin_base::{Comparator, InternalIterator, KeyOrder, SeqNo, ValueKind};
+use drumlin_base::{
+    Comparator, InternalIterator, KeyOrder, MemoryBudget, MemoryUse, PrefixExtractor, SEQNO_MAX,
+    SeqNo, ValueKind,
+};
 use drumlin_memtable::{Memtable, MemtableIter};
 
 /// Shorter keys first, then bytewise: an order no prefix trick may assume anything about.
@@ -369,4 +373,111 @@ fn range_tombstones_are_kept_apart_from_point_entries() {
     let mut iter = memtable.iter();
     iter.seek_to_first();
     assert_eq!(iter.key(), internal_key(b"b", 2, ValueKind::Deletion));
+}
+
+/// What stands before the first `:`, if there is one.
+struct UpToColon;
+
+impl PrefixExtractor for UpToColon {
+    fn name(&self) -> &str {
+        "test.UpToColon"
+    }
+
+    fn prefix<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
+        key.get(..key.iter().position(|&byte| byte == b':')?)
+    }
+}
+
+/// The keys of `memtable` with the prefix of `start`, from it on, as a walk that stays within a
+/// prefix meets them.
+fn walk_prefix(
+    memtable: &Arc<Memtable>,
+    by: &dyn PrefixExtractor,
+    start: &[u8],
+    forward: bool,
+) -> Vec<Vec<u8>> {
+    let mut iter = memtable.iter().within_prefix(true);
+    match forward {
+        true => iter.seek(&seek_key(start, SEQNO_MAX)),
+        false => iter.seek_for_prev(&internal_key(start, 0, ValueKind::Deletion)),
+    }
+    let mut met = Vec::new();
+    while iter.valid() {
+        let (key, _) = split_internal(iter.key()).expect("an internal key");
+        if by.prefix(key) != by.prefix(start) {
+            break;
+        }
+        met.push(key.to_vec());
+        match forward {
+            true => iter.next(),
+            false => iter.prev(),
+        }
+    }
+    met
+}
+
+#[test]
+fn walks_within_a_prefix_meet_every_key_of_it() {
+    let extractors: [Arc<dyn PrefixExtractor>; 5] = [
+        Arc::new(FixedPrefix::new(3)),
+        Arc::new(FixedPrefix::new(0)),
+        Arc::new(FixedPrefix::new(40)),
+        Arc::new(CappedPrefix::new(3)),
+        Arc::new(UpToColon),
+    ];
+    let mut rng = Rng::new(11);
+    for (by, order) in extractors
+        .iter()
+        .flat_map(|by| orders().map(|order| (by, order)))
+    {
+        let budget = MemoryBudget::new(1 << 30);
+        let memtable = Memtable::charged(order.clone(), Some(Arc::clone(by)), budget);
+        let memtable = Arc::new(memtable);
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        for seqno in 1..400 {
+            let len = rng.below(7) as usize;
+            let key: Vec<u8> = (0..len).map(|_| b"ab:"[rng.below(3) as usize]).collect();
+            if rng.one_in(2) {
+                memtable.add(seqno, ValueKind::Value, &key, b"");
+                if !keys.contains(&key) {
+                    keys.push(key.clone());
+                }
+            }
+            keys.sort_by(|a, b| order.compare(a, b));
+            let in_prefix = |own: &&Vec<u8>| by.prefix(own) == by.prefix(&key);
+            assert!(memtable.may_contain_prefix(&key) || !keys.iter().any(|own| in_prefix(&own)));
+            if by.prefix(&key).is_none() {
+                continue; // A walk from there has no prefix to stay in.
+            }
+            let from = keys.partition_point(|own| order.compare(own, &key).is_lt());
+            let after: Vec<_> = keys[from..].iter().take_while(in_prefix).cloned().collect();
+            let to = keys.partition_point(|own| order.compare(own, &key).is_le());
+            let before = keys[..to].iter().rev();
+            let before: Vec<_> = before.take_while(in_prefix).cloned().collect();
+            let dedup = |mut met: Vec<Vec<u8>>| {
+                met.dedup(); // Versions.
+                met
+            };
+            assert_eq!(dedup(walk_prefix(&memtable, &**by, &key, true)), after);
+            assert_eq!(dedup(walk_prefix(&memtable, &**by, &key, false)), before);
+        }
+    }
+}
+
+#[test]
+fn filters_are_charged_and_answer_for_absent_prefixes() {
+    let budget = MemoryBudget::new(1 << 30);
+    let by: Arc<dyn PrefixExtractor> = Arc::new(FixedPrefix::new(4));
+    let memtable = Memtable::charged(KeyOrder::Bytewise, Some(by), Arc::clone(&budget));
+    assert_eq!(memtable.account(), budget.used(MemoryUse::Memtables));
+    for number in 0..20_000u32 {
+        let key = [number.to_be_bytes(), *b"rest"].concat();
+        memtable.add(u64::from(number) + 1, ValueKind::Value, &key, b"");
+    }
+    assert_eq!(memtable.account(), budget.used(MemoryUse::Memtables));
+    let absent = (20_000..40_000u32).filter(|n| memtable.may_contain_prefix(&n.to_be_bytes()));
+    assert!(absent.count() < 2_000);
+    assert!((0..20_000u32).all(|n| memtable.may_contain_prefix(&n.to_be_bytes())));
+    drop(memtable);
+    assert_eq!(budget.used(MemoryUse::Memtables), 0);
 }

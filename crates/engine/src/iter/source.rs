@@ -39,7 +39,8 @@ impl Source {
             .enumerate()
             .filter(|(_, memtable)| !memtable.is_empty())
             .map(|(index, memtable)| {
-                Self::Memtable(memtable.iter(), view.fragments(&options.order, index))
+                let iter = memtable.iter().within_prefix(options.within_prefix);
+                Self::Memtable(iter, view.fragments(&options.order, index))
             })
             .collect();
         sources.extend(Self::of_version(&view.version, options));
