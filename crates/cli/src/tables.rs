@@ -1,13 +1,15 @@
 //! dump-table: a table file's properties and entries. Reads RocksDB's tables and LevelDB's.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use drumlin::names::FileName;
+use drumlin::names::{self, FileName};
 use drumlin_base::key::ParsedKey;
 use drumlin_base::{InternalIterator, KeyOrder, MemoryBudget, ValueKind};
 use drumlin_fs::Env;
-use drumlin_table::{BlockCache, Table, TableReadOptions, TableReaderOptions};
+use drumlin_table::{
+    BlockCache, Model, ModelFacts, ModelSource, Table, TableReadOptions, TableReaderOptions,
+};
 
 use crate::args::Place;
 use crate::blobs;
@@ -18,6 +20,8 @@ use crate::output::Output;
 
 /// Memory for the blocks of one table that is walked once.
 const CACHE_BYTES: usize = 8 << 20;
+/// Bytes of the largest model file that is read.
+const MODEL_BYTES_MAX: u64 = 2 << 30;
 
 /// Prints what is known of `path`, and with `entries` all it holds.
 pub(crate) fn dump_table(place: &Place, path: &Path, entries: bool, out: &mut Output) -> Outcome {
@@ -29,6 +33,19 @@ pub(crate) fn dump_table(place: &Place, path: &Path, entries: bool, out: &mut Ou
     Ok(())
 }
 
+/// Models in the directory of the table that names them.
+#[derive(Debug)]
+struct Beside(Env, PathBuf);
+
+impl ModelSource for Beside {
+    fn model(&self, id: u64) -> drumlin::Result<Arc<Model>> {
+        let path = names::model(&self.1, id);
+        let bytes = self.0.files.read_file(&path, MODEL_BYTES_MAX)?;
+        let (model, _) = ModelFacts::decode(&bytes).map_err(|error| error.with_file(&path))?;
+        Ok(Arc::new(model))
+    }
+}
+
 /// Opens one table, in the order its properties name.
 pub(crate) fn open(env: &Env, path: &Path) -> Outcome<Arc<Table>> {
     let name = path.file_name().map(Path::new).and_then(FileName::parse);
@@ -36,6 +53,8 @@ pub(crate) fn open(env: &Env, path: &Path) -> Outcome<Arc<Table>> {
     let budget = MemoryBudget::new(CACHE_BYTES);
     let cache = BlockCache::new(Arc::clone(&budget));
     let mut options = TableReaderOptions::new(path.to_path_buf(), number, cache, budget);
+    let dir = path.parent().unwrap_or(Path::new("")).to_path_buf();
+    options.models = Some(Arc::new(Beside(env.clone(), dir)));
     let table = Table::open(env.files.open(path)?, options.clone())?;
     if table.properties().comparator_name == KeyOrder::ReverseBytewise.name() {
         options.order = KeyOrder::ReverseBytewise;

@@ -1,6 +1,6 @@
 //! A consistent copy of the database in another directory, made of hard links.
 //!
-//! Tables and blob files are immutable, so they are linked; the WAL up to this moment is copied, so that nothing
+//! Tables, models and blob files are immutable, so they are linked; the WAL up to this moment is copied, so that nothing
 //! has to be flushed; the MANIFEST is written anew. The target appears under its name only when it
 //! is complete and on disk.
 
@@ -87,6 +87,12 @@ impl Engine {
                 let from = self.table_cache.path(file.number);
                 let name = from.file_name().unwrap_or_default();
                 files.link(&from, &dir.join(name))?;
+            }
+            for id in version.files().filter_map(|(_, file)| file.model()) {
+                let to = names::model(dir, id);
+                if !files.exists(&to)? {
+                    files.link(&names::model(&self.dir, id), &to)?;
+                }
             }
             for &number in version.blobs().keys() {
                 let from = names::blob(&self.dir, number);

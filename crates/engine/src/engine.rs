@@ -25,6 +25,7 @@ use crate::disk_watch::DiskWatch;
 use crate::events::{Health, RecoveryReport};
 use crate::leader::{FullFamilies, Leader, Logged, Request};
 use crate::manual_queue::ManualQueue;
+use crate::models::{Chooser, ModelStore};
 use crate::options::Options;
 use crate::pressure::Board;
 use crate::published::Published;
@@ -57,6 +58,10 @@ pub(crate) struct Engine {
     pub(crate) table_cache: Arc<TableCache>,
     pub(crate) blob_cache: Arc<BlobCache>,
     /// Files on their way off the disk.
+    /// The models that searchable tables share.
+    pub(crate) models: Arc<ModelStore>,
+    /// Which of them jobs write with.
+    pub(crate) chooser: Chooser,
     pub(crate) trash: Arc<Trash>,
     /// What flushes and compactions write passes it.
     pub(crate) limiter: Arc<RateLimiter>,

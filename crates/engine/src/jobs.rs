@@ -332,6 +332,9 @@ impl Engine {
             self.trash.put(names::blob(&self.dir, number));
             given_up += 1;
         }
+        if given_up > 0 || self.models.take_changed() {
+            given_up += self.remove_unused_models(state);
+        }
         if state.wal_pins == 0 {
             let gone: Vec<u64> = state.wals.range(..oldest_wal).copied().collect();
             for number in gone {
@@ -370,7 +373,7 @@ impl Engine {
         }
     }
 
-    fn file_stays(&self, error: &Error) {
+    pub(crate) fn file_stays(&self, error: &Error) {
         tracing::warn!(%error, "an obsolete file stays until the next open");
         self.tell(error);
     }
@@ -402,6 +405,7 @@ impl Engine {
         needed.wals_from = needed
             .wals_from
             .min(self.oldest_wal.load(Ordering::Acquire));
+        needed.models.extend(self.models.ids()); // Those that are not needed were given up above.
         for dir in [&self.dir, &self.wal_dir] {
             let listing = self.env.files.list(dir)?;
             let names = obsolete_files(&listing, &needed);
@@ -511,6 +515,7 @@ impl Engine {
             if leaves_cores {
                 context.threads_max = 1;
             }
+            let model = self.give_model(&family, &version, plan, &mut context)?;
             context.room = Some(Arc::new(self.room_for(&context, plan)?));
             let output = family.tuning.target_file_bytes as usize / FILTER_SHARE;
             let direct = if self.direct_io { DIRECT_BYTES } else { 0 };
@@ -522,6 +527,7 @@ impl Engine {
             self.count_blobs(&outcome);
             let ahead = open_ahead(&family, outcome.new_files.iter().map(|(_, file)| file))?;
             self.install_compaction(id, outcome)?;
+            drop(model);
             ahead.keep();
             posted.is_done = true;
             drop(posted);

@@ -24,6 +24,8 @@ pub enum FileName {
     Table(u64),
     /// `NNNNNN.blob`.
     Blob(u64),
+    /// `0123456789abcdef.model`: the model with this id, which tables share. Not a file number.
+    Model(u64),
     /// `NNNNNN.dbtmp` or `OPTIONS-NNNNNN.dbtmp`: on its way to another name.
     Temp(u64),
     /// `OPTIONS-NNNNNN`.
@@ -61,6 +63,9 @@ impl FileName {
             };
         }
         let (digits, suffix) = name.split_once('.')?;
+        if suffix == MODEL_EXTENSION {
+            return model_id(digits).map(Self::Model);
+        }
         let number = number(digits)?;
         match suffix {
             "log" => Some(Self::Wal(number)),
@@ -82,7 +87,12 @@ impl FileName {
             | Self::Temp(number)
             | Self::Options(number)
             | Self::Trash(number) => Some(number),
-            Self::Current | Self::Lock | Self::Identity | Self::InfoLog | Self::Archive => None,
+            Self::Current
+            | Self::Lock
+            | Self::Identity
+            | Self::InfoLog
+            | Self::Archive
+            | Self::Model(_) => None,
         }
     }
 
@@ -104,10 +114,19 @@ fn number(digits: &str) -> Option<u64> {
     digits.parse().ok()
 }
 
+/// Sixteen lower-case hexadecimal digits.
+fn model_id(digits: &str) -> Option<u64> {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let sound = digits.len() == MODEL_DIGITS && digits.bytes().all(is_digit);
+    u64::from_str_radix(digits, 16).ok().filter(|_| sound)
+}
+
 /// What tables end in, LevelDB's, blob files, and files that are being removed (as RocksDB marks them).
 pub(crate) const TABLE_EXTENSION: &str = "sst";
 pub(crate) const LEVELDB_TABLE_EXTENSION: &str = "ldb";
 pub(crate) const BLOB_EXTENSION: &str = "blob";
+const MODEL_EXTENSION: &str = "model";
+const MODEL_DIGITS: usize = 16;
 const TRASH_SUFFIX: &str = ".trash";
 
 /// The name `path` has while it is removed step by step.
@@ -172,6 +191,11 @@ pub fn blob(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("{number:06}.blob"))
 }
 
+/// `dir/0123456789abcdef.model`: the file of the model with this id.
+pub fn model(dir: &Path, id: u64) -> PathBuf {
+    dir.join(format!("{id:016x}.{MODEL_EXTENSION}"))
+}
+
 /// `dir/NNNNNN.dbtmp`.
 pub fn temp(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("{number:06}.dbtmp"))
@@ -209,6 +233,16 @@ mod tests {
                 assert_eq!(name.number(), Some(number));
             }
         }
+        for id in [0, 17, u64::MAX] {
+            let path = model(dir, id);
+            let file = Path::new(path.file_name().unwrap());
+            assert_eq!(FileName::parse(file), Some(FileName::Model(id)));
+            assert_eq!(
+                FileName::Model(id).number(),
+                None,
+                "an id is no file number"
+            );
+        }
         assert_eq!(parse("CURRENT"), Some(FileName::Current));
         assert_eq!(parse("LOG.old.1700000000"), Some(FileName::InfoLog));
         assert_eq!(parse("OPTIONS-000007.dbtmp"), Some(FileName::Temp(7)));
@@ -235,6 +269,9 @@ mod tests {
             "current",
             "18446744073709551616.sst",
             "1 .log",
+            "17.model",
+            "0123456789ABCDEF.model",
+            "00123456789abcdef.model",
         ] {
             assert_eq!(parse(name), None, "{name:?}");
         }

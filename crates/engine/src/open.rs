@@ -14,7 +14,7 @@ use drumlin_base::sync::{Condvar, Mutex};
 use drumlin_base::{Error, ErrorKind, MemoryBudget, Result, SeqNo};
 use drumlin_fs::{CreateOptions, Env, FileKind, FileLock, FileSystem, RateLimiter};
 use drumlin_memtable::Memtable;
-use drumlin_table::BlockCache;
+use drumlin_table::{BlockCache, ModelSource};
 
 use crate::batch::BatchView;
 use crate::blob_cache::BlobCache;
@@ -28,6 +28,7 @@ use crate::families::empty_view;
 use crate::flush::Flushed;
 use crate::leader::{FullFamilies, Leader};
 use crate::manual_queue::ManualQueue;
+use crate::models::{Chooser, ModelStore};
 use crate::names::{self, FileName};
 use crate::options::{DirectoryFormat, FamilyOptions, Options};
 use crate::options_file::{self, FamilySection, OptionsFile};
@@ -314,6 +315,7 @@ impl Opener<'_> {
         let needed_from = info.as_ref().map_or(0, |info| info.min_log_number);
         let mut engine = self.build(versions, lock, wal_dir.clone())?;
         self.check_table_formats(&engine)?;
+        engine.check_models()?;
         engine.direct_io = self.takes_direct(&engine)?;
         let report = if self.mode == OpenMode::ReadWrite {
             for wal in &wals {
@@ -398,11 +400,13 @@ impl Opener<'_> {
         let budget = MemoryBudget::new(options.memory_budget_bytes());
         let block_cache = BlockCache::new(Arc::clone(&budget));
         let max_open_files = options.max_open_files.unwrap_or(MAX_OPEN_FILES);
+        let models = ModelStore::open(Arc::clone(&self.env.files), self.dir, &budget)?;
         let table_cache = TableCache::new(TableCacheOptions {
             env: self.env.clone(),
             dir: self.dir.to_path_buf(),
             blocks: Arc::clone(&block_cache),
             budget: Arc::clone(&budget),
+            models: Some(Arc::clone(&models) as Arc<dyn ModelSource>),
             open_max: max_open_files.saturating_sub(BlobCache::share_of(max_open_files)),
         });
         let blob_cache = BlobCache::new(
@@ -462,6 +466,8 @@ impl Opener<'_> {
             block_cache,
             table_cache,
             blob_cache,
+            models,
+            chooser: Chooser::default(),
             limiter: Arc::new(RateLimiter::new(
                 Arc::clone(&self.env.clock),
                 options.tuning.background_rate,

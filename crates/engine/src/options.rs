@@ -209,6 +209,9 @@ pub struct Tuning {
     /// to be written in their place; `u64::MAX` for none. What is kept is at most what the store
     /// holds, and what was written in the last 8 to 16 seconds. Default: 8 MiB.
     pub reuse_from_bytes: u64,
+    /// The first compaction into searchable tables that reads this many bytes of values learns a model
+    /// for all tables of the family to share; in smaller ones each table learns its own. Default: 1 MiB.
+    pub shared_model_from_bytes: u64,
     /// Most bytes of a user key.
     pub key_bytes_max: usize,
 }
@@ -236,6 +239,7 @@ impl Default for Tuning {
             background_direct_io: None,
             disk_reserve_bytes: None,
             reuse_from_bytes: 8 << 20,
+            shared_model_from_bytes: 1 << 20,
             key_bytes_max: limits::KEY_BYTES_MAX,
         }
     }

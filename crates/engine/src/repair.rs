@@ -1,7 +1,8 @@
 //! Making a database openable again when its MANIFEST is lost or damaged.
 //!
 //! Every table is read whole; the sound ones go to L0 of the family they name, ordered by their
-//! newest sequence number; what is damaged is moved to the folder `lost`, never deleted. The WAL
+//! newest sequence number; what is damaged is moved to the folder `lost`, never deleted, with the
+//! models that tables there may name. The WAL
 //! files stay and are replayed by the next open. Blob files stay that a sound table refers to, the
 //! others go to `lost` too; values of one that is damaged throughout are told as missing when they are
 //! read. Limit: a table that a compaction had already
@@ -16,9 +17,10 @@ use drumlin_base::{
     Error, ErrorKind, InternalIterator, KeyOrder, MemoryBudget, Result, SEQNO_MAX, ValueKind,
 };
 use drumlin_table::blob::BlobIndex;
-use drumlin_table::{BlockCache, Table, TableReadOptions, TableReaderOptions};
+use drumlin_table::{BlockCache, ModelSource, Table, TableReadOptions, TableReaderOptions};
 
 use crate::column_family::DEFAULT_FAMILY;
+use crate::models::ModelStore;
 use crate::names::{self, FileName};
 use crate::options::{DirectoryFormat, Options};
 use crate::repair_blobs::{self, References};
@@ -55,6 +57,7 @@ struct Repairer<'a> {
     profile: Profile,
     cache: Arc<BlockCache>,
     budget: Arc<MemoryBudget>,
+    models: Arc<ModelStore>,
     report: RepairReport,
 }
 
@@ -66,12 +69,14 @@ pub(crate) fn repair(dir: &Path, options: &Options) -> Result<RepairReport> {
     let budget = MemoryBudget::new(options.memory_budget_bytes());
     let cache = BlockCache::new(Arc::clone(&budget));
     let listing = files.list(dir)?;
+    let models = ModelStore::open(Arc::clone(files), dir, &budget)?;
     let mut repairer = Repairer {
         dir,
         options,
         profile: profile(options, &listing),
         cache,
         budget,
+        models,
         report: RepairReport::default(),
     };
     let mut found = Vec::new();
@@ -95,6 +100,7 @@ pub(crate) fn repair(dir: &Path, options: &Options) -> Result<RepairReport> {
     for (path, error) in accounts.lost {
         repairer.lose(&path, error)?;
     }
+    repairer.keep_models(&found)?;
     repairer.put_aside_manifests(&listing)?;
     let oldest_wal = repairer.oldest_wal(&listing)?;
     repairer.rebuild(found, accounts.families, highest, oldest_wal)?;
@@ -146,6 +152,7 @@ impl Repairer<'_> {
             Arc::clone(&self.budget),
         );
         options.order = order;
+        options.models = Some(Arc::clone(&self.models) as Arc<dyn ModelSource>);
         Table::open(file, options)
     }
 
@@ -159,6 +166,7 @@ impl Repairer<'_> {
             size,
             smallest_seqno: SEQNO_MAX,
             creation_time: properties.creation_time,
+            model: table.shared_model(),
             ..NewFile::default()
         };
         let mut references = References::default();
@@ -183,6 +191,25 @@ impl Repairer<'_> {
         files.create_dir_all(&lost)?;
         files.rename(path, &lost.join(path.file_name().unwrap_or_default()))?;
         self.report.lost.push((path.to_path_buf(), error));
+        Ok(())
+    }
+
+    /// Gives the tables in `lost` every model beside them: without it nobody could look into them.
+    fn keep_models(&self, found: &[Found]) -> Result<()> {
+        if self.report.lost.is_empty() {
+            return Ok(());
+        }
+        let files = &self.options.env.files;
+        let lost = self.dir.join("lost");
+        for id in self.models.ids() {
+            let (from, to) = (names::model(self.dir, id), names::model(&lost, id));
+            let is_needed = found.iter().any(|table| table.file.model == Some(id));
+            match is_needed {
+                true if files.exists(&to)? => {}
+                true => files.link(&from, &to)?,
+                false => files.rename(&from, &to)?,
+            }
+        }
         Ok(())
     }
 

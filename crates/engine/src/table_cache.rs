@@ -18,7 +18,7 @@ use std::sync::{Arc, Weak};
 use drumlin_base::bytes::{Lender, Recalled};
 use drumlin_base::{Error, KeyOrder, MemoryBudget, MemoryUse, PrefixExtractor, Result};
 use drumlin_fs::{Env, RandomAccessFile};
-use drumlin_table::{BlockCache, Table, TableFormat, TableReaderOptions};
+use drumlin_table::{BlockCache, ModelSource, Table, TableFormat, TableReaderOptions};
 use parking_lot::Mutex;
 
 use crate::names;
@@ -43,6 +43,8 @@ pub struct TableCacheOptions {
     pub blocks: Arc<BlockCache>,
     /// What their indexes and filters are charged to; they may take up half of it.
     pub budget: Arc<MemoryBudget>,
+    /// Where tables find the models that they name.
+    pub models: Option<Arc<dyn ModelSource>>,
     /// Open tables kept at most.
     pub open_max: usize,
 }
@@ -166,6 +168,7 @@ impl TableCache {
         let options = TableReaderOptions {
             order: self.order.clone(),
             prefix: self.prefix.clone(),
+            models: self.shared.options.models.clone(),
             largest_seqno: (file.largest_seqno != 0).then_some(file.largest_seqno),
             ..TableReaderOptions::new(
                 path.clone(),
@@ -185,6 +188,15 @@ impl TableCache {
         let (path, file) = self.shared.open_file(number)?;
         TableFormat::of(&*file).map_err(|error| error.with_file(&path))?;
         Ok(())
+    }
+
+    /// The model in a file of its own that the table with this number names, if it does.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io`.
+    pub fn model_of(&self, number: u64) -> Result<Option<u64>> {
+        let (path, file) = self.shared.open_file(number)?;
+        Table::shared_model_of(&*file).map_err(|error| error.with_file(&path))
     }
 
     /// Forgets the table with this number, whose file is about to be removed.
@@ -442,6 +454,7 @@ mod tests {
             dir: PathBuf::from(DIR),
             blocks: BlockCache::new(Arc::clone(&budget)),
             budget,
+            models: None,
             open_max,
         });
         let tables = (1..=count).map(|number| write(&files, number)).collect();

@@ -39,6 +39,7 @@ pub const TARGETS: &[Target] = &[
     ("manifest_replay", targets::manifest_replay::run),
     ("memtable_ops", targets::memtable::run),
     ("model", targets::model::run_model),
+    ("model_file", targets::model::run_file),
     ("names", targets::names::run),
     ("options_file", targets::options_file::run),
     ("range_tombstones", targets::range_tombstones::run),

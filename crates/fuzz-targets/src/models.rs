@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use drumlin_base::rng::Rng;
 use drumlin_succinct::{Effort, Encoder, Model};
+use drumlin_table::ModelFacts;
 
 /// Words for records; few, so that models stay small.
 const WORDS: [&str; 8] = [
@@ -72,7 +73,17 @@ fn words(rng: &mut Rng, count: u64) -> String {
     text
 }
 
-/// Inputs of the targets `model` and `record_code`: target, name, bytes.
+fn facts(records: u64) -> ModelFacts {
+    ModelFacts {
+        effort: Effort::Small,
+        sample_bytes: records * 50,
+        judged_bytes: records,
+        code_bytes: records / 2,
+        data_bytes: 1 << 30,
+    }
+}
+
+/// Inputs of the targets `model`, `model_file` and `record_code`: target, name, bytes.
 pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     let mut seeds = Vec::new();
     for (number, (name, model, records)) in models().into_iter().enumerate() {
@@ -86,6 +97,8 @@ pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
             let input = [&len.to_le_bytes(), bytes.as_slice(), code.as_slice()].concat();
             if index == 0 {
                 seeds.push(("model", name.to_owned(), input));
+                let file = facts(records.len() as u64).encode(encoder.model());
+                seeds.push(("model_file", name.to_owned(), file));
             }
             let input = [&[number as u8], code.as_slice()].concat();
             seeds.push(("record_code", format!("{name}-{index}"), input));

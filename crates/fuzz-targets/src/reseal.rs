@@ -104,6 +104,21 @@ fn plain_table(bytes: &mut [u8]) {
     bytes[footer_at + 232..footer_at + 240].copy_from_slice(&checksum.to_le_bytes());
 }
 
+/// Rewrites the checksums of a model file: the model's own and the trailer's.
+pub(crate) fn model_file(bytes: &mut [u8]) {
+    const TRAILER: usize = 56;
+    let Some(model_end) = bytes.len().checked_sub(TRAILER) else {
+        return;
+    };
+    if let Some(at) = model_end.checked_sub(8) {
+        let checksum = xxh3_64(&bytes[..at]);
+        bytes[at..model_end].copy_from_slice(&checksum.to_le_bytes());
+    }
+    let at = bytes.len() - 16;
+    let checksum = xxh3_64(&bytes[..at]);
+    bytes[at..at + 8].copy_from_slice(&checksum.to_le_bytes());
+}
+
 /// Rewrites the checksums of a searchable table: of the pages that end at a multiple of a page's size,
 /// the extents, the model, the sections and the footer.
 fn searchable_table(bytes: &mut [u8]) {
@@ -142,7 +157,8 @@ fn searchable_table(bytes: &mut [u8]) {
         let Some(range) = section(bytes, at) else {
             continue;
         };
-        if number == 5 && range.len() > 8 {
+        // A model that lies in the table ends in its own; a name of one has 16 bytes.
+        if number == 5 && range.len() > 16 {
             let checksum = xxh3_64(&bytes[range.start..range.end - 8]);
             bytes[range.end - 8..range.end].copy_from_slice(&checksum.to_le_bytes());
         }

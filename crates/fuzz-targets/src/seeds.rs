@@ -21,7 +21,7 @@ use drumlin_table::{
     TableFormat, TableStyle, TableWriter, TableWriterOptions,
 };
 
-use drumlin_succinct::KeyIndexBuilder;
+use drumlin_succinct::{KeyIndexBuilder, Model};
 
 use crate::reseal::entries;
 use crate::targets::expect::memory_file;
@@ -264,7 +264,12 @@ impl Corpus {
             format: TableFormat::Searchable,
             ..plain.clone()
         };
+        let naming = TableWriterOptions {
+            model: Some(Arc::new(Model::raw())),
+            ..searchable.clone()
+        };
         let styles = [
+            ("searchable-naming", naming),
             ("searchable", searchable),
             ("plain-table", hashed),
             ("own-plain", plain),

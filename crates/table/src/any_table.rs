@@ -20,7 +20,7 @@ use crate::open::read_footer;
 use crate::options::{TableFormat, TableReadOptions, TableReaderOptions};
 use crate::plain::{PLAIN_MAGIC, PlainTable, PlainValue};
 use crate::properties::TableProperties;
-use crate::searchable::{SEARCHABLE_MAGIC, SearchableTable, SearchableValue};
+use crate::searchable::{SEARCHABLE_MAGIC, SearchableTable, SearchableValue, shared_model_of};
 use crate::table::{BlockTable, BlockValue};
 
 /// An open table file.
@@ -264,6 +264,25 @@ impl Table {
             Self::Block(table) => table.resident_bytes(),
             Self::Plain(table) => table.resident_bytes(),
             Self::Searchable(table) => table.resident_bytes(),
+        }
+    }
+
+    /// The id of the model in a file of its own that the table names, if it does.
+    pub fn shared_model(&self) -> Option<u64> {
+        match self {
+            Self::Block(_) | Self::Plain(_) => None,
+            Self::Searchable(table) => table.shared_model(),
+        }
+    }
+
+    /// The same of the table `file`, which need not be opened for it.
+    ///
+    /// # Errors
+    /// `Corruption` when it is a damaged searchable table; `Io`.
+    pub fn shared_model_of(file: &dyn RandomAccessFile) -> Result<Option<u64>> {
+        match read_magic(file)? {
+            Some(SEARCHABLE_MAGIC) => shared_model_of(file),
+            _ => Ok(None),
         }
     }
 

@@ -84,6 +84,14 @@ impl TableWriter {
         }
     }
 
+    /// The id of the model in a file of its own that the table names, if it does.
+    pub fn shared_model(&self) -> Option<u64> {
+        match self {
+            Self::Block(_) | Self::Plain(_) => None,
+            Self::Searchable(writer) => writer.shared_model(),
+        }
+    }
+
     /// Writes everything that is left, then syncs and closes the file.
     ///
     /// # Errors

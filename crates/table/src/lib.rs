@@ -39,6 +39,7 @@ mod index_builder;
 mod intake;
 mod iter;
 mod meta_block;
+mod model_file;
 mod open;
 mod options;
 mod readahead;
@@ -56,10 +57,12 @@ pub use any_writer::TableWriter;
 pub use block::{Block, BlockMeta};
 pub use cache::BlockCache;
 pub use compress::{Codec, Compression, Framing, PreparedDict};
+pub use drumlin_succinct::{Effort, Encoder, Model};
 pub use filter::{FilterBuilder, FilterReader};
 pub use format::{BlockHandle, ChecksumKind, Footer, TableStyle};
 pub use hint::{Hint, STEPS};
 pub use iter::BlockTableIter;
+pub use model_file::{ModelFacts, ModelSource};
 pub use options::{
     FilterOptions, TableFormat, TableReadOptions, TableReaderOptions, TableWriterOptions,
 };

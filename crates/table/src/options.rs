@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use drumlin_base::{KeyOrder, MemoryBudget, PrefixExtractor, SeqNo};
+use drumlin_succinct::Model;
 
 use crate::cache::BlockCache;
 use crate::compress::Compression;
 use crate::format::{ChecksumKind, TableStyle};
+use crate::model_file::ModelSource;
 
 /// How an existing table is opened.
 #[derive(Clone)]
@@ -29,6 +31,9 @@ pub struct TableReaderOptions {
     /// The file's largest sequence number as the MANIFEST tells it; `None` when it is not known.
     /// Engines that ingest a file without touching it say only there which number its entries take.
     pub largest_seqno: Option<SeqNo>,
+    /// Where searchable tables find models that lie in files of their own; without it, tables that
+    /// name one are not opened.
+    pub models: Option<Arc<dyn ModelSource>>,
 }
 
 impl TableReaderOptions {
@@ -47,6 +52,7 @@ impl TableReaderOptions {
             cache,
             budget,
             largest_seqno: None,
+            models: None,
         }
     }
 }
@@ -176,6 +182,9 @@ pub struct TableWriterOptions {
     pub oldest_ancestor_time: u64,
     /// The name of the family's merge operator; empty for none.
     pub merge_operator_name: String,
+    /// The model that a searchable table names. Without one it learns its own from its first entries
+    /// and holds it.
+    pub model: Option<Arc<Model>>,
     /// Properties beside the known ones.
     pub user_properties: BTreeMap<String, Vec<u8>>,
 }
@@ -202,6 +211,7 @@ impl Default for TableWriterOptions {
             creation_time: 0,
             oldest_ancestor_time: 0,
             merge_operator_name: String::new(),
+            model: None,
             user_properties: BTreeMap::new(),
         }
     }

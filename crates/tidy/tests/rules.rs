@@ -107,7 +107,7 @@ fn the_engine_points_one_way() {
             "wal_replay",
             "memtable_tombstones",
         ],
-        &["iter", "reuse"],
+        &["iter", "reuse", "models"],
         &["options", "compaction", "flush", "read"],
         &["column_family"],
         &["pressure"],
@@ -125,6 +125,7 @@ fn the_engine_points_one_way() {
             "verify",
             "stored_options",
             "repair_blobs",
+            "job_models",
         ],
         &["open", "repair", "db", "properties", "explain", "convert"],
     ];

@@ -58,6 +58,7 @@ fn table_cache(env: &Env, open_max: usize) -> Arc<TableCache> {
         dir: PathBuf::from(DIR),
         blocks: BlockCache::new(Arc::clone(&budget)),
         budget,
+        models: None,
         open_max,
     })
 }

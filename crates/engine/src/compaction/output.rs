@@ -366,6 +366,7 @@ impl OpenTable {
                 self.largest = end;
             }
         }
+        let model = self.writer.shared_model();
         let finished = self
             .writer
             .finish()
@@ -394,6 +395,7 @@ impl OpenTable {
             },
             oldest_blob_file: self.blobs.files().next().unwrap_or(0),
             blob_files: Some(self.blobs.files().collect()),
+            model,
             marked_for_compaction: self.watch.asks(self.points, tombstones.len()),
             ..NewFile::default()
         })

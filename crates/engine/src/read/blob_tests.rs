@@ -106,6 +106,7 @@ fn ordered(codec: Codec, order: KeyOrder) -> Fixture {
             dir: PathBuf::from(DIR),
             blocks: BlockCache::new(Arc::clone(&budget)),
             budget,
+            models: None,
             open_max: 100,
         })
         .for_family(order.clone(), None),

@@ -161,6 +161,7 @@ impl TestTables {
             dir: PathBuf::from("/nonexistent"),
             blocks: Arc::clone(&self.blocks),
             budget: Arc::clone(&self.budget),
+            models: None,
             open_max: 1 << 10,
         })
         .for_family(self.order.clone(), None)

@@ -60,6 +60,8 @@ pub(super) mod file_tag {
     pub(in crate::version) const COMPENSATED_RANGE_DELETION: u32 = 14;
     pub(in crate::version) const TAIL_SIZE: u32 = 15;
     pub(in crate::version) const TIMESTAMPS_PERSISTED: u32 = 16;
+    /// Our own: the id of the model that the table names. Other readers skip it.
+    pub(in crate::version) const MODEL: u32 = 0xD02;
     /// Set on tags a reader must know.
     pub(in crate::version) const MUST_UNDERSTAND: u32 = 1 << 6;
     pub(in crate::version) const PATH_ID: u32 = 65;

@@ -201,6 +201,9 @@ fn decode_table_field(file: &mut NewFile, tag: u32, body: &[u8]) -> Result<()> {
             let id = body.first_chunk::<16>();
             file.unique_id = Some(*id.ok_or_else(|| cut("unique id"))?);
         }
+        file_tag::MODEL => {
+            file.model = Some(fixed64_at(body, 0).ok_or_else(|| cut("model"))?);
+        }
         file_tag::EPOCH => file.epoch = number(&mut field)?,
         file_tag::COMPENSATED_RANGE_DELETION => {
             file.compensated_range_deletion_bytes = number(&mut field)?;

@@ -204,6 +204,10 @@ fn encode_new_file_4(out: &mut Vec<u8>, level: u32, file: &NewFile) {
         put_varint32(out, file_tag::UNIQUE_ID);
         put_slice(out, id);
     }
+    if let Some(id) = file.model {
+        put_varint32(out, file_tag::MODEL);
+        put_slice(out, &id.to_le_bytes());
+    }
     let compensated = file.compensated_range_deletion_bytes;
     number_unless_zero(out, file_tag::COMPENSATED_RANGE_DELETION, compensated);
     number_unless_zero(out, file_tag::TAIL_SIZE, file.tail_size);

@@ -67,6 +67,8 @@ pub struct NewFile {
     pub compensated_range_deletion_bytes: u64,
     /// A checksum over the whole file, if its writer kept one.
     pub checksum: Option<FileChecksum>,
+    /// The id of the model in a file of its own that the table names, if it does and its writer told.
+    pub model: Option<u64>,
     /// RocksDB's temperature of the file; 0 when unknown. Kept, not used.
     pub temperature: u8,
 }
@@ -119,6 +121,8 @@ pub struct FileMeta {
     dead_walked: AtomicU64,
     /// See [`FileMeta::charge_reads`].
     read_charge: Apart,
+    /// The model that the table names, found out later than from the MANIFEST.
+    noted_model: OnceLock<u64>,
     /// The range tombstones inside that count, once the table was open and if it has any.
     fragments: OnceLock<Fragments>,
 }
@@ -133,6 +137,7 @@ impl FileMeta {
             dense: AtomicBool::new(false),
             dead_walked: AtomicU64::new(0),
             read_charge: Apart::default(),
+            noted_model: OnceLock::new(),
             fragments: OnceLock::new(),
         }
     }
@@ -164,6 +169,18 @@ impl FileMeta {
         if entries >= DENSE_ENTRIES_MIN && dead > entries / 4 * 3 {
             self.dense.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// The id of the model in a file of its own that the table names, as far as is known.
+    pub fn model(&self) -> Option<u64> {
+        self.file.model.or_else(|| self.noted_model.get().copied())
+    }
+
+    /// Notes that the table names the model `id`, which the MANIFEST does not tell: another engine may
+    /// have written it anew.
+    pub fn note_model(&self, id: u64) {
+        let known = *self.noted_model.get_or_init(|| id);
+        debug_assert_eq!(known, id, "a table names one model");
     }
 
     /// Whether more than three quarters of the table's entries are tombstones, as far as is known.

@@ -22,6 +22,8 @@ pub struct Needed {
     pub tables: HashSet<u64>,
     /// Blob files of the same.
     pub blobs: HashSet<u64>,
+    /// Ids of the models of those tables, and of the models that jobs hold.
+    pub models: HashSet<u64>,
     /// WAL files with this number or a higher one.
     pub wals_from: u64,
     /// WAL files below that all the same: kept for recycling.
@@ -39,6 +41,7 @@ pub fn obsolete_files(listing: &[PathBuf], needed: &Needed) -> Vec<PathBuf> {
     let is_obsolete = |name: &FileName| match *name {
         FileName::Table(number) => !needed.tables.contains(&number) && number < needed.pending_from,
         FileName::Blob(number) => !needed.blobs.contains(&number) && number < needed.pending_from,
+        FileName::Model(id) => !needed.models.contains(&id),
         FileName::Wal(number) => number < needed.wals_from && !needed.wals.contains(&number),
         FileName::Manifest(number) => number != needed.manifest && number < needed.pending_from,
         FileName::Temp(number) => number < needed.pending_from,
@@ -103,6 +106,7 @@ mod tests {
         let needed = Needed {
             tables: HashSet::from([7, 9]),
             blobs: HashSet::from([8]),
+            models: HashSet::from([0xab]),
             wals_from: 20,
             wals: HashSet::from([11]),
             manifest: 15,
@@ -114,6 +118,8 @@ mod tests {
             "000030.sst",
             "000031.blob",
             "000008.blob",
+            "00000000000000ab.model",
+            "ab.model",
             "000020.log",
             "000021.log",
             "000011.log",
@@ -138,6 +144,7 @@ mod tests {
             "000010.ldb",
             "000029.sst",
             "000012.blob",
+            "00000000000000ac.model",
             "000019.log",
             "MANIFEST-000014",
             "MANIFEST-000016",

@@ -34,6 +34,11 @@ impl<T> Retired<T> {
         free
     }
 
+    /// The files somebody still has, themselves.
+    pub(super) fn pinned_files(&self) -> impl Iterator<Item = Arc<T>> {
+        self.files.iter().filter_map(|(_, file)| file.upgrade())
+    }
+
     /// The files somebody still has.
     pub(super) fn pinned(&self) -> impl Iterator<Item = u64> {
         let pinned = self.files.iter();

@@ -691,6 +691,22 @@ impl VersionSet {
         }
     }
 
+    /// The ids of the models that tables name which are in a version that anybody holds; `None` while
+    /// nothing may be deleted.
+    ///
+    /// Cost: of all tables.
+    pub fn models_in_use(&self) -> Option<HashSet<u64>> {
+        if self.in_doubt || self.read_only {
+            return None;
+        }
+        let families = self.families.values();
+        let present = families.flat_map(|family| family.current.files());
+        let mut models: HashSet<u64> = present.filter_map(|(_, file)| file.model()).collect();
+        let pinned = self.retired.pinned_files();
+        models.extend(pinned.filter_map(|file| file.model()));
+        Some(models)
+    }
+
     /// What of the directory is needed, for a look at the whole of it; `None` while nothing may be
     /// deleted, because a failed write leaves in doubt what the disk names.
     ///
@@ -713,6 +729,7 @@ impl VersionSet {
         Some(Needed {
             tables,
             blobs: blobs.copied().chain(self.retired_blobs.pinned()).collect(),
+            models: self.models_in_use()?,
             wals_from: self.min_log_number(),
             wals,
             manifest: self.manifest_number,

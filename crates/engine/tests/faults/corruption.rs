@@ -312,6 +312,14 @@ fn flipped_bits_in_searchable_tables_are_told() {
 }
 
 #[test]
+fn flipped_bits_in_models_are_told() {
+    let all = everything_in(TableFormat::Searchable);
+    let share = all.flip(".model", 5);
+    assert!(share > 0.99, "only {share} of the flips were noticed");
+    all.cut(".model", 7);
+}
+
+#[test]
 fn flipped_bits_in_blob_files_are_told() {
     // What goes unseen lies in values that were overwritten since.
     let share = everything().flip(".blob", 7);

@@ -8,12 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use drumlin::names::FileName;
 use drumlin::{
     ColumnFamily, Db, Env, Error, FamilyOptions, KeyOrder, MergeOperator, Options, ReadOptions,
     Result, Tuning, WriteBatch, WriteOptions,
 };
 use drumlin_base::rng::Rng;
 use drumlin_fs::FileSystem;
+use drumlin_table::Table;
 
 /// Where the database lies on its disk.
 pub(crate) const DIR: &str = "/db";
@@ -120,6 +122,7 @@ pub(crate) fn tiny() -> Tuning {
         block_bytes: 512,
         restart_interval: 4,
         reuse_from_bytes: 1,
+        shared_model_from_bytes: 0,
         ..Tuning::default()
     }
 }
@@ -499,6 +502,23 @@ pub(crate) fn check_files(db: &Db, files: &dyn FileSystem) -> std::result::Resul
         return Err(format!(
             "{found:?} files, {tables} live tables, {blobs} blob files: {names:?}"
         ));
+    }
+    let models = names.iter().filter_map(|name| match FileName::parse(name) {
+        Some(FileName::Model(id)) => Some(id),
+        _ => None,
+    });
+    let models: BTreeSet<u64> = models.collect();
+    let mut named = BTreeSet::new();
+    for name in names
+        .iter()
+        .filter(|name| name.extension() == Some("sst".as_ref()))
+    {
+        let file = files.open(&Path::new(DIR).join(name));
+        let model = file.and_then(|file| Table::shared_model_of(&*file));
+        named.extend(model.map_err(|e| e.to_string())?);
+    }
+    if models != named {
+        return Err(format!("models {models:?}, but tables name {named:?}"));
     }
     // Among the rest: what the tables refer to is what the MANIFEST says is alive.
     let damaged = db.verify().map_err(|e| e.to_string())?.damaged;

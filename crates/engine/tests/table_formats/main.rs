@@ -2,5 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 mod common;
+mod models;
 mod plain;
 mod searchable;

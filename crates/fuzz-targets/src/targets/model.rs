@@ -4,15 +4,18 @@
 use std::sync::{Arc, LazyLock};
 
 use drumlin_base::checksum::xxh3_64;
+use drumlin_base::{Error, Result};
 use drumlin_succinct::model::EXPANSION_MAX;
 use drumlin_succinct::{Encoder, Model};
+use drumlin_table::{ModelFacts, ModelSource};
 
 use super::expect::or_blamed;
 use crate::input::Input;
 use crate::models::models;
+use crate::reseal;
 
 /// The models that codes are decoded with.
-static MODELS: LazyLock<Vec<Arc<Model>>> = LazyLock::new(|| {
+pub(super) static MODELS: LazyLock<Vec<Arc<Model>>> = LazyLock::new(|| {
     let trained = models().into_iter();
     trained.map(|(_, model, _)| Arc::new(model)).collect()
 });
@@ -35,6 +38,26 @@ pub(crate) fn run_model(data: &[u8]) {
     let model = Arc::new(model);
     decode(&model, input.rest());
     round_trip(&model, input.rest());
+}
+
+/// A model file as it is, and with checksums that fit: refused, or the same again.
+pub(crate) fn run_file(data: &[u8]) {
+    read_file(data);
+    let mut sealed = data.to_vec();
+    reseal::model_file(&mut sealed);
+    if sealed != data {
+        read_file(&sealed);
+    }
+}
+
+fn read_file(bytes: &[u8]) {
+    let Some((model, facts)) = or_blamed(ModelFacts::decode(bytes)) else {
+        return;
+    };
+    // Packing may differ: what was read need not be what we would write.
+    let again = facts.encode(&model);
+    let (back, told) = ModelFacts::decode(&again).expect("our own bytes");
+    assert_eq!((back.describe(), told), (model.describe(), facts));
 }
 
 /// Which of the trained models, then a code.
@@ -63,4 +86,17 @@ fn round_trip(model: &Arc<Model>, record: &[u8]) {
     encoder.encode(record, &mut code);
     assert!(code.len() <= record.len() + 1);
     assert_eq!(decode(model, &code).as_deref(), Some(record));
+}
+
+/// The trained models, for tables that name one of them.
+#[derive(Debug)]
+pub(super) struct Trained;
+
+impl ModelSource for Trained {
+    fn model(&self, id: u64) -> Result<Arc<Model>> {
+        let found = MODELS.iter().find(|model| model.id() == id);
+        found
+            .cloned()
+            .ok_or_else(|| Error::corruption("no such model"))
+    }
 }

@@ -36,6 +36,7 @@ fn check(parsed: FileName) {
         FileName::Manifest(number) => names::manifest(empty, number),
         FileName::Options(number) => names::options(empty, number),
         FileName::Blob(number) => names::blob(empty, number),
+        FileName::Model(id) => names::model(empty, id),
         FileName::Temp(number) => names::temp(empty, number),
         FileName::Current => names::current(empty),
         FileName::Lock => names::lock(empty),

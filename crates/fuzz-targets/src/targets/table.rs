@@ -10,6 +10,7 @@ use drumlin_base::{InternalIterator, KeyOrder, MemoryBudget};
 use drumlin_table::{BlockCache, KeyHint, Table, TableIter, TableReadOptions, TableReaderOptions};
 
 use super::expect::{memory_file, or_blamed};
+use super::model::Trained;
 use crate::reseal;
 
 /// Most steps of a walk: an index may name one block many times over.
@@ -36,6 +37,7 @@ fn read(bytes: &[u8]) {
         let path = PathBuf::from("/000007.sst");
         let mut options = TableReaderOptions::new(path, 7, Arc::clone(&cache), Arc::clone(&budget));
         options.order = order;
+        options.models = Some(Arc::new(Trained));
         options.prefix = Some(Arc::new(FixedPrefix::new(PREFIX_BYTES)));
         let file = memory_file(bytes.to_vec());
         if let Some(table) = or_blamed(Table::open(file, options)) {

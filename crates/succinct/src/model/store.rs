@@ -5,6 +5,7 @@
 //!
 //! Threads: a model is shared freely.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use drumlin_base::checksum::xxh3_64;
@@ -41,7 +42,6 @@ pub const EXPANSION_MAX: usize = 4096;
 const EXPANSION_GUESS: usize = 8;
 
 /// What was learned from a sample of records: enough to decode each record from its code.
-#[derive(Debug)]
 pub struct Model {
     id: u64,
     forms: Vec<Form>,
@@ -320,6 +320,19 @@ impl Model {
         {
             dictionary.touch(place, len);
         }
+    }
+}
+
+impl fmt::Debug for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Model")
+            .field("id", &self.id)
+            .field("forms", &self.forms.len())
+            .field(
+                "dictionary",
+                &self.dictionary().map(|text| text.text().len()),
+            )
+            .finish_non_exhaustive()
     }
 }
 

@@ -23,5 +23,6 @@ mod writer;
 pub use cursor::SearchableTableIter;
 pub(crate) use format::SEARCHABLE_MAGIC;
 pub(crate) use locator::RowPlace;
+pub(crate) use open::shared_model_of;
 pub use table::{SearchableTable, SearchableValue};
 pub use writer::SearchableTableWriter;

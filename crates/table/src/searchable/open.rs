@@ -13,6 +13,7 @@ use super::locator::Locator;
 use super::table::SearchableTable;
 use crate::cache::SlotArray;
 use crate::meta_block::MetaBlock;
+use crate::model_file::{StoredModel, missing, reference, shared_id};
 use crate::open::global_seqno;
 use crate::options::TableReaderOptions;
 use crate::properties::TableProperties;
@@ -77,7 +78,7 @@ fn open_parts(
         part(Part::Versioned),
         footer.keys,
     )?;
-    let model = Model::from_bytes(part(Part::Model))?;
+    let (model, shared_model) = find_model(part(Part::Model), &options)?;
     let global_seqno = global_seqno(&properties, options.largest_seqno)?;
     let range_tombstones = read_tombstones(part(Part::Tombstones), global_seqno)?;
     let tombstone_bytes: usize = range_tombstones
@@ -88,7 +89,7 @@ fn open_parts(
     Ok(SearchableTable {
         resident_bytes: keys.memory()
             + locator.resident_bytes()
-            + model.memory()
+            + shared_model.map_or_else(|| model.memory(), |_| 0)
             + slots.resident_bytes()
             + properties.resident_bytes()
             + tombstone_bytes
@@ -100,6 +101,7 @@ fn open_parts(
         keys,
         locator,
         model,
+        shared_model,
         slots,
         order: options.order,
         prefix: options.prefix,
@@ -111,6 +113,47 @@ fn open_parts(
         range_tombstones,
         global_seqno,
     })
+}
+
+/// The model that a table's section holds, or names; then its id too.
+fn find_model(section: &[u8], options: &TableReaderOptions) -> Result<(Arc<Model>, Option<u64>)> {
+    match StoredModel::decode(section)? {
+        StoredModel::Own(model) => Ok((Arc::new(model), None)),
+        StoredModel::Shared(id) => {
+            let models = options.models.as_ref().ok_or_else(|| missing(id))?;
+            let model = models.model(id)?;
+            match model.id() == id {
+                true => Ok((model, Some(id))),
+                false => Err(missing(id)),
+            }
+        }
+    }
+}
+
+/// The id of the model in a file of its own that the searchable table `file` names; `None` when it
+/// holds its own. Reads the footer and that section alone.
+///
+/// # Errors
+/// `Corruption`, `NotSupported`, `Io`.
+pub(crate) fn shared_model_of(file: &dyn RandomAccessFile) -> Result<Option<u64>> {
+    let size = file.size();
+    let footer_at = size
+        .checked_sub(FOOTER_BYTES as u64)
+        .ok_or_else(|| Error::corruption("the file is too short to be a searchable table"))?;
+    let footer = read_exactly(file, footer_at, FOOTER_BYTES as u64)?;
+    let section = SearchableFooter::decode(&footer, size)?.section(Part::Model);
+    let named = reference(0).len() as u64;
+    if section.len != named {
+        return Ok(None);
+    }
+    let bytes = read_exactly(file, section.offset, named)?;
+    match xxh3_64(&bytes) == section.checksum {
+        true => shared_id(&bytes).transpose(),
+        false => {
+            Err(Error::corruption("a section's checksum does not match")
+                .with_offset(section.offset))
+        }
+    }
 }
 
 /// The `len` bytes at `offset`, which lie in the file.

@@ -55,7 +55,9 @@ pub struct SearchableTable {
     pub(super) order: KeyOrder,
     pub(super) keys: KeyIndex,
     pub(super) locator: Locator,
-    pub(super) model: Model,
+    pub(super) model: Arc<Model>,
+    /// The model's id, if it lies in a file of its own.
+    pub(super) shared_model: Option<u64>,
     /// Codes are the values themselves, so that these need not be copied.
     pub(super) values_are_raw: bool,
     pub(crate) slots: Arc<SlotArray<Page>>,
@@ -367,10 +369,15 @@ impl SearchableTable {
         self.size
     }
 
-    /// Memory that keys, locator, model, properties and range tombstones take while the table is
+    /// Memory that keys, locator, a model of its own, properties and range tombstones take while the table is
     /// open, charged to the budget as `TableMeta`.
     pub fn resident_bytes(&self) -> usize {
         self.resident_bytes
+    }
+
+    /// The id of the table's model, if it lies in a file of its own.
+    pub fn shared_model(&self) -> Option<u64> {
+        self.shared_model
     }
 
     /// The order of the table's keys.
@@ -383,6 +390,11 @@ impl SearchableTable {
         let mut lines = vec![format!("different keys: {}", self.keys.len())];
         let keys = self.keys.describe();
         lines.extend(keys.into_iter().map(|line| format!("keys: {line}")));
+        let place = match self.shared_model {
+            Some(id) => format!("values: model {id:016x}, shared"),
+            None => "values: a model of the table's own".to_owned(),
+        };
+        lines.push(place);
         let model = self.model.describe();
         lines.extend(model.lines().map(|line| format!("values: {line}")));
         lines

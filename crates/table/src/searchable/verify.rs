@@ -8,6 +8,7 @@ use super::format::PAGE_BYTES;
 use super::open::stored_end;
 use super::table::SearchableTable;
 use crate::cache::BlockCache;
+use crate::model_file::KnownModel;
 use crate::options::{TableReadOptions, TableReaderOptions};
 use crate::verify::Counted;
 
@@ -87,6 +88,7 @@ impl SearchableTable {
         options.order = self.order.clone();
         options.prefix = self.prefix.clone();
         options.largest_seqno = self.global_seqno;
+        options.models = Some(Arc::new(KnownModel(Arc::clone(&self.model))));
         Self::open(Arc::clone(&self.file), options)
     }
 }

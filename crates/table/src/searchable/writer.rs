@@ -1,6 +1,6 @@
 //! Writing a searchable table: one pass, pages and key blocks as they are full, the rest at the end.
 //!
-//! The first entries wait as a sample, for the model of the values to be learned from. Beside them,
+//! Without a model to name, the first entries wait as a sample that one is learned from. Beside them,
 //! the keys' sample and what waits for the file, memory grows by half a byte a key: locator and
 //! lengths of key blocks.
 
@@ -18,6 +18,7 @@ use super::locator::{Locator, RowPlace};
 use super::page::{PageBuilder, large_page};
 use super::row::{PLAIN_TAG, Version, encode_versions};
 use crate::intake::{check_entry, tombstone_key};
+use crate::model_file::reference;
 use crate::options::TableWriterOptions;
 use crate::properties::TableProperties;
 use crate::table_tail::properties_block;
@@ -80,8 +81,11 @@ impl SearchableTableWriter {
         debug_assert!(matches!(options.order, KeyOrder::Bytewise));
         Self {
             file,
-            sample: Some(Sample::default()),
-            encoder: Encoder::new(Arc::new(Model::raw())),
+            sample: options.model.is_none().then(Sample::default),
+            encoder: Encoder::new(match &options.model {
+                Some(model) => Arc::clone(model),
+                None => Arc::new(Model::raw()),
+            }),
             keys: KeyIndexBuilder::new(),
             key: PendingKey::default(),
             page: PageBuilder::default(),
@@ -288,6 +292,11 @@ impl SearchableTableWriter {
         self.properties.num_entries
     }
 
+    /// The id of the model that the table names; `None` when it will hold its own.
+    pub fn shared_model(&self) -> Option<u64> {
+        self.options.model.as_ref().map(|model| model.id())
+    }
+
     /// Writes everything that is left, then syncs and closes the file.
     ///
     /// # Errors
@@ -317,7 +326,10 @@ impl SearchableTableWriter {
             .iter()
             .for_each(|extent| extent.store(&mut extent_list));
         let [jumps, places, versioned] = self.locator.encode();
-        let model = self.encoder.model().to_bytes();
+        let model = match self.shared_model() {
+            Some(id) => reference(id),
+            None => self.encoder.model().to_bytes(),
+        };
         let tombstones = std::mem::take(&mut self.tombstones);
         let prefix = prefix_of(&self.options);
         let properties = properties_block(&mut self.properties, &self.options, prefix);
