@@ -3,6 +3,17 @@
 use crate::Result;
 use crate::key::internal_key_head;
 
+/// A value as it is stored: its code under a model of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValueCode<'a> {
+    /// The id of the model.
+    pub model: u64,
+    /// The code.
+    pub bytes: &'a [u8],
+    /// Bytes of the value, about.
+    pub value_bytes: usize,
+}
+
 /// A cursor over internal keys and their values, in internal-key order.
 ///
 /// Invariants every implementation keeps and every user relies on:
@@ -37,6 +48,12 @@ pub trait InternalIterator {
     }
     /// The value under the cursor.
     fn value(&self) -> &[u8];
+    /// The code that the value under the cursor is stored as, from cursors that were asked for it.
+    /// Whoever takes it spares the decoding, which such a cursor puts off until `value` is called.
+    #[inline]
+    fn code(&self) -> Option<ValueCode<'_>> {
+        None
+    }
     /// The error that ended the walk, if one did.
     ///
     /// # Errors

@@ -22,6 +22,6 @@ pub use budget::{MemoryBudget, MemoryUse};
 pub use bytes::{PinnedSlice, SharedBytes, Slab};
 pub use comparator::{Comparator, KeyOrder};
 pub use error::{Error, ErrorKind, Result};
-pub use iterator::InternalIterator;
+pub use iterator::{InternalIterator, ValueCode};
 pub use key::{RangeTombstone, SEQNO_MAX, SeqNo, ValueKind};
 pub use operators::{CompactionFilter, FilterDecision, MergeOperator, PrefixExtractor};

@@ -408,6 +408,7 @@ impl ReadOptions {
             verify_checksums: self.verify_checksums,
             cache_only: self.cache_only,
             readahead_bytes: self.readahead_bytes,
+            codes_of: None,
         }
     }
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use drumlin_base::{InternalIterator, PinnedSlice, Result};
+use drumlin_base::{InternalIterator, PinnedSlice, Result, ValueCode};
 use drumlin_fs::RandomAccessFile;
 
 use crate::iter::BlockTableIter;
@@ -164,6 +164,14 @@ impl InternalIterator for TableIter {
             Self::Block(iter) => iter.value(),
             Self::Plain(iter) => iter.value(),
             Self::Searchable(iter) => iter.value(),
+        }
+    }
+
+    #[inline]
+    fn code(&self) -> Option<ValueCode<'_>> {
+        match self {
+            Self::Block(_) | Self::Plain(_) => None,
+            Self::Searchable(iter) => iter.code(),
         }
     }
 

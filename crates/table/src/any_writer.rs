@@ -2,7 +2,7 @@
 //!
 //! One owner; every call is one `match`.
 
-use drumlin_base::{KeyOrder, Result, SeqNo};
+use drumlin_base::{Error, KeyOrder, Result, SeqNo, ValueCode};
 use drumlin_fs::WritableFile;
 
 use crate::options::{TableFormat, TableWriterOptions};
@@ -49,6 +49,18 @@ impl TableWriter {
             Self::Block(writer) => writer.add(internal_key, value),
             Self::Plain(writer) => writer.add(internal_key, value),
             Self::Searchable(writer) => writer.add(internal_key, value),
+        }
+    }
+
+    /// Adds an entry whose value is copied as it is stored elsewhere.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the table does not name the code's model; as [`TableWriter::add`].
+    #[inline]
+    pub fn add_code(&mut self, internal_key: &[u8], code: &ValueCode<'_>) -> Result<()> {
+        match self {
+            Self::Block(_) | Self::Plain(_) => Err(foreign_code()),
+            Self::Searchable(writer) => writer.add_code(internal_key, code),
         }
     }
 
@@ -103,4 +115,10 @@ impl TableWriter {
             Self::Searchable(writer) => writer.finish(),
         }
     }
+}
+
+/// A code was given to a table whose model is another.
+#[cold]
+pub(crate) fn foreign_code() -> Error {
+    Error::invalid_argument("the code of a value for a table that does not name its model")
 }

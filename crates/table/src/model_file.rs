@@ -127,7 +127,7 @@ impl ModelFacts {
 /// What stands in the model section of a table.
 pub(crate) enum StoredModel {
     /// The model itself.
-    Own(Model),
+    Own(Arc<Model>),
     /// The id of one that lies in a file of its own.
     Shared(u64),
 }
@@ -137,7 +137,7 @@ impl StoredModel {
     pub(crate) fn decode(section: &[u8]) -> Result<Self> {
         match shared_id(section) {
             Some(id) => id.map(Self::Shared),
-            None => Model::from_bytes(section).map(Self::Own),
+            None => Ok(Self::Own(Arc::new(Model::from_bytes(section)?))),
         }
     }
 }

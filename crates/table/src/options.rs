@@ -78,6 +78,9 @@ pub struct TableReadOptions {
     pub cache_only: bool,
     /// Bytes to read ahead of a scan; 0 lets it grow with the scan.
     pub readahead_bytes: usize,
+    /// Cursors give the codes of values under this model as they are stored, and decode these only when
+    /// they are asked to.
+    pub codes_of: Option<u64>,
 }
 
 impl Default for TableReadOptions {
@@ -87,6 +90,7 @@ impl Default for TableReadOptions {
             verify_checksums: true,
             cache_only: false,
             readahead_bytes: 0,
+            codes_of: None,
         }
     }
 }

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use drumlin_base::key::{TAG_BYTES, pack_tag, split_internal, tag_kind, tag_seqno};
-use drumlin_base::{Error, PinnedSlice, Result, ValueKind};
+use drumlin_base::{Error, PinnedSlice, Result, ValueCode, ValueKind};
 use drumlin_fs::{CreateOptions, Env, FileKind};
 use drumlin_table::blob::{BlobIndex, BlobWriter};
 use drumlin_table::compress::compress;
@@ -109,6 +109,20 @@ pub struct Placed<'a> {
     pub value: &'a [u8],
     /// The reference, if it is one.
     pub index: Option<BlobIndex>,
+    /// The value's code, if that is copied and the value not looked at.
+    pub code: Option<ValueCode<'a>>,
+}
+
+impl<'a> Placed<'a> {
+    /// A value that stays in the table as it is stored.
+    pub fn copied(key: &'a [u8], code: ValueCode<'a>) -> Self {
+        Self {
+            key,
+            value: &[],
+            index: None,
+            code: Some(code),
+        }
+    }
 }
 
 /// The blob files of one job, or of one of its threads.
@@ -167,6 +181,7 @@ impl BlobOutputs {
                 key,
                 value,
                 index: None,
+                code: None,
             }),
         }
     }
@@ -180,7 +195,12 @@ impl BlobOutputs {
         if self.emptied.binary_search(&index.file).is_err() {
             self.changes.kept.add(user_key, &index);
             let index = Some(index);
-            return Ok(Placed { key, value, index });
+            return Ok(Placed {
+                key,
+                value,
+                index,
+                code: None,
+            });
         }
         self.changes.moved += 1;
         self.changes.moved_bytes += index.size;
@@ -192,6 +212,7 @@ impl BlobOutputs {
                 key: &self.key,
                 value,
                 index: None,
+                code: None,
             });
         }
         let moved = self.relocate(user_key, &index)?;
@@ -206,6 +227,7 @@ impl BlobOutputs {
             key: &self.key,
             value: &self.reference,
             index: Some(index),
+            code: None,
         }
     }
 

@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use drumlin_base::key::{seek_key, split_internal, tag_kind, user_key};
 use drumlin_base::limits::LEVELS;
 use drumlin_base::{
-    Error, ErrorKind, InternalIterator, KeyOrder, RangeTombstone, Result, SEQNO_MAX, ValueKind,
+    Error, ErrorKind, InternalIterator, KeyOrder, RangeTombstone, Result, SEQNO_MAX, ValueCode,
+    ValueKind,
 };
 use drumlin_table::TableReadOptions;
 use drumlin_table::blob::BlobIndex;
@@ -320,6 +321,7 @@ impl Job {
             tables: Arc::clone(&self.context.tables),
             table: TableReadOptions {
                 fill_cache: false,
+                codes_of: self.context.model_at(self.plan.output_level),
                 readahead_bytes: (READAHEAD_BYTES / lists.len().max(1)).clamp(start, end),
                 ..TableReadOptions::default()
             },
@@ -478,7 +480,15 @@ impl<'a, I: InternalIterator> Bounded<'a, I> {
     /// Counts the present entry.
     #[inline]
     fn count(&mut self) -> Result<()> {
-        let (key, value) = (self.inner.key(), self.inner.value());
+        let key = self.inner.key();
+        if let Some(code) = self.inner.code() {
+            self.entries += 1;
+            return match self.timer.is_due(key.len() + code.bytes.len()) {
+                true => self.check(),
+                false => Ok(()),
+            };
+        }
+        let value = self.inner.value();
         let mut bytes = key.len() + value.len();
         if let Some((user_key, tag)) = split_internal(key)
             && tag_kind(tag) == ValueKind::BlobIndex as u8
@@ -554,6 +564,11 @@ impl<I: InternalIterator> InternalIterator for Bounded<'_, I> {
     #[inline]
     fn value(&self) -> &[u8] {
         self.inner.value()
+    }
+
+    #[inline]
+    fn code(&self) -> Option<ValueCode<'_>> {
+        self.inner.code()
     }
 
     fn status(&self) -> Result<()> {

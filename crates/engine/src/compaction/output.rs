@@ -11,7 +11,7 @@ use drumlin_base::{
     SEQNO_MAX, SeqNo, ValueKind,
 };
 use drumlin_fs::{CreateOptions, Env, FileKind};
-use drumlin_table::{TableStyle, TableWriter, TableWriterOptions};
+use drumlin_table::{TableFormat, TableStyle, TableWriter, TableWriterOptions};
 
 use super::blob_outputs::{BlobChanges, BlobOptions, BlobOutputs, BlobPlace, Placed};
 use super::blob_tally::BlobTally;
@@ -83,6 +83,13 @@ impl fmt::Debug for JobContext {
 }
 
 impl JobContext {
+    /// The id of the model that tables of `level` are written with and name, if they are.
+    pub fn model_at(&self, level: usize) -> Option<u64> {
+        let writer = self.writers.get(level)?;
+        let model = writer.model.as_ref()?;
+        (writer.format == TableFormat::Searchable).then(|| model.id())
+    }
+
     fn blob_place(&self, expected_bytes: u64) -> BlobPlace {
         BlobPlace {
             env: self.env.clone(),
@@ -206,7 +213,11 @@ impl<'a> Outputs<'a> {
     #[inline]
     pub fn add<I: InternalIterator>(&mut self, stream: &Stream<I>) -> Result<()> {
         let mut blobs = self.blobs.take().ok_or_else(after_the_end)?;
-        let placed = blobs.place(stream.key(), stream.value())?;
+        let placed = match stream.code() {
+            // Copied as it is; it was small enough for a table when it was written.
+            Some(code) => Placed::copied(stream.key(), code),
+            None => blobs.place(stream.key(), stream.value())?,
+        };
         self.add_placed(&placed, stream.starts_user_key())?;
         self.blobs = Some(blobs);
         Ok(())
@@ -220,7 +231,10 @@ impl<'a> Outputs<'a> {
         let Some(open) = &mut self.open else {
             return Err(Error::corruption("an entry of no user key"));
         };
-        open.writer.add(placed.key, placed.value)?;
+        match &placed.code {
+            None => open.writer.add(placed.key, placed.value)?,
+            Some(code) => open.writer.add_code(placed.key, code)?,
+        }
         open.watch.add(placed.key, starts_user_key);
         if let Some(index) = &placed.index {
             open.blobs.add(user_key(placed.key), index);

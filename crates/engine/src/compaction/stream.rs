@@ -14,7 +14,7 @@ use std::sync::Arc;
 use drumlin_base::key::{TAG_BYTES, pack_tag, split_internal, tag_kind, tag_seqno};
 use drumlin_base::{
     CompactionFilter, Error, FilterDecision, InternalIterator, KeyOrder, MergeOperator,
-    PinnedSlice, Result, SeqNo, ValueKind,
+    PinnedSlice, Result, SeqNo, ValueCode, ValueKind,
 };
 use drumlin_table::blob::BlobIndex;
 
@@ -196,6 +196,15 @@ impl<I: InternalIterator> Stream<I> {
             Place::Nowhere => &[],
             Place::Buffer => &self.buffer,
             Place::Held => self.held.value(self.held.next.wrapping_sub(1)),
+        }
+    }
+
+    /// The code of the present entry's value, if the input gives it and the value is as it was there.
+    #[inline]
+    pub fn code(&self) -> Option<ValueCode<'_>> {
+        match self.place {
+            Place::Input => self.input.code(),
+            _ => None,
         }
     }
 

@@ -20,7 +20,7 @@
 use std::cmp::Ordering;
 
 use drumlin_base::key::compare_internal;
-use drumlin_base::{InternalIterator, KeyOrder, Result};
+use drumlin_base::{InternalIterator, KeyOrder, Result, ValueCode};
 
 /// Sources in line up to which each step goes back place by place.
 const SHORT_LINE: usize = 16;
@@ -354,6 +354,11 @@ impl<C: InternalIterator> InternalIterator for MergingIterator<C> {
     #[inline]
     fn value(&self) -> &[u8] {
         self.children.get(self.current).map_or(&[], C::value)
+    }
+
+    #[inline]
+    fn code(&self) -> Option<ValueCode<'_>> {
+        self.children.get(self.current)?.code()
     }
 
     fn status(&self) -> Result<()> {

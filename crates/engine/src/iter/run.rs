@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use drumlin_base::key::{compare_internal, user_key};
-use drumlin_base::{Error, InternalIterator, KeyOrder, PinnedSlice, Result, SeqNo};
+use drumlin_base::{Error, InternalIterator, KeyOrder, PinnedSlice, Result, SeqNo, ValueCode};
 use drumlin_fs::FileSystem;
 use drumlin_table::{TableIter, TableReadOptions};
 
@@ -365,6 +365,11 @@ impl InternalIterator for RunIter {
     #[inline]
     fn value(&self) -> &[u8] {
         self.table.as_ref().map_or(&[], TableIter::value)
+    }
+
+    #[inline]
+    fn code(&self) -> Option<ValueCode<'_>> {
+        self.table.as_ref()?.code()
     }
 
     fn status(&self) -> Result<()> {

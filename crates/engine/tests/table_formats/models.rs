@@ -116,7 +116,7 @@ fn a_model_goes_with_the_last_table_that_names_it() {
         walk.next();
     }
     drop(walk);
-    db.put(&common::key(7), b"more").unwrap();
+    db.put(common::key(7), b"more").unwrap();
     rows.insert(common::key(7), b"more".to_vec());
     db.flush().unwrap();
     check(&db, &rows, &ReadOptions::default());
@@ -232,4 +232,32 @@ fn a_manifest_that_does_not_name_models_costs_none() {
         db.close().unwrap();
         assert_eq!(models(dir.path()), before);
     }
+}
+
+#[test]
+fn rows_of_one_model_are_copied_and_other_values_encoded() {
+    let dir = memory_dir();
+    let mut rows = shared(dir.path());
+    let before = models(dir.path());
+    // Without a merge operator, too, operands and the values under them stay what they are.
+    for operator in [true, false] {
+        let mut options = options(TableFormat::Searchable);
+        if !operator {
+            options.family.merge_operator = None;
+        }
+        let db = Db::open(dir.path(), options).unwrap();
+        if operator {
+            change(&db, &mut rows, 21, value);
+        }
+        compact(&db);
+        if operator {
+            check(&db, &rows, &ReadOptions::default());
+        }
+        assert!(db.verify().unwrap().damaged.is_empty());
+        db.close().unwrap();
+        assert_eq!(models(dir.path()), before);
+    }
+    let db = Db::open(dir.path(), options(TableFormat::Searchable)).unwrap();
+    check(&db, &rows, &ReadOptions::default());
+    db.close().unwrap();
 }

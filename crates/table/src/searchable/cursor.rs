@@ -3,10 +3,11 @@
 //! It holds the keys of a block decoded together, the page it stands in, and the versions of its key.
 //! Not shared between threads; see [`InternalIterator`] for the contract.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
-use drumlin_base::key::{split_internal, user_key};
-use drumlin_base::{Error, InternalIterator, PinnedSlice, Result};
+use drumlin_base::key::{ValueKind, split_internal, tag_kind, user_key};
+use drumlin_base::{Error, InternalIterator, PinnedSlice, Result, ValueCode};
 use drumlin_fs::RandomAccessFile;
 use drumlin_succinct::KeyWalk;
 
@@ -31,6 +32,12 @@ pub struct SearchableTableIter {
     key: Vec<u8>,
     /// The value under the cursor, if it is coded.
     decoded: Vec<u8>,
+    /// The same from a cursor that decodes only when it is asked to; `None` in it: it cannot be decoded.
+    decoded_late: OnceCell<Option<Vec<u8>>>,
+    /// Whether the table has the model whose codes were asked for.
+    gives_codes: bool,
+    /// Bytes of a value for each byte of its code, about.
+    expansion: f64,
     ahead: ReadAhead,
     error: Option<Error>,
 }
@@ -46,6 +53,9 @@ impl SearchableTableIter {
             valid: false,
             key: Vec::new(),
             decoded: Vec::new(),
+            decoded_late: OnceCell::new(),
+            gives_codes: options.codes_of.is_some() && options.codes_of == table.shared_model,
+            expansion: expansion(&table),
             ahead: ReadAhead::new(options.readahead_bytes),
             error: None,
             table,
@@ -155,7 +165,9 @@ impl SearchableTableIter {
         self.key.extend_from_slice(self.walk.key());
         self.key.extend_from_slice(&version.tag.to_le_bytes());
         self.valid = true;
-        if self.table.is_coded(version) {
+        if self.gives_codes {
+            self.decoded_late.take();
+        } else if self.table.is_coded(version) {
             self.decoded.clear();
             let decoded = &mut self.decoded;
             let outcome = self.table.decode(page, *number, &version.range, decoded);
@@ -164,6 +176,31 @@ impl SearchableTableIter {
                 self.error = Some(error);
             }
         }
+    }
+
+    /// The value of `version` in `page`, from a cursor that gives codes.
+    #[cold]
+    fn decode_late(&self, number: u32, page: &Page, version: &Version) -> &[u8] {
+        let decoded = self.decoded_late.get_or_init(|| {
+            let mut out = Vec::new();
+            let outcome = self.table.decode(page, number, &version.range, &mut out);
+            outcome.ok().map(|()| out)
+        });
+        decoded.as_deref().unwrap_or_default()
+    }
+
+    /// Ends the walk if the value that is left behind could not be decoded.
+    #[inline]
+    fn check_late(&mut self) -> bool {
+        if !matches!(self.decoded_late.get(), Some(None)) {
+            return true;
+        }
+        self.valid = false;
+        self.error = Some(
+            self.table
+                .damaged(self.page.as_ref().map_or(0, |(at, _)| *at)),
+        );
+        false
     }
 
     fn enter_first_version(&mut self, rank: u64) {
@@ -177,6 +214,12 @@ impl SearchableTableIter {
             self.settle(self.versions.len().saturating_sub(1));
         }
     }
+}
+
+/// Bytes of a value for each byte of its code: as all values are to all rows.
+fn expansion(table: &SearchableTable) -> f64 {
+    let properties = table.properties();
+    properties.raw_value_size as f64 / properties.data_size.max(1) as f64
 }
 
 impl InternalIterator for SearchableTableIter {
@@ -235,6 +278,9 @@ impl InternalIterator for SearchableTableIter {
     #[inline]
     fn next(&mut self) {
         debug_assert!(self.valid());
+        if !self.check_late() {
+            return;
+        }
         match self.at + 1 < self.versions.len() {
             true => self.settle(self.at + 1),
             false => self.enter_first_version(self.walk.rank() + 1),
@@ -260,13 +306,29 @@ impl InternalIterator for SearchableTableIter {
 
     #[inline]
     fn value(&self) -> &[u8] {
-        let (Some(version), Some((_, page))) = (self.versions.get(self.at), &self.page) else {
+        let (Some(version), Some((number, page))) = (self.versions.get(self.at), &self.page) else {
             return &[];
         };
         match self.table.is_coded(version) {
+            true if self.gives_codes => self.decode_late(*number, page, version),
             true => &self.decoded,
             false => page.bytes().get(version.range.clone()).unwrap_or_default(),
         }
+    }
+
+    #[inline]
+    fn code(&self) -> Option<ValueCode<'_>> {
+        let version = self.versions.get(self.at).filter(|_| self.gives_codes)?;
+        if tag_kind(version.tag) != ValueKind::Value as u8 {
+            return None;
+        }
+        let (_, page) = self.page.as_ref()?;
+        let bytes = page.bytes().get(version.range.clone())?;
+        Some(ValueCode {
+            model: self.table.model.id(),
+            bytes,
+            value_bytes: (bytes.len() as f64 * self.expansion) as usize,
+        })
     }
 
     fn status(&self) -> Result<()> {

@@ -118,7 +118,7 @@ fn open_parts(
 /// The model that a table's section holds, or names; then its id too.
 fn find_model(section: &[u8], options: &TableReaderOptions) -> Result<(Arc<Model>, Option<u64>)> {
     match StoredModel::decode(section)? {
-        StoredModel::Own(model) => Ok((Arc::new(model), None)),
+        StoredModel::Own(model) => Ok((model, None)),
         StoredModel::Shared(id) => {
             let models = options.models.as_ref().ok_or_else(|| missing(id))?;
             let model = models.model(id)?;
