@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use drumlin_base::{Error, KeyOrder, MemoryBudget, Result};
 use drumlin_memtable::Memtable;
-use drumlin_table::{Codec, Compression};
+use drumlin_table::{Codec, Compression, TableFormat};
 
 use crate::blob_cache::BlobCache;
 use crate::compaction::CompactionOptions;
@@ -87,6 +87,7 @@ impl Family {
         let reads = Arc::new(ReadContext {
             order: options.order.clone(),
             merge_operator: options.merge_operator.clone(),
+            in_memory: options.table_format == Some(TableFormat::Plain),
             prefix: options.prefix_extractor.clone(),
             tables,
             blobs: blobs.for_family(id),

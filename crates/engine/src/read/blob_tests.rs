@@ -99,6 +99,7 @@ fn ordered(codec: Codec, order: KeyOrder) -> Fixture {
     };
     let context = ReadContext {
         merge_operator: None,
+        in_memory: true,
         prefix: None,
         blobs: BlobCache::new(Arc::clone(&env.files), PathBuf::from(DIR), 100),
         tables: TableCache::new(TableCacheOptions {

@@ -16,6 +16,8 @@ pub struct ReadContext {
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
     /// Cuts prefixes, for walks that stay within one.
     pub prefix: Option<Arc<dyn PrefixExtractor>>,
+    /// Whether its new tables are made for memory, so that lookups ask all of them ahead.
+    pub in_memory: bool,
     /// Where tables are opened.
     pub tables: Arc<TableCache>,
     /// Where blob files are opened.

@@ -21,6 +21,7 @@ use drumlin_table::{Hint, Table, TableReadOptions, TableValue};
 use super::context::ReadContext;
 use super::entity::default_column;
 use super::own_key::or_under_own_key;
+use super::resident;
 use super::sampling;
 use crate::iter::merge_operands::MergeOperands;
 use crate::super_version::SuperVersion;
@@ -41,6 +42,9 @@ pub fn get(
 ) -> Result<Option<PinnedSlice>> {
     if sampling::is_get_sampled() {
         return sampling::get(view, context, user_key, seqno, options);
+    }
+    if context.in_memory {
+        return resident::get(view, context, user_key, seqno, options);
     }
     let mut lookup = Lookup::new(context, user_key, seqno);
     if lookup.search_memtables(view) {

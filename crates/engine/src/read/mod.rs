@@ -9,6 +9,7 @@ mod get;
 mod lazy_blob;
 mod multi_get;
 mod own_key;
+mod resident;
 mod sampling;
 #[cfg(test)]
 mod test_family;

@@ -15,12 +15,12 @@ use drumlin_table::{Hint, STEPS, TableReadOptions};
 
 use super::context::ReadContext;
 use super::get::{Lookup, SeekKey};
-use super::sampling;
+use super::{resident, sampling};
 use crate::super_version::SuperVersion;
 use crate::version::FileMeta;
 
 /// Keys looked for together.
-const ROUND: usize = 32;
+pub(super) const ROUND: usize = 32;
 
 /// What [`super::get`] answers for each of `keys`, in their order; keys may repeat.
 ///
@@ -37,6 +37,10 @@ pub fn multi_get<K: AsRef<[u8]>>(
         drop(sampling::get(view, context, key.as_ref(), seqno, options));
     }
     let mut batch = Batch::new(view, context, keys, seqno, options);
+    if context.in_memory {
+        batch.search_resident();
+        return batch.finish();
+    }
     batch.search_memtables();
     for file in view.version.level(0) {
         batch.search_tables(|lookup| {
@@ -98,13 +102,27 @@ impl<'a> Batch<'a> {
     ) -> Self {
         let keys = keys.iter().map(AsRef::as_ref);
         let lookups: Vec<_> = keys.map(|key| Lookup::new(context, key, seqno)).collect();
+        let pending = match context.in_memory {
+            // Neighbours share no block there.
+            true => (0..lookups.len()).collect(),
+            false => in_key_order(&context.order, &lookups),
+        };
         Self {
-            pending: in_key_order(&context.order, &lookups),
+            pending,
             view,
             context,
             seqno,
             options,
             lookups,
+        }
+    }
+
+    /// Searches all sources of a family in memory.
+    fn search_resident(&mut self) {
+        let sources = (self.view, self.context);
+        for round in self.pending.chunks(ROUND) {
+            let keys = (self.lookups.as_mut_slice(), round);
+            resident::search_round(sources, keys, self.seqno, self.options);
         }
     }
 

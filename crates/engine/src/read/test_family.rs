@@ -451,6 +451,7 @@ impl Builder {
         let context = ReadContext {
             order: self.order.clone(),
             merge_operator: Some(Arc::new(Append)),
+            in_memory: self.rng.one_in(2),
             prefix: Some(Arc::new(FixedPrefix::new(1))),
             tables: self.tables.cache(),
             blobs: self.tables.blob_cache(),

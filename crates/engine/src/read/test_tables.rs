@@ -14,8 +14,8 @@ use drumlin_fs::{
 };
 use drumlin_table::blob::BlobWriter;
 use drumlin_table::{
-    BlockCache, Codec, Compression, FilterOptions, Table, TableReaderOptions, TableWriter,
-    TableWriterOptions,
+    BlockCache, Codec, Compression, FilterOptions, Table, TableFormat, TableReaderOptions,
+    TableWriter, TableWriterOptions,
 };
 
 use crate::blob_cache::BlobCache;
@@ -121,6 +121,10 @@ impl TestTables {
             block_bytes: 32 + self.rng.below(400) as usize,
             restart_interval: 1 + self.rng.below(5) as usize,
             filter: self.rng.one_in(2).then(FilterOptions::default),
+            format: match self.rng.one_in(2) {
+                true => TableFormat::Plain,
+                false => TableFormat::Block,
+            },
             file_number: file.number,
             ..TableWriterOptions::default()
         };

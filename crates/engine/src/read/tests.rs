@@ -280,6 +280,7 @@ fn many_versions_and_wide_tombstones_are_left_by_seeks_not_steps() {
     let context = ReadContext {
         order: KeyOrder::Bytewise,
         merge_operator: None,
+        in_memory: false,
         prefix: None,
         tables: Arc::clone(&family.context.tables),
         blobs: Arc::clone(&family.context.blobs),
@@ -312,6 +313,7 @@ fn operands_without_an_operator_fail_reads_by_name() {
     let context = Arc::new(ReadContext {
         order: family.order.clone(),
         merge_operator: None,
+        in_memory: false,
         prefix: None,
         tables: Arc::clone(&family.context.tables),
         blobs: Arc::clone(&family.context.blobs),
@@ -361,6 +363,7 @@ fn half_readable() -> (Arc<ReadContext>, Arc<SuperVersion>) {
     let context = ReadContext {
         order,
         merge_operator: None,
+        in_memory: false,
         prefix: None,
         tables: tables.cache(),
         blobs: tables.blob_cache(),

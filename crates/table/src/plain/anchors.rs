@@ -11,6 +11,7 @@ use drumlin_base::coding::fixed32_at;
 use drumlin_base::key::{compare_internal, user_key};
 use drumlin_base::{Error, KeyOrder, Result};
 
+use super::guess::Guess;
 use super::record::{Record, UNIT_BYTES};
 use crate::block_builder::common_prefix;
 use crate::sorted_words::{SAMPLE_EVERY, lower_bound};
@@ -31,6 +32,7 @@ pub(super) struct Anchors {
     /// Empty under a user's own order.
     heads: Vec<u64>,
     samples: Vec<u64>,
+    guess: Option<Guess>,
 }
 
 impl Anchors {
@@ -68,6 +70,7 @@ impl Anchors {
             common: Vec::new(),
             heads: Vec::new(),
             samples: Vec::new(),
+            guess: None,
         };
         if let (Some(first), Some(last)) = (keys.first(), last) {
             let shared = common_prefix(first, user_key(last.key(records)));
@@ -78,6 +81,7 @@ impl Anchors {
             anchors.heads = heads.collect::<Option<_>>().ok_or_else(damaged)?;
             let samples = anchors.heads.iter().step_by(SAMPLE_EVERY);
             anchors.samples = samples.copied().collect();
+            anchors.guess = Guess::new(&anchors.heads, &places);
         }
         anchors.places = places;
         Ok(anchors)
@@ -145,9 +149,19 @@ impl Anchors {
         (from + not_after).saturating_sub(1)
     }
 
+    /// Where the record of `user_key` may well begin, in tables whose keys tell.
+    #[inline]
+    pub(super) fn guess(&self, order: &KeyOrder, user_key: &[u8]) -> Option<usize> {
+        let guess = self.guess.as_ref()?;
+        let place = guess.place(self.head(order, user_key)?)?;
+        Some(place as usize * UNIT_BYTES)
+    }
+
     /// Memory it takes.
     pub(super) fn resident_bytes(&self) -> usize {
-        self.places.len() * 4 + (self.heads.len() + self.samples.len()) * 8 + self.common.len()
+        let guess = self.guess.as_ref().map_or(0, Guess::resident_bytes);
+        let words = self.heads.len() + self.samples.len();
+        self.places.len() * 4 + words * 8 + self.common.len() + guess
     }
 }
 

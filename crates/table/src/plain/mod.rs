@@ -14,6 +14,7 @@
 mod anchors;
 mod cursor;
 mod format;
+mod guess;
 mod hash_index;
 mod open;
 mod record;

@@ -133,11 +133,15 @@ impl PlainTable {
         }
     }
 
-    /// The first of the steps of a lookup among many: asks for the line of the index.
+    /// The first of the steps of a lookup among many: asks for the line of the index, and for the
+    /// record too where keys tell where it is.
     #[inline]
-    pub fn hint(&self, hint: KeyHint) {
+    pub fn hint(&self, hint: KeyHint, user_key: &[u8]) {
         if let Some(keys) = &self.keys {
             self.resident.prefetch(keys.home_at(hint.0), 1);
+        }
+        if let Some(at) = self.anchors.guess(&self.order, user_key) {
+            self.resident.prefetch(at, RECORD_LINES);
         }
     }
 
