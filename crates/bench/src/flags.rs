@@ -117,6 +117,7 @@ flags! {
     deletes: i64 = -1, "Deletions a thread; negative: --num.";
     duration: u64 = 0, "Seconds for random workloads instead of a count of operations; 0: by count.";
     ops_between_duration_checks: u64 = 1000, "Operations between two looks at the clock under --duration.";
+    records: String = String::new(), "A file of `key TAB value` lines whose entries are written and read instead of made-up ones; --num of them at most.";
     key_size: usize = 16, "Bytes a key.";
     value_size: usize = 100, "Bytes a value.";
     compression_ratio: f64 = 0.5, "Size to which the generated values can be compressed.";

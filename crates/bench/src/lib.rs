@@ -10,12 +10,14 @@
 
 pub mod codecs;
 pub mod datasets;
+pub mod entries;
 pub mod flags;
 pub mod histogram;
 pub mod keygen;
 pub mod lineitem;
 pub mod mersenne;
 pub mod rate;
+pub mod records;
 pub mod report;
 pub mod runner;
 pub mod sample;

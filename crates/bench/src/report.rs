@@ -39,6 +39,16 @@ pub fn run_line(name: &str, run: &RunStats) -> String {
     line
 }
 
+/// What a directory takes beside the entries in it. Ends with a newline.
+pub fn size_line(stored: u64, raw: u64, entries: u64) -> String {
+    let ratio = raw as f64 / stored.max(1) as f64;
+    let each = stored as f64 / entries.max(1) as f64;
+    format!(
+        "{:<12} : {stored} bytes in the directory, {raw} of {entries} keys and values; 1/{ratio:.2}, {each:.2} bytes an entry\n",
+        "size",
+    )
+}
+
 /// What repeated runs of one workload came to: mean with its 95 % interval, and median.
 pub fn repeat_lines(name: &str, runs: &[(f64, f64)]) -> String {
     if runs.len() < 2 {

@@ -15,6 +15,7 @@ use crate::gate::Gate;
 use crate::keygen::KeyOrder;
 use crate::mersenne::Mersenne64;
 use crate::rate::RateLimit;
+use crate::records::Records;
 use crate::report;
 use crate::reporter::Reporter;
 use crate::stats::{RunStats, ThreadStats};
@@ -49,6 +50,8 @@ enum Action {
     Print(&'static str),
     WaitForBackground,
     Flush,
+    /// Bytes of the directory, and of the entries in the key space.
+    Size,
 }
 
 /// Runs workloads on a store of type `S`.
@@ -56,6 +59,7 @@ pub struct Runner<'o, S: Store> {
     env: Env,
     flags: Flags,
     store: Option<Arc<S>>,
+    records: Option<Arc<Records>>,
     threads_started: u64,
     out: &'o mut dyn Write,
 }
@@ -78,6 +82,7 @@ impl<'o, S: Store> Runner<'o, S> {
             env,
             flags,
             store: None,
+            records: None,
             threads_started: 0,
             out,
         }
@@ -89,6 +94,7 @@ impl<'o, S: Store> Runner<'o, S> {
     /// `InvalidArgument` for an unknown workload, before anything ran; else the first error of the
     /// store, naming the workload; `Io` when the output cannot be written.
     pub fn run(&mut self) -> Result<()> {
+        self.read_records()?;
         let names = self
             .flags
             .benchmarks
@@ -113,6 +119,21 @@ impl<'o, S: Store> Runner<'o, S> {
             self.print(&format!("STATISTICS:\n{text}\n"))?;
         }
         self.close()
+    }
+
+    /// Reads `--records`, if given; `--num` is then how many there are.
+    fn read_records(&mut self) -> Result<()> {
+        if self.flags.records.is_empty() {
+            return Ok(());
+        }
+        let most = match self.flags.is_given("num") {
+            true => self.flags.num,
+            false => u64::MAX,
+        };
+        let records = Records::read(&self.env, Path::new(&self.flags.records), most)?;
+        self.flags.num = records.count();
+        self.records = Some(Arc::new(records));
+        Ok(())
     }
 
     fn open(&mut self) -> Result<()> {
@@ -178,6 +199,16 @@ impl<'o, S: Store> Runner<'o, S> {
                 self.store()?.flush()?;
                 self.print("flush memtable\n")
             }
+            Action::Size => {
+                let stored = directory_bytes(&self.env, Path::new(&self.flags.db))?;
+                let entry_bytes = (self.flags.key_size + self.flags.value_size) as u64;
+                let made_up = self.flags.num * entry_bytes;
+                let raw = self
+                    .records
+                    .as_ref()
+                    .map_or(made_up, |records| records.bytes());
+                self.print(&report::size_line(stored, raw, self.flags.num))
+            }
         }
     }
 
@@ -235,6 +266,7 @@ impl<'o, S: Store> Runner<'o, S> {
                     Arc::clone(&self.env.clock),
                 ),
                 clock: Arc::clone(&self.env.clock),
+                records: self.records.clone(),
             },
             gate: Gate::default(),
             progress: reporter.as_ref().map(Reporter::operations),
@@ -363,6 +395,10 @@ fn plan(text: &str, flags: &Flags) -> Result<Plan> {
 }
 
 fn action(name: &str, flags: &mut Flags) -> Result<Action> {
+    if !flags.records.is_empty() && matches!(name, "queue" | "stall" | "sustain") {
+        let message = format!("{name} writes made-up entries, not --records");
+        return Err(Error::invalid_argument(message));
+    }
     let (mut fresh, mut beside) = (false, false);
     let work = match name {
         "fillseq" | "fillrandom" | "filluniquerandom" | "fillbatch" | "fillsync" | "fill100K" => {
@@ -407,6 +443,7 @@ fn action(name: &str, flags: &mut Flags) -> Result<Action> {
         }
         "waitforcompaction" => return Ok(Action::WaitForBackground),
         "flush" => return Ok(Action::Flush),
+        "size" => return Ok(Action::Size),
         "stats" => return Ok(Action::Print("rocksdb.stats")),
         "levelstats" => return Ok(Action::Print("rocksdb.levelstats")),
         "sstables" => return Ok(Action::Print("rocksdb.sstables")),
@@ -423,6 +460,21 @@ fn action(name: &str, flags: &mut Flags) -> Result<Action> {
         fresh,
         beside,
     })
+}
+
+/// Bytes of all files in `dir`.
+fn directory_bytes(env: &Env, dir: &Path) -> Result<u64> {
+    let mut total = 0;
+    for name in env.files.list(dir)? {
+        match env.files.info(&dir.join(name)) {
+            Ok(info) if !info.is_dir => total += info.size,
+            Ok(_) => {}
+            // Files come and go while the directory is listed.
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(total)
 }
 
 /// The load the stall benchmark is about, where the flags do not say otherwise: two writers, values

@@ -10,13 +10,17 @@ use std::time::Duration;
 use drumlin_base::Result;
 use drumlin_fs::Clock;
 
+use crate::entries::{EntryValues, Keys};
 use crate::flags::Flags;
-use crate::keygen::{KeyNumbers, KeyOrder, KeyShape, random_number};
+use crate::keygen::{KeyNumbers, KeyOrder, random_number};
 use crate::mersenne::Mersenne64;
 use crate::rate::RateLimit;
+use crate::records::Records;
 use crate::stats::{Operation, ThreadStats};
 use crate::store::{Cursor, Session, Store};
-use crate::values::Values;
+
+/// Keys drawn together where they come from a file.
+const KEYS_AHEAD: usize = 64;
 
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +67,19 @@ pub struct Shared {
     pub write_limit: Option<RateLimit>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
+    /// What is written and read in the place of made-up entries.
+    pub records: Option<Arc<Records>>,
+}
+
+impl Shared {
+    /// The keys that `flags` describe, `extra` bytes longer than what is written.
+    fn keys(&self, flags: &Flags, extra: usize) -> Keys<'_> {
+        Keys::new(flags, self.records.as_deref(), extra)
+    }
+
+    fn values(&self, flags: &Flags) -> EntryValues<'_> {
+        EntryValues::new(flags, self.records.as_deref())
+    }
 }
 
 /// One thread of a run.
@@ -123,20 +140,23 @@ impl<S: Store> Worker<'_, S> {
         };
         let mut pace = Pace::new(&self.shared.clock, seconds, writes, flags);
         let mut numbers = KeyNumbers::new(order, flags.num, flags.seed);
-        let mut values = Values::new(flags.compression_ratio, flags.value_size);
-        let shape = KeyShape::new(flags, 0);
+        let mut values = self.shared.values(flags);
+        let shape = self.shared.keys(flags, 0);
         let mut key = shape.buffer();
         let mut session = self.store.session(flags);
         let batch = flags.batch_size as u64;
-        let entry_bytes = (flags.key_size + flags.value_size) as u64;
         let mut bytes = 0;
         while !pace.done(batch) {
             if order != KeyOrder::Ascending {
                 self.draw_database();
             }
+            let mut batch_bytes = 0;
             for _ in 0..batch {
-                shape.write(numbers.next(&mut self.random), &mut key);
-                let value = values.next(flags.value_size);
+                let number = numbers.next(&mut self.random);
+                shape.write(number, &mut key);
+                let value = values.next(number);
+                let entry_bytes = (key.len() + value.len()) as u64;
+                batch_bytes += entry_bytes;
                 if batch > 1 {
                     session.batch_put(&key, value)?;
                 } else {
@@ -145,10 +165,10 @@ impl<S: Store> Worker<'_, S> {
                 }
             }
             if batch > 1 {
-                self.pace_write(entry_bytes * batch);
+                self.pace_write(batch_bytes);
                 session.batch_write()?;
             }
-            bytes += entry_bytes * batch;
+            bytes += batch_bytes;
             self.stats.finished(Operation::Write, batch);
         }
         self.stats.bytes += bytes;
@@ -187,16 +207,35 @@ impl<S: Store> Worker<'_, S> {
     ) -> Result<()> {
         let flags = self.flags;
         let mut pace = self.read_pace();
-        let shape = KeyShape::new(flags, extra);
-        let mut key = shape.buffer();
+        let shape = self.shared.keys(flags, extra);
+        // Records lie anywhere in memory: keys are fetched a few together, so that waiting for them,
+        // which is not the store's work, is little of what is measured.
+        let mut ahead = vec![
+            shape.buffer();
+            if self.shared.records.is_some() {
+                KEYS_AHEAD
+            } else {
+                1
+            }
+        ];
+        let mut drawn = ahead.len();
         let mut session = self.store.session(flags);
         let (mut asked, mut found, mut bytes) = (0u64, 0u64, 0u64);
         while !pace.done(1) {
-            self.draw_database();
-            shape.write(number(&mut self.random), &mut key);
+            if drawn == ahead.len() {
+                drawn = 0;
+                for key in &mut ahead {
+                    self.draw_database();
+                    shape.write(number(&mut self.random), key);
+                }
+            }
+            let Some(key) = ahead.get(drawn) else {
+                break;
+            };
+            drawn += 1;
             asked += 1;
             let mut value_bytes = 0;
-            if session.get(&key, |value| value_bytes = read(value))? {
+            if session.get(key, |value| value_bytes = read(value))? {
                 found += 1;
                 bytes += (key.len() + value_bytes) as u64;
             }
@@ -210,7 +249,7 @@ impl<S: Store> Worker<'_, S> {
     fn multi_read_random(&mut self) -> Result<()> {
         let flags = self.flags;
         let mut pace = self.read_pace();
-        let shape = KeyShape::new(flags, 0);
+        let shape = self.shared.keys(flags, 0);
         let mut keys = vec![shape.buffer(); flags.batch_size];
         let mut session = self.store.session(flags);
         let (mut asked, mut found, mut bytes) = (0u64, 0u64, 0u64);
@@ -219,8 +258,8 @@ impl<S: Store> Worker<'_, S> {
             self.draw_database();
             self.draw_keys(&shape, &mut keys);
             asked += batch;
-            found += session.multi_get(&keys, |_, value| {
-                bytes += (flags.key_size + read(value)) as u64;
+            found += session.multi_get(&keys, |at, value| {
+                bytes += (keys.get(at).map_or(0, Vec::len) + read(value)) as u64;
             })? as u64;
             self.stats.finished(Operation::Read, batch);
         }
@@ -229,7 +268,7 @@ impl<S: Store> Worker<'_, S> {
         Ok(())
     }
 
-    fn draw_keys(&mut self, shape: &KeyShape, keys: &mut [Vec<u8>]) {
+    fn draw_keys(&mut self, shape: &Keys<'_>, keys: &mut [Vec<u8>]) {
         let flags = self.flags;
         if flags.multiread_stride == 0 {
             for key in keys {
@@ -283,7 +322,7 @@ impl<S: Store> Worker<'_, S> {
     fn seek_random(&mut self) -> Result<()> {
         let flags = self.flags;
         let mut pace = self.read_pace();
-        let shape = KeyShape::new(flags, 0);
+        let shape = self.shared.keys(flags, 0);
         let (mut key, mut bound) = (shape.buffer(), shape.buffer());
         let mut session = self.store.session(flags);
         let (mut asked, mut found, mut bytes) = (0u64, 0u64, 0u64);
@@ -318,14 +357,14 @@ impl<S: Store> Worker<'_, S> {
     fn queue(&mut self) -> Result<()> {
         let flags = self.flags;
         let passing = u64::try_from(flags.writes).unwrap_or(flags.num);
-        let mut values = Values::new(flags.compression_ratio, flags.value_size);
-        let shape = KeyShape::new(flags, 0);
+        let mut values = self.shared.values(flags);
+        let shape = self.shared.keys(flags, 0);
         let mut key = shape.buffer();
         let mut session = self.store.session(flags);
         let mut head = Vec::new();
         for number in flags.num..flags.num + passing {
             shape.write(number, &mut key);
-            session.put(&key, values.next(flags.value_size))?;
+            session.put(&key, values.next(number))?;
             let mut cursor = session.cursor(None, None)?;
             cursor.seek_to_first();
             cursor.status()?;
@@ -349,7 +388,7 @@ impl<S: Store> Worker<'_, S> {
         let deletes = flags.deletes_per_thread();
         let mut pace = Pace::new(&self.shared.clock, seconds, deletes, flags);
         let mut numbers = KeyNumbers::new(order, flags.num, flags.seed);
-        let shape = KeyShape::new(flags, 0);
+        let shape = self.shared.keys(flags, 0);
         let mut key = shape.buffer();
         let mut session = self.store.session(flags);
         let batch = flags.batch_size as u64;
@@ -369,11 +408,10 @@ impl<S: Store> Worker<'_, S> {
     fn write_beside(&mut self) -> Result<()> {
         let flags = self.flags;
         self.stats.companion = true;
-        let mut values = Values::new(flags.compression_ratio, flags.value_size);
-        let shape = KeyShape::new(flags, 0);
+        let mut values = self.shared.values(flags);
+        let shape = self.shared.keys(flags, 0);
         let mut key = shape.buffer();
         let mut session = self.store.session(flags);
-        let entry_bytes = (flags.key_size + flags.value_size) as u64;
         let writes = u64::try_from(flags.writes).unwrap_or(flags.num);
         let mut written = 0;
         loop {
@@ -388,13 +426,16 @@ impl<S: Store> Worker<'_, S> {
             if enough {
                 break;
             }
-            shape.write(self.random.next_u64() % flags.num, &mut key);
-            session.put(&key, values.next(flags.value_size))?;
+            let number = self.random.next_u64() % flags.num;
+            shape.write(number, &mut key);
+            let value = values.next(number);
+            let entry_bytes = (key.len() + value.len()) as u64;
+            session.put(&key, value)?;
             written += 1;
+            self.stats.bytes += entry_bytes;
             self.stats.finished(Operation::Write, 1);
             self.pace_write(entry_bytes);
         }
-        self.stats.bytes += written * entry_bytes;
         Ok(())
     }
 

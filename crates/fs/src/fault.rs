@@ -22,6 +22,7 @@ use crate::file_system::{
     WritableFile,
 };
 use crate::mem::{StrictMemFileSystem, os_error};
+use crate::read_queue::ReadQueue;
 use crate::{Clock, SystemClock};
 
 #[derive(Debug, Default)]
@@ -464,9 +465,8 @@ struct FaultReader {
     kind: FileKind,
 }
 
-impl RandomAccessFile for FaultReader {
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let oddity = self.shared.step(OpKind::Read, self.kind, &self.path)?;
+impl FaultReader {
+    fn read_oddly(&self, offset: u64, buffer: &mut [u8], oddity: Oddity) -> Result<usize> {
         let n = self.file.read_at(offset, buffer)?;
         match oddity {
             Some(Fault::ShortRead) => Ok(n / 2),
@@ -477,6 +477,22 @@ impl RandomAccessFile for FaultReader {
                 Ok(n)
             }
             _ => Ok(n),
+        }
+    }
+}
+
+impl RandomAccessFile for FaultReader {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let oddity = self.shared.step(OpKind::Read, self.kind, &self.path)?;
+        self.read_oddly(offset, buffer, oddity)
+    }
+
+    /// Each is an operation of its own; those not struck go to the disk together.
+    fn queue_read<'a>(&'a self, offset: u64, buffer: &'a mut [u8], queue: &mut ReadQueue<'a>) {
+        match self.shared.step(OpKind::Read, self.kind, &self.path) {
+            Ok(None) => self.file.queue_read(offset, buffer, queue),
+            Ok(oddity) => queue.push_done(self.read_oddly(offset, buffer, oddity)),
+            Err(error) => queue.push_done(Err(error)),
         }
     }
 

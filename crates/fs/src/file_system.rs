@@ -10,6 +10,8 @@ use std::sync::Arc;
 use drumlin_base::bytes::ResidentBytes;
 use drumlin_base::{Error, ErrorKind, Result};
 
+use crate::read_queue::ReadQueue;
+
 /// What a file is for. Implementations use it to pick a write method, fault rules to match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileKind {
@@ -122,6 +124,12 @@ pub trait RandomAccessFile: Send + Sync + Debug {
     /// # Errors
     /// `Io`.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize>;
+
+    /// Adds a read, otherwise as [`RandomAccessFile::read_at`], to `queue`, which carries it out with
+    /// the others in it. Where the file cannot leave that to the queue, as by default, it reads now.
+    fn queue_read<'a>(&'a self, offset: u64, buffer: &'a mut [u8], queue: &mut ReadQueue<'a>) {
+        queue.push_done(self.read_at(offset, buffer));
+    }
 
     /// The file's size in bytes when it was opened.
     fn size(&self) -> u64;

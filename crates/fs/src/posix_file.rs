@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 
 use crate::file_system::{FileKind, FileSyncer, RandomAccessFile, WritableFile, copy_to_memory};
 use crate::mapping::Mapping;
+use crate::read_queue::ReadQueue;
 use crate::syscalls;
 use crate::writeback::Writeback;
 
@@ -246,11 +247,22 @@ impl PosixReader {
             size,
         }
     }
-}
 
-impl RandomAccessFile for PosixReader {
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let mut read = 0;
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// As [`RandomAccessFile::read_at`], of which the first `read` bytes are there.
+    pub(crate) fn read_rest(
+        &self,
+        offset: u64,
+        buffer: &mut [u8],
+        mut read: usize,
+    ) -> Result<usize> {
         while let Some(rest) = buffer.get_mut(read..).filter(|rest| !rest.is_empty()) {
             let at = offset.saturating_add(read as u64);
             let n = syscalls::retry(|| self.file.read_at(rest, at))
@@ -261,6 +273,16 @@ impl RandomAccessFile for PosixReader {
             read += n;
         }
         Ok(read)
+    }
+}
+
+impl RandomAccessFile for PosixReader {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.read_rest(offset, buffer, 0)
+    }
+
+    fn queue_read<'a>(&'a self, offset: u64, buffer: &'a mut [u8], queue: &mut ReadQueue<'a>) {
+        queue.push(self, offset, buffer);
     }
 
     fn size(&self) -> u64 {

@@ -35,7 +35,7 @@ pub enum Table {
 }
 
 /// A value where it lies in its table.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub enum TableValue<'a> {
     /// In a data block.
     Block(BlockValue<'a>),
@@ -45,10 +45,10 @@ pub enum TableValue<'a> {
     Searchable(SearchableValue<'a>),
 }
 
-impl<'a> TableValue<'a> {
+impl TableValue<'_> {
     /// The bytes.
     #[inline]
-    pub fn bytes(&self) -> &'a [u8] {
+    pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Block(value) => value.bytes(),
             Self::Plain(value) => value.bytes(),
@@ -58,7 +58,7 @@ impl<'a> TableValue<'a> {
 
     /// The bytes with the memory they lie in kept: no copy.
     #[inline]
-    pub fn pin(&self) -> PinnedSlice {
+    pub fn pin(self) -> PinnedSlice {
         match self {
             Self::Block(value) => value.pin(),
             Self::Plain(value) => value.pin(),

@@ -100,8 +100,24 @@ impl BlockFile {
         }
     }
 
+    /// The uncompressed contents of a data block that is stored as `stored`, its trailer included.
+    ///
+    /// # Errors
+    /// `Corruption`.
+    pub(crate) fn unpack_stored(
+        &self,
+        handle: BlockHandle,
+        verify: bool,
+        stored: &[u8],
+        room: impl Fn(usize) -> Draft<BlockMeta>,
+    ) -> Result<Draft<BlockMeta>> {
+        let kind = self.check(stored, handle, verify)?;
+        let len = stored.len().saturating_sub(BLOCK_TRAILER_BYTES);
+        self.unpack(kind, stored.get(..len).unwrap_or_default(), room)
+    }
+
     /// Bytes of a block with its trailer.
-    fn stored_len(&self, handle: BlockHandle) -> Result<usize> {
+    pub(crate) fn stored_len(&self, handle: BlockHandle) -> Result<usize> {
         handle.check_within(self.limit)?;
         let stored_len = handle.size_with_trailer().unwrap_or(u64::MAX);
         usize::try_from(stored_len)

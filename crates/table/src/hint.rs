@@ -13,8 +13,8 @@
 //! step 4   the entry's offset                asks for the entry
 //! ```
 //!
-//! A plain table needs two: for the line of its hash index, and for the record. A searchable table, too:
-//! for the slot of the row's page, and for the page.
+//! A plain table needs two: for the line of its hash index, and for the record. A searchable table four:
+//! for the block of keys, the slot of the row's page, the head of the page, and the row.
 //!
 //! A hint holds facts about an immutable file only, so it stays right whatever is evicted or closed in
 //! between. Filters and indexes in partitions, and filters by prefix, are not looked at ahead.
@@ -32,7 +32,7 @@ use crate::block_lookup::prefetch_entry;
 use crate::filter::{Spot, hash};
 use crate::options::TableReadOptions;
 use crate::plain::{KeyHint, PlainTable, PlainValue};
-use crate::searchable::{RowPlace, SearchableTable, SearchableValue};
+use crate::searchable::{HEAD_LINES, RowPlace, SearchableTable, SearchableValue};
 use crate::table::{BlockTable, LOOKUP_LINES, TableIndex};
 use crate::table_filter::TableFilter;
 
@@ -61,6 +61,8 @@ pub(crate) enum Known {
     Block(usize),
     /// The hash of the key, for a plain table.
     Plain(KeyHint),
+    /// The block of keys that the key would be in, of a searchable table.
+    KeyBlock(usize),
     /// Where the row is, in a searchable table.
     Row(RowPlace),
     /// The key is not in the table.
@@ -204,7 +206,13 @@ impl SearchableTable {
         hint.steps += 1;
         match (step, hint.known) {
             (0, _) => {
-                hint.known = match self.find(user_key) {
+                hint.known = match self.find_block(user_key) {
+                    Some(block) => Known::KeyBlock(block),
+                    None => Known::Absent,
+                };
+            }
+            (1, Known::KeyBlock(block)) => {
+                hint.known = match self.find_in(block, user_key) {
                     Some(place) => {
                         self.slots.prefetch_slot(place.page as usize);
                         Known::Row(place)
@@ -212,7 +220,8 @@ impl SearchableTable {
                     None => Known::Absent,
                 };
             }
-            (1, Known::Row(place)) => self.slots.prefetch(place.page as usize, 1),
+            (2, Known::Row(place)) => self.slots.prefetch(place.page as usize, HEAD_LINES),
+            (3, Known::Row(place)) => self.prefetch_row(place),
             _ => {}
         }
     }

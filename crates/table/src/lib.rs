@@ -48,6 +48,7 @@ mod sorted_words;
 mod table;
 mod table_filter;
 mod table_tail;
+mod together;
 mod verify;
 mod writer;
 
@@ -72,4 +73,5 @@ pub use searchable::{
     SearchableTable, SearchableTableIter, SearchableTableWriter, SearchableValue,
 };
 pub use table::{BlockTable, BlockValue};
+pub use together::read_together;
 pub use writer::{BlockTableWriter, FinishedTable};

@@ -420,6 +420,30 @@ impl BlockTable {
         })
     }
 
+    /// Whether block `at` of the only run is not cached.
+    #[inline]
+    pub(crate) fn lacks(&self, at: usize) -> bool {
+        matches!(&self.index, TableIndex::Single(run) if run.slots.peek(at).is_none())
+    }
+
+    /// Caches block `at` of `run`, stored as `stored`; not if it is damaged.
+    pub(crate) fn keep_block(
+        &self,
+        (run, at): (&BlockRun, usize),
+        handle: BlockHandle,
+        stored: &[u8],
+        options: &TableReadOptions,
+    ) {
+        let room = |len| self.cache.draft(len, self.heads_max);
+        let unpacked = self
+            .blocks
+            .unpack_stored(handle, options.verify_checksums, stored, room);
+        if let Ok(block) = unpacked.and_then(parse_draft) {
+            self.cache.count_miss();
+            run.slots.fill(at, block);
+        }
+    }
+
     /// Run `at` of the index.
     ///
     /// # Errors

@@ -128,6 +128,7 @@ pub(crate) fn measure<S: Store>(
         running: AtomicUsize::new(line.threads),
         write_limit: RateLimit::new(flags.benchmark_write_rate_limit, Arc::clone(&env.clock)),
         clock: Arc::clone(&env.clock),
+        records: None,
     };
     let gate = Barrier::new(line.threads);
     let work = |index: usize| -> Result<ThreadStats> {

@@ -146,7 +146,7 @@ impl<'a> Lookup<'a> {
         kind: ValueKind,
         value: MemValue<'_>,
     ) -> ControlFlow<()> {
-        self.visit(seqno, kind, &value)
+        self.visit(seqno, kind, value)
     }
 
     /// Ends the search with an error.
@@ -239,7 +239,7 @@ impl<'a> Lookup<'a> {
             self.covering = self.covering.max(covering);
         }
         let (user_key, seqno) = (self.user_key, self.seqno);
-        let visit = |seqno, kind, value: TableValue<'_>| self.visit(seqno, kind, &value);
+        let visit = |seqno, kind, value: TableValue<'_>| self.visit(seqno, kind, value);
         match hint {
             Some(hint) => table.get_hinted(hint, user_key, seqno, options, visit),
             None => table.get(user_key, seqno, options, visit),
@@ -248,7 +248,7 @@ impl<'a> Lookup<'a> {
 
     /// Takes in the next older version of the key.
     #[inline]
-    fn visit(&mut self, seqno: SeqNo, kind: ValueKind, value: &impl Found) -> ControlFlow<()> {
+    fn visit(&mut self, seqno: SeqNo, kind: ValueKind, value: impl Found) -> ControlFlow<()> {
         debug_assert!(seqno <= self.seqno);
         if seqno < self.covering {
             self.decide(None);
@@ -377,7 +377,7 @@ pub(super) fn misplaced(kind: ValueKind) -> Error {
 /// A value as a source lends it.
 trait Found {
     fn bytes(&self) -> &[u8];
-    fn pin(&self) -> PinnedSlice;
+    fn pin(self) -> PinnedSlice;
 }
 
 impl Found for MemValue<'_> {
@@ -386,8 +386,8 @@ impl Found for MemValue<'_> {
         MemValue::bytes(self)
     }
     #[inline]
-    fn pin(&self) -> PinnedSlice {
-        MemValue::pin(self)
+    fn pin(self) -> PinnedSlice {
+        MemValue::pin(&self)
     }
 }
 
@@ -397,7 +397,7 @@ impl Found for TableValue<'_> {
         TableValue::bytes(self)
     }
     #[inline]
-    fn pin(&self) -> PinnedSlice {
+    fn pin(self) -> PinnedSlice {
         TableValue::pin(self)
     }
 }

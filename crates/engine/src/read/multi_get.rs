@@ -3,7 +3,8 @@
 //! the order they lie in there.
 //!
 //! In each source [`ROUND`] keys are looked for together: each takes a step and asks for the memory its
-//! next step needs, so that they wait for memory at the same time and not one after the other.
+//! next step needs, so that they wait for memory at the same time and not one after the other. What is
+//! then found not to be in memory is read from the disk together.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use drumlin_base::limits::LEVELS;
 use drumlin_base::{KeyOrder, PinnedSlice, Result, SeqNo};
 use drumlin_table::blob::{BlobIndex, get_sorted};
-use drumlin_table::{Hint, STEPS, TableReadOptions};
+use drumlin_table::{Hint, STEPS, Table, TableReadOptions, read_together};
 
 use super::context::ReadContext;
 use super::get::{Lookup, SeekKey};
@@ -167,6 +168,7 @@ impl<'a> Batch<'a> {
             // A single key has nobody to wait with.
             if searches.len() > 1 {
                 step_all(&mut searches, &self.lookups, self.seqno);
+                read_missing(&searches, self.options);
             }
             for search in searches.drain(..) {
                 if let Some(lookup) = self.lookups.get_mut(search.place) {
@@ -226,6 +228,23 @@ fn step_all(searches: &mut [Search<'_>], lookups: &[Lookup<'_>], seqno: SeqNo) {
                 table.step(&mut search.hint, lookup.user_key(), seqno);
             }
         }
+    }
+}
+
+/// Reads what the lookups will not find in memory, all of it together.
+fn read_missing(searches: &[Search<'_>], options: &TableReadOptions) {
+    let mut missing: Vec<(Arc<Table>, Hint)> = Vec::new();
+    for search in searches {
+        if let Some(file) = search.files.first()
+            && let Some(table) = file.table.load()
+            && table.lacks(&search.hint)
+        {
+            missing.push((Arc::clone(&table), search.hint));
+        }
+    }
+    // One read waits for nobody.
+    if missing.len() > 1 {
+        read_together(&missing, options);
     }
 }
 

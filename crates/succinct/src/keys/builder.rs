@@ -11,9 +11,10 @@ use drumlin_base::{Error, ErrorKind, Result};
 use super::index::{PLANS_MAX, Plan};
 use super::learn::candidates;
 use super::letters::Letters;
+use super::rows::Rows;
 use super::run::KeyRun;
 use super::strings::common;
-use super::template::{Row, Template};
+use super::template::Template;
 use super::{BLOCK_KEYS, columns, strings};
 
 /// Keys of the first sample, and of later ones.
@@ -54,8 +55,9 @@ pub struct KeyIndexBuilder {
     taken_bytes: u64,
     block_lens: Vec<u32>,
     keys: u64,
+    /// The last key, while none waits.
     last: Vec<u8>,
-    rows: Vec<Row>,
+    rows: Rows,
 }
 
 impl Default for KeyIndexBuilder {
@@ -82,7 +84,7 @@ impl KeyIndexBuilder {
             block_lens: Vec::new(),
             keys: 0,
             last: Vec::new(),
-            rows: Vec::new(),
+            rows: Rows::default(),
         }
     }
 
@@ -93,16 +95,20 @@ impl KeyIndexBuilder {
     /// would be larger than 4 GiB.
     #[inline]
     pub fn add(&mut self, key: &[u8]) -> Result<()> {
-        if self.keys > 0 && self.last.as_slice() >= key {
+        let last = match self.waiting.last() {
+            Some(last) => last,
+            None => &self.last,
+        };
+        if self.keys > 0 && last >= key {
             return Err(Error::invalid_argument(
                 "the keys of an index do not ascend",
             ));
         }
-        self.last.clear();
-        self.last.extend_from_slice(key);
         self.keys += 1;
         self.waiting.push(key);
         if self.waiting.len() >= self.wanted || self.waiting.bytes() >= SAMPLE_BYTES_MAX {
+            self.last.clear();
+            self.last.extend_from_slice(key);
             self.encode_waiting(false)?;
         }
         Ok(())
@@ -168,17 +174,8 @@ impl KeyIndexBuilder {
             self.encode_block(&waiting, from, until)?;
             from = until;
         }
-        let mut rest = KeyRun::default();
-        for key in waiting.range(from, waiting.len()) {
-            rest.push(key);
-        }
-        match from == waiting.len() {
-            true => {
-                waiting.clear();
-                self.waiting = waiting;
-            }
-            false => self.waiting = rest,
-        }
+        waiting.remove_front(from);
+        self.waiting = waiting;
         self.wanted = BLOCK_KEYS;
         if self.asks_for_sample() {
             self.wanted = LATER_SAMPLE_KEYS;
@@ -208,9 +205,7 @@ impl KeyIndexBuilder {
             self.misfits /= 2;
         }
         let fits = match self.plans.get(plan) {
-            Some(Plan::Columns(template)) => {
-                parse_all(template, keys.range(from, until), &mut self.rows)
-            }
+            Some(Plan::Columns(template)) => self.rows.parse(template, keys, from, until),
             _ => false,
         };
         match self.plans.get(plan) {
@@ -281,23 +276,6 @@ impl KeyIndexBuilder {
     }
 }
 
-/// Takes all `keys` apart into `rows`. False when one does not fit.
-fn parse_all<'k>(
-    template: &Template,
-    keys: impl Iterator<Item = &'k [u8]>,
-    rows: &mut Vec<Row>,
-) -> bool {
-    rows.clear();
-    for key in keys {
-        let mut row = Row::default();
-        if !template.parse(key, &mut row) {
-            return false;
-        }
-        rows.push(row);
-    }
-    true
-}
-
 /// How often each byte stands in what a key does not share with the one before.
 fn own_bytes(sample: &KeyRun) -> [u64; 256] {
     let mut counts = [0u64; 256];
@@ -337,12 +315,12 @@ fn cost_of_strings(letters: &Letters, sample: &KeyRun) -> f64 {
 
 /// What a key costs in columns; blocks that do not fit as texts.
 fn cost_of_columns(template: &Template, letters: &Letters, sample: &KeyRun) -> f64 {
-    let (mut out, mut rows) = (Vec::new(), Vec::new());
+    let (mut out, mut rows) = (Vec::new(), Rows::default());
     let (mut keys, mut ns) = (0, 0.0);
     for (from, until) in tried(sample) {
         let count = until - from;
         keys += count;
-        if parse_all(template, sample.range(from, until), &mut rows) {
+        if rows.parse(template, sample, from, until) {
             columns::encode(template, &rows, &mut out);
             ns += COLUMNS_NS * count as f64;
         } else {

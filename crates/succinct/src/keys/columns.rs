@@ -15,6 +15,7 @@ use drumlin_base::coding::{Reader, put_varint64, varint_len};
 
 use super::ascending::{self, Ascending};
 use super::packed::{BitWriter, mask, read_bits};
+use super::rows::Rows;
 use super::template::{FIELDS_MAX, Frame, Row, Template};
 
 /// In the byte of a column's bits: the column is an ascending one.
@@ -30,7 +31,7 @@ struct Plan {
 }
 
 /// Appends the block of `rows`, which all fit `template` and ascend as keys.
-pub(super) fn encode(template: &Template, rows: &[Row], out: &mut Vec<u8>) {
+pub(super) fn encode(template: &Template, rows: &Rows, out: &mut Vec<u8>) {
     let mut plans = [Plan::default(); FIELDS_MAX];
     let mut own_columns = 0u16;
     for (field, plan) in plans.iter_mut().enumerate().take(template.fields.len()) {
@@ -49,36 +50,37 @@ pub(super) fn encode(template: &Template, rows: &[Row], out: &mut Vec<u8>) {
         put_varint64(out, plan.frame.min);
         if let Some(bytes) = plan.high_bytes {
             out.push(bytes as u8);
-            let values = above_first(rows, plan.frame.min, &mut first);
+            let values = above(rows.column(0), plan.frame.min, &mut first);
             ascending::store_high(values, plan.frame.bits, bytes, out);
         }
     }
     let mut writer = BitWriter::new(out);
     for (field, plan) in plans.iter().enumerate().take(template.fields.len()) {
         if plan.high_bytes.is_some() {
-            let values = above_first(rows, plan.frame.min, &mut first);
+            let values = above(rows.column(0), plan.frame.min, &mut first);
             ascending::store_low(values, plan.frame.bits, &mut writer);
             continue;
         }
-        for value in rows.iter().filter_map(|row| row.get(field)) {
+        for &value in rows.column(field) {
             writer.push(value - plan.frame.min, plan.frame.bits);
         }
     }
     writer.finish();
 }
 
-/// The first column's integers above `min`.
-fn above_first<'a>(rows: &[Row], min: u64, into: &'a mut [u64; super::BLOCK_KEYS]) -> &'a [u64] {
-    for (place, row) in into.iter_mut().zip(rows) {
-        *place = row.first().map_or(0, |value| value - min);
+/// The integers of `column` above `min`.
+fn above<'a>(column: &[u64], min: u64, into: &'a mut [u64; super::BLOCK_KEYS]) -> &'a [u64] {
+    for (place, value) in into.iter_mut().zip(column) {
+        *place = value - min;
     }
-    into.get(..rows.len()).unwrap_or(&[])
+    into.get(..column.len()).unwrap_or(&[])
 }
 
 /// The cheapest way to store column `field`.
-fn plan_column(template: &Template, rows: &[Row], field: usize) -> Plan {
-    let values = || rows.iter().filter_map(|row| row.get(field).copied());
-    let frame = Frame::around(values());
+fn plan_column(template: &Template, rows: &Rows, field: usize) -> Plan {
+    let column = rows.column(field);
+    let frame = Frame::around(column.iter().copied());
+    let most = column.iter().copied().max().unwrap_or(0);
     let header_bits = 8 * (1 + varint_len(frame.min));
     let mut plan = Plan {
         frame,
@@ -88,7 +90,7 @@ fn plan_column(template: &Template, rows: &[Row], field: usize) -> Plan {
     let mut bits = header_bits + rows.len() * frame.bits as usize;
     let usual = template.frames.get(field).copied().unwrap_or_default();
     let usual_bits = rows.len() * usual.bits as usize;
-    if usual_bits <= bits && values().all(|value| usual.holds(value)) {
+    if usual_bits <= bits && usual.holds(frame.min) && usual.holds(most) {
         plan = Plan {
             frame: usual,
             own: false,
@@ -97,7 +99,7 @@ fn plan_column(template: &Template, rows: &[Row], field: usize) -> Plan {
         bits = usual_bits;
     }
     if field == 0 && template.first_ascends() {
-        let range = values().max().map_or(0, |max| max - frame.min);
+        let range = most - frame.min;
         if let Some((low_bits, high_bytes)) = ascending::shape(range, rows.len()) {
             let ascending = header_bits + 8 + 8 * high_bytes + rows.len() * low_bits as usize;
             if ascending < bits {

@@ -4,7 +4,8 @@ use super::BLOCK_KEYS;
 use super::index::KeyIndex;
 use super::run::KeyRun;
 
-/// The keys of one block, decoded together, and a place among all keys.
+/// The keys of one block, decoded together, and a place among all keys. Where a walk begins, only the key
+/// there is decoded: many go no further.
 ///
 /// Kept apart from the index it walks, so that an owner of both can hold them side by side: each step
 /// is given the index, which must always be the same.
@@ -13,20 +14,30 @@ pub struct KeyWalk {
     run: KeyRun,
     /// The block in `run`.
     block: Option<usize>,
+    /// Nothing of a block is in `run` but the key it stands on.
+    lone: bool,
     rank: u64,
 }
 
 impl KeyWalk {
     /// Stands on the key of `rank`. False when there is none.
     pub fn go_to(&mut self, index: &KeyIndex, rank: u64) -> bool {
+        let begins = !self.lone && self.block.is_none() || self.rank.abs_diff(rank) > 1;
         self.rank = rank;
         if rank >= index.len() {
+            (self.lone, self.block) = (false, None);
             return false;
         }
         let block = (rank / BLOCK_KEYS as u64) as usize;
-        if self.block != Some(block) {
-            self.block = index.decode_block(block, &mut self.run).then_some(block);
+        if self.block == Some(block) {
+            return true;
         }
+        self.lone = begins && index.decode_key(rank, &mut self.run);
+        if self.lone {
+            self.block = None;
+            return true;
+        }
+        self.block = index.decode_block(block, &mut self.run).then_some(block);
         self.block.is_some()
     }
 
@@ -38,7 +49,10 @@ impl KeyWalk {
     /// The key it stands on; empty if it stands on none.
     #[inline]
     pub fn key(&self) -> &[u8] {
-        self.run.get((self.rank % BLOCK_KEYS as u64) as usize)
+        match self.lone {
+            true => self.run.get(0),
+            false => self.run.get((self.rank % BLOCK_KEYS as u64) as usize),
+        }
     }
 }
 

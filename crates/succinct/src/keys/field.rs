@@ -5,6 +5,8 @@
 
 use drumlin_base::coding::Reader;
 
+use super::digits;
+
 /// Digits a decimal number may have so that it fits 64 bits.
 pub(super) const DECIMAL_DIGITS_MAX: u8 = 19;
 /// Digits an ordered number may have: eleven to this power fits 64 bits.
@@ -49,23 +51,21 @@ impl Field {
             Self::Decimal => parse_decimal(text),
             Self::Ordered { digits, end_high } => parse_ordered(text, digits, end_high),
             Self::FixedDecimal(width) => {
-                let text = text.get(..usize::from(width))?;
-                let mut value = 0u64;
-                for &byte in text {
-                    let digit = byte.wrapping_sub(b'0');
-                    if digit > 9 {
-                        return None;
-                    }
-                    value = value * 10 + u64::from(digit);
-                }
-                Some((value, text.len()))
+                let width = usize::from(width);
+                let (value, len) = digits::leading::<10>(text, width, 0);
+                (len == width).then_some((value, len))
             }
             Self::HexLower(width) => parse_hex(text, width, b'a'),
             Self::HexUpper(width) => parse_hex(text, width, b'A'),
             Self::Binary(width) => {
-                let text = text.get(..usize::from(width))?;
+                let width = usize::from(width);
+                if let Some(word) = text.first_chunk::<8>() {
+                    // The width is 1 to 8.
+                    return Some((u64::from_be_bytes(*word) >> (64 - 8 * width as u32), width));
+                }
+                let text = text.get(..width)?;
                 let value = text.iter().fold(0, |v, &byte| (v << 8) | u64::from(byte));
-                Some((value, text.len()))
+                Some((value, width))
             }
         }
     }
@@ -144,36 +144,18 @@ impl std::fmt::Display for Field {
 
 #[inline]
 fn parse_decimal(text: &[u8]) -> Option<(u64, usize)> {
-    let mut value = 0u64;
-    let mut len = 0;
-    for &byte in text.iter().take(usize::from(DECIMAL_DIGITS_MAX)) {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            break;
-        }
-        value = value * 10 + u64::from(digit);
-        len += 1;
-    }
+    let (value, len) = digits::leading::<10>(text, usize::from(DECIMAL_DIGITS_MAX), 0);
     let zero_first = text.first() == Some(&b'0') && len > 1;
     (len > 0 && !zero_first).then_some((value, len))
 }
 
 #[inline]
 fn parse_ordered(text: &[u8], digits: u8, end_high: bool) -> Option<(u64, usize)> {
-    let (first, end) = if end_high { (0, 10) } else { (1, 0) };
-    let mut value = 0u64;
-    let mut len = 0;
-    for &byte in text.iter().take(usize::from(digits)) {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            break;
-        }
-        value = value * 11 + u64::from(digit) + first;
-        len += 1;
-    }
-    for _ in len..usize::from(digits) {
-        value = value * 11 + end;
-    }
+    let first = if end_high { 0 } else { 1 };
+    let (value, len) = digits::leading::<11>(text, usize::from(digits), first);
+    // Filled up with zeros, or with the digit ten as often.
+    let filled = digits::power::<11>(usize::from(digits) - len);
+    let value = value * filled + if end_high { filled - 1 } else { 0 };
     (len > 0).then_some((value, len))
 }
 

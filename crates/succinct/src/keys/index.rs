@@ -5,6 +5,7 @@
 
 use std::cmp::Ordering;
 
+use drumlin_base::bytes::{LINE_BYTES, prefetch};
 use drumlin_base::coding::Reader;
 use drumlin_base::{Error, Result};
 
@@ -21,6 +22,11 @@ use super::template::{Row, Template};
 pub(super) const PLANS_MAX: usize = 64;
 /// Lookups whose waits for memory overlap.
 const BATCH: usize = 16;
+/// Cache lines of a block that are asked for ahead: blocks of columns have no more.
+const BLOCK_LINES_MAX: usize = 8;
+/// What a key usually takes, and most room that is made for those of a block before they are decoded.
+const USUAL_KEY_BYTES: usize = 24;
+const USUAL_RUN_BYTES_MAX: usize = 16 << 10;
 
 /// How the keys of a block are encoded.
 #[derive(Clone, Debug)]
@@ -128,6 +134,25 @@ impl KeyIndex {
         self.blocks.find_in(block, key)
     }
 
+    /// The block that `key` would be in, for [`KeyIndex::get_in`]; `None` when it is below all keys. Asks
+    /// for the block's memory: other keys can be looked for while it comes.
+    #[inline]
+    pub fn block_of(&self, key: &[u8]) -> Option<usize> {
+        let block = self.directory.find(key, &self.blocks)?;
+        let (at, end) = (self.blocks.offset(block), self.blocks.offset(block + 1));
+        if let Some(bytes) = self.blocks.bytes.get(at..end) {
+            let lines = bytes.len().div_ceil(LINE_BYTES).min(BLOCK_LINES_MAX);
+            prefetch(bytes.as_ptr(), lines);
+        }
+        Some(block)
+    }
+
+    /// The rank of `key`, whose block [`KeyIndex::block_of`] told.
+    #[inline]
+    pub fn get_in(&self, block: usize, key: &[u8]) -> Option<u64> {
+        self.blocks.find_in(block, key)
+    }
+
     /// The rank of each of `keys`, in `ranks`, as [`KeyIndex::get`] gives it. Faster for many, whose
     /// waits for memory overlap.
     pub fn get_batch(&self, keys: &[&[u8]], ranks: &mut Vec<Option<u64>>) {
@@ -135,16 +160,8 @@ impl KeyIndex {
         for keys in keys.chunks(BATCH) {
             let mut blocks = [None; BATCH];
             for (place, key) in blocks.iter_mut().zip(keys) {
-                *place = self.directory.find(key, &self.blocks);
+                *place = self.block_of(key);
             }
-            // The loads of all blocks' first lines are under way together.
-            let touched = blocks.iter().flatten().fold(0u8, |sum, &block| {
-                let at = self.blocks.offset(block);
-                sum ^ self.blocks.bytes.get(at).copied().unwrap_or(0)
-                    ^ self.blocks.bytes.get(at + 128).copied().unwrap_or(0)
-                    ^ self.blocks.bytes.get(at + 256).copied().unwrap_or(0)
-            });
-            std::hint::black_box(touched);
             ranks.extend(
                 blocks
                     .iter()
@@ -233,10 +250,24 @@ impl KeyIndex {
             .collect()
     }
 
-    /// Decodes the keys of `block` into `run`. False when the block is damaged.
-    pub(super) fn decode_block(&self, block: usize, run: &mut KeyRun) -> bool {
+    /// Decodes the key of `rank` alone into `run`. False when its block is damaged.
+    pub(super) fn decode_key(&self, rank: u64, run: &mut KeyRun) -> bool {
         run.clear();
         let (bytes, ends) = run.parts_mut();
+        let is_there = self.key(rank, bytes);
+        ends.push(bytes.len());
+        is_there
+    }
+
+    /// Decodes the keys of `block` into `run`. False when the block is damaged.
+    pub(super) fn decode_block(&self, block: usize, run: &mut KeyRun) -> bool {
+        let usual = run.bytes().max(USUAL_KEY_BYTES) * BLOCK_KEYS;
+        run.clear();
+        let (bytes, ends) = run.parts_mut();
+        if bytes.capacity() == 0 || ends.capacity() < BLOCK_KEYS {
+            bytes.reserve(usual.min(USUAL_RUN_BYTES_MAX));
+            ends.reserve(BLOCK_KEYS);
+        }
         match self.blocks.block(block) {
             Some(Block::Columns(_, columns)) => columns.keys(bytes, |out| ends.push(out.len())),
             Some(Block::Strings(strings)) => strings.keys(bytes, |out| ends.push(out.len())),

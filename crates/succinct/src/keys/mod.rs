@@ -5,8 +5,8 @@
 //! sample), else as texts that leave out what they share with their predecessor. A directory over the
 //! blocks' first keys, made when the index is opened, leads from a key to its block.
 //!
-//! Rooms, bottom to top: `packed` (bits), `field` (kinds of number), `ascending`, `template`,
-//! `letters` (a code for bytes), `run`; `columns` and `strings` (blocks), `learn`, `directory`;
+//! Rooms, bottom to top: `packed` (bits), `digits`, `field` (kinds of number), `ascending`, `template`,
+//! `letters` (a code for bytes), `run`, `rows`; `columns` and `strings` (blocks), `learn`, `directory`;
 //! `index`, `cursor`, `builder`.
 //!
 //! Keys are ordered bytewise. An index knows exactly which keys it holds, so it is its own filter.
@@ -18,12 +18,14 @@ mod ascending;
 mod builder;
 mod columns;
 mod cursor;
+mod digits;
 mod directory;
 mod field;
 mod index;
 mod learn;
 mod letters;
 mod packed;
+mod rows;
 mod run;
 mod strings;
 mod template;

@@ -15,6 +15,21 @@ impl KeyRun {
         self.ends.push(self.bytes.len());
     }
 
+    /// The last key.
+    #[inline]
+    pub(super) fn last(&self) -> Option<&[u8]> {
+        self.ends.len().checked_sub(1).map(|last| self.get(last))
+    }
+
+    /// Removes the first `count` keys.
+    pub(super) fn remove_front(&mut self, count: usize) {
+        let bytes = count.checked_sub(1).and_then(|last| self.ends.get(last));
+        let bytes = bytes.copied().unwrap_or(0);
+        self.bytes.drain(..bytes);
+        self.ends.drain(..count);
+        self.ends.iter_mut().for_each(|end| *end -= bytes);
+    }
+
     /// Empties the list and keeps its memory.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();

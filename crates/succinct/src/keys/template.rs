@@ -64,16 +64,25 @@ impl Template {
     /// Takes `key` apart into `row`. False when it does not fit.
     #[inline]
     pub(super) fn parse(&self, key: &[u8], row: &mut Row) -> bool {
+        self.parse_each(key, |field, value| {
+            if let Some(place) = row.get_mut(field) {
+                *place = value;
+            }
+        })
+    }
+
+    /// As [`Template::parse`], giving each number to `take`.
+    #[inline]
+    pub(super) fn parse_each(&self, key: &[u8], mut take: impl FnMut(usize, u64)) -> bool {
         let mut rest = key;
-        let parts = self.literals.iter().zip(&self.fields).zip(row.iter_mut());
-        for ((literal, field), place) in parts {
-            let Some(text) = rest.strip_prefix(literal.as_slice()) else {
+        for (index, (literal, field)) in self.literals.iter().zip(&self.fields).enumerate() {
+            let Some(text) = without(rest, literal) else {
                 return false;
             };
             let Some((value, len)) = field.parse(text) else {
                 return false;
             };
-            *place = value;
+            take(index, value);
             rest = text.get(len..).unwrap_or(&[]);
         }
         self.literals.last().is_some_and(|last| rest == last)
@@ -164,6 +173,19 @@ impl Template {
             template.literals.push(literal.to_vec());
         }
         Some(template)
+    }
+}
+
+/// `text` behind `literal`, if it begins so. Mostly that is one byte, which needs no call.
+#[inline]
+fn without<'t>(text: &'t [u8], literal: &[u8]) -> Option<&'t [u8]> {
+    match literal {
+        [] => Some(text),
+        [byte] => text
+            .split_first()
+            .filter(|(first, _)| *first == byte)
+            .map(|(_, rest)| rest),
+        _ => text.strip_prefix(literal),
     }
 }
 

@@ -80,6 +80,14 @@ impl Locator {
         }
     }
 
+    /// Asks for what [`Locator::find`] reads for the keys of block `block`.
+    #[inline]
+    pub(super) fn prefetch(&self, block: usize) {
+        if let Some(place) = self.places.get(block) {
+            drumlin_base::bytes::prefetch(place, 1);
+        }
+    }
+
     /// Where the row of `rank` lies. `None` past the last.
     #[inline]
     pub(super) fn find(&self, rank: u64) -> Option<RowPlace> {

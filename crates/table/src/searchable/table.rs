@@ -31,6 +31,11 @@ use crate::options::{TableReadOptions, TableReaderOptions};
 use crate::properties::TableProperties;
 use crate::readahead::ReadAhead;
 
+/// Cache lines of a row that are asked for ahead.
+const ROW_LINES: usize = 2;
+/// Lines of a page asked for ahead: what tells where its rows are.
+pub(crate) const HEAD_LINES: usize = 4;
+
 /// A page as it is on disk. Cheap to clone.
 pub(crate) type Page = SharedBytes<PageMeta>;
 
@@ -50,7 +55,7 @@ impl Cached for Page {
 
 /// An open searchable table. See the module for cost and thread safety.
 pub struct SearchableTable {
-    pub(super) file: Arc<dyn RandomAccessFile>,
+    pub(crate) file: Arc<dyn RandomAccessFile>,
     pub(super) path: PathBuf,
     pub(super) order: KeyOrder,
     pub(super) keys: KeyIndex,
@@ -60,6 +65,8 @@ pub struct SearchableTable {
     pub(super) shared_model: Option<u64>,
     /// Codes are the values themselves, so that these need not be copied.
     pub(super) values_are_raw: bool,
+    /// Room that most values fit in when they are decoded.
+    pub(super) usual_value_bytes: usize,
     pub(crate) slots: Arc<SlotArray<Page>>,
     pub(super) cache: Arc<BlockCache>,
     pub(super) budget: Arc<MemoryBudget>,
@@ -76,25 +83,35 @@ pub struct SearchableTable {
 }
 
 /// A value that was looked up.
-#[derive(Clone, Copy, Debug)]
-pub struct SearchableValue<'a> {
-    bytes: &'a [u8],
-    /// Where it lies, unless it was decoded.
-    page: Option<(&'a Page, usize)>,
+#[derive(Debug)]
+pub struct SearchableValue<'a>(Found<'a>);
+
+#[derive(Debug)]
+enum Found<'a> {
+    /// Where it lies in its page.
+    InPage(&'a Page, Range<usize>),
+    /// Decoded from there.
+    Decoded(&'a mut Vec<u8>),
 }
 
-impl<'a> SearchableValue<'a> {
+impl SearchableValue<'_> {
     /// The bytes.
     #[inline]
-    pub fn bytes(&self) -> &'a [u8] {
-        self.bytes
+    pub fn bytes(&self) -> &[u8] {
+        match &self.0 {
+            Found::InPage(page, range) => page.bytes().get(range.clone()).unwrap_or_default(),
+            Found::Decoded(bytes) => bytes,
+        }
     }
 
-    /// The bytes with the memory they lie in kept; a copy of a value that was decoded.
-    pub fn pin(&self) -> PinnedSlice {
-        self.page
-            .and_then(|(page, start)| PinnedSlice::of_shared(page, start..start + self.bytes.len()))
-            .unwrap_or_else(|| PinnedSlice::owned(self.bytes.to_vec()))
+    /// The bytes with the memory they lie in kept: no copy.
+    #[inline]
+    pub fn pin(self) -> PinnedSlice {
+        match self.0 {
+            Found::InPage(page, range) => PinnedSlice::of_shared(page, range)
+                .unwrap_or_else(|| PinnedSlice::owned(Vec::new())),
+            Found::Decoded(bytes) => PinnedSlice::owned(std::mem::take(bytes)),
+        }
     }
 }
 
@@ -179,10 +196,36 @@ impl SearchableTable {
         }
     }
 
+    /// The block of keys that `user_key` would be in, as [`SearchableTable::find_in`] wants it. Asks
+    /// for the memory that it will read.
+    #[inline]
+    pub(crate) fn find_block(&self, user_key: &[u8]) -> Option<usize> {
+        let block = self.keys.block_of(user_key)?;
+        self.locator.prefetch(block);
+        Some(block)
+    }
+
+    /// Where the row of `user_key` lies, whose block is known.
+    #[inline]
+    pub(crate) fn find_in(&self, block: usize, user_key: &[u8]) -> Option<RowPlace> {
+        self.locator.find(self.keys.get_in(block, user_key)?)
+    }
+
+    /// Asks for the row at `place`, if its page is cached.
+    pub(crate) fn prefetch_row(&self, place: RowPlace) {
+        if let Some(page) = self.slots.peek(place.page as usize)
+            && let Some(range) = row_range(page.bytes(), place.row)
+            && let Some(row) = page.bytes().get(range)
+        {
+            drumlin_base::bytes::prefetch(row.as_ptr(), ROW_LINES);
+        }
+    }
+
     /// Where the row of `user_key` lies.
     #[inline]
     pub(crate) fn find(&self, user_key: &[u8]) -> Option<RowPlace> {
-        self.locator.find(self.keys.get(user_key)?)
+        let block = self.find_block(user_key)?;
+        self.find_in(block, user_key)
     }
 
     /// The value of `version` in page `at`; decoded into `decoded` if it is coded.
@@ -196,17 +239,11 @@ impl SearchableTable {
     ) -> Result<SearchableValue<'a>> {
         if self.is_coded(version) {
             decoded.clear();
+            decoded.reserve(self.usual_value_bytes);
             self.decode(page, at, &version.range, decoded)?;
-            return Ok(SearchableValue {
-                bytes: decoded,
-                page: None,
-            });
+            return Ok(SearchableValue(Found::Decoded(decoded)));
         }
-        let bytes = page.bytes().get(version.range.clone());
-        Ok(SearchableValue {
-            bytes: bytes.unwrap_or_default(),
-            page: Some((page, version.range.start)),
-        })
+        Ok(SearchableValue(Found::InPage(page, version.range.clone())))
     }
 
     /// Whether the bytes of `version` are a code under the model, and not as they are.
@@ -296,6 +333,29 @@ impl SearchableTable {
         })
     }
 
+    /// Whether page `at` is not cached.
+    #[inline]
+    pub(crate) fn lacks(&self, at: u32) -> bool {
+        self.slots.peek(at as usize).is_none()
+    }
+
+    /// Room for a page.
+    pub(crate) fn page_draft(&self, options: &TableReadOptions) -> Draft<PageMeta> {
+        match options.fill_cache {
+            true => self.cache.draft(PAGE_BYTES, 0),
+            false => Draft::on_heap(PAGE_BYTES, 0),
+        }
+    }
+
+    /// Caches page `at`, which was read to `draft`; not if it is damaged, or the first of several.
+    pub(crate) fn keep_page(&self, at: u32, draft: Draft<PageMeta>, options: &TableReadOptions) {
+        let is_whole = stored_bytes(draft.bytes()) == PAGE_BYTES;
+        if is_whole && (!options.verify_checksums || is_sound(draft.bytes())) {
+            self.cache.count_miss();
+            self.slots.fill(at as usize, draft.share(PageMeta));
+        }
+    }
+
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<()> {
         let read = self.file.read_at(offset, into)?;
         if read < into.len() {
@@ -306,7 +366,7 @@ impl SearchableTable {
     }
 
     /// Where page `at` begins in the file, which has a whole page there.
-    pub(super) fn page_offset(&self, at: u32) -> Option<u64> {
+    pub(crate) fn page_offset(&self, at: u32) -> Option<u64> {
         let offset = u64::from(self.locator.block_of(at)?) * PAGE_BYTES as u64;
         (offset + PAGE_BYTES as u64 <= self.tail_start).then_some(offset)
     }

@@ -111,8 +111,9 @@ fn check_get(table: &Arc<Table>, entries: &Entries, key: &[u8], rng: &mut Rng) {
             seqno,
             &TableReadOptions::default(),
             |seqno, _, value| {
-                assert_eq!(&*value.pin(), value.bytes());
-                found.push((seqno, value.bytes().to_vec()));
+                let bytes = value.bytes().to_vec();
+                assert_eq!(&*value.pin(), bytes);
+                found.push((seqno, bytes));
                 match found.len() == limit {
                     true => ControlFlow::Break(()),
                     false => ControlFlow::Continue(()),

@@ -1,0 +1,160 @@
+//! What a batch of lookups lacks, read together.
+//!
+//! After their steps ([`crate::Hint`]) many lookups know the page or block they need and that it is not
+//! cached. One after the other each would wait for the disk by itself; here all of it is asked for at
+//! once, put into the cache, and found there by the lookups. What cannot be read, or is damaged, is left
+//! out: the lookup that needs it reads it again and says what is wrong.
+
+use std::sync::Arc;
+
+use drumlin_base::bytes::Draft;
+use drumlin_fs::ReadQueue;
+
+use crate::any_table::Table;
+use crate::block_run::BlockRun;
+use crate::format::BlockHandle;
+use crate::hint::{Hint, Known};
+use crate::options::TableReadOptions;
+use crate::searchable::{PageMeta, SearchableTable};
+use crate::table::{BlockTable, TableIndex};
+
+/// Larger blocks are left to the lookup: what is read together is in memory together.
+const PART_BYTES_MAX: usize = 1 << 20;
+
+impl Table {
+    /// Whether a lookup after the steps of `hint` would have to read the file.
+    #[inline]
+    pub fn lacks(&self, hint: &Hint) -> bool {
+        match (self, hint.known) {
+            (Self::Block(table), Known::Block(at)) => table.lacks(at),
+            (Self::Searchable(table), Known::Row(place)) => table.lacks(place.page),
+            _ => false,
+        }
+    }
+
+    /// What is read of the file for a lookup after the steps of `hint`.
+    fn part(&self, hint: &Hint, options: &TableReadOptions) -> Option<Part<'_>> {
+        let (place, buffer) = match (self, hint.known) {
+            (Self::Block(table), Known::Block(at)) => {
+                let TableIndex::Single(run) = &table.index else {
+                    return None;
+                };
+                let handle = run.index.handle(at)?;
+                let len = table.blocks.stored_len(handle).ok()?;
+                let buffer = Buffer::Stored(vec![0; Some(len).filter(|&l| l <= PART_BYTES_MAX)?]);
+                let run = run.as_ref();
+                (Place::Block(table, run, at, handle), buffer)
+            }
+            (Self::Searchable(table), Known::Row(row)) => {
+                let offset = table.page_offset(row.page)?;
+                let buffer = Buffer::Page(table.page_draft(options));
+                (Place::Page(table, row.page, offset), buffer)
+            }
+            _ => return None,
+        };
+        Some(Part { place, buffer })
+    }
+}
+
+/// Reads into the cache what lookups in these tables lack after the steps of their hints; keys ascend
+/// within a table. Does nothing where nothing may be read or kept.
+pub fn read_together(lookups: &[(Arc<Table>, Hint)], options: &TableReadOptions) {
+    if options.cache_only || !options.fill_cache {
+        return;
+    }
+    let mut parts: Vec<Part<'_>> = Vec::with_capacity(lookups.len());
+    for (table, hint) in lookups {
+        // Keys ascend, so those of one page come one after the other.
+        if let Some(part) = table.part(hint, options)
+            && parts.last().is_none_or(|last| !last.place.is(&part.place))
+        {
+            parts.push(part);
+        }
+    }
+    let mut queue = ReadQueue::with_capacity(parts.len());
+    for Part { place, buffer } in &mut parts {
+        match *place {
+            Place::Block(table, _, _, handle) => {
+                let file = &*table.blocks.file;
+                file.queue_read(handle.offset, buffer.bytes_mut(), &mut queue);
+            }
+            Place::Page(table, _, offset) => {
+                table
+                    .file
+                    .queue_read(offset, buffer.bytes_mut(), &mut queue);
+            }
+        }
+    }
+    let outcomes = queue.run();
+    for (part, outcome) in parts.into_iter().zip(outcomes) {
+        let len = part.buffer.bytes().len();
+        if outcome.is_ok_and(|read| read == len) {
+            part.keep(options);
+        }
+    }
+}
+
+/// A page or block on its way to the cache.
+struct Part<'a> {
+    place: Place<'a>,
+    buffer: Buffer,
+}
+
+/// Where it lies.
+enum Place<'a> {
+    Block(&'a BlockTable, &'a BlockRun, usize, BlockHandle),
+    Page(&'a SearchableTable, u32, u64),
+}
+
+/// Where it is read to.
+enum Buffer {
+    /// To be decompressed.
+    Stored(Vec<u8>),
+    /// As it is kept.
+    Page(Draft<PageMeta>),
+}
+
+impl Part<'_> {
+    /// Puts it into the cache, if it is sound.
+    fn keep(self, options: &TableReadOptions) {
+        match (self.place, self.buffer) {
+            (Place::Block(table, run, at, handle), Buffer::Stored(stored)) => {
+                table.keep_block((run, at), handle, &stored, options);
+            }
+            (Place::Page(table, at, _), Buffer::Page(draft)) => {
+                table.keep_page(at, draft, options);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Place<'_> {
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Block(_, run, at, _), Self::Block(_, other_run, other_at, _)) => {
+                std::ptr::eq(*run, *other_run) && at == other_at
+            }
+            (Self::Page(table, at, _), Self::Page(other, other_at, _)) => {
+                std::ptr::eq(*table, *other) && at == other_at
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Buffer {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Stored(stored) => stored,
+            Self::Page(draft) => draft.bytes(),
+        }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Stored(stored) => stored,
+            Self::Page(draft) => draft.bytes_mut(),
+        }
+    }
+}
