@@ -31,7 +31,7 @@ bench-peers:
 	cd crates/bench-peers && $(CARGO) run --locked --release -- compare --num 3000000 --rounds 2 --db-bench --out ../../target/peers -- --reads=600000
 
 # Lookups in memory beside a writer, and Debian's db_bench with RocksDB's PlainTable: 5 M keys, four
-# cases, about five minutes. KEYS=20000000 SECONDS=20 make bench-ram for more; needs 5 GB of /dev/shm.
+# cases, about five minutes; `crates/bench/ram.sh` says what can be chosen. KEYS=20000000 needs 5 GB of /dev/shm.
 bench-ram: deps
 	$(CARGO) build --locked --release -p drumlin-cli
 	crates/bench/ram.sh

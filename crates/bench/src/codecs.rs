@@ -1,13 +1,17 @@
-//! Checksums and codecs on their own: crc32c, snappycomp, zstduncomp and the like.
+//! Checksums and codecs on their own: crc32c, snappycomp, zstduncomp and the like; and memory itself.
 //!
 //! Names are LevelDB's (`snappycomp`, `zstduncomp`) and RocksDB's (`compress`, `uncompress`, which
 //! take `--compression_type`). Blocks have `--block_size` bytes and hold generated values.
 
+use std::sync::Arc;
+
 use drumlin_base::{Error, Result, checksum};
+use drumlin_fs::Clock;
 use drumlin_table::compress::{compress, decompress};
 use drumlin_table::{Codec, Framing};
 
 use crate::flags::Flags;
+use crate::latency::read_memory;
 use crate::stats::{Operation, ThreadStats};
 use crate::values::Values;
 
@@ -34,6 +38,8 @@ pub enum BlockWork {
     Compress(Codec),
     /// Restore compressed blocks.
     Uncompress(Codec),
+    /// Read memory at random, each read waiting for the one before.
+    Memory,
 }
 
 impl BlockWork {
@@ -45,6 +51,7 @@ impl BlockWork {
             "xxhash" => Self::XxHash,
             "xxhash64" => Self::XxHash64,
             "xxh3" => Self::Xxh3,
+            "memlatency" => Self::Memory,
             "compress" => Self::Compress(codec(compression_type)?),
             "uncompress" => Self::Uncompress(codec(compression_type)?),
             _ => match name.strip_suffix("uncomp") {
@@ -58,7 +65,7 @@ impl BlockWork {
     ///
     /// # Errors
     /// `Corruption` when a codec does not restore what it compressed.
-    pub fn run(self, flags: &Flags, stats: &mut ThreadStats) -> Result<()> {
+    pub fn run(self, flags: &Flags, stats: &mut ThreadStats, clock: &Arc<dyn Clock>) -> Result<()> {
         match self {
             Self::Crc32c => sum_blocks(flags, stats, |block| u64::from(checksum::crc32c(block))),
             Self::XxHash => sum_blocks(flags, stats, |block| u64::from(checksum::xxh32(block))),
@@ -66,6 +73,7 @@ impl BlockWork {
             Self::Xxh3 => sum_blocks(flags, stats, checksum::xxh3_64),
             Self::Compress(codec) => compress_blocks(codec, flags, stats),
             Self::Uncompress(codec) => return restore_blocks(codec, flags, stats),
+            Self::Memory => return read_memory(stats, clock),
         }
         Ok(())
     }

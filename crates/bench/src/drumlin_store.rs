@@ -339,6 +339,10 @@ pub struct DrumlinCursor {
 }
 
 impl Cursor for DrumlinCursor {
+    #[inline]
+    fn refresh(&mut self) -> Result<()> {
+        self.entries.refresh()
+    }
     fn seek_to_first(&mut self) {
         self.entries.seek_to_first();
     }

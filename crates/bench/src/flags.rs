@@ -158,11 +158,13 @@ flags! {
     min_blob_size: i64 = -1, "Bytes from which values go to blob files; negative: the engine's choice.";
     max_background_jobs: usize = 0, "Background threads; 0: the engine's choice.";
     use_plain_table: bool = false, "Write plain tables, for data in memory, instead of block-based ones.";
+    use_data_block_hash_index: bool = false, "Write hash indexes into data blocks (RocksDB only: blocks here are searched by the heads of their keys).";
     use_searchable_table: bool = false, "Write searchable tables to the last levels, instead of block-based ones.";
     prefix_same_as_start: bool = false, "Iterators stay within the prefix of --prefix_size that they sought.";
     open_files: i64 = -1, "Table files open at once; negative: no bound.";
     wal_dir: String = String::new(), "Directory of the log; empty: the database's.";
     verify_checksum: bool = true, "Check block checksums on reads.";
+    refresh_iterators: bool = false, "seekrandom keeps one iterator and refreshes it before each seek, instead of a new one each time.";
     seek_nexts: u64 = 0, "Entries read after each seek of seekrandom.";
     reverse_iterator: bool = false, "seekrandom goes backward.";
     max_scan_distance: u64 = 0, "Bound seekrandom's iterators this many keys away; 0: no bound.";

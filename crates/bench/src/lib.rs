@@ -30,6 +30,7 @@ pub mod workloads;
 
 mod drumlin_store;
 mod gate;
+mod latency;
 mod reporter;
 
 #[cfg(test)]

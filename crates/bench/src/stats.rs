@@ -123,6 +123,12 @@ impl ThreadStats {
         }
     }
 
+    /// Lets the thread's time begin now: what came before were preparations.
+    pub fn begin_again(&mut self, clock: &Arc<dyn Clock>) {
+        self.started = clock.monotonic();
+        self.finished = self.started;
+    }
+
     /// Stops the thread's time.
     pub fn stop(&mut self, clock: &Arc<dyn Clock>) {
         self.finished = clock.monotonic();

@@ -4,7 +4,7 @@
 //! that engine wants per thread (a batch, a read transaction, a buffer). Dispatch is static: the
 //! workloads are compiled once per store and the engine's calls stay direct.
 
-use drumlin_base::Result;
+use drumlin_base::{Error, Result};
 use drumlin_fs::Env;
 
 use crate::flags::Flags;
@@ -124,6 +124,13 @@ pub trait Session {
 
 /// A position in key order.
 pub trait Cursor {
+    /// Takes up the present state of the store; the cursor must be positioned anew.
+    ///
+    /// # Errors
+    /// `NotSupported` by stores whose cursors cannot.
+    fn refresh(&mut self) -> Result<()> {
+        Err(Error::not_supported("refreshing this store's cursors"))
+    }
     /// Goes to the first entry.
     fn seek_to_first(&mut self);
     /// Goes to the last entry.

@@ -126,7 +126,7 @@ impl<S: Store> Worker<'_, S> {
                 self.stats.finished(Operation::Other, 1);
                 Ok(())
             }
-            Work::Block(block) => block.run(self.flags, &mut self.stats),
+            Work::Block(block) => block.run(self.flags, &mut self.stats, &self.shared.clock),
         }
     }
 
@@ -321,6 +321,9 @@ impl<S: Store> Worker<'_, S> {
 
     fn seek_random(&mut self) -> Result<()> {
         let flags = self.flags;
+        if flags.refresh_iterators && flags.max_scan_distance == 0 {
+            return self.seek_refreshed();
+        }
         let mut pace = self.read_pace();
         let shape = self.shared.keys(flags, 0);
         let (mut key, mut bound) = (shape.buffer(), shape.buffer());
@@ -339,11 +342,33 @@ impl<S: Store> Worker<'_, S> {
                 upper = Some(bound.as_slice());
             }
             let mut cursor = session.cursor(lower, upper)?;
-            cursor.seek(&key);
+            let (is_found, walked) = seek_and_walk(&mut cursor, &key, flags)?;
             asked += 1;
-            found += u64::from(cursor.valid() && cursor.key() == key);
-            bytes += walk(&mut cursor, flags);
-            cursor.status()?;
+            found += u64::from(is_found);
+            bytes += walked;
+            self.stats.finished(Operation::Seek, 1);
+        }
+        self.stats.bytes += bytes;
+        self.stats.found = Some((found, asked));
+        Ok(())
+    }
+
+    /// As [`Worker::seek_random`] without bounds, with one cursor that is refreshed before each seek.
+    fn seek_refreshed(&mut self) -> Result<()> {
+        let flags = self.flags;
+        let mut pace = self.read_pace();
+        let shape = self.shared.keys(flags, 0);
+        let mut key = shape.buffer();
+        let mut session = self.store.session(flags);
+        let mut cursor = session.cursor(None, None)?;
+        let (mut asked, mut found, mut bytes) = (0u64, 0u64, 0u64);
+        while !pace.done(1) {
+            shape.write(self.random.next_u64() % flags.num, &mut key);
+            cursor.refresh()?;
+            let (is_found, walked) = seek_and_walk(&mut cursor, &key, flags)?;
+            asked += 1;
+            found += u64::from(is_found);
+            bytes += walked;
             self.stats.finished(Operation::Seek, 1);
         }
         self.stats.bytes += bytes;
@@ -452,6 +477,15 @@ fn read(value: &[u8]) -> usize {
     let ends = value.first().zip(value.last());
     std::hint::black_box(ends.map(|(first, last)| first ^ last));
     value.len()
+}
+
+/// Seeks `key` and reads on; whether it was there, and the bytes read.
+fn seek_and_walk(cursor: &mut impl Cursor, key: &[u8], flags: &Flags) -> Result<(bool, u64)> {
+    cursor.seek(key);
+    let is_found = cursor.valid() && cursor.key() == key;
+    let bytes = walk(cursor, flags);
+    cursor.status()?;
+    Ok((is_found, bytes))
 }
 
 /// Reads `--seek_nexts` entries on from where `cursor` is; returns their bytes.

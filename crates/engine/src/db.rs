@@ -33,6 +33,11 @@ impl ViewSource for FamilyView {
         let view = self.family.view.load_full();
         (view, self.engine.visible_seqno())
     }
+
+    fn seqno_of(&self, held: &Arc<SuperVersion>) -> Option<SeqNo> {
+        let present = self.family.view.load();
+        Arc::ptr_eq(&present, held).then(|| self.engine.visible_seqno())
+    }
 }
 
 /// An open database. Cheap to clone; every method may be called from any thread.

@@ -7,7 +7,7 @@ use drumlin_bench::{Cursor, Flags, Sample, Session, Store};
 use drumlin_fs::Env;
 use rocksdb::{
     BlockBasedOptions, BottommostLevelCompaction, Cache, ColumnFamilyDescriptor, CompactOptions,
-    DB, DBCompactionStyle, DBCompressionType, DBRawIterator, FlushOptions, Options, ReadOptions,
+    DB, DBCompactionStyle, DBCompressionType, DBRawIterator, DataBlockIndexType, FlushOptions, Options, ReadOptions,
     SliceTransform, WaitForCompactOptions, WriteBatch, WriteOptions,
     statistics::{StatsLevel, Ticker},
 };
@@ -219,6 +219,9 @@ fn table_options(flags: &Flags) -> BlockBasedOptions {
     let cache = Cache::new_hyper_clock_cache(given(flags.cache_size, 32 << 20), 0);
     table.set_block_cache(&cache);
     table.set_block_size(flags.block_size);
+    if flags.use_data_block_hash_index {
+        table.set_data_block_index_type(DataBlockIndexType::BinaryAndHash);
+    }
     if flags.bloom_bits > 0.0 {
         table.set_bloom_filter(flags.bloom_bits, false);
     }

@@ -86,6 +86,11 @@ impl Source {
         }
     }
 
+    /// Whether it is a memtable.
+    pub fn is_memtable(&self) -> bool {
+        matches!(self, Self::Memtable(..))
+    }
+
     /// Whether range tombstones are known of already; a run tells of its own as it opens tables.
     pub fn has_tombstones(&self) -> bool {
         matches!(self, Self::Memtable(_, Some(_)))

@@ -231,6 +231,10 @@ fn writes_after_its_making_do_not_show_until_a_refresh() {
         fn view(&self) -> (Arc<SuperVersion>, SeqNo) {
             (Arc::clone(&self.0), self.1)
         }
+
+        fn seqno_of(&self, held: &Arc<SuperVersion>) -> Option<SeqNo> {
+            Arc::ptr_eq(&self.0, held).then_some(self.1)
+        }
     }
     for seed in 0..100 {
         let family = Family::random(seed);

@@ -69,7 +69,8 @@ impl Guess {
         let knot = (along as usize).min(self.knots.len() - 2);
         let [from, to] = self.knots.get(knot..)?.first_chunk::<2>()?;
         let (from, to) = (f64::from(*from), f64::from(*to));
-        Some((from + (to - from) * (along - knot as f64)).round_ties_even() as u64)
+        // Rounded so, because no target need have an instruction for it.
+        Some((from + (to - from) * (along - knot as f64) + 0.5) as u64)
     }
 
     /// Memory it takes.
