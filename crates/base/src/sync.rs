@@ -4,8 +4,8 @@
 
 #[cfg(not(loom))]
 mod real {
-    use std::sync::PoisonError;
     pub use std::sync::atomic;
+    use std::sync::{PoisonError, TryLockError};
 
     /// A mutex. A panic while it is held does not make it unusable: every holder in this code
     /// base leaves its data whole between statements.
@@ -25,6 +25,16 @@ mod real {
         #[inline]
         pub fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        /// Locks unless somebody else holds the lock.
+        #[inline]
+        pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            match self.0.try_lock() {
+                Ok(guard) => Some(guard),
+                Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => None,
+            }
         }
     }
 
@@ -89,6 +99,11 @@ mod modelled {
             self.0
                 .lock()
                 .expect("a model does not panic while it holds a lock")
+        }
+
+        /// Locks unless somebody else holds the lock.
+        pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            self.0.try_lock().ok()
         }
     }
 

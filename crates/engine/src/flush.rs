@@ -87,6 +87,7 @@ pub fn run(context: &JobContext, memtables: &[Arc<Memtable>]) -> Result<Flushed>
         }
     }
     let counts = stream.counts();
+    timer.note(&context.progress, counts.input);
     let (files, blobs) = outputs.finish()?.keep(context)?;
     debug_assert!(files.len() <= 1, "a flush never splits its output");
     let table_bytes: u64 = files.iter().map(|file| file.size).sum();

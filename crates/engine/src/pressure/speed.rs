@@ -10,6 +10,8 @@ pub(crate) struct Speed {
     /// Seconds of work the average stands for.
     seen_seconds: f64,
     bytes_per_second: f64,
+    /// Bytes done in no time: at the end of a job between two looks, on a coarse clock.
+    early_bytes: f64,
 }
 
 impl Speed {
@@ -19,6 +21,7 @@ impl Speed {
             horizon_seconds: horizon.as_secs_f64(),
             seen_seconds: 0.0,
             bytes_per_second: 0.0,
+            early_bytes: 0.0,
         }
     }
 
@@ -26,8 +29,10 @@ impl Speed {
     pub(crate) fn record(&mut self, bytes: f64, work: Duration) {
         let seconds = work.as_secs_f64();
         if seconds <= 0.0 {
+            self.early_bytes += bytes;
             return;
         }
+        let bytes = bytes + std::mem::take(&mut self.early_bytes);
         self.seen_seconds = (self.seen_seconds + seconds).min(self.horizon_seconds.max(seconds));
         let share = seconds / self.seen_seconds;
         self.bytes_per_second += share * (bytes / seconds - self.bytes_per_second);
@@ -66,9 +71,11 @@ mod tests {
     }
 
     #[test]
-    fn no_time_is_no_work() {
+    fn work_that_took_no_time_counts_with_the_next() {
         let mut speed = Speed::new(Duration::from_secs(2));
         speed.record(1000.0, Duration::ZERO);
         assert_eq!(speed.get(), None);
+        speed.record(0.0, Duration::from_secs(1));
+        assert_eq!(speed.get(), Some(1000.0));
     }
 }

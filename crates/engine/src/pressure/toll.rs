@@ -1,6 +1,7 @@
 //! What writers owe for the bytes they wrote: a token bucket in time, kept by whoever leads.
 //!
-//! Bytes are paid for after they were written, by the next group. Sleeps much shorter than a
+//! Bytes are paid for after they were written, by the next group; what was written while writers were
+//! free costs nothing, also when they no longer are. Sleeps much shorter than a
 //! millisecond are not to be had, so little debts add up first.
 
 use std::time::Duration;
@@ -17,8 +18,8 @@ const BURST: Duration = Duration::from_millis(4);
 pub(crate) struct Toll {
     /// Bytes written that were not turned into time yet.
     unpaid: u64,
-    /// When all that was turned into time is paid.
-    paid_at: Duration,
+    /// When all that was turned into time is paid; `None` while writers are free.
+    paid_at: Option<Duration>,
 }
 
 impl Toll {
@@ -37,18 +38,24 @@ impl Toll {
     pub(crate) fn wait(&mut self, now: Duration, bytes_per_second: f64) -> Duration {
         let unpaid = std::mem::take(&mut self.unpaid) as f64;
         if !bytes_per_second.is_finite() {
-            self.paid_at = Duration::ZERO;
+            self.paid_at = None;
             return Duration::ZERO;
         }
+        let burst = now.saturating_sub(BURST);
+        let Some(paid_at) = self.paid_at else {
+            self.paid_at = Some(burst);
+            return Duration::ZERO;
+        };
         // Nothing costs nothing, also where the disk stands still and no speed is left to divide by.
         let cost = match unpaid > 0.0 {
             true => Duration::try_from_secs_f64(unpaid / bytes_per_second).unwrap_or(COST_MAX),
             false => Duration::ZERO,
         };
-        let from = self.paid_at.max(now.saturating_sub(BURST));
+        let from = paid_at.max(burst);
         // What is owed at a speed that was much lower is not owed any more.
-        self.paid_at = (from + cost.min(COST_MAX)).min(now + COST_MAX);
-        let owed = self.paid_at.saturating_sub(now);
+        let paid_at = (from + cost.min(COST_MAX)).min(now + COST_MAX);
+        self.paid_at = Some(paid_at);
+        let owed = paid_at.saturating_sub(now);
         if owed < STEP_MIN {
             return Duration::ZERO;
         }
@@ -103,6 +110,7 @@ mod tests {
         let now = Duration::from_secs(5);
         toll.charge(1 << 30);
         assert_eq!(toll.wait(now, f64::INFINITY), Duration::ZERO);
+        toll.charge(1 << 20);
         assert_eq!(toll.wait(now, 1e6), Duration::ZERO);
         toll.charge(10_000);
         assert_eq!(toll.wait(now, 1e6), STEP_MAX);
@@ -111,6 +119,7 @@ mod tests {
     #[test]
     fn a_disk_that_stands_still_holds_nobody_for_ever() {
         let (mut toll, mut now) = (Toll::default(), Duration::from_secs(1));
+        assert!(toll.wait(now, 0.0).is_zero());
         toll.charge(1);
         let begin = now;
         loop {
@@ -128,6 +137,7 @@ mod tests {
         let mut toll = Toll::default();
         let mut now = Duration::from_secs(5);
         let begin = now;
+        assert!(toll.wait(now, 1000.0).is_zero());
         toll.charge(1 << 30);
         loop {
             let wait = toll.wait(now, 1000.0);

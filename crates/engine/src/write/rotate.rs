@@ -10,6 +10,10 @@ use crate::events::Health;
 use crate::leader::{Leader, PendingWrite};
 use crate::waits::WaitCause;
 
+/// The share of itself that a full memtable may take on top while somebody holds the state: it may be
+/// a job that syncs the MANIFEST, and at a bad moment a sync takes a tenth of a second.
+const OVERFILL: usize = 2;
+
 impl Engine {
     /// Returns when the group may be written. The usual case touches two atomics.
     pub(crate) fn make_room(&self, leader: &mut Leader, own: &PendingWrite) -> Result<()> {
@@ -30,8 +34,13 @@ impl Engine {
         }
         // Groups before this one still fill the memtables; what they find full is noted by then.
         self.published.wait_for(leader.last_seqno);
+        let mut state = self.state.try_lock();
+        if state.is_none() && self.may_overfill() {
+            return Ok(());
+        }
         while let Some(id) = self.full.last() {
-            let rotated = self.rotate(leader, id, own.no_stall);
+            let state = state.take().unwrap_or_else(|| self.lock_state());
+            let rotated = self.rotate_locked(leader, state, id, own.no_stall);
             if rotated
                 .as_ref()
                 .is_err_and(|error| error.kind() != ErrorKind::InvalidArgument)
@@ -41,6 +50,14 @@ impl Engine {
             self.full.remove(id);
         }
         self.bound_wal(leader)
+    }
+
+    /// Whether no memtable has taken more than its size and some on top.
+    fn may_overfill(&self) -> bool {
+        self.families.load().values().all(|family| {
+            let most = family.write_buffer + family.write_buffer / OVERFILL;
+            family.view.load().memtable.bytes() < most
+        })
     }
 
     /// After a full disk: tries a fresh WAL, and if there is room for one, all is well again.
@@ -87,7 +104,17 @@ impl Engine {
     /// `InvalidArgument` when the family is gone, `Busy` when it would wait and may not, the cause
     /// when flushing fails.
     pub(crate) fn rotate(&self, leader: &mut Leader, id: u32, no_stall: bool) -> Result<()> {
-        let mut state = self.wait_for_memtable(id, no_stall)?;
+        self.rotate_locked(leader, self.lock_state(), id, no_stall)
+    }
+
+    fn rotate_locked(
+        &self,
+        leader: &mut Leader,
+        state: MutexGuard<'_, State>,
+        id: u32,
+        no_stall: bool,
+    ) -> Result<()> {
+        let mut state = self.wait_for_memtable(state, id, no_stall)?;
         if state.family_mut(id)?.mutable.is_empty() {
             return Ok(());
         }
@@ -118,8 +145,12 @@ impl Engine {
     }
 
     /// The state, with room for one more immutable memtable of the family.
-    fn wait_for_memtable(&self, id: u32, no_stall: bool) -> Result<MutexGuard<'_, State>> {
-        let mut state = self.lock_state();
+    fn wait_for_memtable<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        id: u32,
+        no_stall: bool,
+    ) -> Result<MutexGuard<'a, State>> {
         let mut waited_since = None;
         loop {
             let family = state.family_mut(id)?;

@@ -18,10 +18,10 @@ impl Engine {
             return;
         }
         let share = self.memtables_share();
-        let state = self.lock_state();
-        if state.families.len() < 2 || used <= share / 4 * 3 {
+        if self.families.load().len() < 2 || used <= share / 4 * 3 {
             return;
         }
+        let state = self.lock_state();
         let mutable = |family: &FamilyState| family.mutable.bytes();
         let all: usize = state.families.values().map(mutable).sum();
         // The rest is being flushed already.

@@ -144,3 +144,34 @@ fn writers_are_slowed_by_a_slow_disk_and_never_stopped() {
 fn with_one_background_thread_they_are_not_stopped_either() {
     a_disk_that_becomes_slow_and_fast_again(1);
 }
+
+#[test]
+fn a_manifest_that_takes_long_to_sync_holds_no_writer() {
+    let machine = Machine::new();
+    let clock = &machine.clock;
+    let db = Db::open(DIR, machine.options(2)).unwrap();
+    let hang = Duration::from_millis(400);
+    let slow = Fault::Slow {
+        least: hang,
+        most: hang,
+    };
+    let rule = FaultRule::always(slow).on(OpKind::Sync);
+    machine.faults.add_rule(rule.of_kind(FileKind::Manifest));
+    let begin = clock.monotonic();
+    let mut longest = Duration::ZERO;
+    // A memtable takes longer than a hang and not as long as two: some fill while one lasts.
+    for n in 0..1500 {
+        clock.sleep(Duration::from_millis(4));
+        let before = clock.monotonic();
+        db.put(key(n), [7; 20]).unwrap();
+        longest = longest.max(clock.monotonic() - before);
+    }
+    let flushes = db.statistics().flushes.get();
+    assert!(
+        flushes > 3,
+        "{flushes} flushes in {:?}",
+        clock.monotonic() - begin
+    );
+    assert!(longest < hang / 2, "a write took {longest:?}");
+    db.close().unwrap();
+}
