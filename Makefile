@@ -7,7 +7,7 @@ BYTES ?= 2000000000
 SECONDS ?= 20
 DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev pkg-config gcc g++
 
-.PHONY: run test lint loom deps bench-peers bench-ram
+.PHONY: run test lint loom deps bench-peers bench-ram bench-r5
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
@@ -39,3 +39,9 @@ bench-ram: deps
 lint:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+# Rows of lineitem in searchable tables: how small the store is, and reads of it with little memory. About
+# four minutes and 12 GB of /tmp; BYTES=500000000 for less. With RocksDB beside it: PEERS=crates/bench-peers/target/release/peers.
+bench-r5: deps
+	$(CARGO) build --locked --release -p drumlin-cli
+	crates/bench/r5.sh

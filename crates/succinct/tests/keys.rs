@@ -173,6 +173,13 @@ fn shapes(rng: &mut Rng, count: u64) -> Vec<(&'static str, Keys)> {
             made(count, |n| (n * 3).to_string().into_bytes()),
         ),
         ("columns", lineitem(rng, count)),
+        (
+            "digits of three numbers",
+            made(count, |n| {
+                let (part, supplier) = (rng.below(30_000_000), rng.below(1_500_000));
+                format!("{}{part}{supplier}", 440_000_000 + n / 4).into_bytes()
+            }),
+        ),
         ("paths", made(count, |_| path(rng))),
         ("random bytes", made(count, |_| random16(rng))),
         (
@@ -327,6 +334,22 @@ fn keys_of_columns_take_little_more_than_their_information() {
     let (blocks, tail) = build(&keys);
     let bits = (blocks.len() + tail.len()) * 8 / keys.len();
     assert!(bits <= 57, "{bits} bits a key");
+}
+
+#[test]
+fn runs_of_more_digits_than_a_number_has_are_columns_too() {
+    let mut rng = Rng::new(7);
+    let keys = made(40_000, |n| {
+        let (part, supplier) = (rng.below(30_000_000), rng.below(1_500_000));
+        format!(
+            "{}{part}{supplier}",
+            500_000_000 + n / 32 * 32 + (n / 4) % 8
+        )
+        .into_bytes()
+    });
+    let (blocks, tail) = build(&keys);
+    let bits = (blocks.len() + tail.len()) * 8 / keys.len();
+    assert!(bits <= 60, "{bits} bits a key");
 }
 
 #[test]

@@ -15,6 +15,9 @@ use super::template::{FIELDS_MAX, Frame, LITERAL_BYTES_MAX, Row, Template};
 /// Longest keys that are taken column by column.
 const COLUMNS_MAX: usize = 128;
 
+/// Keys may have so many digits less in a long run than the shortest of the sample and still fit.
+const LONG_DIGITS_SPARE: usize = 2;
+
 /// The templates worth trying on keys like `sample`'s.
 pub(super) fn candidates(sample: &KeyRun) -> Vec<Template> {
     let mut found: Vec<Template> = [by_columns(sample), by_digit_runs(sample)]
@@ -242,14 +245,42 @@ fn by_digit_runs(sample: &KeyRun) -> Option<Template> {
     if fitting * 2 < sample.len() {
         return None;
     }
-    let fields: Option<Vec<Field>> = (0..seen.len())
-        .map(|at| digit_field(*seen.get(at)?, at == 0, literals.get(at + 1)?))
-        .collect();
-    Some(Template {
-        fields: fields?,
-        literals: literals.into_iter().map(<[u8]>::to_vec).collect(),
+    let mut template = Template {
+        fields: Vec::new(),
+        literals: vec![literals.first()?.to_vec()],
         frames: Vec::new(),
-    })
+    };
+    for (at, seen) in seen.into_iter().enumerate() {
+        let after = literals.get(at + 1)?;
+        if let Some((front, rest)) = long_digits(seen, after) {
+            template.fields.extend([front, rest]);
+            template.literals.push(Vec::new());
+        } else {
+            template.fields.push(digit_field(seen, at == 0, after)?);
+        }
+        template.literals.push(after.to_vec());
+    }
+    Some(template)
+}
+
+/// Two numbers for a run that is too long for one and not always of one length: its front, which all
+/// keys have whole, and what is left.
+fn long_digits(seen: Digits, after: &[u8]) -> Option<(Field, Field)> {
+    let most = usize::from(ORDERED_DIGITS_MAX);
+    if seen.width_max <= most || seen.width_min == seen.width_max {
+        return None;
+    }
+    let front = seen.width_min.checked_sub(LONG_DIGITS_SPARE)?.min(most);
+    let rest = seen.width_max - front;
+    if front == 0 || rest > most {
+        return None;
+    }
+    let ordered = |digits: usize, end_high| Field::Ordered {
+        digits: digits as u8,
+        end_high,
+    };
+    let end_high = after.first().is_some_and(|&byte| byte > b'9');
+    Some((ordered(front, false), ordered(rest, end_high)))
 }
 
 /// The kind of number for a run of digits; `None` when it is too long.

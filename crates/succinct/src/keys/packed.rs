@@ -5,7 +5,8 @@
 /// Appends numbers of given widths to a byte vector.
 pub(super) struct BitWriter<'a> {
     out: &'a mut Vec<u8>,
-    waiting: u128,
+    waiting: u64,
+    /// Below 64.
     waiting_bits: u32,
 }
 
@@ -23,20 +24,21 @@ impl<'a> BitWriter<'a> {
     #[inline]
     pub(super) fn push(&mut self, value: u64, width: u32) {
         debug_assert!(width <= 64 && (width == 64 || value >> width == 0));
-        self.waiting |= u128::from(value) << self.waiting_bits;
-        self.waiting_bits += width;
-        if self.waiting_bits >= 64 {
-            self.out
-                .extend_from_slice(&(self.waiting as u64).to_le_bytes());
-            self.waiting >>= 64;
-            self.waiting_bits -= 64;
+        let free = 64 - self.waiting_bits;
+        self.waiting |= value << self.waiting_bits;
+        if width < free {
+            self.waiting_bits += width;
+            return;
         }
+        self.out.extend_from_slice(&self.waiting.to_le_bytes());
+        self.waiting = value.checked_shr(free).unwrap_or(0);
+        self.waiting_bits = width - free;
     }
 
     /// Ends the stream at a whole byte; the bits added for that are zero.
     pub(super) fn finish(self) {
         let bytes = self.waiting_bits.div_ceil(8) as usize;
-        let tail = (self.waiting as u64).to_le_bytes();
+        let tail = self.waiting.to_le_bytes();
         self.out.extend_from_slice(tail.get(..bytes).unwrap_or(&[]));
     }
 }

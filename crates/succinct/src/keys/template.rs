@@ -99,6 +99,8 @@ impl Template {
         let (value, len) = field.parse(text)?;
         let rest = text.get(len..)?;
         let follows = match field {
+            // All its digits are there: what follows decides only among keys with the same.
+            Field::Ordered { digits, .. } if len == usize::from(digits) => true,
             Field::Ordered { .. } => self.literals.get(1)?.first() == rest.first(),
             _ => true,
         };
