@@ -113,9 +113,18 @@ impl Table {
     /// Takes the first step for a key that is looked for in several tables, if this one lies in memory
     /// as a whole: asks for what the lookup will read first. Others do nothing.
     #[inline]
-    pub fn ask(&self, hint: &mut Hint, key: &KeyHint, user_key: &[u8]) {
+    pub fn ask(&self, hint: &mut Hint, key: &KeyHint) {
         if let Self::Plain(table) = self {
-            table.ask(hint, *key, user_key);
+            table.ask(hint, *key);
+        }
+    }
+
+    /// Asks for the entry of `user_key` already, if the table lies in memory and its keys tell where.
+    /// Worth it for one lookup alone: those of a batch have the memory busy anyway.
+    #[inline]
+    pub fn guess(&self, user_key: &[u8]) {
+        if let Self::Plain(table) = self {
+            table.guess(user_key);
         }
     }
 

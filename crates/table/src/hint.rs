@@ -159,8 +159,8 @@ impl BlockTable {
 impl PlainTable {
     /// The first step, for a key whose hash is known.
     #[inline]
-    pub(crate) fn ask(&self, hint: &mut Hint, key: KeyHint, user_key: &[u8]) {
-        self.hint(key, user_key);
+    pub(crate) fn ask(&self, hint: &mut Hint, key: KeyHint) {
+        self.hint(key);
         *hint = Hint {
             steps: 1,
             known: Known::Plain(key),
@@ -172,7 +172,7 @@ impl PlainTable {
     pub(crate) fn step(&self, hint: &mut Hint, user_key: &[u8]) {
         let step = hint.steps;
         if step == 0 {
-            return self.ask(hint, KeyHint::of(user_key), user_key);
+            return self.ask(hint, KeyHint::of(user_key));
         }
         hint.steps += 1;
         match (step, hint.known) {

@@ -78,7 +78,7 @@ pub(super) fn search_round(
         for files in Runs::new(view, context, user_key, seqno) {
             let mut hint = Hint::default();
             if let Some(table) = files.first().and_then(|file| file.table.load()) {
-                table.ask(&mut hint, &key, user_key);
+                table.ask(&mut hint, &key);
             }
             searches.push((place, files, hint));
         }
@@ -211,7 +211,8 @@ impl<'a> Asked<'a> {
         let table = files.first().and_then(|file| file.table.load());
         let mut hint = Hint::default();
         if let Some(table) = &table {
-            table.ask(&mut hint, key, user_key);
+            table.ask(&mut hint, key);
+            table.guess(user_key);
         }
         Self { files, table, hint }
     }

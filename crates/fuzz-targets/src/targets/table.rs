@@ -130,7 +130,8 @@ fn point(table: &Arc<Table>, key: &[u8]) {
     let _ = or_blamed(found);
     if let Table::Plain(plain) = &**table {
         let hint = KeyHint::of(key);
-        plain.hint(hint, key);
+        plain.hint(hint);
+        table.guess(key);
         let there = plain.hint_record(hint);
         assert!(there || versions == 0, "a key that is there has a place");
     }

@@ -133,13 +133,18 @@ impl PlainTable {
         }
     }
 
-    /// The first of the steps of a lookup among many: asks for the line of the index, and for the
-    /// record too where keys tell where it is.
+    /// The first of the steps of a lookup among many: asks for the line of the index.
     #[inline]
-    pub fn hint(&self, hint: KeyHint, user_key: &[u8]) {
+    pub fn hint(&self, hint: KeyHint) {
         if let Some(keys) = &self.keys {
             self.resident.prefetch(keys.home_at(hint.0), 1);
         }
+    }
+
+    /// Asks for the record of `user_key`, where keys tell where it is: for a lookup that has nothing
+    /// else to do while the index's line comes.
+    #[inline]
+    pub(crate) fn guess(&self, user_key: &[u8]) {
         if let Some(at) = self.anchors.guess(&self.order, user_key) {
             self.resident.prefetch(at, RECORD_LINES);
         }

@@ -157,7 +157,7 @@ fn hinted_lookups_answer_as_lookups_do() {
     for (key, _) in &entries {
         for key in [user_key(key), &[user_key(key), b"?"].concat()] {
             let hint = KeyHint::of(key);
-            plain.hint(hint, key);
+            plain.hint(hint);
             let mut found = Vec::new();
             let mut hinted = Vec::new();
             let there = plain.hint_record(hint);
