@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use drumlin::TableFormat;
 
 use crate::units::parse_bytes;
 
@@ -119,6 +120,12 @@ pub(crate) enum Command {
         /// Last key of the range.
         #[arg(long)]
         to: Option<String>,
+        /// Write everything anew in the family's format, under a model learned anew if that pays.
+        #[arg(long, conflicts_with_all = ["from", "to"])]
+        recode: bool,
+        /// Change the family's format first.
+        #[arg(long, value_enum, requires = "recode")]
+        compression: Option<Compressing>,
     },
     /// Make a copy that shares the table files.
     Checkpoint {
@@ -194,6 +201,10 @@ pub(crate) struct Load {
     /// Bytes of rows in one batch.
     #[arg(long, default_value = "64KiB", value_parser = parse_bytes)]
     pub(crate) batch_bytes: u64,
+    /// The family's format from now on: compaction moves what is there by and by, `compact --recode`
+    /// at once.
+    #[arg(long, value_enum)]
+    pub(crate) compression: Option<Compressing>,
     /// Count the entries of the family afterwards: rows with the same key are one entry.
     #[arg(long)]
     pub(crate) count: bool,
@@ -222,6 +233,25 @@ pub(crate) struct Scan {
     /// Print only how many entries there are.
     #[arg(long)]
     pub(crate) count: bool,
+}
+
+/// How a family's tables are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Compressing {
+    /// Block by block: RocksDB's tables.
+    Blocks,
+    /// Each row by itself, in searchable tables in the last levels.
+    Searchable,
+}
+
+impl Compressing {
+    /// The tables it stands for.
+    pub(crate) fn format(self) -> TableFormat {
+        match self {
+            Self::Blocks => TableFormat::Block,
+            Self::Searchable => TableFormat::Searchable,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use std::time::Duration;
 
 use drumlin::batch::WriteBatch;
-use drumlin::{ColumnFamily, Db, Options, ReadOptions, WriteOptions};
+use drumlin::{ColumnFamily, Db, ReadOptions, WriteOptions};
 use drumlin_fs::Env;
 
 use crate::args::{Load, Place};
@@ -20,7 +20,7 @@ use crate::units;
 pub(crate) fn load(place: &Place, load: &Load, out: &mut Output) -> Outcome {
     let env = Env::system();
     let input = input::open(&load.file, &env)?;
-    let (db, family) = place.open_to_write(Options::default())?;
+    let (db, family) = place.open_to_load(load.compression)?;
     let began = env.clock.monotonic();
     let mut loader = Loader::new(&db, &family, load);
     loader.read(input, place.form())?;

@@ -95,7 +95,12 @@ fn carry_out(place: &Place, command: Command, out: &mut Output) -> Outcome {
         Command::Verify => maintenance::verify(place, out),
         Command::Repair => maintenance::repair(place, out),
         Command::Explain { key } => maintenance::explain(place, key.as_deref(), out),
-        Command::Compact { from, to } => {
+        Command::Compact {
+            recode: true,
+            compression,
+            ..
+        } => maintenance::recode(place, compression, out),
+        Command::Compact { from, to, .. } => {
             maintenance::compact(place, from.as_deref(), to.as_deref(), out)
         }
         Command::Checkpoint { target } => maintenance::checkpoint(place, &target, out),

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use drumlin::{Db, Options};
+use drumlin::{ColumnFamily, Db, Options};
 
-use crate::args::Place;
+use crate::args::{Compressing, Place};
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::units;
@@ -83,15 +83,33 @@ pub(crate) fn compact(
     let bound = |text: Option<&str>| text.map(|text| place.bytes(text)).transpose();
     let (from, to) = (bound(from)?, bound(to)?);
     let (db, family) = place.open_existing()?;
-    let size = || {
-        let bytes = db.property(&family, "rocksdb.total-sst-files-size");
-        bytes.and_then(|bytes| bytes.parse().ok()).unwrap_or(0)
-    };
-    let before = size();
+    let before = table_bytes(&db, &family);
     db.compact_range(&family, from.as_deref(), to.as_deref())?;
-    let (before, after) = (units::bytes(before), units::bytes(size()));
-    out.text(format!("tables: {before} before, {after} after"))?;
+    show_table_bytes(before, &db, &family, out)?;
     Ok(db.close()?)
+}
+
+/// Writes everything anew in the family's format, which is changed first if `compressing` says so.
+pub(crate) fn recode(place: &Place, compressing: Option<Compressing>, out: &mut Output) -> Outcome {
+    let options = Options {
+        create_if_missing: false,
+        ..Options::default()
+    };
+    let (db, family) = place.open_as(options, compressing)?;
+    let before = table_bytes(&db, &family);
+    db.recode(&family)?;
+    show_table_bytes(before, &db, &family, out)?;
+    Ok(db.close()?)
+}
+
+fn table_bytes(db: &Db, family: &ColumnFamily) -> u64 {
+    let bytes = db.property(family, "rocksdb.total-sst-files-size");
+    bytes.and_then(|bytes| bytes.parse().ok()).unwrap_or(0)
+}
+
+fn show_table_bytes(before: u64, db: &Db, family: &ColumnFamily, out: &mut Output) -> Outcome {
+    let (before, after) = (units::bytes(before), units::bytes(table_bytes(db, family)));
+    out.text(format!("tables: {before} before, {after} after"))
 }
 
 /// Makes a copy at `target`.

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use drumlin::{ColumnFamily, Db, Error, ErrorKind, Options};
+use drumlin::{ColumnFamily, Db, Error, ErrorKind, FamilyOptions, Options};
 
-use crate::args::Place;
+use crate::args::{Compressing, Place};
 use crate::escape::Form;
 use crate::failure::{Failure, Outcome};
 
@@ -62,6 +62,47 @@ impl Place {
         let family = match db.family(&self.family) {
             Some(family) => family,
             None => db.create_family(&self.family, family_options)?,
+        };
+        Ok((db, family))
+    }
+
+    /// Opens what is there with `options`, the family in another format if `compressing` names one.
+    pub(crate) fn open_as(
+        &self,
+        options: Options,
+        compressing: Option<Compressing>,
+    ) -> Outcome<(Db, ColumnFamily)> {
+        let opened = Db::open_all_families_as(self.dir()?, options, |name, family| {
+            if let Some(compressing) = compressing.filter(|_| name == self.family) {
+                family.table_format = Some(compressing.format());
+            }
+        });
+        let db = opened.map_err(|error| self.explain(error))?;
+        let family = self.family_of(&db)?;
+        Ok((db, family))
+    }
+
+    /// Opens for writing, the family in another format if `compressing` names one; a database or
+    /// family that is not there is created.
+    pub(crate) fn open_to_load(
+        &self,
+        compressing: Option<Compressing>,
+    ) -> Outcome<(Db, ColumnFamily)> {
+        let format = compressing.map(Compressing::format);
+        let db = Db::open_all_families_as(self.dir()?, Options::default(), |name, family| {
+            if format.is_some() && name == self.family {
+                family.table_format = format;
+            }
+        })?;
+        let family = match db.family(&self.family) {
+            Some(family) => family,
+            None => db.create_family(
+                &self.family,
+                FamilyOptions {
+                    table_format: format,
+                    ..FamilyOptions::default()
+                },
+            )?,
         };
         Ok((db, family))
     }

@@ -370,3 +370,43 @@ fn write_file(path: &Path, bytes: &[u8]) {
     file.append(bytes).expect("writable");
     file.close().expect("writable");
 }
+
+#[test]
+fn a_family_is_loaded_for_searchable_tables_recoded_and_brought_back() {
+    let shell = Shell::new();
+    let row = |n: u32| {
+        format!(
+            "key{n:06}\t{n}|1996-03-{:02}|till and drumlins {}\n",
+            n % 28 + 1,
+            n % 97
+        )
+    };
+    let rows: String = (0..40_000).map(row).collect();
+    let load = ["load", "-", "--no-wal", "--compression", "searchable"];
+    success(shell.run_on(&shell.path("db"), &load, rows.as_bytes()));
+    let before = shell.print(&["scan"]);
+    let recoded = shell.print(&["compact", "--recode"]);
+    assert!(recoded.contains("tables: "), "{recoded}");
+    assert_eq!(shell.print(&["scan"]), before);
+    let table = tables_of(&shell.path("db")).pop().expect("a table");
+    let told = shell.print(&["dump-table", table.to_str().expect("text")]);
+    assert!(
+        told.contains("values: model ") && told.contains("keys: "),
+        "{told}"
+    );
+    assert!(shell.print(&["verify"]).contains("all of it is sound"));
+    let copy = shell.path("rocksdb");
+    shell.print(&[
+        "convert",
+        "--to",
+        "rocksdb",
+        "--out",
+        copy.to_str().expect("text"),
+    ]);
+    assert_eq!(success(shell.run_on(&copy, &["scan"], b"")), before);
+    shell.print(&["compact", "--recode", "--compression", "blocks"]);
+    assert_eq!(shell.print(&["scan"]), before);
+    let table = tables_of(&shell.path("db")).pop().expect("a table");
+    let told = shell.print(&["dump-table", table.to_str().expect("text")]);
+    assert!(!told.contains("values: model "), "{told}");
+}

@@ -213,7 +213,7 @@ impl Engine {
         let body = std::panic::AssertUnwindSafe(|| match job {
             Job::Flush(id) => self.run_flush(id),
             Job::Compact(id, plan) => match plan.reason {
-                Reason::Reads => self.run_for_reads(id, &plan),
+                Reason::Reads | Reason::Recode => self.run_in_quiet(id, &plan),
                 _ => self.run_compaction(id, &plan, self.watcher(&plan, None)),
             },
             Job::Manual(request, id, plan) => self.run_manual(request, id, &plan),

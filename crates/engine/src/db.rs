@@ -114,8 +114,23 @@ impl Db {
     /// # Errors
     /// As [`Db::open`].
     pub fn open_all_families(dir: impl AsRef<Path>, options: Options) -> Result<Self> {
+        Self::open_all_families_as(dir, options, |_, _| {})
+    }
+
+    /// The same, each with what `adapt` makes of its options; it is given the family's name.
+    ///
+    /// # Errors
+    /// As [`Db::open`].
+    pub fn open_all_families_as(
+        dir: impl AsRef<Path>,
+        options: Options,
+        mut adapt: impl FnMut(&str, &mut FamilyOptions),
+    ) -> Result<Self> {
         let dir = dir.as_ref();
-        let families = stored_options::all_families(dir, &options)?;
+        let mut families = stored_options::all_families(dir, &options)?;
+        for (name, family) in &mut families {
+            adapt(name, family);
+        }
         let families: Vec<_> = families
             .iter()
             .map(|(name, family)| (name.as_str(), family.clone()))
@@ -472,6 +487,16 @@ impl Db {
     ) -> Result<()> {
         self.engine
             .compact_range(family, (begin, end), Some(cancel))
+    }
+
+    /// Writes everything in `family` anew, in the table format it has now: after the format was changed
+    /// this moves all of it at once, where compaction would by and by. Searchable tables share one model
+    /// afterwards, learned anew from all of them if that saves enough.
+    ///
+    /// # Errors
+    /// As [`Db::compact_range`].
+    pub fn recode(&self, family: &ColumnFamily) -> Result<()> {
+        self.engine.recode(family)
     }
 
     /// Waits until no flush or compaction is running or due.

@@ -8,8 +8,8 @@ use std::sync::{Arc, Weak};
 
 use drumlin_base::{Error, ErrorKind, Result};
 
-use crate::compaction::Plan;
 use crate::compaction::progress::Watcher;
+use crate::compaction::{Plan, Reason};
 use crate::engine::{Engine, State};
 use crate::events::Health;
 
@@ -26,9 +26,10 @@ impl Engine {
             && !flushes.any(|due| due)
     }
 
-    /// Carries out a claimed plan that reads have paid for. What was paid is gone, however it ends:
-    /// work that was given up must be paid for again.
-    pub(crate) fn run_for_reads(&self, id: u32, plan: &Plan) -> Result<()> {
+    /// Carries out a claimed plan that only a quiet store does: one that reads have paid for, or that
+    /// writes better what was written cheaply. What was paid is gone, however it ends: work that was
+    /// given up must be paid for again.
+    pub(crate) fn run_in_quiet(&self, id: u32, plan: &Plan) -> Result<()> {
         let watcher = self.me.get().map(|engine| -> Arc<dyn Watcher> {
             Arc::new(Yielding {
                 engine: engine.clone(),
@@ -41,7 +42,9 @@ impl Engine {
         }
         match self.run_compaction(id, plan, watcher) {
             Err(error) if is_no_failure(&error) => {
-                self.statistics.compactions_for_reads_given_up.bump();
+                if plan.reason == Reason::Reads {
+                    self.statistics.compactions_for_reads_given_up.bump();
+                }
                 Ok(())
             }
             outcome => outcome,
@@ -95,7 +98,7 @@ impl Watcher for Yielding {
         match engine.wants_background(&state, self.family) {
             true => Err(Error::new(
                 ErrorKind::Shutdown,
-                "a compaction that only reads gain by was given up for writes",
+                "a compaction that can wait was given up for writes",
             )),
             false => Ok(()),
         }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use drumlin_base::Result;
-use drumlin_table::{Effort, TableFormat};
+use drumlin_table::{Effort, Table, TableFormat};
 
-use crate::column_family::Family;
-use crate::compaction::Plan;
+use crate::column_family::{ColumnFamily, Family};
 use crate::compaction::output::JobContext;
-use crate::engine::{Engine, State};
-use crate::models::{ModelHold, Wanted};
+use crate::compaction::{Leveled, ManualRange, Plan, Reason};
+use crate::engine::{Engine, FamilyState, State};
+use crate::models::{Appointment, ModelHold, Wanted};
 use crate::version::Version;
 
 impl Engine {
@@ -33,18 +33,92 @@ impl Engine {
         }
         let inputs = plan.files().map(|(_, file)| context.tables.find(file));
         let inputs: Vec<_> = inputs.collect::<Result<_>>()?;
-        let wanted = Wanted {
-            family: family.id,
-            version,
-            inputs: &inputs,
-            effort: Effort::Small,
-            from_bytes: family.tuning.shared_model_from_bytes,
-            budget_bytes: self.budget.limit_bytes() as u64,
+        let effort = match self.is_pressed(plan) && !is_mostly_coded(&inputs) {
+            true => Effort::Fast,
+            false => Effort::Small,
         };
+        let wanted = self.wanted(family, version, &inputs, effort);
         let number = || (context.numbers)();
         let held = self.chooser.choose(&self.models, &wanted, number)?;
         writer.model = held.as_ref().map(|held| Arc::clone(held.model()));
         Ok(held)
+    }
+
+    fn wanted<'a>(
+        &self,
+        family: &'a Family,
+        version: &'a Version,
+        inputs: &'a [Arc<Table>],
+        effort: Effort,
+    ) -> Wanted<'a> {
+        Wanted {
+            family: family.id,
+            tables: &family.reads.tables,
+            version,
+            inputs,
+            effort,
+            from_bytes: family.tuning.shared_model_from_bytes,
+            budget_bytes: self.budget.limit_bytes() as u64,
+        }
+    }
+
+    /// Whether writers are being slowed down and wait for `plan`, among others.
+    fn is_pressed(&self, plan: &Plan) -> bool {
+        let is_waited_for = !matches!(plan.reason, Reason::Manual | Reason::Reads | Reason::Recode);
+        is_waited_for && self.board.allowed().is_finite()
+    }
+
+    /// Writes all of the family anew, in the family's format; searchable tables under one model,
+    /// learned from all of them if that pays.
+    ///
+    /// # Errors
+    /// As a compaction of everything; as learning a model.
+    pub(crate) fn recode(&self, family: &ColumnFamily) -> Result<()> {
+        self.flush_family(family.id())?;
+        let appointed = match family.0.options.table_format {
+            Some(TableFormat::Searchable) if !self.leveldb => self.appoint_model(family)?,
+            _ => None,
+        };
+        let outcome = self.compact_range(family, (None, None), None);
+        drop(appointed);
+        outcome
+    }
+
+    fn appoint_model(&self, family: &ColumnFamily) -> Result<Option<Appointment<'_>>> {
+        let version = Arc::clone(&self.lock_state().family_mut(family.id())?.version);
+        let _pending = self.begin_job()?;
+        let tables = version
+            .files()
+            .map(|(_, file)| family.0.reads.tables.find(file));
+        let tables: Vec<_> = tables.collect::<Result<_>>()?;
+        let wanted = self.wanted(&family.0, &version, &tables, Effort::Small);
+        self.chooser
+            .appoint(&self.models, &wanted, || self.numbers.take())
+    }
+
+    /// The plan that writes the next tables of the family again that were written under pressure.
+    pub(crate) fn recode_plan(&self, family: &FamilyState) -> Option<Plan> {
+        let fast = self.models.fast_ids();
+        if fast.is_empty() {
+            return None;
+        }
+        let mut files = family.version.files();
+        let (level, file) = files.find(|(level, file)| {
+            let is_fast = file.model().is_some_and(|id| fast.contains(&id));
+            *level > 0 && is_fast && !file.is_compacting()
+        })?;
+        let range = ManualRange {
+            level,
+            output_level: level,
+            begin: Some(file.smallest_user_key()),
+            end: Some(file.largest_user_key()),
+        };
+        let options = &family.family.compaction;
+        let plan = Leveled.plan_manual(&family.version, options, &family.in_flight, &range)?;
+        Some(Plan {
+            reason: Reason::Recode,
+            ..plan
+        })
     }
 
     /// Removes the files of models that no table names any more; how many went.
@@ -84,5 +158,95 @@ impl Engine {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether most of what is to be written lies in tables of a shared model: copying its rows is cheaper
+/// than any coder.
+fn is_mostly_coded(inputs: &[Arc<Table>]) -> bool {
+    let bytes = |table: &Arc<Table>| table.properties().raw_value_size;
+    let all: u64 = inputs.iter().map(bytes).sum();
+    let coded = inputs.iter().filter(|table| table.shared_model().is_some());
+    coded.map(bytes).sum::<u64>() > all / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use drumlin_fs::{Env, FileSystem, StrictMemFileSystem};
+
+    use super::*;
+    use crate::Db;
+    use crate::options::{FamilyOptions, Options, ReadOptions, Tuning};
+
+    fn options() -> Options {
+        let files: Arc<dyn FileSystem> = Arc::new(StrictMemFileSystem::new());
+        Options {
+            family: FamilyOptions {
+                table_format: Some(TableFormat::Searchable),
+                ..FamilyOptions::default()
+            },
+            background_threads: Some(0),
+            tuning: Tuning {
+                shared_model_from_bytes: 0,
+                target_file_bytes: 8 << 10,
+                ..Tuning::default()
+            },
+            env: Env::system().with_files(files),
+            ..Options::default()
+        }
+    }
+
+    #[test]
+    fn what_was_written_under_pressure_is_written_well_in_quiet() {
+        let db = Db::open("/db", options()).unwrap();
+        let (engine, family) = (&*db.engine, db.default_family());
+        let row = |n: u32| {
+            (
+                format!("key{n:05}"),
+                format!("{n}|{}|till and drumlins", n % 7),
+            )
+        };
+        for (key, value) in (0..4000).map(row) {
+            db.put(key, value).unwrap();
+        }
+        db.flush().unwrap();
+        let version = |engine: &Engine| {
+            let state = engine.lock_state();
+            Arc::clone(&state.families.get(&0).unwrap().version)
+        };
+        let before = version(engine);
+        let tables = before
+            .files()
+            .map(|(_, file)| family.0.reads.tables.find(file));
+        let tables: Vec<_> = tables.collect::<Result<_>>().unwrap();
+        let wanted = engine.wanted(&family.0, &before, &tables, Effort::Fast);
+        let number = || engine.numbers.take();
+        let appointed = engine.chooser.appoint(&engine.models, &wanted, number);
+        db.compact_range(family, None, None).unwrap();
+        drop((appointed, before, tables));
+        let fast = engine.models.fast_ids();
+        let named = |engine: &Engine| -> Vec<Option<u64>> {
+            let version = version(engine);
+            version.files().map(|(_, file)| file.model()).collect()
+        };
+        let is_fast = |id: &Option<u64>| id.is_some_and(|id| fast.contains(&id));
+        assert!(!named(engine).is_empty() && named(engine).iter().all(is_fast));
+        let cheap = version(engine).bytes_total();
+
+        db.wait_for_background().unwrap();
+        assert!(!named(engine).iter().any(is_fast), "a quiet store recodes");
+        assert!(named(engine).iter().all(Option::is_some));
+        assert!(version(engine).bytes_total() <= cheap);
+        assert!(engine.models.fast_ids().is_empty(), "the cheap model went");
+        let mut walk = db.iter(ReadOptions::default());
+        walk.seek_to_first();
+        for (key, value) in (0..4000).map(row) {
+            assert_eq!(
+                (walk.key(), walk.value()),
+                (key.as_bytes(), value.as_bytes())
+            );
+            walk.next();
+        }
+        assert!(!walk.valid());
     }
 }

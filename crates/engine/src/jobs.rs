@@ -181,7 +181,7 @@ impl Engine {
         let l0_tables = plan.files().filter(|(level, _)| *level == 0).count();
         let kind = match plan.reason {
             // Writers wait for neither.
-            Reason::Manual | Reason::Reads => JobKind::Manual,
+            Reason::Manual | Reason::Reads | Reason::Recode => JobKind::Manual,
             _ => JobKind::Compaction { l0_tables },
         };
         let what = format!(
@@ -443,6 +443,7 @@ impl Engine {
             oldest_snapshot: self.snapshots.oldest().unwrap_or(SEQNO_MAX),
         };
         compaction::pick(&family.version, &family.family.compaction, &moment)
+            .or_else(|| is_quiet.then(|| self.recode_plan(family)).flatten())
     }
 
     /// Bytes compaction still has to rewrite in the family.
@@ -502,14 +503,14 @@ impl Engine {
             let _pending = self.begin_job()?;
             let mut posted = self.post_compaction(&family, plan);
             let priority = match plan.reason {
-                Reason::Manual | Reason::Reads => IoPriority::Manual,
+                Reason::Manual | Reason::Reads | Reason::Recode => IoPriority::Manual,
                 _ => IoPriority::Compaction,
             };
             let mut context = self.job_context(&family, posted.progress(), priority);
             context.watcher = watcher;
             let leaves_cores = match plan.reason {
                 Reason::Manual => self.lock_state().manual.shares_cores(),
-                Reason::Reads => true,
+                Reason::Reads | Reason::Recode => true,
                 _ => false,
             };
             if leaves_cores {

@@ -1,6 +1,8 @@
 //! How fast rows go from one searchable table to another: encoded from blocks, and copied as they are.
 //! `cargo run --release -p drumlin-table --example verbatim [rows]`
 
+#![expect(clippy::print_stdout, reason = "it prints what it measures")]
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -22,6 +22,7 @@ use drumlin_succinct::{Effort, Model};
 const FILE_MAGIC: u64 = 0x6d0d_e17a_93b1_c85e;
 /// On disk: the trailer of a model file.
 const TRAILER_BYTES: usize = 56;
+const EFFORT_AT: usize = 32;
 const CHECKSUM_AT: usize = TRAILER_BYTES - 16;
 /// On disk: what the model section of a table begins with that names a model instead of holding one.
 const REFERENCE_MAGIC: &[u8; 8] = b"DrSr\0\0\0\0";
@@ -90,6 +91,19 @@ impl ModelFacts {
         out
     }
 
+    /// Bytes at the end of a file that [`ModelFacts::effort_told`] looks at.
+    pub const TOLD_BYTES: usize = TRAILER_BYTES;
+
+    /// What the model shall be good at, as the last bytes of its file say, which are not checked;
+    /// `None` when they make no sense.
+    pub fn effort_told(trailer: &[u8]) -> Option<Effort> {
+        match fixed64_at(trailer, EFFORT_AT)? {
+            0 => Some(Effort::Small),
+            1 => Some(Effort::Fast),
+            _ => None,
+        }
+    }
+
     /// Reads what [`ModelFacts::encode`] made.
     ///
     /// # Errors
@@ -108,11 +122,8 @@ impl ModelFacts {
         if xxh3_64(covered) != number(CHECKSUM_AT) {
             return Err(Error::corruption("a model file's checksum does not fit"));
         }
-        let effort = match number(32) {
-            0 => Effort::Small,
-            1 => Effort::Fast,
-            _ => return Err(Error::corruption("a model file of an unknown effort")),
-        };
+        let effort = Self::effort_told(trailer)
+            .ok_or_else(|| Error::corruption("a model file of an unknown effort"))?;
         let facts = Self {
             effort,
             sample_bytes: number(0),

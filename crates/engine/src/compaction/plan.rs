@@ -91,6 +91,8 @@ pub enum Reason {
     BlobGarbage,
     /// Reads over several runs cost more than merging them: see [`super::for_reads`].
     Reads,
+    /// Tables that were written cheaply under pressure are written well.
+    Recode,
     /// The user asked for it.
     Manual,
 }

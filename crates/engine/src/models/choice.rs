@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 
 use super::sample::Sample;
 use super::store::{ModelHold, ModelStore};
+use crate::table_cache::TableCache;
 use crate::version::Version;
 
 /// Bytes of the fresh sample that tells whether the model serves.
@@ -33,6 +34,8 @@ const GAIN_PERCENT: f64 = 3.0;
 const GROWTH: u64 = 4;
 /// After an attempt, this many times its sample must go through jobs before the next.
 const PAUSE: u64 = 64;
+/// Tables beside the job's inputs that a sample to learn from is taken from.
+const SAMPLED_TABLES_MAX: usize = 64;
 /// One value in so many is held back to judge by.
 const JUDGED_SHARE: usize = 8;
 
@@ -41,6 +44,8 @@ const JUDGED_SHARE: usize = 8;
 pub(crate) struct Wanted<'a> {
     /// The family's id.
     pub(crate) family: u32,
+    /// Where its tables are opened.
+    pub(crate) tables: &'a TableCache,
     /// Its present tables.
     pub(crate) version: &'a Version,
     /// The job's inputs.
@@ -58,6 +63,22 @@ pub(crate) struct Wanted<'a> {
 pub(crate) struct Chooser {
     /// By family: bytes that are yet to go through its jobs before the next attempt.
     pauses: Mutex<HashMap<u32, u64>>,
+    /// By family: the model that everything is being written with.
+    appointed: Mutex<HashMap<u32, u64>>,
+}
+
+/// Has the jobs of a family write with one model until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Appointment<'a> {
+    chooser: &'a Chooser,
+    family: u32,
+    _held: ModelHold,
+}
+
+impl Drop for Appointment<'_> {
+    fn drop(&mut self) {
+        self.chooser.appointed.lock().remove(&self.family);
+    }
 }
 
 impl Chooser {
@@ -72,8 +93,11 @@ impl Chooser {
         wanted: &Wanted<'_>,
         number: impl FnOnce() -> u64,
     ) -> Result<Option<ModelHold>> {
-        let properties = wanted.inputs.iter().map(|table| table.properties());
-        let job_bytes: u64 = properties.map(|it| it.raw_value_size).sum();
+        let appointed = self.appointed.lock().get(&wanted.family).copied();
+        if let Some(id) = appointed {
+            return models.hold(id).map(Some);
+        }
+        let job_bytes = value_bytes(wanted.inputs);
         let present = present(models, wanted)?;
         if present.is_none() && job_bytes < wanted.from_bytes {
             return Ok(None);
@@ -83,18 +107,57 @@ impl Chooser {
             Some(present) => !self.is_doubtful(present, wanted, job_bytes, data_bytes)?,
             None => false,
         };
-        if serves {
-            return Ok(present);
+        match serves {
+            true => Ok(present),
+            false => self
+                .learn(models, wanted, present, data_bytes, number)
+                .map(Some),
         }
-        let sample = Sample::take(wanted.inputs, sample_bytes(wanted))?;
-        let pause = sample.bytes() * PAUSE;
+    }
+
+    /// Learns a model for all of the family's tables if it pays, and has every job write with the better
+    /// one until the appointment ends; `None` for a family with too little in it.
+    ///
+    /// # Errors
+    /// As [`Chooser::choose`].
+    pub(crate) fn appoint(
+        &self,
+        models: &Arc<ModelStore>,
+        wanted: &Wanted<'_>,
+        number: impl FnOnce() -> u64,
+    ) -> Result<Option<Appointment<'_>>> {
+        let job_bytes = value_bytes(wanted.inputs);
+        if job_bytes < wanted.from_bytes.max(1) {
+            return Ok(None);
+        }
+        let present = present(models, wanted)?;
+        let data_bytes = data_bytes(wanted, job_bytes);
+        let held = self.learn(models, wanted, present, data_bytes, number)?;
+        let id = held.model().id();
+        self.appointed.lock().insert(wanted.family, id);
+        Ok(Some(Appointment {
+            chooser: self,
+            family: wanted.family,
+            _held: held,
+        }))
+    }
+
+    /// Learns a model from all of the family; the better one of it and `present`.
+    fn learn(
+        &self,
+        models: &Arc<ModelStore>,
+        wanted: &Wanted<'_>,
+        present: Option<ModelHold>,
+        data_bytes: u64,
+        number: impl FnOnce() -> u64,
+    ) -> Result<ModelHold> {
+        let sample = Sample::take(&spread(wanted)?, sample_bytes(wanted))?;
+        let pause = sample.bytes().saturating_mul(PAUSE);
         self.pauses.lock().insert(wanted.family, pause);
         let (model, facts, old_bytes) = learn(&sample, wanted.effort, present.as_ref(), data_bytes);
         match (present, old_bytes) {
-            (Some(present), Some(old_bytes)) if !pays(&model, &facts, old_bytes) => {
-                Ok(Some(present))
-            }
-            _ => models.write(model, facts, number()).map(Some),
+            (Some(present), Some(old)) if !pays(&model, &facts, old) => Ok(present),
+            _ => models.write(model, facts, number()),
         }
     }
 
@@ -125,6 +188,28 @@ impl Chooser {
         let now = codes as f64 / sample.bytes().max(1) as f64;
         Ok(now > then * (1.0 + GAIN_PERCENT / 100.0))
     }
+}
+
+/// The job's inputs and tables from all over the family, by their keys.
+fn spread(wanted: &Wanted<'_>) -> Result<Vec<Arc<Table>>> {
+    let mut tables = wanted.inputs.to_vec();
+    let files: Vec<_> = wanted.version.files().map(|(_, file)| file).collect();
+    for file in files
+        .iter()
+        .step_by(files.len().div_ceil(SAMPLED_TABLES_MAX).max(1))
+    {
+        let table = wanted.tables.find(file)?;
+        if !tables.iter().any(|known| Arc::ptr_eq(known, &table)) {
+            tables.push(table);
+        }
+    }
+    Ok(tables)
+}
+
+/// Bytes of the values of `tables`.
+fn value_bytes(tables: &[Arc<Table>]) -> u64 {
+    let held = |table: &Arc<Table>| table.properties().raw_value_size;
+    tables.iter().map(held).sum()
 }
 
 /// The family's model: that of its newest table whose model has the effort wanted.

@@ -8,5 +8,5 @@ mod choice;
 mod sample;
 mod store;
 
-pub(crate) use choice::{Chooser, Wanted};
+pub(crate) use choice::{Appointment, Chooser, Wanted};
 pub(crate) use store::{ModelHold, ModelStore};

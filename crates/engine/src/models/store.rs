@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use drumlin_base::{Error, ErrorKind, MemoryBudget, MemoryUse, Result};
 use drumlin_fs::{CreateOptions, FileKind, FileSystem};
-use drumlin_table::{Model, ModelFacts, ModelSource};
+use drumlin_table::{Effort, Model, ModelFacts, ModelSource};
 use parking_lot::Mutex;
 
 use crate::names::{self, FileName};
@@ -42,6 +42,8 @@ struct Entry {
     loaded: Option<Loaded>,
     /// How many jobs hold it.
     holds: usize,
+    /// Its codes are larger than they need be.
+    is_fast: bool,
 }
 
 struct Loaded {
@@ -70,7 +72,11 @@ impl ModelStore {
         let mut known = HashMap::new();
         for name in files.list(dir)? {
             if let Some(FileName::Model(id)) = FileName::parse(&name) {
-                known.insert(id, Entry::default());
+                let entry = Entry {
+                    is_fast: is_fast(&*files, &dir.join(&name)),
+                    ..Entry::default()
+                };
+                known.insert(id, entry);
             }
         }
         Ok(Arc::new(Self {
@@ -151,6 +157,7 @@ impl ModelStore {
             charged,
         };
         let entry = Entry {
+            is_fast: loaded.facts.effort == Effort::Fast,
             loaded: Some(loaded),
             holds: 1,
         };
@@ -219,6 +226,13 @@ impl ModelStore {
             .with_file(&names::model(&self.dir, id))
     }
 
+    /// The ids of models made for cheap codes: tables that name one are to be written again in quiet.
+    pub(crate) fn fast_ids(&self) -> HashSet<u64> {
+        let known = self.known.lock();
+        let fast = known.iter().filter(|(_, entry)| entry.is_fast);
+        fast.map(|(id, _)| *id).collect()
+    }
+
     /// Keeps every file for good: it is not known which tables name them.
     pub(crate) fn keep_all(&self) {
         for entry in self.known.lock().values_mut() {
@@ -268,6 +282,17 @@ impl ModelStore {
         }
         self.changed.store(true, Ordering::Release);
     }
+}
+
+/// Whether the file says that it was made for cheap codes. One that cannot be read does not: whoever
+/// needs it will say so.
+fn is_fast(files: &dyn FileSystem, path: &Path) -> bool {
+    let mut trailer = [0; ModelFacts::TOLD_BYTES];
+    let told = files.open(path).and_then(|file| {
+        let at = file.size().saturating_sub(trailer.len() as u64);
+        file.read_at(at, &mut trailer)
+    });
+    told.is_ok() && ModelFacts::effort_told(&trailer) == Some(Effort::Fast)
 }
 
 impl ModelSource for ModelStore {
@@ -326,7 +351,6 @@ impl fmt::Debug for ModelHold {
 #[cfg(test)]
 mod tests {
     use drumlin_fs::StrictMemFileSystem;
-    use drumlin_table::Effort;
 
     use super::*;
 
