@@ -30,6 +30,12 @@ pub(crate) struct Args {
 pub(crate) enum Task {
     /// Run workloads on one engine, under db_bench's flags.
     Bench(BenchArgs),
+    /// Do what `drumlin lab` asks on standard input, with one engine.
+    Agent {
+        /// The engine.
+        #[arg(long)]
+        engine: Engine,
+    },
     /// Run workloads on several engines in turn and print a table.
     Compare(CompareArgs),
     /// Random writes from several threads with a full compaction in the middle, watched second by

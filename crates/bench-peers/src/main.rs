@@ -19,7 +19,7 @@ mod engines;
 mod fixture;
 mod watched;
 
-use std::io::{Write, stderr, stdout};
+use std::io::{Write, stderr, stdin, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -29,12 +29,13 @@ use drumlin_bench::{Flags, Runner};
 use drumlin_fs::Env;
 
 use args::{Args, BenchArgs, CompareArgs, CurveArgs, Task, WatchArgs};
-use engines::with_store;
+use engines::{Engine, with_store};
 use watched::Load;
 
 fn main() -> ExitCode {
     let done = match Args::parse().task {
         Task::Bench(args) => bench(&args),
+        Task::Agent { engine } => agent(engine),
         Task::Compare(args) => compare(&args),
         Task::Curve(args) => draw_curve(&args),
         Task::Stall(args) => watch(&args, Load::Stall),
@@ -69,6 +70,12 @@ fn bench(args: &BenchArgs) -> Result<()> {
         .map_err(|error| Error::io("make directory", Path::new(&flags.db), error))?;
     let mut out = stdout();
     with_store!(args.engine, S => Runner::<S>::new(flags, Env::system(), &mut out).run())
+}
+
+fn agent(engine: Engine) -> Result<()> {
+    let (mut input, mut output, env) = (stdin().lock(), stdout(), Env::system());
+    let adjust = |flags: &mut Flags| engine.adjust(flags);
+    with_store!(engine, S => drumlin_lab::agent::serve::<S>(&mut input, &mut output, &env, &adjust))
 }
 
 fn compare(args: &CompareArgs) -> Result<()> {

@@ -171,8 +171,49 @@ pub(crate) enum Command {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Lab {
+    /// Look-ups in memory beside a writer.
+    R1(Measure),
+    /// Reviews, read uniformly and by Zipf's law under ever less memory.
+    R2(Measure),
+    /// db_bench's lines, and what they cost as the store grows.
+    R3(Measure),
+    /// Writes of large values while everything is compacted.
+    R4(Measure),
+    /// TPC-H lineitem, read while it is loaded and when it does not fit in memory.
+    R5(Measure),
+    /// The side with the engine in it; started by the others.
+    #[command(hide = true)]
+    Agent,
     /// Run a program with limited memory (page cache included) and limited reads from the disk.
     Limited(Limited),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Measure {
+    /// Times the default size, which fits two cores and ten minutes.
+    #[arg(long, default_value_t = 1.0)]
+    pub(crate) scale: f64,
+    /// How often all of it is done.
+    #[arg(long, default_value_t = 2)]
+    pub(crate) rounds: usize,
+    /// Seconds of each timed stage.
+    #[arg(long, default_value_t = 8)]
+    pub(crate) seconds: u64,
+    /// The other engines: rocksdb, rocksdb-blobs, leveldb, fjall, redb, lmdb; none.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) against: Option<Vec<String>>,
+    /// The program with the other engines in it.
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) peers: Option<PathBuf>,
+    /// Directory for stores and data; one of the laboratory's own is made in it, and removed.
+    #[arg(long, default_value = "/tmp")]
+    pub(crate) dir: PathBuf,
+    /// The report goes to this path with .html and .json; without it, to lab-r1 and so on here.
+    #[arg(long)]
+    pub(crate) out: Option<PathBuf>,
+    /// Directory of documentation that the reviews of r2 are made of.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) docs: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

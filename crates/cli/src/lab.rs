@@ -1,19 +1,159 @@
-//! lab: measurements under limits.
+//! lab: the reference measurements, and programs under limits.
 
-use std::path::PathBuf;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 
+use drumlin_bench::DrumlinStore;
+use drumlin_fs::{CreateOptions, Env, FileKind};
+use drumlin_lab::contest::{self, Contest, Progress};
+use drumlin_lab::engine::Starter;
+use drumlin_lab::experiments::{Reference, plan};
 use drumlin_lab::group::{ControlGroup, Limits};
+use drumlin_lab::{agent, report};
+use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::args::{Lab, Limited, Place};
+use crate::args::{Lab, Limited, Measure, Place};
 use crate::failure::{Failure, Outcome};
-use crate::output::remark;
+use crate::output::{Output, remark};
 use crate::units;
 
+/// Where `peers` is built.
+const PEERS: &str = "crates/bench-peers/target/release/peers";
+
 /// Carries `task` out.
-pub(crate) fn lab(place: &Place, task: &Lab) -> Outcome {
+pub(crate) fn lab(place: &Place, task: &Lab, out: &mut Output) -> Outcome {
     match task {
+        Lab::R1(wanted) => measure(Reference::R1, wanted, out),
+        Lab::R2(wanted) => measure(Reference::R2, wanted, out),
+        Lab::R3(wanted) => measure(Reference::R3, wanted, out),
+        Lab::R4(wanted) => measure(Reference::R4, wanted, out),
+        Lab::R5(wanted) => measure(Reference::R5, wanted, out),
+        Lab::Agent => {
+            let adjust = |_: &mut drumlin_bench::Flags| {};
+            let mut input = std::io::stdin().lock();
+            Ok(agent::serve::<DrumlinStore>(
+                &mut input,
+                out,
+                &Env::system(),
+                &adjust,
+            )?)
+        }
         Lab::Limited(wanted) => limited(place, wanted),
     }
+}
+
+/// Runs `reference`, prints its table, and writes its page and its JSON.
+fn measure(reference: Reference, wanted: &Measure, out: &mut Output) -> Outcome {
+    if !(0.0001..=1e6).contains(&wanted.scale) || wanted.rounds == 0 || wanted.seconds == 0 {
+        let text = "--scale, --rounds and --seconds must be above 0";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    let contest = Contest {
+        plan: plan(reference, wanted.scale, wanted.seconds),
+        engines: engines(reference, wanted)?,
+        rounds: wanted.rounds,
+        dir: wanted
+            .dir
+            .join(format!("drumlin-lab-{}", std::process::id())),
+        docs: wanted.docs.clone(),
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+    };
+    let env = Env::system();
+    let bar = bar();
+    let outcome = contest::run(&contest, &env, &mut |progress| show(&bar, progress));
+    bar.finish_and_clear();
+    let outcome = outcome?;
+    let path = match &wanted.out {
+        Some(path) => path.clone(),
+        None => PathBuf::from(format!("lab-{}", reference.name())),
+    };
+    let page = path.with_extension("html");
+    write(&env, &page, &report::html(&outcome))?;
+    write(&env, &path.with_extension("json"), &report::json(&outcome))?;
+    out.text(report::table(&outcome))?;
+    out.text(format!("report: {}", page.display()))
+}
+
+/// Ours and those asked for.
+fn engines(reference: Reference, wanted: &Measure) -> Outcome<Vec<(String, Starter)>> {
+    let own = Starter {
+        program: std::env::current_exe()?,
+        arguments: vec!["lab".to_owned(), "agent".to_owned()],
+    };
+    let mut engines = vec![("drumlin".to_owned(), own)];
+    let defaults: &[&str] = match reference {
+        Reference::R1 => &["rocksdb", "lmdb"],
+        Reference::R2 | Reference::R5 => &["rocksdb"],
+        Reference::R3 => &["rocksdb", "leveldb", "lmdb"],
+        Reference::R4 => &["rocksdb", "rocksdb-blobs"],
+    };
+    let names: Vec<String> = match &wanted.against {
+        Some(names) => names
+            .iter()
+            .filter(|name| name.as_str() != "none")
+            .cloned()
+            .collect(),
+        None => defaults.iter().map(|name| (*name).to_owned()).collect(),
+    };
+    if names.is_empty() {
+        return Ok(engines);
+    }
+    let peers = peers(wanted)?;
+    for name in names {
+        let arguments = vec!["agent".to_owned(), "--engine".to_owned(), name.clone()];
+        let starter = Starter {
+            program: peers.clone(),
+            arguments,
+        };
+        engines.push((name, starter));
+    }
+    Ok(engines)
+}
+
+/// The program with the other engines in it.
+fn peers(wanted: &Measure) -> Outcome<PathBuf> {
+    let named = wanted
+        .peers
+        .clone()
+        .or_else(|| std::env::var_os("DRUMLIN_PEERS").map(PathBuf::from));
+    let path = named.unwrap_or_else(|| PathBuf::from(PEERS));
+    if path.exists() {
+        return Ok(path);
+    }
+    Err(Failure::NotFound(format!(
+        "{} is not there: the other engines are in a program of their own. Build it with \
+         `cd crates/bench-peers && cargo build --release` (crates/bench-peers/README.md), name it with --peers \
+         or DRUMLIN_PEERS, or measure Drumlin alone with --against none",
+        path.display()
+    )))
+}
+
+fn bar() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(0);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {wide_msg}") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar
+}
+
+fn show(bar: &ProgressBar, progress: Progress<'_>) {
+    bar.set_length(progress.all as u64);
+    bar.set_position(progress.done as u64);
+    let rate = progress.rate.map_or_else(String::new, |(rate, second)| {
+        format!(": {}/s at {second:.0} s", units::count(rate as u64))
+    });
+    bar.set_message(format!("{}, {}{rate}", progress.engine, progress.stage));
+}
+
+fn write(env: &Env, path: &Path, text: &str) -> Outcome {
+    let mut file = env
+        .files
+        .create(path, CreateOptions::new(FileKind::Other))?;
+    file.append(text.as_bytes())?;
+    Ok(file.close()?)
 }
 
 /// Runs a program in a control group and ends as it did.

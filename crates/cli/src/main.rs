@@ -109,6 +109,6 @@ fn carry_out(place: &Place, command: Command, out: &mut Output) -> Outcome {
         Command::Ycsb { words } => ycsb::ycsb(&words, out),
         Command::Gen { data } => generate::generate(&data, out),
         Command::Demo(wanted) => demo::demo(place, &wanted, out),
-        Command::Lab { task } => lab::lab(place, &task),
+        Command::Lab { task } => lab::lab(place, &task, out),
     }
 }

@@ -14,13 +14,13 @@
 pub mod distributions;
 pub mod keys;
 pub mod measurements;
+pub mod pace;
 
 mod binding;
 mod choosers;
 mod core;
 mod fields;
 mod file;
-mod pace;
 mod properties;
 mod run;
 mod store_binding;

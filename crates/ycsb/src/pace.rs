@@ -6,7 +6,7 @@ use drumlin_fs::Clock;
 
 /// A thread's schedule under a target rate, or none.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub struct Pace {
     tick: Option<Duration>,
     start: Duration,
     begun: u32,
@@ -14,7 +14,7 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// `operations_per_second` of this thread from `start` on; 0: as many as it can.
-    pub(crate) fn new(operations_per_second: f64, start: Duration) -> Self {
+    pub fn new(operations_per_second: f64, start: Duration) -> Self {
         let tick = (operations_per_second > 0.0)
             .then(|| Duration::from_secs_f64(1.0 / operations_per_second));
         Self {
@@ -26,7 +26,7 @@ impl Pace {
 
     /// Waits until the next operation may begin, and returns when it should have. A thread that fell
     /// behind does not wait until it has caught up; operations are as late as they are.
-    pub(crate) fn wait(&mut self, clock: &dyn Clock) -> Duration {
+    pub fn wait(&mut self, clock: &dyn Clock) -> Duration {
         let now = clock.monotonic();
         let Some(tick) = self.tick else {
             return now;

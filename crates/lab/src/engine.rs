@@ -1,0 +1,215 @@
+//! A process with an engine in it, from the laboratory's side.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use drumlin_base::{Error, ErrorKind, Result};
+use drumlin_fs::{Clock, Env};
+
+use crate::group::{ControlGroup, GroupMemory, Limits};
+use crate::process::{ProcessUse, page_cache_bytes};
+use crate::protocol::{Answer, Done, Request, Second, decode, encode};
+
+/// A process that uses less of a processor than this is idle.
+const IDLE_SHARE: f64 = 0.03;
+/// How long it must be idle to count as at rest, and how long that is waited for.
+const IDLE_FOR: Duration = Duration::from_millis(500);
+const IDLE_MAX: Duration = Duration::from_secs(60);
+
+/// How an engine's process is started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Starter {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+}
+
+/// One second of a step with what the process used.
+#[derive(Clone, Debug)]
+pub struct Moment {
+    /// What the engine tells.
+    pub second: Second,
+    /// What the process used since it started.
+    pub used: ProcessUse,
+    /// Files in the page cache: of the group where there is one, else of the machine.
+    pub page_cache_bytes: u64,
+}
+
+/// A running engine. Killed when dropped before it was closed.
+#[derive(Debug)]
+pub struct EngineProcess {
+    name: String,
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    group: Option<ControlGroup>,
+    version: String,
+    has_ended: bool,
+}
+
+impl EngineProcess {
+    /// Starts `starter` as `name`, in a control group if there are limits.
+    ///
+    /// # Errors
+    /// `NotSupported` without the right to limit; `Io` when the program cannot be started.
+    pub fn start(name: &str, starter: &Starter, limits: &Limits) -> Result<Self> {
+        let group = match limits.is_any() {
+            true => {
+                let group_name = format!("drumlin-lab-{}-{name}", std::process::id());
+                Some(ControlGroup::new(&group_name, limits)?)
+            }
+            false => None,
+        };
+        let mut command = match &group {
+            Some(group) => group.command(&starter.program),
+            None => Command::new(&starter.program),
+        };
+        let child = command
+            .args(&starter.arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut child = child.map_err(|error| {
+            let program = starter.program.display();
+            Error::new(ErrorKind::Io, format!("cannot start {program}: {error}"))
+        })?;
+        let pipes = child.stdin.take().zip(child.stdout.take());
+        let (input, output) = pipes.expect("both were asked for above");
+        Ok(Self {
+            name: name.to_owned(),
+            child,
+            input,
+            output: BufReader::new(output),
+            group,
+            version: String::new(),
+            has_ended: false,
+        })
+    }
+
+    /// The engine's name and version, once its store was opened.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Asks, shows each second to `on_moment`, and returns what came of it.
+    ///
+    /// # Errors
+    /// What the engine failed with; `Aborted` when the process ended.
+    pub fn ask(&mut self, request: &Request, on_moment: &mut dyn FnMut(Moment)) -> Result<Done> {
+        let gone = |error: std::io::Error| {
+            Error::new(ErrorKind::Aborted, format!("the process is gone: {error}"))
+        };
+        self.input
+            .write_all(encode(request).as_bytes())
+            .and_then(|()| self.input.flush())
+            .map_err(gone)?;
+        let mut line = String::new();
+        loop {
+            line.clear();
+            if self.output.read_line(&mut line).map_err(gone)? == 0 {
+                let status = self.child.wait().map_err(gone)?;
+                self.has_ended = true;
+                let message = format!("{} ended before its answer, with {status}", self.name);
+                return Err(Error::new(ErrorKind::Aborted, message));
+            }
+            match decode::<Answer>(&line) {
+                None => {}
+                Some(Answer::Ready { version }) => {
+                    self.version = version;
+                    return Ok(Done::default());
+                }
+                Some(Answer::Second(second)) => on_moment(Moment {
+                    second,
+                    used: self.used(),
+                    page_cache_bytes: self.page_cache_bytes(),
+                }),
+                Some(Answer::Done(done)) => return Ok(done),
+                Some(Answer::Failed { message }) => {
+                    let message = format!("{}: {message}", self.name);
+                    return Err(Error::new(ErrorKind::Aborted, message));
+                }
+            }
+        }
+    }
+
+    /// Waits until the process uses next to no processor time, which engines that do not tell when their
+    /// background work has ended are asked by; how long it had to be waited for.
+    pub fn wait_until_idle(&self, clock: &dyn Clock) -> Duration {
+        let began = clock.monotonic();
+        loop {
+            let before = (clock.monotonic(), self.used().cpu_seconds());
+            clock.sleep(IDLE_FOR);
+            let (now, cpu) = (clock.monotonic(), self.used().cpu_seconds());
+            let share = (cpu - before.1) / (now - before.0).as_secs_f64();
+            if share < IDLE_SHARE || now - began > IDLE_MAX {
+                return before.0 - began;
+            }
+        }
+    }
+
+    /// What the process used so far.
+    pub fn used(&self) -> ProcessUse {
+        ProcessUse::of(self.child.id())
+    }
+
+    /// What is charged to its group, if it has one.
+    pub fn group_memory(&self) -> Option<GroupMemory> {
+        self.group.as_ref().and_then(ControlGroup::memory)
+    }
+
+    /// How often the limit of memory was met, if there is one.
+    pub fn times_full(&self) -> Option<u64> {
+        self.group.as_ref().and_then(ControlGroup::times_full)
+    }
+
+    fn page_cache_bytes(&self) -> u64 {
+        let of_group = self.group_memory().map(|memory| memory.page_cache);
+        of_group.unwrap_or_else(page_cache_bytes)
+    }
+
+    /// Closes the store and waits for the process.
+    ///
+    /// # Errors
+    /// What closing met.
+    pub fn close(mut self) -> Result<()> {
+        self.ask(&Request::Close, &mut |_| {})?;
+        let ended = self.child.wait();
+        self.has_ended = true;
+        ended
+            .map(|_| ())
+            .map_err(|error| Error::new(ErrorKind::Io, format!("cannot wait: {error}")))
+    }
+}
+
+impl Drop for EngineProcess {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            // It may have ended by itself; either way there is nothing left to do about it.
+            let _killed = self.child.kill();
+            let _ended = self.child.wait();
+        }
+    }
+}
+
+/// Removes `dir` and all in it; no error if it is not there. Only for directories that the laboratory
+/// made itself.
+pub(crate) fn remove_tree(dir: &std::path::Path, env: &Env) -> Result<()> {
+    let names = match env.files.list(dir) {
+        Ok(names) => names,
+        Err(error) if error.is_not_found() => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for name in names {
+        let path = dir.join(name);
+        match env.files.info(&path) {
+            Ok(info) if info.is_dir => remove_tree(&path, env)?,
+            Ok(_) => env.files.remove(&path)?,
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    env.files.remove_dir(dir)
+}

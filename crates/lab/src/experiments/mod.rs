@@ -1,0 +1,9 @@
+//! The five reference measurements, cut down to a scale.
+//!
+//! Each is a list of stages that every engine goes through, and the flags the engines are opened with.
+
+mod data;
+mod plan;
+mod writes;
+
+pub use plan::{Opening, Plan, Reference, Stage, plan};

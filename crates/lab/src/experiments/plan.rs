@@ -1,0 +1,187 @@
+//! What a measurement consists of.
+
+use std::str::FromStr;
+
+use drumlin_base::{Error, Result};
+use drumlin_bench::datasets::Kind;
+
+use super::{data, writes};
+use crate::protocol::{Act, Role, Step};
+
+/// Which of the published measurements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// Lookups in memory beside a writer.
+    R1,
+    /// Reviews read under ever less memory.
+    R2,
+    /// db_bench's lines, and what they cost as the store grows.
+    R3,
+    /// Writes of large values while everything is compacted.
+    R4,
+    /// TPC-H lineitem, read while it is loaded and when it does not fit in memory.
+    R5,
+}
+
+impl FromStr for Reference {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Ok(match text {
+            "r1" => Self::R1,
+            "r2" => Self::R2,
+            "r3" => Self::R3,
+            "r4" => Self::R4,
+            "r5" => Self::R5,
+            _ => {
+                return Err(Error::invalid_argument(format!(
+                    "'{text}': there is r1, r2, r3, r4 and r5"
+                )));
+            }
+        })
+    }
+}
+
+impl Reference {
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::R1 => "r1",
+            Self::R2 => "r2",
+            Self::R3 => "r3",
+            Self::R4 => "r4",
+            Self::R5 => "r5",
+        }
+    }
+}
+
+/// How a stage opens the store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opening {
+    /// Whether it starts empty.
+    pub is_fresh: bool,
+    /// db_bench's flags beside the directory.
+    pub flags: Vec<String>,
+    /// Memory of the process, as a share of the data's bytes.
+    pub memory_share: Option<f64>,
+    /// Reads a second from the disk.
+    pub read_iops: Option<u64>,
+}
+
+/// Something every engine does, measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stage {
+    /// What stands in the report.
+    pub label: String,
+    /// Entries in the store, where cost is shown against size.
+    pub entries: Option<u64>,
+    /// Opens the store anew, in a process of its own, before the step.
+    pub opening: Option<Opening>,
+    /// The step.
+    pub step: Step,
+}
+
+/// A measurement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Its title.
+    pub title: String,
+    /// What was changed against the published one, and what to know when reading it.
+    pub notes: Vec<String>,
+    /// The records, where it has any.
+    pub data: Option<(Kind, u64)>,
+    /// Whether the stores lie in memory.
+    pub in_memory: bool,
+    /// The stages, in order.
+    pub stages: Vec<Stage>,
+}
+
+/// `reference` at `scale` (1: as it fits two cores and ten minutes), its timed stages of `seconds`.
+pub fn plan(reference: Reference, scale: f64, seconds: u64) -> Plan {
+    let scaled = |number: u64| ((number as f64 * scale) as u64).max(1);
+    match reference {
+        Reference::R1 => writes::in_memory(scaled(2_000_000), seconds),
+        Reference::R2 => data::reviews(scaled(300_000_000), seconds),
+        Reference::R3 => writes::lines([300_000, 1_000_000, 3_000_000].map(scaled)),
+        Reference::R4 => writes::stalls(scaled(2_000_000_000), seconds * 4),
+        Reference::R5 => data::lineitem(scaled(600_000_000), seconds),
+    }
+}
+
+/// `threads` threads that do `act`.
+pub(super) fn role(act: Act, threads: usize) -> Role {
+    Role {
+        act,
+        threads,
+        operations: 0,
+        rate: 0.0,
+        time_every: 1,
+        must_find: true,
+        leads: false,
+    }
+}
+
+/// A stage that goes on in the open store.
+pub(super) fn stage(label: &str, step: Step) -> Stage {
+    Stage {
+        label: label.to_owned(),
+        entries: None,
+        opening: None,
+        step,
+    }
+}
+
+/// One role until it is done; what it leaves behind is waited for.
+pub(super) fn alone(role: Role) -> Step {
+    let settles = role.act.is_write();
+    Step {
+        roles: vec![role],
+        settles,
+        ..Step::default()
+    }
+}
+
+pub(super) fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use drumlin_bench::Flags;
+
+    use super::*;
+
+    #[test]
+    fn every_measurement_starts_empty_and_has_sound_flags() {
+        for name in ["r1", "r2", "r3", "r4", "r5"] {
+            let reference: Reference = name.parse().expect(name);
+            assert_eq!(reference.name(), name);
+            let plan = plan(reference, 0.01, 3);
+            let first = plan.stages.first().and_then(|stage| stage.opening.as_ref());
+            assert!(first.is_some_and(|opening| opening.is_fresh), "{name}");
+            for stage in &plan.stages {
+                if let Some(opening) = &stage.opening {
+                    Flags::parse(&opening.flags).expect(name);
+                }
+                assert!(
+                    !stage.step.roles.is_empty() && !stage.label.is_empty(),
+                    "{name}"
+                );
+                // A step ends by its time or by its operations.
+                let ends = |role: &Role| {
+                    role.operations > 0
+                        || matches!(
+                            role.act,
+                            Act::LoadRecords | Act::Forward | Act::Backward | Act::Compact
+                        )
+                };
+                assert!(
+                    stage.step.seconds.is_some() || stage.step.roles.iter().any(ends),
+                    "{name} {}",
+                    stage.label
+                );
+            }
+        }
+        assert!("r6".parse::<Reference>().is_err());
+    }
+}

@@ -1,0 +1,189 @@
+//! R1, R3 and R4: numbered keys, db_bench's way.
+
+use super::plan::{Opening, Plan, Stage, alone, role, stage, words};
+use crate::protocol::{Act, Role, Step};
+
+/// Reads are timed once in so many, where they take a fraction of a microsecond.
+const TIME_EVERY: u32 = 16;
+
+fn open(flags: String) -> Option<Opening> {
+    Some(Opening {
+        is_fresh: true,
+        flags: words(&flags),
+        memory_share: None,
+        read_iops: None,
+    })
+}
+
+fn counted(act: Act, operations: u64) -> Role {
+    Role {
+        operations,
+        time_every: TIME_EVERY,
+        must_find: false,
+        ..role(act, 1)
+    }
+}
+
+/// R1: lookups in memory beside a writer held to a rate.
+pub(super) fn in_memory(keys: u64, seconds: u64) -> Plan {
+    let mut stages = Vec::new();
+    for (prefix, name) in [(20, "prefix of the whole key"), (12, "prefix of 12 bytes")] {
+        let mut flags = format!(
+            "--num={keys} --key_size=20 --value_size=100 --compression_type=none --bloom_bits=10 \
+             --use_plain_table=1 --write_buffer_size=134217728 --max_write_buffer_number=2 \
+             --target_file_size_base=134217728 --max_bytes_for_level_base=1073741824 --cache_size=1073741824 \
+             --level0_file_num_compaction_trigger=8 --max_background_jobs=2 --statistics --seed=1 \
+             --prefix_size={prefix}"
+        );
+        if prefix == 12 {
+            flags.push_str(" --keys_per_prefix=10");
+        }
+        let fill = Role {
+            must_find: true,
+            ..counted(Act::PutUnique, keys)
+        };
+        stages.push(Stage {
+            opening: open(flags),
+            ..stage(&format!("{name}: load"), alone(fill))
+        });
+        for rate in [80_000, 10_000] {
+            let reads = Role {
+                time_every: TIME_EVERY,
+                ..role(Act::GetUniform, 2)
+            };
+            let writes = Role {
+                rate: f64::from(rate),
+                ..role(Act::PutRandom, 1)
+            };
+            let step = Step {
+                roles: vec![reads, writes],
+                seconds: Some(seconds),
+                ..Step::default()
+            };
+            stages.push(stage(&format!("{name}: get beside {rate} writes/s"), step));
+        }
+        if prefix == 12 {
+            let seeks = Role {
+                time_every: TIME_EVERY,
+                ..role(Act::Seek(10), 2)
+            };
+            let writes = Role {
+                rate: 10_000.0,
+                ..role(Act::PutRandom, 1)
+            };
+            let step = Step {
+                roles: vec![seeks, writes],
+                seconds: Some(seconds),
+                ..Step::default()
+            };
+            stages.push(stage(
+                &format!("{name}: seek and 10 entries beside 10000 writes/s"),
+                step,
+            ));
+        }
+    }
+    Plan {
+        title: format!("R1: {keys} keys in memory, two readers beside a writer"),
+        notes: vec![
+            "Keys of 20 and values of 100 bytes, files in memory (/dev/shm), no compression; every look-up must find \
+             its key and the value that was written."
+                .to_owned(),
+            "Drumlin writes plain tables. The peers' adapters have their own formats; RocksDB's PlainTable with its \
+             prefix_hash memtable runs in make bench-ram."
+                .to_owned(),
+        ],
+        data: None,
+        in_memory: true,
+        stages,
+    }
+}
+
+/// R3: db_bench's lines at several sizes.
+pub(super) fn lines(sizes: [u64; 3]) -> Plan {
+    let mut stages = Vec::new();
+    for entries in sizes {
+        let flags = format!(
+            "--num={entries} --compression_type=none --bloom_bits=10 --cache_size=1073741824 \
+             --write_buffer_size=67108864 --max_background_jobs=2 --statistics --seed=1"
+        );
+        let reads = (entries / 4).max(1);
+        let mut add = |name: &str, opening: Option<Opening>, role: Role| {
+            let made = stage(&format!("{name}, {entries} entries"), alone(role));
+            stages.push(Stage {
+                entries: Some(entries),
+                opening,
+                ..made
+            });
+        };
+        add(
+            "fillseq",
+            open(flags.clone()),
+            counted(Act::PutAscending, entries),
+        );
+        add("readseq after fillseq", None, counted(Act::Forward, 0));
+        add("fillrandom", open(flags), counted(Act::PutRandom, entries));
+        add("overwrite", None, counted(Act::PutRandom, entries));
+        add("readrandom", None, counted(Act::GetUniform, reads));
+        add("readseq", None, counted(Act::Forward, 0));
+        add("readreverse", None, counted(Act::Backward, 0));
+        add("multireadrandom", None, counted(Act::MultiGet(32), reads));
+        add("compact", None, counted(Act::Compact, 1));
+        add(
+            "readrandom after compact",
+            None,
+            counted(Act::GetUniform, reads),
+        );
+        add("readseq after compact", None, counted(Act::Forward, 0));
+        add(
+            "seekrandom after compact",
+            None,
+            counted(Act::Seek(0), reads),
+        );
+    }
+    Plan {
+        title: format!("R3: db_bench's lines, {} to {} entries", sizes[0], sizes[2]),
+        notes: vec![
+            "Keys of 16 and values of 100 bytes, no compression, memtables of 64 MB, a cache of 1 GB, Bloom filters of \
+             10 bits, one thread. Before each line the engine is at rest."
+                .to_owned(),
+            "LMDB and redb gather 1,000 puts in a commit and sync none.".to_owned(),
+        ],
+        data: None,
+        in_memory: false,
+        stages,
+    }
+}
+
+/// R4: large values by two writers, everything compacted by hand in the middle.
+pub(super) fn stalls(store_bytes: u64, seconds: u64) -> Plan {
+    let entries = (store_bytes / 10_016).max(1);
+    let flags = format!(
+        "--num={entries} --value_size=10000 --compression_ratio=1 --compression_type=none --bloom_bits=10 \
+         --cache_size=268435456 --write_buffer_size=67108864 --max_background_jobs=2 --statistics --seed=1"
+    );
+    let step = Step {
+        roles: vec![role(Act::PutRandom, 2)],
+        seconds: Some(seconds),
+        compact_at: Some(seconds / 2),
+        settles: true,
+    };
+    let read = Role {
+        must_find: false,
+        operations: 20_000,
+        ..role(Act::GetUniform, 2)
+    };
+    Plan {
+        title: format!("R4: random writes of 10 KB over {entries} keys, compacted by hand in the middle"),
+        notes: vec![
+            "Two writers without a pause. The load is closed: writes that could not even begin in a slow second are \
+             missing from the percentiles, not from the seconds."
+                .to_owned(),
+        ],
+        data: None,
+        in_memory: false,
+        stages: vec![
+            Stage { opening: open(flags), ..stage("write", step) },
+            stage("read back at random", alone(read)),
+        ],
+    }
+}

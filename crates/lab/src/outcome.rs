@@ -1,0 +1,256 @@
+//! What a measurement came to, as it is written to the JSON file and drawn.
+
+use serde::Serialize;
+
+use crate::engine::Moment;
+use crate::protocol::{Act, Done};
+use crate::summary::{Ratio, Summary};
+
+/// A second of a step, what the process used in it, and the store at its end.
+#[derive(Clone, Debug, Serialize)]
+pub struct Point {
+    /// End of the second.
+    pub t: f64,
+    /// Operations a second, by role.
+    pub rates: Vec<f64>,
+    /// Median, 99th, 99.9th percentile and longest time in microseconds, by role.
+    pub times: Vec<[f64; 4]>,
+    /// Resident memory in MB, of it anonymous, and page cache.
+    pub memory_mb: [f64; 3],
+    /// Processor share by thread.
+    pub cpu: Vec<(String, f64)>,
+    /// MB read from and written to the disk in the second.
+    pub disk_mb: [f64; 2],
+    /// MB of files.
+    pub size_mb: f64,
+    /// MB that compactions still have to rewrite.
+    pub debt_mb: Option<f64>,
+    /// Tables by level.
+    pub levels: Vec<u64>,
+    /// Whether the manual compaction ran.
+    pub compacting: bool,
+}
+
+impl Point {
+    /// Of `now`, with what the process used until `before`.
+    pub fn of(now: &Moment, before: Option<&Moment>) -> Self {
+        const MB: f64 = 1e6;
+        let second = &now.second;
+        let length = second.length.max(1e-3);
+        let grown = |now: u64, before: Option<u64>| {
+            before.map_or(0.0, |before| {
+                now.saturating_sub(before) as f64 / MB / length
+            })
+        };
+        let used = before.map(|moment| &moment.used);
+        let cpu = now.used.cpu_by_thread.iter().filter_map(|(name, seconds)| {
+            let earlier = used?.cpu_by_thread.get(name).copied().unwrap_or(0.0);
+            let share = (seconds - earlier).max(0.0) / length;
+            (share >= 0.01).then(|| (name.clone(), share))
+        });
+        Self {
+            t: second.end,
+            rates: second
+                .roles
+                .iter()
+                .map(|role| role.operations as f64 / length)
+                .collect(),
+            times: second
+                .roles
+                .iter()
+                .map(|role| {
+                    [
+                        role.times.p50,
+                        role.times.p99,
+                        role.times.p999,
+                        role.times.max,
+                    ]
+                })
+                .collect(),
+            memory_mb: [
+                now.used.resident_bytes as f64 / MB,
+                now.used.anonymous_bytes as f64 / MB,
+                now.page_cache_bytes as f64 / MB,
+            ],
+            cpu: cpu.collect(),
+            disk_mb: [
+                grown(now.used.read_bytes, used.map(|used| used.read_bytes)),
+                grown(now.used.written_bytes, used.map(|used| used.written_bytes)),
+            ],
+            size_mb: second.store.disk_bytes as f64 / MB,
+            debt_mb: second.store.debt_bytes.map(|bytes| bytes as f64 / MB),
+            levels: second.store.files_by_level.clone(),
+            compacting: second.is_compacting,
+        }
+    }
+}
+
+/// One engine's stage in one round.
+#[derive(Clone, Debug, Serialize)]
+pub struct Round {
+    /// What the engine counted.
+    pub done: Done,
+    /// Seconds of background work afterwards.
+    pub settle_seconds: f64,
+    /// Resident memory at the end.
+    pub resident_bytes: u64,
+    /// Bytes read from and written to the disk.
+    pub disk_bytes: [u64; 2],
+    /// Processor seconds.
+    pub cpu_seconds: f64,
+    /// How often the limit of memory was met.
+    pub times_full: Option<u64>,
+    /// Second by second.
+    pub points: Vec<Point>,
+}
+
+/// A stage by all engines.
+#[derive(Clone, Debug, Serialize)]
+pub struct StageOutcome {
+    /// Its label.
+    pub label: String,
+    /// Entries in the store, where cost is shown against size.
+    pub entries: Option<u64>,
+    /// What its roles do.
+    #[serde(skip)]
+    pub acts: Vec<Act>,
+    /// What they are called.
+    pub roles: Vec<&'static str>,
+    /// The rounds of each engine.
+    pub engines: Vec<Vec<Round>>,
+}
+
+/// A figure of a stage by one engine.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cell {
+    /// Over the rounds; nothing where the engine has no such thing.
+    pub summary: Option<Summary>,
+    /// How many times better the first engine is.
+    pub ratio: Option<Ratio>,
+}
+
+/// A figure of a stage by all engines.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figure {
+    /// The stage.
+    pub stage: String,
+    /// What it is, with its unit.
+    pub name: String,
+    /// Whether more is better.
+    pub more_is_better: bool,
+    /// By engine.
+    pub cells: Vec<Cell>,
+}
+
+impl StageOutcome {
+    /// The figures of this stage.
+    pub fn figures(&self) -> Vec<Figure> {
+        let mut figures = Vec::new();
+        for (index, (act, word)) in self.acts.iter().zip(&self.roles).enumerate() {
+            let of = |done: &Done| {
+                done.roles
+                    .get(index)
+                    .copied()
+                    .filter(|role| role.operations > 0)
+            };
+            if *act == Act::Compact {
+                let seconds = |round: &Round| {
+                    of(&round.done).map(|_| round.done.seconds + round.settle_seconds)
+                };
+                figures.push(self.figure("compaction, s", false, &seconds));
+                continue;
+            }
+            let rate = |round: &Round| {
+                let role = of(&round.done)?;
+                Some(role.operations as f64 / round.done.seconds.max(1e-9))
+            };
+            figures.push(self.figure(&format!("{word}/s"), true, &rate));
+            let median = |round: &Round| of(&round.done).map(|role| role.times.p50);
+            let tail = |round: &Round| of(&round.done).map(|role| role.times.p99);
+            if !matches!(act, Act::Forward | Act::Backward) {
+                figures.push(self.figure(&format!("{word}, p50 us"), false, &median));
+                figures.push(self.figure(&format!("{word}, p99 us"), false, &tail));
+            }
+        }
+        if self.acts.iter().any(|act| act.is_write()) {
+            let size = |round: &Round| Some(round.done.store.disk_bytes as f64 / 1e6);
+            figures.push(self.figure("size, MB", false, &size));
+        }
+        let slowest = |round: &Round| {
+            let rates = round
+                .points
+                .iter()
+                .filter_map(|point| point.rates.first().copied());
+            let summary = Summary::of(rates)?;
+            (round.points.len() >= 10).then_some(summary.min / summary.median.max(1e-9))
+        };
+        if self
+            .engines
+            .iter()
+            .flatten()
+            .any(|round| slowest(round).is_some())
+        {
+            figures.push(self.figure("slowest second / median second", true, &slowest));
+        }
+        let memory = |round: &Round| {
+            let own = round
+                .resident_bytes
+                .saturating_sub(round.done.harness_bytes);
+            Some(own as f64 / 1e6)
+        };
+        figures.push(self.figure("resident memory, MB", false, &memory));
+        figures
+    }
+
+    fn figure(
+        &self,
+        name: &str,
+        more_is_better: bool,
+        of: &dyn Fn(&Round) -> Option<f64>,
+    ) -> Figure {
+        let summaries: Vec<Option<Summary>> = self
+            .engines
+            .iter()
+            .map(|rounds| Summary::of(rounds.iter().filter_map(of)))
+            .collect();
+        let ours = summaries.first().copied().flatten();
+        let cells = summaries.iter().enumerate().map(|(index, theirs)| {
+            let pair = ours.zip(*theirs).filter(|_| index > 0);
+            let ratio = pair.and_then(|(ours, theirs)| match more_is_better {
+                true => Ratio::of(ours, theirs),
+                false => Ratio::of(theirs, ours),
+            });
+            Cell {
+                summary: *theirs,
+                ratio,
+            }
+        });
+        Figure {
+            stage: self.label.clone(),
+            name: name.to_owned(),
+            more_is_better,
+            cells: cells.collect(),
+        }
+    }
+}
+
+/// All of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// The measurement's title.
+    pub title: String,
+    /// What to know when reading it.
+    pub notes: Vec<String>,
+    /// The exact command.
+    pub command: String,
+    /// Machine, versions, data: a line each.
+    pub setting: Vec<String>,
+    /// What went against trusting it.
+    pub warnings: Vec<String>,
+    /// Names of the engines, ours first.
+    pub engines: Vec<String>,
+    /// The stages.
+    pub stages: Vec<StageOutcome>,
+    /// Their figures.
+    pub figures: Vec<Figure>,
+}

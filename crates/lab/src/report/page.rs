@@ -1,0 +1,87 @@
+//! The page: the outcome as data, and a script that draws it.
+
+use crate::outcome::Outcome;
+
+/// uPlot 1.6.32 (MIT), the charts.
+const CHARTS: &str = include_str!("../../assets/uPlot.iife.min.js");
+const CHARTS_STYLE: &str = include_str!("../../assets/uPlot.min.css");
+const CHARTS_LICENCE: &str = include_str!("../../assets/uPlot.LICENSE");
+const STYLE: &str = include_str!("../../assets/report.css");
+const SCRIPT: &str = include_str!("../../assets/report.js");
+
+/// `outcome` as one page.
+pub fn html(outcome: &Outcome) -> String {
+    let data = serde_json::to_string(outcome).expect("an outcome is plain data with text keys");
+    // Inside a script, `<` could end it.
+    let data = data.replace('<', "\\u003c");
+    let title = escape(&outcome.title);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
+         <style>{CHARTS_STYLE}\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{head}\
+         <div id=\"report\"></div>\n<noscript><p>The tables and charts are drawn by a script in this page.</p></noscript>\n\
+         </main>\n<!--\nuPlot, the chart library in this page:\n{licence}\n-->\n\
+         <script>{CHARTS}</script>\n<script type=\"application/json\" id=\"outcome\">{data}</script>\n\
+         <script>{SCRIPT}</script>\n</body>\n</html>\n",
+        head = head(outcome),
+        licence = CHARTS_LICENCE.replace("--", "- -"),
+    )
+}
+
+/// What stands above the tables: warnings, notes, the command, the setting.
+fn head(outcome: &Outcome) -> String {
+    let list = |class: &str, lines: &[String]| {
+        let items: String = lines
+            .iter()
+            .map(|line| format!("<li>{}</li>\n", escape(line)))
+            .collect();
+        if items.is_empty() {
+            items
+        } else {
+            format!("<ul class=\"{class}\">\n{items}</ul>\n")
+        }
+    };
+    format!(
+        "{}{}<pre>{}</pre>\n<details open><summary>Machine, versions, options</summary>\n{}</details>\n",
+        list("warnings", &outcome.warnings),
+        list("notes", &outcome.notes),
+        escape(&outcome.command),
+        list("setting", &outcome.setting),
+    )
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::terminal::tests::outcome;
+    use super::*;
+
+    #[test]
+    fn the_page_needs_nothing_from_elsewhere_and_escapes_what_it_is_given() {
+        let mut outcome = outcome();
+        outcome.title = "</script><b>bold & brash".to_owned();
+        outcome.command = "drumlin lab r3 --scale 0.1 < nothing".to_owned();
+        let page = html(&outcome);
+        assert!(page.contains("<h1>&lt;/script&gt;&lt;b&gt;bold &amp; brash</h1>"));
+        assert!(page.contains("--scale 0.1 &lt; nothing"));
+        assert_eq!(page.matches("</script>").count(), 3);
+        for outside in ["src=", "href=", "@import", "url("] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+        let start = page.find("id=\"outcome\">").expect("data") + "id=\"outcome\">".len();
+        let end = start + page[start..].find("</script>").expect("its end");
+        let data: serde_json::Value = serde_json::from_str(&page[start..end]).expect("JSON");
+        assert_eq!(data["title"], "</script><b>bold & brash");
+        assert_eq!(
+            data["stages"][0]["engines"][0][0]["points"][0]["rates"][0],
+            100.0
+        );
+    }
+}
