@@ -24,7 +24,7 @@
   };
   const trim = (number) => {
     const size = Math.abs(number);
-    return number.toFixed(size >= 100 || number === 0 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3);
+    return number.toFixed(size >= 100 || Number.isInteger(number) ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3);
   };
   const key = (parent, names) => {
     const box = make("div", parent, undefined, "key");
@@ -126,9 +126,10 @@
       });
       chart(grid, "resident memory, MB", each(stage, (point) => point.memory_mb[0]), {});
       chart(grid, "page cache, MB", each(stage, (point) => point.memory_mb[2]), {});
-      chart(grid, "processors used", each(stage, (point) => point.cpu.reduce((sum, [, share]) => sum + share, 0)), {});
-      chart(grid, "read from the disk, MB/s", each(stage, (point) => point.disk_mb[0]), {});
-      chart(grid, "written to the disk, MB/s", each(stage, (point) => point.disk_mb[1]), {});
+      // What grows is known from the second second on.
+      chart(grid, "processors used", each(stage, (point) => (point.cpu.length ? point.cpu.reduce((sum, [, share]) => sum + share, 0) : null)), {});
+      chart(grid, "read from the disk, MB/s", each(stage, (point) => (point.cpu.length ? point.disk_mb[0] : null)), {});
+      chart(grid, "written to the disk, MB/s", each(stage, (point) => (point.cpu.length ? point.disk_mb[1] : null)), {});
       chart(grid, "size of the store, MB", each(stage, (point) => point.size_mb), {});
       chart(grid, "compactions owe, MB", each(stage, (point) => point.debt_mb), {});
       chart(grid, "tables", each(stage, (point) => (point.levels.length ? point.levels.reduce((sum, files) => sum + files, 0) : null)), {});

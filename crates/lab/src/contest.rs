@@ -17,6 +17,10 @@ use crate::records::write_records;
 /// Where files go that shall be in memory.
 const MEMORY_DIR: &str = "/dev/shm";
 
+/// Memory that a limited process gets beside the share of the data and the harness's keys: for its code,
+/// its stacks and what every engine needs however small its data.
+const PROCESS_BYTES: u64 = 32 << 20;
+
 /// What to run on what.
 #[derive(Clone, Debug)]
 pub struct Contest {
@@ -264,7 +268,7 @@ impl Course<'_> {
         let harness = self.harness_bytes.get(&index).copied().unwrap_or(0);
         let memory = opening
             .memory_share
-            .map(|share| (self.data_bytes as f64 * share) as u64 + harness);
+            .map(|share| (self.data_bytes as f64 * share) as u64 + harness + PROCESS_BYTES);
         let limits = Limits {
             memory_bytes: memory,
             disk_reads: opening.read_iops.map(|reads| (reads, dir.clone())),

@@ -57,9 +57,9 @@ impl RecordIndex {
         self.keys.len() as u64 + self.value_bytes
     }
 
-    /// Memory the index takes.
+    /// Memory the index takes, without what its vectors have reserved and not touched.
     pub fn resident_bytes(&self) -> u64 {
-        (self.keys.capacity() + self.records.capacity() * size_of::<Record>()) as u64
+        (self.keys.len() + self.records.len() * size_of::<Record>()) as u64
     }
 
     /// The key of record `index`; empty past the end.

@@ -84,8 +84,8 @@ pub(super) fn reviews(bytes: u64, seconds: u64) -> Plan {
             "Reviews of eight fields by a Markov chain over English text, key of three fields. The engines are read in \
              process, without a server between."
                 .to_owned(),
-            "Memory is limited by a control group, page cache counted in; the harness's own keys and fingerprints are \
-             added to the limit. Half of the limit is block cache. Drumlin writes searchable tables, RocksDB \
+            "Memory is limited by a control group, page cache counted in; the harness's own keys and fingerprints and \
+             32 MiB for the process are added to the limit. Half of the limit is block cache. Drumlin writes searchable tables, RocksDB \
              Snappy blocks of 4 KB."
                 .to_owned(),
         ],
@@ -149,7 +149,7 @@ pub(super) fn lineitem(bytes: u64, seconds: u64) -> Plan {
         title: "R5: TPC-H lineitem, read while it is loaded and when it does not fit in memory".to_owned(),
         notes: vec![
             "Rows from the middle of scale factor 150, comments of 512 bytes cut from a pool in proportion to the data. \
-             Memory (page cache counted in, harness added) for 0.1154 of the data, as 64 GB for 554 GB, and at most \
+             Memory (page cache counted in; the harness's own and 32 MiB for the process added) for 0.1154 of the data, as 64 GB for 554 GB, and at most \
              20,000 reads a second from the disk."
                 .to_owned(),
             "Drumlin writes searchable tables to its last level, RocksDB Snappy blocks of 4 KB.".to_owned(),
