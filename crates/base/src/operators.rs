@@ -58,7 +58,8 @@ pub trait CompactionFilter: Send + Sync {
 
 /// Cuts a prefix from a key, so that filters can answer for a whole prefix.
 pub trait PrefixExtractor: Send + Sync {
-    /// The stored name; a table built under another name is read without its prefix filter.
+    /// The stored name; a table built under another name is read without its prefix filter. Change it
+    /// whenever prefixes are cut otherwise.
     fn name(&self) -> &str;
 
     /// The prefix of `key`, or `None` when it has none (it is then in no prefix filter).

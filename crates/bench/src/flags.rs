@@ -134,6 +134,7 @@ flags! {
     compression_level: i64 = 32_767, "Level for codecs that have one; 32767: the codec's own default.";
     compression_max_dict_bytes: u32 = 0, "Bytes of the compression dictionary a table; 0: none.";
     write_buffer_size: u64 = 0, "Bytes of a memtable; 0: derived from the memory budget.";
+    memtablerep: String = "skip_list".to_owned(), "skip_list, prefix_hash, hash_linkedlist or vector, which a peer chooses between; all name the one memtable there is, ordered and with a filter over keys and prefixes.";
     max_write_buffer_number: usize = 0, "Memtables at once, active and waiting; 0: the engine's choice.";
     cache_size: i64 = -1, "Bytes for cached blocks; negative: derived from the memory budget.";
     memory_budget: u64 = 0, "Bytes for everything the database keeps in memory (Drumlin only); 0: derived from the machine.";
@@ -209,7 +210,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "max_background_flushes",
     "max_subcompactions",
     "memtable_bloom_size_ratio",
-    "memtablerep",
     "min_level_to_compress",
     "min_write_buffer_number_to_merge",
     "mmap_read",
@@ -237,6 +237,12 @@ const WITHOUT_EFFECT: &[&str] = &[
     "whole_key_filtering",
     "writable_file_max_buffer_size",
 ];
+
+/// Kinds of memtables that db_bench knows. The one there is serves what each is chosen for: point
+/// lookups, lookups within a prefix, and order.
+const MEMTABLES: &[&str] = &["skip_list", "prefix_hash", "hash_linkedlist", "vector"];
+/// Those that hash prefixes.
+const HASHED_MEMTABLES: &[&str] = &["prefix_hash", "hash_linkedlist"];
 
 fn unknown(name: &str) -> Error {
     Error::invalid_argument(format!(
@@ -302,6 +308,10 @@ impl Flags {
             "--batch_size must be at least 1"
         } else if self.keys_per_prefix > 0 && self.prefix_size == 0 {
             "--keys_per_prefix needs a --prefix_size"
+        } else if !MEMTABLES.contains(&self.memtablerep.as_str()) {
+            "--memtablerep must be skip_list, prefix_hash, hash_linkedlist or vector"
+        } else if HASHED_MEMTABLES.contains(&self.memtablerep.as_str()) && self.prefix_size == 0 {
+            "--memtablerep=prefix_hash and hash_linkedlist need a --prefix_size"
         } else if !(0.0..=1.0).contains(&self.compression_ratio) {
             "--compression_ratio must be 0 to 1"
         } else {
@@ -362,7 +372,7 @@ mod tests {
     #[test]
     fn a_peers_flags_without_meaning_here_are_accepted_and_listed() {
         let line = [
-            "--memtablerep=skip_list",
+            "--memtable_bloom_size_ratio=0.1",
             "--num_levels",
             "6",
             "--mmap_read",
@@ -371,7 +381,7 @@ mod tests {
         let flags = Flags::parse(&line).expect("accepted");
         assert_eq!(
             flags.without_effect,
-            ["memtablerep", "num_levels", "mmap_read"]
+            ["memtable_bloom_size_ratio", "num_levels", "mmap_read"]
         );
         assert_eq!(flags.num, 9);
     }
@@ -385,6 +395,11 @@ mod tests {
             (&["num=5"], "'num=5' is not a flag"),
             (&["--key_size=0"], "--key_size must be at least 1"),
             (&["--keys_per_prefix=10"], "needs a --prefix_size"),
+            (
+                &["--memtablerep=prefix_hsah"],
+                "must be skip_list, prefix_hash",
+            ),
+            (&["--memtablerep=prefix_hash"], "need a --prefix_size"),
         ] {
             let error = Flags::parse(words).expect_err("a mistake").to_string();
             assert!(error.contains(sentence), "{error}");

@@ -117,7 +117,9 @@ pub struct FamilyOptions {
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
     /// Looks at values on their way through compaction.
     pub compaction_filter: Option<Arc<dyn CompactionFilter>>,
-    /// Cuts prefixes for prefix filters and prefix iteration.
+    /// Cuts prefixes for the filters of tables and memtables, and for walks within a prefix. Tables keep its
+    /// name: one written under another name is read without its prefixes, so it may be changed at any
+    /// open. Rename your own whenever it cuts otherwise.
     pub prefix_extractor: Option<Arc<dyn PrefixExtractor>>,
     /// Overrides [`Options::compression`].
     pub compression: Option<Compression>,

@@ -43,6 +43,9 @@
 //! Beside its bytes an entry costs 19 after ascending adds and 26 after random ones (the skiplist:
 //! 20), slack of the last chunk included.
 //!
+//! A filter answers for most absent keys, so that the tree is descended for those that are
+//! there. Radix trees and hash tables were measured beside both: see *Memtables* in `docs/benchmarks.md`.
+//!
 //! The price: a reader that meets a writer in the same leaf waits for it or starts over. Writers
 //! hold a latch for some dozen nanoseconds and never while they allocate an entry.
 

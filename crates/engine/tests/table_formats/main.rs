@@ -4,4 +4,5 @@
 mod common;
 mod models;
 mod plain;
+mod prefixes;
 mod searchable;
