@@ -31,40 +31,40 @@ awk -F '\t' 'NR % 8 == 0 { print $1 "\t" }' "$rows" >"$keys"
 memory=$((BYTES * SHARE / 1000))
 own=$(($(wc -c <"$keys") * 2 + (32 << 20)))
 
-bench() { # ENGINE PREFIX... -- FLAGS...
+bench() { # ENGINE FLAGS..., under the command in $under
     engine=$1; shift
-    before=
-    while [ "$1" != -- ]; do before="$before $1"; shift; done
-    shift
     case $engine in
         drumlin) set -- "$DRUMLIN" bench --use_searchable_table "$@" ;;
         rocksdb-snappy) set -- "$PEERS" bench --engine rocksdb --compression_type=snappy "$@" ;;
         rocksdb-zstd) set -- "$PEERS" bench --engine rocksdb --compression_type=zstd \
             --compression_max_dict_bytes=16384 "$@" ;;
     esac
-    $before "$@" 2>&1 | grep -E 'ops/sec|^size' || true
+    # shellcheck disable=SC2086
+    $under "$@" 2>&1 | grep -E 'ops/sec|rror|annot' || true
 }
 
 for engine in $ENGINES; do
     case $engine in rocksdb*) [ -n "$PEERS" ] || continue ;; esac
     db=$DIR/$engine
+    under=
     rm -rf "$db"; mkdir -p "$db"
     echo "== $engine: load and compact"
-    bench "$engine" -- --db="$db" --records="$rows" --batch_size=100 --disable_wal \
+    bench "$engine" --db="$db" --records="$rows" --batch_size=100 --disable_wal \
         --benchmarks=filluniquerandom,flush,waitforcompaction,compact,waitforcompaction
     # Of the closed directory: an open one also keeps files that are on their way out.
     stored=$(du -sb "$db" | cut -f1)
-    echo "directory: $stored bytes, 1/$((BYTES * 100 / stored))e-2 of $BYTES"
-    limited="$DRUMLIN lab limited --db $db --memory $((memory + own))"
-    [ "$IOPS" = 0 ] || limited="$limited --read-iops $IOPS"
+    echo "directory: $stored bytes of $BYTES, 1/$((BYTES / stored)).$((BYTES * 10 / stored % 10))"
+    under="$DRUMLIN lab limited --db $db --memory $((memory + own))"
+    [ "$IOPS" = 0 ] || under="$under --read-iops $IOPS"
+    under="$under --"
     echo "== $engine: $THREADS readers in $memory bytes of memory, then in batches of 128"
     for work in readrandom multireadrandom; do
-        # shellcheck disable=SC2086
-        bench "$engine" $limited -- -- --db="$db" --records="$keys" --use_existing_db --threads="$THREADS" \
+        bench "$engine" --db="$db" --records="$keys" --use_existing_db --threads="$THREADS" \
             --benchmarks=$work --batch_size=128 --duration="$SECONDS" --cache_size=$((memory / 2))
     done
+    under=
     echo "== $engine: one reader, unlimited"
-    bench "$engine" -- --db="$db" --records="$keys" --use_existing_db --reads=2000000 --batch_size=128 \
+    bench "$engine" --db="$db" --records="$keys" --use_existing_db --reads=2000000 --batch_size=128 \
         --benchmarks="readseq,readrandom,multireadrandom,seekrandom"
     rm -rf "$db"
 done
