@@ -2,7 +2,8 @@
 //!
 //! A picture has a line a level: `L5 4:a-f=10`, table 4 covers a to f and has 10 bytes (1 without
 //! `=`). A `)` after the bounds excludes the last key, `*` marks a table as being compacted, `!` as
-//! marked for compaction, `@7` makes it, and its data, at second 7. L0 is newest first.
+//! marked for compaction, `@7` makes it, and its data, at second 7, `@7/9` its data at 7 and it at 9. L0
+//! is newest first.
 
 use std::sync::Arc;
 
@@ -33,6 +34,7 @@ pub(super) fn moment(in_flight: &InFlight) -> Moment<'_> {
 /// One table of a picture.
 pub(super) fn file(text: &str) -> Arc<FileMeta> {
     let (text, made) = text.split_once('@').unwrap_or((text, "0"));
+    let (born, made) = made.split_once('/').unwrap_or((made, made));
     let (number, rest) = text.split_once(':').unwrap();
     let flags: String = rest.chars().filter(|c| "*!)".contains(*c)).collect();
     let rest: String = rest.chars().filter(|c| !"*!)".contains(*c)).collect();
@@ -52,7 +54,7 @@ pub(super) fn file(text: &str) -> Arc<FileMeta> {
         largest,
         largest_seqno: 9,
         creation_time: made.parse().unwrap(),
-        oldest_ancestor_time: made.parse().unwrap(),
+        oldest_ancestor_time: born.parse().unwrap(),
         epoch: number.parse().unwrap(),
         marked_for_compaction: flags.contains('!'),
         ..NewFile::default()

@@ -236,11 +236,32 @@ impl Search<'_> {
             let is_oldest = at + 1 == self.runs.len();
             match wish {
                 Wish::InPlace(reason) if is_oldest => self.in_place(run, index, reason),
+                Wish::Down(reason) if is_oldest && run.level == self.bottom() => {
+                    self.at_the_bottom(run, index, reason)
+                }
                 Wish::Down(reason) | Wish::InPlace(reason) => {
                     self.plan(at..(at + 2).min(self.runs.len()), reason)
                 }
             }
         })
+    }
+
+    /// The level that a merge of everything goes to.
+    fn bottom(&self) -> usize {
+        self.limits.levels_max.saturating_sub(1)
+    }
+
+    /// A table that cannot go down, for this is the oldest run and has no level below it: rewritten
+    /// where it is, if that changes it. What it descends from stays as old as it was, so for age it is
+    /// only the time since it was written that counts.
+    fn at_the_bottom(&self, run: &Run, index: usize, reason: Reason) -> Option<Plan> {
+        let file = run.files.get(index)?;
+        let age_max = self.options.age_max_seconds.unwrap_or(u64::MAX);
+        let changes = match reason {
+            Reason::Aged => file.creation_time.saturating_add(age_max) <= self.moment.now,
+            _ => file.largest_seqno <= self.moment.oldest_snapshot,
+        };
+        changes.then(|| self.in_place(run, index, reason)).flatten()
     }
 
     /// One table of `run`, rewritten where it is.
@@ -271,7 +292,7 @@ impl Search<'_> {
             return None;
         }
         let output_level = match self.runs.get(range.end) {
-            None => self.limits.levels_max.saturating_sub(1),
+            None => self.bottom(),
             Some(next) => next.level.saturating_sub(1),
         };
         let mut inputs: Vec<PlanInput> = Vec::new();

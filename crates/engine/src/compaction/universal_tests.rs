@@ -4,7 +4,7 @@
 use drumlin_base::KeyOrder;
 
 use super::picture::{IDLE, moment, show, version};
-use super::plan::{CompactionOptions, InFlight, Picker, Reason};
+use super::plan::{CompactionOptions, InFlight, Moment, Picker, Reason};
 use super::style::UniversalOptions;
 use super::universal::{Universal, pending_bytes};
 
@@ -179,4 +179,24 @@ fn debt_is_what_is_left_to_merge() {
     assert_eq!(debt("L0 4:a-b=2 3:a-b=3 2:a-b=9 5:a-b=9\nL6 1:a-b=100"), 5);
     let wasted = "L0 4:a-b=20 3:a-b=30 2:a-b=90 5:a-b=90\nL6 1:a-b=100";
     assert_eq!(debt(wasted), 330);
+}
+
+#[test]
+fn an_old_run_with_no_level_below_it_is_rewritten_once_in_a_while() {
+    let limits = UniversalOptions {
+        levels_max: 1,
+        ..LIMITS
+    };
+    let aging = CompactionOptions {
+        age_max_seconds: Some(100),
+        ..options()
+    };
+    let pick = |now: u64, picture: &str| {
+        let moment = Moment { now, ..IDLE };
+        show(Universal { limits }.pick(&version(picture), &aging, &moment))
+    };
+    assert_eq!(pick(200, "L0 1:a-f@5"), "L0>L0 L0:1");
+    // Its data is as old as before, but it was just looked at.
+    assert_eq!(pick(200, "L0 1:a-f@5/190"), "nothing");
+    assert_eq!(pick(300, "L0 1:a-f@5/190"), "L0>L0 L0:1");
 }
