@@ -1,8 +1,9 @@
-//! What the tests of several crates share: directories that vanish, data from a seed, and cases
-//! written as text.
+//! What the tests of several crates share: directories that vanish, data from a seed, cases written
+//! as text, and a model of a database.
 
 pub mod cases;
 pub mod data;
+pub mod model;
 
 pub use cases::{Case, check_cases};
 pub use data::{pairs, untidy_bytes};

@@ -1,0 +1,26 @@
+//! One list of operations under many sets of options: every history must be the model's, line by
+//! line.
+//!
+//! A list (`op`, `verb`) follows from a seed (`generate`) or stands in a file. What each operation must
+//! answer is said once, by the model of `drumlin-testkit` (`expected`); then the engine performs the
+//! list under each set of options (`choice`, `engine`) and is compared (`run`). So get, multi-get,
+//! iterators and snapshots must agree, forward must be backward reversed, and no flush, compaction,
+//! reopening or power cut may change what is seen. What fails is cut down to a few operations.
+
+#![forbid(unsafe_code)]
+
+mod choice;
+mod digest;
+mod engine;
+mod expected;
+mod generate;
+mod op;
+mod run;
+mod verb;
+
+pub use choice::{Choice, Place};
+pub use expected::{Trace, expect};
+pub use generate::{Profile, generate, legalize};
+pub use op::{Edit, EditKind, Escaped, Op, ValueSpec, parse_ops};
+pub use run::{Mismatch, run, shrink, suits};
+pub use verb::Verb;

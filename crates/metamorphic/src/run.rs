@@ -1,0 +1,146 @@
+//! A list under a set of options, judged line by line; and what fails cut down.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::choice::Choice;
+use crate::engine::World;
+use crate::expected::{Trace, expect};
+use crate::generate::{Profile, legalize};
+use crate::op::Op;
+
+/// Where a history parts from what it must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// The set of options.
+    pub choice: String,
+    /// The operation's index, and the operation; past the end for the closing check.
+    pub index: usize,
+    /// The operation as it stands in the list.
+    pub op: String,
+    /// What it must answer.
+    pub want: String,
+    /// What it answered.
+    pub said: String,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "under {} operation {}: {}",
+            self.choice, self.index, self.op
+        )?;
+        writeln!(f, "must say: {}", self.want)?;
+        write!(f, "but says: {}", self.said)
+    }
+}
+
+/// Whether `choice` takes what `ops` ask for.
+pub fn suits(choice: &Choice, ops: &[Op]) -> bool {
+    !choice.is_plain() || Profile::of(ops) == Profile::Plain
+}
+
+/// Runs `ops` under `choices`, those that suit; how many operations that were.
+///
+/// # Errors
+/// The first difference.
+pub fn run(ops: &[Op], choices: &[Choice]) -> Result<u64, Box<Mismatch>> {
+    let ops = legalize(ops);
+    let trace = expect(&ops);
+    let mut performed = 0;
+    for choice in choices.iter().filter(|choice| suits(choice, &ops)) {
+        run_one(&ops, &trace, choice)?;
+        performed += ops.len() as u64;
+    }
+    Ok(performed)
+}
+
+/// Runs legal `ops`, which lead to `trace`, under `choice`.
+fn run_one(ops: &[Op], trace: &Trace, choice: &Choice) -> Result<(), Box<Mismatch>> {
+    let mismatch = |index: usize, said: String| {
+        Box::new(Mismatch {
+            choice: choice.name.clone(),
+            index,
+            op: ops.get(index).map(Op::to_string).unwrap_or_default(),
+            want: trace.lines.get(index).cloned().unwrap_or_default(),
+            said,
+        })
+    };
+    // What a panic leaves behind is dropped, unseen, before the next run.
+    let mut at = 0;
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let mut world = World::new(choice, ops, trace)
+            .map_err(|error| mismatch(ops.len(), format!("it does not open: {error:?}")))?;
+        for (index, want) in trace.lines.iter().enumerate() {
+            at = index;
+            let said = world.perform(index);
+            if said != *want {
+                return Err(mismatch(index, said));
+            }
+        }
+        Ok(())
+    }));
+    outcome.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+        Err(mismatch(
+            at,
+            format!("a panic: {}", text.unwrap_or_default()),
+        ))
+    })
+}
+
+/// The shortest list found that still fails under `choice`, by leaving out ever smaller pieces; runs
+/// it at most `runs_max` times. With threads a failure may not come every time, so each try has
+/// three.
+pub fn shrink(ops: &[Op], choice: &Choice, runs_max: usize) -> Vec<Op> {
+    let tries = match choice.options.background_threads {
+        Some(0) => 1,
+        _ => 3,
+    };
+    let mut runs = 0;
+    let mut fails = |ops: &[Op]| {
+        runs += 1;
+        let choices = std::slice::from_ref(choice);
+        (runs <= runs_max).then(|| (0..tries).any(|_| run(ops, choices).is_err()))
+    };
+    let mut left = ops.to_vec();
+    if let Err(mismatch) = run(&left, std::slice::from_ref(choice)) {
+        left.truncate(mismatch.index + 1);
+    }
+    let mut piece = left.len().div_ceil(2);
+    while piece > 0 {
+        let (mut start, before) = (0, left.len());
+        while start < left.len() {
+            let mut shorter = left.clone();
+            shorter.drain(start..(start + piece).min(left.len()));
+            match fails(&shorter) {
+                None => return left,
+                Some(true) => left = shorter,
+                Some(false) => start += piece,
+            }
+        }
+        if piece > 1 || left.len() == before {
+            piece /= 2;
+        }
+    }
+    shrink_edits(left, &mut fails)
+}
+
+/// Leaves out single edits of what is left.
+fn shrink_edits(mut left: Vec<Op>, fails: &mut impl FnMut(&[Op]) -> Option<bool>) -> Vec<Op> {
+    for index in 0..left.len() {
+        let mut edit = 0;
+        while edit < left[index].edits.len() && left[index].edits.len() > 1 {
+            let mut shorter = left.clone();
+            shorter[index].edits.remove(edit);
+            match fails(&shorter) {
+                None => return left,
+                Some(true) => left = shorter,
+                Some(false) => edit += 1,
+            }
+        }
+    }
+    left
+}
