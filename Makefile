@@ -7,7 +7,7 @@ BYTES ?= 2000000000
 SECONDS ?= 20
 DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev pkg-config gcc g++
 
-.PHONY: run test lint loom deps bench-peers bench-ram bench-r5
+.PHONY: run test lint loom soak deps bench-peers bench-ram bench-r5
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
@@ -25,6 +25,13 @@ test: deps
 
 loom:
 	RUSTFLAGS="--cfg loom" $(CARGO) test --locked --release -p drumlin-base -p drumlin-memtable -p drumlin --test loom --target-dir target/loom
+
+# The random suites for HOURS, going on from where the last run ended; totals in target/soak/totals.md.
+HOURS ?= 1
+soak: deps
+	$(CARGO) build --locked --release -p drumlin-metamorphic -p drumlin-crashloop
+	$(CARGO) test --locked --release -p drumlin-fuzz-targets -p drumlin-interop --no-run
+	crates/crashloop/soak.sh $(HOURS)
 
 # The same work by other engines, interleaved. The first build compiles RocksDB: most of an hour.
 bench-peers:
