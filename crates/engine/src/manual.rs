@@ -221,6 +221,8 @@ impl Watcher for Interrupter {
             return Ok(());
         };
         loop {
+            // A job ends at once when the store closes, which is no error of its, and stays due.
+            engine.check_open()?;
             // Relaxed: a change missed now is seen at the next check.
             let changes = engine.changes.load(Ordering::Relaxed);
             if self.seen.swap(changes, Ordering::Relaxed) == changes {
