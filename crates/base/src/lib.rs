@@ -4,6 +4,7 @@
 //! treats them as a claim: a decoder returns an error, it never panics and never indexes blindly.
 
 pub mod budget;
+pub mod bugs;
 pub mod bytes;
 pub mod checksum;
 pub mod coding;

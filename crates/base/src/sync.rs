@@ -1,8 +1,15 @@
 //! Locks and atomics: the usual ones, or loom's when its model checker explores schedules.
 //!
 //! Code whose hand-overs are modelled takes them from here, so that the model runs the code itself.
+//! With the feature `sim`, threads that are tasks of a simulation ([`tasks`]) wait in its order; all
+//! other threads go on as usual.
 
-#[cfg(not(loom))]
+#[cfg(all(feature = "sim", not(loom)))]
+mod simulated;
+#[cfg(all(feature = "sim", not(loom)))]
+pub mod tasks;
+
+#[cfg(all(not(feature = "sim"), not(loom)))]
 mod real {
     pub use std::sync::atomic;
     use std::sync::{PoisonError, TryLockError};
@@ -147,5 +154,14 @@ mod modelled {
 
 #[cfg(loom)]
 pub use modelled::{Condvar, Mutex, MutexGuard, atomic};
-#[cfg(not(loom))]
+#[cfg(all(not(feature = "sim"), not(loom)))]
 pub use real::{Condvar, Mutex, MutexGuard, atomic};
+#[cfg(all(feature = "sim", not(loom)))]
+pub use simulated::{Condvar, Mutex, MutexGuard, atomic};
+
+/// Where a simulation may let another thread run; nothing in a usual build.
+#[inline(always)]
+pub fn step() {
+    #[cfg(all(feature = "sim", not(loom)))]
+    tasks::step();
+}

@@ -17,11 +17,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwapOption, Guard};
+use drumlin_base::sync::Mutex;
 use drumlin_base::{Error, ErrorKind, PinnedSlice, Result};
 use drumlin_fs::FileSystem;
 use drumlin_table::TableReadOptions;
 use drumlin_table::blob::{BlobIndex, BlobReader};
-use parking_lot::Mutex;
 
 use crate::names;
 use crate::table_cache::is_too_many_open;

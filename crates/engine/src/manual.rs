@@ -18,6 +18,10 @@ use crate::jobs::begin;
 /// How often whoever asked looks whether the compaction was cancelled.
 const CANCEL_PAUSE: Duration = Duration::from_millis(20);
 
+/// Failures of the background in a row, several seconds of them, after which a manual compaction that
+/// waits for its turn gives up.
+const PATIENCE: u32 = 8;
+
 impl Engine {
     /// Compacts everything between `begin` and `end`, level by level, into the deepest one; returns
     /// when it is done.
@@ -50,7 +54,8 @@ impl Engine {
     fn wait_for_manual(&self, id: u64, cancel: Option<&CancelToken>) -> Result<()> {
         let mut state = self.lock_state();
         loop {
-            let poisoned = (self.health() == Health::Poisoned).then(|| self.refusal(&state));
+            let hopeless = self.health() == Health::Poisoned || state.failures_in_row >= PATIENCE;
+            let hopeless = hopeless.then(|| self.refusal(&state));
             let Some(request) = state.manual.get(id) else {
                 return Err(Error::new(
                     ErrorKind::Aborted,
@@ -60,7 +65,7 @@ impl Engine {
             let is_running = request.running;
             let ended = request.outcome.take();
             let stop = self.check_open().and_then(|()| check_cancelled(cancel));
-            let given_up = poisoned.or(stop.err());
+            let given_up = hopeless.or(stop.err());
             if is_running {
                 request.outcome = ended;
             } else if let Some(outcome) = ended.or(given_up.map(Err)) {

@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use drumlin_base::bytes::{Lender, Recalled};
+use drumlin_base::sync::Mutex;
 use drumlin_base::{Error, KeyOrder, MemoryBudget, MemoryUse, PrefixExtractor, Result};
 use drumlin_fs::{Env, RandomAccessFile};
 use drumlin_table::{BlockCache, ModelSource, Table, TableFormat, TableReaderOptions};
-use parking_lot::Mutex;
 
 use crate::names;
 use crate::version::{FileMeta, NewFile};

@@ -132,7 +132,11 @@ struct NamedFile {
 
 impl FileSyncer for NamedFile {
     fn sync(&self) -> Result<()> {
-        self.files.sync_file(&self.path)
+        match self.files.sync_file(&self.path) {
+            // It was removed or recycled: what it held is in tables.
+            Err(error) if error.is_not_found() => Ok(()),
+            synced => synced,
+        }
     }
 }
 
@@ -338,7 +342,7 @@ impl Wal {
 
     /// Bytes of WAL `number`, live or closed.
     pub(crate) fn len_of(&self, number: u64) -> Option<u64> {
-        if number == self.number {
+        if number == self.number && self.is_open() {
             return Some(self.len());
         }
         let closed = self.closed.iter().find(|(closed, _)| *closed == number);

@@ -29,6 +29,8 @@ use crate::{Clock, SystemClock};
 struct State {
     operations: u64,
     injected: u64,
+    /// The last operation that was struck.
+    struck: Option<(OpKind, PathBuf)>,
     slowed: u64,
     rules: Vec<FaultRule>,
     history: Option<Vec<(OpKind, PathBuf)>>,
@@ -74,6 +76,7 @@ type Oddity = Option<Fault>;
 impl Shared {
     /// Counts an operation and decides: an error now, an oddity to perform, or nothing.
     fn step(&self, op: OpKind, kind: FileKind, path: &Path) -> Result<Oddity> {
+        drumlin_base::sync::step();
         let mut state = self.state.lock();
         if self.stopped.load(Ordering::Acquire) {
             return Err(stopped(path));
@@ -97,6 +100,7 @@ impl Shared {
             return Ok(None);
         };
         state.injected += 1;
+        state.struck = Some((op, path.to_path_buf()));
         match fault {
             Fault::Io => {}
             Fault::NoSpace => return Err(os_error(name(op), path, libc::ENOSPC)),
@@ -210,6 +214,11 @@ impl FaultFileSystem {
     /// Operations struck so far, those that were only slow not counted.
     pub fn injected(&self) -> u64 {
         self.shared.state.lock().injected
+    }
+
+    /// The last operation struck, those that were only slow not counted.
+    pub fn struck(&self) -> Option<(OpKind, PathBuf)> {
+        self.shared.state.lock().struck.clone()
     }
 
     /// Stops the machine now.

@@ -6,7 +6,7 @@
 //! Cost: of the levels that the edits touch.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use drumlin_base::key::compare_internal;
@@ -22,14 +22,14 @@ pub struct VersionBuilder {
     base: Arc<Version>,
     levels: [Changes; LEVELS],
     /// Tables the edits removed and may add again elsewhere: a move keeps the one in memory.
-    removed: HashMap<u64, Arc<FileMeta>>,
+    removed: BTreeMap<u64, Arc<FileMeta>>,
     blobs: Option<BTreeMap<u64, BlobFile>>,
 }
 
 #[derive(Debug, Default)]
 struct Changes {
     removed: HashSet<u64>,
-    added: HashMap<u64, Arc<FileMeta>>,
+    added: BTreeMap<u64, Arc<FileMeta>>,
 }
 
 impl Changes {
@@ -55,7 +55,7 @@ impl VersionBuilder {
         Self {
             base,
             levels: Default::default(),
-            removed: HashMap::new(),
+            removed: BTreeMap::new(),
             blobs: None,
         }
     }

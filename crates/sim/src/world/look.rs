@@ -1,0 +1,151 @@
+//! Reads of a round's database that are compared with its history.
+
+use drumlin::{ColumnFamily, Db, DbIterator, ReadOptions, Result, Snapshot};
+use drumlin_base::rng::Rng;
+
+use super::{Counts, Round};
+use crate::history::parse_log;
+use crate::model::{LOG, Rows, difference, key};
+
+/// The log's reading at `options`' moment.
+pub(super) fn read_log(db: &Db, options: &ReadOptions) -> Result<Vec<usize>> {
+    let value = db.get_in(db.default_family(), LOG, options)?;
+    let value = value.map(|value| value.to_vec()).unwrap_or_default();
+    Ok(parse_log(&value).expect("the log holds numbers"))
+}
+
+/// All rows of an iterator but the log, forward or backward.
+pub(super) fn walk(iter: &mut DbIterator, forward: bool) -> Result<Rows> {
+    let mut rows = Rows::new();
+    let mut last: Option<Vec<u8>> = None;
+    if forward {
+        iter.seek_to_first();
+    } else {
+        iter.seek_to_last();
+    }
+    while iter.valid() {
+        let key = iter.key().to_vec();
+        let in_order = match (&last, forward) {
+            (None, _) => true,
+            (Some(last), true) => *last < key,
+            (Some(last), false) => *last > key,
+        };
+        assert!(in_order, "a walk is out of order at {key:?}");
+        let value = iter.try_value()?.to_vec();
+        if key != LOG {
+            rows.insert(key.clone(), value);
+        }
+        last = Some(key);
+        if forward {
+            iter.next();
+        } else {
+            iter.prev();
+        }
+    }
+    iter.status()?;
+    Ok(rows)
+}
+
+/// A moment that can be looked at again.
+pub(super) struct Moment {
+    pub(super) snapshot: Snapshot,
+    /// Batches committed by then.
+    pub(super) len: usize,
+}
+
+impl Round {
+    /// Reads the log now: all that was acknowledged must be in it.
+    pub(super) fn look_now(&self, place: &str) {
+        let acked = self.history.lock().acked();
+        let log = read_log(&self.db, &ReadOptions::default());
+        let Some(log) = self.allow("get of the log", log) else {
+            return;
+        };
+        self.observe(place, &log, acked);
+    }
+
+    fn observe(&self, place: &str, log: &[usize], acked: usize) {
+        Counts::add(&self.counts.checks);
+        let seen = self.history.lock().observe(log, acked);
+        seen.unwrap_or_else(|why| panic!("{place}: {why}"));
+    }
+
+    /// A snapshot, its log checked; `None` where it cannot be read.
+    pub(super) fn moment(&self) -> Option<Moment> {
+        let acked = self.history.lock().acked();
+        let snapshot = self.db.snapshot();
+        let options = ReadOptions {
+            snapshot: Some(snapshot.clone()),
+            ..ReadOptions::default()
+        };
+        let log = self.allow("get of the log", read_log(&self.db, &options))?;
+        self.observe("a snapshot", &log, acked);
+        let len = log.len();
+        Some(Moment { snapshot, len })
+    }
+
+    /// Compares one family with the model at `moment`.
+    pub(super) fn look(&self, moment: &Moment, family: &ColumnFamily, rng: &mut Rng) {
+        let want = self.history.lock().rows(moment.len, family.id());
+        let options = ReadOptions {
+            snapshot: Some(moment.snapshot.clone()),
+            fill_cache: rng.one_in(2),
+            ..ReadOptions::default()
+        };
+        Counts::add(&self.counts.checks);
+        let place = format!("{} after {} batches", family.name(), moment.len);
+        if rng.one_in(2) {
+            let mut iter = self.db.iter_in(family, options);
+            let forward = rng.one_in(2);
+            let Some(found) = self.allow("walk", walk(&mut iter, forward)) else {
+                return;
+            };
+            if let Some(how) = difference(&found, &want) {
+                panic!("{place}, walked (forward: {forward}): {how}");
+            }
+            return;
+        }
+        let mut keys: Vec<Vec<u8>> = (0..6).map(|_| key(rng)).collect();
+        keys.extend(want.keys().nth(rng.below(80) as usize).cloned());
+        let many = self.db.multi_get_in(family, &keys, &options);
+        for (key, found) in keys.iter().zip(many) {
+            let name = String::from_utf8_lossy(key).into_owned();
+            let want = want.get(key).map(Vec::as_slice);
+            let got = self.db.get_in(family, key, &options);
+            for (how, found) in [("multi_get", found), ("get", got)] {
+                if let Some(found) = self.allow(how, found) {
+                    let len = found.as_ref().map(|found| found.len());
+                    let right = found.as_deref() == want;
+                    assert!(
+                        right,
+                        "{place}, {how} of {name}: {len:?} bytes, not {want:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    /// With nothing failing any more: everything, both ways.
+    pub(super) fn look_at_all(&self) {
+        let Some(moment) = self.moment() else {
+            panic!("a well disk is not readable");
+        };
+        for family in self.db.families() {
+            let want = self.history.lock().rows(moment.len, family.id());
+            for forward in [true, false] {
+                let options = ReadOptions {
+                    snapshot: Some(moment.snapshot.clone()),
+                    ..ReadOptions::default()
+                };
+                let mut iter = self.db.iter_in(&family, options);
+                let found = walk(&mut iter, forward).expect("a well disk");
+                if let Some(how) = difference(&found, &want) {
+                    panic!("{} at the end: {how}", family.name());
+                }
+            }
+            Counts::add(&self.counts.checks);
+        }
+        let damaged = self.db.verify().expect("it is open").damaged;
+        assert!(damaged.is_empty(), "{damaged:?}");
+    }
+}
