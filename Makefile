@@ -7,7 +7,7 @@ BYTES ?= 2000000000
 SECONDS ?= 20
 DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev pkg-config gcc g++
 
-.PHONY: run test lint loom soak deps bench-peers bench-ram bench-r5
+.PHONY: sim seeded-bugs run test lint loom soak deps bench-peers bench-ram bench-r5
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
@@ -52,3 +52,13 @@ lint:
 bench-r5: deps
 	$(CARGO) build --locked --release -p drumlin-cli
 	crates/bench/r5.sh
+
+# Seeds of the simulation for HOURS, going on where the last run ended; one line of JSON each time.
+HOURS ?= 0.1
+sim:
+	$(CARGO) run --locked --release -p drumlin-sim -- --hours $(HOURS) --out target/campaigns.jsonl
+
+# Each deliberate bug is built in and must be seen; in a directory of its own, so that no other build
+# has them.
+seeded-bugs:
+	$(CARGO) run --locked --target-dir target/seeded-bugs -p drumlin-sim --features seeded-bugs -- --bugs

@@ -293,7 +293,10 @@ impl Engine {
         edits: Vec<VersionEdit>,
         flushed: (u32, usize),
     ) -> Result<()> {
-        self.edit_manifest(state, |versions| versions.log_and_apply(edits))?;
+        let logged = self.edit_manifest(state, |versions| versions.log_and_apply(edits));
+        if !drumlin_base::bug!("memtable-freed-though-flush-failed") {
+            logged?;
+        }
         self.show_versions(state, Some(flushed))
     }
 

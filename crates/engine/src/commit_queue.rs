@@ -107,7 +107,7 @@ impl<T> Follower<T> {
         let mut slot = self.slot.lock();
         slot.status = to(std::mem::replace(&mut slot.status, Status::Taken));
         self.ready.store(true, Ordering::Relaxed);
-        if slot.asleep {
+        if slot.asleep && !drumlin_base::bug!("wake-up-lost") {
             self.changed.notify_one();
         }
     }

@@ -75,7 +75,7 @@ impl Engine {
         let charge = self.charge_job(JOB_BYTES + family.write_buffer / FILTER_SHARE);
         let flushed = self.write_memtables(&family, &memtables, posted.progress())?;
         drop(charge);
-        if self.families.load().len() > 1 {
+        if self.families.load().len() > 1 && !drumlin_base::bug!("flush-before-wal-sync") {
             // Or a power cut could keep this family's newest writes and lose another's older ones.
             self.unsynced_wals.sync().inspect_err(|error| {
                 self.degrade(&mut self.lock_state(), Health::Poisoned, error);
@@ -317,7 +317,10 @@ impl Engine {
         }
         if let Some(oldest) = state.oldest_wal() {
             // What the MANIFEST asks for stays too, or recovery would take it for lost.
-            let oldest = oldest.min(state.versions.min_log_number());
+            let oldest = match drumlin_base::bug!("wal-removed-early") {
+                true => oldest + 1,
+                false => oldest.min(state.versions.min_log_number()),
+            };
             self.oldest_wal.store(oldest, Ordering::Release);
         }
         let oldest_wal = self.oldest_wal.load(Ordering::Acquire);

@@ -171,6 +171,9 @@ impl Fragments {
     /// The newest deletion of `user_key` a reader at `snapshot` sees; 0 when there is none.
     /// Costs O(log n) compares.
     pub fn max_covering_seqno(&self, order: &KeyOrder, user_key: &[u8], snapshot: SeqNo) -> SeqNo {
+        if drumlin_base::bug!("range-tombstone-unseen") {
+            return 0;
+        }
         match self.get(self.first_ending_after(order, user_key)) {
             Some(fragment) if order.compare(fragment.begin, user_key).is_le() => {
                 fragment.newest_at(snapshot)

@@ -54,6 +54,9 @@ impl SnapshotList {
 
     /// Every pinned sequence number once, ascending.
     pub fn all(&self) -> Vec<SeqNo> {
+        if drumlin_base::bug!("snapshots-ignored") {
+            return Vec::new();
+        }
         self.pins.lock().keys().copied().collect()
     }
 

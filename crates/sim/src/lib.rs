@@ -10,6 +10,7 @@ pub mod campaign;
 pub mod history;
 pub mod model;
 pub mod schedule;
+pub mod seeded;
 pub mod setup;
 pub mod shrink;
 pub mod world;

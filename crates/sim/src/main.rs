@@ -10,8 +10,8 @@ use clap::Parser;
 use drumlin_fs::{Clock, SystemClock};
 use drumlin_sim::campaign::{Totals, next_seed};
 use drumlin_sim::setup::{Case, Part, Setup};
-use drumlin_sim::shrink;
 use drumlin_sim::world::{self, Report};
+use drumlin_sim::{seeded, shrink};
 
 /// Simulates the engine, threads, disk and clock, from seeds.
 #[derive(Debug, Parser)]
@@ -43,6 +43,9 @@ struct Args {
     /// Parts that are left out.
     #[arg(long, value_delimiter = ',')]
     without: Vec<String>,
+    /// Runs seeds with each deliberate bug until one fails. For builds with `seeded-bugs`.
+    #[arg(long)]
+    bugs: bool,
     /// Says what the seed did in one line, for the process that runs many.
     #[arg(long, hide = true)]
     line: bool,
@@ -80,7 +83,41 @@ fn case(args: &Args, seed: u64) -> Result<Case, String> {
     Ok(case)
 }
 
+/// Which bugs the simulation sees, and how soon; whether it saw all, and nothing without a bug.
+fn catch_bugs() -> bool {
+    if !cfg!(feature = "seeded-bugs") {
+        say("this build has no bugs: build it with --features seeded-bugs");
+        return false;
+    }
+    let clock = SystemClock::new();
+    let mut missed = 0;
+    for bug in seeded::BUGS.iter().chain([&seeded::CANARY]) {
+        let begin = clock.monotonic();
+        let caught = (0..seeded::SEEDS_MAX).find_map(|seed| {
+            let failure = apart(&Case::new(seed), Some(bug)).failure?;
+            Some((seed, failure))
+        });
+        let took = (clock.monotonic() - begin).as_secs_f64();
+        let line = match &caught {
+            Some((seed, why)) => {
+                let why = why.replace(['"', '\\'], "'");
+                format!("\"by\":\"sim\",\"seed\":{seed},\"why\":\"{why}\"")
+            }
+            None => "\"by\":null".to_owned(),
+        };
+        missed += u64::from(caught.is_none());
+        say(&format!(
+            "{{\"campaign\":\"seeded-bugs\",\"bug\":\"{bug}\",\"seconds\":{took:.1},{line}}}"
+        ));
+    }
+    say(&format!("{missed} missed of {}", seeded::BUGS.len() + 1));
+    missed == 0
+}
+
 fn run(args: &Args) -> Result<bool, String> {
+    if args.bugs {
+        return Ok(catch_bugs());
+    }
     if let Some(seed) = args.seed {
         let case = case(args, seed)?;
         let report = world::run(&case);
@@ -114,7 +151,7 @@ fn run(args: &Args) -> Result<bool, String> {
     let mut seed = from;
     while seed < to && clock.monotonic() < time {
         let twice = args.twice_in > 0 && seed.is_multiple_of(args.twice_in);
-        let fine = totals.run(&case(args, seed)?, twice, apart);
+        let fine = totals.run(&case(args, seed)?, twice, |case| apart(case, None));
         seed += 1;
         if !fine {
             break;
@@ -123,8 +160,8 @@ fn run(args: &Args) -> Result<bool, String> {
     if let (Some((case, why)), false) = (totals.failed.clone(), args.no_shrink) {
         say(&format!("seed {} failed: {why}", case.seed));
         if !why.starts_with("not repeatable") {
-            let small = shrink::shrink(&case, |case| apart(case).failure.is_some());
-            say(&format!("smaller: {:?}", apart(&small).failure));
+            let small = shrink::shrink(&case, |case| apart(case, None).failure.is_some());
+            say(&format!("smaller: {:?}", apart(&small, None).failure));
             say(&format!(
                 "replay: cargo run --release -p drumlin-sim -- {}",
                 small.arguments()
@@ -139,13 +176,14 @@ fn run(args: &Args) -> Result<bool, String> {
     Ok(totals.failed.is_none())
 }
 
-/// Runs `case` in a process of its own: nothing it leaves behind changes the next.
-fn apart(case: &Case) -> Report {
+/// Runs `case` in a process of its own, with `bug` made if the build can: nothing it leaves behind changes the next.
+fn apart(case: &Case, bug: Option<&str>) -> Report {
     let run = || -> std::io::Result<Report> {
         let arguments = case.arguments();
         let output = Command::new(std::env::current_exe()?)
             .args(arguments.split(' '))
             .arg("--line")
+            .env("DRUMLIN_BUG", bug.unwrap_or_default())
             .output()?;
         let text = String::from_utf8_lossy(&output.stdout);
         Ok(Report::of_line(&text).unwrap_or_else(|| {

@@ -40,6 +40,19 @@ impl<T> Mutex<T> {
         std::ptr::from_ref(self).addr()
     }
 
+    /// Locks unless somebody else has it.
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        let held = match self.0.try_lock() {
+            Ok(held) => held,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(MutexGuard {
+            lock: self,
+            held: Some(held),
+        })
+    }
+
     /// Locks, waiting as long as it takes.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         let held = match current() {

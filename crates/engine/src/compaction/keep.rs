@@ -102,6 +102,7 @@ impl Below {
     pub fn may_hold(&mut self, order: &KeyOrder, user_key: &[u8]) -> bool {
         match self {
             Self::Nothing => false,
+            _ if drumlin_base::bug!("tombstone-dropped-early") => false,
             Self::Anything => true,
             Self::Levels(levels) => levels
                 .iter_mut()
@@ -113,6 +114,7 @@ impl Below {
     pub fn may_hold_range(&self, order: &KeyOrder, begin: &[u8], end: &[u8]) -> bool {
         match self {
             Self::Nothing => false,
+            _ if drumlin_base::bug!("range-tombstone-dropped-early") => false,
             Self::Anything => true,
             Self::Levels(levels) => levels.iter().any(|level| {
                 let at = level

@@ -447,10 +447,13 @@ impl<I: InternalIterator> Stream<I> {
                     RunEnd::BaseApart => Some(self.value_apart()?),
                     _ => None,
                 };
-                let operands: Vec<&[u8]> = (0..self.held.entries.len())
+                let mut operands: Vec<&[u8]> = (0..self.held.entries.len())
                     .rev()
                     .map(|index| self.held.value(index))
                     .collect();
+                if drumlin_base::bug!("compaction-reorders-operands") {
+                    operands.reverse();
+                }
                 let base = match end {
                     RunEnd::Base => Some(self.input.value()),
                     _ => apart.as_deref(),

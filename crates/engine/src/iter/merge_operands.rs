@@ -62,7 +62,10 @@ impl MergeOperands {
                 "the key holds merge operands, and the family was opened without a merge operator",
             ));
         };
-        let operands: Vec<&[u8]> = self.operands.iter().map(|operand| &**operand).collect();
+        let mut operands: Vec<&[u8]> = self.operands.iter().map(|operand| &**operand).collect();
+        if drumlin_base::bug!("reads-reorder-operands") {
+            operands.reverse();
+        }
         let merged = operator
             .full_merge(key, existing, &operands)
             .map_err(|error| error.context(format_args!("merge operator {}", operator.name())));

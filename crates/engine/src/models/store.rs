@@ -31,7 +31,7 @@ pub(crate) struct ModelStore {
     dir: PathBuf,
     budget: Arc<MemoryBudget>,
     /// Taken by whoever writes a file.
-    writing: Mutex<()>,
+    writing: drumlin_base::sync::Mutex<()>,
     known: Mutex<HashMap<u64, Entry>>,
     /// Something was let go since unused files were last looked for.
     changed: AtomicBool,
@@ -83,7 +83,7 @@ impl ModelStore {
             files,
             dir: dir.to_path_buf(),
             budget: Arc::clone(budget),
-            writing: Mutex::new(()),
+            writing: drumlin_base::sync::Mutex::new(()),
             known: Mutex::new(known),
             changed: AtomicBool::new(true),
         }))

@@ -107,7 +107,9 @@ pub(super) fn write_and_make_live(
         writer.gather(&edit.encode(profile)?)?;
     }
     writer.hand_over()?;
-    writer.sync()?;
+    if !drumlin_base::bug!("new-manifest-unsynced") {
+        writer.sync()?;
+    }
     // The name must be on disk before CURRENT can be: a rename may be kept and this name lost.
     files.sync_dir(dir)?;
     set_current(files, dir, number)?;
@@ -118,9 +120,14 @@ fn set_current(files: &dyn FileSystem, dir: &Path, number: u64) -> Result<()> {
     let temp = names::temp(dir, number);
     let mut file = files.create(&temp, CreateOptions::new(FileKind::Other))?;
     file.append(names::current_content(number).as_bytes())?;
-    file.sync()?;
+    if !drumlin_base::bug!("current-unsynced") {
+        file.sync()?;
+    }
     file.close()?;
     files.rename(&temp, &names::current(dir))?;
+    if drumlin_base::bug!("current-dir-unsynced") {
+        return Ok(());
+    }
     files.sync_dir(dir)
 }
 

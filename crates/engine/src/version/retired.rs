@@ -25,7 +25,8 @@ impl<T> Retired<T> {
     pub(super) fn take_free(&mut self) -> Vec<u64> {
         let mut free = Vec::new();
         self.files.retain(|(number, file)| {
-            let pinned = file.strong_count() > 0;
+            let pinned =
+                file.strong_count() > 0 && !drumlin_base::bug!("files-removed-under-readers");
             if !pinned {
                 free.push(*number);
             }

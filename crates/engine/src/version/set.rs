@@ -551,7 +551,7 @@ impl VersionSet {
         let brings_files = edits
             .iter()
             .any(|edit| !edit.new_files.is_empty() || !edit.blob_additions.is_empty());
-        if brings_files {
+        if brings_files && !drumlin_base::bug!("table-names-unsynced") {
             // Before the MANIFEST tells of a file its name must be on disk. Nothing was written
             // yet, so a failure here leaves everything as it was.
             self.files.sync_dir(&self.dir)?;
@@ -590,7 +590,10 @@ impl VersionSet {
             .iter()
             .try_for_each(|record| writer.gather(record))
             .and_then(|()| writer.hand_over())
-            .and_then(|()| writer.sync());
+            .and_then(|()| match drumlin_base::bug!("manifest-edit-unsynced") {
+                true => Ok(()),
+                false => writer.sync(),
+            });
         match written {
             Ok(()) => {
                 self.manifest = Some(writer);

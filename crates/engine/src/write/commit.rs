@@ -143,7 +143,7 @@ impl Engine {
             Request::Lead => false,
             Request::Write(other) => {
                 let fits = other.no_wal == own.no_wal
-                    && (own.sync || !other.sync)
+                    && (own.sync || !other.sync || drumlin_base::bug!("sync-lost-in-group"))
                     && other.batch.len() <= room;
                 if fits {
                     room -= other.batch.len();

@@ -9,7 +9,7 @@ use drumlin_base::ValueKind;
 use drumlin_base::key::internal_key;
 use drumlin_fs::{
     CrashPolicy, CreateOptions, Env, Fault, FaultFileSystem, FaultRule, FileKind, FileSystem,
-    StrictMemFileSystem,
+    OpKind, StrictMemFileSystem,
 };
 use drumlin_table::TableWriter;
 
@@ -176,4 +176,36 @@ fn a_checkpoint_is_whole_or_not_there() {
             break;
         }
     }
+}
+
+/// A database whose WAL was given up because the disk was full for a moment.
+fn full_for_a_moment() -> (StrictMemFileSystem, Db) {
+    let memory = StrictMemFileSystem::new();
+    let files = FaultFileSystem::over_memory(&memory);
+    let db = Db::open(DIR, options(Arc::new(files.clone()))).unwrap();
+    db.put("before", "1").unwrap();
+    let full = FaultRule::once(0, Fault::NoSpace).on(OpKind::Append);
+    files.add_rule(full.of_kind(FileKind::Wal));
+    let refused = db.put("refused", "2").unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::NoSpace);
+    (memory, db)
+}
+
+#[test]
+fn a_checkpoint_made_after_a_full_disk_has_what_was_acknowledged() {
+    let (memory, db) = full_for_a_moment();
+    db.checkpoint(COPY).unwrap();
+    let copy = Db::open_read_only(COPY, options(Arc::new(memory))).unwrap();
+    let found = copy.get("before").unwrap();
+    assert_eq!(found.as_deref(), Some(&b"1"[..]));
+    assert!(copy.get("refused").unwrap().is_none());
+}
+
+#[test]
+fn a_wal_given_up_on_a_full_disk_may_be_gone_at_the_next_sync() {
+    let (_, db) = full_for_a_moment();
+    db.flush().unwrap();
+    db.put("after", "3").unwrap();
+    db.sync_wal().unwrap();
+    assert_eq!(db.get("before").unwrap().as_deref(), Some(&b"1"[..]));
 }

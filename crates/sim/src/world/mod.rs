@@ -291,6 +291,7 @@ impl World {
             round.files.struck()
         );
         round.look_at_all();
+        assert!(!drumlin_base::bug!("canary"), "the canary fell");
     }
 
     /// Cuts the power or kills the process.
