@@ -221,7 +221,7 @@ impl Setup {
             memory_budget: Some(self.memory),
             background_threads: Some(self.threads),
             compression: Compression::new(self.codec),
-            compaction_style: self.style.clone(),
+            compaction_style: self.style,
             max_open_files: self.open_files,
             family: self.family(),
             tuning: self.tuning.clone(),
