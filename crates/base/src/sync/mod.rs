@@ -28,15 +28,6 @@ mod real {
             Self(std::sync::Mutex::new(value))
         }
 
-        /// Locks unless somebody else has it.
-        pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-            match self.0.try_lock() {
-                Ok(held) => Some(held),
-                Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-                Err(std::sync::TryLockError::WouldBlock) => None,
-            }
-        }
-
         /// Locks, waiting as long as it takes.
         #[inline]
         pub fn lock(&self) -> MutexGuard<'_, T> {
@@ -108,11 +99,6 @@ mod modelled {
         /// A mutex around `value`.
         pub fn new(value: T) -> Self {
             Self(loom::sync::Mutex::new(value))
-        }
-
-        /// Locks unless somebody else has it.
-        pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-            self.0.try_lock().ok()
         }
 
         /// Locks.
