@@ -54,7 +54,6 @@ bench-r5: deps
 	crates/bench/r5.sh
 
 # Seeds of the simulation for HOURS, going on where the last run ended; one line of JSON each time.
-HOURS ?= 0.1
 sim:
 	$(CARGO) run --locked --release -p drumlin-sim -- --hours $(HOURS) --out target/campaigns.jsonl
 
