@@ -29,11 +29,11 @@ impl MemtableIter {
         }
     }
 
-    /// Whoever uses it wants entries of the prefix sought alone: where the memtable has none, a seek
-    /// may find nothing although entries of other prefixes follow.
-    pub fn within_prefix(mut self, only: bool) -> Self {
+    /// From now on whoever uses it wants entries of the prefix sought alone, or again all: where the
+    /// memtable has none of the prefix, a seek may find nothing although entries of others follow.
+    #[inline]
+    pub fn stay_within_prefix(&mut self, only: bool) {
         self.within_prefix = only;
-        self
     }
 
     /// Where a seek to `user_key` ends that goes on to what `find` finds.

@@ -396,7 +396,8 @@ fn walk_prefix(
     start: &[u8],
     forward: bool,
 ) -> Vec<Vec<u8>> {
-    let mut iter = memtable.iter().within_prefix(true);
+    let mut iter = memtable.iter();
+    iter.stay_within_prefix(true);
     match forward {
         true => iter.seek(&seek_key(start, SEQNO_MAX)),
         false => iter.seek_for_prev(&internal_key(start, 0, ValueKind::Deletion)),

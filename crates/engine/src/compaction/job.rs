@@ -316,7 +316,6 @@ impl Job {
         }
         let Range { start, end } = READAHEAD_BYTES_RUN;
         let options = RunOptions {
-            within_prefix: false,
             order: self.context.options.order.clone(),
             tables: Arc::clone(&self.context.tables),
             table: TableReadOptions {

@@ -85,6 +85,11 @@ impl<C: InternalIterator> MergingIterator<C> {
         &self.children
     }
 
+    /// The same, to be told how they are to move; they are not to be moved.
+    pub fn children_mut(&mut self) -> &mut [C] {
+        &mut self.children
+    }
+
     /// Moves every source of rank `rank` and older that stands before `target` to `target`; the
     /// newer ones stay. Used when a range tombstone of a newer source covers all that lies between.
     ///

@@ -8,8 +8,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use drumlin_base::key::{compare_internal, user_key};
-use drumlin_base::{Error, InternalIterator, KeyOrder, PinnedSlice, Result, SeqNo, ValueCode};
+use drumlin_base::key::{compare_internal, split_internal, tag_kind, user_key};
+use drumlin_base::{
+    Error, InternalIterator, KeyOrder, PinnedSlice, Result, SeqNo, ValueCode, ValueKind,
+};
 use drumlin_fs::FileSystem;
 use drumlin_table::{TableIter, TableReadOptions};
 
@@ -61,9 +63,6 @@ pub struct RunOptions {
     pub lower_bound: Option<Arc<[u8]>>,
     /// Tables that begin at or after this user key are not opened on the way forward.
     pub upper_bound: Option<Arc<[u8]>>,
-    /// The walk stays within the prefix of the key it seeks, so that a table whose prefix filter
-    /// does not know that prefix ends it.
-    pub within_prefix: bool,
     /// Set once a table with range tombstones is opened; shared by all runs of one iterator.
     pub tombstones_seen: Arc<AtomicBool>,
 }
@@ -77,6 +76,9 @@ pub struct RunIter {
     table: Option<TableIter>,
     error: Option<Error>,
     has_tombstones: bool,
+    /// The walk stays within the prefix of the key it seeks, so that a table whose prefix filter
+    /// does not know that prefix ends it.
+    within_prefix: bool,
     /// Where tables are opened once more, for this cursor alone to read ahead from.
     own_files: Option<Arc<dyn FileSystem>>,
 }
@@ -91,6 +93,7 @@ impl RunIter {
             table: None,
             error: None,
             has_tombstones: false,
+            within_prefix: false,
             own_files: None,
         }
     }
@@ -100,6 +103,12 @@ impl RunIter {
     pub fn directly(mut self, files: Arc<dyn FileSystem>) -> Self {
         self.own_files = Some(files);
         self
+    }
+
+    /// From now on the walk stays within the prefix of the key it seeks, or again does not.
+    #[inline]
+    pub fn stay_within_prefix(&mut self, only: bool) {
+        self.within_prefix = only;
     }
 
     /// The value under the cursor without a copy.
@@ -197,9 +206,16 @@ impl RunIter {
         self.table.as_mut()
     }
 
-    /// Whether the table at `index` may hold a key of `target`'s prefix; true when nobody asks.
+    /// Whether the table at `index`, or one after it, may hold a key of `target`'s prefix from `target`
+    /// on; true when nobody asks.
     fn may_hold_prefix(&mut self, index: usize, target: &[u8]) -> bool {
-        if !self.options.within_prefix {
+        let ends_at_a_key = |file: &Arc<FileMeta>| {
+            let tag = split_internal(&file.largest).map_or(0, |(_, tag)| tag);
+            tag_kind(tag) != ValueKind::RangeDeletion as u8
+        };
+        // Where a range tombstone ends the table, its last key lies before that end, and the next
+        // table may begin with a key of the prefix.
+        if !self.within_prefix || !self.files.files().get(index).is_some_and(ends_at_a_key) {
             return true;
         }
         let answer = match self.enter(index) {
@@ -300,7 +316,8 @@ impl InternalIterator for RunIter {
             table.seek(target);
         }
         if !may_hold {
-            // The table ends at or after `target` and has no key of its prefix: nor has any later.
+            // The table's last key is at or after `target`, and it has none of the prefix: nor has any
+            // later.
             self.table = None;
         } else if !self.valid() {
             self.skip_forward();

@@ -39,8 +39,7 @@ impl Source {
             .enumerate()
             .filter(|(_, memtable)| !memtable.is_empty())
             .map(|(index, memtable)| {
-                let iter = memtable.iter().within_prefix(options.within_prefix);
-                Self::Memtable(iter, view.fragments(&options.order, index))
+                Self::Memtable(memtable.iter(), view.fragments(&options.order, index))
             })
             .collect();
         sources.extend(Self::of_version(&view.version, options));
@@ -83,6 +82,16 @@ impl Source {
     pub fn charge_reads(&self, bytes: u64) {
         if let Self::Run(iter) = self {
             iter.charge_reads(bytes);
+        }
+    }
+
+    /// From now on the walk wants entries of the prefix sought alone, or again all. Where the source
+    /// knows of none with that prefix, a seek may find nothing although others follow.
+    #[inline]
+    pub fn stay_within_prefix(&mut self, only: bool) {
+        match self {
+            Self::Memtable(iter, _) => iter.stay_within_prefix(only),
+            Self::Run(iter) => iter.stay_within_prefix(only),
         }
     }
 

@@ -526,9 +526,18 @@ impl DbIterator {
     fn take_prefix_of(&mut self, key: &[u8]) {
         if self.options.prefix_same_as_start {
             let extractor = self.context.prefix.as_deref();
-            self.prefix = extractor
-                .and_then(|extractor| extractor.prefix(key))
-                .map(<[u8]>::to_vec);
+            let prefix = extractor.and_then(|extractor| extractor.prefix(key));
+            self.prefix = prefix.map(<[u8]>::to_vec);
+            self.tell_sources();
+        }
+    }
+
+    /// Lets sources pass over what they know to be of other prefixes if the walk stays within one,
+    /// and only then: what it seeks besides are bounds and ends of tombstones, of any prefix.
+    fn tell_sources(&mut self) {
+        let is_within = self.prefix.is_some();
+        for source in self.cursor.children_mut() {
+            source.stay_within_prefix(is_within);
         }
     }
 
@@ -544,7 +553,9 @@ impl DbIterator {
         self.place = Place::Nowhere;
         self.error = None;
         drop(self.blob.forget()); // Its error, if it has one, is the former walk's.
-        self.prefix = None;
+        if self.prefix.take().is_some() {
+            self.tell_sources();
+        }
         self.operands.clear();
     }
 
@@ -584,7 +595,6 @@ fn open_cursor(
         table: options.table,
         lower_bound: bound(&options.lower_bound),
         upper_bound: bound(&options.upper_bound),
-        within_prefix: options.prefix_same_as_start && context.prefix.is_some(),
         tombstones_seen: Arc::clone(tombstones_seen),
     };
     let sources = Source::all(view, &run);

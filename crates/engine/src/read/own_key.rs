@@ -54,7 +54,6 @@ fn own_key(
         table: *options,
         lower_bound: None,
         upper_bound: None,
-        within_prefix: false,
         tombstones_seen: Arc::new(AtomicBool::new(false)),
     };
     let mut cursor = MergingIterator::new(context.order.clone(), Source::all(view, &run));

@@ -11,15 +11,14 @@ use std::sync::Arc;
 
 use drumlin_base::key::{compare_internal, internal_key, pack_tag};
 use drumlin_base::limits::LEVELS;
-use drumlin_base::operators::FixedPrefix;
 use drumlin_base::rng::Rng;
 use drumlin_base::{
-    Comparator, KeyOrder, MergeOperator, RangeTombstone, SEQNO_MAX, SeqNo, ValueKind,
+    Comparator, KeyOrder, MemoryBudget, MergeOperator, RangeTombstone, SEQNO_MAX, SeqNo, ValueKind,
 };
 use drumlin_memtable::Memtable;
 
 use super::ReadContext;
-use super::test_tables::TestTables;
+use super::test_tables::{TestTables, prefix};
 use crate::iter::merge_operands::tests::Append;
 use crate::super_version::SuperVersion;
 use crate::version::{FileMeta, NewFile, Version};
@@ -172,7 +171,8 @@ fn entries_of(order: &KeyOrder, ops: &[(SeqNo, Op)]) -> (Entries, Vec<RangeTombs
 }
 
 fn memtable_of(order: &KeyOrder, ops: &[(SeqNo, Op)]) -> Arc<Memtable> {
-    let memtable = Memtable::new(order.clone());
+    let budget = MemoryBudget::new(1 << 30);
+    let memtable = Memtable::charged(order.clone(), Some(prefix()), budget);
     for (seqno, op) in ops {
         match op {
             Op::Put(key, value) => memtable.add(*seqno, ValueKind::Value, key, value),
@@ -452,7 +452,7 @@ impl Builder {
             order: self.order.clone(),
             merge_operator: Some(Arc::new(Append)),
             in_memory: self.rng.one_in(2),
-            prefix: Some(Arc::new(FixedPrefix::new(1))),
+            prefix: Some(prefix()),
             tables: self.tables.cache(),
             blobs: self.tables.blob_cache(),
         };

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use drumlin_base::key::{internal_key, split_internal, tag_kind, tag_seqno};
+use drumlin_base::operators::FixedPrefix;
 use drumlin_base::rng::Rng;
-use drumlin_base::{KeyOrder, MemoryBudget, RangeTombstone, Result, ValueKind};
+use drumlin_base::{KeyOrder, MemoryBudget, PrefixExtractor, RangeTombstone, Result, ValueKind};
 use drumlin_fs::{
     CreateOptions, Env, FileKind, FileSyncer, FileSystem, PosixFileSystem, RandomAccessFile,
     StrictMemFileSystem, SystemClock, ThreadSpawner, WritableFile,
@@ -120,7 +121,10 @@ impl TestTables {
             order: self.order.clone(),
             block_bytes: 32 + self.rng.below(400) as usize,
             restart_interval: 1 + self.rng.below(5) as usize,
-            filter: self.rng.one_in(2).then(FilterOptions::default),
+            filter: self.rng.one_in(2).then(|| FilterOptions {
+                prefix: Some(prefix()),
+                ..FilterOptions::default()
+            }),
             format: match self.rng.one_in(2) {
                 true => TableFormat::Plain,
                 false => TableFormat::Block,
@@ -141,6 +145,7 @@ impl TestTables {
         writer.finish().expect("memory takes writes");
         let options = TableReaderOptions {
             order: self.order.clone(),
+            prefix: Some(prefix()),
             ..TableReaderOptions::new(
                 PathBuf::from("memory"),
                 file.number,
@@ -168,8 +173,13 @@ impl TestTables {
             models: None,
             open_max: 1 << 10,
         })
-        .for_family(self.order.clone(), None)
+        .for_family(self.order.clone(), Some(prefix()))
     }
+}
+
+/// How families of tests cut prefixes: the first byte.
+pub(crate) fn prefix() -> Arc<dyn PrefixExtractor> {
+    Arc::new(FixedPrefix::new(1))
 }
 
 /// A file that is a vector.

@@ -225,6 +225,67 @@ fn a_walk_within_a_prefix_ends_where_the_prefix_ends() {
 }
 
 #[test]
+fn moves_within_a_prefix_follow_its_rows_wherever_they_begin() {
+    for seed in 0..600 {
+        let family = Family::random(seed);
+        let order = &family.order;
+        let mut rng = Rng::new(seed);
+        let at = random_seqno(&family, &mut rng);
+        let rows = family.twin.scan(order, at);
+        let (mut options, rows) = random_bounds(&family, &mut rng, rows);
+        options.prefix_same_as_start = true;
+        let mut iter = iter(&family, at, options);
+        let (mut place, mut prefix): (Option<usize>, Option<u8>) = (None, None);
+        for step in 0..80 {
+            // The empty key has no prefix to stay in.
+            let target = match rng.one_in(4) {
+                true => Vec::new(),
+                false => random_key(&mut rng),
+            };
+            let first_of = |place: Option<usize>| rows.get(place?).map(|(key, _)| key[0]);
+            match rng.below(12) {
+                0 => {
+                    iter.seek_to_first();
+                    place = (!rows.is_empty()).then_some(0);
+                    prefix = first_of(place);
+                }
+                1 => {
+                    iter.seek_to_last();
+                    place = rows.len().checked_sub(1);
+                    prefix = first_of(place);
+                }
+                2 | 3 => {
+                    iter.seek(&target);
+                    place = rows
+                        .iter()
+                        .position(|(key, _)| order.compare(key, &target).is_ge());
+                    prefix = target.first().copied();
+                }
+                4 | 5 => {
+                    iter.seek_for_prev(&target);
+                    place = rows
+                        .iter()
+                        .rposition(|(key, _)| order.compare(key, &target).is_le());
+                    prefix = target.first().copied();
+                }
+                6..=8 if place.is_some() => {
+                    iter.next();
+                    place = place.map(|i| i + 1).filter(|&i| i < rows.len());
+                }
+                9.. if place.is_some() => {
+                    iter.prev();
+                    place = place.and_then(|i| i.checked_sub(1));
+                }
+                _ => continue,
+            }
+            place = place.filter(|_| prefix.is_none() || prefix == first_of(place));
+            let want = place.and_then(|i| rows.get(i));
+            assert_eq!(row(&iter).as_ref(), want, "seed {seed} at {at} step {step}");
+        }
+    }
+}
+
+#[test]
 fn writes_after_its_making_do_not_show_until_a_refresh() {
     struct Fixed(Arc<SuperVersion>, SeqNo);
     impl ViewSource for Fixed {

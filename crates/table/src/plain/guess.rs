@@ -28,12 +28,12 @@ pub(super) struct Guess {
 }
 
 impl Guess {
-    /// The rule for keys with these `heads`, which ascend, at these `places`; `None` when it would
-    /// not be good for nearly all of them.
+    /// The rule for keys with these `heads` at these `places`, which ascend; `None` when it would not be
+    /// good for nearly all of them, or when the heads do not ascend: only a damaged table's do not.
     pub(super) fn new(heads: &[u64], places: &[u32]) -> Option<Self> {
         let (first, last) = (*heads.first()?, *heads.last()?);
         let count = (heads.len() / ANCHORS_PER_KNOT).min(KNOTS_MAX);
-        if count == 0 || first == last {
+        if count == 0 || first == last || !heads.is_sorted() {
             return None;
         }
         let scale = count as f64 / (last - first) as f64;
@@ -151,5 +151,12 @@ mod tests {
         );
         assert!(guess(&heads[..8], |_| 33).is_none(), "too few");
         assert!(guess(&[0, u64::MAX], |_| 33).is_none());
+        let mut damaged = heads.clone();
+        damaged.reverse();
+        assert!(guess(&damaged, |_| 33).is_none(), "keys that descend");
+        damaged.sort_unstable();
+        damaged[4000] = 0;
+        damaged[0] = 7;
+        assert!(guess(&damaged, |_| 33).is_none(), "a key out of order");
     }
 }
