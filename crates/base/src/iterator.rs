@@ -4,14 +4,14 @@ use crate::Result;
 use crate::key::internal_key_head;
 
 /// A value as it is stored: its code under a model of records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ValueCode<'a> {
     /// The id of the model.
     pub model: u64,
     /// The code.
     pub bytes: &'a [u8],
-    /// Bytes of the value, about.
-    pub value_bytes: usize,
+    /// Bytes of the value, about; not rounded, so that the sum over many is right.
+    pub value_bytes: f64,
 }
 
 /// A cursor over internal keys and their values, in internal-key order.

@@ -158,6 +158,8 @@ pub(crate) struct FamilyState {
     pub(crate) in_flight: InFlight,
     /// Grows with every installed super version.
     pub(crate) installs: u64,
+    /// `installs` when the disk had no room for recoding: until the next it is not tried again.
+    pub(crate) no_room_at: Option<u64>,
 }
 
 /// A full memtable on its way to L0.

@@ -27,6 +27,7 @@ impl FamilyState {
             flushing: false,
             in_flight: InFlight::default(),
             installs: 0,
+            no_room_at: None,
         };
         state.install();
         state

@@ -44,6 +44,10 @@ impl Engine {
             Err(error) if is_no_failure(&error) => {
                 if plan.reason == Reason::Reads {
                     self.statistics.compactions_for_reads_given_up.bump();
+                } else if error.kind() == ErrorKind::NoSpace
+                    && let Ok(family) = self.lock_state().family_mut(id)
+                {
+                    family.no_room_at = Some(family.installs);
                 }
                 Ok(())
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use drumlin_base::Result;
+use drumlin_base::{KeyOrder, Result};
 use drumlin_table::{Effort, Table, TableFormat};
 
 use crate::column_family::{ColumnFamily, Family};
@@ -28,7 +28,9 @@ impl Engine {
         let Some(writer) = context.writers.get_mut(plan.output_level) else {
             return Ok(None);
         };
-        if writer.format != TableFormat::Searchable {
+        // Keys in another order get block-based tables, whatever is asked for.
+        let is_bytewise = matches!(writer.order, KeyOrder::Bytewise);
+        if writer.format != TableFormat::Searchable || !is_bytewise {
             return Ok(None);
         }
         let inputs = plan.files().map(|(_, file)| context.tables.find(file));
@@ -96,8 +98,12 @@ impl Engine {
             .appoint(&self.models, &wanted, || self.numbers.take())
     }
 
-    /// The plan that writes the next tables of the family again that were written under pressure.
+    /// The plan that writes the next tables of the family again that were written under pressure. None
+    /// while the family is as it was when there was no room for that.
     pub(crate) fn recode_plan(&self, family: &FamilyState) -> Option<Plan> {
+        if family.no_room_at == Some(family.installs) {
+            return None;
+        }
         let fast = self.models.fast_ids();
         if fast.is_empty() {
             return None;
@@ -196,24 +202,28 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_was_written_under_pressure_is_written_well_in_quiet() {
-        let db = Db::open("/db", options()).unwrap();
+    fn row(n: u32) -> (String, String) {
+        let value = format!("{n}|{}|till and drumlins", n % 7);
+        (format!("key{n:05}"), value)
+    }
+
+    fn version(engine: &Engine) -> Arc<Version> {
+        let state = engine.lock_state();
+        Arc::clone(&state.families.get(&0).unwrap().version)
+    }
+
+    fn named(engine: &Engine) -> Vec<Option<u64>> {
+        let version = version(engine);
+        version.files().map(|(_, file)| file.model()).collect()
+    }
+
+    /// Some tables, all of one model for cheap codes.
+    fn write_cheaply(db: &Db) {
         let (engine, family) = (&*db.engine, db.default_family());
-        let row = |n: u32| {
-            (
-                format!("key{n:05}"),
-                format!("{n}|{}|till and drumlins", n % 7),
-            )
-        };
         for (key, value) in (0..4000).map(row) {
             db.put(key, value).unwrap();
         }
         db.flush().unwrap();
-        let version = |engine: &Engine| {
-            let state = engine.lock_state();
-            Arc::clone(&state.families.get(&0).unwrap().version)
-        };
         let before = version(engine);
         let tables = before
             .files()
@@ -225,15 +235,21 @@ mod tests {
         db.compact_range(family, None, None).unwrap();
         drop((appointed, before, tables));
         let fast = engine.models.fast_ids();
-        let named = |engine: &Engine| -> Vec<Option<u64>> {
-            let version = version(engine);
-            version.files().map(|(_, file)| file.model()).collect()
-        };
+        let named = named(engine);
         let is_fast = |id: &Option<u64>| id.is_some_and(|id| fast.contains(&id));
-        assert!(!named(engine).is_empty() && named(engine).iter().all(is_fast));
+        assert!(!named.is_empty() && named.iter().all(is_fast));
+    }
+
+    #[test]
+    fn what_was_written_under_pressure_is_written_well_in_quiet() {
+        let db = Db::open("/db", options()).unwrap();
+        let engine = &*db.engine;
+        write_cheaply(&db);
+        let fast = engine.models.fast_ids();
         let cheap = version(engine).bytes_total();
 
         db.wait_for_background().unwrap();
+        let is_fast = |id: &Option<u64>| id.is_some_and(|id| fast.contains(&id));
         assert!(!named(engine).iter().any(is_fast), "a quiet store recodes");
         assert!(named(engine).iter().all(Option::is_some));
         assert!(version(engine).bytes_total() <= cheap);
@@ -248,5 +264,38 @@ mod tests {
             walk.next();
         }
         assert!(!walk.valid());
+    }
+
+    #[test]
+    fn what_has_no_room_to_be_written_well_waits_for_the_next_change() {
+        let memory = StrictMemFileSystem::new();
+        let files: Arc<dyn FileSystem> = Arc::new(memory.clone());
+        let mut options = options();
+        options.env = Env::system().with_files(files);
+        let db = Db::open("/db", options).unwrap();
+        let engine = &*db.engine;
+        write_cheaply(&db);
+        memory.set_quota(memory.used_bytes());
+        db.wait_for_background().unwrap();
+        assert!(!engine.models.fast_ids().is_empty(), "there was no room");
+        memory.set_quota(u64::MAX);
+        db.put("key", "one more").unwrap();
+        db.flush().unwrap();
+        db.wait_for_background().unwrap();
+        assert!(engine.models.fast_ids().is_empty(), "now there is");
+    }
+
+    #[test]
+    fn no_model_is_learned_for_keys_in_another_order() {
+        let mut options = options();
+        options.family.order = KeyOrder::ReverseBytewise;
+        let db = Db::open("/db", options).unwrap();
+        for (key, value) in (0..4000).map(row) {
+            db.put(key, value).unwrap();
+        }
+        let ids = Arc::clone(&db.engine.models);
+        let family = db.default_family();
+        db.compact_range(family, None, None).unwrap();
+        assert!(ids.is_empty());
     }
 }

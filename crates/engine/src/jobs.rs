@@ -519,8 +519,9 @@ impl Engine {
             if leaves_cores {
                 context.threads_max = 1;
             }
-            let model = self.give_model(&family, &version, plan, &mut context)?;
+            // First: without room no model need be learned.
             context.room = Some(Arc::new(self.room_for(&context, plan)?));
+            let model = self.give_model(&family, &version, plan, &mut context)?;
             let output = family.tuning.target_file_bytes as usize / FILTER_SHARE;
             let direct = if self.direct_io { DIRECT_BYTES } else { 0 };
             let job = JOB_BYTES + direct + output;

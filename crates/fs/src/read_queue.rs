@@ -108,8 +108,10 @@ impl<'a> ReadQueue<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
     use std::fs::File;
     use std::path::Path;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use drumlin_base::rng::Rng;
 
@@ -176,5 +178,47 @@ mod tests {
             (&buffers[0], &buffers[2]),
             (&bytes[7..107].to_vec(), &bytes[7..107].to_vec())
         );
+    }
+
+    /// Reads together when it is dropped.
+    struct Last(PosixReader, Vec<u8>);
+
+    impl Last {
+        fn read(&self) -> bool {
+            let mut buffers = vec![vec![0; 100]; 2];
+            let mut queue = ReadQueue::default();
+            for buffer in &mut buffers {
+                self.0.queue_read(7, buffer, &mut queue);
+            }
+            let sound = queue.run().iter().all(Result::is_ok);
+            sound && buffers.iter().all(|buffer| buffer == &self.1[7..107])
+        }
+    }
+
+    impl Drop for Last {
+        fn drop(&mut self) {
+            SEEN.store(self.read(), Ordering::Relaxed);
+        }
+    }
+
+    static SEEN: AtomicBool = AtomicBool::new(false);
+
+    thread_local! {
+        static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
+    }
+
+    #[test]
+    fn a_thread_may_read_while_it_ends() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (reader, bytes) = file(dir.path(), "a", 5000);
+        let thread = std::thread::spawn(move || {
+            // Made before the ring, so that the ring goes first.
+            let last = Last(reader, bytes);
+            LAST.with_borrow_mut(|place| {
+                assert!(place.insert(last).read());
+            });
+        });
+        assert!(thread.join().is_ok());
+        assert!(SEEN.load(Ordering::Relaxed));
     }
 }

@@ -32,7 +32,8 @@ thread_local! {
 /// Has the kernel carry out `reads` together, and notes its answers in them. False when there is no ring;
 /// reads without an answer have then not been carried out.
 pub(crate) fn read_all(reads: &mut [&mut Waiting<'_>]) -> bool {
-    RING.with_borrow_mut(|ring| {
+    let all = RING.try_with(|ring| {
+        let ring = &mut *ring.borrow_mut();
         if matches!(ring, Ring::Untried) {
             *ring = match IoUring::new(ENTRIES as u32) {
                 Ok(made) => Ring::Ready(Box::new(made)),
@@ -49,7 +50,9 @@ pub(crate) fn read_all(reads: &mut [&mut Waiting<'_>]) -> bool {
             *ring = Ring::Missing;
         }
         works
-    })
+    });
+    // A thread that is ending may have none any more.
+    all.unwrap_or(false)
 }
 
 /// Carries out at most [`ENTRIES`] reads. False when the ring is of no more use; what the kernel took has

@@ -93,8 +93,8 @@ impl Chooser {
         wanted: &Wanted<'_>,
         number: impl FnOnce() -> u64,
     ) -> Result<Option<ModelHold>> {
-        let appointed = self.appointed.lock().get(&wanted.family).copied();
-        if let Some(id) = appointed {
+        // Held before the lock is let go: once the appointment has ended, its model's file may go.
+        if let Some(&id) = self.appointed.lock().get(&wanted.family) {
             return models.hold(id).map(Some);
         }
         let job_bytes = value_bytes(wanted.inputs);

@@ -32,19 +32,23 @@ impl Sample {
         let total: u64 = tables.iter().map(held).sum();
         for table in tables {
             let share = bytes_max as f64 * (held(table) as f64 / total.max(1) as f64);
-            sample.take_from(table, share as usize, total <= bytes_max)?;
+            let whole = (total <= bytes_max).then_some(bytes_max);
+            sample.take_from(table, share as usize, whole)?;
         }
         Ok(sample)
     }
 
-    fn take_from(&mut self, table: &Table, share: usize, whole: bool) -> Result<()> {
+    /// Takes `share` bytes, or everything as long as the sample has at most `whole`.
+    fn take_from(&mut self, table: &Table, share: usize, whole: Option<u64>) -> Result<()> {
         let mut cursor = table.iter(TableReadOptions {
             fill_cache: false,
             ..TableReadOptions::default()
         });
         cursor.seek_to_first();
-        if whole {
-            self.run(&mut cursor, usize::MAX, usize::MAX);
+        if let Some(bytes_max) = whole {
+            // What tables tell of their values is partly reckoned: they may hold more.
+            let room = (bytes_max as usize).saturating_sub(self.bytes.len());
+            self.run(&mut cursor, room, usize::MAX);
             return cursor.status();
         }
         let places = (share / RUN_BYTES).max(1);

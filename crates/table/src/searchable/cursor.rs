@@ -11,6 +11,7 @@ use drumlin_base::{Error, InternalIterator, PinnedSlice, Result, ValueCode};
 use drumlin_fs::RandomAccessFile;
 use drumlin_succinct::KeyWalk;
 
+use super::coded::expansion;
 use super::page::row_range;
 use super::row::{PLAIN_TAG, Version, Versions};
 use super::table::{Page, SearchableTable};
@@ -55,7 +56,10 @@ impl SearchableTableIter {
             decoded: Vec::new(),
             decoded_late: OnceCell::new(),
             gives_codes: options.codes_of.is_some() && options.codes_of == table.shared_model,
-            expansion: expansion(&table),
+            expansion: match options.codes_of {
+                Some(_) => expansion(table.properties()),
+                None => 1.0,
+            },
             ahead: ReadAhead::new(options.readahead_bytes),
             error: None,
             table,
@@ -216,12 +220,6 @@ impl SearchableTableIter {
     }
 }
 
-/// Bytes of a value for each byte of its code: as all values are to all rows.
-fn expansion(table: &SearchableTable) -> f64 {
-    let properties = table.properties();
-    properties.raw_value_size as f64 / properties.data_size.max(1) as f64
-}
-
 impl InternalIterator for SearchableTableIter {
     #[inline]
     fn valid(&self) -> bool {
@@ -327,7 +325,7 @@ impl InternalIterator for SearchableTableIter {
         Some(ValueCode {
             model: self.table.model.id(),
             bytes,
-            value_bytes: (bytes.len() as f64 * self.expansion) as usize,
+            value_bytes: bytes.len() as f64 * self.expansion,
         })
     }
 

@@ -2,7 +2,7 @@
 //!
 //! - [`format`](self::format): the footer and what it names;
 //! - [`page`]: rows in pages of 4 KiB; [`row`]: the versions of a key in its row;
-//! - [`locator`]: from a key's rank to its page;
+//! - [`locator`]: from a key's rank to its page; [`coded`]: how much larger values are than codes;
 //! - [`writer`], [`open`], [`table`], [`cursor`], [`verify`].
 //!
 //! Keys lie in a [`drumlin_succinct::KeyIndex`], which stays in memory and knows exactly which keys
@@ -10,6 +10,7 @@
 //! Values are coded by a [`drumlin_succinct::Model`]; pages are cached as they are on disk. Only for
 //! keys in bytewise order. Byte layout: `docs/format/searchable-table.md`.
 
+mod coded;
 mod cursor;
 mod format;
 mod locator;

@@ -13,6 +13,7 @@ use drumlin_base::{Error, ErrorKind, KeyOrder, PrefixExtractor, Result, SeqNo, V
 use drumlin_fs::WritableFile;
 use drumlin_succinct::{Effort, Encoder, KeyIndexBuilder, Model};
 
+use super::coded::{CODED_VALUES, Coded};
 use super::format::{FOOTER_BYTES, PAGE_BYTES, SearchableFooter, Section};
 use super::locator::{Locator, RowPlace};
 use super::page::{PageBuilder, large_page};
@@ -55,6 +56,7 @@ pub struct SearchableTableWriter {
     last_tombstone: Vec<u8>,
     last_key: Vec<u8>,
     properties: TableProperties,
+    coded: Coded,
 }
 
 /// Entries one after the other.
@@ -98,6 +100,7 @@ impl SearchableTableWriter {
             tombstones: Vec::new(),
             last_tombstone: Vec::new(),
             last_key: Vec::new(),
+            coded: Coded::default(),
             properties: TableProperties {
                 user: options.user_properties.clone(),
                 ..TableProperties::default()
@@ -146,8 +149,9 @@ impl SearchableTableWriter {
         }
         self.last_key.clear();
         self.last_key.extend_from_slice(internal_key);
-        self.properties
-            .count_entry(internal_key.len(), code.value_bytes, tag);
+        self.properties.count_entry(internal_key.len(), 0, tag);
+        self.coded.copied_bytes += code.value_bytes;
+        self.coded.code_bytes += code.bytes.len() as u64;
         let start = self.start_version(user_key)?;
         self.key.bytes.extend_from_slice(code.bytes);
         self.end_version(tag, start);
@@ -191,7 +195,11 @@ impl SearchableTableWriter {
         let (user_key, tag) = split_internal(internal_key).unwrap_or((&[], 0));
         let start = self.start_version(user_key)?;
         match tag_kind(tag) == ValueKind::Value as u8 {
-            true => self.encoder.encode(value, &mut self.key.bytes),
+            true => {
+                self.encoder.encode(value, &mut self.key.bytes);
+                self.coded.encoded_bytes += value.len() as u64;
+                self.coded.code_bytes += (self.key.bytes.len() - start) as u64;
+            }
             false => self.key.bytes.extend_from_slice(value),
         }
         self.end_version(tag, start);
@@ -368,6 +376,13 @@ impl SearchableTableWriter {
         };
         let tombstones = std::mem::take(&mut self.tombstones);
         let prefix = prefix_of(&self.options);
+        if self.options.model.is_some() {
+            let user = &mut self.properties.user;
+            user.insert(CODED_VALUES.to_owned(), self.coded.encode());
+        }
+        let copied = self.coded.copied_bytes.round() as u64;
+        let raw_values = &mut self.properties.raw_value_size;
+        *raw_values = raw_values.saturating_add(copied);
         let properties = properties_block(&mut self.properties, &self.options, prefix);
         let parts = [
             extent_list,

@@ -4,6 +4,7 @@
 //! flipped, every length cut; reads of the file counted.
 
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -11,7 +12,11 @@ use drumlin_base::key::{internal_key, user_key};
 use drumlin_base::operators::FixedPrefix;
 use drumlin_base::rng::Rng;
 use drumlin_base::{InternalIterator, KeyOrder, MemoryUse, SEQNO_MAX, ValueKind};
-use drumlin_table::{FilterOptions, Table, TableFormat, TableReadOptions, TableWriterOptions};
+use drumlin_fs::{CreateOptions, FileKind, FileSystem, StrictMemFileSystem};
+use drumlin_table::{
+    Effort, FilterOptions, Model, ModelSource, Table, TableFormat, TableReadOptions, TableWriter,
+    TableWriterOptions,
+};
 
 use crate::common::{Bytes, Entries, open, random_entries, reader_options, write};
 use crate::damage::{answers, small_entries};
@@ -234,4 +239,66 @@ fn a_closed_searchable_table_gives_back_its_memory_and_its_values_stay() {
     drop(table);
     assert_eq!(budget.used(MemoryUse::TableMeta), 0);
     assert_eq!(&*kept, &value[..]);
+}
+
+/// The one model there is.
+#[derive(Debug)]
+struct One(Arc<Model>);
+
+impl ModelSource for One {
+    fn model(&self, _: u64) -> drumlin_base::Result<Arc<Model>> {
+        Ok(Arc::clone(&self.0))
+    }
+}
+
+#[test]
+fn rows_copied_many_times_keep_their_values_and_what_is_told_of_their_size() {
+    let mut rng = Rng::new(31);
+    let entries: Entries = (0..3000u64)
+        .map(|n| {
+            let key = internal_key(format!("{n:08}").as_bytes(), 0, ValueKind::Value);
+            (key, format!("till|{}", rng.below(90)).into_bytes())
+        })
+        .collect();
+    let sample: Vec<&[u8]> = entries.iter().map(|(_, value)| &value[..]).collect();
+    let raw: usize = sample.iter().map(|value| value.len()).sum();
+    let model = Arc::new(Model::train(&sample, Effort::Small));
+    let files = StrictMemFileSystem::new();
+    let options = TableWriterOptions {
+        model: Some(Arc::clone(&model)),
+        ..options()
+    };
+    let path = |round: u64| PathBuf::from(format!("/{round}"));
+    for round in 0..12 {
+        let file = files
+            .create(&path(round), CreateOptions::new(FileKind::Table))
+            .unwrap();
+        let mut writer = TableWriter::new(file, options.clone());
+        if round == 0 {
+            for (key, value) in &entries {
+                writer.add(key, value).unwrap();
+            }
+        } else {
+            let mut reader = reader_options(&ORDER, 64 << 20);
+            reader.models = Some(Arc::new(One(Arc::clone(&model))));
+            let table = Table::open(files.open(&path(round - 1)).unwrap(), reader).unwrap();
+            let mut cursor = table.iter(TableReadOptions {
+                codes_of: Some(model.id()),
+                ..TableReadOptions::default()
+            });
+            cursor.seek_to_first();
+            for (key, value) in &entries {
+                assert_eq!((cursor.key(), cursor.value()), (&key[..], &value[..]));
+                let code = cursor.code().unwrap();
+                writer.add_code(key, &code).unwrap();
+                cursor.next();
+            }
+            assert!(!cursor.valid());
+        }
+        let told = writer.finish().unwrap().properties.raw_value_size as f64;
+        assert!(
+            (told / raw as f64 - 1.0).abs() < 0.02,
+            "{told} of {raw} bytes after {round} copies"
+        );
+    }
 }

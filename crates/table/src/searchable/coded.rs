@@ -1,0 +1,48 @@
+//! How much larger the values of a table are than their codes.
+//!
+//! Rows that are copied as they are are not decoded, so what their values take is reckoned from what
+//! all values of their table took. That a table tells in a property of its own: pages hold other things
+//! beside codes, and reckoned from them, sums would shrink with every copy.
+
+use drumlin_base::coding::{fixed64_at, put_fixed64};
+
+use crate::properties::TableProperties;
+
+/// Name of the user property of tables that name a model: bytes of the values that are coded, and bytes
+/// of their codes, eight bytes little-endian each.
+pub(super) const CODED_VALUES: &str = "drumlin.coded.values";
+
+/// What a writer has coded and copied.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Coded {
+    /// Bytes of the values it encoded.
+    pub(super) encoded_bytes: u64,
+    /// The same of those whose codes it copied, about.
+    pub(super) copied_bytes: f64,
+    /// Bytes of the codes of both.
+    pub(super) code_bytes: u64,
+}
+
+impl Coded {
+    /// The property.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let values = self
+            .encoded_bytes
+            .saturating_add(self.copied_bytes.round() as u64);
+        put_fixed64(&mut out, values);
+        put_fixed64(&mut out, self.code_bytes);
+        out
+    }
+}
+
+/// Bytes of a value for each byte of its code, over all of a table.
+pub(super) fn expansion(properties: &TableProperties) -> f64 {
+    let told = properties.user.get(CODED_VALUES).and_then(|told| {
+        let (values, codes) = (fixed64_at(told, 0)?, fixed64_at(told, 8)?);
+        (codes > 0).then_some((values, codes))
+    });
+    // Tables written before it was told have their pages instead, which are larger than the codes.
+    let (values, codes) = told.unwrap_or((properties.raw_value_size, properties.data_size.max(1)));
+    values as f64 / codes as f64
+}
