@@ -356,16 +356,34 @@ impl Engine {
                 "the database was opened read-only",
             ));
         }
-        let target = self.lead_alone(|leader| -> Result<_> {
-            self.check_open()?;
-            self.rotate(leader, id, false)?;
-            let state = self.lock_state();
-            Ok(state
-                .families
-                .get(&id)
-                .and_then(|f| f.immutables.back())
-                .map(|i| Arc::clone(&i.memtable)))
-        })?;
+        let first = {
+            let mut state = self.lock_state();
+            Arc::clone(&state.family_mut(id)?.mutable)
+        };
+        let is_first = |state: &State| {
+            let family = state.families.get(&id);
+            family.is_some_and(|family| Arc::ptr_eq(&family.mutable, &first))
+        };
+        let target = loop {
+            // Without the lead: writers go on meanwhile, and one of them may do it.
+            let state = self.wait_until(|state| !is_first(state) || self.has_place(state, id))?;
+            if !is_first(&state) {
+                break Some(first);
+            }
+            drop(state);
+            let rotated = self.lead_alone(|leader| -> Result<_> {
+                self.check_open()?;
+                self.rotate(leader, id, true)?;
+                let state = self.lock_state();
+                let family = state.families.get(&id);
+                let newest = family.and_then(|family| family.immutables.back());
+                Ok(newest.map(|newest| Arc::clone(&newest.memtable)))
+            });
+            match rotated {
+                Err(error) if error.kind() == ErrorKind::Busy => {} // Somebody took the place.
+                rotated => break rotated?,
+            }
+        };
         let Some(target) = target else { return Ok(()) };
         self.wait_until(|state| {
             state.families.get(&id).is_none_or(|family| {

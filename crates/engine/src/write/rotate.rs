@@ -49,6 +49,7 @@ impl Engine {
             }
             self.full.remove(id);
         }
+        drop(state);
         self.bound_wal(leader)
     }
 
@@ -144,6 +145,14 @@ impl Engine {
         Ok(())
     }
 
+    /// Whether the family may have one more immutable memtable.
+    pub(crate) fn has_place(&self, state: &State, id: u32) -> bool {
+        let family = state.families.get(&id);
+        let line = family
+            .is_none_or(|family| 1 + family.immutables.len() < family.family.tuning.memtables_max);
+        line && !self.memtables_wait(state)
+    }
+
     /// The state, with room for one more immutable memtable of the family.
     fn wait_for_memtable<'a>(
         &'a self,
@@ -153,9 +162,8 @@ impl Engine {
     ) -> Result<MutexGuard<'a, State>> {
         let mut waited_since = None;
         loop {
-            let family = state.family_mut(id)?;
-            let fits = 1 + family.immutables.len() < family.family.tuning.memtables_max;
-            if fits && !self.memtables_wait(&state) {
+            state.family_mut(id)?;
+            if self.has_place(&state, id) {
                 break;
             }
             self.check_open()?;
