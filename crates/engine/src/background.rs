@@ -130,6 +130,8 @@ impl Engine {
         job.map_or(Ok(false), |job| self.run(job).map(|()| true))
     }
 
+    /// Pauses after a failure, longer after each in a row. What other threads do is no reason to end
+    /// the pause: two that fail and wake each other would never rest.
     fn back_off(&self) {
         let failures = self.lock_state().failures_in_row.min(16);
         let pause = RETRY_FIRST
@@ -137,7 +139,7 @@ impl Engine {
             .min(RETRY_MAX);
         let state = self.lock_state();
         if !self.closing.load(Ordering::Acquire) {
-            drop(self.changed.wait_for(state, pause));
+            drop(self.retry.wait_for(state, pause));
         }
     }
 
@@ -504,6 +506,7 @@ impl Engine {
         }
         drop(self.lock_state());
         self.changed.notify_all();
+        self.retry.notify_all();
         self.trash.end();
         self.supply.set_served(false);
         let handles = std::mem::take(&mut *self.threads.lock());

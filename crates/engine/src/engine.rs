@@ -84,6 +84,8 @@ pub(crate) struct Engine {
     pub(crate) state: Mutex<State>,
     /// Notified whenever `state` changed in a way someone may wait for.
     pub(crate) changed: Condvar,
+    /// With `state`: threads that pause after a failure; woken when its cause is gone, or to end.
+    pub(crate) retry: Condvar,
     /// Families by id, for the write path; follows `state`.
     pub(crate) families: ArcSwap<BTreeMap<u32, Arc<Family>>>,
     pub(crate) snapshots: Arc<SnapshotList>,
@@ -276,6 +278,7 @@ impl Engine {
             listener.health_changed(from, Health::Healthy, "the cause is gone");
         }
         self.changed.notify_all();
+        self.retry.notify_all();
     }
 
     /// The error a refused writer gets.

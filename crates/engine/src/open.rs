@@ -508,6 +508,7 @@ impl Opener<'_> {
                 compaction_blocked: false,
             }),
             changed: Condvar::new(),
+            retry: Condvar::new(),
             families: ArcSwap::from_pointee(BTreeMap::new()),
             snapshots: Arc::new(SnapshotList::new()),
             statistics: Statistics::default(),

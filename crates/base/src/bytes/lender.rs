@@ -308,8 +308,8 @@ loom::lazy_static! {
 }
 
 fn mark_of(at: *mut ()) -> u64 {
-    if cfg!(loom) {
-        return 1; // Addresses differ from run to run, which a model must not notice.
+    if cfg!(any(loom, feature = "sim")) {
+        return 1; // Addresses differ from run to run, which a model or simulation must not notice.
     }
     // Fibonacci hashing: what is lent lies at multiples of many powers of two.
     1 << ((at as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58)

@@ -293,13 +293,26 @@ impl RecordReader {
         let wanted = (self.size - block_start).min((WINDOW_BLOCKS * BLOCK_BYTES) as u64) as usize;
         self.window.resize(wanted, 0);
         self.window_start = block_start;
-        let read = self.file.read_at(block_start, &mut self.window)?;
+        let read = self.fill_window(block_start)?;
         if read < wanted {
             // The file is shorter than it was when it was opened.
             self.window.truncate(read);
             self.size = block_start + read as u64;
         }
         Ok(())
+    }
+
+    /// Reads the window from `offset` on until it is full or nothing comes any more: one short read
+    /// is no end of the file, and what lies past it is not lost. How many bytes were read.
+    fn fill_window(&mut self, offset: u64) -> Result<usize> {
+        let mut filled = 0;
+        while let Some(rest) = self.window.get_mut(filled..).filter(|r| !r.is_empty()) {
+            match self.file.read_at(offset + filled as u64, rest)? {
+                0 => break,
+                more => filled += more,
+            }
+        }
+        Ok(filled)
     }
 
     /// What the end of this log means. Call it after the last record was read.

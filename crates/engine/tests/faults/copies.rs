@@ -209,3 +209,55 @@ fn a_wal_given_up_on_a_full_disk_may_be_gone_at_the_next_sync() {
     db.sync_wal().unwrap();
     assert_eq!(db.get("before").unwrap().as_deref(), Some(&b"1"[..]));
 }
+
+/// A database whose WAL holds all it has, in several records.
+fn in_the_wal() -> (StrictMemFileSystem, FaultFileSystem, Db) {
+    let memory = StrictMemFileSystem::new();
+    let files = FaultFileSystem::over_memory(&memory);
+    let db = Db::open(DIR, options(Arc::new(files.clone()))).unwrap();
+    for index in 0..10 {
+        db.put(format!("k{index:03}"), b"old").unwrap();
+    }
+    db.put("k010", b"old").unwrap();
+    (memory, files, db)
+}
+
+#[test]
+fn a_checkpoint_made_with_short_reads_is_whole_or_refused() {
+    for index in 0.. {
+        let (memory, files, db) = in_the_wal();
+        let rule = FaultRule::once(index, Fault::ShortRead).on(OpKind::Read);
+        files.add_rule(rule);
+        let made = db.checkpoint(COPY);
+        if files.injected() == 0 {
+            assert!(index > 0, "the WAL is read");
+            break;
+        }
+        if made.is_ok() {
+            let copy = Db::open_read_only(COPY, options(Arc::new(memory))).unwrap();
+            assert_eq!(rows(&copy, copy.default_family()).unwrap(), before());
+        }
+    }
+}
+
+#[test]
+fn short_reads_while_opening_lose_no_acknowledged_write() {
+    let (memory, _, db) = in_the_wal();
+    db.checkpoint(COPY).unwrap();
+    for index in 0.. {
+        let files = FaultFileSystem::over_memory(&memory);
+        let rule = FaultRule::once(index, Fault::ShortRead).on(OpKind::Read);
+        files.add_rule(rule);
+        let opened = Db::open_read_only(COPY, options(Arc::new(files.clone())));
+        let struck = files.injected() > 0;
+        if let Ok(copy) = opened {
+            files.clear_rules();
+            let found = rows(&copy, copy.default_family()).unwrap();
+            assert_eq!(found, before(), "short read {index}");
+        }
+        if !struck {
+            assert!(index > 0, "the WAL is read");
+            break;
+        }
+    }
+}

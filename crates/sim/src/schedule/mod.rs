@@ -7,13 +7,16 @@
 //!
 //! Invariant: the state of a task that is not running changes only in the hands of the one that is.
 //!
-//! With `DRUMLIN_SIM_TRACE` set every switch is printed, to find where two runs part.
+//! With `DRUMLIN_SIM_TRACE` set every switch is printed, to find where two runs part; with
+//! `DRUMLIN_SIM_STACKS=A..B` the stack at each of these steps, to find why.
 //!
 //! A simulation that failed is not unwound: its threads stay parked for ever, with what they hold.
 
 mod spawn;
 
+use std::backtrace::Backtrace;
 use std::io::Write as _;
+use std::ops::Range;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -100,6 +103,8 @@ struct State {
     end: Option<End>,
     /// Whether every switch is printed.
     traces: bool,
+    /// The steps of which stacks are printed.
+    stacks: Range<u64>,
     /// The thread of the task that ended last. Whoever is next waits until it is gone, with all that
     /// is local to it.
     leaving: Option<JoinHandle<()>>,
@@ -117,6 +122,16 @@ impl std::fmt::Debug for Scheduler {
     }
 }
 
+/// The range `A..B` in `DRUMLIN_SIM_STACKS`; empty without.
+fn stacks_to_print() -> Range<u64> {
+    let text = std::env::var("DRUMLIN_SIM_STACKS").unwrap_or_default();
+    let ends = text.split_once("..").map(|(a, b)| (a.parse(), b.parse()));
+    match ends {
+        Some((Ok(from), Ok(to))) => from..to,
+        _ => 0..0,
+    }
+}
+
 impl State {
     fn mix(&mut self, word: u64) {
         if self.traces {
@@ -131,6 +146,14 @@ impl State {
         }
         let mixed = (self.hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         self.hash = mixed ^ (mixed >> 29);
+    }
+
+    /// Prints where the running task is.
+    fn print_stack(&self) {
+        let name = self.tasks.get(self.running).map_or("", |task| &task.name);
+        let stack = Backtrace::force_capture();
+        // A trace nobody reads is no reason to stop.
+        let _ = writeln!(std::io::stderr(), "step {} of {name}\n{stack}", self.steps);
     }
 
     /// The task to run next; `None` when none ever will.
@@ -192,6 +215,7 @@ impl Scheduler {
                 hash: seed,
                 end: None,
                 traces: std::env::var_os("DRUMLIN_SIM_TRACE").is_some(),
+                stacks: stacks_to_print(),
                 leaving: None,
             }),
             over: Condvar::new(),
@@ -326,6 +350,9 @@ impl Tasks for Scheduler {
         let mut state = self.state.lock();
         let own = state.running;
         state.steps += 1;
+        if state.stacks.contains(&state.steps) {
+            state.print_stack();
+        }
         if state.steps > state.steps_max {
             let waiting = state.waiting();
             self.end(
