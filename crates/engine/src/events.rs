@@ -11,7 +11,9 @@ pub enum Health {
     Healthy = 0,
     /// Background work failed and is retried; writes go on while memtables have room.
     BackgroundPaused = 1,
-    /// Writes are refused, reads go on; heals by itself (disk full).
+    /// The WAL could not be written for lack of space. Reads go on; a write first tries to begin a new
+    /// WAL: it is refused for as long as there is no space, and ends this state once there is. Nothing
+    /// else looks, so whoever waits for the end of it must write (a deletion will do).
     WriteStopped = 2,
     /// Writes are refused, reads go on; reopening recovers.
     Poisoned = 3,
