@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use drumlin::{Db, Health, Options, WaitCause, WriteBatch, WriteOptions};
+use drumlin::{CompactionStyle, Db, Health, Options, WaitCause, WriteBatch, WriteOptions};
 use drumlin_fs::{
     Clock, CrashPolicy, Fault, FaultFileSystem, FaultRule, FileKind, IdleClock, OpKind,
     StrictMemFileSystem,
@@ -151,29 +151,39 @@ fn with_one_background_thread_they_are_not_stopped_either() {
 fn a_manifest_that_takes_long_to_sync_holds_no_writer() {
     let machine = Machine::new();
     let clock = &machine.clock;
-    let db = Db::open(DIR, machine.options(2)).unwrap();
-    let hang = Duration::from_millis(400);
+    let options = Options {
+        compaction_style: CompactionStyle::Manual,
+        ..machine.options(2)
+    };
+    let db = Db::open(DIR, options).unwrap();
+    let mut keys = (0..).map(key);
+    let mut write = || {
+        clock.sleep(Duration::from_millis(4));
+        let before = clock.monotonic();
+        db.put(keys.next().unwrap(), [7; 20]).unwrap();
+        clock.monotonic() - before
+    };
+    let flushes = || db.statistics().flushes.get();
+    let mut fill = || {
+        let (begin, before) = (clock.monotonic(), flushes());
+        let mut longest = Duration::ZERO;
+        while flushes() == before {
+            longest = longest.max(write());
+        }
+        (clock.monotonic() - begin, longest)
+    };
+    fill();
+    let (usual, _) = fill();
+    // The next flush shows its table only when the memtable after it is full.
+    let hang = usual * 5 / 4;
     let slow = Fault::Slow {
         least: hang,
         most: hang,
     };
-    let rule = FaultRule::always(slow).on(OpKind::Sync);
+    let rule = FaultRule::once(0, slow).on(OpKind::Sync);
     machine.faults.add_rule(rule.of_kind(FileKind::Manifest));
-    let begin = clock.monotonic();
-    let mut longest = Duration::ZERO;
-    // A memtable takes longer than a hang and not as long as two: some fill while one lasts.
-    for n in 0..1500 {
-        clock.sleep(Duration::from_millis(4));
-        let before = clock.monotonic();
-        db.put(key(n), [7; 20]).unwrap();
-        longest = longest.max(clock.monotonic() - before);
-    }
-    let flushes = db.statistics().flushes.get();
-    assert!(
-        flushes > 3,
-        "{flushes} flushes in {:?}",
-        clock.monotonic() - begin
-    );
-    assert!(longest < hang / 2, "a write took {longest:?}");
+    let (took, longest) = fill();
+    assert!(took > usual * 2, "{took:?}, usually {usual:?}");
+    assert!(longest < usual / 10, "a write took {longest:?} of {hang:?}");
     db.close().unwrap();
 }
