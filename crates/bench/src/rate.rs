@@ -57,29 +57,13 @@ fn nanos(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use drumlin_fs::ManualClock;
 
     use super::*;
 
-    /// Time that passes only in `sleep`.
-    #[derive(Debug, Default)]
-    struct SleepClock(Mutex<Duration>);
-
-    impl Clock for SleepClock {
-        fn monotonic(&self) -> Duration {
-            *self.0.lock().expect("no panics here")
-        }
-        fn unix_seconds(&self) -> u64 {
-            0
-        }
-        fn sleep(&self, duration: Duration) {
-            *self.0.lock().expect("no panics here") += duration;
-        }
-    }
-
     #[test]
     fn requests_take_the_time_their_bytes_cost() {
-        let clock = Arc::new(SleepClock::default());
+        let clock = Arc::new(ManualClock::new(0));
         let limit = RateLimit::new(1_000_000, clock.clone()).expect("a limit");
         for _ in 0..10_000 {
             limit.request(200);
@@ -90,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_long_pause_is_not_made_up_for() {
-        let clock = Arc::new(SleepClock::default());
+        let clock = Arc::new(ManualClock::new(0));
         let limit = RateLimit::new(1_000_000, clock.clone()).expect("a limit");
         clock.sleep(Duration::from_secs(60));
         for _ in 0..10_000 {

@@ -47,28 +47,13 @@ impl Pace {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use drumlin_fs::ManualClock;
 
     use super::*;
 
-    #[derive(Debug, Default)]
-    struct SleepClock(Mutex<Duration>);
-
-    impl Clock for SleepClock {
-        fn monotonic(&self) -> Duration {
-            *self.0.lock().expect("no panics here")
-        }
-        fn unix_seconds(&self) -> u64 {
-            0
-        }
-        fn sleep(&self, duration: Duration) {
-            *self.0.lock().expect("no panics here") += duration;
-        }
-    }
-
     #[test]
     fn operations_behind_a_slow_one_keep_their_due_times() {
-        let clock = SleepClock::default();
+        let clock = ManualClock::new(0);
         let mut pace = Pace::new(100.0, Duration::ZERO);
         let millis = |time: Duration| time.as_millis();
         assert_eq!(millis(pace.wait(&clock)), 0);

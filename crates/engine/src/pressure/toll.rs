@@ -28,6 +28,11 @@ impl Toll {
         self.unpaid = self.unpaid.saturating_add(bytes);
     }
 
+    /// Notes that writers are free: what is unpaid will cost nothing.
+    pub(crate) fn free(&mut self) {
+        self.paid_at = None;
+    }
+
     /// Bytes that were not turned into time yet.
     pub(crate) fn unpaid(&self) -> u64 {
         self.unpaid
@@ -114,6 +119,9 @@ mod tests {
         assert_eq!(toll.wait(now, 1e6), Duration::ZERO);
         toll.charge(10_000);
         assert_eq!(toll.wait(now, 1e6), STEP_MAX);
+        toll.free();
+        toll.charge(100_000);
+        assert_eq!(toll.wait(now, 1e6), Duration::ZERO);
     }
 
     #[test]

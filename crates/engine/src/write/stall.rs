@@ -28,8 +28,11 @@ impl Engine {
     /// `Busy` instead of a wait where `no_stall`, `Shutdown`.
     pub(crate) fn slow_down(&self, leader: &mut Leader, no_stall: bool) -> Result<()> {
         let free = self.board.allowed().is_infinite();
-        if free && leader.toll.unpaid() < BYTES_PER_LOOK {
-            return Ok(());
+        if free {
+            leader.toll.free();
+            if leader.toll.unpaid() < BYTES_PER_LOOK {
+                return Ok(());
+            }
         }
         let begin = self.env.clock.monotonic();
         let mut now = begin;
