@@ -181,6 +181,8 @@ pub(crate) enum Lab {
     R4(Measure),
     /// TPC-H lineitem, read while it is loaded and when it does not fit in memory.
     R5(Measure),
+    /// The harness: RocksDB measured by the laboratory and by its own db_bench.
+    Check(Measure),
     /// The side with the engine in it; started by the others.
     #[command(hide = true)]
     Agent,
@@ -199,12 +201,16 @@ pub(crate) struct Measure {
     /// Seconds of each timed stage.
     #[arg(long, default_value_t = 8)]
     pub(crate) seconds: u64,
-    /// The other engines: rocksdb, rocksdb-blobs, leveldb, fjall, redb, lmdb; none.
+    /// The other engines: rocksdb, rocksdb-blobs, rocksdb-plain, leveldb, fjall, redb, lmdb, wiredtiger,
+    /// db_bench; none.
     #[arg(long, value_delimiter = ',')]
     pub(crate) against: Option<Vec<String>>,
     /// The program with the other engines in it.
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) peers: Option<PathBuf>,
+    /// RocksDB's own benchmark.
+    #[arg(long, value_name = "PROGRAM", default_value = "db_bench")]
+    pub(crate) db_bench: PathBuf,
     /// Directory for stores and data; one of the laboratory's own is made in it, and removed.
     #[arg(long, default_value = "/tmp")]
     pub(crate) dir: PathBuf,

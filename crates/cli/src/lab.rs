@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use drumlin_bench::DrumlinStore;
 use drumlin_fs::{CreateOptions, Env, FileKind};
@@ -19,6 +20,8 @@ use crate::units;
 
 /// Where `peers` is built.
 const PEERS: &str = "crates/bench-peers/target/release/peers";
+/// The engine that is RocksDB's own program.
+const DB_BENCH: &str = "db_bench";
 
 /// Carries `task` out.
 pub(crate) fn lab(place: &Place, task: &Lab, out: &mut Output) -> Outcome {
@@ -28,6 +31,7 @@ pub(crate) fn lab(place: &Place, task: &Lab, out: &mut Output) -> Outcome {
         Lab::R3(wanted) => measure(Reference::R3, wanted, out),
         Lab::R4(wanted) => measure(Reference::R4, wanted, out),
         Lab::R5(wanted) => measure(Reference::R5, wanted, out),
+        Lab::Check(wanted) => measure(Reference::Check, wanted, out),
         Lab::Agent => {
             let adjust = |_: &mut drumlin_bench::Flags| {};
             let mut input = std::io::stdin().lock();
@@ -76,14 +80,19 @@ fn measure(reference: Reference, wanted: &Measure, out: &mut Output) -> Outcome 
 
 /// Ours and those asked for.
 fn engines(reference: Reference, wanted: &Measure) -> Outcome<Vec<(String, Starter)>> {
-    let own = Starter {
-        program: std::env::current_exe()?,
-        arguments: vec!["lab".to_owned(), "agent".to_owned()],
-    };
-    let mut engines = vec![("drumlin".to_owned(), own)];
+    let mut engines = Vec::new();
+    if reference != Reference::Check {
+        let own = Starter::Agent {
+            program: std::env::current_exe()?,
+            arguments: vec!["lab".to_owned(), "agent".to_owned()],
+        };
+        engines.push(("drumlin".to_owned(), own));
+    }
     let defaults: &[&str] = match reference {
-        Reference::R1 => &["rocksdb", "lmdb"],
-        Reference::R2 | Reference::R5 => &["rocksdb"],
+        Reference::R1 => &["rocksdb-plain", "db_bench", "lmdb"],
+        Reference::R2 => &["rocksdb", "wiredtiger"],
+        Reference::R5 => &["rocksdb"],
+        Reference::Check => &["rocksdb", DB_BENCH],
         Reference::R3 => &["rocksdb", "leveldb", "lmdb"],
         Reference::R4 => &["rocksdb", "rocksdb-blobs"],
     };
@@ -95,15 +104,16 @@ fn engines(reference: Reference, wanted: &Measure) -> Outcome<Vec<(String, Start
             .collect(),
         None => defaults.iter().map(|name| (*name).to_owned()).collect(),
     };
-    if names.is_empty() {
-        return Ok(engines);
-    }
-    let peers = peers(wanted)?;
     for name in names {
-        let arguments = vec!["agent".to_owned(), "--engine".to_owned(), name.clone()];
-        let starter = Starter {
-            program: peers.clone(),
-            arguments,
+        let starter = if name == DB_BENCH {
+            Starter::DbBench {
+                program: db_bench(wanted)?,
+            }
+        } else {
+            Starter::Agent {
+                program: peers(wanted)?,
+                arguments: vec!["agent".to_owned(), "--engine".to_owned(), name.clone()],
+            }
         };
         engines.push((name, starter));
     }
@@ -124,6 +134,21 @@ fn peers(wanted: &Measure) -> Outcome<PathBuf> {
         "{} is not there: the other engines are in a program of their own. Build it with \
          `cd crates/bench-peers && cargo build --release` (crates/bench-peers/README.md), name it with --peers \
          or DRUMLIN_PEERS, or measure Drumlin alone with --against none",
+        path.display()
+    )))
+}
+
+/// RocksDB's own benchmark.
+fn db_bench(wanted: &Measure) -> Outcome<PathBuf> {
+    let path = &wanted.db_bench;
+    let mut command = Command::new(path);
+    let answers = command.arg("--version").stdout(Stdio::null()).status();
+    if answers.is_ok() {
+        return Ok(path.clone());
+    }
+    Err(Failure::NotFound(format!(
+        "{} cannot be run: it is in Debian's package rocksdb-tools, or made by crates/bench-peers/db_bench.sh; \
+         name it with --db-bench, or leave it out with --against",
         path.display()
     )))
 }

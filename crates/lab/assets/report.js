@@ -35,6 +35,32 @@
     });
   };
 
+  // The first figure of each stage as bars, the stage's best as long as the page is wide.
+  const overview = () => {
+    make("h2", root, "At a glance");
+    key(root, outcome.engines);
+    const grid = make("div", root, undefined, "glance");
+    const seen = new Set();
+    for (const figure of outcome.figures) {
+      if (seen.has(figure.stage)) continue;
+      seen.add(figure.stage);
+      const box = make("div", grid, undefined, "bars");
+      make("h3", box, figure.stage + ": " + figure.name + (figure.more_is_better ? "" : " (less is better)"));
+      const most = Math.max(...figure.cells.map((cell) => (cell.summary ? cell.summary.median : 0)));
+      figure.cells.forEach((cell, index) => {
+        if (!cell.summary) return;
+        const row = make("div", box, undefined, "bar");
+        const bar = make("i", row);
+        bar.style.background = colour(index);
+        bar.style.width = Math.max(0.4, 62 * cell.summary.median / most) + "%";
+        make("span", row, short(cell.summary.median));
+        if (!cell.ratio) return;
+        const name = cell.ratio.is_undecided ? "open" : cell.ratio.median >= 1 ? "better" : "worse";
+        make("span", row, trim(cell.ratio.median) + "x", name);
+      });
+    }
+  };
+
   // The table of figures.
   const ratios = () => {
     make("h2", root, "Figures");
@@ -94,7 +120,11 @@
           y: { distr: options.logY ? 3 : 1, range: options.logY ? undefined : (u, low, high) => [0, high > 0 ? high * 1.08 : 1] },
         },
         axes: [
-          { ...axis, values: (u, marks) => marks.map((mark) => (mark === null ? "" : short(mark))), splits: options.logX ? () => times : undefined },
+          {
+            ...axis,
+            values: (u, marks) => marks.map((mark) => (mark === null ? "" : options.marks ? options.marks[mark] : short(mark))),
+            splits: options.logX || options.marks ? () => times : undefined,
+          },
           { ...axis, size: 52, values: (u, marks) => marks.map((mark) => (mark === null ? "" : short(mark))) },
         ],
         series: [{}, ...series.map((line) => ({
@@ -122,7 +152,9 @@
       const grid = make("div", root, undefined, "charts");
       stage.roles.forEach((role, index) => {
         chart(grid, role + " a second", each(stage, (point) => point.rates[index]), {});
-        chart(grid, role + ": 99th percentile, µs", each(stage, (point) => point.times[index][1] || null), { logY: true });
+        chart(grid, role + ": median, µs", each(stage, (point) => (point.times[index] || [])[0] || null), { logY: true });
+        chart(grid, role + ": 99th percentile, µs", each(stage, (point) => (point.times[index] || [])[1] || null), { logY: true });
+        percentiles(grid, role, stage, index);
       });
       chart(grid, "resident memory, MB", each(stage, (point) => point.memory_mb[0]), {});
       chart(grid, "page cache, MB", each(stage, (point) => point.memory_mb[2]), {});
@@ -131,10 +163,75 @@
       chart(grid, "read from the disk, MB/s", each(stage, (point) => (point.cpu.length ? point.disk_mb[0] : null)), {});
       chart(grid, "written to the disk, MB/s", each(stage, (point) => (point.cpu.length ? point.disk_mb[1] : null)), {});
       chart(grid, "size of the store, MB", each(stage, (point) => point.size_mb), {});
+      const writes = stage.engines.some((rounds) => rounds.some((round) => round.done.roles.some((role) => role.written_bytes > 0)));
+      if (writes) {
+        chart(grid, "size / data", each(stage, (point) => (point.held_mb ? point.size_mb / point.held_mb : null)), {});
+        chart(grid, "written to the disk / written by the user, so far", amplified(stage), {});
+      }
       chart(grid, "compactions owe, MB", each(stage, (point) => point.debt_mb), {});
       chart(grid, "tables", each(stage, (point) => (point.levels.length ? point.levels.reduce((sum, files) => sum + files, 0) : null)), {});
       threads(stage);
+      levels(stage);
     }
+  };
+
+  // Times of a whole stage over percentiles, which lie evenly.
+  const percentiles = (grid, role, stage, index) => {
+    const names = [["p50", "50"], ["p95", "95"], ["p99", "99"], ["p999", "99.9"], ["max", "max"]];
+    const lines = stage.engines.flatMap((rounds, engine) => rounds.map((round, number) => {
+      const times = (round.done.roles[index] || {}).times || {};
+      return {
+        name: outcome.engines[engine] + " " + (number + 1), colour: colour(engine), dash: number === 0 ? undefined : [6, 3],
+        xs: names.map((name, place) => place), ys: names.map(([field]) => times[field] || null),
+      };
+    }));
+    chart(grid, role + ": µs by percentile", lines, { logY: true, marks: names.map(([, text]) => text) });
+  };
+
+  // Bytes written to the disk over those of the user's writes, from the beginning of a stage.
+  const amplified = (stage) => stage.engines.flatMap((rounds, engine) => rounds.map((round, number) => {
+    let [user, disk, before] = [0, 0, 0];
+    const ys = round.points.map((point) => {
+      const length = point.t - before;
+      before = point.t;
+      disk += point.disk_mb[1] * length;
+      round.done.roles.forEach((role, index) => {
+        if (role.operations) user += (point.rates[index] || 0) * length * role.written_bytes / role.operations / 1e6;
+      });
+      return user > 0 && disk > 0 ? disk / user : null;
+    });
+    return {
+      name: outcome.engines[engine] + " " + (number + 1), colour: colour(engine), dash: number === 0 ? undefined : [6, 3],
+      xs: round.points.map((point) => point.t), ys,
+    };
+  }));
+
+  // Tables by level at the end of the first round.
+  const levels = (stage) => {
+    const last = stage.engines.map((rounds) => {
+      const told = (rounds.length ? rounds[0].points : []).map((point) => point.levels).filter((files) => files.length);
+      return told.length ? told[told.length - 1] : null;
+    });
+    const depth = Math.max(0, ...last.map((files) => (files ? files.length : 0)));
+    if (!depth) return;
+    const table = tableOf("Tables by level at the end, first round", ["level", ...outcome.engines]);
+    for (let level = 0; level < depth; level++) {
+      if (!last.some((files) => files && files[level])) continue;
+      const row = make("tr", table);
+      make("td", row, "L" + level);
+      last.forEach((files) => make("td", row, files ? String(files[level] || 0) : "–"));
+    }
+  };
+
+  // The body of a table below a heading that folds it away.
+  const tableOf = (title, names) => {
+    const box = make("details", root);
+    box.open = true;
+    make("summary", box, title);
+    const table = make("table", make("div", box, undefined, "wide"));
+    const head = make("tr", make("thead", table));
+    names.forEach((name) => make("th", head, name));
+    return make("tbody", table);
   };
 
   // Processor time of the first round by thread.
@@ -150,12 +247,7 @@
     });
     const rows = [...names].sort((a, b) => Math.max(...b[1]) - Math.max(...a[1])).slice(0, 10);
     if (!rows.length) return;
-    const box = make("details", root);
-    make("summary", box, "Processor seconds by thread, first round");
-    const table = make("table", make("div", box, undefined, "wide"));
-    const head = make("tr", make("thead", table));
-    ["thread", ...outcome.engines].forEach((name) => make("th", head, name));
-    const body = make("tbody", table);
+    const body = tableOf("Processor seconds by thread, first round", ["thread", ...outcome.engines]);
     for (const [name, seconds] of rows) {
       const row = make("tr", body);
       make("td", row, name);
@@ -190,8 +282,9 @@
     }
   };
 
-  ratios();
+  overview();
   curves();
+  ratios();
   overTime();
   let waiting;
   const again = () => { clearTimeout(waiting); waiting = setTimeout(() => drawn.forEach((draw) => draw()), 80); };

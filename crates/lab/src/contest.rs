@@ -4,15 +4,19 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use drumlin_base::{Error, ErrorKind, Result};
+use drumlin_bench::Flags;
 use drumlin_bench::datasets::DataSpec;
 use drumlin_fs::Env;
 
-use crate::engine::{EngineProcess, Moment, Starter, remove_tree};
+use crate::engine::{Moment, Starter};
+use crate::entrant::Entrant;
 use crate::experiments::{Opening, Plan, Stage};
 use crate::group::Limits;
+use crate::held::Held;
 use crate::outcome::{Outcome, Point, Round, StageOutcome};
-use crate::protocol::Request;
-use crate::records::write_records;
+use crate::places::remove_tree;
+use crate::protocol::{Done, RoleDone, Step};
+use crate::records::{Written, write_records};
 
 /// Where files go that shall be in memory.
 const MEMORY_DIR: &str = "/dev/shm";
@@ -57,9 +61,10 @@ pub struct Progress<'p> {
 struct Course<'c> {
     contest: &'c Contest,
     env: &'c Env,
-    running: HashMap<usize, EngineProcess>,
-    records: Option<PathBuf>,
-    data_bytes: u64,
+    running: HashMap<usize, Entrant>,
+    records: Option<(PathBuf, Written)>,
+    /// What each engine's store holds, and its space of keys.
+    held: HashMap<usize, (Held, u64)>,
     /// Memory of the harness, by engine, as it was told last.
     harness_bytes: HashMap<usize, u64>,
     warnings: Vec<String>,
@@ -83,7 +88,7 @@ pub fn run(
         env,
         running: HashMap::new(),
         records: None,
-        data_bytes: 0,
+        held: HashMap::new(),
         harness_bytes: HashMap::new(),
         warnings: Vec::new(),
         versions: vec![String::new(); contest.engines.len()],
@@ -95,14 +100,15 @@ pub fn run(
         };
         let set = spec.make(env)?;
         let path = contest.dir.join("records");
-        course.data_bytes = write_records(&*set, &path, env)?;
-        let megabytes = course.data_bytes as f64 / 1e6;
+        let written = write_records(&*set, &path, env)?;
         setting.push(format!(
-            "data: {}; {} records, {megabytes:.1} MB",
+            "data: {}; {} records, {:.1} MB, checksum {:016x}",
             set.title(),
-            set.len()
+            written.count,
+            written.bytes as f64 / 1e6,
+            written.checksum
         ));
-        course.records = Some(path);
+        course.records = Some((path, written));
     }
     let mut stages: Vec<StageOutcome> = plan
         .stages
@@ -218,9 +224,9 @@ impl Course<'_> {
         }
         let not_open = || Error::new(ErrorKind::Aborted, "the engine is not running");
         let engine = self.running.get_mut(&index).ok_or_else(not_open)?;
-        let before = engine.used();
+        let before = engine.used_before();
         let mut moments: Vec<Moment> = Vec::new();
-        let done = engine.ask(&Request::Step(stage.step.clone()), &mut |moment| {
+        let done = engine.step(&stage.step, self.env, &mut |moment| {
             let second = &moment.second;
             let operations = second.roles.first().map_or(0, |role| role.operations);
             tell(Some((
@@ -231,10 +237,14 @@ impl Course<'_> {
         })?;
         let writes = stage.step.roles.iter().any(|role| role.act.is_write());
         let idle = match writes {
-            true => engine.wait_until_idle(&*self.env.clock).as_secs_f64(),
+            true => engine.rest(self.env),
             false => 0.0,
         };
         let after = engine.used();
+        let (held, keys) = self.held.get(&index).copied().unwrap_or_default();
+        let points = points(&moments, &stage.step, &done, (held, keys));
+        let held = held_after(held, keys, &stage.step, &done);
+        self.held.insert(index, (held, keys));
         let round = Round {
             settle_seconds: done.settle_seconds + idle,
             resident_bytes: after.resident_bytes,
@@ -244,7 +254,8 @@ impl Course<'_> {
             ],
             cpu_seconds: after.cpu_seconds() - before.cpu_seconds(),
             times_full: engine.times_full(),
-            points: points(&moments),
+            held_bytes: held.bytes(),
+            points,
             done,
         };
         self.harness_bytes.insert(index, round.done.harness_bytes);
@@ -260,41 +271,42 @@ impl Course<'_> {
         if opening.is_fresh {
             remove_tree(&dir, self.env)?;
             self.harness_bytes.remove(&index);
+            let keys = Flags::parse(&opening.flags)?.num;
+            self.held.insert(index, (Held::default(), keys));
         }
         self.env.files.create_dir_all(&dir)?;
         let Some((name, starter)) = self.contest.engines.get(index) else {
             return Ok(());
         };
         let harness = self.harness_bytes.get(&index).copied().unwrap_or(0);
+        let data_bytes = self
+            .records
+            .as_ref()
+            .map_or(0, |(_, written)| written.bytes);
         let memory = opening
             .memory_share
-            .map(|share| (self.data_bytes as f64 * share) as u64 + harness + PROCESS_BYTES);
+            .map(|share| (data_bytes as f64 * share) as u64 + harness + PROCESS_BYTES);
         let limits = Limits {
             memory_bytes: memory,
             disk_reads: opening.read_iops.map(|reads| (reads, dir.clone())),
         };
-        let mut engine = match EngineProcess::start(name, starter, &limits) {
-            Err(error) if error.kind() == ErrorKind::NotSupported => {
-                let text = format!("{error}; limited stages ran with limited caches only");
-                if !self.warnings.contains(&text) {
-                    self.warnings.push(text);
-                }
-                EngineProcess::start(name, starter, &Limits::default())?
-            }
-            started => started?,
-        };
         let mut flags = opening.flags.clone();
-        flags.push(format!("--db={}", dir.display()));
         if memory.is_some() {
             flags.push("--use_direct_io_for_flush_and_compaction=true".to_owned());
         }
-        engine.ask(
-            &Request::Open {
-                flags,
-                is_fresh: opening.is_fresh,
-            },
-            &mut |_| {},
-        )?;
+        let place = (dir.as_path(), flags.as_slice());
+        let mut engine = match Entrant::open(name, starter, &limits, place, opening.is_fresh) {
+            Err(error) if error.kind() == ErrorKind::NotSupported && limits.is_any() => {
+                let text = format!(
+                    "{error}; instead, caches were limited, and flushes and compactions passed the page cache by"
+                );
+                if !self.warnings.contains(&text) {
+                    self.warnings.push(text);
+                }
+                Entrant::open(name, starter, &Limits::default(), place, opening.is_fresh)?
+            }
+            opened => opened?,
+        };
         if let Some(version) = self.versions.get_mut(index) {
             *version = format!(
                 "{name}: {}; flags {}",
@@ -302,15 +314,8 @@ impl Course<'_> {
                 opening.flags.join(" ")
             );
         }
-        if let Some(path) = &self.records {
-            let path = path.display().to_string();
-            engine.ask(
-                &Request::Records {
-                    path,
-                    is_loaded: !opening.is_fresh,
-                },
-                &mut |_| {},
-            )?;
+        if let Some((path, written)) = &self.records {
+            engine.records(path, written.count, !opening.is_fresh)?;
         }
         self.running.insert(index, engine);
         Ok(())
@@ -328,13 +333,42 @@ impl Course<'_> {
     }
 }
 
-fn points(moments: &[Moment]) -> Vec<Point> {
-    let before = std::iter::once(None).chain(moments.iter().map(Some));
-    moments
-        .iter()
-        .zip(before)
-        .map(|(now, before)| Point::of(now, before))
-        .collect()
+/// The seconds of a step on a store that held `before`.
+fn points(moments: &[Moment], step: &Step, done: &Done, before: (Held, u64)) -> Vec<Point> {
+    let mut points: Vec<Point> = Vec::new();
+    let mut so_far = Done {
+        roles: done.roles.clone(),
+        ..Done::default()
+    };
+    for role in &mut so_far.roles {
+        role.operations = 0;
+    }
+    for (index, now) in moments.iter().enumerate() {
+        let earlier = index.checked_sub(1).and_then(|index| moments.get(index));
+        for (sum, role) in so_far.roles.iter_mut().zip(&now.second.roles) {
+            sum.operations += role.operations;
+        }
+        let mut held = before.0;
+        for (role, (sum, whole)) in step.roles.iter().zip(so_far.roles.iter().zip(&done.roles)) {
+            held.write(role.act, sum.operations, entry_bytes(whole), before.1);
+        }
+        let mut point = Point::of(now, earlier);
+        point.held_mb = held.bytes().map(|bytes| bytes / 1e6);
+        points.push(point);
+    }
+    points
+}
+
+fn entry_bytes(role: &RoleDone) -> f64 {
+    role.written_bytes as f64 / role.operations.max(1) as f64
+}
+
+/// What a store holds after `step`.
+fn held_after(mut held: Held, keys: u64, step: &Step, done: &Done) -> Held {
+    for (role, whole) in step.roles.iter().zip(&done.roles) {
+        held.write(role.act, whole.operations, entry_bytes(whole), keys);
+    }
+    held
 }
 
 /// The machine and when.

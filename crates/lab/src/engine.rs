@@ -1,12 +1,12 @@
 //! A process with an engine in it, from the laboratory's side.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use drumlin_base::{Error, ErrorKind, Result};
-use drumlin_fs::{Clock, Env};
+use drumlin_fs::Clock;
 
 use crate::group::{ControlGroup, GroupMemory, Limits};
 use crate::process::{ProcessUse, page_cache_bytes};
@@ -18,13 +18,21 @@ const IDLE_SHARE: f64 = 0.03;
 const IDLE_FOR: Duration = Duration::from_millis(500);
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
-/// How an engine's process is started.
+/// How an engine is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Starter {
-    /// The program.
-    pub program: PathBuf,
-    /// Its arguments.
-    pub arguments: Vec<String>,
+pub enum Starter {
+    /// A program that does what it is asked on standard input ([`crate::agent`]).
+    Agent {
+        /// The program.
+        program: PathBuf,
+        /// Its arguments.
+        arguments: Vec<String>,
+    },
+    /// RocksDB's db_bench ([`crate::db_bench`]).
+    DbBench {
+        /// The program.
+        program: PathBuf,
+    },
 }
 
 /// One second of a step with what the process used.
@@ -51,11 +59,16 @@ pub struct EngineProcess {
 }
 
 impl EngineProcess {
-    /// Starts `starter` as `name`, in a control group if there are limits.
+    /// Starts `program` as `name`, in a control group if there are limits.
     ///
     /// # Errors
     /// `NotSupported` without the right to limit; `Io` when the program cannot be started.
-    pub fn start(name: &str, starter: &Starter, limits: &Limits) -> Result<Self> {
+    pub fn start(
+        name: &str,
+        program: &Path,
+        arguments: &[String],
+        limits: &Limits,
+    ) -> Result<Self> {
         let group = match limits.is_any() {
             true => {
                 let group_name = format!("drumlin-lab-{}-{name}", std::process::id());
@@ -64,16 +77,16 @@ impl EngineProcess {
             false => None,
         };
         let mut command = match &group {
-            Some(group) => group.command(&starter.program),
-            None => Command::new(&starter.program),
+            Some(group) => group.command(program),
+            None => Command::new(program),
         };
         let child = command
-            .args(&starter.arguments)
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn();
         let mut child = child.map_err(|error| {
-            let program = starter.program.display();
+            let program = program.display();
             Error::new(ErrorKind::Io, format!("cannot start {program}: {error}"))
         })?;
         let pipes = child.stdin.take().zip(child.stdout.take());
@@ -192,24 +205,4 @@ impl Drop for EngineProcess {
             let _ended = self.child.wait();
         }
     }
-}
-
-/// Removes `dir` and all in it; no error if it is not there. Only for directories that the laboratory
-/// made itself.
-pub(crate) fn remove_tree(dir: &std::path::Path, env: &Env) -> Result<()> {
-    let names = match env.files.list(dir) {
-        Ok(names) => names,
-        Err(error) if error.is_not_found() => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    for name in names {
-        let path = dir.join(name);
-        match env.files.info(&path) {
-            Ok(info) if info.is_dir => remove_tree(&path, env)?,
-            Ok(_) => env.files.remove(&path)?,
-            Err(error) if error.is_not_found() => {}
-            Err(error) => return Err(error),
-        }
-    }
-    env.files.remove_dir(dir)
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::engine::Moment;
-use crate::protocol::{Act, Done};
+use crate::protocol::{Act, Done, Times};
 use crate::summary::{Ratio, Summary};
 
 /// A second of a step, what the process used in it, and the store at its end.
@@ -23,6 +23,8 @@ pub struct Point {
     pub disk_mb: [f64; 2],
     /// MB of files.
     pub size_mb: f64,
+    /// MB of keys and values that the store holds, where that is known.
+    pub held_mb: Option<f64>,
     /// MB that compactions still have to rewrite.
     pub debt_mb: Option<f64>,
     /// Tables by level.
@@ -78,6 +80,7 @@ impl Point {
                 grown(now.used.written_bytes, used.map(|used| used.written_bytes)),
             ],
             size_mb: second.store.disk_bytes as f64 / MB,
+            held_mb: None,
             debt_mb: second.store.debt_bytes.map(|bytes| bytes as f64 / MB),
             levels: second.store.files_by_level.clone(),
             compacting: second.is_compacting,
@@ -96,6 +99,8 @@ pub struct Round {
     pub resident_bytes: u64,
     /// Bytes read from and written to the disk.
     pub disk_bytes: [u64; 2],
+    /// Bytes of keys and values that the store holds then, where that is known.
+    pub held_bytes: Option<f64>,
     /// Processor seconds.
     pub cpu_seconds: f64,
     /// How often the limit of memory was met.
@@ -142,6 +147,17 @@ pub struct Figure {
     pub cells: Vec<Cell>,
 }
 
+/// A percentile's name, and where it stands.
+type Percentile = (&'static str, fn(&Times) -> f64);
+
+/// Percentiles that are figures.
+const PERCENTILES: [Percentile; 4] = [
+    ("p50", |times| times.p50),
+    ("p95", |times| times.p95),
+    ("p99", |times| times.p99),
+    ("p99.9", |times| times.p999),
+];
+
 impl StageOutcome {
     /// The figures of this stage.
     pub fn figures(&self) -> Vec<Figure> {
@@ -165,41 +181,61 @@ impl StageOutcome {
                 Some(role.operations as f64 / round.done.seconds.max(1e-9))
             };
             figures.push(self.figure(&format!("{word}/s"), true, &rate));
-            let median = |round: &Round| of(&round.done).map(|role| role.times.p50);
-            let tail = |round: &Round| of(&round.done).map(|role| role.times.p99);
             if !matches!(act, Act::Forward | Act::Backward) {
-                figures.push(self.figure(&format!("{word}, p50 us"), false, &median));
-                figures.push(self.figure(&format!("{word}, p99 us"), false, &tail));
+                for (name, pick) in PERCENTILES {
+                    // An engine that times nothing has no percentiles.
+                    let time = |round: &Round| {
+                        of(&round.done)
+                            .map(|role| pick(&role.times))
+                            .filter(|micros| *micros > 0.0)
+                    };
+                    figures.push(self.figure(&format!("{word}, {name} us"), false, &time));
+                }
             }
         }
         if self.acts.iter().any(|act| act.is_write()) {
-            let size = |round: &Round| Some(round.done.store.disk_bytes as f64 / 1e6);
-            figures.push(self.figure("size, MB", false, &size));
+            self.push_sizes(&mut figures);
         }
         let slowest = |round: &Round| {
-            let rates = round
-                .points
-                .iter()
-                .filter_map(|point| point.rates.first().copied());
-            let summary = Summary::of(rates)?;
-            (round.points.len() >= 10).then_some(summary.min / summary.median.max(1e-9))
+            let rates = round.points.iter().map(|point| point.rates.first());
+            let summary = Summary::of(rates.flatten().copied().filter(|rate| rate.is_finite()))?;
+            (round.points.len() >= 10 && summary.median > 0.0)
+                .then_some(summary.min / summary.median)
         };
-        if self
-            .engines
-            .iter()
-            .flatten()
-            .any(|round| slowest(round).is_some())
-        {
-            figures.push(self.figure("slowest second / median second", true, &slowest));
-        }
+        figures.push(self.figure("slowest second / median second", true, &slowest));
         let memory = |round: &Round| {
             let own = round
                 .resident_bytes
                 .saturating_sub(round.done.harness_bytes);
-            Some(own as f64 / 1e6)
+            (own > 0).then_some(own as f64 / 1e6)
         };
         figures.push(self.figure("resident memory, MB", false, &memory));
+        // What no engine has is no figure.
+        figures.retain(|figure| figure.cells.iter().any(|cell| cell.summary.is_some()));
         figures
+    }
+
+    /// The figures of what was written: size, and how much more than was asked is written and kept.
+    fn push_sizes(&self, figures: &mut Vec<Figure>) {
+        let bytes = |round: &Round| round.done.store.disk_bytes;
+        let is_known = |round: &&Round| bytes(round) > 0 && !round.done.roles.is_empty();
+        let size = |round: &Round| {
+            Some(round)
+                .filter(is_known)
+                .map(|round| bytes(round) as f64 / 1e6)
+        };
+        figures.push(self.figure("size, MB", false, &size));
+        let space = |round: &Round| {
+            let round = Some(round).filter(is_known)?;
+            Some(bytes(round) as f64 / round.held_bytes?)
+        };
+        figures.push(self.figure("size / data", false, &space));
+        let written = |round: &Round| {
+            let asked: u64 = round.done.roles.iter().map(|role| role.written_bytes).sum();
+            let [_, written] = round.disk_bytes;
+            (asked > 0 && written > 0).then(|| written as f64 / asked as f64)
+        };
+        figures.push(self.figure("written to the disk / written by the user", false, &written));
     }
 
     fn figure(

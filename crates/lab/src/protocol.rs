@@ -20,6 +20,8 @@ pub enum Request {
     Records {
         /// The file of records.
         path: String,
+        /// How many there are.
+        count: u64,
         /// Whether they were written before.
         is_loaded: bool,
     },
@@ -90,16 +92,17 @@ pub enum Act {
 }
 
 impl Act {
-    /// Whether it writes.
-    pub fn is_write(self) -> bool {
+    /// Whether it writes what a user gives it.
+    pub fn is_put(self) -> bool {
         matches!(
             self,
-            Self::PutAscending
-                | Self::PutRandom
-                | Self::PutUnique
-                | Self::LoadRecords
-                | Self::Compact
+            Self::PutAscending | Self::PutRandom | Self::PutUnique | Self::LoadRecords
         )
+    }
+
+    /// Whether it changes files.
+    pub fn is_write(self) -> bool {
+        self.is_put() || self == Self::Compact
     }
 
     /// A word for reports.

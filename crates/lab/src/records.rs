@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use drumlin_base::checksum::Xxh3;
 use drumlin_base::{Error, Result};
 use drumlin_bench::datasets::DataSet;
 use drumlin_fs::{CreateOptions, Env, FileKind, RandomAccessFile};
@@ -14,16 +15,27 @@ const PIECE_BYTES: usize = 1 << 20;
 /// No key or value is longer.
 const LEN_MAX: u32 = 64 << 20;
 
-/// Writes all records of `set` to `path`; how many bytes of keys and values they have.
+/// What a file of records amounts to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Records.
+    pub count: u64,
+    /// Bytes of keys and values.
+    pub bytes: u64,
+    /// XXH3 of the file, which is that of `drumlin gen` for the same data set.
+    pub checksum: u64,
+}
+
+/// Writes all records of `set` to `path`.
 ///
 /// # Errors
 /// `Io`, `NoSpace`.
-pub fn write_records(set: &dyn DataSet, path: &Path, env: &Env) -> Result<u64> {
+pub fn write_records(set: &dyn DataSet, path: &Path, env: &Env) -> Result<Written> {
     let mut file = env
         .files
         .create(path, CreateOptions::new(FileKind::Other))?;
     let (mut key, mut value, mut piece) = (Vec::new(), Vec::new(), Vec::new());
-    let mut bytes = 0;
+    let (mut bytes, mut checksum) = (0, Xxh3::new());
     for index in 0..set.len() {
         set.write_key(index, &mut key);
         set.write_value(index, &mut value);
@@ -35,13 +47,19 @@ pub fn write_records(set: &dyn DataSet, path: &Path, env: &Env) -> Result<u64> {
         piece.extend_from_slice(&value);
         bytes += (key.len() + value.len()) as u64;
         if piece.len() >= PIECE_BYTES {
+            checksum.update(&piece);
             file.append(&piece)?;
             piece.clear();
         }
     }
+    checksum.update(&piece);
     file.append(&piece)?;
     file.close()?;
-    Ok(bytes)
+    Ok(Written {
+        count: set.len(),
+        bytes,
+        checksum: checksum.finish(),
+    })
 }
 
 /// Reads records front to back. For one thread.
@@ -127,7 +145,7 @@ fn cut() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use drumlin_bench::datasets::RandomSet;
+    use drumlin_bench::datasets::{RandomSet, totals};
     use drumlin_fs::StrictMemFileSystem;
 
     use super::*;
@@ -140,10 +158,12 @@ mod tests {
             .expect("a directory");
         let path = Path::new("/r/records");
         let set = RandomSet::new(3000, 700, 4);
-        assert_eq!(
-            write_records(&set, path, &env).expect("written"),
-            3000 * 716
-        );
+        let written = Written {
+            count: 3000,
+            bytes: 3000 * 716,
+            checksum: totals(&set).checksum,
+        };
+        assert_eq!(write_records(&set, path, &env).expect("written"), written);
         let mut reader = RecordReader::open(path, &env).expect("opened");
         let (mut key, mut value) = (Vec::new(), Vec::new());
         for index in 0..3000 {

@@ -113,66 +113,14 @@ fn output(program: &str, arguments: &[String]) -> Result<String> {
     Ok(text)
 }
 
-/// Parses `name : micros/op ops/sec seconds operations; ...`; `None` if the line is another.
+/// What a line says, by name; `None` if it is no line of figures.
 fn parse(line: &str) -> Option<(&str, Outcome)> {
-    let (name, rest) = line.split_once(" : ")?;
-    let mut words = rest.split_whitespace();
-    let micros = words.next()?.parse().ok()?;
-    if words.next()? != "micros/op" {
-        return None;
-    }
-    let after = |unit: &str| {
-        let words: Vec<&str> = rest.split_whitespace().collect();
-        let at = words
-            .iter()
-            .position(|word| word.trim_end_matches(';') == unit)?;
-        words.get(at.checked_sub(1)?).copied()
-    };
-    let operations = after("operations")?.parse().ok()?;
-    // `(632 of 1000 found)`, and not `(200 ops)`.
-    let found = rest
-        .trim_end()
-        .strip_suffix(" found)")
-        .and_then(|rest| rest.rsplit_once('('))
-        .and_then(|(_, found)| found.split(' ').next()?.parse().ok());
+    let line = drumlin_lab::db_bench::parse(line)?;
     let outcome = Outcome {
-        micros,
-        operations,
-        found,
+        micros: line.micros,
+        operations: line.operations,
+        found: line.found.map(|(found, _)| found),
         settle_seconds: None,
     };
-    Some((name.trim(), outcome))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_lines_of_7_8_are_understood_and_others_passed_over() {
-        let line = "fillseq      :       2.675 micros/op 370507 ops/sec 0.005 seconds 2000 \
-                    operations;   41.0 MB/s";
-        let (name, outcome) = parse(line).expect("a line of db_bench");
-        assert_eq!(
-            (name, outcome.micros, outcome.operations),
-            ("fillseq", 2.675, 2000)
-        );
-        assert_eq!(outcome.found, None);
-        let line = "readrandom   :       0.863 micros/op 1144164 ops/sec 0.001 seconds 1000 \
-                    operations;  120.1 MB/s (632 of 1000 found)";
-        let (name, outcome) = parse(line).expect("a line of db_bench");
-        assert_eq!((name, outcome.found), ("readrandom", Some(632)));
-        let line = "fillsync     :     723.396 micros/op 1381 ops/sec 14.478 seconds 20000 \
-                    operations;    0.2 MB/s (20 ops)";
-        let (_, outcome) = parse(line).expect("a line of db_bench");
-        assert_eq!((outcome.operations, outcome.found), (20_000, None));
-        for line in [
-            "Keys:       16 bytes each",
-            "DB path: [/tmp/x]",
-            "a : b",
-            "",
-        ] {
-            assert!(parse(line).is_none(), "{line}");
-        }
-    }
+    Some((line.name, outcome))
 }

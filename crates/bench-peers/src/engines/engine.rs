@@ -22,6 +22,9 @@ pub(crate) enum Engine {
     /// The same with universal compaction.
     #[cfg(feature = "rocksdb")]
     RocksDbUniversal,
+    /// The same for data in memory: plain tables, memtables by prefix.
+    #[cfg(feature = "rocksdb")]
+    RocksDbPlain,
     /// The system's LevelDB.
     LevelDb,
     /// fjall.
@@ -30,6 +33,9 @@ pub(crate) enum Engine {
     Redb,
     /// LMDB.
     Lmdb,
+    /// The system's WiredTiger.
+    #[cfg(feature = "wiredtiger")]
+    WiredTiger,
 }
 
 impl Engine {
@@ -42,10 +48,14 @@ impl Engine {
         Self::RocksDbBlobs,
         #[cfg(feature = "rocksdb")]
         Self::RocksDbUniversal,
+        #[cfg(feature = "rocksdb")]
+        Self::RocksDbPlain,
         Self::LevelDb,
         Self::Fjall,
         Self::Redb,
         Self::Lmdb,
+        #[cfg(feature = "wiredtiger")]
+        Self::WiredTiger,
     ];
 
     /// The name on the command line.
@@ -59,10 +69,14 @@ impl Engine {
             Self::RocksDbBlobs => "rocksdb-blobs",
             #[cfg(feature = "rocksdb")]
             Self::RocksDbUniversal => "rocksdb-universal",
+            #[cfg(feature = "rocksdb")]
+            Self::RocksDbPlain => "rocksdb-plain",
             Self::LevelDb => "leveldb",
             Self::Fjall => "fjall",
             Self::Redb => "redb",
             Self::Lmdb => "lmdb",
+            #[cfg(feature = "wiredtiger")]
+            Self::WiredTiger => "wiredtiger",
         }
     }
 }
@@ -74,7 +88,11 @@ impl Engine {
         match self {
             Self::Drumlin | Self::DrumlinUniversal => true,
             #[cfg(feature = "rocksdb")]
-            Self::RocksDb | Self::RocksDbBlobs | Self::RocksDbUniversal => true,
+            Self::RocksDb | Self::RocksDbBlobs | Self::RocksDbUniversal | Self::RocksDbPlain => {
+                true
+            }
+            #[cfg(feature = "wiredtiger")]
+            Self::WiredTiger => false,
             Self::LevelDb | Self::Fjall | Self::Redb | Self::Lmdb => false,
         }
     }
@@ -84,6 +102,14 @@ impl Engine {
     /// What this engine changes of the flags that all get.
     pub(crate) fn adjust(self, flags: &mut Flags) {
         match self {
+            // What is asked of Drumlin alone by this flag RocksDB has as an engine of its own.
+            #[cfg(feature = "rocksdb")]
+            Self::RocksDb => flags.use_plain_table = false,
+            #[cfg(feature = "rocksdb")]
+            Self::RocksDbPlain => {
+                flags.use_plain_table = true;
+                flags.verify_checksum = false;
+            }
             #[cfg(feature = "rocksdb")]
             Self::RocksDbBlobs => flags.enable_blob_files = true,
             #[cfg(feature = "rocksdb")]
@@ -127,7 +153,8 @@ macro_rules! with_store {
             #[cfg(feature = "rocksdb")]
             $crate::engines::Engine::RocksDb
             | $crate::engines::Engine::RocksDbBlobs
-            | $crate::engines::Engine::RocksDbUniversal => {
+            | $crate::engines::Engine::RocksDbUniversal
+            | $crate::engines::Engine::RocksDbPlain => {
                 type $store = $crate::engines::rocksdb::RocksDbStore;
                 $body
             }
@@ -145,6 +172,11 @@ macro_rules! with_store {
             }
             $crate::engines::Engine::Lmdb => {
                 type $store = $crate::engines::lmdb::LmdbStore;
+                $body
+            }
+            #[cfg(feature = "wiredtiger")]
+            $crate::engines::Engine::WiredTiger => {
+                type $store = $crate::engines::wiredtiger::WiredTigerStore;
                 $body
             }
         }

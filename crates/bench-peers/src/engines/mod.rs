@@ -16,6 +16,8 @@ pub(crate) mod rocksdb;
 #[cfg(test)]
 mod tests;
 mod walk;
+#[cfg(feature = "wiredtiger")]
+pub(crate) mod wiredtiger;
 
 use std::fmt::Display;
 use std::path::Path;

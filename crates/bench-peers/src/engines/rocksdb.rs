@@ -7,7 +7,8 @@ use drumlin_bench::{Cursor, Flags, Sample, Session, Store};
 use drumlin_fs::Env;
 use rocksdb::{
     BlockBasedOptions, BottommostLevelCompaction, Cache, ColumnFamilyDescriptor, CompactOptions,
-    DB, DBCompactionStyle, DBCompressionType, DBRawIterator, DataBlockIndexType, FlushOptions, Options, ReadOptions,
+    DB, DBCompactionStyle, DBCompressionType, DBRawIterator, DataBlockIndexType, FlushOptions,
+    KeyEncodingType, MemtableFactory, Options, PlainTableFactoryOptions, ReadOptions,
     SliceTransform, WaitForCompactOptions, WriteBatch, WriteOptions,
     statistics::{StatsLevel, Ticker},
 };
@@ -63,6 +64,7 @@ impl Store for RocksDbStore {
             db: &self.db,
             read: read_options(flags.verify_checksum),
             verify: flags.verify_checksum,
+            keeps_prefix: flags.prefix_same_as_start,
             write,
             batch: WriteBatch::default(),
         }
@@ -185,8 +187,36 @@ fn options(flags: &Flags) -> Result<Options> {
     if flags.enable_blob_files {
         blobs(flags, &mut options);
     }
-    options.set_block_based_table_factory(&table_options(flags));
+    if flags.use_plain_table {
+        plain(flags, &mut options);
+    } else {
+        options.set_block_based_table_factory(&table_options(flags));
+    }
     Ok(options)
+}
+
+/// Tables and memtables for data in memory, found by the hash of a prefix, as db_bench's
+/// `--use_plain_table --mmap_read --memtablerep=prefix_hash --bloom_locality=1` sets them up.
+fn plain(flags: &Flags, options: &mut Options) {
+    options.set_allow_mmap_reads(true);
+    options.set_allow_concurrent_memtable_write(false);
+    options.set_bloom_locality(1);
+    options.set_num_levels(6);
+    options.set_memtable_factory(MemtableFactory::HashSkipList {
+        bucket_count: 1_000_000,
+        height: 4,
+        branching_factor: 4,
+    });
+    options.set_plain_table_factory(&PlainTableFactoryOptions {
+        user_key_length: u32::try_from(flags.key_size).unwrap_or_default(),
+        bloom_bits_per_key: flags.bloom_bits.max(0.0) as i32,
+        hash_table_ratio: 0.75,
+        index_sparseness: 16,
+        huge_page_tlb_size: 0,
+        encoding_type: KeyEncodingType::Plain,
+        full_scan_mode: false,
+        store_index_in_file: false,
+    });
 }
 
 /// Large values in blob files. They are collected, which is not RocksDB's default, because without
@@ -233,6 +263,7 @@ pub(crate) struct RocksDbSession<'s> {
     db: &'s DB,
     read: ReadOptions,
     verify: bool,
+    keeps_prefix: bool,
     write: WriteOptions,
     batch: WriteBatch,
 }
@@ -291,6 +322,7 @@ impl Session for RocksDbSession<'_> {
 
     fn cursor(&mut self, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Result<RocksDbCursor<'_>> {
         let mut options = read_options(self.verify);
+        options.set_prefix_same_as_start(self.keeps_prefix);
         if let Some(lower) = lower {
             options.set_iterate_lower_bound(lower);
         }

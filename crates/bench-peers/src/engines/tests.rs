@@ -204,3 +204,9 @@ fn a_directory_of_something_else_is_left_alone() {
     assert!(precious.exists());
     std::fs::remove_dir_all(&flags.db).expect("the directory is this test's");
 }
+
+#[cfg(feature = "wiredtiger")]
+#[test]
+fn wiredtiger_keeps_what_is_written() {
+    test(Engine::WiredTiger);
+}

@@ -30,18 +30,6 @@ impl RecordIndex {
         });
     }
 
-    /// Moves all records of `other` behind these.
-    pub fn append(&mut self, other: &mut Self) {
-        let before = self.keys.len() as u64;
-        self.keys.append(&mut other.keys);
-        self.value_bytes += std::mem::take(&mut other.value_bytes);
-        let moved = other.records.drain(..).map(|record| Record {
-            key_end: record.key_end + before,
-            ..record
-        });
-        self.records.extend(moved);
-    }
-
     /// How many records there are.
     pub fn len(&self) -> usize {
         self.records.len()
@@ -102,10 +90,5 @@ mod tests {
         }
         assert!(!index.is_value(1, b"secon") && !index.is_value(3, b""));
         assert_eq!(index.key(3), b"");
-        let mut other = RecordIndex::default();
-        other.push(b"four", b"x");
-        index.append(&mut other);
-        assert!(other.is_empty() && index.is_value(3, b"x"));
-        assert_eq!((index.key(3), index.data_bytes()), (&b"four"[..], 24));
     }
 }

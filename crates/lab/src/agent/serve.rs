@@ -2,15 +2,15 @@
 
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, RwLock};
 
 use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_bench::datasets::RecordIndex;
 use drumlin_bench::{Flags, Store};
 use drumlin_fs::Env;
 
-use super::source::{Numbers, Source};
+use super::source::{Loaded, Numbers, SEGMENT_RECORDS, Source};
 use super::step::Bench;
 use crate::protocol::{Answer, Request, Second, decode, encode};
 use crate::records::RecordReader;
@@ -35,7 +35,11 @@ pub fn serve<S: Store>(
             return agent.close();
         }
         let Some(request) = decode::<Request>(&line) else {
-            continue;
+            let message =
+                "a request is not understood: is this program as old as the laboratory's?";
+            let message = message.to_owned();
+            say(output, &Answer::Failed { message })?;
+            return Err(Error::invalid_argument("a request is not understood"));
         };
         let is_last = request == Request::Close;
         let answer = agent.answer(request, output, adjust);
@@ -75,7 +79,7 @@ fn say(output: &mut dyn Write, answer: &Answer) -> Result<()> {
 struct Opened<S> {
     store: S,
     flags: Flags,
-    source: RwLock<Source>,
+    source: Source,
     loaded: AtomicU64,
     records: Option<Mutex<RecordReader>>,
 }
@@ -102,18 +106,20 @@ impl<S: Store> Agent<'_, S> {
                     version: squeeze(&S::version()),
                 })
             }
-            Request::Records { path, is_loaded } => {
+            Request::Records {
+                path,
+                count,
+                is_loaded,
+            } => {
                 let opened = self.opened()?;
                 let path = PathBuf::from(path);
-                let mut index = RecordIndex::default();
-                if is_loaded {
-                    let mut reader = RecordReader::open(&path, &Env::system())?;
-                    while let Some((key, value)) = reader.next_record()? {
-                        index.push(key, value);
-                    }
-                }
-                opened.loaded = AtomicU64::new(index.len() as u64);
-                opened.source = RwLock::new(Source::Records(index));
+                let records = Loaded::new(count);
+                let loaded = match is_loaded {
+                    true => read_all(&path, &records)?,
+                    false => 0,
+                };
+                opened.loaded = AtomicU64::new(loaded);
+                opened.source = Source::Records(records);
                 opened.records = Some(Mutex::new(RecordReader::open(&path, &Env::system())?));
                 Ok(Answer::Done(crate::protocol::Done::default()))
             }
@@ -155,12 +161,12 @@ impl<S: Store> Agent<'_, S> {
         {
             self.env.files.create_dir_all(Path::new(dir))?;
         }
-        let source = Source::Numbers(Numbers::new(&flags));
-        let loaded = if is_fresh { 0 } else { source.len() };
+        let numbers = Numbers::new(&flags);
+        let loaded = if is_fresh { 0 } else { numbers.len() };
         self.opened = Some(Opened {
             store: S::open(&flags, self.env)?,
             flags,
-            source: RwLock::new(source),
+            source: Source::Numbers(numbers),
             loaded: AtomicU64::new(loaded),
             records: None,
         });
@@ -176,6 +182,29 @@ impl<S: Store> Agent<'_, S> {
         self.opened
             .take()
             .map_or(Ok(()), |opened| opened.store.close())
+    }
+}
+
+/// Hands all records of the file at `path` to `records`; how many they are.
+fn read_all(path: &Path, records: &Loaded) -> Result<u64> {
+    let mut reader = RecordReader::open(path, &Env::system())?;
+    let mut loaded = 0;
+    loop {
+        let mut segment = RecordIndex::default();
+        while segment.len() < SEGMENT_RECORDS {
+            let Some((key, value)) = reader.next_record()? else {
+                break;
+            };
+            segment.push(key, value);
+        }
+        let count = segment.len();
+        if count == 0 {
+            return Ok(loaded);
+        }
+        if !records.publish(loaded, segment) {
+            return Err(Error::corruption("more records than were announced"));
+        }
+        loaded += count as u64;
     }
 }
 
@@ -302,6 +331,7 @@ mod tests {
             },
             Request::Records {
                 path: path.clone(),
+                count: 9000,
                 is_loaded: false,
             },
             step(vec![load, role(Act::GetUniform, 2, 0)]),
@@ -311,6 +341,7 @@ mod tests {
             },
             Request::Records {
                 path: path.clone(),
+                count: 9000,
                 is_loaded: true,
             },
             step(vec![role(Act::GetUniform, 1, 3000)]),
@@ -334,6 +365,7 @@ mod tests {
             },
             Request::Records {
                 path,
+                count: 9000,
                 is_loaded: true,
             },
             step(vec![role(Act::GetUniform, 1, 10)]),

@@ -1,9 +1,13 @@
 //! Keys by number, and what must come back for them.
+//!
+//! Readers ask for records while one thread loads more. Neither waits for the other: records are handed
+//! over in segments that are set once and never change.
+
+use std::sync::OnceLock;
 
 use drumlin_bench::Flags;
 use drumlin_bench::datasets::RecordIndex;
-use drumlin_bench::keygen::{KeyNumbers, KeyOrder, KeyShape};
-use drumlin_bench::mersenne::Mersenne64;
+use drumlin_bench::keygen::KeyShape;
 use drumlin_bench::values::Values;
 
 /// Bytes that values are cut from.
@@ -30,6 +34,11 @@ impl Numbers {
         }
     }
 
+    /// How many keys.
+    pub(super) fn len(&self) -> u64 {
+        self.count
+    }
+
     /// The value of key `number`: a stretch of the pool, so that writing it and comparing it cost next
     /// to nothing.
     #[inline]
@@ -43,25 +52,58 @@ impl Numbers {
     }
 }
 
+/// Records of a segment; a power of two, so that finding one is a shift.
+pub(super) const SEGMENT_RECORDS: usize = 2048;
+
+/// The records of a file, as far as they were loaded.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    /// Full in order; the last may hold fewer records.
+    segments: Box<[OnceLock<RecordIndex>]>,
+}
+
+impl Loaded {
+    /// Room for `records`.
+    pub(super) fn new(records: u64) -> Self {
+        let segments = records.div_ceil(SEGMENT_RECORDS as u64);
+        Self {
+            segments: (0..segments).map(|_| OnceLock::new()).collect(),
+        }
+    }
+
+    /// Hands `records` over as the segment that begins at record `first`; false where there is no room.
+    pub(super) fn publish(&self, first: u64, records: RecordIndex) -> bool {
+        let place = self.segments.get(first as usize / SEGMENT_RECORDS);
+        place.is_some_and(|place| place.set(records).is_ok())
+    }
+
+    /// The segment of record `number` and its place in there.
+    #[inline]
+    fn at(&self, number: u64) -> Option<(&RecordIndex, usize)> {
+        let number = number as usize;
+        let segment = self.segments.get(number / SEGMENT_RECORDS)?.get()?;
+        Some((segment, number % SEGMENT_RECORDS))
+    }
+
+    /// Memory of what was loaded.
+    pub(super) fn resident_bytes(&self) -> u64 {
+        let loaded = self.segments.iter().filter_map(OnceLock::get);
+        loaded.map(RecordIndex::resident_bytes).sum()
+    }
+}
+
 /// What there is to ask for.
 #[derive(Debug)]
 pub(super) enum Source {
     /// Numbered keys.
     Numbers(Numbers),
     /// Records of a file.
-    Records(RecordIndex),
+    Records(Loaded),
 }
 
 impl Source {
-    /// How many keys.
-    pub(super) fn len(&self) -> u64 {
-        match self {
-            Self::Numbers(numbers) => numbers.count,
-            Self::Records(index) => index.len() as u64,
-        }
-    }
-
-    /// Replaces `key` by key `number`. The buffer must be given back as it was.
+    /// Replaces `key` by key `number`, which must have been loaded; else it is emptied. The buffer must
+    /// be given back as it was.
     #[inline]
     pub(super) fn write_key(&self, number: u64, key: &mut Vec<u8>) {
         match self {
@@ -71,9 +113,11 @@ impl Source {
                 }
                 numbers.shape.write(number, key);
             }
-            Self::Records(index) => {
+            Self::Records(loaded) => {
                 key.clear();
-                key.extend_from_slice(index.key(number as usize));
+                if let Some((segment, index)) = loaded.at(number) {
+                    key.extend_from_slice(segment.key(index));
+                }
             }
         }
     }
@@ -83,17 +127,11 @@ impl Source {
     pub(super) fn is_value(&self, number: u64, value: &[u8]) -> bool {
         match self {
             Self::Numbers(numbers) => numbers.value(number) == value,
-            Self::Records(index) => index.is_value(number as usize, value),
+            Self::Records(loaded) => loaded
+                .at(number)
+                .is_some_and(|(segment, index)| segment.is_value(index, value)),
         }
     }
-}
-
-/// The numbers a writer writes, in `order`.
-pub(super) fn numbers(source: &Source, order: KeyOrder, seed: u64) -> (KeyNumbers, Mersenne64) {
-    (
-        KeyNumbers::new(order, source.len(), seed),
-        Mersenne64::new(seed),
-    )
 }
 
 #[cfg(test)]
@@ -112,5 +150,29 @@ mod tests {
         let (mut key, expected) = (Vec::new(), b"\0\0\0\0\0\0\0\x0b00000000");
         one.write_key(11, &mut key);
         assert_eq!(key, expected);
+    }
+
+    #[test]
+    fn records_are_found_in_their_segments_once_they_were_handed_over() {
+        let loaded = Loaded::new(SEGMENT_RECORDS as u64 + 1);
+        let record = |number: usize| (number.to_le_bytes(), (number * 7).to_le_bytes());
+        let index = |numbers: std::ops::Range<usize>| {
+            let mut index = RecordIndex::default();
+            for (key, value) in numbers.map(record) {
+                index.push(&key, &value);
+            }
+            index
+        };
+        let last = SEGMENT_RECORDS;
+        assert!(loaded.publish(last as u64, index(last..last + 1)));
+        assert!(!loaded.publish(last as u64, index(0..1)), "set once");
+        assert!(!loaded.publish(2 * last as u64, index(0..1)), "no room");
+        let source = Source::Records(loaded);
+        let mut key = vec![1];
+        source.write_key(5, &mut key);
+        assert!(key.is_empty() && !source.is_value(5, &record(5).1));
+        source.write_key(last as u64, &mut key);
+        assert_eq!(key, record(last).0);
+        assert!(source.is_value(last as u64, &record(last).1));
     }
 }

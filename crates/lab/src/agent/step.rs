@@ -1,8 +1,8 @@
 //! A step: its threads, its seconds, its end.
 
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use drumlin_base::{Error, ErrorKind, Result};
@@ -13,6 +13,7 @@ use drumlin_ycsb::pace::Pace;
 
 use super::source::Source;
 use super::work::{Board, Slot, Worker};
+use crate::places::disk_bytes;
 use crate::protocol::{Done, Role, RoleDone, RoleSecond, Second, Step, StoreState, Times};
 use crate::records::RecordReader;
 
@@ -26,7 +27,7 @@ pub(super) struct Bench<'b, S> {
     pub(super) store: &'b S,
     pub(super) flags: &'b Flags,
     pub(super) env: &'b Env,
-    pub(super) source: &'b RwLock<Source>,
+    pub(super) source: &'b Source,
     pub(super) loaded: &'b AtomicU64,
     pub(super) records: Option<&'b Mutex<RecordReader>>,
 }
@@ -116,8 +117,8 @@ impl<S: Store> Bench<'_, S> {
             done.settle_seconds = (clock.monotonic() - since).as_secs_f64();
         }
         done.store = self.state();
-        done.harness_bytes = match &*self.source.read().unwrap_or_else(PoisonError::into_inner) {
-            Source::Records(index) => index.resident_bytes(),
+        done.harness_bytes = match self.source {
+            Source::Records(loaded) => loaded.resident_bytes(),
             Source::Numbers(_) => 0,
         };
         Ok(done)
@@ -274,23 +275,4 @@ impl Watch<'_> {
         }
         taken
     }
-}
-
-/// Bytes of the files in `dir`, logs left out, for their space is reserved beforehand. What vanishes
-/// meanwhile counts nothing.
-fn disk_bytes(env: &Env, dir: &Path) -> u64 {
-    let names = env.files.list(dir).unwrap_or_default();
-    let kept = names
-        .iter()
-        .filter(|name| name.extension().is_none_or(|kind| kind != "log"));
-    let infos = kept.filter_map(|name| Some((name, env.files.info(&dir.join(name)).ok()?)));
-    infos
-        .map(|(name, info)| {
-            if info.is_dir {
-                disk_bytes(env, &dir.join(name))
-            } else {
-                info.size
-            }
-        })
-        .sum()
 }

@@ -1,20 +1,21 @@
 //! One thread of a step.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use drumlin_base::rng::Rng;
 use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_bench::datasets::RecordIndex;
 use drumlin_bench::histogram::Latencies;
-use drumlin_bench::keygen::KeyOrder;
+use drumlin_bench::keygen::{KeyNumbers, KeyOrder};
+use drumlin_bench::mersenne::Mersenne64;
 use drumlin_bench::{Cursor, Flags, Session, Store};
 use drumlin_fs::Clock;
 use drumlin_ycsb::distributions::ScrambledZipfian;
 use drumlin_ycsb::pace::Pace;
 
-use super::source::{Source, numbers};
+use super::source::{SEGMENT_RECORDS, Source};
 use crate::protocol::{Act, Role, RoleDone};
 use crate::records::RecordReader;
 
@@ -65,8 +66,8 @@ pub(super) struct Board<'s> {
     pub(super) leading: AtomicUsize,
     pub(super) all_lead: bool,
     /// What is asked for. Grows while records are loaded.
-    pub(super) source: &'s RwLock<Source>,
-    /// How many keys of it are in the store.
+    pub(super) source: &'s Source,
+    /// How many keys of it are in the store, from the first on.
     pub(super) loaded: &'s AtomicU64,
 }
 
@@ -155,17 +156,14 @@ impl<'s, S: Store> Worker<'s, S> {
     }
 
     fn put(&mut self, order: KeyOrder) -> Result<()> {
-        let source = self
-            .board
-            .source
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
-        let Source::Numbers(values) = &*source else {
+        let source = self.board.source;
+        let Source::Numbers(values) = source else {
             return Err(Error::invalid_argument(
                 "numbered keys are written only without records",
             ));
         };
-        let (mut order, mut random) = numbers(&source, order, self.seed);
+        let mut order = KeyNumbers::new(order, values.len(), self.seed);
+        let mut random = Mersenne64::new(self.seed);
         let mut session = self.store.session(self.flags);
         let mut key = Vec::new();
         while self.goes_on() {
@@ -178,7 +176,7 @@ impl<'s, S: Store> Worker<'s, S> {
         }
         // Every key was written only when all were written in an order without repetitions; keys
         // that were drawn may be missing, which the role that reads says.
-        self.board.loaded.fetch_max(source.len(), Ordering::Relaxed);
+        self.board.loaded.fetch_max(values.len(), Ordering::Relaxed);
         Ok(())
     }
 
@@ -198,36 +196,42 @@ impl<'s, S: Store> Worker<'s, S> {
             fresh.push(key, value);
             self.timed(|_| session.put(key, value))?;
             self.count(1);
-            if fresh.len() as u64 >= PUBLISH_EVERY {
-                self.publish(&mut fresh);
+            if fresh.len() >= SEGMENT_RECORDS {
+                self.publish(&mut fresh)?;
             }
         }
-        self.publish(&mut fresh);
-        Ok(())
+        self.publish(&mut fresh)
     }
 
     /// Hands the records that were written to the readers.
-    fn publish(&self, fresh: &mut RecordIndex) {
-        let mut source = self
-            .board
-            .source
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Source::Records(index) = &mut *source {
-            index.append(fresh);
-            self.board
-                .loaded
-                .store(index.len() as u64, Ordering::Relaxed);
+    fn publish(&self, fresh: &mut RecordIndex) -> Result<()> {
+        if fresh.is_empty() {
+            return Ok(());
         }
+        let Source::Records(loaded) = self.board.source else {
+            return Err(Error::invalid_argument("there is no file of records"));
+        };
+        let first = self.board.loaded.load(Ordering::Relaxed);
+        let records = std::mem::take(fresh);
+        let count = records.len() as u64;
+        if !loaded.publish(first, records) {
+            let message = "the file has more records than were announced, or is loaded twice";
+            return Err(Error::corruption(message));
+        }
+        // Release pairs with the load in `get`: whoever sees the number sees the segment.
+        self.board.loaded.store(first + count, Ordering::Release);
+        Ok(())
     }
 
     fn get(&mut self, zipfian: Option<ScrambledZipfian>) -> Result<()> {
         let (board, store, flags) = (self.board, self.store, self.flags);
         let mut session = store.session(flags);
         let mut rng = Rng::new(self.seed);
+        let source = board.source;
         let mut key = Vec::new();
         while self.goes_on() {
-            let loaded = board.loaded.load(Ordering::Relaxed);
+            // Acquire pairs with the store in `publish`.
+            let loaded = board.loaded.load(Ordering::Acquire);
             if loaded == 0 {
                 board.clock.sleep(Duration::from_millis(1));
                 if board.stop.load(Ordering::Relaxed) {
@@ -235,8 +239,6 @@ impl<'s, S: Store> Worker<'s, S> {
                 }
                 continue;
             }
-            // The lock is free but for moments while records are loaded; many reads share a hold.
-            let source = board.source.read().unwrap_or_else(PoisonError::into_inner);
             for _ in 0..LOOK_EVERY {
                 let number = match &zipfian {
                     Some(zipfian) => zipfian.next(&mut rng) % loaded,
@@ -259,8 +261,8 @@ impl<'s, S: Store> Worker<'s, S> {
 
     fn multi_get(&mut self, batch: usize) -> Result<()> {
         let (board, store, flags) = (self.board, self.store, self.flags);
-        let source = board.source.read().unwrap_or_else(PoisonError::into_inner);
-        let loaded = board.loaded.load(Ordering::Relaxed).max(1);
+        let source = board.source;
+        let loaded = board.loaded.load(Ordering::Acquire).max(1);
         let mut session = store.session(flags);
         let mut rng = Rng::new(self.seed);
         let mut keys = vec![Vec::new(); batch.max(1)];
@@ -290,11 +292,16 @@ impl<'s, S: Store> Worker<'s, S> {
 
     fn seek(&mut self, entries: usize) -> Result<()> {
         let (board, store, flags) = (self.board, self.store, self.flags);
-        let source = board.source.read().unwrap_or_else(PoisonError::into_inner);
-        let loaded = board.loaded.load(Ordering::Relaxed).max(1);
+        let source = board.source;
+        let loaded = board.loaded.load(Ordering::Acquire).max(1);
         let mut session = store.session(flags);
         let mut rng = Rng::new(self.seed);
         let mut key = Vec::new();
+        // An engine may read on behind the prefix, or not: none is asked to.
+        let prefix_bytes = match flags.prefix_same_as_start {
+            true => flags.prefix_size,
+            false => 0,
+        };
         while self.goes_on() {
             let number = rng.below(loaded);
             source.write_key(number, &mut key);
@@ -304,7 +311,9 @@ impl<'s, S: Store> Worker<'s, S> {
                 let found = cursor.valid() && cursor.key() == key.as_slice();
                 let is_same = !found || source.is_value(number, cursor.value());
                 for _ in 0..entries {
-                    if !cursor.valid() {
+                    if !cursor.valid()
+                        || cursor.key().get(..prefix_bytes) != key.get(..prefix_bytes)
+                    {
                         break;
                     }
                     cursor.next();
@@ -378,6 +387,3 @@ impl<'s, S: Store> Worker<'s, S> {
         )))
     }
 }
-
-/// Records between two hand-overs to the readers.
-const PUBLISH_EVERY: u64 = 2000;

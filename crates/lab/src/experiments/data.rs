@@ -20,7 +20,7 @@ fn timed(label: &str, roles: Vec<Role>, seconds: u64) -> Stage {
 fn flags(cache: u64, compression: &str) -> Vec<String> {
     words(&format!(
         "--cache_size={cache} --memory_budget={budget} --bloom_bits=10 --write_buffer_size=16777216 \
-         --compression_type={compression} --use_searchable_table=1 --max_background_jobs=2 --statistics --seed=1",
+         --compression_type={compression} --use_searchable_table=1 --max_background_jobs=2 --seed=1",
         budget = cache + (48 << 20),
     ))
 }
@@ -95,10 +95,13 @@ pub(super) fn reviews(bytes: u64, seconds: u64) -> Plan {
     }
 }
 
-/// R5: lineitem, read by 24 threads while it is loaded, and with memory for a ninth of it.
+/// R5: lineitem, read while it is loaded, and with memory for a ninth of it.
 pub(super) fn lineitem(bytes: u64, seconds: u64) -> Plan {
     // 64 GB for 554 GB.
     const MEMORY_SHARE: f64 = 0.1154;
+    // 24 on 32 hardware threads are to them what 2 are to 2 cores, with one over for the writer. More would
+    // measure how the system shares its cores out: the writer would get one turn in 25.
+    const READERS: usize = 2;
     let load = Role {
         leads: true,
         ..role(Act::LoadRecords, 1)
@@ -116,9 +119,9 @@ pub(super) fn lineitem(bytes: u64, seconds: u64) -> Plan {
         Stage {
             opening: open(true, 256 << 20, None),
             ..stage(
-                "load beside 24 readers",
+                "load beside 2 readers",
                 Step {
-                    roles: vec![load, role(Act::GetUniform, 24)],
+                    roles: vec![load, role(Act::GetUniform, READERS)],
                     settles: true,
                     ..Step::default()
                 },
@@ -150,7 +153,8 @@ pub(super) fn lineitem(bytes: u64, seconds: u64) -> Plan {
         notes: vec![
             "Rows from the middle of scale factor 150, comments of 512 bytes cut from a pool in proportion to the data. \
              Memory (page cache counted in; the harness's own and 32 MiB for the process added) for 0.1154 of the data, as 64 GB for 554 GB, and at most \
-             20,000 reads a second from the disk."
+             20,000 reads a second from the disk. Two readers beside the writer, who would otherwise get one turn in 25 of \
+             two cores."
                 .to_owned(),
             "Drumlin writes searchable tables to its last level, RocksDB Snappy blocks of 4 KB.".to_owned(),
         ],

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use drumlin_base::{Error, Result};
 use drumlin_bench::datasets::Kind;
 
-use super::{data, writes};
+use super::{check, data, writes};
 use crate::protocol::{Act, Role, Step};
 
 /// Which of the published measurements.
@@ -21,6 +21,8 @@ pub enum Reference {
     R4,
     /// TPC-H lineitem, read while it is loaded and when it does not fit in memory.
     R5,
+    /// The harness itself.
+    Check,
 }
 
 impl FromStr for Reference {
@@ -33,9 +35,10 @@ impl FromStr for Reference {
             "r3" => Self::R3,
             "r4" => Self::R4,
             "r5" => Self::R5,
+            "check" => Self::Check,
             _ => {
                 return Err(Error::invalid_argument(format!(
-                    "'{text}': there is r1, r2, r3, r4 and r5"
+                    "'{text}': there is r1, r2, r3, r4, r5 and check"
                 )));
             }
         })
@@ -51,6 +54,7 @@ impl Reference {
             Self::R3 => "r3",
             Self::R4 => "r4",
             Self::R5 => "r5",
+            Self::Check => "check",
         }
     }
 }
@@ -105,6 +109,7 @@ pub fn plan(reference: Reference, scale: f64, seconds: u64) -> Plan {
         Reference::R3 => writes::lines([300_000, 1_000_000, 3_000_000].map(scaled)),
         Reference::R4 => writes::stalls(scaled(2_000_000_000), seconds * 4),
         Reference::R5 => data::lineitem(scaled(600_000_000), seconds),
+        Reference::Check => check::harness(scaled(2_000_000)),
     }
 }
 
@@ -153,7 +158,7 @@ mod tests {
 
     #[test]
     fn every_measurement_starts_empty_and_has_sound_flags() {
-        for name in ["r1", "r2", "r3", "r4", "r5"] {
+        for name in ["r1", "r2", "r3", "r4", "r5", "check"] {
             let reference: Reference = name.parse().expect(name);
             assert_eq!(reference.name(), name);
             let plan = plan(reference, 0.01, 3);

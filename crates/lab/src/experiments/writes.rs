@@ -32,11 +32,12 @@ pub(super) fn in_memory(keys: u64, seconds: u64) -> Plan {
             "--num={keys} --key_size=20 --value_size=100 --compression_type=none --bloom_bits=10 \
              --use_plain_table=1 --write_buffer_size=134217728 --max_write_buffer_number=2 \
              --target_file_size_base=134217728 --max_bytes_for_level_base=1073741824 --cache_size=1073741824 \
-             --level0_file_num_compaction_trigger=8 --max_background_jobs=2 --statistics --seed=1 \
+             --level0_file_num_compaction_trigger=8 --level0_slowdown_writes_trigger=16 \
+             --level0_stop_writes_trigger=24 --max_background_jobs=2 --seed=1 \
              --prefix_size={prefix}"
         );
         if prefix == 12 {
-            flags.push_str(" --keys_per_prefix=10");
+            flags.push_str(" --keys_per_prefix=10 --prefix_same_as_start=1");
         }
         let fill = Role {
             must_find: true,
@@ -77,7 +78,7 @@ pub(super) fn in_memory(keys: u64, seconds: u64) -> Plan {
                 ..Step::default()
             };
             stages.push(stage(
-                &format!("{name}: seek and 10 entries beside 10000 writes/s"),
+                &format!("{name}: seek and up to 10 entries beside 10000 writes/s"),
                 step,
             ));
         }
@@ -88,8 +89,9 @@ pub(super) fn in_memory(keys: u64, seconds: u64) -> Plan {
             "Keys of 20 and values of 100 bytes, files in memory (/dev/shm), no compression; every look-up must find \
              its key and the value that was written."
                 .to_owned(),
-            "Drumlin writes plain tables. The peers' adapters have their own formats; RocksDB's PlainTable with its \
-             prefix_hash memtable runs in make bench-ram."
+            "Drumlin writes plain tables; rocksdb-plain and db_bench RocksDB's PlainTable below a prefix_hash memtable, \
+             mapped, without checksums of blocks. db_bench is a process for each stage; it compares no values, counts \
+             its writer's operations nowhere, and its store is opened anew, so that memtables begin empty."
                 .to_owned(),
         ],
         data: None,
@@ -104,7 +106,7 @@ pub(super) fn lines(sizes: [u64; 3]) -> Plan {
     for entries in sizes {
         let flags = format!(
             "--num={entries} --compression_type=none --bloom_bits=10 --cache_size=1073741824 \
-             --write_buffer_size=67108864 --max_background_jobs=2 --statistics --seed=1"
+             --write_buffer_size=67108864 --max_background_jobs=2 --seed=1"
         );
         let reads = (entries / 4).max(1);
         let mut add = |name: &str, opening: Option<Opening>, role: Role| {
@@ -159,7 +161,7 @@ pub(super) fn stalls(store_bytes: u64, seconds: u64) -> Plan {
     let entries = (store_bytes / 10_016).max(1);
     let flags = format!(
         "--num={entries} --value_size=10000 --compression_ratio=1 --compression_type=none --bloom_bits=10 \
-         --cache_size=268435456 --write_buffer_size=67108864 --max_background_jobs=2 --statistics --seed=1"
+         --cache_size=268435456 --write_buffer_size=67108864 --max_background_jobs=2 --seed=1"
     );
     let step = Step {
         roles: vec![role(Act::PutRandom, 2)],

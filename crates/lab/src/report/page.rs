@@ -20,35 +20,43 @@ pub fn html(outcome: &Outcome) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
          <style>{CHARTS_STYLE}\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{head}\
-         <div id=\"report\"></div>\n<noscript><p>The tables and charts are drawn by a script in this page.</p></noscript>\n\
+         <div id=\"report\"></div>\n{setting}<noscript><p>The tables and charts are drawn by a script in this page.</p></noscript>\n\
          </main>\n<!--\nuPlot, the chart library in this page:\n{licence}\n-->\n\
          <script>{CHARTS}</script>\n<script type=\"application/json\" id=\"outcome\">{data}</script>\n\
          <script>{SCRIPT}</script>\n</body>\n</html>\n",
         head = head(outcome),
+        setting = setting(outcome),
         licence = CHARTS_LICENCE.replace("--", "- -"),
     )
 }
 
-/// What stands above the tables: warnings, notes, the command, the setting.
+/// What stands above the tables: warnings, notes, the command.
 fn head(outcome: &Outcome) -> String {
-    let list = |class: &str, lines: &[String]| {
-        let items: String = lines
-            .iter()
-            .map(|line| format!("<li>{}</li>\n", escape(line)))
-            .collect();
-        if items.is_empty() {
-            items
-        } else {
-            format!("<ul class=\"{class}\">\n{items}</ul>\n")
-        }
-    };
     format!(
-        "{}{}<pre>{}</pre>\n<details open><summary>Machine, versions, options</summary>\n{}</details>\n",
+        "{}{}<pre>{}</pre>\n",
         list("warnings", &outcome.warnings),
         list("notes", &outcome.notes),
         escape(&outcome.command),
-        list("setting", &outcome.setting),
     )
+}
+
+/// What stands at the end: machine, versions, options.
+fn setting(outcome: &Outcome) -> String {
+    format!(
+        "<h2>Machine, versions, options</h2>\n{}",
+        list("setting", &outcome.setting)
+    )
+}
+
+fn list(class: &str, lines: &[String]) -> String {
+    let items: String = lines
+        .iter()
+        .map(|line| format!("<li>{}</li>\n", escape(line)))
+        .collect();
+    if items.is_empty() {
+        return items;
+    }
+    format!("<ul class=\"{class}\">\n{items}</ul>\n")
 }
 
 fn escape(text: &str) -> String {

@@ -75,6 +75,7 @@ pub(super) mod tests {
             settle_seconds: 0.5,
             resident_bytes: 5_000_000,
             disk_bytes: [0, 1],
+            held_bytes: None,
             cpu_seconds: 1.0,
             times_full: None,
             points: vec![Point {
@@ -85,6 +86,7 @@ pub(super) mod tests {
                 cpu: vec![("flush".to_owned(), 0.5)],
                 disk_mb: [0.0, 1.0],
                 size_mb: 3.0,
+                held_mb: None,
                 debt_mb: None,
                 levels: vec![1, 0, 2],
                 compacting: false,

@@ -1,0 +1,207 @@
+//! A db_bench process, from its start to its lines.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use drumlin_base::{Error, ErrorKind, Result};
+use drumlin_fs::Env;
+
+use super::command::arguments;
+use super::line::{Line, parse};
+use crate::engine::Moment;
+use crate::places::disk_bytes;
+use crate::process::{ProcessUse, page_cache_bytes};
+use crate::protocol::{Done, RoleDone, Second, Step, StoreState};
+
+/// How long the watcher sleeps between looks.
+const NAP: Duration = Duration::from_millis(20);
+
+/// A store that db_bench works on, one process a stage. It compares no values, and prints neither
+/// percentiles nor what its writer beside readers did; what it does not say is left out.
+#[derive(Debug)]
+pub struct DbBench {
+    program: PathBuf,
+    dir: PathBuf,
+    flags: Vec<String>,
+    is_fresh: bool,
+    /// What the last process used.
+    used: ProcessUse,
+}
+
+impl DbBench {
+    /// `program` on the store in `dir`, under `flags`. Nothing is started yet.
+    pub fn new(program: &Path, dir: &Path, flags: &[String], is_fresh: bool) -> Self {
+        Self {
+            program: program.to_owned(),
+            dir: dir.to_owned(),
+            flags: flags.to_vec(),
+            is_fresh,
+            used: ProcessUse::default(),
+        }
+    }
+
+    /// Its name and version.
+    pub fn version(&self) -> String {
+        let output = Command::new(&self.program).arg("--version").output();
+        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        format!(
+            "a process for each stage; {}",
+            text.unwrap_or_default().trim()
+        )
+    }
+
+    /// What the last stage's process used.
+    pub fn used(&self) -> ProcessUse {
+        self.used.clone()
+    }
+
+    /// Runs `step` and shows each second to `on_moment`. Nothing is done, and `Done` has no roles, where
+    /// db_bench has no such workload.
+    ///
+    /// # Errors
+    /// `Io` when it cannot be started; `Aborted` when it failed; `Corruption` when a key that must be
+    /// there was not found.
+    pub fn step(
+        &mut self,
+        step: &Step,
+        env: &Env,
+        on_moment: &mut dyn FnMut(Moment),
+    ) -> Result<Done> {
+        self.used = ProcessUse::default();
+        let Some(arguments) = arguments(step, &self.flags, &self.dir, self.is_fresh)? else {
+            return Ok(Done::default());
+        };
+        let child = Command::new(&self.program)
+            .args(&arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let program = self.program.display().to_string();
+        let mut child = child.map_err(|error| {
+            Error::new(ErrorKind::Io, format!("cannot start {program}: {error}"))
+        })?;
+        self.watch(&mut child, env, on_moment)?;
+        let (output, errors) = (text(child.stdout.take()), text(child.stderr.take()));
+        let failed = |why: &str| {
+            let message = format!("{program} {}: {why}", arguments.join(" "));
+            Error::new(ErrorKind::Aborted, message)
+        };
+        let status = child.wait().map_err(|error| failed(&error.to_string()))?;
+        if !status.success() {
+            return Err(failed(&format!("{status}: {}", errors.trim())));
+        }
+        let line = output.lines().find_map(parse);
+        let line = line.ok_or_else(|| failed("it printed no figures"))?;
+        let lost = line.found.filter(|(found, asked)| found < asked);
+        if let Some((found, asked)) = lost
+            && step
+                .roles
+                .iter()
+                .any(|role| role.must_find && !role.act.is_write())
+        {
+            let message = format!("db_bench found {found} of {asked} keys that were all written");
+            return Err(Error::corruption(message));
+        }
+        self.is_fresh = false;
+        Ok(self.done(step, line, env))
+    }
+
+    /// Looks once in a while until the process has ended; a second of it at a time is told.
+    fn watch(
+        &mut self,
+        child: &mut Child,
+        env: &Env,
+        on_moment: &mut dyn FnMut(Moment),
+    ) -> Result<()> {
+        let began = env.clock.monotonic();
+        let mut end = Duration::from_secs(1);
+        loop {
+            let ended = child.try_wait().map_err(|error| {
+                Error::new(ErrorKind::Io, format!("cannot wait for db_bench: {error}"))
+            })?;
+            if ended.is_some() {
+                return Ok(());
+            }
+            let used = ProcessUse::of(child.id());
+            if used.resident_bytes > 0 {
+                self.used = used.clone();
+            }
+            if env.clock.monotonic() - began >= end {
+                on_moment(Moment {
+                    second: Second {
+                        end: end.as_secs_f64(),
+                        length: 1.0,
+                        // What it did in the second is not known.
+                        roles: Vec::new(),
+                        is_compacting: false,
+                        store: self.state(env),
+                    },
+                    used,
+                    page_cache_bytes: page_cache_bytes(),
+                });
+                end += Duration::from_secs(1);
+            }
+            env.clock.sleep(NAP);
+        }
+    }
+
+    fn state(&self, env: &Env) -> StoreState {
+        StoreState {
+            disk_bytes: disk_bytes(env, &self.dir),
+            ..StoreState::default()
+        }
+    }
+
+    fn done(&self, step: &Step, line: Line<'_>, env: &Env) -> Done {
+        let spoken_of = step
+            .roles
+            .iter()
+            .position(|role| !role.act.is_write())
+            .unwrap_or(0);
+        let roles = step.roles.iter().enumerate().map(|(index, role)| {
+            if index != spoken_of {
+                return RoleDone::default();
+            }
+            let found = line.found.map_or(0, |(found, _)| found);
+            RoleDone {
+                operations: line.operations,
+                thread_seconds: line.micros * line.operations as f64 / 1e6,
+                found,
+                missing: line.found.map_or(0, |(found, asked)| asked - found),
+                // Its own sizes of keys and values are those of the flags.
+                written_bytes: if role.act.is_put() {
+                    self.bytes(line.operations)
+                } else {
+                    0
+                },
+                ..RoleDone::default()
+            }
+        });
+        let spent = line.micros * line.operations as f64 / 1e6;
+        Done {
+            roles: roles.collect(),
+            seconds: line.seconds.unwrap_or(spent),
+            store: self.state(env),
+            ..Done::default()
+        }
+    }
+
+    /// Bytes of so many entries.
+    fn bytes(&self, entries: u64) -> u64 {
+        let flags = drumlin_bench::Flags::parse(&self.flags).unwrap_or_default();
+        entries * (flags.key_size + flags.value_size) as u64
+    }
+}
+
+/// What `pipe` has.
+fn text(pipe: Option<impl Read>) -> String {
+    let mut bytes = Vec::new();
+    if let Some(mut pipe) = pipe {
+        // What cannot be read is missed below.
+        let _read = pipe.read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}

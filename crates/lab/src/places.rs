@@ -1,0 +1,47 @@
+//! Directories of stores.
+
+use std::path::Path;
+
+use drumlin_base::Result;
+use drumlin_fs::Env;
+
+/// Bytes of the files in `dir`, logs left out, for their space is reserved beforehand. What vanishes
+/// meanwhile counts nothing.
+pub(crate) fn disk_bytes(env: &Env, dir: &Path) -> u64 {
+    let names = env.files.list(dir).unwrap_or_default();
+    let kept = names
+        .iter()
+        .filter(|name| name.extension().is_none_or(|kind| kind != "log"));
+    let infos = kept.filter_map(|name| Some((name, env.files.info(&dir.join(name)).ok()?)));
+    infos
+        .map(|(name, info)| {
+            let path = dir.join(name);
+            if info.is_dir {
+                return disk_bytes(env, &path);
+            }
+            // A file with holes, such as a map of LMDB's, takes less than its size.
+            let blocks = rustix::fs::stat(&path).map_or(u64::MAX, |stat| stat.st_blocks as u64);
+            info.size.min(blocks.saturating_mul(512))
+        })
+        .sum()
+}
+
+/// Removes `dir` and all in it; no error if it is not there. Only for directories that the laboratory
+/// made itself.
+pub(crate) fn remove_tree(dir: &Path, env: &Env) -> Result<()> {
+    let names = match env.files.list(dir) {
+        Ok(names) => names,
+        Err(error) if error.is_not_found() => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for name in names {
+        let path = dir.join(name);
+        match env.files.info(&path) {
+            Ok(info) if info.is_dir => remove_tree(&path, env)?,
+            Ok(_) => env.files.remove(&path)?,
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    env.files.remove_dir(dir)
+}
