@@ -7,7 +7,7 @@ BYTES ?= 2000000000
 SECONDS ?= 20
 DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev pkg-config gcc g++
 
-.PHONY: sim seeded-bugs run test lint loom soak deps bench-peers bench-ram bench-r5
+.PHONY: sim cuts seeded-bugs run test lint loom soak deps bench-peers bench-ram bench-r5
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
@@ -57,7 +57,15 @@ bench-r5: deps
 sim:
 	$(CARGO) run --locked --release -p drumlin-sim -- --hours $(HOURS) --out target/campaigns.jsonl
 
-# Each deliberate bug is built in and must be seen; in a directory of its own, so that no other build
-# has them.
+# Each deliberate bug is built in and must be seen, by seeds or by a suite of tests; in a directory of its
+# own, so that no other build has them. Prints the table of docs/testing.md.
+BUGS_TARGET = target/seeded-bugs
 seeded-bugs:
-	$(CARGO) run --locked --target-dir target/seeded-bugs -p drumlin-sim --features seeded-bugs -- --bugs
+	$(CARGO) build --locked --release --target-dir $(BUGS_TARGET) -p drumlin-sim --features seeded-bugs
+	$(CARGO) test --locked --release --target-dir $(BUGS_TARGET) -p drumlin-sim -p drumlin --features drumlin-sim/seeded-bugs --test retries --test faults --no-run
+	$(BUGS_TARGET)/release/drumlin-sim --bugs $(foreach suite,retries faults,--suite $(suite)=$$(ls -t $(BUGS_TARGET)/release/deps/$(suite)-* | grep -v '\.d$$' | head -1))
+
+# Power cuts imagined at operations of seeds, until there were CUTS; going on where the last run ended.
+CUTS ?= 100000
+cuts:
+	$(CARGO) run --locked --release -p drumlin-sim -- --cuts $(CUTS) --out target/campaigns.jsonl

@@ -3,11 +3,12 @@
 //! It wraps any other, counts every operation and strikes those its rules name. The count depends
 //! on the caller alone, so a single-threaded run can be repeated with the fault one operation
 //! later each time, until none is left. An operation that was struck never reached the file system
-//! below, except for [`Fault::TornAppend`], [`Fault::Slow`] and the faults of reads.
+//! below, except for torn appends, [`Fault::Slow`] and the faults of reads.
 //!
 //! Delays are slept on the thread that asked, under no lock, so operations of several threads are
 //! slow side by side.
 
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,6 +37,7 @@ struct State {
     history: Option<Vec<(OpKind, PathBuf)>>,
     /// Where delays are slept; the system's unless set.
     clock: Option<Arc<dyn Clock>>,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 impl State {
@@ -70,6 +72,14 @@ struct Shared {
     stopped: AtomicBool,
 }
 
+/// Is told of every operation before it is done, until the machine is stopped.
+pub trait Observer: Send + Sync + Debug {
+    /// Operation `op` on `path` is about to be judged and done, on the thread that asks for it and under no
+    /// lock of the file system. What this does with other file systems delays the operation and
+    /// nothing else.
+    fn before(&self, op: OpKind, path: &Path);
+}
+
 /// What the operation is to do, when it is not to fail at once.
 type Oddity = Option<Fault>;
 
@@ -77,6 +87,10 @@ impl Shared {
     /// Counts an operation and decides: an error now, an oddity to perform, or nothing.
     fn step(&self, op: OpKind, kind: FileKind, path: &Path) -> Result<Oddity> {
         drumlin_base::sync::step();
+        let observer = self.state.lock().observer.clone();
+        if let (Some(observer), false) = (observer, self.stopped.load(Ordering::Acquire)) {
+            observer.before(op, path);
+        }
         let mut state = self.state.lock();
         if self.stopped.load(Ordering::Acquire) {
             return Err(stopped(path));
@@ -105,6 +119,9 @@ impl Shared {
             Fault::Io => {}
             Fault::NoSpace => return Err(os_error(name(op), path, libc::ENOSPC)),
             Fault::TooManyFiles => return Err(os_error(name(op), path, libc::EMFILE)),
+            Fault::TornNoSpace if op != OpKind::Append => {
+                return Err(os_error(name(op), path, libc::ENOSPC));
+            }
             Fault::TornAppend if op != OpKind::Append => {}
             Fault::Stop => {
                 self.stopped.store(true, Ordering::Release);
@@ -229,6 +246,11 @@ impl FaultFileSystem {
     /// Whether the machine was stopped, by [`Fault::Stop`] or by hand.
     pub fn is_stopped(&self) -> bool {
         self.shared.stopped.load(Ordering::Acquire)
+    }
+
+    /// Has `observer` told of every operation from now on; `None` for nobody.
+    pub fn set_observer(&self, observer: Option<Arc<dyn Observer>>) {
+        self.shared.state.lock().observer = observer;
     }
 
     /// Begins to note every operation, from an empty list.
@@ -416,9 +438,14 @@ struct FaultWriter {
 
 impl WritableFile for FaultWriter {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        if self.target.step(OpKind::Append)? == Some(Fault::TornAppend) {
+        let code = match self.target.step(OpKind::Append)? {
+            Some(Fault::TornAppend) => Some(libc::EIO),
+            Some(Fault::TornNoSpace) => Some(libc::ENOSPC),
+            _ => None,
+        };
+        if let Some(code) = code {
             let front = bytes.get(..bytes.len() / 2).unwrap_or_default();
-            let error = os_error("write", &self.target.path, libc::EIO);
+            let error = os_error("write", &self.target.path, code);
             self.target.fail(&error);
             self.file.append(front)?;
             return Err(error);

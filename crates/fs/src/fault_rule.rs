@@ -72,6 +72,9 @@ pub enum Fault {
     TooManyFiles,
     /// Of an append the front half is done, then it fails as [`Fault::Io`]. Else as that.
     TornAppend,
+    /// Of an append the front half is done, then it fails because the disk is full. Else as
+    /// [`Fault::NoSpace`].
+    TornNoSpace,
     /// A read gives its bytes with one bit flipped. Other operations are done as usual.
     FlippedBit,
     /// A read gives half of its bytes, as if the file ended. Others are done as usual.

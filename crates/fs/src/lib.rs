@@ -32,7 +32,7 @@ mod writeback;
 use std::sync::Arc;
 
 pub use clock::Clock;
-pub use fault::FaultFileSystem;
+pub use fault::{FaultFileSystem, Observer};
 pub use fault_rule::{Fault, FaultRule, OpKind};
 pub use file_system::{
     CreateOptions, FileInfo, FileKind, FileLock, FileSyncer, FileSystem, RandomAccessFile,

@@ -3,16 +3,17 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 use drumlin_base::rng::Rng;
 
 use crate::mem::CrashPolicy;
 
 /// The bytes of a file. The file may be longer than `bytes`; the rest are zeros, so that reserved
-/// space costs no memory.
+/// space costs no memory. Clones share the bytes until one is changed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Image {
-    bytes: Vec<u8>,
+    bytes: Arc<Vec<u8>>,
     size: u64,
 }
 
@@ -24,17 +25,20 @@ impl Image {
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) {
         let start = offset as usize;
         let end = start + data.len();
-        if self.bytes.len() < end {
-            self.bytes.resize(end, 0);
+        let bytes = Arc::make_mut(&mut self.bytes);
+        if bytes.len() < end {
+            bytes.resize(end, 0);
         }
-        if let Some(room) = self.bytes.get_mut(start..end) {
+        if let Some(room) = bytes.get_mut(start..end) {
             room.copy_from_slice(data);
         }
         self.size = self.size.max(end as u64);
     }
 
     pub(crate) fn resize(&mut self, size: u64) {
-        self.bytes.truncate(size as usize);
+        if self.bytes.len() as u64 > size {
+            Arc::make_mut(&mut self.bytes).truncate(size as usize);
+        }
         self.size = size;
     }
 

@@ -1,13 +1,13 @@
 //! Injected faults strike what their rules name, and nothing else.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use drumlin_base::{ErrorKind, Result};
 use drumlin_fs::{
     Clock, CrashPolicy, CreateOptions, Fault, FaultFileSystem, FaultRule, FileKind, FileSystem,
-    ManualClock, OpKind, StrictMemFileSystem,
+    ManualClock, Observer, OpKind, StrictMemFileSystem,
 };
 
 fn path(name: &str) -> PathBuf {
@@ -138,13 +138,19 @@ fn reads_can_give_wrong_and_short_bytes() {
 
 #[test]
 fn a_torn_append_leaves_its_front() {
-    let (_, files) = faulty();
-    let options = CreateOptions::new(FileKind::Manifest);
-    let mut file = files.create(&path("MANIFEST-1"), options).unwrap();
-    files.add_rule(FaultRule::once(0, Fault::TornAppend).of_kind(FileKind::Manifest));
-    assert!(file.append(b"abcdef").is_err());
-    assert!(file.append(b"g").is_err());
-    assert_eq!(files.read_file(&path("MANIFEST-1"), 10).unwrap(), b"abc");
+    let kinds = [
+        (Fault::TornAppend, ErrorKind::Io),
+        (Fault::TornNoSpace, ErrorKind::NoSpace),
+    ];
+    for (fault, kind) in kinds {
+        let (_, files) = faulty();
+        let options = CreateOptions::new(FileKind::Manifest);
+        let mut file = files.create(&path("MANIFEST-1"), options).unwrap();
+        files.add_rule(FaultRule::once(0, fault).of_kind(FileKind::Manifest));
+        assert_eq!(file.append(b"abcdef").unwrap_err().kind(), kind);
+        assert!(file.append(b"g").is_err());
+        assert_eq!(files.read_file(&path("MANIFEST-1"), 10).unwrap(), b"abc");
+    }
 }
 
 #[test]
@@ -246,4 +252,37 @@ fn a_slow_operation_can_fail_too() {
     assert_eq!(error.kind(), ErrorKind::Io);
     assert_eq!(clock.monotonic(), Duration::from_secs(2));
     assert_eq!((files.slowed(), files.injected()), (2, 1));
+}
+
+/// Counts what a directory holds before each operation.
+#[derive(Debug)]
+struct Watch {
+    memory: StrictMemFileSystem,
+    seen: Mutex<Vec<(OpKind, usize)>>,
+}
+
+impl Observer for Watch {
+    fn before(&self, op: OpKind, _path: &Path) {
+        let names = self
+            .memory
+            .list(Path::new("/"))
+            .map_or(0, |names| names.len());
+        self.seen.lock().expect("nobody panics").push((op, names));
+    }
+}
+
+#[test]
+fn an_observer_sees_the_disk_before_each_operation_until_the_machine_stops() {
+    let (memory, files) = faulty();
+    let seen = Mutex::default();
+    let watch = Arc::new(Watch { memory, seen });
+    files.set_observer(Some(Arc::clone(&watch) as _));
+    let options = CreateOptions::new(FileKind::Other);
+    drop(files.create(Path::new("/one"), options).unwrap());
+    files.remove(Path::new("/one")).unwrap();
+    files.stop();
+    assert!(files.create(Path::new("/two"), options).is_err());
+    files.set_observer(None);
+    let seen = watch.seen.lock().unwrap().clone();
+    assert_eq!(seen, [(OpKind::Create, 0), (OpKind::Remove, 1)]);
 }

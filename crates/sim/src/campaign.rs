@@ -27,6 +27,7 @@ impl Totals {
         self.sum.batches += report.batches;
         self.sum.checks += report.checks;
         self.sum.cuts += report.cuts;
+        self.sum.images += report.images;
         self.sum.injected += report.injected;
         self.sum.steps += report.steps;
         self.sum.virtual_time += report.virtual_time;
@@ -43,16 +44,17 @@ impl Totals {
         self.failed.is_none()
     }
 
-    /// The line of the campaign that ran seeds `from` up to `to` in `took`.
-    pub fn json(&self, from: u64, to: u64, took: Duration) -> String {
+    /// The line of the campaign `name` that ran seeds `from` up to `to` in `took`.
+    pub fn json(&self, name: &str, from: u64, to: u64, took: Duration) -> String {
         let sum = &self.sum;
-        let mut line = format!("{{\"campaign\":\"sim\",\"from\":{from},\"to\":{to}");
+        let mut line = format!("{{\"campaign\":\"{name}\",\"from\":{from},\"to\":{to}");
         let counts = [
             ("runs", self.runs),
             ("repeated", self.repeated),
             ("batches", sum.batches),
             ("checks", sum.checks),
             ("cuts", sum.cuts),
+            ("images", sum.images),
             ("injected", sum.injected),
             ("steps", sum.steps),
             ("virtual_seconds", sum.virtual_time.as_secs()),
@@ -72,12 +74,11 @@ impl Totals {
     }
 }
 
-/// The seed after the last one of the campaigns in `lines`.
-pub fn next_seed(lines: &str) -> u64 {
+/// The seed after the last one of the campaigns called `name` in `lines`.
+pub fn next_seed(lines: &str, name: &str) -> u64 {
+    let start = format!("{{\"campaign\":\"{name}\"");
     let seeds = lines.lines().filter_map(|line| {
-        let (_, to) = line
-            .strip_prefix("{\"campaign\":\"sim\"")?
-            .split_once("\"to\":")?;
+        let (_, to) = line.strip_prefix(&start)?.split_once("\"to\":")?;
         to.split(',').next()?.parse().ok()
     });
     seeds.max().unwrap_or(0)
@@ -89,11 +90,13 @@ mod tests {
 
     #[test]
     fn a_campaign_goes_on_where_the_last_one_ended() {
-        let line = Totals::default().json(3, 17, Duration::from_secs(1));
+        let line = Totals::default().json("sim", 3, 17, Duration::from_secs(1));
+        let other = Totals::default().json("cuts", 0, 40, Duration::from_secs(1));
+        let lines = format!("{line}\n{other}\n");
         assert_eq!(
-            next_seed(&format!("{line}\n{{\"campaign\":\"cuts\"}}\n")),
-            17
+            (next_seed(&lines, "sim"), next_seed(&lines, "cuts")),
+            (17, 40)
         );
-        assert_eq!(next_seed(""), 0);
+        assert_eq!(next_seed("", "sim"), 0);
     }
 }

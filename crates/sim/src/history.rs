@@ -6,6 +6,7 @@
 //! shows what survived, and it must again be a front, with everything synced in it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::model::{LOG, Model, Op, Rows};
 
@@ -25,7 +26,7 @@ pub enum Fate {
 /// A batch and what is known of it.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    ops: Vec<(u32, Op)>,
+    ops: Arc<Vec<(u32, Op)>>,
     fate: Fate,
 }
 
@@ -50,7 +51,7 @@ pub struct Families {
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    base: Model,
+    base: Arc<Model>,
     batches: Vec<Batch>,
     /// Batches in the order they were acknowledged.
     acks: Vec<usize>,
@@ -59,7 +60,7 @@ pub struct History {
     /// Where each batch stands in it.
     places: Vec<Option<usize>>,
     /// Models after some fronts of `observed`.
-    fronts: BTreeMap<usize, Model>,
+    fronts: BTreeMap<usize, Arc<Model>>,
     /// What is known of the families.
     pub families: Families,
 }
@@ -80,7 +81,7 @@ impl History {
     /// A history that begins with what `base` holds.
     pub fn new(base: Model, families: Families) -> Self {
         Self {
-            base,
+            base: Arc::new(base),
             families,
             ..Self::default()
         }
@@ -89,7 +90,7 @@ impl History {
     /// Notes a batch that is about to be written; its number.
     pub fn begin(&mut self, ops: Vec<(u32, Op)>) -> usize {
         self.batches.push(Batch {
-            ops,
+            ops: Arc::new(ops),
             fate: Fate::Open,
         });
         self.places.push(None);
@@ -191,20 +192,21 @@ impl History {
     pub fn rows(&mut self, len: usize, id: u32) -> Rows {
         let from = self.fronts.range(..=len).next_back();
         let (mut at, mut model) = match from {
-            Some((at, model)) => (*at, model.clone()),
-            None => (0, self.base.clone()),
+            Some((at, model)) => (*at, Arc::clone(model)),
+            None => (0, Arc::clone(&self.base)),
         };
         while at < len {
             let batch = self.observed.get(at).and_then(|&n| self.batches.get(n));
-            for (family, op) in batch.into_iter().flat_map(|batch| &batch.ops) {
-                model.apply(*family, op);
+            let changed = Arc::make_mut(&mut model);
+            for (family, op) in batch.into_iter().flat_map(|batch| &*batch.ops) {
+                changed.apply(*family, op);
             }
             at += 1;
             if at.is_multiple_of(FRONT_STEP) {
-                self.fronts.insert(at, model.clone());
+                self.fronts.insert(at, Arc::clone(&model));
             }
         }
-        let mut rows = model.families.remove(&id).unwrap_or_default();
+        let mut rows = model.families.get(&id).cloned().unwrap_or_default();
         rows.remove(LOG);
         rows
     }

@@ -1,17 +1,23 @@
 //! `drumlin-sim`: seeds of the simulation, one after the other.
 
+mod bugs;
+
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 
+use bugs::{Suite, apart};
 use clap::Parser;
 use drumlin_fs::{Clock, SystemClock};
 use drumlin_sim::campaign::{Totals, next_seed};
 use drumlin_sim::setup::{Case, Part, Setup};
-use drumlin_sim::world::{self, Report};
-use drumlin_sim::{seeded, shrink};
+use drumlin_sim::shrink;
+use drumlin_sim::world;
+
+/// Power cuts imagined at each operation where only their sum was asked for.
+const IMAGES: u64 = 2;
 
 /// Simulates the engine, threads, disk and clock, from seeds.
 #[derive(Debug, Parser)]
@@ -43,9 +49,22 @@ struct Args {
     /// Parts that are left out.
     #[arg(long, value_delimiter = ',')]
     without: Vec<String>,
-    /// Runs seeds with each deliberate bug until one fails. For builds with `seeded-bugs`.
+    /// Imagines so many power cuts at one in eight operations that change the disk, and opens what
+    /// they leave.
+    #[arg(long)]
+    images: Option<u64>,
+    /// Only at this operation, whose number a failure names.
+    #[arg(long)]
+    at: Option<u64>,
+    /// Runs seeds with images until so many cuts were imagined, going on after the last one in `--out`.
+    #[arg(long)]
+    cuts: Option<u64>,
+    /// Looks for each deliberate bug, with seeds and then with `--suite`. For builds with `seeded-bugs`.
     #[arg(long)]
     bugs: bool,
+    /// Programs with tests to be asked about bugs that no seed shows.
+    #[arg(long, value_name = "NAME=PROGRAM")]
+    suite: Vec<Suite>,
     /// Says what the seed did in one line, for the process that runs many.
     #[arg(long, hide = true)]
     line: bool,
@@ -75,6 +94,12 @@ fn case(args: &Args, seed: u64) -> Result<Case, String> {
     case.rounds = args.rounds.unwrap_or(case.rounds);
     case.ops = args.ops.unwrap_or(case.ops);
     case.writers = args.writers.unwrap_or(case.writers);
+    case.images = match (args.images, args.cuts) {
+        (Some(images), _) => images,
+        (None, Some(_)) => IMAGES,
+        (None, None) => 0,
+    };
+    case.at = args.at;
     for name in &args.without {
         let part = Part::ALL.iter().find(|(_, known)| known == name);
         let (part, _) = part.ok_or_else(|| format!("there is no part {name:?}"))?;
@@ -83,40 +108,9 @@ fn case(args: &Args, seed: u64) -> Result<Case, String> {
     Ok(case)
 }
 
-/// Which bugs the simulation sees, and how soon; whether it saw all, and nothing without a bug.
-fn catch_bugs() -> bool {
-    if !cfg!(feature = "seeded-bugs") {
-        say("this build has no bugs: build it with --features seeded-bugs");
-        return false;
-    }
-    let clock = SystemClock::new();
-    let mut missed = 0;
-    for bug in seeded::BUGS.iter().chain([&seeded::CANARY]) {
-        let begin = clock.monotonic();
-        let caught = (0..seeded::SEEDS_MAX).find_map(|seed| {
-            let failure = apart(&Case::new(seed), Some(bug)).failure?;
-            Some((seed, failure))
-        });
-        let took = (clock.monotonic() - begin).as_secs_f64();
-        let line = match &caught {
-            Some((seed, why)) => {
-                let why = why.replace(['"', '\\'], "'");
-                format!("\"by\":\"sim\",\"seed\":{seed},\"why\":\"{why}\"")
-            }
-            None => "\"by\":null".to_owned(),
-        };
-        missed += u64::from(caught.is_none());
-        say(&format!(
-            "{{\"campaign\":\"seeded-bugs\",\"bug\":\"{bug}\",\"seconds\":{took:.1},{line}}}"
-        ));
-    }
-    say(&format!("{missed} missed of {}", seeded::BUGS.len() + 1));
-    missed == 0
-}
-
 fn run(args: &Args) -> Result<bool, String> {
     if args.bugs {
-        return Ok(catch_bugs());
+        return Ok(bugs::catch(&args.suite));
     }
     if let Some(seed) = args.seed {
         let case = case(args, seed)?;
@@ -129,6 +123,7 @@ fn run(args: &Args) -> Result<bool, String> {
         say(&format!("{report:#?}"));
         return Ok(report.failure.is_none());
     }
+    let campaign = args.cuts.map_or("sim", |_| "cuts");
     let text = match &args.out {
         Some(path) => std::fs::read_to_string(path).unwrap_or_default(),
         None => String::new(),
@@ -139,17 +134,18 @@ fn run(args: &Args) -> Result<bool, String> {
             let ends = ends.and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
             ends.ok_or_else(|| format!("{range:?} is no range of seeds"))?
         }
-        None => (next_seed(&text), u64::MAX),
+        None => (next_seed(&text, campaign), u64::MAX),
     };
-    let time = match (args.hours, &args.seeds) {
-        (Some(hours), _) => Duration::from_secs_f64(hours * 3600.0),
-        (None, Some(_)) => Duration::MAX,
-        (None, None) => Duration::from_secs(60),
+    let time = match (args.hours, &args.seeds, args.cuts) {
+        (Some(hours), ..) => Duration::from_secs_f64(hours * 3600.0),
+        (None, None, None) => Duration::from_secs(60),
+        (None, ..) => Duration::MAX,
     };
+    let cuts_max = args.cuts.unwrap_or(u64::MAX);
     let clock = SystemClock::new();
     let mut totals = Totals::default();
     let mut seed = from;
-    while seed < to && clock.monotonic() < time {
+    while seed < to && clock.monotonic() < time && totals.sum.images < cuts_max {
         let twice = args.twice_in > 0 && seed.is_multiple_of(args.twice_in);
         let fine = totals.run(&case(args, seed)?, twice, |case| apart(case, None));
         seed += 1;
@@ -168,30 +164,12 @@ fn run(args: &Args) -> Result<bool, String> {
             ));
         }
     }
-    let line = totals.json(from, seed, clock.monotonic());
+    let line = totals.json(campaign, from, seed, clock.monotonic());
     say(&line);
     if let Some(path) = &args.out {
         append(path, &line).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     Ok(totals.failed.is_none())
-}
-
-/// Runs `case` in a process of its own, with `bug` made if the build can: nothing it leaves behind changes the next.
-fn apart(case: &Case, bug: Option<&str>) -> Report {
-    let run = || -> std::io::Result<Report> {
-        let arguments = case.arguments();
-        let output = Command::new(std::env::current_exe()?)
-            .args(arguments.split(' '))
-            .arg("--line")
-            .env("DRUMLIN_BUG", bug.unwrap_or_default())
-            .output()?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        Ok(Report::of_line(&text).unwrap_or_else(|| {
-            let said = String::from_utf8_lossy(&output.stderr);
-            Report::failed(format!("the process ended with {}: {said}", output.status))
-        }))
-    };
-    run().unwrap_or_else(|error| Report::failed(format!("no process: {error}")))
 }
 
 #[expect(

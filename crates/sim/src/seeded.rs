@@ -37,9 +37,6 @@ pub const BUGS: &[&str] = &[
 /// A bug nobody can miss: that it is caught shows that failures are told. Made by the simulator.
 pub const CANARY: &str = "canary";
 
-/// Seeds after which a bug counts as missed.
-pub const SEEDS_MAX: u64 = 400;
-
 #[cfg(test)]
 mod tests {
     use super::*;

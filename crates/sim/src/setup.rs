@@ -78,8 +78,13 @@ pub struct Case {
     pub ops: u64,
     /// Most writers.
     pub writers: u64,
+    /// Power cuts imagined at each of the operations that are chosen for it, one in eight of those
+    /// that change the disk.
+    pub images: u64,
+    /// The only operation at which they are.
+    pub at: Option<u64>,
     /// Parts that do not take part, as bits.
-    without: u32,
+    pub without: u32,
 }
 
 impl Case {
@@ -90,6 +95,8 @@ impl Case {
             rounds: 4,
             ops: 60,
             writers: 4,
+            images: 0,
+            at: None,
             without: 0,
         }
     }
@@ -114,6 +121,8 @@ impl Case {
             ("rounds", self.rounds, full.rounds),
             ("ops", self.ops, full.ops),
             ("writers", self.writers, full.writers),
+            ("images", self.images, full.images),
+            ("at", self.at.unwrap_or(u64::MAX), u64::MAX),
         ];
         for (name, value, usual) in limits {
             if value != usual {
@@ -144,6 +153,8 @@ pub struct Setup {
     pub rounds: u64,
     /// One write in so many is synced.
     pub sync_one_in: u64,
+    /// Whether the WAL has a directory of its own.
+    wal_apart: bool,
     parts: u32,
     style: CompactionStyle,
     format: TableFormat,
@@ -190,6 +201,8 @@ impl Setup {
             ops: (15 + rng.below(46)).min(case.ops),
             rounds: (1 + rng.below(4)).min(case.rounds),
             sync_one_in: 1 + rng.below(12),
+            // Drawn apart: what seeds drew before there were images stays as it was.
+            wal_apart: case.images > 0 && Rng::new(case.seed ^ 0xA9A7).one_in(5),
             parts,
             style,
             format,
@@ -217,7 +230,18 @@ impl Setup {
 
     /// What the database on `files` is opened with, its time and threads those of `scheduler`.
     pub fn options(&self, files: Arc<dyn FileSystem>, scheduler: &Arc<Scheduler>) -> Options {
+        self.options_in(Env {
+            files,
+            clock: Arc::clone(scheduler) as _,
+            spawner: Arc::new(Tasked(Arc::clone(scheduler))),
+            seed: 7,
+        })
+    }
+
+    /// The same in any environment.
+    pub fn options_in(&self, env: Env) -> Options {
         Options {
+            wal_dir: self.wal_apart.then(|| "/wal".into()),
             memory_budget: Some(self.memory),
             background_threads: Some(self.threads),
             compression: Compression::new(self.codec),
@@ -225,12 +249,7 @@ impl Setup {
             max_open_files: self.open_files,
             family: self.family(),
             tuning: self.tuning.clone(),
-            env: Env {
-                files,
-                clock: Arc::clone(scheduler) as _,
-                spawner: Arc::new(Tasked(Arc::clone(scheduler))),
-                seed: 7,
-            },
+            env,
             ..Options::default()
         }
     }

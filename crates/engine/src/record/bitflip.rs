@@ -37,6 +37,15 @@ pub(super) fn single_bit(rest: &[u8]) -> Option<usize> {
     (at != COVERED_FROM).then_some(at)
 }
 
+/// Whether the byte at `at`, which [`single_bit`] found in `rest`, may as well be one that was never
+/// written: what a write did not reach is zeros, and one that lacked its last bytes, or its first, lacks
+/// one bit if they hold no other.
+pub(super) fn is_unwritten(rest: &[u8], at: usize) -> bool {
+    let zeros = |bytes: Option<&[u8]>| bytes.is_some_and(|b| b.iter().all(|&byte| byte == 0));
+    let size = Header::decode(rest).map_or(0, Header::size);
+    zeros(rest.get(at..size.max(at + 1))) || zeros(rest.get(..=at))
+}
+
 /// Length and type say which bytes the CRC covers, so each of their bits is tried in full.
 fn in_length_or_type(rest: &[u8]) -> Option<usize> {
     let mut trial = rest.to_vec();

@@ -11,7 +11,7 @@ use drumlin_base::coding::fixed32_at;
 use drumlin_base::{Error, Result};
 use drumlin_fs::RandomAccessFile;
 
-use super::bitflip::single_bit;
+use super::bitflip::{is_unwritten, single_bit};
 use super::fragment::{Found, Header, Place, header_bytes, is_sound, parse};
 use super::{BLOCK_BYTES, HEADER_BYTES, RECYCLABLE_HEADER_BYTES, SyncedMark};
 
@@ -384,7 +384,7 @@ impl RecordReader {
     }
 
     /// The file offset of the byte in which one bit, turned back, would make the fragment at the
-    /// end a sound one of this log.
+    /// end a sound one of this log; `None` also where a torn write leaves the same.
     fn flipped_byte(&mut self, end: End) -> Result<Option<u64>> {
         self.at = end.fragment;
         let (range, _) = self.block_rest()?;
@@ -392,7 +392,7 @@ impl RecordReader {
         if matches!(end.reason, EndReason::Complete | EndReason::Zeros) {
             return Ok(None);
         }
-        let Some(at) = single_bit(rest) else {
+        let Some(at) = single_bit(rest).filter(|at| !is_unwritten(rest, *at)) else {
             return Ok(None);
         };
         // A fragment of another log is ours only if the bit made it look like one: a bit of the

@@ -194,6 +194,30 @@ fn every_flipped_bit_of_the_last_record_is_corruption() {
 }
 
 #[test]
+fn a_torn_write_that_lacks_a_single_bit_is_no_damage() {
+    let payloads = vec![b"first".to_vec(), b"the last record\x08\0".to_vec()];
+    for recyclable in [false, true] {
+        let (mut bytes, offsets) = log_of(&payloads, recyclable);
+        let end = offsets[2];
+        bytes[end - 2] = 0;
+        let judge = |bytes: &[u8]| {
+            let (records, mut reader) = read_all(bytes);
+            assert_eq!(records, payloads[..1]);
+            reader.judge(Later::Any).unwrap()
+        };
+        assert!(matches!(judge(&bytes), Verdict::Torn { .. }));
+        bytes.extend_from_within(..offsets[1]);
+        let verdict = judge(&bytes);
+        assert!(matches!(verdict, Verdict::Corrupt { .. }), "{verdict:?}");
+        bytes.truncate(end);
+        bytes[end - 3] ^= 1;
+        bytes[end - 2] = 8;
+        let verdict = judge(&bytes);
+        assert!(matches!(verdict, Verdict::Corrupt { .. }), "{verdict:?}");
+    }
+}
+
+#[test]
 fn records_of_the_log_before_end_a_recycled_log_cleanly() {
     let mut rng = Rng::new(4);
     for _ in 0..200 {

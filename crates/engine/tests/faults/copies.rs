@@ -7,6 +7,7 @@ use std::sync::Arc;
 use drumlin::{Db, ErrorKind, SstFileWriter, TableWriterOptions, WriteOptions};
 use drumlin_base::ValueKind;
 use drumlin_base::key::internal_key;
+use drumlin_base::rng::Rng;
 use drumlin_fs::{
     CrashPolicy, CreateOptions, Env, Fault, FaultFileSystem, FaultRule, FileKind, FileSystem,
     OpKind, StrictMemFileSystem,
@@ -208,6 +209,33 @@ fn a_wal_given_up_on_a_full_disk_may_be_gone_at_the_next_sync() {
     db.put("after", "3").unwrap();
     db.sync_wal().unwrap();
     assert_eq!(db.get("before").unwrap().as_deref(), Some(&b"1"[..]));
+}
+
+#[test]
+fn what_a_torn_append_left_is_cut_off_before_writes_go_on() {
+    let memory = StrictMemFileSystem::new();
+    let files = FaultFileSystem::over_memory(&memory);
+    let db = Db::open(DIR, options(Arc::new(files.clone()))).unwrap();
+    db.put("before", "1").unwrap();
+    let full = FaultRule::once(0, Fault::TornNoSpace).on(OpKind::Append);
+    files.add_rule(full.of_kind(FileKind::Wal));
+    let mut refused = vec![0; 3000];
+    Rng::new(1).fill(&mut refused);
+    let error = db.put("refused", &refused).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoSpace);
+    db.put("after", "3").unwrap();
+    let half = &refused[..1000];
+    for (path, content) in memory.snapshot_files() {
+        let left = content.windows(half.len()).any(|part| part == half);
+        assert!(!left, "{} has what was refused", path.display());
+    }
+    let killed = memory.crash_image(0, CrashPolicy::KeepAll);
+    let db = open(&killed, "killed");
+    let cut = &db.recovery_report().cut;
+    assert!(cut.is_none(), "{cut:?}");
+    assert_eq!(db.get("before").unwrap().as_deref(), Some(&b"1"[..]));
+    assert_eq!(db.get("after").unwrap().as_deref(), Some(&b"3"[..]));
+    assert!(db.get("refused").unwrap().is_none());
 }
 
 /// A database whose WAL holds all it has, in several records.

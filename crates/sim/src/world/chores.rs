@@ -108,6 +108,7 @@ pub(super) fn checkpoints(round: &Round, _index: u64, mut rng: Rng) {
             .setup
             .options(std::sync::Arc::new(round.files.clone()), &round.scheduler);
         options.background_threads = Some(0);
+        options.wal_dir = None; // A copy has everything in one directory.
         let Some(copy) = round.allow("open a copy", Db::open_read_only(&target, options)) else {
             continue;
         };

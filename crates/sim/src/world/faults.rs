@@ -42,7 +42,8 @@ impl Plan {
             if rng.one_in(2) {
                 plan.quota = Some(rng.below(60 << 10));
             } else {
-                let rule = FaultRule::one_in(1 + rng.below(30), rng.next_u64(), Fault::NoSpace);
+                let fault = Fault::TornNoSpace;
+                let rule = FaultRule::one_in(1 + rng.below(30), rng.next_u64(), fault);
                 plan.rules.push(rule.on(OpKind::Append).on(OpKind::Create));
             }
         }

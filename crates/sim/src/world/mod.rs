@@ -5,7 +5,9 @@
 //! with a well disk: then everything must drain within a bound of virtual time.
 
 mod chores;
+mod cuts;
 mod faults;
+mod judge;
 mod look;
 mod reader;
 mod recover;
@@ -43,6 +45,7 @@ pub(crate) struct Counts {
     checks: AtomicU64,
     cuts: AtomicU64,
     injected: AtomicU64,
+    images: AtomicU64,
 }
 
 impl Counts {
@@ -59,7 +62,7 @@ pub(crate) struct Round {
     scheduler: Arc<Scheduler>,
     counts: Arc<Counts>,
     /// Never held while the engine is called.
-    history: Mutex<History>,
+    history: Arc<Mutex<History>>,
     /// Errors that were told to somebody.
     told: Arc<Told>,
     /// Whether operations may fail, and reads give wrong bytes.
@@ -130,6 +133,7 @@ struct World {
     rng: Rng,
     scheduler: Arc<Scheduler>,
     counts: Arc<Counts>,
+    shears: Option<Arc<cuts::Shears>>,
 }
 
 /// Runs `case` and says what happened.
@@ -137,8 +141,10 @@ pub fn run(case: &Case) -> Report {
     let setup = Setup::draw(case);
     let scheduler = Scheduler::new(case.seed, setup.order, STEPS_MAX);
     let counts = Arc::new(Counts::default());
+    let shears = cuts::Shears::of(case, &setup);
     let mut world = World {
         setup,
+        shears: shears.clone(),
         rng: Rng::new(case.seed ^ 0x0123_4567),
         scheduler: Arc::clone(&scheduler),
         counts: Arc::clone(&counts),
@@ -147,14 +153,15 @@ pub fn run(case: &Case) -> Report {
     let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
     Report {
         hash: scheduler.hash(),
-        failure: match end {
+        failure: shears.and_then(|shears| shears.wrong()).or(match end {
             End::Done => None,
             End::Failed(why) => Some(why),
-        },
+        }),
         batches: get(&counts.batches),
         checks: get(&counts.checks),
         cuts: get(&counts.cuts),
         injected: get(&counts.injected),
+        images: get(&counts.images),
         steps: scheduler.steps(),
         virtual_time: scheduler.now(),
     }
@@ -176,12 +183,14 @@ impl World {
                 setup: self.setup.clone(),
                 scheduler: Arc::clone(&self.scheduler),
                 counts: Arc::clone(&self.counts),
-                history: Mutex::new(history_now),
+                history: Arc::new(Mutex::new(history_now)),
                 told,
                 failing: plan.fails(),
                 lying: plan.lies(),
                 files,
             });
+            let sure = !plan.fails();
+            self.imagine_cuts(&round.files, &memory, &round.history, sure, Demand::Acked);
             plan.arm(&round.files, &memory, &self.scheduler);
             self.work(&round, &plan, &memory);
             if !round.is_over() {
@@ -191,6 +200,7 @@ impl World {
                     round.allow("close", round.db.clone().close());
                 }
             }
+            round.files.set_observer(None);
             (disk, demand) = self.cut(&memory);
             let round = Arc::into_inner(round).expect("every task has ended");
             let injected = round.files.injected();
@@ -198,7 +208,7 @@ impl World {
             // With a stopped machine, or poisoned, it cannot be closed well.
             drop(round.db);
             self.note_disk(&disk);
-            history = round.history.into_inner();
+            history = std::mem::take(&mut *round.history.lock());
         }
         let told = Arc::new(Told::default());
         let (db, _) = self.recover(disk, &mut history, &mut demand, &told);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use drumlin::{Db, ReadOptions, WriteBatch, WriteOptions};
 use drumlin_fs::{CrashPolicy, Fault, FaultFileSystem, FaultRule, StrictMemFileSystem};
+use parking_lot::Mutex;
 
 use super::look::{read_log, walk};
 use super::{Counts, DIR, Told, World};
@@ -35,15 +36,20 @@ impl World {
         }
         let files = FaultFileSystem::over_memory(&disk);
         files.set_clock(Arc::clone(&self.scheduler) as _);
+        if self.shears.is_some() {
+            let known = Arc::new(Mutex::new(history.clone()));
+            self.imagine_cuts(&files, &disk, &known, false, *demand);
+        }
         let options = self.options(&files, told);
         let opened = Db::open_all_families(DIR, options);
+        files.set_observer(None);
         let db = opened.unwrap_or_else(|error| panic!("opening after a crash: {error:?}"));
         let log = read_log(&db, &ReadOptions::default()).expect("the disk is well");
         if let Some(shown) = shown {
             assert_eq!(log, shown, "what an earlier recovery showed has changed");
         }
         let mut known = history.recovered(&log, *demand);
-        known = known.and_then(|()| self.check(&db, history, log.len()));
+        known = known.and_then(|()| check(&db, history, log.len()));
         Counts::add(&self.counts.checks);
         known.unwrap_or_else(|why| panic!("after a crash ({demand:?}): {why}"));
         (db, (disk, files))
@@ -87,32 +93,6 @@ impl World {
         disk.crash(self.rng.next_u64(), policy)
     }
 
-    fn check(&self, db: &Db, history: &mut History, len: usize) -> Result<(), String> {
-        let families = db.families();
-        let mut found = BTreeSet::new();
-        for family in &families {
-            let known = history.families.present.contains_key(&family.id())
-                || history.families.unsure.contains(family.name())
-                || family.id() == 0;
-            if !known {
-                return Err(format!("family {} is back", family.name()));
-            }
-            found.insert(family.id());
-            let mut iter = db.iter_in(family, ReadOptions::default());
-            let rows = walk(&mut iter, true).map_err(|error| format!("{error:?}"))?;
-            let want = history.rows(len, family.id());
-            if let Some(how) = difference(&rows, &want) {
-                return Err(format!("{}: {how}", family.name()));
-            }
-        }
-        for (id, name) in &history.families.present {
-            if !found.contains(id) {
-                return Err(format!("family {name} is gone"));
-            }
-        }
-        Ok(())
-    }
-
     /// Begins a history with what `db` holds now, with an empty log.
     pub(super) fn base(&mut self, db: &Db, _before: &mut History) -> History {
         let mut base = Model::default();
@@ -132,4 +112,34 @@ impl World {
             .expect("the disk is well");
         History::new(base, families)
     }
+}
+
+/// Whether the families of `db` are those of `history`, and hold what they do after `len` batches.
+///
+/// # Errors
+/// How they differ.
+pub(super) fn check(db: &Db, history: &mut History, len: usize) -> Result<(), String> {
+    let families = db.families();
+    let mut found = BTreeSet::new();
+    for family in &families {
+        let known = history.families.present.contains_key(&family.id())
+            || history.families.unsure.contains(family.name())
+            || family.id() == 0;
+        if !known {
+            return Err(format!("family {} is back", family.name()));
+        }
+        found.insert(family.id());
+        let mut iter = db.iter_in(family, ReadOptions::default());
+        let rows = walk(&mut iter, true).map_err(|error| format!("{error:?}"))?;
+        let want = history.rows(len, family.id());
+        if let Some(how) = difference(&rows, &want) {
+            return Err(format!("{}: {how}", family.name()));
+        }
+    }
+    for (id, name) in &history.families.present {
+        if !found.contains(id) {
+            return Err(format!("family {name} is gone"));
+        }
+    }
+    Ok(())
 }

@@ -15,6 +15,8 @@ pub struct Report {
     pub checks: u64,
     /// Power cuts and kills, those during recovery counted.
     pub cuts: u64,
+    /// Power cuts imagined, and those of recoveries after them; kills are not counted.
+    pub images: u64,
     /// Operations of the file system that were made to fail.
     pub injected: u64,
     /// Places a switch was possible at.
@@ -39,11 +41,12 @@ impl Report {
     pub fn to_line(&self) -> String {
         let why = self.failure.as_deref().unwrap_or("");
         format!(
-            "{MARK} {} {} {} {} {} {} {} {}",
+            "{MARK} {} {} {} {} {} {} {} {} {}",
             self.hash,
             self.batches,
             self.checks,
             self.cuts,
+            self.images,
             self.injected,
             self.steps,
             self.virtual_time.as_micros(),
@@ -54,13 +57,14 @@ impl Report {
     /// The report whose line is in `text`.
     pub fn of_line(text: &str) -> Option<Self> {
         let line = text.lines().find(|line| line.starts_with(MARK))?;
-        let mut words = line.splitn(9, ' ').skip(1);
+        let mut words = line.splitn(10, ' ').skip(1);
         let mut number = || words.next()?.parse::<u64>().ok();
         let mut report = Self {
             hash: number()?,
             batches: number()?,
             checks: number()?,
             cuts: number()?,
+            images: number()?,
             injected: number()?,
             steps: number()?,
             virtual_time: Duration::from_micros(number()?),
@@ -85,6 +89,7 @@ mod tests {
             batches: 1,
             checks: 2,
             cuts: 3,
+            images: 7,
             injected: 4,
             steps: 5,
             virtual_time: Duration::from_micros(6),

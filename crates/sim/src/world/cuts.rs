@@ -1,0 +1,135 @@
+//! Power cuts imagined at operations of a run that change the disk.
+//!
+//! The run does not notice: the disk's image is taken and judged while nobody else can run
+//! ([`super::judge`]). Which cuts are tried at an operation depends on the seed and the operation's
+//! number alone, so one of them can be replayed without the others.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use drumlin_base::rng::Rng;
+use drumlin_fs::{FaultFileSystem, Observer, OpKind, StrictMemFileSystem};
+use parking_lot::Mutex;
+
+use super::judge::{Judge, Question, draw_policy};
+use super::{Counts, World};
+use crate::history::{Demand, History};
+use crate::setup::{Case, Setup};
+
+/// Cuts are imagined at one operation in so many, at random: rather more runs than more cuts of each.
+const OPERATIONS: u64 = 8;
+
+/// What the cuts of a run share.
+#[derive(Debug)]
+pub(super) struct Shears {
+    case: Case,
+    judge: Judge,
+    /// Changing operations so far.
+    operations: AtomicU64,
+    /// What was wrong first. Told apart from the panic, which the engine catches in its threads.
+    wrong: Mutex<Option<String>>,
+}
+
+impl Shears {
+    /// Those that `case` asks for.
+    pub(super) fn of(case: &Case, setup: &Setup) -> Option<Arc<Self>> {
+        let shears = || Self {
+            case: case.clone(),
+            judge: Judge::start(setup),
+            operations: AtomicU64::new(0),
+            wrong: Mutex::new(None),
+        };
+        (case.images > 0).then(|| Arc::new(shears()))
+    }
+
+    /// What the first cut that lost something lost.
+    pub(super) fn wrong(&self) -> Option<String> {
+        self.wrong.lock().clone()
+    }
+}
+
+/// Cuts the power of one disk.
+#[derive(Debug)]
+struct Cutter {
+    shears: Arc<Shears>,
+    disk: StrictMemFileSystem,
+    history: Arc<Mutex<History>>,
+    /// Whether no batch can fail: then the order on any image is that of the run.
+    sure: bool,
+    floor: Demand,
+    counts: Arc<Counts>,
+}
+
+impl World {
+    /// Has cuts imagined from now on, where the case asks for them. `floor` is what a killed process leaves.
+    pub(super) fn imagine_cuts(
+        &self,
+        files: &FaultFileSystem,
+        disk: &StrictMemFileSystem,
+        history: &Arc<Mutex<History>>,
+        sure: bool,
+        floor: Demand,
+    ) {
+        let Some(shears) = &self.shears else { return };
+        files.set_observer(Some(Arc::new(Cutter {
+            shears: Arc::clone(shears),
+            disk: disk.clone(),
+            history: Arc::clone(history),
+            sure,
+            floor,
+            counts: Arc::clone(&self.counts),
+        })));
+    }
+}
+
+impl Observer for Cutter {
+    fn before(&self, op: OpKind, path: &Path) {
+        if !op.changes_disk() {
+            return;
+        }
+        let case = &self.shears.case;
+        let operation = self.shears.operations.fetch_add(1, Ordering::Relaxed);
+        if case.at.is_some_and(|at| at != operation) {
+            return;
+        }
+        let mut rng = Rng::new(case.seed.rotate_left(32) ^ operation);
+        if !rng.one_in(OPERATIONS) && case.at.is_none() {
+            return;
+        }
+        for _ in 0..case.images {
+            self.cut(&mut rng, operation, op, path);
+        }
+    }
+}
+
+impl Cutter {
+    fn cut(&self, rng: &mut Rng, operation: u64, op: OpKind, path: &Path) {
+        let policy = draw_policy(rng);
+        let mut history = self.history.lock();
+        let verdict = self.shears.judge.ask(Question {
+            disk: self.disk.crash_image(rng.next_u64(), policy),
+            policy,
+            history: match self.sure {
+                true => std::mem::take(&mut *history),
+                false => history.clone(),
+            },
+            floor: self.floor,
+            rng: rng.fork(),
+        });
+        if self.sure {
+            // What an image shows of the order holds for the run too.
+            *history = verdict.history;
+        }
+        drop(history);
+        self.counts
+            .images
+            .fetch_add(verdict.cuts, Ordering::Relaxed);
+        if let Some(why) = verdict.wrong {
+            let place = path.display();
+            let why = format!("cut at operation {operation} ({op:?} of {place}): {why}");
+            self.shears.wrong.lock().get_or_insert(why.clone());
+            panic!("{why}");
+        }
+    }
+}
