@@ -141,6 +141,10 @@ impl Charge {
 
     /// Charges what is missing to `bytes` in all. Any number of threads at once.
     pub fn grow_to(&self, bytes: usize) {
+        // The usual case, without taking the line away from other threads.
+        if self.bytes.load(Ordering::Relaxed) >= bytes {
+            return;
+        }
         let before = self.bytes.fetch_max(bytes, Ordering::Relaxed);
         if bytes > before {
             self.budget.charge(self.purpose, bytes - before);

@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use drumlin_base::Result;
-use drumlin_base::sync::atomic::{AtomicBool, Ordering};
+use drumlin_base::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use drumlin_base::sync::{Condvar, Mutex};
 
 /// What a writer that joined has to do next.
@@ -221,19 +221,21 @@ impl Shares {
     }
 }
 
-#[derive(Debug)]
-struct Line<T> {
-    led: bool,
-    waiting: VecDeque<Arc<Follower<T>>>,
-}
+/// Nobody leads, and nobody waits.
+const FREE: u8 = 0;
+/// Somebody leads, and nobody waits.
+const LED: u8 = 1;
+/// Somebody leads, and somebody waits. Entered and left only under the lock of those who wait.
+const CROWDED: u8 = 2;
 
-/// The line of writers.
+/// The line of writers. On a cache line of its own: two writers in turn move it between their cores
+/// with each write.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct CommitQueue<T> {
-    line: Mutex<Line<T>>,
-    /// Whether nobody leads, and whether somebody waits. Hints; the line decides.
-    free: AtomicBool,
-    crowded: AtomicBool,
+    /// [`FREE`], [`LED`] or [`CROWDED`].
+    state: AtomicU8,
+    waiting: Mutex<VecDeque<Arc<Follower<T>>>>,
     looks: u32,
     looks_before_line: u32,
 }
@@ -263,36 +265,40 @@ impl<T> CommitQueue<T> {
 
     fn new(looks: u32, looks_before_line: u32) -> Self {
         Self {
-            line: Mutex::new(Line {
-                led: false,
-                waiting: VecDeque::new(),
-            }),
-            free: AtomicBool::new(true),
-            crowded: AtomicBool::new(false),
+            state: AtomicU8::new(FREE),
+            waiting: Mutex::new(VecDeque::new()),
             looks,
             looks_before_line,
         }
     }
 
-    /// Joins the line; returns when the caller leads, has work to do, or was served. Costs one
-    /// uncontended lock when nobody else writes. Whoever leads calls [`CommitQueue::lead`] next.
+    /// Joins the line; returns when the caller leads, has work to do, or was served. Costs one atomic
+    /// exchange when nobody else writes. Whoever leads calls [`CommitQueue::lead`] next.
     pub(crate) fn join(&self, request: T) -> Turn<T> {
         for _ in 0..self.looks_before_line {
-            if self.free.load(Ordering::Relaxed) || self.crowded.load(Ordering::Relaxed) {
+            if self.state.load(Ordering::Relaxed) != LED {
                 break;
             }
             std::hint::spin_loop();
         }
+        // Acquire, here and below, pairs with the releases in `hand_over`.
+        let taken = self
+            .state
+            .compare_exchange(FREE, LED, Ordering::Acquire, Ordering::Relaxed);
+        if taken.is_ok() {
+            return Turn::Lead(request);
+        }
         let follower = {
-            let mut line = self.line.lock();
-            if !line.led {
-                line.led = true;
-                self.free.store(false, Ordering::Relaxed);
+            let mut waiting = self.waiting.lock();
+            let join = |state| Some(if state == FREE { LED } else { CROWDED });
+            let before = self
+                .state
+                .fetch_update(Ordering::Acquire, Ordering::Relaxed, join);
+            if before == Ok(FREE) {
                 return Turn::Lead(request);
             }
             let follower = Arc::new(Follower::new(request));
-            line.waiting.push_back(Arc::clone(&follower));
-            self.crowded.store(true, Ordering::Relaxed);
+            waiting.push_back(Arc::clone(&follower));
             follower
         };
         follower.wait(self.looks)
@@ -311,37 +317,44 @@ impl<T> CommitQueue<T> {
         mut fits: impl FnMut(&T) -> bool,
     ) -> Vec<(T, Arc<Follower<T>>)> {
         let mut taken = Vec::new();
-        if !self.crowded.load(Ordering::Relaxed) {
+        if self.state.load(Ordering::Relaxed) != CROWDED {
             return taken;
         }
-        let mut line = self.line.lock();
-        while let Some(front) = line.waiting.front() {
+        let mut waiting = self.waiting.lock();
+        while let Some(front) = waiting.front() {
             if front.peek(&mut fits) != Some(true) {
                 break;
             }
-            let Some(front) = line.waiting.pop_front() else {
+            let Some(front) = waiting.pop_front() else {
                 break;
             };
             if let Some(request) = front.take() {
                 taken.push((request, front));
             }
         }
-        self.crowded
-            .store(!line.waiting.is_empty(), Ordering::Relaxed);
+        if waiting.is_empty() {
+            self.state.store(LED, Ordering::Relaxed);
+        }
         taken
     }
 
     fn hand_over(&self) {
-        let mut line = self.line.lock();
-        let next = line.waiting.pop_front();
-        self.crowded
-            .store(!line.waiting.is_empty(), Ordering::Relaxed);
-        match next {
-            Some(next) => next.promote(),
-            None => {
-                line.led = false;
-                self.free.store(true, Ordering::Relaxed);
-            }
+        let alone = self
+            .state
+            .compare_exchange(LED, FREE, Ordering::Release, Ordering::Relaxed);
+        if alone.is_ok() {
+            return;
+        }
+        let mut waiting = self.waiting.lock();
+        let next = waiting.pop_front();
+        let state = match (&next, waiting.is_empty()) {
+            (None, _) => FREE,
+            (Some(_), true) => LED,
+            (Some(_), false) => CROWDED,
+        };
+        self.state.store(state, Ordering::Release);
+        if let Some(next) = next {
+            next.promote();
         }
     }
 }
