@@ -199,7 +199,7 @@ pub(crate) struct Measure {
     #[arg(long, default_value_t = 2)]
     pub(crate) rounds: usize,
     /// Seconds of each timed stage.
-    #[arg(long, default_value_t = 8)]
+    #[arg(long, default_value_t = 5)]
     pub(crate) seconds: u64,
     /// The other engines: rocksdb, rocksdb-blobs, rocksdb-plain, leveldb, fjall, redb, lmdb, wiredtiger,
     /// db_bench; none.

@@ -4,7 +4,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use drumlin_bench::datasets::{DataSet, DataSpec, Kind, totals};
+use drumlin_base::checksum::Xxh3;
+use drumlin_bench::datasets::{DataSet, DataSpec, Kind, add_record, totals};
 use drumlin_bench::lineitem::{LineItemSpec, LineItems};
 use drumlin_bench::text::{CommentText, POOL_BYTES_TPCH};
 use drumlin_fs::{CreateOptions, Env, FileKind, WritableFile};
@@ -104,7 +105,7 @@ fn write_rows(wanted: &GenLineItem, out: &mut dyn Write) -> Outcome {
     // A bar would be drawn over lines that go to the same terminal.
     let mut progress = Progress::new("generating", wanted.bytes);
     let (mut key, mut line) = (Vec::new(), Vec::new());
-    let (mut rows, mut bytes) = (0u64, 0u64);
+    let (mut rows, mut bytes, mut checksum) = (0u64, 0u64, Xxh3::new());
     for row in items.by_ref() {
         row.write_key(&mut key);
         row.write_value(&text, &mut line);
@@ -112,6 +113,7 @@ fn write_rows(wanted: &GenLineItem, out: &mut dyn Write) -> Outcome {
         if rows >= rows_max || bytes + row_bytes > bytes_max {
             break;
         }
+        add_record(&mut checksum, &key, &line);
         key.push(b'\t');
         line.push(b'\n');
         out.write_all(&key)?;
@@ -123,10 +125,11 @@ fn write_rows(wanted: &GenLineItem, out: &mut dyn Write) -> Outcome {
     progress.finish();
     out.flush()?;
     remark(format!(
-        "{} rows, {} of keys and values, scale factor {}; {} rows left out because an earlier line \
-         of their order has the same key",
+        "{} rows, {} of keys and values, checksum {:016x}, scale factor {}; {} rows left out because an \
+         earlier line of their order has the same key",
         units::count(rows),
         units::bytes(bytes),
+        checksum.finish(),
         spec.scale_factor,
         units::count(items.repeated()),
     ));

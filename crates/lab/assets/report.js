@@ -40,19 +40,21 @@
     make("h2", root, "At a glance");
     key(root, outcome.engines);
     const grid = make("div", root, undefined, "glance");
-    const seen = new Set();
+    // Where stages come at several sizes the largest are shown; the others are in the curves below.
+    const most = Math.max(...outcome.stages.map((stage) => stage.entries || 0));
+    const seen = new Set(outcome.stages.filter((stage) => (stage.entries || most) < most).map((stage) => stage.label));
     for (const figure of outcome.figures) {
       if (seen.has(figure.stage)) continue;
       seen.add(figure.stage);
       const box = make("div", grid, undefined, "bars");
       make("h3", box, figure.stage + ": " + figure.name + (figure.more_is_better ? "" : " (less is better)"));
-      const most = Math.max(...figure.cells.map((cell) => (cell.summary ? cell.summary.median : 0)));
+      const longest = Math.max(...figure.cells.map((cell) => (cell.summary ? cell.summary.median : 0)));
       figure.cells.forEach((cell, index) => {
         if (!cell.summary) return;
         const row = make("div", box, undefined, "bar");
         const bar = make("i", row);
         bar.style.background = colour(index);
-        bar.style.width = Math.max(0.4, 62 * cell.summary.median / most) + "%";
+        bar.style.width = Math.max(0.4, 62 * cell.summary.median / longest) + "%";
         make("span", row, short(cell.summary.median));
         if (!cell.ratio) return;
         const name = cell.ratio.is_undecided ? "open" : cell.ratio.median >= 1 ? "better" : "worse";
@@ -96,6 +98,22 @@
     }
   };
 
+  // Powers of ten alone on a logarithmic axis; where there are fewer than two, also their doubles and fives.
+  const powers = (u, axis, low, high) => {
+    const marks = (steps) => {
+      const found = [];
+      for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
+        for (const step of steps) {
+          const mark = step * 10 ** power;
+          if (mark >= low * 0.999 && mark <= high * 1.001) found.push(mark);
+        }
+      }
+      return found;
+    };
+    const tens = marks([1]);
+    return tens.length > 1 ? tens : marks([1, 2, 5]);
+  };
+
   // Charts are drawn again when the page's width or its colours change.
   const drawn = [];
   const chart = (parent, title, series, options) => {
@@ -125,7 +143,12 @@
             values: (u, marks) => marks.map((mark) => (mark === null ? "" : options.marks ? options.marks[mark] : short(mark))),
             splits: options.logX || options.marks ? () => times : undefined,
           },
-          { ...axis, size: 52, values: (u, marks) => marks.map((mark) => (mark === null ? "" : short(mark))) },
+          {
+            ...axis,
+            size: 52,
+            values: (u, marks) => marks.map((mark) => (mark === null ? "" : short(mark))),
+            ...(options.logY ? { splits: powers, filter: (u, marks) => marks } : {}),
+          },
         ],
         series: [{}, ...series.map((line) => ({
           label: line.name, stroke: line.colour, width: 1.6, spanGaps: true, dash: line.dash,
@@ -286,8 +309,12 @@
   curves();
   ratios();
   overTime();
-  let waiting;
-  const again = () => { clearTimeout(waiting); waiting = setTimeout(() => drawn.forEach((draw) => draw()), 80); };
-  window.addEventListener("resize", again);
+  const again = () => drawn.forEach((draw) => draw());
+  let width = root.clientWidth;
+  new ResizeObserver(() => {
+    if (root.clientWidth === width) return;
+    width = root.clientWidth;
+    again();
+  }).observe(root);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
 })();

@@ -22,8 +22,8 @@ use crate::records::{Written, write_records};
 const MEMORY_DIR: &str = "/dev/shm";
 
 /// Memory that a limited process gets beside the share of the data and the harness's keys: for its code,
-/// its stacks and what every engine needs however small its data.
-const PROCESS_BYTES: u64 = 32 << 20;
+/// its stacks, the histograms of two dozen threads, and what every engine needs however small its data.
+const PROCESS_BYTES: u64 = 64 << 20;
 
 /// What to run on what.
 #[derive(Clone, Debug)]
@@ -71,11 +71,27 @@ struct Course<'c> {
     versions: Vec<String>,
 }
 
-/// Runs `contest` and tells `on_progress` of every second.
+/// Runs `contest` and tells `on_progress` of every second. What it made on disk it removes.
 ///
 /// # Errors
 /// The first failure of an engine, a wrong or missing value included, naming it and the stage.
 pub fn run(
+    contest: &Contest,
+    env: &Env,
+    on_progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<Outcome> {
+    let outcome = all_rounds(contest, env, on_progress);
+    let removed = remove_tree(&contest.dir, env).and_then(|()| remove_tree(&memory_dir(), env));
+    // Of two errors the first says more.
+    outcome.and_then(|outcome| removed.map(|()| outcome))
+}
+
+/// Where stores lie that shall be in memory.
+fn memory_dir() -> PathBuf {
+    Path::new(MEMORY_DIR).join(format!("drumlin-lab-{}", std::process::id()))
+}
+
+fn all_rounds(
     contest: &Contest,
     env: &Env,
     on_progress: &mut dyn FnMut(Progress<'_>),
@@ -145,7 +161,6 @@ pub fn run(
         }
         course.end_round()?;
     }
-    remove_tree(&contest.dir, env)?;
     setting.extend(course.versions.iter().cloned());
     let figures: Vec<_> = stages.iter().flat_map(StageOutcome::figures).collect();
     let noisy = |figure: &&crate::outcome::Figure| {
@@ -204,9 +219,7 @@ impl Course<'_> {
             .get(index)
             .map_or("", |(name, _)| name.as_str());
         match self.contest.plan.in_memory && Path::new(MEMORY_DIR).exists() {
-            true => Path::new(MEMORY_DIR)
-                .join(format!("drumlin-lab-{}", std::process::id()))
-                .join(name),
+            true => memory_dir().join(name),
             false => self.contest.dir.join(name),
         }
     }

@@ -150,6 +150,9 @@ pub struct Figure {
 /// A percentile's name, and where it stands.
 type Percentile = (&'static str, fn(&Times) -> f64);
 
+/// A store whose files are less than this share of its data has most of it in memtables.
+const FLUSHED_SHARE: f64 = 0.25;
+
 /// Percentiles that are figures.
 const PERCENTILES: [Percentile; 4] = [
     ("p50", |times| times.p50),
@@ -170,9 +173,9 @@ impl StageOutcome {
                     .filter(|role| role.operations > 0)
             };
             if *act == Act::Compact {
-                let seconds = |round: &Round| {
-                    of(&round.done).map(|_| round.done.seconds + round.settle_seconds)
-                };
+                // Engines return when all is merged; how long they rest afterwards until it is certain that
+                // nothing goes on is no part of it.
+                let seconds = |round: &Round| of(&round.done).map(|_| round.done.seconds);
                 figures.push(self.figure("compaction, s", false, &seconds));
                 continue;
             }
@@ -193,7 +196,7 @@ impl StageOutcome {
                 }
             }
         }
-        if self.acts.iter().any(|act| act.is_write()) {
+        if self.acts.first().is_some_and(|act| act.is_write()) {
             self.push_sizes(&mut figures);
         }
         let slowest = |round: &Round| {
@@ -217,19 +220,20 @@ impl StageOutcome {
 
     /// The figures of what was written: size, and how much more than was asked is written and kept.
     fn push_sizes(&self, figures: &mut Vec<Figure>) {
-        let bytes = |round: &Round| round.done.store.disk_bytes;
-        let is_known = |round: &&Round| bytes(round) > 0 && !round.done.roles.is_empty();
-        let size = |round: &Round| {
-            Some(round)
-                .filter(is_known)
-                .map(|round| bytes(round) as f64 / 1e6)
-        };
-        figures.push(self.figure("size, MB", false, &size));
         let space = |round: &Round| {
-            let round = Some(round).filter(is_known)?;
-            Some(bytes(round) as f64 / round.held_bytes?)
+            let known = !round.done.roles.is_empty();
+            let bytes = round.done.store.disk_bytes as f64;
+            Some(bytes / round.held_bytes?).filter(|ratio| known && *ratio > 0.0)
         };
-        figures.push(self.figure("size / data", false, &space));
+        // What is mostly in memtables still is no size of a store.
+        let rounds = || self.engines.iter().flatten().filter_map(space);
+        let is_compacted = self.acts.contains(&Act::Compact);
+        if is_compacted || rounds().all(|ratio| ratio > FLUSHED_SHARE) {
+            let size =
+                |round: &Round| space(round).map(|_| round.done.store.disk_bytes as f64 / 1e6);
+            figures.push(self.figure("size, MB", false, &size));
+            figures.push(self.figure("size / data", false, &space));
+        }
         let written = |round: &Round| {
             let asked: u64 = round.done.roles.iter().map(|role| role.written_bytes).sum();
             let [_, written] = round.disk_bytes;

@@ -30,6 +30,12 @@ impl RecordIndex {
         });
     }
 
+    /// Gives back memory that was reserved for more records.
+    pub fn shrink_to_fit(&mut self) {
+        self.keys.shrink_to_fit();
+        self.records.shrink_to_fit();
+    }
+
     /// How many records there are.
     pub fn len(&self) -> usize {
         self.records.len()

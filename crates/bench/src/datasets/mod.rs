@@ -29,7 +29,7 @@ pub use index::RecordIndex;
 pub use markov::Chain;
 pub use reviews::Reviews;
 pub use rows::{FULL_SIZE_BYTES, LineItemSet, scaled_pool_bytes};
-pub use set::{DataSet, Totals, totals};
+pub use set::{DataSet, Totals, add_record, totals};
 pub use spec::{DataSpec, Kind};
 pub use {
     english::english,

@@ -50,15 +50,20 @@ pub fn totals(set: &dyn DataSet) -> Totals {
         set.write_value(index, &mut value);
         sum.key_bytes += key.len() as u64;
         sum.value_bytes += value.len() as u64;
-        for bytes in [&key, &value] {
-            let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-            checksum.update(&len.to_le_bytes());
-        }
-        checksum.update(&key);
-        checksum.update(&value);
+        add_record(&mut checksum, &key, &value);
     }
     sum.checksum = checksum.finish();
     sum
+}
+
+/// Takes a record in, as [`Totals::checksum`] has it.
+pub fn add_record(checksum: &mut Xxh3, key: &[u8], value: &[u8]) {
+    for bytes in [key, value] {
+        let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        checksum.update(&len.to_le_bytes());
+    }
+    checksum.update(key);
+    checksum.update(value);
 }
 
 #[cfg(test)]

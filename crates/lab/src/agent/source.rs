@@ -72,7 +72,8 @@ impl Loaded {
     }
 
     /// Hands `records` over as the segment that begins at record `first`; false where there is no room.
-    pub(super) fn publish(&self, first: u64, records: RecordIndex) -> bool {
+    pub(super) fn publish(&self, first: u64, mut records: RecordIndex) -> bool {
+        records.shrink_to_fit();
         let place = self.segments.get(first as usize / SEGMENT_RECORDS);
         place.is_some_and(|place| place.set(records).is_ok())
     }

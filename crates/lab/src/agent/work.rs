@@ -65,6 +65,8 @@ pub(super) struct Board<'s> {
     /// Threads at work whose end is the step's: those of roles that lead, or all when none does.
     pub(super) leading: AtomicUsize,
     pub(super) all_lead: bool,
+    /// Nanoseconds from the start to the end of the last thread whose end is the step's.
+    pub(super) ended: AtomicU64,
     /// What is asked for. Grows while records are loaded.
     pub(super) source: &'s Source,
     /// How many keys of it are in the store, from the first on.
@@ -111,7 +113,13 @@ impl<'s, S: Store> Worker<'s, S> {
                 }
             },
         };
-        let took = self.board.clock.monotonic() - began;
+        let now = self.board.clock.monotonic();
+        let took = now - began;
+        if self.role.leads || self.board.all_lead {
+            let nanos = u64::try_from((now - self.board.started).as_nanos()).unwrap_or(u64::MAX);
+            // Relaxed: read after the thread was joined.
+            self.board.ended.fetch_max(nanos, Ordering::Relaxed);
+        }
         self.done.operations = self.count;
         self.done.thread_seconds = took.as_secs_f64();
         self.slot.operations.store(self.count, Ordering::Relaxed);

@@ -85,7 +85,7 @@ pub(super) fn reviews(bytes: u64, seconds: u64) -> Plan {
              process, without a server between."
                 .to_owned(),
             "Memory is limited by a control group, page cache counted in; the harness's own keys and fingerprints and \
-             32 MiB for the process are added to the limit. Half of the limit is block cache. Drumlin writes searchable tables, RocksDB \
+             64 MiB for the process are added to the limit. Half of the limit is block cache. Drumlin writes searchable tables, RocksDB \
              Snappy blocks of 4 KB."
                 .to_owned(),
         ],
@@ -152,7 +152,7 @@ pub(super) fn lineitem(bytes: u64, seconds: u64) -> Plan {
         title: "R5: TPC-H lineitem, read while it is loaded and when it does not fit in memory".to_owned(),
         notes: vec![
             "Rows from the middle of scale factor 150, comments of 512 bytes cut from a pool in proportion to the data. \
-             Memory (page cache counted in; the harness's own and 32 MiB for the process added) for 0.1154 of the data, as 64 GB for 554 GB, and at most \
+             Memory (page cache counted in; the harness's own and 64 MiB for the process added) for 0.1154 of the data, as 64 GB for 554 GB, and at most \
              20,000 reads a second from the disk. Two readers beside the writer, who would otherwise get one turn in 25 of \
              two cores."
                 .to_owned(),

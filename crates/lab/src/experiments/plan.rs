@@ -108,7 +108,7 @@ pub fn plan(reference: Reference, scale: f64, seconds: u64) -> Plan {
         Reference::R2 => data::reviews(scaled(300_000_000), seconds),
         Reference::R3 => writes::lines([300_000, 1_000_000, 3_000_000].map(scaled)),
         Reference::R4 => writes::stalls(scaled(2_000_000_000), seconds * 4),
-        Reference::R5 => data::lineitem(scaled(600_000_000), seconds),
+        Reference::R5 => data::lineitem(scaled(300_000_000), seconds),
         Reference::Check => check::harness(scaled(2_000_000)),
     }
 }
