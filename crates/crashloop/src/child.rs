@@ -13,6 +13,7 @@ use drumlin_base::rng::Rng;
 use drumlin_fs::{Fault, FaultFileSystem, FaultRule, FileKind, OpKind};
 use drumlin_testkit::model::Change;
 
+use crate::forgetful::forgetful;
 use crate::ledger::{Ledger, Mark, WRITERS};
 use crate::options::options;
 use crate::script::{FAMILIES, batch, encode, is_synced, known, newest};
@@ -55,9 +56,13 @@ pub(crate) fn live(
     dir: &Path,
     ledger: &Path,
     seed: u64,
+    power: bool,
     stop: Option<StopAt>,
 ) -> Result<(), String> {
-    let files = FaultFileSystem::new(Env::system().files);
+    let files = match (power, dir.parent()) {
+        (true, Some(root)) => forgetful(root).map_err(|error| format!("{error:?}"))?,
+        _ => FaultFileSystem::new(Env::system().files),
+    };
     if let Some(stop) = stop {
         files.add_rule(rule(stop));
     }

@@ -5,6 +5,7 @@
 //! one is begun, so that recovery goes on from what recovery left.
 
 mod child;
+mod forgetful;
 mod ledger;
 mod options;
 mod script;
@@ -57,6 +58,9 @@ enum Command {
         /// On the disk instead of in memory.
         #[arg(long)]
         disk: bool,
+        /// What was not synced is forgotten: each death is a power cut.
+        #[arg(long)]
+        power: bool,
     },
     /// The process that is killed.
     #[command(hide = true)]
@@ -66,7 +70,16 @@ enum Command {
         seed: u64,
         class: Option<u64>,
         index: Option<u64>,
+        #[arg(long)]
+        power: bool,
     },
+}
+
+/// Where stores lie, and what a death is.
+#[derive(Clone, Copy)]
+struct Manner {
+    disk: bool,
+    power: bool,
 }
 
 fn main() -> ExitCode {
@@ -76,18 +89,23 @@ fn main() -> ExitCode {
             seed,
             seconds,
             disk,
-        } => run(cycles, seed, seconds, disk),
+            power,
+        } => {
+            let manner = Manner { disk, power };
+            run(cycles, seed, seconds, manner)
+        }
         Command::Child {
             dir,
             ledger,
             seed,
             class,
             index,
+            power,
         } => {
             let stop = class
                 .zip(index)
                 .map(|(class, index)| StopAt { class, index });
-            child::live(&dir, &ledger, seed, stop)
+            child::live(&dir, &ledger, seed, power, stop)
         }
     };
     match outcome {
@@ -104,7 +122,7 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }
 
-fn run(cycles: u64, seed: u64, seconds: u64, disk: bool) -> Result<(), String> {
+fn run(cycles: u64, seed: u64, seconds: u64, manner: Manner) -> Result<(), String> {
     let clock = Env::system().clock;
     let begin = clock.monotonic();
     let (mut done, mut stores, mut batches) = (0, 0, 0);
@@ -114,21 +132,26 @@ fn run(cycles: u64, seed: u64, seconds: u64, disk: bool) -> Result<(), String> {
         }
         let seed = Rng::new(seed + stores).next_u64() >> 20;
         let deaths = DEATHS.min(cycles - done);
-        batches += store(seed, deaths, disk)
+        batches += store(seed, deaths, manner)
             .map_err(|why| format!("store {stores}, seed {seed}: {why}"))?;
         done += deaths;
         stores += 1;
     }
     say(&format!(
-        "{{\"campaign\":\"crash-loop\",\"seed\":{seed},\"disk\":{disk},\"cycles\":{done},\
-         \"stores\":{stores},\"batches\":{batches},\"failed\":0}}"
+        "{{\"campaign\":\"crash-loop\",\"seed\":{seed},\"disk\":{},\"power\":{},\"cycles\":{done},\
+         \"stores\":{stores},\"batches\":{batches},\"failed\":0}}",
+        manner.disk, manner.power
     ));
     Ok(())
 }
 
 /// One store through `deaths` deaths; batches that were there at the end.
-fn store(seed: u64, deaths: u64, disk: bool) -> Result<u64, String> {
-    let root = if disk { temp_dir() } else { memory_dir() };
+fn store(seed: u64, deaths: u64, manner: Manner) -> Result<u64, String> {
+    let root = if manner.disk {
+        temp_dir()
+    } else {
+        memory_dir()
+    };
     let shared = memory_dir();
     let (dir, ledger_path) = (root.path().join("db"), shared.path().join("ledger"));
     let ledger = Ledger::create(&ledger_path).map_err(|error| error.to_string())?;
@@ -137,9 +160,13 @@ fn store(seed: u64, deaths: u64, disk: bool) -> Result<u64, String> {
     for death in 0..deaths {
         let seed = rng.next_u64() >> 32;
         let place = format!("death {death}, options {seed}");
-        die(&dir, &ledger_path, seed, &mut rng).map_err(|why| format!("{place}: {why}"))?;
+        die(&dir, &ledger_path, seed, manner, &mut rng).map_err(|why| format!("{place}: {why}"))?;
         let again = rng.next_u64() >> 32;
-        let verified = verify::verify(&dir, &ledger, &mut expected, again);
+        let promise = match manner.power {
+            true => ledger::Mark::Synced,
+            false => ledger::Mark::Acked,
+        };
+        let verified = verify::verify(&dir, &ledger, &mut expected, promise, again);
         if let Err(why) = verified {
             // Left for whoever looks into it.
             let kept = root.keep();
@@ -153,13 +180,16 @@ fn store(seed: u64, deaths: u64, disk: bool) -> Result<u64, String> {
 }
 
 /// Starts a child and sees it die.
-fn die(dir: &Path, ledger: &Path, seed: u64, rng: &mut Rng) -> Result<(), String> {
+fn die(dir: &Path, ledger: &Path, seed: u64, manner: Manner, rng: &mut Rng) -> Result<(), String> {
     let mut process = Process::new(std::env::current_exe().map_err(|error| error.to_string())?);
     process
         .arg("child")
         .arg(dir)
         .arg(ledger)
         .arg(seed.to_string());
+    if manner.power {
+        process.arg("--power");
+    }
     let pause = match rng.below(10) {
         // While it recovers.
         0..=2 => Duration::from_micros(rng.below(12_000)),

@@ -51,12 +51,14 @@ impl Expected {
     }
 }
 
-/// Opens `dir` as the options of `seed` say and compares it with the ledger; then notes in the ledger
+/// Opens `dir` as the options of `seed` say and compares it with the ledger, of which what `promise` marks
+/// must be there; then notes in the ledger
 /// what the next child has to start from.
 pub(crate) fn verify(
     dir: &Path,
     ledger: &Ledger,
     expected: &mut Expected,
+    promise: Mark,
     seed: u64,
 ) -> Result<(), String> {
     let clock = Env::system().clock;
@@ -66,7 +68,7 @@ pub(crate) fn verify(
     if clock.monotonic() - begin > Duration::from_secs(20) {
         return Err("opening took more than 20 seconds".to_owned());
     }
-    let found = check(&db, ledger, expected)?;
+    let found = check(&db, ledger, expected, promise)?;
     check_files(&db, dir)?;
     db.close().map_err(|error| format!("closing: {error:?}"))?;
     for (writer, number) in found.into_iter().enumerate() {
@@ -77,7 +79,12 @@ pub(crate) fn verify(
     Ok(())
 }
 
-fn check(db: &Db, ledger: &Ledger, expected: &mut Expected) -> Result<[u64; WRITERS], String> {
+fn check(
+    db: &Db,
+    ledger: &Ledger,
+    expected: &mut Expected,
+    promise: Mark,
+) -> Result<[u64; WRITERS], String> {
     let mut rows: Vec<Rows> = Vec::new();
     for name in FAMILIES {
         let family = db.family(name);
@@ -95,13 +102,10 @@ fn check(db: &Db, ledger: &Ledger, expected: &mut Expected) -> Result<[u64; WRIT
             return Err(format!("a batch of writer {writer} is torn: {numbers:?}"));
         }
         *found = numbers[0];
-        let (acked, begun) = (
-            ledger.get(writer, Mark::Acked),
-            ledger.get(writer, Mark::Begun),
-        );
+        let (acked, begun) = (ledger.get(writer, promise), ledger.get(writer, Mark::Begun));
         if *found < acked || *found > begun {
             return Err(format!(
-                "writer {writer}: {found} of {acked} acked, {begun} begun"
+                "writer {writer}: {found} of {acked} promised, {begun} begun"
             ));
         }
     }

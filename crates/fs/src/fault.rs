@@ -72,12 +72,20 @@ struct Shared {
     stopped: AtomicBool,
 }
 
-/// Is told of every operation before it is done, until the machine is stopped.
+/// Is told of every operation before it is done, until the machine is stopped, and of syncs that were done.
 pub trait Observer: Send + Sync + Debug {
     /// Operation `op` on `path` is about to be judged and done, on the thread that asks for it and under no
     /// lock of the file system. What this does with other file systems delays the operation and
     /// nothing else.
-    fn before(&self, op: OpKind, path: &Path);
+    fn before(&self, op: OpKind, path: &Path) {
+        let _ = (op, path);
+    }
+
+    /// A sync, [`OpKind::Sync`], [`OpKind::SyncFile`] or [`OpKind::SyncDir`], of `path` has succeeded;
+    /// who asked for it hears of that when this returns.
+    fn synced(&self, op: OpKind, path: &Path) {
+        let _ = (op, path);
+    }
 }
 
 /// What the operation is to do, when it is not to fail at once.
@@ -134,6 +142,15 @@ impl Shared {
             let _ = memory.forget_unsynced(path);
         }
         Err(os_error(name(op), path, libc::EIO))
+    }
+
+    /// Tells the observer of a sync that went well.
+    fn told(&self, op: OpKind, path: &Path, outcome: Result<()>) -> Result<()> {
+        let observer = self.state.lock().observer.clone();
+        if let (Some(observer), Ok(())) = (observer, &outcome) {
+            observer.synced(op, path);
+        }
+        outcome
     }
 
     /// For operations that know no oddities.
@@ -361,12 +378,14 @@ impl FileSystem for FaultFileSystem {
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         self.shared.pass(OpKind::SyncDir, dir)?;
-        self.shared.below.sync_dir(dir)
+        let outcome = self.shared.below.sync_dir(dir);
+        self.shared.told(OpKind::SyncDir, dir, outcome)
     }
 
     fn sync_file(&self, path: &Path) -> Result<()> {
         self.shared.pass(OpKind::SyncFile, path)?;
-        self.shared.below.sync_file(path)
+        let outcome = self.shared.below.sync_file(path);
+        self.shared.told(OpKind::SyncFile, path, outcome)
     }
 
     fn truncate(&self, path: &Path, size: u64) -> Result<()> {
@@ -416,6 +435,10 @@ impl Target {
         })
     }
 
+    fn told(&self, outcome: Result<()>) -> Result<()> {
+        self.shared.told(OpKind::Sync, &self.path, outcome)
+    }
+
     fn fail(&self, error: &Error) {
         self.failure.lock().get_or_insert_with(|| error.duplicate());
     }
@@ -456,7 +479,8 @@ impl WritableFile for FaultWriter {
     fn sync(&mut self) -> Result<()> {
         check(&self.target.failure)?;
         self.target.sync()?;
-        self.file.sync()
+        let outcome = self.file.sync();
+        self.target.told(outcome)
     }
 
     fn close(self: Box<Self>) -> Result<()> {
@@ -485,7 +509,8 @@ struct FaultSyncer {
 impl FileSyncer for FaultSyncer {
     fn sync(&self) -> Result<()> {
         self.target.sync()?;
-        self.syncer.sync()
+        let outcome = self.syncer.sync();
+        self.target.told(outcome)
     }
 
     fn prepare(&self) {

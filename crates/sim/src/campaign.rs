@@ -28,6 +28,7 @@ impl Totals {
         self.sum.checks += report.checks;
         self.sum.cuts += report.cuts;
         self.sum.images += report.images;
+        self.sum.refused += report.refused;
         self.sum.injected += report.injected;
         self.sum.steps += report.steps;
         self.sum.virtual_time += report.virtual_time;
@@ -55,6 +56,7 @@ impl Totals {
             ("checks", sum.checks),
             ("cuts", sum.cuts),
             ("images", sum.images),
+            ("refused", sum.refused),
             ("injected", sum.injected),
             ("steps", sum.steps),
             ("virtual_seconds", sum.virtual_time.as_secs()),

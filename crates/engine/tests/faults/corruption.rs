@@ -16,26 +16,28 @@ use drumlin_fs::{CrashPolicy, FileSystem, StrictMemFileSystem};
 
 use crate::support::{
     Append, DIR, Demand, Fate, History, Model, Op, Rows, Script, Step, check, exhaustive, options,
-    random_ops,
+    random_ops, rows,
 };
 
-struct Everything {
-    disk: StrictMemFileSystem,
-    history: History,
-    model: Model,
+pub(crate) struct Everything {
+    pub(crate) disk: StrictMemFileSystem,
+    pub(crate) history: History,
+    pub(crate) model: Model,
 }
 
-fn write(ops: Vec<(&'static str, Op)>, sync: bool) -> Step {
+pub(crate) fn write(ops: Vec<(&'static str, Op)>, sync: bool) -> Step {
     Step::Write { ops, sync }
 }
 
-fn setup(disk: &StrictMemFileSystem) -> Options {
+pub(crate) fn setup(disk: &StrictMemFileSystem) -> Options {
     let mut options = options(Arc::new(disk.clone()));
     options.compression = Compression::new(Codec::Zstd);
     options.tuning.write_buffer_bytes = Some(12 << 10);
     options.tuning.target_file_bytes = 2 << 10;
     options.tuning.partition_above_bytes = 1 << 10;
     options.tuning.blob_from_bytes = Some(35);
+    // Places for many files take longer to make than the rest of an open.
+    options.max_open_files = Some(40);
     options
 }
 
@@ -172,7 +174,7 @@ fn scan(db: &Db, family: &ColumnFamily, rows: &Rows, forward: bool) -> Result<bo
 }
 
 impl Everything {
-    fn copy(&self) -> StrictMemFileSystem {
+    pub(crate) fn copy(&self) -> StrictMemFileSystem {
         self.disk.crash_image(0, CrashPolicy::KeepAll)
     }
 
@@ -188,7 +190,7 @@ impl Everything {
         self.judge_as(place, disk, Demand::PowerCut)
     }
 
-    fn judge_as(&self, place: &str, disk: &StrictMemFileSystem, demand: Demand) -> bool {
+    pub(crate) fn judge_as(&self, place: &str, disk: &StrictMemFileSystem, demand: Demand) -> bool {
         let verdict = catch_unwind(AssertUnwindSafe(|| self.verdict(disk, demand)));
         match verdict {
             Ok(Ok(noticed)) => noticed,
@@ -203,6 +205,11 @@ impl Everything {
             Err(error) => return refused(&error).map(|_| true),
         };
         if demand == Demand::Prefix {
+            for family in db.families() {
+                if let Err(error) = rows(&db, &family) {
+                    return refused(&error).map(|_| true);
+                }
+            }
             return check(&db, &self.history, demand).map(|()| db.recovery_report().cut.is_some());
         }
         let Some(cut) = &db.recovery_report().cut else {

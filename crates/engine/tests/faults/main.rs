@@ -17,6 +17,8 @@ mod corruption;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod damage;
+#[cfg(test)]
 mod disk_space;
 #[cfg(test)]
 mod io_errors;

@@ -122,9 +122,9 @@ impl Cutter {
             *history = verdict.history;
         }
         drop(history);
-        self.counts
-            .images
-            .fetch_add(verdict.cuts, Ordering::Relaxed);
+        let counts = &self.counts;
+        counts.images.fetch_add(verdict.cuts, Ordering::Relaxed);
+        counts.refused.fetch_add(verdict.refused, Ordering::Relaxed);
         if let Some(why) = verdict.wrong {
             let place = path.display();
             let why = format!("cut at operation {operation} ({op:?} of {place}): {why}");

@@ -46,6 +46,7 @@ pub(crate) struct Counts {
     cuts: AtomicU64,
     injected: AtomicU64,
     images: AtomicU64,
+    refused: AtomicU64,
 }
 
 impl Counts {
@@ -162,6 +163,7 @@ pub fn run(case: &Case) -> Report {
         cuts: get(&counts.cuts),
         injected: get(&counts.injected),
         images: get(&counts.images),
+        refused: get(&counts.refused),
         steps: scheduler.steps(),
         virtual_time: scheduler.now(),
     }

@@ -17,6 +17,9 @@ pub struct Report {
     pub cuts: u64,
     /// Power cuts imagined, and those of recoveries after them; kills are not counted.
     pub images: u64,
+    /// Those of them after which a torn write was taken for a flipped bit, and the directory opened only
+    /// when told to give up what follows.
+    pub refused: u64,
     /// Operations of the file system that were made to fail.
     pub injected: u64,
     /// Places a switch was possible at.
@@ -41,12 +44,13 @@ impl Report {
     pub fn to_line(&self) -> String {
         let why = self.failure.as_deref().unwrap_or("");
         format!(
-            "{MARK} {} {} {} {} {} {} {} {} {}",
+            "{MARK} {} {} {} {} {} {} {} {} {} {}",
             self.hash,
             self.batches,
             self.checks,
             self.cuts,
             self.images,
+            self.refused,
             self.injected,
             self.steps,
             self.virtual_time.as_micros(),
@@ -57,7 +61,7 @@ impl Report {
     /// The report whose line is in `text`.
     pub fn of_line(text: &str) -> Option<Self> {
         let line = text.lines().find(|line| line.starts_with(MARK))?;
-        let mut words = line.splitn(10, ' ').skip(1);
+        let mut words = line.splitn(11, ' ').skip(1);
         let mut number = || words.next()?.parse::<u64>().ok();
         let mut report = Self {
             hash: number()?,
@@ -65,6 +69,7 @@ impl Report {
             checks: number()?,
             cuts: number()?,
             images: number()?,
+            refused: number()?,
             injected: number()?,
             steps: number()?,
             virtual_time: Duration::from_micros(number()?),
@@ -90,6 +95,7 @@ mod tests {
             checks: 2,
             cuts: 3,
             images: 7,
+            refused: 8,
             injected: 4,
             steps: 5,
             virtual_time: Duration::from_micros(6),
