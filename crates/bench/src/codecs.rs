@@ -1,4 +1,5 @@
-//! Checksums and codecs on their own: crc32c, snappycomp, zstduncomp and the like; and memory itself.
+//! Checksums and codecs on their own: crc32c, snappycomp, zstduncomp and the like; memory itself, and the way
+//! from core to core.
 //!
 //! Names are LevelDB's (`snappycomp`, `zstduncomp`) and RocksDB's (`compress`, `uncompress`, which
 //! take `--compression_type`). Blocks have `--block_size` bytes and hold generated values.
@@ -11,7 +12,7 @@ use drumlin_table::compress::{compress, decompress};
 use drumlin_table::{Codec, Framing};
 
 use crate::flags::Flags;
-use crate::latency::read_memory;
+use crate::latency::{pass_a_line, read_memory};
 use crate::stats::{Operation, ThreadStats};
 use crate::values::Values;
 
@@ -40,6 +41,8 @@ pub enum BlockWork {
     Uncompress(Codec),
     /// Read memory at random, each read waiting for the one before.
     Memory,
+    /// Hand a cache line to another core and back.
+    Cores,
 }
 
 impl BlockWork {
@@ -52,6 +55,7 @@ impl BlockWork {
             "xxhash64" => Self::XxHash64,
             "xxh3" => Self::Xxh3,
             "memlatency" => Self::Memory,
+            "corelatency" => Self::Cores,
             "compress" => Self::Compress(codec(compression_type)?),
             "uncompress" => Self::Uncompress(codec(compression_type)?),
             _ => match name.strip_suffix("uncomp") {
@@ -74,6 +78,7 @@ impl BlockWork {
             Self::Compress(codec) => compress_blocks(codec, flags, stats),
             Self::Uncompress(codec) => return restore_blocks(codec, flags, stats),
             Self::Memory => return read_memory(stats, clock),
+            Self::Cores => pass_a_line(stats),
         }
         Ok(())
     }

@@ -1,9 +1,11 @@
-//! How long this machine waits for memory: what every figure about data in memory is made of.
+//! How long this machine waits for memory, and for another core: what every figure about data in
+//! memory, and every figure of several writers, is made of.
 //!
-//! Each read's address follows from what the one before read, so that none overlaps with another, and
+//! Memory: each read's address follows from what the one before read, so that none overlaps with another, and
 //! lies anywhere in far more memory than the caches hold, on huge pages where the system has them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use drumlin_base::bytes::{LINE_BYTES, ResidentBytes};
 use drumlin_base::{Error, ErrorKind, Result};
@@ -15,6 +17,11 @@ use crate::stats::{Operation, ThreadStats};
 const MEMORY_BYTES: usize = 1 << 30;
 /// Reads, one after the other.
 const READS: u64 = 5_000_000;
+
+/// Times a line is handed to another core and back.
+const ROUND_TRIPS: u64 = 1_000_000;
+/// Looks at a line before the core is offered to others: there may be no second one.
+const LOOKS: u32 = 10_000;
 
 /// Reads memory, counting into `stats`: its time an operation is the latency of a read.
 ///
@@ -41,4 +48,36 @@ pub(crate) fn read_memory(stats: &mut ThreadStats, clock: &Arc<dyn Clock>) -> Re
     std::hint::black_box(state);
     stats.finished(Operation::Other, READS);
     Ok(())
+}
+
+/// A word on a cache line, and on the one fetched with it, of its own.
+#[repr(align(128))]
+struct Line(AtomicU64);
+
+/// Hands a cache line to another thread and back, counting into `stats`: its time an operation is a
+/// round trip, twice what a line costs that two cores write in turn.
+pub(crate) fn pass_a_line(stats: &mut ThreadStats) {
+    let line = Line(AtomicU64::new(0));
+    let serve = |turns: &mut dyn Iterator<Item = u64>| {
+        for turn in turns {
+            wait_for(&line, turn);
+            line.0.store(turn + 1, Ordering::Release);
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| serve(&mut (0..ROUND_TRIPS).map(|trip| 2 * trip + 1)));
+        serve(&mut (0..ROUND_TRIPS).map(|trip| 2 * trip));
+    });
+    stats.finished(Operation::Other, ROUND_TRIPS);
+}
+
+fn wait_for(line: &Line, turn: u64) {
+    let mut looks = 0;
+    while line.0.load(Ordering::Acquire) != turn {
+        looks += 1;
+        match looks % LOOKS {
+            0 => std::thread::yield_now(),
+            _ => std::hint::spin_loop(),
+        }
+    }
 }
