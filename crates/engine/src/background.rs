@@ -452,6 +452,9 @@ impl Engine {
                 // Kept by readers when the last job ended.
                 self.remove_obsolete(&mut state);
             }
+            // Time, a snapshot let go or a read may have made a compaction due, of which nobody told the
+            // threads: without this they would find it at their next look, up to a second from now.
+            self.changed.notify_all();
             state.compaction_failures
         };
         let failed =

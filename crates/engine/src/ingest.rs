@@ -223,6 +223,8 @@ impl Engine {
             self.log_and_apply(&mut state, vec![edit])?;
             leader.last_seqno = seqno;
             self.published.set(seqno);
+            // A compaction may be due now.
+            self.changed.notify_all();
             Ok(())
         })
     }

@@ -207,6 +207,9 @@ impl FileData {
                     let (from, to) = (range.start.max(start), range.end.min(end));
                     let mut noise = vec![0; to.saturating_sub(from) as usize];
                     rng.fill(&mut noise);
+                    if bits_apart(&noise, &self.now.range(from, to)) == 1 {
+                        noise.iter_mut().for_each(|byte| *byte = !*byte);
+                    }
                     image.write(from, &noise);
                 }
             }
@@ -248,9 +251,20 @@ impl FileData {
                         1 => to = len,
                         _ => {}
                     }
-                    let (from, to) = (from.min(to), from.max(to));
+                    (from, to) = (from.min(to), from.max(to));
                     // The size was set for the whole write: what is missing reads as zeros.
                     image.resize(image.size.max((offset + len).min(self.now.size)));
+                    let missing = [(offset, offset + from), (offset + to, offset + len)];
+                    let apart = missing.map(|(start, end)| {
+                        let old = image.range(start, end);
+                        match old.iter().all(|byte| *byte == 0) {
+                            true => 0,
+                            false => bits_apart(&old, &self.now.range(start, end)),
+                        }
+                    });
+                    if apart.iter().sum::<u64>() == 1 {
+                        (from, to) = (0, 0);
+                    }
                     Change::Write {
                         offset: offset + from,
                         len: to - from,
@@ -261,6 +275,13 @@ impl FileData {
             apply(image, &self.now, torn);
         }
     }
+}
+
+/// In how many bits `a` and `b` differ. Where noise or what stood there before would differ from what was
+/// written in a single bit, something else is left: such a bit is what rot looks like, and is judged so.
+fn bits_apart(a: &[u8], b: &[u8]) -> u64 {
+    let pairs = a.iter().zip(b);
+    pairs.map(|(a, b)| u64::from((a ^ b).count_ones())).sum()
 }
 
 /// Does `change` to `image`, the bytes written taken from `source`.

@@ -328,6 +328,11 @@ impl Choice {
         self.options.format == DirectoryFormat::LevelDb
     }
 
+    /// Whether a manual compaction leaves one table over another.
+    pub(crate) fn keeps_tables(&self) -> bool {
+        matches!(self.options.compaction_style, CompactionStyle::Fifo(_))
+    }
+
     /// The options of the family called `name`.
     pub(crate) fn family(&self, name: &str) -> FamilyOptions {
         let mut family = self.options.family.clone();

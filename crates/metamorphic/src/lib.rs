@@ -15,6 +15,7 @@ mod engine;
 mod expected;
 mod generate;
 mod op;
+mod progress;
 mod run;
 mod verb;
 
@@ -22,5 +23,6 @@ pub use choice::{Choice, Place};
 pub use expected::{Trace, expect};
 pub use generate::{Profile, generate, legalize};
 pub use op::{Edit, EditKind, Escaped, Op, ValueSpec, parse_ops};
-pub use run::{Mismatch, run, shrink, suits};
+pub use progress::{Progress, watch};
+pub use run::{Mismatch, run, run_watched, shrink, suits};
 pub use verb::Verb;

@@ -3,12 +3,18 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use drumlin::Env;
 use drumlin_fs::{CreateOptions, FileKind};
-use drumlin_metamorphic::{Choice, Op, generate, parse_ops, run, shrink};
+use drumlin_metamorphic::{
+    Choice, Op, Progress, generate, parse_ops, run, run_watched, shrink, watch,
+};
+
+/// How the process ends when a list hangs.
+const HUNG: i32 = 3;
 
 #[derive(Parser)]
 #[command(about = "One list of operations under many options: every history must be the model's.")]
@@ -127,6 +133,7 @@ impl Campaign {
             seconds => clock.monotonic() + Duration::from_secs(seconds),
         };
         let (mut performed, mut lists, mut failed) = (0, 0, 0);
+        let progress = self.watched()?;
         for seed in first..first + seeds {
             if clock.monotonic() >= end {
                 break;
@@ -134,7 +141,8 @@ impl Campaign {
             let ops = generate(seed, self.ops);
             let choices = choices(&self.sets, seed, self.random)?;
             lists += 1;
-            match run(&ops, &choices) {
+            progress.set_seed(seed);
+            match run_watched(&ops, &choices, &progress) {
                 Ok(count) => performed += count,
                 Err(mismatch) => {
                     failed += 1;
@@ -151,6 +159,24 @@ impl Campaign {
             0 => Ok(()),
             _ => Err(format!("{failed} lists failed")),
         }
+    }
+
+    /// What the lists tell how far they are, with a watch that ends the process when one hangs.
+    fn watched(&self) -> Result<Arc<Progress>, String> {
+        let progress = Arc::new(Progress::default());
+        let ops = self.ops;
+        let stuck = move |progress: &Progress, why: &str| {
+            let (seed, set) = progress.place();
+            say(&format!(
+                "seed {seed} under {set}: {why}; again with\n\
+                 metamorphic run --seed {seed} --ops {ops} --sets {set}\n\
+                 {{\"campaign\":\"metamorphic\",\"first_seed\":{seed},\"lists\":1,\"operations\":0,\"failed\":1}}"
+            ));
+            // Threads that hang cannot be joined.
+            std::process::exit(HUNG);
+        };
+        watch(Arc::clone(&progress), stuck).map_err(|error| error.to_string())?;
+        Ok(progress)
     }
 
     /// Leaves the failing list, cut down, to be replayed.

@@ -8,6 +8,7 @@ use crate::engine::World;
 use crate::expected::{Trace, expect};
 use crate::generate::{Profile, legalize};
 use crate::op::Op;
+use crate::progress::Progress;
 
 /// Where a history parts from what it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,18 +47,36 @@ pub fn suits(choice: &Choice, ops: &[Op]) -> bool {
 /// # Errors
 /// The first difference.
 pub fn run(ops: &[Op], choices: &[Choice]) -> Result<u64, Box<Mismatch>> {
+    run_watched(ops, choices, &Progress::default())
+}
+
+/// As [`run`], telling `progress` how far it is.
+///
+/// # Errors
+/// The first difference.
+pub fn run_watched(
+    ops: &[Op],
+    choices: &[Choice],
+    progress: &Progress,
+) -> Result<u64, Box<Mismatch>> {
     let ops = legalize(ops);
     let trace = expect(&ops);
     let mut performed = 0;
     for choice in choices.iter().filter(|choice| suits(choice, &ops)) {
-        run_one(&ops, &trace, choice)?;
+        progress.begin(&choice.name);
+        run_one(&ops, &trace, choice, progress)?;
         performed += ops.len() as u64;
     }
     Ok(performed)
 }
 
 /// Runs legal `ops`, which lead to `trace`, under `choice`.
-fn run_one(ops: &[Op], trace: &Trace, choice: &Choice) -> Result<(), Box<Mismatch>> {
+fn run_one(
+    ops: &[Op],
+    trace: &Trace,
+    choice: &Choice,
+    progress: &Progress,
+) -> Result<(), Box<Mismatch>> {
     let mismatch = |index: usize, said: String| {
         Box::new(Mismatch {
             choice: choice.name.clone(),
@@ -74,6 +93,7 @@ fn run_one(ops: &[Op], trace: &Trace, choice: &Choice) -> Result<(), Box<Mismatc
             .map_err(|error| mismatch(ops.len(), format!("it does not open: {error:?}")))?;
         for (index, want) in trace.lines.iter().enumerate() {
             at = index;
+            progress.step();
             let said = world.perform(index);
             if said != *want {
                 return Err(mismatch(index, said));

@@ -19,11 +19,18 @@ impl World<'_> {
             for family in self.db().families() {
                 self.db().compact_range(&family, None, None)?;
             }
+            self.ingested &= self.choice.keeps_tables();
         }
         self.db().checkpoint(&target)?;
         let mut options = self.disk.options(&self.choice);
         options.wal_dir = None;
         let said = match op.verb {
+            Verb::RepairCopy if self.ingested => {
+                let copy = self.open_copy(&target, &options)?;
+                let said = everything(&copy, |rows| !rows.starts_with("0 "))?;
+                copy.close()?;
+                said
+            }
             Verb::RepairCopy => self.repaired(&target, &options)?,
             Verb::CheckpointWritten => {
                 let copy = self.open_copy(&target, &options)?;

@@ -177,17 +177,19 @@ impl World<'_> {
                     name == found_name && want == Some(rows)
                 })
         };
-        let left = (durable..=now)
-            .rev()
-            .find(|at| same(&self.trace.states[*at]));
-        let Some(left) = left else {
+        let states = durable.unwrap_or(0)..=now;
+        let left = states.rev().find(|at| same(&self.trace.states[*at]));
+        // Before the first operation there was nothing.
+        let nothing = durable.is_none()
+            && matches!(&found[..], [(name, rows)] if name == "default" && rows.is_empty());
+        let Some(repeat) = left.map(|left| left + 1).or(nothing.then_some(0)) else {
             let message = format!(
-                "what the power cut left is no state between {durable} and {now}: {}",
+                "what the power cut left is no state between {durable:?} and {now}: {}",
                 everything(self.db(), |_| true)?
             );
             return Err(drumlin::Error::corruption(message));
         };
-        for index in left + 1..now {
+        for index in repeat..now {
             self.index = index;
             let op = &self.ops[index];
             if changes_unsynced(op.verb) {

@@ -38,14 +38,17 @@ pub(crate) struct World<'t> {
     snapshots: [Option<Pinned>; SNAPSHOTS],
     held: Vec<Option<PinnedSlice>>,
     dropped: Option<ColumnFamily>,
+    /// Whether tables that were taken in may lie over or under others.
+    ingested: bool,
     choice: Choice,
     disk: Disk,
     ops: &'t [Op],
     trace: &'t Trace,
     /// The operation that is being performed.
     index: usize,
-    /// States before that of this index are gone for good: they were synced over.
-    durable: usize,
+    /// States before that of this index are gone for good: they were synced over. `None` before the
+    /// first sync.
+    durable: Option<usize>,
     seqno: u64,
 }
 
@@ -61,12 +64,13 @@ impl<'t> World<'t> {
             snapshots: Default::default(),
             held: Vec::new(),
             dropped: None,
+            ingested: false,
             choice: choice.clone(),
             disk: Disk::new(choice.place, ops.len() as u64),
             ops,
             trace,
             index: 0,
-            durable: 0,
+            durable: None,
             seqno: 0,
         };
         world.open()?;
@@ -93,7 +97,7 @@ impl<'t> World<'t> {
     /// All that was done so far outlives a power cut from here on.
     fn barrier(&mut self) -> Result<()> {
         self.db().sync_wal()?;
-        self.durable = self.index;
+        self.durable = Some(self.index);
         Ok(())
     }
 

@@ -171,6 +171,7 @@ impl World<'_> {
         }
         let moved = op.verb == Verb::IngestMoved;
         self.db().ingest(family, &paths, moved)?;
+        self.ingested = true;
         if !moved {
             let files = self.disk.file_system();
             paths.iter().try_for_each(|path| files.remove(path))?;
