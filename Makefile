@@ -26,11 +26,14 @@ test: deps
 loom:
 	RUSTFLAGS="--cfg loom" $(CARGO) test --locked --release -p drumlin-base -p drumlin-memtable -p drumlin --test loom --target-dir target/loom
 
-# The random suites for HOURS, going on from where the last run ended; totals in target/soak/totals.md.
+# The random suites for HOURS, going on from where the last run ended; totals in target/soak/totals.md, and
+# as a page in totals.html.
 HOURS ?= 1
 soak: deps
 	$(CARGO) build --locked --release -p drumlin-metamorphic -p drumlin-crashloop
+	$(CARGO) build --locked --release -p drumlin-sim
 	$(CARGO) test --locked --release -p drumlin-fuzz-targets -p drumlin-interop --no-run
+	$(CARGO) test --locked --release -p drumlin --test faults --no-run
 	crates/crashloop/soak.sh $(HOURS)
 
 # The same work by other engines, interleaved. The first build compiles RocksDB: most of an hour.

@@ -1,62 +1,68 @@
 #!/usr/bin/env bash
-# soak.sh HOURS (a fraction will do): campaigns one after the other until the time is over. Each leaves a
-# line of JSON in target/soak/results.jsonl and what it said in target/soak/logs; seeds go on from the
-# number of lines, so a run goes on where the one before ended. target/soak/totals.md adds up.
-# `make soak` builds first.
+# soak.sh HOURS (a fraction will do): every random suite in turn until the time is over, each for an equal
+# slice. Each leaves a line of JSON in target/soak/results.jsonl and, where it failed, what it said in
+# target/soak/logs; seeds go on from the number of lines, so a run goes on where the one before ended.
+# target/soak/totals.md and totals.html add up (soak_totals.sh). `make soak` builds first.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 hours=${1:?usage: soak.sh HOURS}
 end=$(awk -v now="$(date +%s)" -v hours="$hours" 'BEGIN { printf "%d", now + hours * 3600 }')
+# Seconds of a campaign: all eight have their turn at least once in a short run.
+slice=$(awk -v hours="$hours" 'BEGIN { s = hours * 3600 / 8; printf "%d", s < 10 ? 10 : s > 300 ? 300 : s }')
 out=target/soak
 results=$out/results.jsonl
 mkdir -p "$out/logs"
 touch "$results"
 
-# campaign NAME COUNT COMMAND...: runs it; its own line of JSON, or one that says COUNT operations.
+# campaign NAME COMMAND...: runs it. Its own line of JSON goes into the results, or, of a test program, one
+# that counts its operations; nothing is added when the command did that itself.
 campaign() {
-  local name=$1 count=$2 log failed=0 line
-  shift 2
+  local name=$1 log lines failed=0 line
+  shift
   [ "$(date +%s)" -lt "$end" ] || return 0
   log=$out/logs/$name-$round.txt
+  lines=$(wc -l <"$results")
   timeout 3600 "$@" >"$log" 2>&1 || failed=1
-  line=$(grep -a '^{"campaign"' "$log" | tail -1)
-  # Fuzzing says its rounds target by target.
-  [ "$name" != fuzz ] || count=$(awk '/ rounds$/ { sum += $(NF - 1) } END { print sum + 0 }' "$log")
-  if [ -z "$line" ] || [ "$failed" = 1 ]; then
-    [ "$failed" = 0 ] || { count=0; echo "$name failed, see $log"; }
-    line="{\"campaign\":\"$name\",\"seed\":$round,\"operations\":$count,\"failed\":$failed}"
-  elif [ "$failed" = 0 ]; then
-    rm -f "$log"
+  [ "$failed" = 0 ] || echo "$name failed, see $log"
+  if [ "$(wc -l <"$results")" = "$lines" ]; then
+    line=$(grep -a '^{"campaign"' "$log" | tail -1)
+    [ -n "$line" ] || line="{\"campaign\":\"$name\",\"seed\":$round,\"operations\":$(operations "$name" "$failed" "$log"),\"failed\":$failed}"
+    echo "$line" >>"$results"
   fi
-  echo "$line" >>"$results"
+  [ "$failed" = 1 ] || rm -f "$log"
 }
 
-# A line for each campaign: runs, operations or deaths, failures.
-totals() {
-  echo "| campaign | runs | operations | deaths | failures |"
-  echo "| --- | ---: | ---: | ---: | ---: |"
-  tr -d '{}"' <"$results" | awk -F, '{
-    for (i = 1; i <= NF; i++) { split($i, pair, ":"); field[pair[1]] = pair[2] }
-    name = field["campaign"]; runs[name]++; failed[name] += field["failed"]
-    operations[name] += field["operations"]; deaths[name] += field["cycles"]; delete field
-  } END {
-    for (name in runs)
-      printf "| %s | %d | %d | %d | %d |\n", name, runs[name], operations[name], deaths[name], failed[name]
-  }' | sort
+# operations NAME FAILED LOG: how many a test program did.
+operations() {
+  case $1/$2 in
+    fuzz/*) awk '/ rounds$/ { sum += $(NF - 1) } END { print sum + 0 }' "$3" ;;
+    differential/0) echo $((4 * differential_ops)) ;;
+    *) awk '/^test result/ { sum += $4 } END { print sum + 0 }' "$3" ;;
+  esac
 }
 
 newest() { ls -t target/release/deps/"$1"-* | grep -v '\.d$' | head -1; }
 
+differential_ops=$((slice * 200))
+slice_hours=$(awk -v slice="$slice" 'BEGIN { print slice / 3600 }')
 while [ "$(date +%s)" -lt "$end" ]; do
   round=$(wc -l <"$results")
-  campaign metamorphic 0 target/release/metamorphic run --seed $((1000 + round * 100)) --seeds 100 \
-    --ops 1000 --seconds 300 --out "$out/metamorphic"
-  campaign crash-loop 0 target/release/crashloop run --seed $((round * 7 + 1)) --cycles 1000 --seconds 300
-  campaign crash-loop 0 target/release/crashloop run --seed $((round * 7 + 2)) --cycles 200 --seconds 120 --disk
+  campaign metamorphic target/release/metamorphic run --seed $((1000 + round * 100)) --seeds 100 \
+    --ops 1000 --seconds "$slice" --out "$out/metamorphic"
+  campaign sim target/release/drumlin-sim --hours "$slice_hours" --out "$results"
+  campaign cuts target/release/drumlin-sim --cuts $((slice * 50)) --out "$results"
+  campaign crash-loop target/release/crashloop run --seed $((round * 7 + 1)) --cycles 1000 --seconds "$slice"
+  campaign crash-loop target/release/crashloop run --seed $((round * 7 + 2)) --cycles 200 --seconds $((slice / 2)) --disk
   # The targets' own numbers of rounds: some take a thousand times as long as others.
-  campaign fuzz 0 env DRUMLIN_FUZZ_SEED=$((round + 2)) "$(newest replay)" every_target --nocapture
-  campaign differential 400000 env DRUMLIN_DIFFERENTIAL_SEED=$((round * 10)) \
-    DRUMLIN_DIFFERENTIAL_OPS=100000 "$(newest differential)"
-  totals >"$out/totals.md"
+  campaign fuzz env DRUMLIN_FUZZ_SEED=$((round + 2)) "$(newest replay)" every_target --nocapture
+  campaign differential env DRUMLIN_DIFFERENTIAL_SEED=$((round * 10)) \
+    DRUMLIN_DIFFERENTIAL_OPS=$differential_ops "$(newest differential)"
+  # Nothing random: once a run is enough, and only where there is time for it.
+  if [ "$slice" = 300 ] && [ -z "${corrupted:-}" ]; then
+    corrupted=1
+    campaign corruption env DRUMLIN_EXHAUSTIVE=1 "$(newest faults)" corruption::
+  fi
+  crates/crashloop/soak_totals.sh md "$results" >"$out/totals.md"
+  crates/crashloop/soak_totals.sh html "$results" >"$out/totals.html"
 done
-totals
+crates/crashloop/soak_totals.sh md "$results"

@@ -236,7 +236,7 @@ impl Search<'_> {
             let is_oldest = at + 1 == self.runs.len();
             match wish {
                 Wish::InPlace(reason) if is_oldest => self.in_place(run, index, reason),
-                Wish::Down(reason) if is_oldest && run.level == self.bottom() => {
+                Wish::Down(reason) if is_oldest && run.level >= self.bottom() => {
                     self.at_the_bottom(run, index, reason)
                 }
                 Wish::Down(reason) | Wish::InPlace(reason) => {
@@ -292,7 +292,10 @@ impl Search<'_> {
             return None;
         }
         let output_level = match self.runs.get(range.end) {
-            None => self.bottom(),
+            None if range.start == 0 => self.bottom(),
+            // Another style may have left runs below the bottom. Above it newer ones may lie, or come to lie
+            // when a plan in flight ends: only below them all is the place for what is oldest.
+            None => self.bottom().max(taken.last().map_or(0, |run| run.level)),
             Some(next) => next.level.saturating_sub(1),
         };
         let mut inputs: Vec<PlanInput> = Vec::new();

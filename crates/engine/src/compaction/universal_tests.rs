@@ -200,3 +200,37 @@ fn an_old_run_with_no_level_below_it_is_rewritten_once_in_a_while() {
     assert_eq!(pick(200, "L0 1:a-f@5/190"), "nothing");
     assert_eq!(pick(300, "L0 1:a-f@5/190"), "L0>L0 L0:1");
 }
+
+/// A directory of another style: what is oldest must not come to lie over what is newer.
+#[test]
+fn runs_below_the_last_level_allowed_leave_it_only_all_together() {
+    let limits = UniversalOptions {
+        levels_max: 4,
+        ..LIMITS
+    };
+    let pick = |picture: &str| pick_with(limits, picture);
+    let deep = "L0 4:a-f=2
+                L4 3:a-f=90
+                L5 2:a-f=200
+                L6 1:a-f=201";
+    assert_eq!(pick(deep), "L5>L6 L5:2 L6:1");
+    // Where those in flight will end is not asked.
+    let beside = "L0 4:a-f=2* 3:a-f=2*
+                  L4 2:a-f=90
+                  L6 1:a-f=40";
+    assert_eq!(pick(beside), "L4>L6 L4:2 L6:1");
+    let all = "L0 4:a-f 3:a-f 2:a-f
+               L6 1:a-f";
+    assert_eq!(pick(all), "L0>L3 L0:4,3,2 L6:1");
+    // And is rewritten where it is, once in a while, when it is old.
+    let aging = CompactionOptions {
+        age_max_seconds: Some(100),
+        ..options()
+    };
+    let pick_old = |now: u64, picture: &str| {
+        let moment = Moment { now, ..IDLE };
+        show(Universal { limits }.pick(&version(picture), &aging, &moment))
+    };
+    assert_eq!(pick_old(200, "L6 1:a-f@5"), "L6>L6 L6:1");
+    assert_eq!(pick_old(200, "L6 1:a-f@5/190"), "nothing");
+}
