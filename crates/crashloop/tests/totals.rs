@@ -19,12 +19,15 @@ fn totals(form: &str) -> String {
     // The shell writes it: files of tests go through programs here, as in a real run.
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/soak_totals.sh");
     let mut shell = Command::new("bash");
-    shell.args(["-c", "printf '%s' \"$0\" >\"$1\" && bash \"$2\" \"$3\" \"$1\""]);
+    shell.args([
+        "-c",
+        "printf '%s' \"$0\" >\"$1\" && bash \"$2\" \"$3\" \"$1\"",
+    ]);
     let output = shell.arg(LINES).arg(&path).arg(script).arg(form).output();
-    let output = output.unwrap();
+    let output = output.expect("there is a shell");
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{errors}");
-    String::from_utf8(output.stdout).unwrap()
+    String::from_utf8(output.stdout).expect("the script writes text")
 }
 
 #[test]

@@ -236,7 +236,7 @@ impl Search<'_> {
             let is_oldest = at + 1 == self.runs.len();
             match wish {
                 Wish::InPlace(reason) if is_oldest => self.in_place(run, index, reason),
-                Wish::Down(reason) if is_oldest && run.level >= self.bottom() => {
+                Wish::Down(reason) if is_oldest && run.level == self.bottom() => {
                     self.at_the_bottom(run, index, reason)
                 }
                 Wish::Down(reason) | Wish::InPlace(reason) => {

@@ -222,15 +222,4 @@ fn runs_below_the_last_level_allowed_leave_it_only_all_together() {
     let all = "L0 4:a-f 3:a-f 2:a-f
                L6 1:a-f";
     assert_eq!(pick(all), "L0>L3 L0:4,3,2 L6:1");
-    // And is rewritten where it is, once in a while, when it is old.
-    let aging = CompactionOptions {
-        age_max_seconds: Some(100),
-        ..options()
-    };
-    let pick_old = |now: u64, picture: &str| {
-        let moment = Moment { now, ..IDLE };
-        show(Universal { limits }.pick(&version(picture), &aging, &moment))
-    };
-    assert_eq!(pick_old(200, "L6 1:a-f@5"), "L6>L6 L6:1");
-    assert_eq!(pick_old(200, "L6 1:a-f@5/190"), "nothing");
 }
