@@ -462,8 +462,11 @@ fn action(name: &str, flags: &mut Flags) -> Result<Action> {
     })
 }
 
-/// Bytes of all files in `dir`.
-fn directory_bytes(env: &Env, dir: &Path) -> Result<u64> {
+/// Bytes of all files in `dir`, but for those that go while it is listed.
+///
+/// # Errors
+/// The file system's.
+pub fn directory_bytes(env: &Env, dir: &Path) -> Result<u64> {
     let mut total = 0;
     for name in env.files.list(dir)? {
         match env.files.info(&dir.join(name)) {

@@ -15,7 +15,7 @@ use crate::keys::KeyShape;
 use crate::measurements::{Kind, Return};
 use crate::properties::Properties;
 use crate::values::{append_fixed, append_random};
-use crate::workload::{Stopwatch, Workload, found};
+use crate::workload::{Stopwatch, Workload, found, rng_of_thread};
 
 /// Lengths between two ends.
 #[derive(Clone, Debug)]
@@ -352,7 +352,7 @@ impl Workload for Core {
 
     fn thread(&self, index: u64) -> Thread {
         Thread {
-            rng: Rng::new(self.seed ^ (index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            rng: rng_of_thread(self.seed, index),
             chooser: self.chooser.clone(),
             key: Vec::new(),
             record: Fields::default(),

@@ -18,7 +18,7 @@ use crate::choosers::Chooser;
 use crate::fields::Fields;
 use crate::measurements::{Kind, Return};
 use crate::properties::Properties;
-use crate::workload::{Stopwatch, Workload, found};
+use crate::workload::{Stopwatch, Workload, found, rng_of_thread};
 
 /// Bytes a thread takes from the file at a time; no line is longer.
 const PIECE_BYTES: usize = 1 << 20;
@@ -287,7 +287,7 @@ impl Workload for FileWorkload {
 
     fn thread(&self, index: u64) -> Thread {
         Thread {
-            rng: Rng::new(self.seed ^ (index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            rng: rng_of_thread(self.seed, index),
             chooser: self.chooser.clone(),
             piece: Vec::new(),
             at: 0,

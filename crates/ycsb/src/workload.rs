@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use drumlin_base::Result;
+use drumlin_base::rng::Rng;
 use drumlin_fs::Clock;
 
 use crate::binding::Client;
@@ -39,6 +40,11 @@ pub(crate) fn found(is_there: bool) -> Return {
     } else {
         Return::NotFound
     }
+}
+
+/// The random draws of thread `index`, apart from those of every other under one `seed`.
+pub(crate) fn rng_of_thread(seed: u64, index: u64) -> Rng {
+    Rng::new(seed ^ (index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 /// A workload, shared by threads.

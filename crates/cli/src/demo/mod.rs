@@ -8,11 +8,11 @@ mod load;
 mod reads;
 mod report;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use drumlin::{Db, Options};
 use drumlin_bench::datasets::scaled_pool_bytes;
+use drumlin_bench::runner::directory_bytes;
 use drumlin_fs::{Env, machine};
 use drumlin_table::{Codec, Compression};
 
@@ -82,19 +82,4 @@ fn options(demo: &Demo) -> Outcome<Options> {
             .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
         ..Options::default()
     })
-}
-
-/// Bytes of all files in `dir`.
-fn directory_bytes(env: &Env, dir: &Path) -> Outcome<u64> {
-    let mut total = 0;
-    for name in env.files.list(dir)? {
-        match env.files.info(&dir.join(name)) {
-            Ok(info) if !info.is_dir => total += info.size,
-            Ok(_) => {}
-            // Files come and go while the directory is listed.
-            Err(error) if error.is_not_found() => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(total)
 }
