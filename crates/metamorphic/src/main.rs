@@ -147,7 +147,7 @@ impl Campaign {
                 Err(mismatch) => {
                     failed += 1;
                     say(&format!("seed {seed}: {mismatch}"));
-                    self.keep(seed, &ops, &mismatch.choice)?;
+                    self.keep(seed, &ops, &mismatch.choice, &progress)?;
                 }
             }
         }
@@ -180,10 +180,10 @@ impl Campaign {
     }
 
     /// Leaves the failing list, cut down, to be replayed.
-    fn keep(&self, seed: u64, ops: &[Op], set: &str) -> Result<(), String> {
+    fn keep(&self, seed: u64, ops: &[Op], set: &str, progress: &Progress) -> Result<(), String> {
         let choice = Choice::named(set).ok_or("the set has a name")?;
-        let left = shrink(ops, &choice, self.shrink);
-        let why = match run(&left, std::slice::from_ref(&choice)) {
+        let left = shrink(ops, &choice, self.shrink, progress);
+        let why = match run_watched(&left, std::slice::from_ref(&choice), progress) {
             Ok(_) => "it did not fail the last time".to_owned(),
             Err(mismatch) => mismatch.to_string(),
         };

@@ -112,21 +112,21 @@ fn run_one(
 }
 
 /// The shortest list found that still fails under `choice`, by leaving out ever smaller pieces; runs
-/// it at most `runs_max` times. With threads a failure may not come every time, so each try has
-/// three.
-pub fn shrink(ops: &[Op], choice: &Choice, runs_max: usize) -> Vec<Op> {
+/// it at most `runs_max` times, telling `progress` of each. With threads a failure may not come every
+/// time, so each try has three.
+pub fn shrink(ops: &[Op], choice: &Choice, runs_max: usize, progress: &Progress) -> Vec<Op> {
     let tries = match choice.options.background_threads {
         Some(0) => 1,
         _ => 3,
     };
+    let try_once = |ops: &[Op]| run_watched(ops, std::slice::from_ref(choice), progress);
     let mut runs = 0;
     let mut fails = |ops: &[Op]| {
         runs += 1;
-        let choices = std::slice::from_ref(choice);
-        (runs <= runs_max).then(|| (0..tries).any(|_| run(ops, choices).is_err()))
+        (runs <= runs_max).then(|| (0..tries).any(|_| try_once(ops).is_err()))
     };
     let mut left = ops.to_vec();
-    if let Err(mismatch) = run(&left, std::slice::from_ref(choice)) {
+    if let Err(mismatch) = try_once(&left) {
         left.truncate(mismatch.index + 1);
     }
     let mut piece = left.len().div_ceil(2);

@@ -2,7 +2,7 @@
 //! under every fixed set of options and as many random ones, a few lists under some of them, and every
 //! list that once failed; `metamorphic run` does the same for as long as one likes.
 
-use drumlin_metamorphic::{Choice, Op, Place, generate, parse_ops, run};
+use drumlin_metamorphic::{Choice, Op, Place, Progress, generate, parse_ops, run, shrink};
 
 fn must(ops: &[Op], choices: &[Choice]) {
     if let Err(mismatch) = run(ops, choices) {
@@ -48,4 +48,12 @@ fn lists_that_failed_once_lead_to_the_same_everywhere() {
         count += 1;
     }
     assert!(count > 0);
+}
+
+#[test]
+fn a_watch_hears_of_a_list_that_is_cut_down() {
+    let choice = Choice::fixed().remove(0);
+    let progress = Progress::default();
+    shrink(&generate(1, 20), &choice, 1, &progress);
+    assert_eq!(progress.place().1, choice.name);
 }

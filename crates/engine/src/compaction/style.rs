@@ -78,7 +78,8 @@ pub struct UniversalOptions {
     /// into one: the bound on wasted space. Default: 100; RocksDB's 200 writes no less.
     pub space_percent_max: u32,
     /// Levels there may be, with L0: RocksDB's `num_levels`, which refuses a directory with more. With 1
-    /// all runs are tables of L0, also the largest. Default and most: 7.
+    /// all runs are tables of L0, also the largest. Runs that another style left deeper stay there until
+    /// everything is merged at once. Default and most: 7.
     pub levels_max: usize,
 }
 

@@ -218,6 +218,28 @@ fn a_torn_write_that_lacks_a_single_bit_is_no_damage() {
 }
 
 #[test]
+fn a_flipped_bit_behind_a_zero_byte_of_a_checksum_is_corruption() {
+    let begins_with_zero =
+        |payload: &Vec<u8>| log_of(std::slice::from_ref(payload), false).0[0] == 0;
+    let mut payloads = (0..).map(|n: u64| n.to_string().into_bytes());
+    let payload = payloads.find(begins_with_zero).unwrap();
+    let (sound, _) = log_of(&[payload], false);
+    for (at, bit) in (1..4).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 1 << bit;
+        let (_, mut reader) = read_all(&bytes);
+        let verdict = reader.judge(Later::Any).unwrap();
+        // Where all up to the bit is zeros, a write may have lacked its first bytes.
+        let may_be_torn = bytes[..=at].iter().all(|byte| *byte == 0);
+        let is_corrupt = matches!(verdict, Verdict::Corrupt { .. });
+        assert_eq!(
+            is_corrupt, !may_be_torn,
+            "byte {at}, bit {bit}: {verdict:?}"
+        );
+    }
+}
+
+#[test]
 fn records_of_the_log_before_end_a_recycled_log_cleanly() {
     let mut rng = Rng::new(4);
     for _ in 0..200 {

@@ -187,6 +187,20 @@ impl Hearing<'_> {
         }
     }
 
+    /// Opens what a cut of `policy` left on `files`, past what looks like rot.
+    fn open(&mut self, files: Arc<dyn FileSystem>, policy: CrashPolicy) -> Result<Db, Error> {
+        let mut options = self.options(files);
+        let opened = Db::open_all_families(DIR, options.clone());
+        match &opened {
+            Err(error) if looks_like_rot(error, policy) => {
+                self.refused += 1;
+                options.point_in_time_recovery = true;
+                Db::open_all_families(DIR, options)
+            }
+            _ => opened,
+        }
+    }
+
     /// Opens what a cut of `policy` left on `disk`. `shown` is the log that an earlier open had.
     fn hear(
         &mut self,
@@ -206,16 +220,7 @@ impl Hearing<'_> {
         if depth < DEPTH_MAX {
             files.set_observer(Some(Arc::clone(&observer) as _));
         }
-        let mut options = self.options(Arc::new(files.clone()));
-        let mut opened = Db::open_all_families(DIR, options.clone());
-        if opened
-            .as_ref()
-            .is_err_and(|error| looks_like_rot(error, policy))
-        {
-            self.refused += 1;
-            options.point_in_time_recovery = true;
-            opened = Db::open_all_families(DIR, options);
-        }
+        let opened = self.open(Arc::new(files.clone()), policy);
         let place = format!("{policy:?} at depth {depth}");
         let db = opened.map_err(|error| format!("{place}: opening: {error:?}"))?;
         let told = |error: Error| format!("{place}: {error:?}");
@@ -263,7 +268,7 @@ impl Hearing<'_> {
             return self.hear(&image, policy, Demand::Synced, Some(log), depth + 1);
         }
         self.cuts += u64::from(policy != CrashPolicy::KeepAll);
-        let opened = Db::open_all_families(DIR, self.options(Arc::new(image)));
+        let opened = self.open(Arc::new(image), policy);
         let read = opened.and_then(|db| Ok((db.get(AFTER)?, db.get(LOG)?)));
         let (after, kept) = read.map_err(|error| format!("after a write: {error:?}"))?;
         let before = db.get(LOG).map_err(|error| format!("{error:?}"))?;
