@@ -18,12 +18,12 @@ const ROUNDS: u64 = 30_000;
 /// Targets that take long, and by how much.
 const SLOWER: [(&str, u64); 9] = [
     ("blob_file", 4),
-    ("db_ops", 100),
+    ("db_ops", 30),
     ("manifest_replay", 4),
     ("memtable_ops", 2),
     ("model", 4),
     ("options_file", 10),
-    ("range_tombstones", 8),
+    ("range_tombstones", 4),
     ("sst_open_scan", 4),
     ("wal_reader", 8),
 ];
