@@ -7,7 +7,7 @@ BYTES ?= 2000000000
 SECONDS ?= 20
 DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev pkg-config gcc g++
 
-.PHONY: sim cuts seeded-bugs run test lint loom soak deps bench-peers bench-ram bench-r5
+.PHONY: sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
@@ -25,6 +25,18 @@ test: deps
 
 loom:
 	RUSTFLAGS="--cfg loom" $(CARGO) test --locked --release -p drumlin-base -p drumlin-memtable -p drumlin --test loom --target-dir target/loom
+
+# Under sanitizers of the compiler that is pinned, whose unstable options RUSTC_BOOTSTRAP lets through. What each
+# sees is in docs/testing.md. For threads the standard library is built too, from `rust-src`.
+SANITIZED = --locked --target x86_64-unknown-linux-gnu --target-dir target/$@
+asan:
+	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address $(CARGO) test $(SANITIZED) --lib --test lookups \
+	  -p drumlin-base -p drumlin-fs -p drumlin-memtable -p drumlin-succinct -p drumlin-table -p drumlin
+
+tsan:
+	rustup component add rust-src
+	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=thread $(CARGO) test -Zbuild-std $(SANITIZED) --lib --test concurrency \
+	  -p drumlin-base -p drumlin-memtable
 
 # The random suites for HOURS, going on from where the last run ended; totals in target/soak/totals.md, and
 # as a page in totals.html.

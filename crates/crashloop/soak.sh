@@ -7,8 +7,8 @@ set -uo pipefail
 cd "$(dirname "$0")/../.."
 hours=${1:?usage: soak.sh HOURS}
 end=$(awk -v now="$(date +%s)" -v hours="$hours" 'BEGIN { printf "%d", now + hours * 3600 }')
-# Seconds of a campaign: all eight have their turn at least once in a short run.
-slice=$(awk -v hours="$hours" 'BEGIN { s = hours * 3600 / 8; printf "%d", s < 10 ? 10 : s > 300 ? 300 : s }')
+# Seconds of a campaign: all nine have their turn at least once in a short run.
+slice=$(awk -v hours="$hours" 'BEGIN { s = hours * 3600 / 9; printf "%d", (s < 10) ? 10 : (s > 300) ? 300 : s }')
 out=target/soak
 results=$out/results.jsonl
 mkdir -p "$out/logs"
@@ -20,8 +20,8 @@ campaign() {
   local name=$1 log lines failed=0 line
   shift
   [ "$(date +%s)" -lt "$end" ] || return 0
-  log=$out/logs/$name-$round.txt
   lines=$(wc -l <"$results")
+  log=$out/logs/$name-$lines.txt
   timeout 3600 "$@" >"$log" 2>&1 || failed=1
   [ "$failed" = 0 ] || echo "$name failed, see $log"
   if [ "$(wc -l <"$results")" = "$lines" ]; then
@@ -47,16 +47,19 @@ differential_ops=$((slice * 200))
 slice_hours=$(awk -v slice="$slice" 'BEGIN { print slice / 3600 }')
 while [ "$(date +%s)" -lt "$end" ]; do
   round=$(wc -l <"$results")
-  campaign metamorphic target/release/metamorphic run --seed $((1000 + round * 100)) --seeds 100 \
-    --ops 1000 --seconds "$slice" --out "$out/metamorphic"
   campaign sim target/release/drumlin-sim --hours "$slice_hours" --out "$results"
-  campaign cuts target/release/drumlin-sim --cuts $((slice * 50)) --out "$results"
-  campaign crash-loop target/release/crashloop run --seed $((round * 7 + 1)) --cycles 1000 --seconds "$slice"
-  campaign crash-loop target/release/crashloop run --seed $((round * 7 + 2)) --cycles 200 --seconds $((slice / 2)) --disk
+  campaign cuts target/release/drumlin-sim --cuts 1000000000 --hours "$slice_hours" --out "$results"
+  # Each store takes the seed after the one before, and no run makes a hundred of them.
+  campaign crash-loop target/release/crashloop run --seed $((round * 300)) --cycles 1000 --seconds "$slice"
+  campaign crash-loop target/release/crashloop run --seed $((round * 300 + 100)) --cycles 1000 --seconds "$slice" --power
+  campaign crash-loop target/release/crashloop run --seed $((round * 300 + 200)) --cycles 1000 --seconds "$slice" --disk
   # The targets' own numbers of rounds: some take a thousand times as long as others.
   campaign fuzz env DRUMLIN_FUZZ_SEED=$((round + 2)) "$(newest replay)" every_target --nocapture
   campaign differential env DRUMLIN_DIFFERENTIAL_SEED=$((round * 10)) \
     DRUMLIN_DIFFERENTIAL_OPS=$differential_ops "$(newest differential)"
+  # Last: on a busy machine a single list, under some sixty sets, can take minutes.
+  campaign metamorphic target/release/metamorphic run --seed $((1000 + round * 100)) --seeds 100 \
+    --ops 1000 --seconds "$slice" --out "$out/metamorphic"
   # Nothing random: once a run is enough, and only where there is time for it.
   if [ "$slice" = 300 ] && [ -z "${corrupted:-}" ]; then
     corrupted=1

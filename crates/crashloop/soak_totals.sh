@@ -12,6 +12,8 @@ rows() {
     function number(key) { return match($0, "\"" key "\":[0-9]+") ? substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 3) + 0 : 0 }
     /^\{"campaign":"/ {
       name = text("campaign")
+      if (/"disk":true/) name = name ", disk"
+      if (/"power":true/) name = name ", power cuts"
       runs[name]++
       operations[name] += number("operations") + number("steps")
       deaths[name] += number("cycles")
@@ -49,7 +51,7 @@ html() {
   p { color: var(--soft); margin: .2rem 0 1.5rem }
   section { border-top: 1px solid var(--line); padding: .8rem 0 }
   h2 { font-size: 1rem; margin: 0 0 .3rem }
-  dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(7rem, 1fr)); gap: .3rem 1rem; margin: 0 }
+  dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(6rem, 1fr)); gap: .3rem 1rem; margin: 0 }
   dt { color: var(--soft); font-size: .85rem }
   dd { margin: 0; font-variant-numeric: tabular-nums }
   .bad { color: var(--bad); font-weight: 600 }
@@ -58,15 +60,16 @@ html() {
 PAGE
   rows | awk -F'\t' '
     function grouped(n,   s) { s = n ""; while (match(s, /[0-9][0-9][0-9][0-9]($|,)/)) s = substr(s, 1, RSTART) "," substr(s, RSTART + 1); return s }
+    function count(n, noun) { return grouped(n) " " noun (n == 1 ? "" : "s") }
     function shown(name, n, class) { return "<div><dt>" name "</dt><dd" class ">" grouped(n) "</dd></div>" }
     function some(name, n) { return (n > 0) ? shown(name, n) : "" }
     {
       bad += $6; runs += $2
-      body = body "<section><h2>" $1 "</h2><dl>" some("runs", $2) some("operations", $3) some("deaths", $4) some("power cuts", $5) shown("failures", $6, ($6 > 0) ? " class=\"bad\"" : "") "</dl></section>\n"
+      body = body "<section><h2>" $1 "</h2><dl>" shown("runs", $2) shown("failures", $6, ($6 > 0) ? " class=\"bad\"" : "") some("operations", $3) some("deaths", $4) some("power cuts", $5) "</dl></section>\n"
     }
     END {
-      verdict = (bad > 0) ? "<span class=\"bad\">" grouped(bad) " failures</span>" : "no failure"
-      printf "<p>%s campaigns, %s</p>\n", grouped(runs + 0), verdict
+      verdict = (bad > 0) ? "<span class=\"bad\">" count(bad, "failure") "</span>" : "no failure"
+      printf "<p>%s, %s</p>\n", count(runs + 0, "run"), verdict
       printf "%s", body
     }'
   echo "</html>"
