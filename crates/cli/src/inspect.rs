@@ -111,7 +111,7 @@ fn finish(path: &Path, verdict: Verdict, out: &mut Output) -> Outcome {
             "# the end is torn at {offset}: {reason}; {dropped_bytes} bytes after it were never \
              acknowledged as durable"
         )),
-        Verdict::Corrupt { offset, reason } => {
+        Verdict::Corrupt { offset, reason, .. } => {
             out.flush()?;
             Err(Failure::Check(format!(
                 "{} is damaged at {offset}: {reason}",

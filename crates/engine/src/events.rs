@@ -28,6 +28,8 @@ pub struct RecoveryReport {
     pub entries_replayed: u64,
     /// Where and why replay stopped before the end of the WAL files, if it did.
     pub cut: Option<WalCut>,
+    /// The last record of the WAL files, if one bit of it had to be turned back: rot or a torn write.
+    pub mended: Option<WalMend>,
     /// Files nobody refers to any more that were removed.
     pub files_removed: usize,
     /// Whether the directory is written in LevelDB's format.
@@ -50,6 +52,15 @@ pub struct WalCut {
     /// Whether what was dropped had once been synced (only under
     /// [`crate::Options::point_in_time_recovery`]; otherwise open fails).
     pub was_synced: bool,
+}
+
+/// A record at the end of a WAL that was replayed with one bit turned back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WalMend {
+    /// The WAL file's number.
+    pub wal: u64,
+    /// The offset of the record.
+    pub offset: u64,
 }
 
 /// A flush that ended well.

@@ -71,7 +71,9 @@ pub use drumlin_base::{
 };
 pub use drumlin_fs::{Env, RateLimit, machine};
 pub use drumlin_table::{ChecksumKind, Codec, Compression, TableFormat, TableWriterOptions};
-pub use events::{CompactionInfo, EventListener, FlushInfo, Health, RecoveryReport, WalCut};
+pub use events::{
+    CompactionInfo, EventListener, FlushInfo, Health, RecoveryReport, WalCut, WalMend,
+};
 pub use ingest::SstFileWriter;
 pub use merge_operators::{StringAppend, UInt64Add};
 pub use options::{DirectoryFormat, FamilyOptions, Options, ReadOptions, Tuning, WriteOptions};

@@ -629,6 +629,7 @@ impl Engine {
             batches_replayed: replayed.batches,
             entries_replayed: replayed.entries,
             cut: replayed.cut,
+            mended: replayed.mended,
             files_removed: 0,
             leveldb: self.leveldb,
         })

@@ -3,7 +3,9 @@
 //! What is replayed is always a prefix of what was written: replay stops at the first record that
 //! is not whole, and no later WAL is replayed after that, unless it is known that nothing was lost
 //! between the two. Damage to what was once synced is told from a torn tail by the marks that the
-//! WAL room leaves (`wal.rs`): it refuses the open instead of dropping acknowledged writes.
+//! WAL room leaves (`wal.rs`): it refuses the open instead of dropping acknowledged writes. The very
+//! last record, if one bit turned back makes it whole, is replayed so (`record/mend.rs` says why), and
+//! the report tells of it; recovery then writes it anew like all that was replayed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,9 +14,9 @@ use drumlin_base::{Error, Result, SeqNo};
 use drumlin_fs::Env;
 
 use crate::batch::BatchView;
-use crate::events::WalCut;
+use crate::events::{WalCut, WalMend};
 use crate::names;
-use crate::record::{End, EndReason, Later, RecordReader, Verdict};
+use crate::record::{End, EndReason, Later, Mended, RecordReader, Verdict};
 use crate::wal::WalMark;
 
 /// What replay did.
@@ -25,6 +27,18 @@ pub(crate) struct Replayed {
     /// The last sequence number replayed; 0 when nothing was.
     pub(crate) last_seqno: SeqNo,
     pub(crate) cut: Option<WalCut>,
+    pub(crate) mended: Option<WalMend>,
+}
+
+impl Replayed {
+    fn count(&mut self, batch: &BatchView<'_>) {
+        self.batches += 1;
+        self.entries += u64::from(batch.count());
+        if batch.count() > 0 {
+            let last = batch.seqno() + u64::from(batch.count()) - 1;
+            self.last_seqno = self.last_seqno.max(last);
+        }
+    }
 }
 
 /// Where the WAL files are and how forgiving replay is.
@@ -89,7 +103,17 @@ impl WalReplay<'_> {
                     return Ok(replayed);
                 }
             }
-            let ended = self.replay_one(wal, &mut replayed, &mut apply)?;
+            let mut ended = self.replay_one(wal, &mut replayed, &mut apply)?;
+            let last = replayed.last_seqno;
+            if let Some(mended) = self.mended(later, &ended, &before, last)? {
+                let batch = BatchView::new(&mended.payload)?;
+                apply(wal, &batch)?;
+                replayed.count(&batch);
+                let offset = mended.offset;
+                replayed.mended = Some(WalMend { wal, offset });
+                ended.end.offset = mended.end;
+                ended.verdict = Verdict::Clean;
+            }
             before.insert(wal, ended);
         }
         if let Some((number, ended)) = before.last_key_value()
@@ -114,12 +138,7 @@ impl WalReplay<'_> {
             let batch = BatchView::new(record.payload)
                 .map_err(|error| error.with_offset(offset).with_file(&path))?;
             apply(wal, &batch)?;
-            replayed.batches += 1;
-            replayed.entries += u64::from(batch.count());
-            if batch.count() > 0 {
-                let last = batch.seqno() + u64::from(batch.count()) - 1;
-                replayed.last_seqno = replayed.last_seqno.max(last);
-            }
+            replayed.count(&batch);
         }
         let end = reader.end().unwrap_or(End {
             offset: 0,
@@ -131,32 +150,76 @@ impl WalReplay<'_> {
         Ok(Ended { end, verdict, size })
     }
 
+    /// The record at the end of the first of `later` that one bit turned back made whole, where it is
+    /// the last of all records and goes on where `last`, the last one replayed, ended.
+    fn mended(
+        &self,
+        later: &[u64],
+        ended: &Ended,
+        before: &BTreeMap<u64, Ended>,
+        last: SeqNo,
+    ) -> Result<Option<Mended>> {
+        let (Verdict::Corrupt { mended, .. }, Some((wal, after))) =
+            (&ended.verdict, later.split_first())
+        else {
+            return Ok(None);
+        };
+        let Some(mended) = mended else {
+            return Ok(None);
+        };
+        let Ok(batch) = BatchView::new(&mended.payload) else {
+            return Ok(None);
+        };
+        if last != 0 && batch.count() > 0 && batch.seqno() != last + 1 {
+            return Ok(None);
+        }
+        for later in after {
+            if self.first_batch(*later)?.is_some() {
+                return Ok(None);
+            }
+        }
+        // What a WAL follows, its first record says.
+        let follows = self.first_batch(*wal)?.is_some()
+            || matches!(self.gap_at(&first_of(&batch), before, last), Gap::None);
+        Ok(follows.then(|| mended.clone()))
+    }
+
     /// What is missing between the WAL files `before` and the one after them, `next`.
     fn gap_before(&self, next: u64, before: &BTreeMap<u64, Ended>, last: SeqNo) -> Result<Gap> {
         let damaged = |ended: &Ended| matches!(ended.verdict, Verdict::Corrupt { .. });
         if let Some((wal, _)) = before.iter().find(|(_, ended)| damaged(ended)) {
             return Ok(Gap::In(*wal));
         }
-        let unclean = before.iter().find(|(_, e)| e.verdict != Verdict::Clean);
-        let Some((first_seqno, marks)) = self.first_batch(next)? else {
+        let Some(first) = self.first_batch(next)? else {
             return Ok(Gap::None); // Nothing in it could be replayed wrongly.
         };
+        Ok(self.gap_at(&first, before, last))
+    }
+
+    /// What is missing between the WAL files `before` and one whose first record says `first`.
+    fn gap_at(
+        &self,
+        (first_seqno, marks): &(SeqNo, Vec<WalMark>),
+        before: &BTreeMap<u64, Ended>,
+        last: SeqNo,
+    ) -> Gap {
         for mark in marks {
-            let WalMark::After { number, bytes } = mark else {
+            let WalMark::After { number, bytes } = *mark else {
                 continue;
             };
-            return Ok(match before.get(&number) {
+            return match before.get(&number) {
                 Some(ended) if ended.end.offset < bytes => Gap::In(number),
                 None if number >= self.needed_from => Gap::Missing(number),
                 _ => Gap::None,
-            });
+            };
         }
         // Written by another engine: a clean end is one; after a torn one, as RocksDB does, the
         // next WAL counts only if it goes on with the very next sequence number.
-        Ok(match unclean {
-            Some((wal, _)) if first_seqno != last + 1 => Gap::In(*wal),
+        let unclean = before.iter().find(|(_, e)| e.verdict != Verdict::Clean);
+        match unclean {
+            Some((wal, _)) if *first_seqno != last + 1 => Gap::In(*wal),
             _ => Gap::None,
-        })
+        }
     }
 
     /// What the lack of the WAL `lost`, which `later` ones follow, means.
@@ -194,8 +257,7 @@ impl WalReplay<'_> {
             return Ok(None);
         };
         let batch = BatchView::new(record.payload).map_err(|error| error.with_file(&path))?;
-        let marks = batch.log_data().filter_map(WalMark::parse).collect();
-        Ok(Some((batch.seqno(), marks)))
+        Ok(Some(first_of(&batch)))
     }
 
     /// What stopping in `wal` means, given the WAL files after it.
@@ -274,4 +336,10 @@ impl WalReplay<'_> {
     fn path(&self, wal: u64) -> PathBuf {
         names::wal(self.dir, wal)
     }
+}
+
+/// What the first record of a WAL says: its sequence number and its marks.
+fn first_of(batch: &BatchView<'_>) -> (SeqNo, Vec<WalMark>) {
+    let marks = batch.log_data().filter_map(WalMark::parse).collect();
+    (batch.seqno(), marks)
 }

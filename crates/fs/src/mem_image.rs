@@ -9,6 +9,9 @@ use drumlin_base::rng::Rng;
 
 use crate::mem::CrashPolicy;
 
+/// Writes up to this long may be torn so that a single bit differs.
+const MENDED_BYTES: u64 = 512;
+
 /// The bytes of a file. The file may be longer than `bytes`; the rest are zeros, so that reserved
 /// space costs no memory. Clones share the bytes until one is changed.
 #[derive(Clone, Debug, Default)]
@@ -262,7 +265,7 @@ impl FileData {
                             false => bits_apart(&old, &self.now.range(start, end)),
                         }
                     });
-                    if apart.iter().sum::<u64>() == 1 {
+                    if len > MENDED_BYTES && apart.iter().sum::<u64>() == 1 {
                         (from, to) = (0, 0);
                     }
                     Change::Write {
@@ -277,8 +280,9 @@ impl FileData {
     }
 }
 
-/// In how many bits `a` and `b` differ. Where noise or what stood there before would differ from what was
-/// written in a single bit, something else is left: such a bit is what rot looks like, and is judged so.
+/// In how many bits `a` and `b` differ. Where noise, or what stood there before a long write, would differ
+/// from what was written in a single bit, something else is left: such a bit is what rot looks like, and is
+/// judged so. A short record is mended.
 fn bits_apart(a: &[u8], b: &[u8]) -> u64 {
     let pairs = a.iter().zip(b);
     pairs.map(|(a, b)| u64::from((a ^ b).count_ones())).sum()

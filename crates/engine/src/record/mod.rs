@@ -7,12 +7,14 @@
 
 mod bitflip;
 mod fragment;
+mod mend;
 mod reader;
 mod synced;
 #[cfg(test)]
 mod tests;
 mod writer;
 
+pub use mend::Mended;
 pub use reader::{End, EndReason, Later, Record, RecordReader, Verdict};
 pub use synced::SyncedMark;
 pub use writer::RecordWriter;

@@ -13,6 +13,7 @@ use drumlin_fs::RandomAccessFile;
 
 use super::bitflip::{is_unwritten, single_bit};
 use super::fragment::{Found, Header, Place, header_bytes, is_sound, parse};
+use super::mend::{Mended, mend};
 use super::{BLOCK_BYTES, HEADER_BYTES, RECYCLABLE_HEADER_BYTES, SyncedMark};
 
 /// Where a fragment's type is.
@@ -91,6 +92,9 @@ pub enum Verdict {
         offset: u64,
         /// How that is known.
         reason: String,
+        /// The record there with one bit turned back, where it is the last of a log that may be
+        /// recycled: then it may as well be a torn write.
+        mended: Option<Mended>,
     },
 }
 
@@ -101,7 +105,7 @@ impl Verdict {
     /// `Corruption` at the offset.
     pub fn refuse_corruption(self) -> Result<Self> {
         match self {
-            Self::Corrupt { offset, reason } => {
+            Self::Corrupt { offset, reason, .. } => {
                 Err(Error::corruption(reason.clone()).with_offset(offset))
             }
             sound => Ok(sound),
@@ -339,6 +343,7 @@ impl RecordReader {
             return Ok(Verdict::Corrupt {
                 offset: end.offset,
                 reason: format!("one flipped bit in byte {at} made a record unreadable"),
+                mended: self.mended(end)?,
             });
         }
         let mut later_records = false;
@@ -364,6 +369,7 @@ impl RecordReader {
             return Ok(Verdict::Corrupt {
                 offset: end.offset,
                 reason,
+                mended: None,
             });
         }
         let reason = match end.reason {
@@ -407,6 +413,27 @@ impl RecordReader {
             _ => false,
         };
         Ok(ours.then_some(end.fragment + at as u64))
+    }
+
+    /// The record at the end with its flipped bit turned back, if it is one that can be mended and
+    /// nothing sound follows it.
+    fn mended(&mut self, end: End) -> Result<Option<Mended>> {
+        if self.recyclable == Some(false) {
+            return Ok(None);
+        }
+        self.at = end.fragment;
+        let (range, _) = self.block_rest()?;
+        let rest = self.window.get(range).unwrap_or_default();
+        let begun = (end.offset != end.fragment).then_some((end.offset, self.scratch.as_slice()));
+        let Some(mended) = mend(rest, end.fragment, self.log_number as u32, begun) else {
+            return Ok(None);
+        };
+        let mut followed = false;
+        self.scan_after(end.fragment, |_| {
+            followed = true;
+            true
+        })?;
+        Ok((!followed).then_some(mended))
     }
 
     /// Shows `visit` the whole records past the bad fragment at `bad`, until it says enough.

@@ -194,6 +194,69 @@ fn every_flipped_bit_of_the_last_record_is_corruption() {
 }
 
 #[test]
+fn the_last_record_with_a_flipped_bit_can_be_mended_in_a_log_that_may_be_recycled() {
+    let payloads = vec![b"first".to_vec(), b"the last record".to_vec()];
+    let (bytes, offsets) = log_of(&payloads, true);
+    let mended = |bytes: &[u8]| match read_all(bytes).1.judge(Later::Marks).unwrap() {
+        Verdict::Corrupt { mended, .. } => mended,
+        other => panic!("{other:?}"),
+    };
+    let (stale, _) = log_numbered(&vec![vec![b'o'; 70]; 3], Some(LOG - 1));
+    for at in offsets[1]..bytes.len() {
+        for bit in 0..8 {
+            let mut bad = bytes.clone();
+            bad[at] ^= 1 << bit;
+            let expected = Some(Mended {
+                payload: payloads[1].clone(),
+                offset: offsets[1] as u64,
+                end: offsets[2] as u64,
+            });
+            assert_eq!(mended(&bad), expected, "byte {at}, bit {bit}");
+            bad.extend_from_slice(&stale[bad.len()..]);
+            assert_eq!(
+                mended(&bad),
+                expected,
+                "before stale bytes: byte {at}, bit {bit}"
+            );
+            let other = log_of(&[b"later".to_vec()], true).0;
+            bad.truncate(bytes.len());
+            bad.extend_from_slice(&other);
+            assert_eq!(mended(&bad), None, "a record follows: byte {at}, bit {bit}");
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_the_last_fragment_of_a_record_can_be_mended() {
+    let payloads = vec![b"first".to_vec(), vec![b'x'; BLOCK_BYTES]];
+    let (mut bytes, offsets) = log_of(&payloads, true);
+    let end = bytes.len();
+    bytes[end - 5] ^= 2;
+    let verdict = read_all(&bytes).1.judge(Later::Marks).unwrap();
+    let Verdict::Corrupt { mended, .. } = verdict else {
+        panic!("{verdict:?}");
+    };
+    let expected = Mended {
+        payload: payloads[1].clone(),
+        offset: offsets[1] as u64,
+        end: end as u64,
+    };
+    assert_eq!(mended, Some(expected));
+}
+
+#[test]
+fn a_long_record_and_one_in_a_log_of_its_own_bytes_are_not_mended() {
+    for (len, recyclable) in [(600, true), (100, false), (40_000, true)] {
+        let payloads = vec![b"first".to_vec(), vec![b'x'; len]];
+        let (mut bytes, offsets) = log_of(&payloads, recyclable);
+        bytes[offsets[1] + 50] ^= 4;
+        let verdict = read_all(&bytes).1.judge(Later::Marks).unwrap();
+        let unmended = matches!(verdict, Verdict::Corrupt { mended: None, .. });
+        assert!(unmended, "{len} bytes: {verdict:?}");
+    }
+}
+
+#[test]
 fn a_torn_write_that_lacks_a_single_bit_is_no_damage() {
     let payloads = vec![b"first".to_vec(), b"the last record\x08\0".to_vec()];
     for recyclable in [false, true] {

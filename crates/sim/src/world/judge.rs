@@ -137,8 +137,8 @@ pub(super) fn draw_policy(rng: &mut Rng) -> CrashPolicy {
     }
 }
 
-/// Whether a refusal is the stated limit: a write was torn so that it differs in a single bit from what lay
-/// there before, in a recycled WAL. Nobody can tell that from a flipped bit; nothing is lost.
+/// Whether a refusal is the stated limit: a write too long to be mended was torn so that it differs in a
+/// single bit from what lay there before, in a recycled WAL. Nobody can tell that from a flipped bit; nothing is lost.
 fn looks_like_rot(error: &Error, policy: CrashPolicy) -> bool {
     let tears = !matches!(policy, CrashPolicy::KeepNothing | CrashPolicy::KeepAll);
     tears && error.kind() == ErrorKind::Corruption && error.to_string().contains("one flipped bit")
