@@ -52,7 +52,7 @@ fn the_page_shows_the_same_and_needs_nothing_else() {
         "<h2>metamorphic</h2>",
         "<dd>1,200,345</dd>",
         "<dd class=\"bad\">1</dd>",
-        "5 campaigns, <span class=\"bad\">2 failures</span>",
+        "5 runs, <span class=\"bad\">2 failures</span>",
         "prefers-color-scheme: dark",
         "width=device-width",
     ] {
