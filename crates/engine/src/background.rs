@@ -177,7 +177,7 @@ impl Engine {
 
     /// The most urgent compaction the store itself needs.
     pub(crate) fn pick_automatic(&self, state: &mut State) -> Option<Job> {
-        if state.compaction_blocked {
+        if state.compaction_blocked.is_some() {
             return None;
         }
         let (id, plan) = self.pick_compaction(state)?;
@@ -255,7 +255,7 @@ impl Engine {
                 // Only now that the job is gone does nobody hold the tables it replaced.
                 self.remove_obsolete(&mut state);
                 state.flush_failing &= !is_flush;
-                let well = !state.flush_failing && !state.compaction_blocked;
+                let well = !state.flush_failing && state.compaction_blocked.is_none();
                 if self.health() == Health::BackgroundPaused && well {
                     self.recover_health(&mut state);
                 }
@@ -275,7 +275,7 @@ impl Engine {
         state.flush_failing |= is_flush;
         tracing::warn!(is_flush, %error, "a background job failed");
         if !is_flush && matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Aborted) {
-            state.compaction_blocked = true;
+            state.compaction_blocked = Some(error.duplicate());
         }
         self.degrade(state, Health::BackgroundPaused, error);
     }
@@ -457,8 +457,9 @@ impl Engine {
             self.changed.notify_all();
             state.compaction_failures
         };
-        let failed =
-            |state: &State| state.compaction_blocked || state.compaction_failures > failures;
+        let failed = |state: &State| {
+            state.compaction_blocked.is_some() || state.compaction_failures > failures
+        };
         let state = self.wait_until(|state| {
             let flushing = state
                 .families

@@ -142,7 +142,7 @@ pub(crate) struct State {
     /// The directory was given back: nothing in it may be changed any more.
     pub(crate) closed: bool,
     /// Compaction met damaged input; it stays off until the database is reopened.
-    pub(crate) compaction_blocked: bool,
+    pub(crate) compaction_blocked: Option<Error>,
 }
 
 /// One family's memtables and version.
@@ -263,20 +263,27 @@ impl Engine {
         self.changed.notify_all();
     }
 
-    /// Betters the health to `Healthy` unless the database is poisoned.
+    /// Betters the health, unless the database is poisoned: to `Healthy`, or, where damage keeps
+    /// compactions from running, to `BackgroundPaused`.
     pub(crate) fn recover_health(&self, state: &mut State) {
         let from = self.health();
         state.failures_in_row = 0;
-        if from == Health::Healthy || from == Health::Poisoned {
+        let left = state.compaction_blocked.as_ref().map(Error::duplicate);
+        let to = match &left {
+            Some(_) => Health::BackgroundPaused,
+            None => Health::Healthy,
+        };
+        if from <= to || from == Health::Poisoned {
             return;
         }
-        self.health.store(Health::Healthy as u8, Ordering::Release);
-        state.failure = None;
+        self.health.store(to as u8, Ordering::Release);
         self.statistics.resumes.bump();
-        tracing::info!(?from, "the database is healthy again");
+        tracing::info!(?from, ?to, "the database's health got better");
         if let Some(listener) = &self.options.listener {
-            listener.health_changed(from, Health::Healthy, "the cause is gone");
+            let why = left.as_ref().map(ToString::to_string);
+            listener.health_changed(from, to, why.as_deref().unwrap_or("the cause is gone"));
         }
+        state.failure = left;
         self.changed.notify_all();
         self.retry.notify_all();
     }

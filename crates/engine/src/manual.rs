@@ -193,7 +193,7 @@ impl Engine {
         }
         let (_, plan) = self
             .best_plan(state)
-            .filter(|_| !state.compaction_blocked)?;
+            .filter(|_| state.compaction_blocked.is_none())?;
         let is_urgent = plan.level == 0 && plan.reason != Reason::Manual;
         is_urgent.then(|| self.pick_automatic(state)).flatten()
     }

@@ -505,7 +505,7 @@ impl Opener<'_> {
                 compaction_failures: 0,
                 flush_failing: false,
                 closed: false,
-                compaction_blocked: false,
+                compaction_blocked: None,
             }),
             changed: Condvar::new(),
             retry: Condvar::new(),

@@ -53,3 +53,9 @@ fn a_seed_does_the_same_in_two_processes() {
 fn threads_whose_jobs_fail_do_not_wake_each_other_for_ever() {
     assert_eq!(failure([231].into_iter()), None);
 }
+
+/// A disk that was full had room again, and damage met meanwhile was forgotten with it.
+#[test]
+fn room_on_the_disk_does_not_heal_damage() {
+    assert_eq!(failure([273].into_iter()), None);
+}
