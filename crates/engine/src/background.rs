@@ -143,11 +143,29 @@ impl Engine {
         }
     }
 
-    /// The next job, marked as running. Flushes outrank compactions.
+    /// The next job, marked as running.
     fn pick(&self, state: &mut State, compacts: bool) -> Option<Job> {
         if self.health() == Health::Poisoned {
             return None;
         }
+        let job = self.most_urgent(state, compacts);
+        if job.is_none() && compacts && state.flushes_running + state.compactions_running == 0 {
+            self.note_idle(state);
+        }
+        job
+    }
+
+    /// Nothing runs and nothing is due. What failed last, if something did, is not wanted any more (its
+    /// family was dropped, say), so that no job will end well in its place.
+    fn note_idle(&self, state: &mut State) {
+        state.flush_failing = false;
+        if self.health() == Health::BackgroundPaused {
+            self.recover_health(state);
+        }
+    }
+
+    /// Flushes outrank compactions.
+    fn most_urgent(&self, state: &mut State, compacts: bool) -> Option<Job> {
         if let Some(flush) = self.pick_flush(state) {
             return Some(flush);
         }

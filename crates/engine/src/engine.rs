@@ -141,7 +141,7 @@ pub(crate) struct State {
     pub(crate) flush_failing: bool,
     /// The directory was given back: nothing in it may be changed any more.
     pub(crate) closed: bool,
-    /// Compaction met damaged input; it stays off until the database is reopened.
+    /// The damage compaction met in its input: it stays off until the database is reopened.
     pub(crate) compaction_blocked: Option<Error>,
 }
 

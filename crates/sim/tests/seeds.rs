@@ -59,3 +59,9 @@ fn threads_whose_jobs_fail_do_not_wake_each_other_for_ever() {
 fn room_on_the_disk_does_not_heal_damage() {
     assert_eq!(failure([273].into_iter()), None);
 }
+
+/// What failed was not due any more when the disk was well again.
+#[test]
+fn a_database_with_nothing_left_to_do_is_healthy() {
+    assert_eq!(failure([1014].into_iter()), None);
+}
