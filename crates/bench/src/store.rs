@@ -57,10 +57,14 @@ pub trait Store: Send + Sync + Sized + 'static {
     fn wait_for_background(&self) -> Result<()>;
 
     /// The text of a property (`rocksdb.stats`, `rocksdb.levelstats`, ...), if the store has it.
-    fn property(&self, name: &str) -> Option<String>;
+    fn property(&self, _name: &str) -> Option<String> {
+        None
+    }
 
-    /// The store's counters as text, for `--statistics`.
-    fn statistics(&self) -> Option<String>;
+    /// The store's counters as text, for `--statistics`, if it has any.
+    fn statistics(&self) -> Option<String> {
+        None
+    }
 
     /// Sizes and counters of this moment; by default the store tells nothing.
     fn sample(&self) -> Sample {
@@ -108,12 +112,22 @@ pub trait Session {
     /// Whatever the read met.
     fn get(&mut self, key: &[u8], on_value: impl FnOnce(&[u8])) -> Result<bool>;
 
-    /// Looks up all `keys` at once, shows each value found to `on_value` with the index of its
-    /// key, and returns how many were found.
+    /// Looks up all `keys`, shows each value found to `on_value` with the index of its
+    /// key, and returns how many were found. One by one, unless the store can do better.
     ///
     /// # Errors
     /// Whatever the first failing read met.
-    fn multi_get(&mut self, keys: &[Vec<u8>], on_value: impl FnMut(usize, &[u8])) -> Result<usize>;
+    fn multi_get(
+        &mut self,
+        keys: &[Vec<u8>],
+        mut on_value: impl FnMut(usize, &[u8]),
+    ) -> Result<usize> {
+        let mut found = 0;
+        for (index, key) in keys.iter().enumerate() {
+            found += usize::from(self.get(key, |value| on_value(index, value))?);
+        }
+        Ok(found)
+    }
 
     /// A cursor over `lower..upper`, not yet positioned.
     ///

@@ -65,3 +65,9 @@ fn room_on_the_disk_does_not_heal_damage() {
 fn a_database_with_nothing_left_to_do_is_healthy() {
     assert_eq!(failure([1014].into_iter()), None);
 }
+
+/// What only a scrub met is told by its report.
+#[test]
+fn a_scrub_that_names_a_failed_read_has_told_of_it() {
+    assert_eq!(failure([1050].into_iter()), None);
+}

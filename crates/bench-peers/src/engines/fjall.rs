@@ -80,14 +80,6 @@ impl Store for FjallStore {
         Ok(())
     }
 
-    fn property(&self, _: &str) -> Option<String> {
-        None
-    }
-
-    fn statistics(&self) -> Option<String> {
-        None
-    }
-
     fn version() -> String {
         "fjall:      3.1".to_owned()
     }
@@ -169,18 +161,6 @@ impl Session for FjallSession<'_> {
     fn get(&mut self, key: &[u8], on_value: impl FnOnce(&[u8])) -> Result<bool> {
         let value = self.store.keyspace.get(key).map_err(failed)?;
         Ok(value.map(|value| on_value(&value)).is_some())
-    }
-
-    fn multi_get(
-        &mut self,
-        keys: &[Vec<u8>],
-        mut on_value: impl FnMut(usize, &[u8]),
-    ) -> Result<usize> {
-        let mut found = 0;
-        for (index, key) in keys.iter().enumerate() {
-            found += usize::from(self.get(key, |value| on_value(index, value))?);
-        }
-        Ok(found)
     }
 
     fn cursor(&mut self, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Result<Walk<Entries>> {

@@ -185,10 +185,6 @@ impl Store for LevelDbStore {
         Some(answer)
     }
 
-    fn statistics(&self) -> Option<String> {
-        None
-    }
-
     fn version() -> String {
         // SAFETY: returns a number.
         let major = unsafe { sys::leveldb_major_version() };
@@ -322,18 +318,6 @@ impl Session for LevelDbSession<'_> {
         // SAFETY: the value came from LevelDB's allocator and is not used afterwards.
         unsafe { sys::leveldb_free(value.cast()) };
         Ok(true)
-    }
-
-    fn multi_get(
-        &mut self,
-        keys: &[Vec<u8>],
-        mut on_value: impl FnMut(usize, &[u8]),
-    ) -> Result<usize> {
-        let mut found = 0;
-        for (index, key) in keys.iter().enumerate() {
-            found += usize::from(self.get(key, |value| on_value(index, value))?);
-        }
-        Ok(found)
     }
 
     fn cursor(&mut self, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Result<LevelDbCursor<'_>> {

@@ -115,14 +115,6 @@ impl Store for LmdbStore {
         Ok(())
     }
 
-    fn property(&self, _: &str) -> Option<String> {
-        None
-    }
-
-    fn statistics(&self) -> Option<String> {
-        None
-    }
-
     fn version() -> String {
         let version = heed::lmdb_version();
         let (major, minor, patch) = (version.major, version.minor, version.patch);
@@ -210,18 +202,6 @@ impl Session for LmdbSession<'_> {
         let table = self.store.table;
         let value = table.get(self.moment()?, key).map_err(failed)?;
         Ok(value.map(on_value).is_some())
-    }
-
-    fn multi_get(
-        &mut self,
-        keys: &[Vec<u8>],
-        mut on_value: impl FnMut(usize, &[u8]),
-    ) -> Result<usize> {
-        let mut found = 0;
-        for (index, key) in keys.iter().enumerate() {
-            found += usize::from(self.get(key, |value| on_value(index, value))?);
-        }
-        Ok(found)
     }
 
     fn cursor(&mut self, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Result<Walk<Entries<'_>>> {

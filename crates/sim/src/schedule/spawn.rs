@@ -9,6 +9,7 @@ use std::thread;
 use drumlin_base::sync::tasks::{self, Tasks};
 use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_fs::{JoinHandle, Spawner};
+use parking_lot::Mutex;
 
 use super::{End, Scheduler};
 
@@ -103,8 +104,14 @@ impl Spawner for Tasked {
     }
 }
 
-/// Runs `body` as the first task of `scheduler`, and all it starts, to the end.
+/// One simulation at a time: the process has one place where recalled loans are set aside, with a lock
+/// that would pass between simulations, and each wakes only its own tasks.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Runs `body` as the first task of `scheduler`, and all it starts, to the end. Waits while another
+/// simulation of the process runs.
 pub fn simulate(scheduler: &Arc<Scheduler>, body: impl FnOnce() + Send + 'static) -> End {
+    let _alone = ALONE.lock();
     quiet_panics();
     if let Err(error) = start(scheduler, "main", Box::new(body)) {
         return End::Failed(error.to_string());

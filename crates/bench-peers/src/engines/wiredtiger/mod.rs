@@ -131,14 +131,6 @@ impl Store for WiredTigerStore {
         Ok(())
     }
 
-    fn property(&self, _: &str) -> Option<String> {
-        None
-    }
-
-    fn statistics(&self) -> Option<String> {
-        None
-    }
-
     fn version() -> String {
         let (mut major, mut minor, mut patch) = (0, 0, 0);
         // SAFETY: the three are places to write to.

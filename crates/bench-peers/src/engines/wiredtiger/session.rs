@@ -157,18 +157,6 @@ impl Session for WiredTigerSession<'_> {
         }
     }
 
-    fn multi_get(
-        &mut self,
-        keys: &[Vec<u8>],
-        mut on_value: impl FnMut(usize, &[u8]),
-    ) -> Result<usize> {
-        let mut found = 0;
-        for (index, key) in keys.iter().enumerate() {
-            found += usize::from(self.get(key, |value| on_value(index, value))?);
-        }
-        Ok(found)
-    }
-
     fn cursor(
         &mut self,
         lower: Option<&[u8]>,
