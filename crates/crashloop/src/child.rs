@@ -59,9 +59,11 @@ pub(crate) fn live(
     power: bool,
     stop: Option<StopAt>,
 ) -> Result<(), String> {
-    let files = match (power, dir.parent()) {
-        (true, Some(root)) => forgetful(root).map_err(|error| format!("{error:?}"))?,
-        _ => FaultFileSystem::new(Env::system().files),
+    let files = if power {
+        let root = dir.parent().ok_or("the root directory is no database")?;
+        forgetful(root).map_err(|error| format!("{error:?}"))?
+    } else {
+        FaultFileSystem::new(Env::system().files)
     };
     if let Some(stop) = stop {
         files.add_rule(rule(stop));

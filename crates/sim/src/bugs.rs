@@ -1,7 +1,7 @@
 //! Which suite sees each deliberate bug, and how soon.
 //!
 //! The suites are asked in turn until one fails: seeds of the simulation, small runs with power cuts
-//! imagined in them, then programs with tests. A suite that does not end in its time has failed too:
+//! imagined in them, then programs with tests. A suite that aborts or does not end in its time has failed too:
 //! with no bug each ends in a fraction of it.
 
 use std::fmt::Write as _;
@@ -89,7 +89,7 @@ impl Suite {
                     let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
                     Some(name.to_owned())
                 });
-                failed.unwrap_or_else(|| "does not end".to_owned())
+                failed.unwrap_or_else(|| "does not end, or aborts".to_owned())
             }
             // A suite that cannot be run is no sighting.
             Err(error) => {

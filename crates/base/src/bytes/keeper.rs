@@ -21,7 +21,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 
 use super::pinned::PinnedSlice;
-use crate::sync::atomic::{AtomicUsize, Ordering, fence};
+use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// In a stripe: the owner is gone and has counted it.
 const ENDED: usize = 1 << (usize::BITS - 1);
@@ -152,8 +152,9 @@ impl Drop for KeeperPin {
         // Release: pairs with the Acquire of the owner, so that what this thread read comes before
         // the value is freed.
         if stripe.0.fetch_sub(1, Ordering::Release) & ENDED != 0 {
-            // Acquire: pairs with the owner's Release, so that its `left` is seen.
-            fence(Ordering::Acquire);
+            // Acquire: pairs with the owner's Release, so that its `left` is seen. A load and not a fence:
+            // sanitizers know it.
+            stripe.0.load(Ordering::Acquire);
             // SAFETY: this pin was added to `left` and is given up here, once.
             unsafe { (self.free_one)(self.kept) }
         }
