@@ -36,7 +36,7 @@ asan:
 tsan:
 	rustup component add rust-src
 	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=thread $(CARGO) test -Zbuild-std $(SANITIZED) --lib --test concurrency \
-	  -p drumlin-base -p drumlin-memtable
+	  --test lookups --test merge_during_flush -p drumlin-base -p drumlin-memtable -p drumlin
 
 # The random suites for HOURS, going on from where the last run ended; totals in target/soak/totals.md, and
 # as a page in totals.html.
