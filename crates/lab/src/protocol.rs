@@ -63,6 +63,22 @@ pub struct Role {
     pub leads: bool,
 }
 
+impl Role {
+    /// `threads` threads that do `act` as fast as they can until there is nothing left or they are stopped;
+    /// each operation is timed, and every key must be there.
+    pub fn new(act: Act, threads: usize) -> Self {
+        Self {
+            act,
+            threads,
+            operations: 0,
+            rate: 0.0,
+            time_every: 1,
+            must_find: true,
+            leads: false,
+        }
+    }
+}
+
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -245,13 +261,9 @@ mod tests {
     fn messages_are_lines_and_come_back() {
         let step = Request::Step(Step {
             roles: vec![Role {
-                act: Act::MultiGet(32),
-                threads: 2,
-                operations: 0,
                 rate: 80_000.0,
                 time_every: 16,
-                must_find: true,
-                leads: false,
+                ..Role::new(Act::MultiGet(32), 2)
             }],
             seconds: Some(5),
             ..Step::default()

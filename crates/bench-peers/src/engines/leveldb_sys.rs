@@ -7,18 +7,7 @@
 
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 
-/// Types known by address only.
-macro_rules! opaque {
-    ($($(#[$doc:meta])* $name:ident;)*) => {$(
-        $(#[$doc])*
-        #[repr(C)]
-        pub(super) struct $name {
-            _private: [u8; 0],
-        }
-    )*};
-}
-
-opaque! {
+super::opaque! {
     /// A database.
     Db;
     /// A block cache.

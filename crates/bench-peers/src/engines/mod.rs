@@ -25,6 +25,18 @@ use std::path::Path;
 use drumlin_base::{Error, ErrorKind, Result};
 pub(crate) use engine::{Engine, with_store};
 
+/// Types of a C library that are known by address only.
+macro_rules! opaque {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[repr(C)]
+        pub(super) struct $name {
+            _private: [u8; 0],
+        }
+    )*};
+}
+use opaque;
+
 /// The peer `engine` failed with `error`.
 pub(crate) fn failed(engine: &str, error: impl Display) -> Error {
     Error::new(ErrorKind::Io, format!("{engine}: {error}"))

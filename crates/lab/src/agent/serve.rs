@@ -227,13 +227,8 @@ mod tests {
 
     fn role(act: Act, threads: usize, operations: u64) -> Role {
         Role {
-            act,
-            threads,
             operations,
-            rate: 0.0,
-            time_every: 1,
-            must_find: true,
-            leads: false,
+            ..Role::new(act, threads)
         }
     }
 

@@ -110,26 +110,14 @@ mod tests {
     use super::*;
     use crate::protocol::Role;
 
-    fn role(act: Act, threads: usize) -> Role {
-        Role {
-            act,
-            threads,
-            operations: 0,
-            rate: 0.0,
-            time_every: 1,
-            must_find: true,
-            leads: false,
-        }
-    }
-
     #[test]
     fn a_step_is_said_in_flags_that_db_bench_has() {
         let writer = Role {
             rate: 1000.0,
-            ..role(Act::PutRandom, 1)
+            ..Role::new(Act::PutRandom, 1)
         };
         let step = Step {
-            roles: vec![role(Act::Seek(10), 2), writer],
+            roles: vec![Role::new(Act::Seek(10), 2), writer],
             seconds: Some(5),
             ..Step::default()
         };
@@ -160,7 +148,7 @@ mod tests {
         }
         assert!(!all.iter().any(|flag| flag.starts_with("--statistics")));
         let load = Step {
-            roles: vec![role(Act::LoadRecords, 1)],
+            roles: vec![Role::new(Act::LoadRecords, 1)],
             ..Step::default()
         };
         assert_eq!(

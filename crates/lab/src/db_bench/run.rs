@@ -83,8 +83,9 @@ impl DbBench {
         let mut child = child.map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot start {program}: {error}"))
         })?;
-        self.watch(&mut child, env, on_moment)?;
-        let (output, errors) = (text(child.stdout.take()), text(child.stderr.take()));
+        let (watched, output, errors) =
+            while_read(&mut child, |child| self.watch(child, env, on_moment));
+        watched?;
         let failed = |why: &str| {
             let message = format!("{program} {}: {why}", arguments.join(" "));
             Error::new(ErrorKind::Aborted, message)
@@ -196,12 +197,75 @@ impl DbBench {
     }
 }
 
-/// What `pipe` has.
+/// Runs `work` on `child` while what it prints is taken: a child whose pipe is full waits for ever. What
+/// came of `work`, of standard output and of standard error.
+fn while_read(
+    child: &mut Child,
+    work: impl FnOnce(&mut Child) -> Result<()>,
+) -> (Result<()>, String, String) {
+    let (output, errors) = (child.stdout.take(), child.stderr.take());
+    std::thread::scope(|scope| {
+        let output = scope.spawn(|| text(output));
+        let errors = scope.spawn(|| text(errors));
+        let worked = work(child);
+        if worked.is_err() {
+            // Its pipes close with it, which the threads that read them wait for.
+            let _may_have_ended = child.kill();
+        }
+        let read = |thread: std::thread::ScopedJoinHandle<'_, String>| thread.join();
+        // `text` cannot panic; were it to, nothing would have been read.
+        let (output, errors) = (read(output), read(errors));
+        (
+            worked,
+            output.unwrap_or_default(),
+            errors.unwrap_or_default(),
+        )
+    })
+}
+
+/// What `pipe` has until it is closed.
 fn text(pipe: Option<impl Read>) -> String {
     let mut bytes = Vec::new();
     if let Some(mut pipe) = pipe {
-        // What cannot be read is missed below.
+        // What cannot be read is missed by whoever looks for it.
         let _read = pipe.read_to_end(&mut bytes);
     }
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn child(script: &str) -> Child {
+        Command::new("sh")
+            .args(["-c", script])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("a shell")
+    }
+
+    #[test]
+    fn a_child_that_prints_more_than_a_pipe_holds_comes_to_its_end() {
+        let script = "head -c 300000 /dev/zero >&2; head -c 200000 /dev/zero; echo done";
+        let mut child = child(script);
+        let (waited, output, errors) = while_read(&mut child, |child| {
+            let ended = child.wait().expect("a child of its own");
+            assert!(ended.success());
+            Ok(())
+        });
+        waited.expect("it ended");
+        assert_eq!((output.len(), errors.len()), (200_005, 300_000));
+        assert!(output.ends_with("done\n"));
+    }
+
+    #[test]
+    fn a_child_that_is_given_up_is_ended() {
+        let mut child = child("echo begun; exec sleep 1000");
+        let (gone, output, _) = while_read(&mut child, |_| Err(Error::corruption("lost")));
+        assert!(gone.is_err());
+        assert!(output.is_empty() || output == "begun\n");
+        assert!(!child.wait().expect("a child of its own").success());
+    }
 }

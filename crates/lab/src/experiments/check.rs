@@ -1,6 +1,6 @@
 //! The harness measured: an engine by this laboratory, and by that engine's own benchmark.
 
-use super::plan::{Opening, Plan, Stage, alone, role, stage, words};
+use super::plan::{Opening, Plan, Stage, alone, stage, words};
 use crate::protocol::{Act, Role};
 
 /// Operations between two that are timed.
@@ -32,7 +32,7 @@ pub(super) fn harness(entries: u64) -> Plan {
             operations,
             time_every: TIME_EVERY,
             must_find: false,
-            ..role(act, 1)
+            ..Role::new(act, 1)
         };
         Stage {
             opening: Some(Opening {

@@ -2,7 +2,7 @@
 
 use drumlin_bench::datasets::Kind;
 
-use super::plan::{Opening, Plan, Stage, alone, role, stage, words};
+use super::plan::{Opening, Plan, Stage, alone, stage, words};
 use crate::protocol::{Act, Role, Step};
 
 fn timed(label: &str, roles: Vec<Role>, seconds: u64) -> Stage {
@@ -30,7 +30,7 @@ fn flags(cache: u64, compression: &str) -> Vec<String> {
 pub(super) fn reviews(bytes: u64, seconds: u64) -> Plan {
     let load = Role {
         leads: true,
-        ..role(Act::LoadRecords, 1)
+        ..Role::new(Act::LoadRecords, 1)
     };
     let mut stages = vec![
         Stage {
@@ -46,7 +46,7 @@ pub(super) fn reviews(bytes: u64, seconds: u64) -> Plan {
             "compact",
             alone(Role {
                 operations: 1,
-                ..role(Act::Compact, 1)
+                ..Role::new(Act::Compact, 1)
             }),
         ),
     ];
@@ -65,7 +65,7 @@ pub(super) fn reviews(bytes: u64, seconds: u64) -> Plan {
         };
         let uniform = timed(
             &format!("read, uniform, memory {name}"),
-            vec![role(Act::GetUniform, 2)],
+            vec![Role::new(Act::GetUniform, 2)],
             seconds,
         );
         stages.push(Stage {
@@ -74,7 +74,7 @@ pub(super) fn reviews(bytes: u64, seconds: u64) -> Plan {
         });
         stages.push(timed(
             &format!("read, Zipf, memory {name}"),
-            vec![role(Act::GetZipfian, 2)],
+            vec![Role::new(Act::GetZipfian, 2)],
             seconds,
         ));
     }
@@ -104,7 +104,7 @@ pub(super) fn lineitem(bytes: u64, seconds: u64) -> Plan {
     const READERS: usize = 2;
     let load = Role {
         leads: true,
-        ..role(Act::LoadRecords, 1)
+        ..Role::new(Act::LoadRecords, 1)
     };
     let limited_cache = (bytes as f64 * MEMORY_SHARE / 4.0) as u64;
     let open = |is_fresh, cache, memory_share: Option<f64>| {
@@ -121,7 +121,7 @@ pub(super) fn lineitem(bytes: u64, seconds: u64) -> Plan {
             ..stage(
                 "load beside 2 readers",
                 Step {
-                    roles: vec![load, role(Act::GetUniform, READERS)],
+                    roles: vec![load, Role::new(Act::GetUniform, READERS)],
                     settles: true,
                     ..Step::default()
                 },
@@ -131,19 +131,19 @@ pub(super) fn lineitem(bytes: u64, seconds: u64) -> Plan {
             "compact",
             alone(Role {
                 operations: 1,
-                ..role(Act::Compact, 1)
+                ..Role::new(Act::Compact, 1)
             }),
         ),
         timed(
             "read, ample memory, 2 threads",
-            vec![role(Act::GetUniform, 2)],
+            vec![Role::new(Act::GetUniform, 2)],
             seconds,
         ),
         Stage {
             opening: open(false, limited_cache, Some(MEMORY_SHARE)),
             ..timed(
                 "read, memory for a ninth, 24 threads",
-                vec![role(Act::GetUniform, 24)],
+                vec![Role::new(Act::GetUniform, 24)],
                 seconds,
             )
         },

@@ -6,7 +6,7 @@ use drumlin_base::{Error, Result};
 use drumlin_bench::datasets::Kind;
 
 use super::{check, data, writes};
-use crate::protocol::{Act, Role, Step};
+use crate::protocol::{Role, Step};
 
 /// Which of the published measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,19 +113,6 @@ pub fn plan(reference: Reference, scale: f64, seconds: u64) -> Plan {
     }
 }
 
-/// `threads` threads that do `act`.
-pub(super) fn role(act: Act, threads: usize) -> Role {
-    Role {
-        act,
-        threads,
-        operations: 0,
-        rate: 0.0,
-        time_every: 1,
-        must_find: true,
-        leads: false,
-    }
-}
-
 /// A stage that goes on in the open store.
 pub(super) fn stage(label: &str, step: Step) -> Stage {
     Stage {
@@ -155,6 +142,7 @@ mod tests {
     use drumlin_bench::Flags;
 
     use super::*;
+    use crate::protocol::Act;
 
     #[test]
     fn every_measurement_starts_empty_and_has_sound_flags() {

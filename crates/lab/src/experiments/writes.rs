@@ -1,6 +1,6 @@
 //! R1, R3 and R4: numbered keys, db_bench's way.
 
-use super::plan::{Opening, Plan, Stage, alone, role, stage, words};
+use super::plan::{Opening, Plan, Stage, alone, stage, words};
 use crate::protocol::{Act, Role, Step};
 
 /// Reads are timed once in so many, where they take a fraction of a microsecond.
@@ -20,7 +20,7 @@ fn counted(act: Act, operations: u64) -> Role {
         operations,
         time_every: TIME_EVERY,
         must_find: false,
-        ..role(act, 1)
+        ..Role::new(act, 1)
     }
 }
 
@@ -50,11 +50,11 @@ pub(super) fn in_memory(keys: u64, seconds: u64) -> Plan {
         for rate in [80_000, 10_000] {
             let reads = Role {
                 time_every: TIME_EVERY,
-                ..role(Act::GetUniform, 2)
+                ..Role::new(Act::GetUniform, 2)
             };
             let writes = Role {
                 rate: f64::from(rate),
-                ..role(Act::PutRandom, 1)
+                ..Role::new(Act::PutRandom, 1)
             };
             let step = Step {
                 roles: vec![reads, writes],
@@ -66,11 +66,11 @@ pub(super) fn in_memory(keys: u64, seconds: u64) -> Plan {
         if prefix == 12 {
             let seeks = Role {
                 time_every: TIME_EVERY,
-                ..role(Act::Seek(10), 2)
+                ..Role::new(Act::Seek(10), 2)
             };
             let writes = Role {
                 rate: 10_000.0,
-                ..role(Act::PutRandom, 1)
+                ..Role::new(Act::PutRandom, 1)
             };
             let step = Step {
                 roles: vec![seeks, writes],
@@ -164,7 +164,7 @@ pub(super) fn stalls(store_bytes: u64, seconds: u64) -> Plan {
          --cache_size=268435456 --write_buffer_size=67108864 --max_background_jobs=2 --seed=1"
     );
     let step = Step {
-        roles: vec![role(Act::PutRandom, 2)],
+        roles: vec![Role::new(Act::PutRandom, 2)],
         seconds: Some(seconds),
         compact_at: Some(seconds / 2),
         settles: true,
@@ -172,7 +172,7 @@ pub(super) fn stalls(store_bytes: u64, seconds: u64) -> Plan {
     let read = Role {
         must_find: false,
         operations: 20_000,
-        ..role(Act::GetUniform, 2)
+        ..Role::new(Act::GetUniform, 2)
     };
     Plan {
         title: format!("R4: random writes of 10 KB over {entries} keys, compacted by hand in the middle"),

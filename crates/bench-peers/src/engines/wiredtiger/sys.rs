@@ -10,18 +10,7 @@ pub(super) const NOT_FOUND: c_int = -31803;
 /// Another transaction wrote the same key; it may be tried again.
 pub(super) const ROLLBACK: c_int = -31800;
 
-/// Types known by address only.
-macro_rules! opaque {
-    ($($(#[$doc:meta])* $name:ident;)*) => {$(
-        $(#[$doc])*
-        #[repr(C)]
-        pub(super) struct $name {
-            _private: [u8; 0],
-        }
-    )*};
-}
-
-opaque! {
+crate::engines::opaque! {
     /// An open directory.
     Connection;
     /// A thread's way in.
