@@ -12,6 +12,7 @@ use drumlin_base::sync::{Mutex, MutexGuard};
 
 use super::controller::{Controller, Sample};
 use super::debt::leveled_debt;
+use super::memory::memory_fill;
 use super::verdict::Fill;
 use crate::column_family::Family;
 use crate::compaction::progress::Progress;
@@ -276,12 +277,14 @@ impl FamilyFills {
         }
         let left = |all: f64, done: f64| (all - done).max(0.0);
         let buffer = family.write_buffer as f64;
-        let memory_bytes = mutable as f64 + left(waiting as f64, flushed as f64);
-        let memory = Fill {
-            used: memory_bytes,
-            // One may be flushed while the others fill.
-            limit: family.tuning.memtables_max.saturating_sub(1) as f64 * buffer,
-        };
+        let waiting = left(waiting as f64, flushed as f64);
+        let memory_bytes = mutable as f64 + waiting;
+        let memory = memory_fill(
+            mutable as f64,
+            (!view.immutables.is_empty()).then_some(waiting),
+            buffer,
+            family.tuning.memtables_max,
+        );
         let blobs = view.version.blob_totals();
         let tables: u64 = (0..LEVELS)
             .map(|level| view.version.level_bytes(level))

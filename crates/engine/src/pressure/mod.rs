@@ -4,6 +4,7 @@
 mod board;
 mod controller;
 mod debt;
+mod memory;
 #[cfg(test)]
 mod simulation;
 mod speed;
@@ -13,6 +14,8 @@ mod verdict;
 pub(crate) use board::{Board, JobKind, PressureState, Removal, RunningJob};
 #[cfg(test)]
 use controller::{Controller, Sample};
+#[cfg(test)]
+use memory::memory_fill;
 pub(crate) use toll::Toll;
 pub(crate) use verdict::Fill;
 #[cfg(test)]
