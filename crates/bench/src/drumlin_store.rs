@@ -15,6 +15,7 @@ use drumlin_base::{Error, PrefixExtractor, Result};
 use drumlin_fs::Env;
 use drumlin_table::Compression;
 
+use crate::direct_reads::DirectReads;
 use crate::flags::Flags;
 use crate::sample::Sample;
 use crate::store::{Cursor, Session, Store};
@@ -143,7 +144,12 @@ fn options(flags: &Flags, env: &Env) -> Result<Options> {
             ..FamilyOptions::default()
         },
         tuning,
-        env: env.clone(),
+        env: match flags.use_direct_reads {
+            true => env
+                .clone()
+                .with_files(Arc::new(DirectReads::new(Arc::clone(&env.files)))),
+            false => env.clone(),
+        },
         ..Options::default()
     })
 }

@@ -173,6 +173,7 @@ flags! {
     read_random_exp_range: f64 = 0.0, "Skew of random reads; 0: uniform.";
     rate_limiter_bytes_per_sec: u64 = 0, "Bytes a second that flushes and compactions write; 0: no limit.";
     rate_limiter_auto_tuned: bool = false, "Treat --rate_limiter_bytes_per_sec as the most, and follow what is needed.";
+    use_direct_reads: bool = false, "Reads pass the page cache by.";
     use_direct_io_for_flush_and_compaction: bool = false, "Flushes and compactions pass the page cache by.";
     benchmark_write_rate_limit: u64 = 0, "Bytes a second written by fills and by the writer of readwhilewriting; 0: no limit.";
     finish_after_writes: bool = false, "readwhilewriting ends after --writes writes, not with its readers.";
@@ -232,7 +233,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "subcompactions",
     "total_order_seek",
     "transaction_db",
-    "use_direct_reads",
     "wal_bytes_per_sync",
     "whole_key_filtering",
     "writable_file_max_buffer_size",

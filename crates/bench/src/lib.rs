@@ -28,6 +28,7 @@ pub mod values;
 pub mod watch;
 pub mod workloads;
 
+mod direct_reads;
 mod drumlin_store;
 mod gate;
 mod latency;

@@ -195,9 +195,9 @@ pub(crate) struct Measure {
     /// Times the default size, which fits two cores and ten minutes.
     #[arg(long, default_value_t = 1.0)]
     pub(crate) scale: f64,
-    /// How often all of it is done.
-    #[arg(long, default_value_t = 2)]
-    pub(crate) rounds: usize,
+    /// How often all of it is done; without it 3 times, 2 of r4 and 7 of check.
+    #[arg(long)]
+    pub(crate) rounds: Option<usize>,
     /// Seconds of each timed stage.
     #[arg(long, default_value_t = 5)]
     pub(crate) seconds: u64,

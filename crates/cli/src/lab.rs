@@ -48,14 +48,14 @@ pub(crate) fn lab(place: &Place, task: &Lab, out: &mut Output) -> Outcome {
 
 /// Runs `reference`, prints its table, and writes its page and its JSON.
 fn measure(reference: Reference, wanted: &Measure, out: &mut Output) -> Outcome {
-    if !(0.0001..=1e6).contains(&wanted.scale) || wanted.rounds == 0 || wanted.seconds == 0 {
+    if !(0.0001..=1e6).contains(&wanted.scale) || wanted.rounds == Some(0) || wanted.seconds == 0 {
         let text = "--scale, --rounds and --seconds must be above 0";
         return Err(Failure::Usage(text.to_owned()));
     }
     let contest = Contest {
         plan: plan(reference, wanted.scale, wanted.seconds),
         engines: engines(reference, wanted)?,
-        rounds: wanted.rounds,
+        rounds: wanted.rounds.unwrap_or(reference.rounds()),
         dir: wanted
             .dir
             .join(format!("drumlin-lab-{}", std::process::id())),

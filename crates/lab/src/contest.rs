@@ -10,10 +10,11 @@ use drumlin_fs::Env;
 
 use crate::engine::{Moment, Starter};
 use crate::entrant::Entrant;
-use crate::experiments::{Opening, Plan, Stage};
+use crate::experiments::{BESIDE_CACHE, Opening, Plan, Stage};
 use crate::group::Limits;
 use crate::held::Held;
 use crate::outcome::{Outcome, Point, Round, StageOutcome};
+use crate::pairs;
 use crate::places::remove_tree;
 use crate::protocol::{Done, RoleDone, Step};
 use crate::records::{Written, write_records};
@@ -25,6 +26,19 @@ const MEMORY_DIR: &str = "/dev/shm";
 /// its stacks, the histograms of its threads, and what every engine needs however small its data. With 32 MiB
 /// RocksDB's process was once killed in a stage of 24 threads; that it lacked memory is likely, not shown.
 const PROCESS_BYTES: u64 = 64 << 20;
+
+/// What is done where memory and disk cannot be limited.
+const INSTEAD: &str = "instead, Drumlin, RocksDB and WiredTiger read past the page cache, with the memory that they would \
+                       have had as their cache; the disk's reads a second, and engines that cannot do so, were not limited";
+
+/// `flags` for a process that is not limited and shall keep `bytes` in memory all the same.
+fn without_limits(mut flags: Vec<String>, bytes: u64) -> Vec<String> {
+    // Of a flag given twice the last counts.
+    flags.push("--use_direct_reads=true".to_owned());
+    flags.push(format!("--cache_size={bytes}"));
+    flags.push(format!("--memory_budget={}", bytes + BESIDE_CACHE));
+    flags
+}
 
 /// What to run on what.
 #[derive(Clone, Debug)]
@@ -197,6 +211,10 @@ fn all_rounds(
             .map(|(name, _)| name.clone())
             .collect(),
         figures,
+        pairs: match plan.are_equals {
+            true => pairs::pairs(&stages),
+            false => Vec::new(),
+        },
         stages,
     })
 }
@@ -311,12 +329,13 @@ impl Course<'_> {
         let place = (dir.as_path(), flags.as_slice());
         let mut engine = match Entrant::open(name, starter, &limits, place, opening.is_fresh) {
             Err(error) if error.kind() == ErrorKind::NotSupported && limits.is_any() => {
-                let text = format!(
-                    "{error}; instead, caches were limited, and flushes and compactions passed the page cache by"
-                );
+                let text = format!("{error}; {INSTEAD}");
                 if !self.warnings.contains(&text) {
                     self.warnings.push(text);
                 }
+                let share = opening.memory_share.unwrap_or(1.0);
+                let flags = without_limits(flags, (data_bytes as f64 * share) as u64);
+                let place = (dir.as_path(), flags.as_slice());
                 Entrant::open(name, starter, &Limits::default(), place, opening.is_fresh)?
             }
             opened => opened?,

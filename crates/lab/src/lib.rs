@@ -19,6 +19,7 @@ pub mod experiments;
 pub mod group;
 mod held;
 pub mod outcome;
+pub mod pairs;
 mod places;
 pub mod process;
 pub mod protocol;

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::engine::Moment;
+use crate::pairs::Pair;
 use crate::protocol::{Act, Done, Times};
 use crate::summary::{Ratio, Summary};
 
@@ -162,6 +163,12 @@ const PERCENTILES: [Percentile; 4] = [
 ];
 
 impl StageOutcome {
+    /// Operations a second of the first role in `round`; of an engine that was not measured, nothing.
+    pub(crate) fn rate(&self, round: &Round) -> Option<f64> {
+        let role = round.done.roles.first()?;
+        (role.operations > 0).then(|| role.operations as f64 / round.done.seconds.max(1e-9))
+    }
+
     /// The figures of this stage.
     pub fn figures(&self) -> Vec<Figure> {
         let mut figures = Vec::new();
@@ -293,4 +300,6 @@ pub struct Outcome {
     pub stages: Vec<StageOutcome>,
     /// Their figures.
     pub figures: Vec<Figure>,
+    /// The first two engines by stage, where they should come to the same.
+    pub pairs: Vec<Pair>,
 }

@@ -156,6 +156,8 @@ fn options(flags: &Flags) -> Result<Options> {
     options.set_max_background_jobs(if jobs > 0 { jobs } else { 2 });
     options.set_max_open_files(i32::try_from(flags.open_files).unwrap_or(-1));
     options.set_disable_auto_compactions(flags.disable_auto_compactions);
+    options.set_use_direct_reads(flags.use_direct_reads);
+    options.set_use_direct_io_for_flush_and_compaction(flags.use_direct_io_for_flush_and_compaction);
     if flags.write_buffer_size > 0 {
         let bytes = usize::try_from(flags.write_buffer_size).unwrap_or(usize::MAX);
         options.set_write_buffer_size(bytes);

@@ -25,6 +25,17 @@ const PLAIN: [&str; 4] = [
     "--bloom_locality=1",
 ];
 
+/// What RocksDB's library chooses today where db_bench chooses otherwise, so that both have one store: found
+/// by comparing the OPTIONS files they leave behind.
+const LIBRARY: [&str; 6] = [
+    "--delayed_write_rate=16777216",
+    "--enable_pipelined_write=false",
+    "--level_compaction_dynamic_level_bytes=true",
+    "--index_shortening_mode=1",
+    "--table_cache_numshardbits=6",
+    "--dump_malloc_stats=false",
+];
+
 /// Arguments for `step` on the store in `dir`, opened with `flags`; `None` for a step it has no workload
 /// for. `is_fresh`: the store is empty.
 pub(super) fn arguments(
@@ -79,6 +90,7 @@ pub(super) fn arguments(
     arguments.push(format!("--use_existing_db={}", u8::from(!is_fresh)));
     arguments.push(format!("--db={}", dir.display()));
     arguments.push("--progress_reports=false".to_owned());
+    arguments.extend(LIBRARY.map(str::to_owned));
     if parsed.use_plain_table {
         arguments.extend(PLAIN.map(str::to_owned));
     }

@@ -11,7 +11,7 @@ const TIME_EVERY: u32 = 16;
 pub(super) fn harness(entries: u64) -> Plan {
     let flags = words(&format!(
         "--num={entries} --compression_type=none --bloom_bits=10 --cache_size=1073741824 \
-         --write_buffer_size=67108864 --max_background_jobs=2 --seed=1"
+         --write_buffer_size=33554432 --max_background_jobs=2 --seed=1"
     ));
     let reads = (entries / 2).max(1);
     let lines = [
@@ -57,6 +57,7 @@ pub(super) fn harness(entries: u64) -> Plan {
         ],
         data: None,
         in_memory: false,
+        are_equals: true,
         stages: stages.into(),
     }
 }

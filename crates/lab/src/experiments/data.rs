@@ -5,6 +5,9 @@ use drumlin_bench::datasets::Kind;
 use super::plan::{Opening, Plan, Stage, alone, stage, words};
 use crate::protocol::{Act, Role, Step};
 
+/// Bytes of Drumlin's budget beside its cache: memtables, and what jobs hold.
+pub(crate) const BESIDE_CACHE: u64 = 48 << 20;
+
 fn timed(label: &str, roles: Vec<Role>, seconds: u64) -> Stage {
     stage(
         label,
@@ -21,7 +24,7 @@ fn flags(cache: u64, compression: &str) -> Vec<String> {
     words(&format!(
         "--cache_size={cache} --memory_budget={budget} --bloom_bits=10 --write_buffer_size=16777216 \
          --compression_type={compression} --use_searchable_table=1 --max_background_jobs=2 --seed=1",
-        budget = cache + (48 << 20),
+        budget = cache + BESIDE_CACHE,
     ))
 }
 
@@ -91,6 +94,7 @@ pub(super) fn reviews(bytes: u64, seconds: u64) -> Plan {
         ],
         data: Some((Kind::Reviews, bytes)),
         in_memory: false,
+        are_equals: false,
         stages,
     }
 }
@@ -160,6 +164,7 @@ pub(super) fn lineitem(bytes: u64, seconds: u64) -> Plan {
         ],
         data: Some((Kind::LineItem, bytes)),
         in_memory: false,
+        are_equals: false,
         stages,
     }
 }

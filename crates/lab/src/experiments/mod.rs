@@ -7,4 +7,5 @@ mod data;
 mod plan;
 mod writes;
 
+pub(crate) use data::BESIDE_CACHE;
 pub use plan::{Opening, Plan, Reference, Stage, plan};

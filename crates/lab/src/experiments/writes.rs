@@ -96,6 +96,7 @@ pub(super) fn in_memory(keys: u64, seconds: u64) -> Plan {
         ],
         data: None,
         in_memory: true,
+        are_equals: false,
         stages,
     }
 }
@@ -152,6 +153,7 @@ pub(super) fn lines(sizes: [u64; 3]) -> Plan {
         ],
         data: None,
         in_memory: false,
+        are_equals: false,
         stages,
     }
 }
@@ -183,6 +185,7 @@ pub(super) fn stalls(store_bytes: u64, seconds: u64) -> Plan {
         ],
         data: None,
         in_memory: false,
+        are_equals: false,
         stages: vec![
             Stage { opening: open(flags), ..stage("write", step) },
             stage("read back at random", alone(read)),

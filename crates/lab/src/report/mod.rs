@@ -6,6 +6,9 @@ mod terminal;
 pub use page::html;
 pub use terminal::table;
 
+#[cfg(test)]
+pub(crate) use terminal::tests::outcome as sample;
+
 use crate::outcome::Outcome;
 
 /// `outcome` as JSON.

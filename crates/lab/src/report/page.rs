@@ -1,6 +1,7 @@
 //! The page: the outcome as data, and a script that draws it.
 
 use crate::outcome::Outcome;
+use crate::pairs::conclusion;
 
 /// uPlot 1.6.32 (MIT), the charts.
 const CHARTS: &str = include_str!("../../assets/uPlot.iife.min.js");
@@ -20,11 +21,12 @@ pub fn html(outcome: &Outcome) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
          <style>{CHARTS_STYLE}\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{head}\
-         <div id=\"report\"></div>\n{setting}<noscript><p>The tables and charts are drawn by a script in this page.</p></noscript>\n\
+         {equals}<div id=\"report\"></div>\n{setting}<noscript><p>The tables and charts are drawn by a script in this page.</p></noscript>\n\
          </main>\n<!--\nuPlot, the chart library in this page:\n{licence}\n-->\n\
          <script>{CHARTS}</script>\n<script type=\"application/json\" id=\"outcome\">{data}</script>\n\
          <script>{SCRIPT}</script>\n</body>\n</html>\n",
         head = head(outcome),
+        equals = equals(outcome),
         setting = setting(outcome),
         licence = CHARTS_LICENCE.replace("--", "- -"),
     )
@@ -37,6 +39,37 @@ fn head(outcome: &Outcome) -> String {
         list("warnings", &outcome.warnings),
         list("notes", &outcome.notes),
         escape(&outcome.command),
+    )
+}
+
+/// What is known of two engines that should come to the same.
+fn equals(outcome: &Outcome) -> String {
+    let Some(conclusion) = conclusion(&outcome.pairs) else {
+        return String::new();
+    };
+    let [first, second, ..] = outcome.engines.as_slice() else {
+        return String::new();
+    };
+    let rows: String = outcome
+        .pairs
+        .iter()
+        .map(|pair| {
+            format!(
+                "<tr><th>{}</th><td>{:.2}</td><td>{:.2} to {:.2}</td><td>{:.0}%</td><td>{}</td></tr>\n",
+                escape(&pair.stage),
+                pair.ratio.median,
+                pair.ratio.min,
+                pair.ratio.max,
+                pair.own_spread * 100.0,
+                pair.verdict.words(),
+            )
+        })
+        .collect();
+    format!(
+        "<h2>{first} over {second}, round by round</h2>\n<p>{conclusion}</p>\n<table>\n\
+         <tr><th></th><th>median</th><th>rounds</th><th>{second} over its own rounds</th><th></th></tr>\n{rows}</table>\n",
+        first = escape(first),
+        second = escape(second),
     )
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::outcome::{Cell, Outcome};
+use crate::pairs::conclusion;
 
 /// A line for each figure, a column for each engine: the median, its spread in percent, and for the
 /// peers how many times better the first engine is (`?`: the rounds cannot tell).
@@ -24,10 +25,37 @@ pub fn table(outcome: &Outcome) -> String {
         }
         text.push('\n');
     }
+    push_pairs(&mut text, outcome);
     for warning in &outcome.warnings {
         writeln!(text, "\nwarning: {warning}").expect("a String takes everything");
     }
     text
+}
+
+/// A line for each pair, and what they say together.
+fn push_pairs(text: &mut String, outcome: &Outcome) {
+    let Some(conclusion) = conclusion(&outcome.pairs) else {
+        return;
+    };
+    writeln!(
+        text,
+        "\n{:<36} {:>8} {:>14} {:>12}",
+        "round by round", "ratio", "from .. to", "own spread"
+    )
+    .expect("a String takes everything");
+    for pair in &outcome.pairs {
+        let range = format!("{:.2} .. {:.2}", pair.ratio.min, pair.ratio.max);
+        writeln!(
+            text,
+            "  {:<34} {:>8.2} {range:>14} {:>11.0}%  {}",
+            pair.stage,
+            pair.ratio.median,
+            pair.own_spread * 100.0,
+            pair.verdict.words()
+        )
+        .expect("a String takes everything");
+    }
+    writeln!(text, "{conclusion}").expect("a String takes everything");
 }
 
 fn show(cell: &Cell) -> String {
@@ -56,13 +84,13 @@ fn number(value: f64) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::outcome::{Point, Round, StageOutcome};
     use crate::protocol::{Act, Done, RoleDone};
 
     /// Two engines, a stage of writes, two rounds each; the second engine takes twice the time.
-    pub(in super::super) fn outcome() -> Outcome {
+    pub(crate) fn outcome() -> Outcome {
         let round = |seconds: f64| Round {
             done: Done {
                 roles: vec![RoleDone {
@@ -107,6 +135,7 @@ pub(super) mod tests {
             warnings: vec!["noise".to_owned()],
             engines: vec!["drumlin".to_owned(), "rocksdb".to_owned()],
             figures: stage.figures(),
+            pairs: Vec::new(),
             stages: vec![stage],
         }
     }

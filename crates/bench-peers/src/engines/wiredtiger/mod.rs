@@ -77,10 +77,11 @@ impl Store for WiredTigerStore {
             .create_dir_all(&Path::new(&flags.db).join(LOG_DIR))?;
         let config = text(format!(
             "create,cache_size={cache},session_max=1000,{extensions}log=(enabled={log},path={LOG_DIR}),\
-             transaction_sync=(enabled={sync}),checkpoint=(wait=60),eviction=(threads_min=1,threads_max=2)",
+             direct_io=[{direct}],transaction_sync=(enabled={sync}),checkpoint=(wait=60),eviction=(threads_min=1,threads_max=2)",
             cache = given(flags.cache_size, 1 << 30).max(1 << 20),
             extensions = if codec == "snappy" { SNAPPY } else { "" },
             log = !flags.disable_wal,
+            direct = if flags.use_direct_reads { "data" } else { "" },
             sync = flags.sync,
         ))?;
         let home = text(flags.db.clone())?;
