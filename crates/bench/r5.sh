@@ -29,7 +29,8 @@ rows=$DIR/rows.tsv keys=$DIR/keys.tsv
 # An eighth of the keys are asked for: the reading process holds them in memory of its own.
 awk -F '\t' 'NR % 8 == 0 { print $1 "\t" }' "$rows" >"$keys"
 memory=$((BYTES * SHARE / 1000))
-own=$(($(wc -c <"$keys") * 2 + (32 << 20)))
+# What the program has for itself beside the store: the keys, and 64 MiB.
+own=$(($(wc -c <"$keys") * 2 + (64 << 20)))
 
 bench() { # ENGINE FLAGS..., under the command in $under
     engine=$1; shift
@@ -40,7 +41,7 @@ bench() { # ENGINE FLAGS..., under the command in $under
             --compression_max_dict_bytes=16384 "$@" ;;
     esac
     # shellcheck disable=SC2086
-    $under "$@" 2>&1 | grep -E 'ops/sec|rror|annot' || true
+    $under "$@" 2>&1 | grep -E 'ops/sec|rror|annot|ended' || echo "no answer: killed, or out of memory"
 }
 
 for engine in $ENGINES; do

@@ -13,8 +13,9 @@
 //! step 4   the entry's offset                asks for the entry
 //! ```
 //!
-//! A plain table needs two: for the line of its hash index, and for the record. A searchable table four:
-//! for the block of keys, the slot of the row's page, the head of the page, and the row.
+//! A plain table needs two: for the line of its hash index, and for the record. A searchable table takes
+//! all five: for the block of keys, the slot of the row's page, the head of the page, the row, and what the
+//! row's code refers to.
 //!
 //! A hint holds facts about an immutable file only, so it stays right whatever is evicted or closed in
 //! between. Filters and indexes in partitions, and filters by prefix, are not looked at ahead.
@@ -222,6 +223,7 @@ impl SearchableTable {
             }
             (2, Known::Row(place)) => self.slots.prefetch(place.page as usize, HEAD_LINES),
             (3, Known::Row(place)) => self.prefetch_row(place),
+            (4, Known::Row(place)) => self.prefetch_value(place),
             _ => {}
         }
     }

@@ -152,6 +152,7 @@ fn options(flags: &Flags) -> Result<Options> {
     let mut options = Options::default();
     options.create_if_missing(true);
     options.set_compression_type(codec(&flags.compression_type)?);
+    dictionary(flags, &mut options);
     let jobs = i32::try_from(flags.max_background_jobs).unwrap_or_default();
     options.set_max_background_jobs(if jobs > 0 { jobs } else { 2 });
     options.set_max_open_files(i32::try_from(flags.open_files).unwrap_or(-1));
@@ -195,6 +196,18 @@ fn options(flags: &Flags) -> Result<Options> {
         options.set_block_based_table_factory(&table_options(flags));
     }
     Ok(options)
+}
+
+/// The flags of a dictionary for each table. It is trained, on a hundred times as much, as RocksDB's
+/// authors advise for zstd.
+fn dictionary(flags: &Flags, options: &mut Options) {
+    const TRAINED_ON: i32 = 100;
+    let bytes = i32::try_from(flags.compression_max_dict_bytes).unwrap_or(i32::MAX);
+    if bytes > 0 {
+        // Window, level and strategy by default; 32767 means the codec's own level.
+        options.set_compression_options(-14, 32767, 0, bytes);
+        options.set_zstd_max_train_bytes(bytes.saturating_mul(TRAINED_ON));
+    }
 }
 
 /// Tables and memtables for data in memory, found by the hash of a prefix, as db_bench's

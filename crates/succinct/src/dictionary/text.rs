@@ -1,7 +1,6 @@
 //! The dictionary and how it is referred to.
 
-use std::hint::black_box;
-
+use drumlin_base::bytes::{LINE_BYTES, prefetch};
 use drumlin_base::{Error, Result};
 
 /// The largest dictionary: places have 30 bits.
@@ -13,10 +12,8 @@ pub const REFERENCE_CLASSES: usize = 13;
 /// The longest reference.
 pub const REFERENCE_BYTES_MAX: usize = REFERENCE_BYTES_MIN + (8 << REFERENCE_CLASSES) - 9;
 
-/// Bytes that come near the processor together.
-const LINE_BYTES: usize = 64;
-/// Bytes of a piece that are touched ahead; the processor fetches the rest of a long one by itself.
-const TOUCHED_BYTES_MAX: usize = 512;
+/// Bytes of a piece that are asked for ahead; the processor fetches the rest of a long one by itself.
+const AHEAD_BYTES_MAX: usize = 512;
 
 /// The shortest length of a class, and how many bits tell the length within it.
 #[inline]
@@ -75,14 +72,12 @@ impl Dictionary {
 }
 
 impl Dictionary {
-    /// Brings what [`Dictionary::get`] will give near the processor: by reading a byte of each line,
-    /// which a processor does not wait for as long as nothing depends on it.
+    /// Asks for the memory of what [`Dictionary::get`] will give.
     #[inline]
-    pub fn touch(&self, place: usize, len: usize) {
-        let piece = self.text.get(place..).unwrap_or_default();
-        let piece = piece.get(..len.min(TOUCHED_BYTES_MAX)).unwrap_or_default();
-        for byte in piece.iter().step_by(LINE_BYTES) {
-            black_box(*byte);
+    pub fn prefetch(&self, place: usize, len: usize) {
+        if let Some(piece) = self.text.get(place..) {
+            let bytes = piece.len().min(len).min(AHEAD_BYTES_MAX);
+            prefetch(piece.as_ptr(), bytes.div_ceil(LINE_BYTES));
         }
     }
 }

@@ -5,6 +5,8 @@
 //! bit at "rest + its place in the column", so that each zero stands for a step of the rest. Where an
 //! integer would be is found by counting zeros, with no comparison of integers before it.
 
+use std::ops::Range;
+
 use super::packed::{BitWriter, mask, read_bits, width_of, word_at};
 
 /// Bytes of the high bits at most.
@@ -107,17 +109,22 @@ impl<'a> Ascending<'a> {
     /// The first place whose integer is not below `value`.
     #[inline]
     pub(super) fn lower_bound(&self, value: u64) -> usize {
+        self.search(value).map_or(self.count, |(_, index)| index)
+    }
+
+    /// What [`Ascending::lower_bound`] gives, behind the bit in the high bits at which an integer there
+    /// with `value`'s high part would stand; `None` beyond the largest high part.
+    #[inline]
+    fn search(&self, value: u64) -> Option<(usize, usize)> {
         let high = value >> self.low_bits;
-        let Some(zeros) = usize::try_from(high).ok().filter(|&z| z <= WORDS * 64) else {
-            return self.count;
-        };
+        let zeros = usize::try_from(high).ok().filter(|&z| z <= WORDS * 64)?;
         // Integers with this high part begin behind the zero that ends the part before.
         let mut bit = match zeros {
             0 => 0,
             _ => select(&self.high, zeros - 1, u64::MAX) + 1,
         };
         if bit > WORDS * 64 {
-            return self.count; // Fewer zeros than that: beyond the largest integer.
+            return None; // Fewer zeros than that: beyond the largest integer.
         }
         let mut index = bit.saturating_sub(zeros).min(self.count);
         let low = value & mask(self.low_bits);
@@ -125,7 +132,22 @@ impl<'a> Ascending<'a> {
             bit += 1;
             index += 1;
         }
-        index
+        Some((bit, index))
+    }
+
+    /// The places whose integer is `value`.
+    #[inline]
+    pub(super) fn places(&self, value: u64) -> Range<usize> {
+        let Some((mut bit, start)) = self.search(value) else {
+            return self.count..self.count;
+        };
+        let low = value & mask(self.low_bits);
+        let mut end = start;
+        while end < self.count && self.is_one(bit) && self.low(end) == low {
+            bit += 1;
+            end += 1;
+        }
+        start..end
     }
 
     #[inline]
@@ -152,24 +174,66 @@ fn select(words: &[u64; WORDS], rank: usize, flip: u64) -> usize {
 }
 
 /// Where the one of `word` with `rank` ones before it stands. Requires that there is one.
+///
+/// All bytes are counted at once, the counts summed up by a multiplication, and the bytes before the
+/// sought one are those whose sums are not above `rank` (Vigna, *Broadword implementation of rank/select
+/// queries*, 2008); within the byte a table tells.
 #[inline]
-fn select_in_word(word: u64, mut rank: u32) -> u32 {
-    let mut at = 0;
-    for half in [32, 16, 8, 4, 2, 1] {
-        let ones = ((word >> at) & mask(half)).count_ones();
-        if rank >= ones {
-            rank -= ones;
-            at += half;
-        }
-    }
-    at
+fn select_in_word(word: u64, rank: u32) -> u32 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHEST: u64 = ONES << 7;
+    let pairs = word - ((word >> 1) & (ONES * 0x55));
+    let fours = (pairs & (ONES * 0x33)) + ((pairs >> 2) & (ONES * 0x33));
+    let sums = ((fours + (fours >> 4)) & (ONES * 0x0F)).wrapping_mul(ONES);
+    let before = ((u64::from(rank) * ONES) | HIGHEST).wrapping_sub(sums) & HIGHEST;
+    // At most seven bytes lie before one that is there.
+    let at = 8 * before.count_ones().min(7);
+    let rank = rank - ((sums << 8) >> at) as u32 % 256;
+    let byte = (word >> at) as u8;
+    let row = IN_BYTE.get(rank as usize % 8);
+    at + u32::from(
+        row.and_then(|row| row.get(usize::from(byte)))
+            .copied()
+            .unwrap_or(0),
+    )
 }
+
+/// By rank and byte: where the byte's one with so many ones before it stands.
+static IN_BYTE: [[u8; 256]; 8] = {
+    let mut table = [[0; 256]; 8];
+    let mut byte = 0;
+    while byte < 256 {
+        let (mut bit, mut rank) = (0, 0);
+        while bit < 8 {
+            if (byte >> bit) & 1 == 1 {
+                table[rank][byte] = bit;
+                rank += 1;
+            }
+            bit += 1;
+        }
+        byte += 1;
+    }
+    table
+};
 
 #[cfg(test)]
 mod tests {
     use drumlin_base::rng::Rng;
 
     use super::*;
+
+    #[test]
+    fn ones_are_found_by_their_rank() {
+        let mut rng = Rng::new(9);
+        for round in 0..2000 {
+            let word = rng.next_u64() & rng.next_u64() | u64::from(round == 0);
+            let ones = (0..64).filter(|bit| (word >> bit) & 1 == 1);
+            for (rank, bit) in ones.enumerate() {
+                assert_eq!(select_in_word(word, rank as u32), bit, "{word:x} {rank}");
+            }
+        }
+        assert_eq!(select_in_word(u64::MAX, 63), 63);
+    }
 
     #[test]
     fn places_and_integers_agree_with_a_sorted_vector() {
@@ -199,6 +263,13 @@ mod tests {
                 for asked in [value, value.saturating_sub(1), value.saturating_add(1), far] {
                     let expected = values.partition_point(|&v| v < asked);
                     assert_eq!(column.lower_bound(asked), expected, "seed {seed} {asked}");
+                    let equal = values.iter().filter(|&&v| v == asked).count();
+                    let places = column.places(asked);
+                    assert_eq!(places.len(), equal, "seed {seed} {asked}");
+                    assert!(
+                        equal == 0 || places.start == expected,
+                        "seed {seed} {asked}"
+                    );
                 }
             }
         }

@@ -140,11 +140,42 @@ impl<'a> Columns<'a> {
     /// header is damaged.
     #[inline]
     pub(super) fn new(template: &'a Template, bytes: &'a [u8], count: usize) -> Option<Self> {
-        let mut from = Reader::new(bytes);
+        let mut block = Self::unread(template, bytes, count);
+        block.read_header()?;
+        Some(block)
+    }
+
+    /// Where the key of `row` is in the block that [`Columns::new`] with the same arguments gives. That
+    /// block is read where it stays: to move it would cost more than to look the key up.
+    #[inline]
+    pub(super) fn find_in(
+        (template, bytes, count): (&'a Template, &'a [u8], usize),
+        row: &Row,
+    ) -> Option<usize> {
+        let mut block = Self::unread(template, bytes, count);
+        block.read_header()?;
+        block.find(row)
+    }
+
+    #[inline]
+    fn unread(template: &'a Template, bytes: &'a [u8], count: usize) -> Self {
+        Self {
+            template,
+            bytes,
+            count,
+            columns: [Column::default(); FIELDS_MAX],
+            ascending: None,
+        }
+    }
+
+    /// Reads what stands before the columns. `None` when it is damaged.
+    #[inline]
+    fn read_header(&mut self) -> Option<()> {
+        let mut from = Reader::new(self.bytes);
         let own = u16::from_le_bytes(*from.bytes(2)?.first_chunk::<2>()?);
-        let mut columns = [Column::default(); FIELDS_MAX];
         let mut high = None;
-        for (field, (column, usual)) in columns.iter_mut().zip(&template.frames).enumerate() {
+        let columns = self.columns.iter_mut().zip(&self.template.frames);
+        for (field, (column, usual)) in columns.enumerate() {
             (column.min, column.bits) = (usual.min, usual.bits as u8);
             if (own >> field) & 1 == 1 {
                 let kind = from.u8()?;
@@ -162,23 +193,18 @@ impl<'a> Columns<'a> {
                 return None;
             }
         }
-        let mut at = ((bytes.len() - from.rest().len()) * 8) as u32;
-        for column in columns.iter_mut().take(template.fields.len()) {
+        let mut at = ((self.bytes.len() - from.rest().len()) * 8) as u32;
+        let fields = self.template.fields.len();
+        for column in self.columns.iter_mut().take(fields) {
             column.at = at;
-            at += u32::from(column.bits) * count as u32;
+            at += u32::from(column.bits) * self.count as u32;
         }
-        let first = columns.first().copied().unwrap_or_default();
-        let ascending = high.map(|high| {
+        let first = self.columns.first().copied().unwrap_or_default();
+        self.ascending = high.map(|high| {
             let (at, bits) = (first.at as usize, u32::from(first.bits));
-            Ascending::new(high, bytes, at, bits, count)
+            Ascending::new(high, self.bytes, at, bits, self.count)
         });
-        Some(Self {
-            template,
-            bytes,
-            count,
-            columns,
-            ascending,
-        })
+        Some(())
     }
 
     #[inline]
@@ -229,7 +255,7 @@ impl<'a> Columns<'a> {
 
     /// Where the key of `row` is.
     #[inline]
-    pub(super) fn find(&self, row: &Row) -> Option<usize> {
+    fn find(&self, row: &Row) -> Option<usize> {
         let mut sought = Row::default();
         let columns = self.columns.iter().take(self.template.fields.len());
         for (field, ((place, &value), column)) in
@@ -245,6 +271,10 @@ impl<'a> Columns<'a> {
             return (0..self.count).find(|&index| self.equals(index, &sought, 0));
         }
         let first = sought.first().copied().unwrap_or(0);
+        if let Some(ascending) = &self.ascending {
+            let mut places = ascending.places(first);
+            return places.find(|&index| self.equals(index, &sought, 1));
+        }
         let mut index = self.lower_bound_first(first);
         while index < self.count && self.first_above(index) == first {
             if self.equals(index, &sought, 1) {

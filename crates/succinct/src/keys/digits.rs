@@ -5,6 +5,8 @@
 //! word's upper end, zeros before them, and three multiplications join neighbours: pairs, fours, eights.
 //! Without that, every digit is a jump that the processor cannot foresee where the run ends.
 
+use super::packed::front;
+
 /// Each byte one.
 const ONES: u64 = 0x0101_0101_0101_0101;
 
@@ -35,11 +37,9 @@ pub(super) fn power<const BASE: u64>(exponent: usize) -> u64 {
 pub(super) fn leading<const BASE: u64>(text: &[u8], most: usize, add: u64) -> (u64, usize) {
     let (mut value, mut len) = (0u64, 0);
     while len < most {
-        let rest = text.get(len..).unwrap_or_default();
-        let Some(word) = rest.first_chunk::<8>() else {
-            break;
-        };
-        let digits = u64::from_le_bytes(*word) ^ (ONES * u64::from(b'0'));
+        // Zeros behind a short text are no digits.
+        let word = front(text.get(len..).unwrap_or_default());
+        let digits = word ^ (ONES * u64::from(b'0'));
         // Carries go up only, past the first byte that is no digit.
         let others = (digits.wrapping_add(ONES * 0x76) | digits) & (ONES * 0x80);
         let count = ((others.trailing_zeros() / 8) as usize).min(most - len);
@@ -52,15 +52,6 @@ pub(super) fn leading<const BASE: u64>(text: &[u8], most: usize, add: u64) -> (u
         if count < 8 {
             return (value, len);
         }
-    }
-    // The last few bytes of the text.
-    for &byte in text.iter().take(most).skip(len) {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            break;
-        }
-        value = value * BASE + u64::from(digit) + add;
-        len += 1;
     }
     (value, len)
 }

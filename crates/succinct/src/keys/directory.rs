@@ -17,6 +17,7 @@ use std::cmp::Ordering;
 
 use drumlin_base::Result;
 
+use super::packed::without;
 use super::strings::common;
 
 /// Heads of a tree node.
@@ -32,10 +33,14 @@ const LEVELS_MAX: usize = 40;
 struct Coder {
     /// Bits a byte takes: 4, 5, 6, or 8 for a head of seven plain bytes and their number.
     bits: u32,
-    /// For each byte how many used bytes are smaller; only below eight bits.
-    rank: [u8; 256],
-    used: [bool; 256],
+    /// What each byte is in a head: one more than used bytes are smaller, and [`UNUSED`] with it if no
+    /// first key has the byte. Only below eight bits.
+    letters: [u8; 256],
 }
+
+/// In a letter: the head ends with it, which is as small as a text can be that begins with the next used
+/// byte.
+const UNUSED: u8 = 0x80;
 
 impl Coder {
     fn new(used: [bool; 256]) -> Self {
@@ -47,13 +52,14 @@ impl Coder {
             31..=62 => 6,
             _ => 8,
         };
-        let mut rank = [0; 256];
+        let mut letters = [0; 256];
         let mut smaller = 0u8;
-        for (rank, &used) in rank.iter_mut().zip(&used) {
-            *rank = smaller;
+        for (letter, &used) in letters.iter_mut().zip(&used) {
+            // Of more than 62 used bytes the letters are not asked for.
+            *letter = (smaller % UNUSED + 1) | if used { 0 } else { UNUSED };
             smaller = smaller.saturating_add(u8::from(used));
         }
-        Self { bits, rank, used }
+        Self { bits, letters }
     }
 
     /// Sorts as `text` does among the texts of first keys. Equal heads of two first keys mean that
@@ -68,21 +74,51 @@ impl Coder {
             }
             return word | text.len().min(8) as u64;
         }
-        let mut word = 0u64;
-        let mut shift = 64;
+        let whole = match self.bits {
+            4 => self.whole_head::<4, 16>(text),
+            5 => self.whole_head::<5, 12>(text),
+            _ => self.whole_head::<6, 10>(text),
+        };
+        whole.unwrap_or_else(|| self.cut_head(text))
+    }
+
+    /// The head of a text that has as many letters as a head, all of them used: no branch a letter.
+    #[inline]
+    fn whole_head<const BITS: u32, const LETTERS: usize>(&self, text: &[u8]) -> Option<u64> {
+        let text = text.first_chunk::<LETTERS>()?;
+        let (mut word, mut all) = (0u64, 0u8);
+        for &byte in text {
+            let letter = self.letter(byte);
+            all |= letter;
+            word = (word << BITS) | u64::from(letter);
+        }
+        (all & UNUSED == 0).then_some(word << (64 - BITS * LETTERS as u32))
+    }
+
+    /// The head of any text.
+    #[inline(never)]
+    fn cut_head(&self, text: &[u8]) -> u64 {
+        let (mut word, mut shift) = (0u64, 64);
         for &byte in text {
             if shift < self.bits {
                 break;
             }
             shift -= self.bits;
-            let at = usize::from(byte);
-            let rank = self.rank.get(at).copied().unwrap_or(0);
-            word |= (u64::from(rank) + 1) << shift;
-            if !self.used.get(at).copied().unwrap_or(false) {
-                break; // As small as a text can be that begins with the next used byte.
+            let letter = self.letter(byte);
+            word |= u64::from(letter & !UNUSED) << shift;
+            if letter & UNUSED != 0 {
+                break;
             }
         }
         word
+    }
+
+    #[inline]
+    fn letter(&self, byte: u8) -> u8 {
+        self.letters
+            .get(usize::from(byte))
+            .copied()
+            .unwrap_or(UNUSED)
     }
 }
 
@@ -269,7 +305,7 @@ impl Directory {
         loop {
             let shared = self.texts.get(node.text.clone()).unwrap_or(&[]);
             let start = self.first_of(node.heads.start);
-            let Some(rest) = text.strip_prefix(shared) else {
+            let Some(rest) = without(text, shared) else {
                 return match shared < text {
                     true => (node.end as usize).checked_sub(1),
                     false => start.checked_sub(1),

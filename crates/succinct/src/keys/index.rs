@@ -74,7 +74,7 @@ impl Plan {
     reason = "lives on the stack for one lookup, which must not allocate"
 )]
 enum Block<'a> {
-    Columns(&'a Template, Columns<'a>),
+    Columns(Columns<'a>),
     Strings(Strings<'a>),
 }
 
@@ -186,7 +186,7 @@ impl KeyIndex {
         }
         let (block, index) = place_of(rank);
         match self.blocks.block(block) {
-            Some(Block::Columns(_, columns)) => columns.key(index, out),
+            Some(Block::Columns(columns)) => columns.key(index, out),
             Some(Block::Strings(strings)) => strings.key(index, out),
             None => return false,
         }
@@ -269,7 +269,7 @@ impl KeyIndex {
             ends.reserve(BLOCK_KEYS);
         }
         match self.blocks.block(block) {
-            Some(Block::Columns(_, columns)) => columns.keys(bytes, |out| ends.push(out.len())),
+            Some(Block::Columns(columns)) => columns.keys(bytes, |out| ends.push(out.len())),
             Some(Block::Strings(strings)) => strings.keys(bytes, |out| ends.push(out.len())),
             None => return false,
         }
@@ -324,31 +324,36 @@ impl Blocks {
         self.offsets.get(block).map_or(0, |&at| at as usize)
     }
 
+    /// The plan of `block`, its bytes and those behind it, and the number of its keys.
     #[inline]
-    fn block(&self, block: usize) -> Option<Block<'_>> {
+    fn parts(&self, block: usize) -> Option<(&Plan, &[u8], usize)> {
         let (&plan, bytes) = self.bytes.get(self.offset(block)..)?.split_first()?;
         let before = (block * BLOCK_KEYS) as u64;
         let count = (self.keys.checked_sub(before)?).min(BLOCK_KEYS as u64) as usize;
-        match self.plans.get(usize::from(plan))? {
-            Plan::Columns(template) => {
-                let columns = Columns::new(template, bytes, count)?;
-                Some(Block::Columns(template, columns))
-            }
+        Some((self.plans.get(usize::from(plan))?, bytes, count))
+    }
+
+    #[inline]
+    fn block(&self, block: usize) -> Option<Block<'_>> {
+        let (plan, bytes, count) = self.parts(block)?;
+        match plan {
+            Plan::Columns(template) => Columns::new(template, bytes, count).map(Block::Columns),
             Plan::Strings(letters) => Strings::new(letters, bytes, count).map(Block::Strings),
         }
     }
 
     #[inline]
     fn find_in(&self, block: usize, key: &[u8]) -> Option<u64> {
-        let index = match self.block(block)? {
-            Block::Columns(template, columns) => {
+        let (plan, bytes, count) = self.parts(block)?;
+        let index = match plan {
+            Plan::Columns(template) => {
                 let mut row = Row::default();
                 if !template.parse(key, &mut row) {
                     return None;
                 }
-                columns.find(&row)?
+                Columns::find_in((template, bytes, count), &row)?
             }
-            Block::Strings(strings) => match strings.find(key) {
+            Plan::Strings(letters) => match Strings::new(letters, bytes, count)?.find(key) {
                 Found { index, equal: true } => index,
                 Found { .. } => return None,
             },
@@ -358,7 +363,7 @@ impl Blocks {
 
     fn seek_in(&self, block: usize, key: &[u8]) -> u64 {
         let index = match self.block(block) {
-            Some(Block::Columns(_, columns)) => columns.lower_bound(key, &mut Vec::new()),
+            Some(Block::Columns(columns)) => columns.lower_bound(key, &mut Vec::new()),
             Some(Block::Strings(strings)) => strings.find(key).index,
             None => 0,
         };
@@ -369,7 +374,7 @@ impl Blocks {
 impl FirstKeys for Blocks {
     fn first_key(&self, block: usize, out: &mut Vec<u8>) -> Result<()> {
         match self.block(block) {
-            Some(Block::Columns(_, columns)) => columns.key(0, out),
+            Some(Block::Columns(columns)) => columns.key(0, out),
             Some(Block::Strings(strings)) => strings.key(0, out),
             None => return Err(Error::corruption(format!("key block {block} is damaged"))),
         }

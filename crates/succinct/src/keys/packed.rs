@@ -66,6 +66,36 @@ fn short_word(rest: &[u8]) -> u64 {
         .fold(0, |word, &byte| (word << 8) | u64::from(byte))
 }
 
+/// The first eight bytes of `text`, the first lowest; zeros where it has fewer. Two words of half the width
+/// that overlap hold a short text: a loop would end where nobody foresees.
+#[inline]
+pub(super) fn front(text: &[u8]) -> u64 {
+    if let Some(word) = text.first_chunk::<8>() {
+        return u64::from_le_bytes(*word);
+    }
+    let len = text.len();
+    if let (Some(first), Some(last)) = (text.first_chunk::<4>(), text.last_chunk::<4>()) {
+        let last = u64::from(u32::from_le_bytes(*last));
+        return u64::from(u32::from_le_bytes(*first)) | last << (8 * (len - 4));
+    }
+    if let (Some(first), Some(last)) = (text.first_chunk::<2>(), text.last_chunk::<2>()) {
+        let last = u64::from(u16::from_le_bytes(*last));
+        return u64::from(u16::from_le_bytes(*first)) | last << (8 * (len - 2));
+    }
+    text.first().copied().map_or(0, u64::from)
+}
+
+/// `text` behind `prefix`, if it begins so. A short prefix is one word, not a call.
+#[inline]
+pub(super) fn without<'t>(text: &'t [u8], prefix: &[u8]) -> Option<&'t [u8]> {
+    if prefix.len() > 8 {
+        return text.strip_prefix(prefix);
+    }
+    let rest = text.get(prefix.len()..)?;
+    let differing = (front(text) ^ front(prefix)) & mask(8 * prefix.len() as u32);
+    (differing == 0).then_some(rest)
+}
+
 /// The number of `width` bits (at most 64) that begins at bit `bit` of `bytes`.
 #[inline]
 pub(super) fn read_bits(bytes: &[u8], bit: usize, width: u32) -> u64 {
@@ -117,6 +147,26 @@ mod tests {
                 bit += width as usize;
             }
             assert_eq!(out.len(), bit.div_ceil(8));
+        }
+    }
+
+    #[test]
+    fn prefixes_of_any_length_come_off() {
+        let mut rng = Rng::new(8);
+        for _ in 0..5000 {
+            let mut text = vec![0; rng.below(20) as usize];
+            text.iter_mut().for_each(|byte| *byte = rng.below(2) as u8);
+            let mut prefix = text.clone();
+            prefix.truncate(rng.below(12) as usize);
+            if let Some(byte) = prefix.last_mut() {
+                *byte ^= u8::from(rng.below(3) == 0);
+            }
+            let expected = text.strip_prefix(prefix.as_slice());
+            assert_eq!(without(&text, &prefix), expected, "{text:?} {prefix:?}");
+            let word: u64 = (text.iter().take(8).zip(0..))
+                .map(|(&b, at)| u64::from(b) << (8 * at))
+                .sum();
+            assert_eq!(front(&text), word);
         }
     }
 

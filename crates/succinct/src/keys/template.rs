@@ -6,6 +6,7 @@
 use drumlin_base::coding::{Reader, put_slice, put_varint64};
 
 use super::field::Field;
+use super::packed::without;
 
 /// Numbers a key may have.
 pub(super) const FIELDS_MAX: usize = 16;
@@ -175,19 +176,6 @@ impl Template {
             template.literals.push(literal.to_vec());
         }
         Some(template)
-    }
-}
-
-/// `text` behind `literal`, if it begins so. Mostly that is one byte, which needs no call.
-#[inline]
-fn without<'t>(text: &'t [u8], literal: &[u8]) -> Option<&'t [u8]> {
-    match literal {
-        [] => Some(text),
-        [byte] => text
-            .split_first()
-            .filter(|(first, _)| *first == byte)
-            .map(|(_, rest)| rest),
-        _ => text.strip_prefix(literal),
     }
 }
 

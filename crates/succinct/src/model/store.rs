@@ -297,7 +297,7 @@ impl Model {
         let (out_before, ends_before) = (out.len(), ends.len());
         for batch in codes.chunks(AHEAD) {
             // All dictionary lines of the batch are on their way before the first is needed.
-            batch.iter().for_each(|code| self.look_ahead(code));
+            batch.iter().for_each(|code| self.prefetch(code));
             for code in batch {
                 if let Err(error) = self.decode(code, out) {
                     out.truncate(out_before);
@@ -310,15 +310,16 @@ impl Model {
         Ok(())
     }
 
-    /// Touches what decoding `code` will read of the dictionary, as far as that is known at once.
+    /// Asks for the memory that decoding `code` will read of the dictionary, as far as that is known at
+    /// once. Reads the code.
     #[inline]
-    fn look_ahead(&self, code: &[u8]) {
+    pub fn prefetch(&self, code: &[u8]) {
         let selector = code.first().copied().unwrap_or(u8::MAX).leading_ones() as usize;
         if let Some(Form::Template(template)) = self.forms.get(selector)
             && let Some(dictionary) = self.dictionary()
             && let Some((place, len)) = template.piece(&Bits::new(code), selector + 1)
         {
-            dictionary.touch(place, len);
+            dictionary.prefetch(place, len);
         }
     }
 }

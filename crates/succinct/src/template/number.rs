@@ -124,8 +124,14 @@ impl Style {
             }
             Self::Decimal(behind) => {
                 let behind = usize::from(behind);
-                let unit = 10u64.pow(behind as u32);
-                let (whole, rest) = (magnitude / unit, magnitude % unit);
+                let (whole, rest) = match behind {
+                    // Dividing by what is not known beforehand takes as long as all the digits.
+                    2 => (magnitude / 100, magnitude % 100),
+                    _ => {
+                        let unit = 10u64.pow(behind as u32);
+                        (magnitude / unit, magnitude % unit)
+                    }
+                };
                 let point = negative + decimal_len(whole);
                 digits(room, negative, point, whole);
                 if let Some(byte) = room.get_mut(point) {
@@ -190,15 +196,31 @@ fn decimal_len(number: u64) -> usize {
     number.checked_ilog10().unwrap_or(0) as usize + 1
 }
 
+/// The two digits of each number below a hundred.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    pairs
+};
+
 /// Writes the last digits of `number` to `room[from..to]`.
 #[inline]
 fn digits(room: &mut [u8], from: usize, to: usize, mut number: u64) {
     let Some(room) = room.get_mut(from..to) else {
         return;
     };
-    for byte in room.iter_mut().rev() {
-        *byte = b'0' + (number % 10) as u8;
-        number /= 10;
+    let mut pairs = room.rchunks_exact_mut(2);
+    for two in &mut pairs {
+        let pair = PAIRS.get((number % 100) as usize);
+        two.copy_from_slice(pair.unwrap_or(b"00"));
+        number /= 100;
+    }
+    if let [first] = pairs.into_remainder() {
+        *first = b'0' + (number % 10) as u8;
     }
 }
 

@@ -15,7 +15,7 @@ use super::number::SPELLING_BYTES_MAX;
 use crate::bits::{BitWriter, Bits};
 use crate::dictionary::{Dictionary, Found};
 use crate::text::{Ending, Sink, TextCoder, TextEncoder};
-use crate::tokens::{ROW_BYTES, Token};
+use crate::tokens::{ROW_BYTES, TOKEN_BYTES_MAX, Token};
 
 /// Columns of a template.
 pub const COLUMNS_MAX: usize = 64;
@@ -26,6 +26,8 @@ pub struct Template {
     /// One more than there are columns. None but the first and the last is empty.
     literals: Vec<Literal>,
     columns: Vec<Column>,
+    /// Of each column the values it chooses from, with the literal behind it if that is a short one: a
+    /// long one for each value could take any amount of memory.
     choices: Vec<Vec<Literal>>,
     /// The column whose text ends with the bits, if one is a text.
     last_text: Option<usize>,
@@ -61,6 +63,21 @@ impl Literal {
         sink.advance(token.len());
         Ok(())
     }
+
+    /// Appends it behind the first `len` bytes of the sink's room, which were written but not counted.
+    #[inline]
+    fn append_behind(&self, len: usize, sink: &mut Sink<'_>) -> Result<()> {
+        let Some(token) = &self.row else {
+            sink.advance(len);
+            return sink.extend(&self.bytes);
+        };
+        let room = sink.room()?.get_mut(len..);
+        if let Some(row) = room.and_then(<[u8]>::first_chunk_mut::<ROW_BYTES>) {
+            *row = *token.row();
+        }
+        sink.advance(len + token.len());
+        Ok(())
+    }
 }
 
 impl Template {
@@ -74,10 +91,17 @@ impl Template {
         if !fit {
             return None;
         }
-        let choices = |column: &Column| match column {
-            Column::Choice { values } => values.iter().cloned().map(Literal::new).collect(),
+        let choices = |(column, behind): (&Column, &Vec<u8>)| match column {
+            Column::Choice { values } => {
+                let behind = if is_short(behind) { behind } else { &[][..] };
+                let joined = values
+                    .iter()
+                    .map(|value| [value.as_slice(), behind].concat());
+                joined.map(Literal::new).collect()
+            }
             _ => Vec::new(),
         };
+        let choices = columns.iter().zip(literals.iter().skip(1)).map(choices);
         let width = |column: &Column| column.width(place_bits) as usize;
         let piece = columns
             .iter()
@@ -91,8 +115,8 @@ impl Template {
             });
         Some(Self {
             piece,
+            choices: choices.collect(),
             literals: literals.into_iter().map(Literal::new).collect(),
-            choices: columns.iter().map(choices).collect(),
             last_text: columns.iter().rposition(|column| *column == Column::Text),
             fixed_bits: columns.iter().map(width).sum(),
             columns,
@@ -301,6 +325,9 @@ impl Template {
                     let choice = bits.field(at, width) as usize;
                     at += width as usize;
                     choices.get(choice).ok_or_else(damaged)?.append(sink)?;
+                    if is_short(&literal.bytes) {
+                        continue; // It was behind the value.
+                    }
                 }
                 Column::Number {
                     style,
@@ -315,7 +342,8 @@ impl Template {
                     let room = sink.room()?;
                     debug_assert!(room.len() >= SPELLING_BYTES_MAX);
                     let len = style.render(number, room)?;
-                    sink.advance(len);
+                    literal.append_behind(len, sink)?;
+                    continue;
                 }
                 Column::Text => {
                     let coder = text.ok_or_else(damaged)?;
@@ -371,6 +399,12 @@ fn encode_number(
 #[cold]
 fn damaged() -> Error {
     Error::corruption("a record's bits do not fit its template")
+}
+
+/// Whether a literal is copied as one row, or empty.
+#[inline]
+fn is_short(literal: &[u8]) -> bool {
+    literal.len() <= TOKEN_BYTES_MAX
 }
 
 /// Where `needle` first is in `text`. Requires: `needle` is not empty.

@@ -18,9 +18,6 @@ use crate::open::global_seqno;
 use crate::options::TableReaderOptions;
 use crate::properties::TableProperties;
 
-/// Room that is made for a value before its length is known, at most.
-const USUAL_VALUE_BYTES_MAX: u64 = 64 << 10;
-
 /// What [`SearchableTable::open`] does.
 pub(super) fn open(
     file: Arc<dyn RandomAccessFile>,
@@ -97,7 +94,6 @@ fn open_parts(
             + properties.resident_bytes()
             + tombstone_bytes
             + size_of::<SearchableTable>(),
-        usual_value_bytes: usual_value_bytes(&properties),
         values_are_raw: model.id() == Model::raw().id(),
         tail_start,
         size,
@@ -158,12 +154,6 @@ pub(crate) fn shared_model_of(file: &dyn RandomAccessFile) -> Result<Option<u64>
                 .with_offset(section.offset))
         }
     }
-}
-
-/// A quarter more than values have on average.
-fn usual_value_bytes(properties: &TableProperties) -> usize {
-    let average = properties.raw_value_size / properties.num_entries.max(1);
-    (average + average / 4).min(USUAL_VALUE_BYTES_MAX) as usize
 }
 
 /// The `len` bytes at `offset`, which lie in the file.

@@ -65,8 +65,6 @@ pub struct SearchableTable {
     pub(super) shared_model: Option<u64>,
     /// Codes are the values themselves, so that these need not be copied.
     pub(super) values_are_raw: bool,
-    /// Room that most values fit in when they are decoded.
-    pub(super) usual_value_bytes: usize,
     pub(crate) slots: Arc<SlotArray<Page>>,
     pub(super) cache: Arc<BlockCache>,
     pub(super) budget: Arc<MemoryBudget>,
@@ -221,6 +219,18 @@ impl SearchableTable {
         }
     }
 
+    /// Asks for what the code in the row at `place` refers to, if its page is cached and the row is a code.
+    pub(crate) fn prefetch_value(&self, place: RowPlace) {
+        if !place.versioned
+            && !self.values_are_raw
+            && let Some(page) = self.slots.peek(place.page as usize)
+            && let Some(range) = row_range(page.bytes(), place.row)
+            && let Some(code) = page.bytes().get(range)
+        {
+            self.model.prefetch(code);
+        }
+    }
+
     /// Where the row of `user_key` lies.
     #[inline]
     pub(crate) fn find(&self, user_key: &[u8]) -> Option<RowPlace> {
@@ -239,7 +249,6 @@ impl SearchableTable {
     ) -> Result<SearchableValue<'a>> {
         if self.is_coded(version) {
             decoded.clear();
-            decoded.reserve(self.usual_value_bytes);
             self.decode(page, at, &version.range, decoded)?;
             return Ok(SearchableValue(Found::Decoded(decoded)));
         }
