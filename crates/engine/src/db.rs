@@ -527,7 +527,8 @@ impl Db {
         self.engine.ingest(family, paths, move_files)
     }
 
-    /// Reads every live table whole and compares it with the MANIFEST: a scrub.
+    /// Reads every live table whole, with the models and values in blob files that it refers to, and
+    /// compares it with the MANIFEST: a scrub.
     ///
     /// # Errors
     /// `Shutdown`. Damage found is in the report.

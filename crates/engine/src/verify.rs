@@ -1,6 +1,7 @@
-//! Scrubbing: reads every byte of every live table past the caches, and every value in a blob file
-//! that a table refers to, and compares it with what the MANIFEST says.
+//! Scrubbing: reads every byte of every live table past the caches, the models that tables name, and
+//! every value in a blob file that a table refers to, and compares it with what the MANIFEST says.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ pub struct VerifyReport {
 }
 
 impl Engine {
-    /// Reads every live table whole.
+    /// Reads every live table whole, and what tables refer to.
     ///
     /// # Errors
     /// `Shutdown` when the database is closed meanwhile. Damage is no error but a finding.
@@ -48,6 +49,12 @@ impl Engine {
                 .collect()
         };
         let mut report = VerifyReport::default();
+        let files = versions.iter().flat_map(|(_, version)| version.files());
+        let models: BTreeSet<u64> = files.filter_map(|(_, file)| file.model()).collect();
+        for id in models {
+            self.check_open()?;
+            report.note(self.models.verify(id), || names::model(&self.dir, id));
+        }
         for (tables, version) in versions {
             let mut blobs = BlobInputs::new(&self.env.files, &self.dir);
             let mut referred = BlobTally::default();

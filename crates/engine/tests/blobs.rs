@@ -10,13 +10,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use drumlin::{
     ColumnFamily, CompactionFilter, Db, DirectoryFormat, Env, FamilyOptions, FilterDecision,
     Options, ReadOptions, StringAppend, Tuning,
 };
 use drumlin_base::rng::Rng;
-use drumlin_fs::{FileSystem, StrictMemFileSystem};
+use drumlin_fs::{FileSystem, ManualClock, StrictMemFileSystem};
 
 const DIR: &str = "/db";
 const VALUE_BYTES: usize = 2000;
@@ -140,6 +141,40 @@ fn space_stays_within_its_bound_under_overwrites() {
         }
         check(&db, &files);
     }
+}
+
+/// Blobs that live tables of the last level do not need any more are found by themselves.
+#[test]
+fn what_l0_hides_is_given_back_once_nobody_writes() {
+    const KEYS: u64 = 300;
+    let files = StrictMemFileSystem::new();
+    let clock = Arc::new(ManualClock::new(1_700_000_000));
+    let mut options = options(&files);
+    options.tuning.l0_trigger = 1000;
+    options.tuning.level_base_bytes = Some(1 << 20);
+    options.env.clock = Arc::clone(&clock) as _;
+    let db = Db::open(DIR, options).unwrap();
+    for at in 0..KEYS {
+        db.put(key(at), value(at, 0)).unwrap();
+    }
+    db.compact_range(db.default_family(), None, None).unwrap();
+    for at in 0..KEYS {
+        db.put(key(at), value(at, 1)).unwrap();
+    }
+    db.flush().unwrap();
+    let live = KEYS * (VALUE_BYTES as u64 + 41);
+    db.wait_for_background().unwrap();
+    assert_eq!(garbage_bytes(&db), 0, "nobody knows of it");
+    assert!(blob_bytes(&db) >= 2 * KEYS * VALUE_BYTES as u64);
+    clock.advance(Duration::from_secs(10));
+    db.wait_for_background().unwrap();
+    let all = blob_bytes(&db);
+    assert!(all <= live * 3 / 2 + FILE_BYTES, "{all} for {live}");
+    for at in 0..KEYS {
+        let got = db.get(key(at)).unwrap();
+        assert!(got.as_deref() == Some(&value(at, 1)[..]), "{at}");
+    }
+    check(&db, &files);
 }
 
 #[test]

@@ -21,6 +21,8 @@ use crate::store::Store;
 const PART_MIN: Duration = Duration::from_millis(500);
 /// How long the watcher sleeps between looks at whether the writers have ended.
 const NAP: Duration = Duration::from_millis(20);
+/// How long nobody writes before a store counts as at rest.
+const UNDISTURBED: Duration = Duration::from_secs(6);
 
 /// Runs `plan` on `store` with the keys, values, threads and pace of `flags`, and shows each second
 /// to `on_second` as it ends. Returns when the writers have ended, the manual compaction is done
@@ -268,6 +270,9 @@ impl<S: Store> Watch<'_, S> {
         let since = self.env.clock.monotonic();
         self.store.wait_for_background()?;
         let rested = self.env.clock.monotonic().saturating_sub(since);
+        // Some things an engine only does once nobody has written for a while.
+        self.env.clock.sleep(UNDISTURBED);
+        self.store.wait_for_background()?;
         let sample = self.store.sample();
         let entry_bytes = (self.flags.key_size + self.flags.value_size) as u64;
         let report = &mut self.report;

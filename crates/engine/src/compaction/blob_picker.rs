@@ -4,18 +4,62 @@
 //! ([`crate::version::blob_garbage`]). What they do not pass over would stay: so while there is too
 //! much garbage, tables that refer to a chosen file are rewritten in place, one range at a time.
 //! Each rewriting leaves tables that are known not to refer to the files, so this ends.
+//!
+//! What L0 overwrites or deletes below is not known to be garbage. Once no flush came for some seconds
+//! and the background has nothing else to do, tables of L0 that refer to more than a 64th of all
+//! blob bytes go down: they are short, and what they hid is counted, and collected, from then on.
 
+use super::for_reads;
 use super::leveled::base_level;
 use super::style::UniversalOptions;
 use super::universal::Universal;
 use super::{
-    CompactionOptions, CompactionStyle, InFlight, Leveled, ManualRange, Plan, Reason, Work,
+    CompactionOptions, CompactionStyle, InFlight, Leveled, ManualRange, Moment, Plan, Reason, Work,
 };
 use crate::version::Version;
 
-/// The next table to be rewritten so that blob files can be emptied; `None` while there is little
-/// garbage, or when every such table is in use.
-pub fn pick(version: &Version, options: &CompactionOptions, in_flight: &InFlight) -> Option<Plan> {
+/// One in so many of all blob bytes may be referred to from L0 in a store at rest.
+const HIDING_MAX: u64 = 64;
+
+/// The next table to be rewritten so that blob files can be emptied, or the tables of L0 that may hide
+/// much garbage; `None` while there is little, or when every such table is in use.
+pub fn pick(version: &Version, options: &CompactionOptions, moment: &Moment<'_>) -> Option<Plan> {
+    empty_files(version, options, moment.in_flight).or_else(|| uncover(version, options, moment))
+}
+
+/// L0 taken down, when its tables refer to many blobs in a store that is not written.
+fn uncover(version: &Version, options: &CompactionOptions, moment: &Moment<'_>) -> Option<Plan> {
+    if !is_leveled(&options.style) || !for_reads::is_time(version, moment) {
+        return None;
+    }
+    let upper = version.level(0);
+    let named = |number| upper.iter().any(|table| table.may_refer_to(number));
+    let blobs = version.blobs().iter();
+    let bytes: u64 = blobs
+        .filter(|&(&number, _)| named(number))
+        .map(|(_, blob)| blob.live_bytes())
+        .sum();
+    if bytes <= version.blob_totals().blob_bytes / HIDING_MAX {
+        return None;
+    }
+    let range = ManualRange {
+        level: 0,
+        output_level: base_level(version, options),
+        begin: None,
+        end: None,
+    };
+    let plan = Leveled.plan_manual(version, options, moment.in_flight, &range)?;
+    Some(Plan {
+        reason: Reason::BlobGarbage,
+        ..plan
+    })
+}
+
+fn empty_files(
+    version: &Version,
+    options: &CompactionOptions,
+    in_flight: &InFlight,
+) -> Option<Plan> {
     let collection = version.collection()?;
     let idle = collection.tables.iter();
     idle.filter(|(_, file)| !file.is_compacting())

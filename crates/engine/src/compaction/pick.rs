@@ -18,7 +18,7 @@ pub fn pick(version: &Version, options: &CompactionOptions, moment: &Moment<'_>)
         CompactionStyle::Fifo(limits) => return Fifo { limits }.pick(version, options, moment),
         CompactionStyle::Manual => return None,
     };
-    let garbage = blob_picker::pick(version, options, moment.in_flight);
+    let garbage = blob_picker::pick(version, options, moment);
     let plans = by_shape.into_iter().chain(garbage);
     plans.max_by(|a, b| a.score.total_cmp(&b.score))
 }

@@ -194,22 +194,34 @@ impl ModelStore {
         })
     }
 
+    /// Reads the model's file again, whatever is in memory.
+    ///
+    /// # Errors
+    /// `Corruption` when it is missing or damaged; `Io`.
+    pub(crate) fn verify(&self, id: u64) -> Result<()> {
+        self.read(id).map(drop)
+    }
+
+    fn read(&self, id: u64) -> Result<(Model, ModelFacts)> {
+        let path = names::model(&self.dir, id);
+        let bytes = self
+            .files
+            .read_file(&path, FILE_BYTES_MAX)
+            .map_err(|error| match error.kind() {
+                ErrorKind::NotFound => error.with_kind(ErrorKind::Corruption),
+                _ => error,
+            })?;
+        let (model, facts) = ModelFacts::decode(&bytes).map_err(|error| error.with_file(&path))?;
+        if model.id() != id {
+            let message = format!("the file holds the model {:016x}", model.id());
+            return Err(Error::corruption(message).with_file(&path));
+        }
+        Ok((model, facts))
+    }
+
     fn load<'e>(&self, entry: &'e mut Entry, id: u64) -> Result<&'e Loaded> {
         if entry.loaded.is_none() {
-            let path = names::model(&self.dir, id);
-            let bytes = self
-                .files
-                .read_file(&path, FILE_BYTES_MAX)
-                .map_err(|error| match error.kind() {
-                    ErrorKind::NotFound => error.with_kind(ErrorKind::Corruption),
-                    _ => error,
-                })?;
-            let (model, facts) =
-                ModelFacts::decode(&bytes).map_err(|error| error.with_file(&path))?;
-            if model.id() != id {
-                let message = format!("the file holds the model {:016x}", model.id());
-                return Err(Error::corruption(message).with_file(&path));
-            }
+            let (model, facts) = self.read(id)?;
             let charged = model.memory();
             self.budget.charge(MemoryUse::TableMeta, charged);
             entry.loaded = Some(Loaded {

@@ -208,6 +208,31 @@ fn a_missing_model_is_told_at_open() {
 }
 
 #[test]
+fn a_scrub_reads_the_model_again_and_names_it_when_it_is_damaged() {
+    let dir = memory_dir();
+    let rows = shared(dir.path());
+    let db = Db::open(dir.path(), options(TableFormat::Searchable)).unwrap();
+    check(&db, &rows, &ReadOptions::default());
+    assert!(db.verify().unwrap().damaged.is_empty());
+    let path = names::model(dir.path(), models(dir.path()).pop_first().unwrap());
+    let files = Env::system().files;
+    let mut bytes = files.read_file(&path, 1 << 20).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    let mut file = files
+        .create(&path, CreateOptions::new(FileKind::Other))
+        .unwrap();
+    file.append(&bytes).unwrap();
+    file.close().unwrap();
+    let damaged = db.verify().unwrap().damaged;
+    let damaged: Vec<_> = damaged.iter().map(|(path, e)| (path, e.kind())).collect();
+    assert_eq!(damaged, [(&path, ErrorKind::Corruption)]);
+    // What is in memory is sound.
+    check(&db, &rows, &ReadOptions::default());
+    db.close().unwrap();
+}
+
+#[test]
 fn a_manifest_that_does_not_name_models_costs_none() {
     let dir = memory_dir();
     let rows = shared(dir.path());
