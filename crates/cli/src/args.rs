@@ -199,7 +199,7 @@ pub(crate) struct Measure {
     #[arg(long)]
     pub(crate) rounds: Option<usize>,
     /// Seconds of each timed stage.
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 4)]
     pub(crate) seconds: u64,
     /// The other engines: rocksdb, rocksdb-blobs, rocksdb-plain, leveldb, fjall, redb, lmdb, wiredtiger,
     /// db_bench; none.

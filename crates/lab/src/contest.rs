@@ -329,9 +329,9 @@ impl Course<'_> {
         let place = (dir.as_path(), flags.as_slice());
         let mut engine = match Entrant::open(name, starter, &limits, place, opening.is_fresh) {
             Err(error) if error.kind() == ErrorKind::NotSupported && limits.is_any() => {
-                let text = format!("{error}; {INSTEAD}");
-                if !self.warnings.contains(&text) {
-                    self.warnings.push(text);
+                // Once: of other engines it names other groups and says no more.
+                if !self.warnings.iter().any(|said| said.ends_with(INSTEAD)) {
+                    self.warnings.push(format!("{error}; {INSTEAD}"));
                 }
                 let share = opening.memory_share.unwrap_or(1.0);
                 let flags = without_limits(flags, (data_bytes as f64 * share) as u64);

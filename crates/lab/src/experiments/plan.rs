@@ -120,9 +120,9 @@ pub fn plan(reference: Reference, scale: f64, seconds: u64) -> Plan {
     match reference {
         Reference::R1 => writes::in_memory(scaled(2_000_000), seconds),
         Reference::R2 => data::reviews(scaled(300_000_000), seconds),
-        Reference::R3 => writes::lines([300_000, 1_000_000, 3_000_000].map(scaled)),
-        Reference::R4 => writes::stalls(scaled(2_000_000_000), seconds * 4),
-        Reference::R5 => data::lineitem(scaled(300_000_000), seconds),
+        Reference::R3 => writes::lines([200_000, 700_000, 2_000_000].map(scaled)),
+        Reference::R4 => writes::stalls(scaled(2_000_000_000), seconds * 5),
+        Reference::R5 => data::lineitem(scaled(1_200_000_000), seconds),
         Reference::Check => check::harness(scaled(1_000_000)),
     }
 }
