@@ -198,7 +198,7 @@ fn limited(place: &Place, wanted: &Limited) -> Outcome {
     let name = format!("drumlin-{}", std::process::id());
     let group = ControlGroup::new(&name, &limits).map_err(|error| {
         Failure::Engine(error.context(
-            "without a limit from the system, bound what the store keeps itself: --memory_budget and \
+            "without a limit from the system, bound what the store keeps itself: --memory_budget, --use_direct_reads and \
              --use_direct_io_for_flush_and_compaction of `drumlin bench`",
         ))
     })?;
