@@ -183,10 +183,10 @@ fn write(env: &Env, path: &Path, text: &str) -> Outcome {
 
 /// Runs a program in a control group and ends as it did.
 fn limited(place: &Place, wanted: &Limited) -> Outcome {
-    let dir = place.db.clone().unwrap_or_else(|| PathBuf::from("."));
     let limits = Limits {
         memory_bytes: wanted.memory,
-        disk_reads: wanted.read_iops.map(|reads| (reads, dir)),
+        disk_reads: wanted.read_iops,
+        dir: place.db.clone(),
     };
     let Some((program, arguments)) = wanted.command.split_first() else {
         return Err(Failure::Usage("which program? It follows --".to_owned()));
@@ -196,7 +196,7 @@ fn limited(place: &Place, wanted: &Limited) -> Outcome {
         return Err(Failure::Usage(text.to_owned()));
     }
     let name = format!("drumlin-{}", std::process::id());
-    let group = ControlGroup::new(&name, &limits).map_err(|error| {
+    let group = ControlGroup::new(&name, &limits, &Env::system()).map_err(|error| {
         Failure::Engine(error.context(
             "without a limit from the system, bound what the store keeps itself: --memory_budget, --use_direct_reads and \
              --use_direct_io_for_flush_and_compaction of `drumlin bench`",

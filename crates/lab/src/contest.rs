@@ -320,26 +320,35 @@ impl Course<'_> {
             .map(|share| (data_bytes as f64 * share) as u64 + harness + PROCESS_BYTES);
         let limits = Limits {
             memory_bytes: memory,
-            disk_reads: opening.read_iops.map(|reads| (reads, dir.clone())),
+            disk_reads: opening.read_iops,
+            dir: Some(dir.clone()),
         };
         let mut flags = opening.flags.clone();
         if memory.is_some() {
             flags.push("--use_direct_io_for_flush_and_compaction=true".to_owned());
         }
         let place = (dir.as_path(), flags.as_slice());
-        let mut engine = match Entrant::open(name, starter, &limits, place, opening.is_fresh) {
-            Err(error) if error.kind() == ErrorKind::NotSupported && limits.is_any() => {
-                // Once: of other engines it names other groups and says no more.
-                if !self.warnings.iter().any(|said| said.ends_with(INSTEAD)) {
-                    self.warnings.push(format!("{error}; {INSTEAD}"));
+        let mut engine =
+            match Entrant::open(name, starter, &limits, place, opening.is_fresh, self.env) {
+                Err(error) if error.kind() == ErrorKind::NotSupported && limits.is_any() => {
+                    // Once: of other engines it names other groups and says no more.
+                    if !self.warnings.iter().any(|said| said.ends_with(INSTEAD)) {
+                        self.warnings.push(format!("{error}; {INSTEAD}"));
+                    }
+                    let share = opening.memory_share.unwrap_or(1.0);
+                    let flags = without_limits(flags, (data_bytes as f64 * share) as u64);
+                    let place = (dir.as_path(), flags.as_slice());
+                    Entrant::open(
+                        name,
+                        starter,
+                        &Limits::default(),
+                        place,
+                        opening.is_fresh,
+                        self.env,
+                    )?
                 }
-                let share = opening.memory_share.unwrap_or(1.0);
-                let flags = without_limits(flags, (data_bytes as f64 * share) as u64);
-                let place = (dir.as_path(), flags.as_slice());
-                Entrant::open(name, starter, &Limits::default(), place, opening.is_fresh)?
-            }
-            opened => opened?,
-        };
+                opened => opened?,
+            };
         if let Some(version) = self.versions.get_mut(index) {
             *version = format!(
                 "{name}: {}; flags {}",

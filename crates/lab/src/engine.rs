@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use drumlin_base::{Error, ErrorKind, Result};
-use drumlin_fs::Clock;
+use drumlin_fs::{Clock, Env};
 
 use crate::group::{ControlGroup, GroupMemory, Limits};
 use crate::process::{ProcessUse, page_cache_bytes};
@@ -68,11 +68,12 @@ impl EngineProcess {
         program: &Path,
         arguments: &[String],
         limits: &Limits,
+        env: &Env,
     ) -> Result<Self> {
         let group = match limits.is_any() {
             true => {
                 let group_name = format!("drumlin-lab-{}-{name}", std::process::id());
-                Some(ControlGroup::new(&group_name, limits)?)
+                Some(ControlGroup::new(&group_name, limits, env)?)
             }
             false => None,
         };

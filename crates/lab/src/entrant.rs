@@ -31,10 +31,11 @@ impl Entrant {
         limits: &Limits,
         (dir, flags): (&Path, &[String]),
         is_fresh: bool,
+        env: &Env,
     ) -> Result<Self> {
         match starter {
             Starter::Agent { program, arguments } => {
-                let mut engine = EngineProcess::start(name, program, arguments, limits)?;
+                let mut engine = EngineProcess::start(name, program, arguments, limits, env)?;
                 let mut flags = flags.to_vec();
                 flags.push(format!("--db={}", dir.display()));
                 engine.ask(&Request::Open { flags, is_fresh }, &mut |_| {})?;

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use drumlin_base::{Error, ErrorKind, Result};
+use drumlin_fs::Env;
 
 use super::device::disk_of;
+use super::page_cache::forget_files;
 use super::places::{Place, Version, place};
 
 /// What a program may use.
@@ -14,8 +16,12 @@ use super::places::{Place, Version, place};
 pub struct Limits {
     /// Bytes of memory, page cache included.
     pub memory_bytes: Option<u64>,
-    /// Reads a second from the disk, and a directory on it.
-    pub disk_reads: Option<(u64, PathBuf)>,
+    /// Reads a second from the disk.
+    pub disk_reads: Option<u64>,
+    /// Directory of the store: it tells the disk, and what the page cache has of its files is dropped where
+    /// memory is limited, for it would lie outside of the limit. Without it the disk is that of the working
+    /// directory.
+    pub dir: Option<PathBuf>,
 }
 
 impl Limits {
@@ -44,12 +50,13 @@ pub struct ControlGroup {
 }
 
 impl ControlGroup {
-    /// A group called `name` with `limits`.
+    /// A group called `name` with `limits`. Requires: where memory is limited, nobody has the store open.
     ///
     /// # Errors
+    /// `Io` when the store's files cannot be read;
     /// `NotSupported`, with what to do, when this process may not make groups or a limit is not to be
     /// had here.
-    pub fn new(name: &str, limits: &Limits) -> Result<Self> {
+    pub fn new(name: &str, limits: &Limits, env: &Env) -> Result<Self> {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let (mounts, groups) = (read("/proc/mounts"), read("/proc/self/cgroup"));
         let mut group = Self {
@@ -75,9 +82,12 @@ impl ControlGroup {
                 write(&dir.join(swap), "0")?;
             }
             group.memory = Some(dir);
+            if let Some(dir) = &limits.dir {
+                forget_files(dir, env)?;
+            }
         }
-        if let Some((reads, dir_on_disk)) = &limits.disk_reads {
-            let disk = disk_of(dir_on_disk)?;
+        if let Some(reads) = limits.disk_reads {
+            let disk = disk_of(limits.dir.as_deref().unwrap_or(Path::new(".")))?;
             let first = place("blkio", &mounts, &groups).filter(|at| at.version == Version::One);
             let (at, controller) = match first {
                 Some(at) => (Some(at), "blkio"),
@@ -250,10 +260,10 @@ mod tests {
     fn a_program_in_a_group_meets_its_limit_of_memory() {
         let limits = Limits {
             memory_bytes: Some(64 << 20),
-            disk_reads: None,
+            ..Limits::default()
         };
         let name = format!("drumlin-test-{}", std::process::id());
-        let group = match ControlGroup::new(&name, &limits) {
+        let group = match ControlGroup::new(&name, &limits, &Env::system()) {
             Ok(group) => group,
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::NotSupported);

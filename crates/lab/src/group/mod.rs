@@ -3,6 +3,7 @@
 
 mod device;
 mod limited;
+mod page_cache;
 mod places;
 
 pub use limited::{ControlGroup, GroupMemory, Limits};
