@@ -13,6 +13,7 @@
 #          drumlin-alone: one thread, compacted, without a writer, keys of 16 bytes
 # TIMED    1: also how long single reads took beside flushes and compactions, with small memtables
 # RAM      a directory in memory; LOG: one on a disk, for the WAL
+# KEEP     1: databases that are there are used and left; else they are filled, and removed
 #
 # 20 M keys take 3 GB of RAM and six minutes for drumlin, db_bench and rocksdb and one shape; 50 M take 8
 # GB, and twelve.
@@ -20,7 +21,7 @@ set -eu
 KEYS=${KEYS:-5000000} SECONDS=${SECONDS:-20} READERS=${READERS:-$(nproc)} RATES=${RATES:-"10000 80000"}
 RAM=${RAM:-/dev/shm/bench-ram} LOG=${LOG:-/tmp/bench-ram} DRUMLIN=${DRUMLIN:-target/release/drumlin}
 PEERS=${PEERS:-crates/bench-peers/target/release/peers} BATCH=${BATCH:-32} TIMED=${TIMED:-1}
-ENGINES=${ENGINES:-"drumlin db_bench"} SHAPES=${SHAPES:-"20 12"}
+ENGINES=${ENGINES:-"drumlin db_bench"} SHAPES=${SHAPES:-"20 12"} KEEP=${KEEP:-0}
 
 both="--num=$KEYS --key_size=20 --value_size=100 --compression_type=none --bloom_bits=10
 --write_buffer_size=134217728 --max_write_buffer_number=2 --target_file_size_base=134217728
@@ -59,7 +60,7 @@ run() { # ENGINE FLAGS...
     done
     wait $shell
     shown <"$LOG/out"
-    echo "own memory   : $((most / 1024)) MiB"
+    echo "own memory   : $((most / 1024)) MiB, $((most * 1024 / KEYS)) bytes an entry"
 }
 
 mkdir -p "$LOG"
@@ -82,10 +83,12 @@ for engine in $ENGINES; do
         prefix="--prefix_size=$shape"
         [ "$shape" = 20 ] || prefix="$prefix --keys_per_prefix=10"
         db=$RAM/$engine-$shape wal=$LOG/$engine-$shape
-        rm -rf "$db" "$wal"; mkdir -p "$db" "$wal"
+        [ "$KEEP" = 1 ] || rm -rf "$db" "$wal"
+        mkdir -p "$db" "$wal"
         place="--db=$db --wal_dir=$wal $prefix"
         echo "== $engine, $KEYS keys, prefix of $shape bytes"
-        bench "$engine" $place --benchmarks=filluniquerandom,waitforcompaction | shown
+        [ -e "$db/CURRENT" ] ||
+            bench "$engine" $place --benchmarks=filluniquerandom,waitforcompaction | shown
         echo "bytes an entry, in files: $(($(du -sb "$db" | cut -f1) / KEYS))"
         for rate in $RATES; do
             echo "-- beside $rate writes a second"
@@ -102,6 +105,6 @@ for engine in $ENGINES; do
             echo "-- each read timed, beside 80000 writes a second into memtables of 16 MiB"
             run "$engine" $beside --benchmarks=readwhilewriting --histogram=1 --write_buffer_size=16777216
         fi
-        rm -rf "$db" "$wal"
+        [ "$KEEP" = 1 ] || rm -rf "$db" "$wal"
     done
 done

@@ -306,8 +306,14 @@ impl Session for DrumlinSession<'_> {
 
     #[inline]
     fn get(&mut self, key: &[u8], on_value: impl FnOnce(&[u8])) -> Result<bool> {
-        let value = self.db.get_in(self.family, key, &self.read)?;
-        Ok(value.map(|value| on_value(&value)).is_some())
+        // Looked at where it is: not moved.
+        let answer = self.db.get_in(self.family, key, &self.read);
+        match &answer {
+            Ok(Some(value)) => on_value(value),
+            Ok(None) => return Ok(false),
+            Err(error) => return Err(error.duplicate()),
+        }
+        Ok(true)
     }
 
     fn multi_get(
@@ -316,11 +322,15 @@ impl Session for DrumlinSession<'_> {
         mut on_value: impl FnMut(usize, &[u8]),
     ) -> Result<usize> {
         let mut found = 0;
-        let values = self.db.multi_get_in(self.family, keys, &self.read);
-        for (index, value) in values.into_iter().enumerate() {
-            if let Some(value) = value? {
-                on_value(index, &value);
-                found += 1;
+        let answers = self.db.multi_get_in(self.family, keys, &self.read);
+        for (index, answer) in answers.iter().enumerate() {
+            match answer {
+                Ok(Some(value)) => {
+                    on_value(index, value);
+                    found += 1;
+                }
+                Ok(None) => {}
+                Err(error) => return Err(error.duplicate()),
             }
         }
         Ok(found)

@@ -43,6 +43,7 @@ pub mod read;
 pub mod record;
 mod repair;
 mod repair_blobs;
+mod resident_runs;
 mod reuse;
 pub mod snapshot;
 mod space;

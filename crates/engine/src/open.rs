@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
@@ -41,7 +41,7 @@ use crate::stored_options;
 use crate::table_cache::{TableCache, TableCacheOptions};
 use crate::trash::Trash;
 use crate::version::{
-    FileNumbers, Profile, RecoveredInfo, VersionEdit, VersionSet, VersionSetOptions,
+    FileMeta, FileNumbers, Profile, RecoveredInfo, VersionEdit, VersionSet, VersionSetOptions,
 };
 use crate::waits::WaitsByCause;
 use crate::wal::Wal;
@@ -283,6 +283,42 @@ fn refuse_style(family: &FamilyOptions, options: &Options) -> Result<()> {
     }
 }
 
+/// Opens the tables of families in memory, each of which is read as a whole, before a reader needs them.
+/// One that cannot be opened is left to the reader that asks it, who is told why.
+fn open_tables_in_memory(engine: &Engine) {
+    let mut wanted = Vec::new();
+    for family in engine.lock_state().families.values() {
+        if family.family.reads.in_memory {
+            let files = family.version.files().map(|(_, file)| Arc::clone(file));
+            wanted.extend(files.map(|file| (Arc::clone(&family.family.reads.tables), file)));
+        }
+    }
+    let wanted: Arc<[(Arc<TableCache>, Arc<FileMeta>)]> = wanted.into();
+    let next = Arc::new(AtomicUsize::new(0));
+    let work = || {
+        let (wanted, next) = (Arc::clone(&wanted), Arc::clone(&next));
+        move || {
+            // Relaxed: a number that each takes once; the list was there before.
+            while let Some((tables, file)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+                // Its first reader is told of an error.
+                let _ = tables.find(file);
+            }
+        }
+    };
+    let helpers = engine.options.background_threads_count().min(wanted.len());
+    // Without more threads to be had, this one does all.
+    let spawn = |_| {
+        let thread = engine.env.spawner.spawn("drumlin-open", Box::new(work()));
+        thread.ok()
+    };
+    let helpers: Vec<_> = (1..helpers).filter_map(spawn).collect();
+    work()();
+    for helper in helpers {
+        // A table that it did not open is opened by whoever reads it.
+        let _ = helper.join();
+    }
+}
+
 struct Opener<'a> {
     env: Env,
     dir: &'a Path,
@@ -327,6 +363,7 @@ impl Opener<'_> {
             engine.replay(&wals, needed_from, None)?
         };
         engine.recovery = report;
+        open_tables_in_memory(&engine);
         Ok(Opened {
             engine: Arc::new(engine),
         })

@@ -9,7 +9,7 @@
 //! that the older number still needs.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
 use drumlin_base::bytes::{Lender, Loan, Recalled};
@@ -17,6 +17,8 @@ use drumlin_base::{KeyOrder, SeqNo};
 use drumlin_memtable::Memtable;
 
 use crate::range_tombstone::Fragments;
+use crate::resident_runs::ResidentRuns;
+use crate::table_cache::TableCache;
 use crate::version::Version;
 
 /// The memtables and the tables of one family at one moment.
@@ -31,6 +33,8 @@ pub struct SuperVersion {
     pub number: u64,
     /// Beside each memtable, the mutable one first.
     fragments: Box<[MemtableFragments]>,
+    /// Made when first asked for.
+    resident_runs: OnceLock<Option<ResidentRuns>>,
 }
 
 impl SuperVersion {
@@ -44,6 +48,7 @@ impl SuperVersion {
         let fragments = (0..=immutables.len()).map(|_| MemtableFragments::default());
         Arc::new(Self {
             fragments: fragments.collect(),
+            resident_runs: OnceLock::new(),
             memtable,
             immutables,
             version,
@@ -54,6 +59,17 @@ impl SuperVersion {
     /// The memtables, newest first.
     pub fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         std::iter::once(&self.memtable).chain(&self.immutables)
+    }
+
+    /// The tables laid out for lookups in memory, if they can be: all of them must be open. That is
+    /// found out once, by the first that asks.
+    #[inline]
+    pub fn resident_runs(&self, order: &KeyOrder, tables: &TableCache) -> Option<&ResidentRuns> {
+        let make = || {
+            let open = |file: &_| tables.find_open(file);
+            ResidentRuns::of(&self.version, order, tables.own_bytes_max(), open)
+        };
+        self.resident_runs.get_or_init(make).as_ref()
     }
 
     /// The range tombstones of the memtable at `index` of [`SuperVersion::memtables`], at least

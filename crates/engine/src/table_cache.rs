@@ -121,6 +121,20 @@ impl TableCache {
         }
     }
 
+    /// The open table of `file`, if it is open.
+    pub fn find_open(&self, file: &Arc<FileMeta>) -> Option<Arc<Table>> {
+        file.table.load_full().or_else(|| {
+            let is_parked = self.shared.queues.lock().parked.contains_key(&file.number);
+            // Found without opening it, unless it is closed this very moment.
+            is_parked.then(|| self.find(file).ok()).flatten()
+        })
+    }
+
+    /// Memory of our own that open tables may take.
+    pub fn own_bytes_max(&self) -> usize {
+        self.shared.own_bytes_max()
+    }
+
     #[cold]
     fn find_closed(&self, file: &Arc<FileMeta>) -> Result<Arc<Table>> {
         let shared = &*self.shared;
@@ -302,6 +316,10 @@ impl Shared {
         queues.open.push_back(Arc::downgrade(file));
     }
 
+    fn own_bytes_max(&self) -> usize {
+        self.options.budget.limit_bytes() / 2
+    }
+
     /// Tables that may be parked beside the open ones.
     fn parked_max(&self) -> usize {
         (self.options.open_max.max(OPEN_MIN) / 8).max(1)
@@ -320,7 +338,7 @@ impl Shared {
             }
         }
         let mut meta = self.options.budget.used(MemoryUse::TableMeta);
-        let meta_max = self.options.budget.limit_bytes() / 2;
+        let meta_max = self.own_bytes_max();
         while meta > meta_max && queues.open.len() + queues.parked.len() > OPEN_MIN {
             if queues.parked.is_empty() && !queues.park_oldest() {
                 break;

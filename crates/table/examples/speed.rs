@@ -175,8 +175,8 @@ impl Bench {
             for _ in 0..LOOKUPS / BATCH as u64 {
                 keys.fill_with(|| user_key(rng.below(self.entries) * 2 + odd));
                 let hints = keys.map(|key| KeyHint::of(&key));
-                hints.iter().for_each(|hint| table.hint(*hint));
-                let there = hints.map(|hint| table.hint_record(hint));
+                hints.iter().for_each(|hint| table.ask(*hint));
+                let there = hints.map(|hint| table.ask_record(hint));
                 for ((key, hint), _) in keys
                     .iter()
                     .zip(hints)

@@ -18,7 +18,7 @@ use crate::any_iter::TableIter;
 use crate::hint::Hint;
 use crate::open::read_footer;
 use crate::options::{TableFormat, TableReadOptions, TableReaderOptions};
-use crate::plain::{KeyHint, PLAIN_MAGIC, PlainTable, PlainValue};
+use crate::plain::{PLAIN_MAGIC, PlainTable, PlainValue};
 use crate::properties::TableProperties;
 use crate::searchable::{SEARCHABLE_MAGIC, SearchableTable, SearchableValue, shared_model_of};
 use crate::table::{BlockTable, BlockValue};
@@ -107,24 +107,6 @@ impl Table {
             Self::Searchable(table) => table.get(user_key, seqno, options, |seqno, kind, value| {
                 visit(seqno, kind, TableValue::Searchable(value))
             }),
-        }
-    }
-
-    /// Takes the first step for a key that is looked for in several tables, if this one lies in memory
-    /// as a whole: asks for what the lookup will read first. Others do nothing.
-    #[inline]
-    pub fn ask(&self, hint: &mut Hint, key: &KeyHint) {
-        if let Self::Plain(table) = self {
-            table.ask(hint, *key);
-        }
-    }
-
-    /// Asks for the entry of `user_key` already, if the table lies in memory and its keys tell where.
-    /// Worth it for one lookup alone: those of a batch have the memory busy anyway.
-    #[inline]
-    pub fn guess(&self, user_key: &[u8]) {
-        if let Self::Plain(table) = self {
-            table.guess(user_key);
         }
     }
 

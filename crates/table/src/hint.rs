@@ -71,12 +71,6 @@ pub(crate) enum Known {
 }
 
 impl Hint {
-    /// Whether [`Table::ask`](crate::Table::ask) asked for something.
-    #[inline]
-    pub fn is_asked(&self) -> bool {
-        self.steps > 0
-    }
-
     /// Whether the key is known not to be in the table.
     #[inline]
     pub fn is_absent(&self) -> bool {
@@ -158,26 +152,18 @@ impl BlockTable {
 }
 
 impl PlainTable {
-    /// The first step, for a key whose hash is known.
-    #[inline]
-    pub(crate) fn ask(&self, hint: &mut Hint, key: KeyHint) {
-        self.hint(key);
-        *hint = Hint {
-            steps: 1,
-            known: Known::Plain(key),
-        };
-    }
-
     /// As [`BlockTable::step`].
     #[inline]
     pub(crate) fn step(&self, hint: &mut Hint, user_key: &[u8]) {
         let step = hint.steps;
-        if step == 0 {
-            return self.ask(hint, KeyHint::of(user_key));
-        }
         hint.steps += 1;
         match (step, hint.known) {
-            (1, Known::Plain(key)) if !self.hint_record(key) => hint.known = Known::Absent,
+            (0, _) => {
+                let key = KeyHint::of(user_key);
+                self.ask(key);
+                hint.known = Known::Plain(key);
+            }
+            (1, Known::Plain(key)) if !self.ask_record(key) => hint.known = Known::Absent,
             _ => {}
         }
     }

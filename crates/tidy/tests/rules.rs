@@ -97,7 +97,7 @@ fn the_engine_points_one_way() {
         &["batch", "snapshot"],
         &["record"],
         &["version", "wal_supply", "options_file"],
-        &["wal"],
+        &["wal", "resident_runs"],
         &[
             "table_cache",
             "blob_cache",

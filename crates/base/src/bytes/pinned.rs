@@ -70,6 +70,27 @@ impl PinnedSlice {
         })
     }
 
+    /// Makes this a copy of `bytes`, as [`PinnedSlice::small`], where it is: a slice that is moved right
+    /// after it was filled is read in other words than it was written in, for which the processor waits.
+    /// False, and nothing done, when they are too many.
+    #[inline]
+    pub fn copy_small(&mut self, from: &[u8]) -> bool {
+        if from.len() > SMALL_BYTES {
+            return false;
+        }
+        if !matches!(self.repr, Repr::Small { .. }) {
+            *self = Self::default();
+        }
+        if let Repr::Small { len, bytes } = &mut self.repr {
+            *len = from.len() as u8;
+            let done = copy_ends::<64>(bytes, from) || copy_ends::<32>(bytes, from);
+            if let (false, Some(to)) = (done, bytes.get_mut(..from.len())) {
+                to.copy_from_slice(from);
+            }
+        }
+        true
+    }
+
     #[inline]
     fn apart(ptr: *const u8, len: usize, owner: Owner) -> Self {
         let repr = Repr::Apart { ptr, len, owner };
@@ -151,6 +172,36 @@ impl PinnedSlice {
     }
 }
 
+impl Default for PinnedSlice {
+    /// No bytes.
+    #[inline]
+    fn default() -> Self {
+        Self {
+            repr: Repr::Small {
+                len: 0,
+                bytes: [0; SMALL_BYTES],
+            },
+        }
+    }
+}
+
+/// Copies `from` to the front of `to` as its first and its last `N` bytes, if that is all of it.
+#[inline]
+fn copy_ends<const N: usize>(to: &mut [u8; SMALL_BYTES], from: &[u8]) -> bool {
+    let (Some(first), Some(last)) = (from.first_chunk::<N>(), from.last_chunk::<N>()) else {
+        return false;
+    };
+    let at = from.len() - N;
+    let fits = at <= N;
+    if let (true, Some(begin)) = (fits, to.first_chunk_mut::<N>()) {
+        *begin = *first;
+    }
+    if let (true, Some(end)) = (fits, to.get_mut(at..at + N)) {
+        end.copy_from_slice(last);
+    }
+    fits
+}
+
 impl Deref for PinnedSlice {
     type Target = [u8];
 
@@ -201,6 +252,19 @@ impl PartialEq<[u8]> for PinnedSlice {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn copies_in_place_are_whole_whatever_was_there() {
+        let bytes: Vec<u8> = (0..130).map(|n| n as u8).collect();
+        let mut slice = PinnedSlice::owned(vec![1; 1000]);
+        for len in 0..=bytes.len() {
+            let from = &bytes[bytes.len() - len..];
+            let before = slice.to_vec();
+            let is_copied = slice.copy_small(from);
+            assert_eq!(is_copied, len <= SMALL_BYTES);
+            assert_eq!(&*slice, if is_copied { from } else { &before[..] });
+        }
+    }
 
     #[test]
     fn pinned_bytes_outlive_the_handle_they_came_from() {

@@ -40,12 +40,24 @@ pub fn get(
     seqno: SeqNo,
     options: &TableReadOptions,
 ) -> Result<Option<PinnedSlice>> {
+    // One place for all ways, which is the caller's own.
+    let mut answer = Ok(None);
     if sampling::is_get_sampled() {
-        return sampling::get(view, context, user_key, seqno, options);
+        answer = sampling::get(view, context, user_key, seqno, options);
+    } else if !context.in_memory || !resident::get(view, context, user_key, seqno, &mut answer) {
+        answer = get_anywhere(view, context, user_key, seqno, options);
     }
-    if context.in_memory {
-        return resident::get(view, context, user_key, seqno, options);
-    }
+    answer
+}
+
+/// As [`get`], whatever the tables are.
+pub(super) fn get_anywhere(
+    view: &SuperVersion,
+    context: &ReadContext,
+    user_key: &[u8],
+    seqno: SeqNo,
+    options: &TableReadOptions,
+) -> Result<Option<PinnedSlice>> {
     let mut lookup = Lookup::new(context, user_key, seqno);
     if lookup.search_memtables(view) {
         return lookup.finish(view, options);

@@ -33,15 +33,28 @@ pub fn multi_get<K: AsRef<[u8]>>(
     seqno: SeqNo,
     options: &TableReadOptions,
 ) -> Vec<Result<Option<PinnedSlice>>> {
+    let answers = match context.in_memory {
+        true => resident::multi_get(view, context, keys, seqno, options),
+        false => None,
+    };
+    let answers =
+        answers.unwrap_or_else(|| multi_get_anywhere(view, context, keys, seqno, options));
     for key in sampling::sampled_of(keys) {
-        // Only its charges are wanted: the answer, or error, comes with the others.
+        // Only its charges are wanted, and what it reads has come with the others.
         drop(sampling::get(view, context, key.as_ref(), seqno, options));
     }
+    answers
+}
+
+/// As [`multi_get`], whatever the tables are.
+fn multi_get_anywhere<K: AsRef<[u8]>>(
+    view: &SuperVersion,
+    context: &ReadContext,
+    keys: &[K],
+    seqno: SeqNo,
+    options: &TableReadOptions,
+) -> Vec<Result<Option<PinnedSlice>>> {
     let mut batch = Batch::new(view, context, keys, seqno, options);
-    if context.in_memory {
-        batch.search_resident();
-        return batch.finish();
-    }
     batch.search_memtables();
     for file in view.version.level(0) {
         batch.search_tables(|lookup| {
@@ -103,27 +116,13 @@ impl<'a> Batch<'a> {
     ) -> Self {
         let keys = keys.iter().map(AsRef::as_ref);
         let lookups: Vec<_> = keys.map(|key| Lookup::new(context, key, seqno)).collect();
-        let pending = match context.in_memory {
-            // Neighbours share no block there.
-            true => (0..lookups.len()).collect(),
-            false => in_key_order(&context.order, &lookups),
-        };
         Self {
-            pending,
+            pending: in_key_order(&context.order, &lookups),
             view,
             context,
             seqno,
             options,
             lookups,
-        }
-    }
-
-    /// Searches all sources of a family in memory.
-    fn search_resident(&mut self) {
-        let sources = (self.view, self.context);
-        for round in self.pending.chunks(ROUND) {
-            let keys = (self.lookups.as_mut_slice(), round);
-            resident::search_round(sources, keys, self.seqno, self.options);
         }
     }
 

@@ -2,240 +2,290 @@
 //! waited for.
 //!
 //! In memory a lookup is the sum of its cache misses, and those that follow from the key alone need not
-//! wait for each other. So each table that may hold the key is told first, and asks for the line of its
-//! index (and for the record, where the key tells where it must be); the memtables are searched while
-//! the lines come; then every index answers, and the tables that hold the key's fingerprint, mostly one,
-//! ask for the record. What is left is looked up newest first, as everywhere, over memory that has come.
+//! wait for each other. So the table of each sorted run that may hold the key is told first, and asks for
+//! the line of its index (and, for a single key, for the record, where the key tells where it must be);
+//! the memtables are searched while the lines come; then the indexes answer, and the record follows.
+//! A batch takes each of these steps with all its keys before the next.
 //!
-//! Loans of tables are held for the whole lookup: [`TABLES`] of them, a thread's desk has eight places.
+//! What is written by a step is read by the next one only after those of the other keys, or in the same
+//! words: a load that spans several stores still on their way to the cache waits for all instructions
+//! before it, and with them for every line that was asked for.
+//!
+//! Only the usual is done here: values and deletions in memtables and tables without range tombstones,
+//! laid out by [`ResidentRuns`]. Anything else is left to the way all families go.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
-use drumlin_base::bytes::Loan;
-use drumlin_base::limits::LEVELS;
-use drumlin_base::{PinnedSlice, Result, SeqNo};
-use drumlin_table::{Hint, KeyHint, Table, TableReadOptions};
+use drumlin_base::{PinnedSlice, Result, SeqNo, ValueKind};
+use drumlin_table::{KeyHint, PlainTable, TableReadOptions};
 
 use super::context::ReadContext;
-use super::get::{Lookup, SeekKey};
+use super::get::get_anywhere;
 use super::multi_get::ROUND;
+use crate::resident_runs::{RUNS_MAX, ResidentRuns};
 use crate::super_version::SuperVersion;
-use crate::version::FileMeta;
 
-/// Tables asked ahead; the older ones, if there are more, are looked up one after the other.
-const TABLES: usize = 6;
+type Answer = Result<Option<PinnedSlice>>;
 
-/// As [`super::get`].
+/// How a search stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nothing is known of the key yet.
+    Open,
+    /// The answer is what was written.
+    Decided,
+    /// Not to be had here.
+    Unusual,
+}
+
+/// Writes the answer that the newest visible version of a key gives; `fill` writes its value.
+///
+/// Answers are written where the caller gets them, see [`PinnedSlice::copy_small`].
+#[inline]
+fn decide(answer: &mut Answer, kind: ValueKind, fill: impl FnOnce(&mut PinnedSlice)) -> State {
+    match kind {
+        ValueKind::Value => {
+            *answer = Ok(Some(PinnedSlice::default()));
+            if let Ok(Some(slice)) = answer {
+                fill(slice);
+            }
+            State::Decided
+        }
+        ValueKind::Deletion | ValueKind::SingleDeletion => State::Decided,
+        _ => State::Unusual,
+    }
+}
+
+/// What there is to look into, if the usual is all there is.
+fn usual<'a>(view: &'a SuperVersion, context: &ReadContext) -> Option<&'a ResidentRuns> {
+    let mut memtables = view.memtables();
+    if memtables.any(|memtable| memtable.range_tombstone_count() > 0) {
+        return None;
+    }
+    view.resident_runs(&context.order, &context.tables)
+}
+
+/// As [`super::get`], into `answer`, which is `Ok(None)`. False when it is not to be had here.
+#[inline]
 pub(super) fn get(
     view: &SuperVersion,
     context: &ReadContext,
     user_key: &[u8],
     seqno: SeqNo,
-    options: &TableReadOptions,
-) -> Result<Option<PinnedSlice>> {
-    let mut asked = [const { None }; TABLES];
-    let mut runs = Runs::new(view, context, user_key, seqno);
+    answer: &mut Answer,
+) -> bool {
+    let Some(runs) = usual(view, context) else {
+        return false;
+    };
     let key = KeyHint::of(user_key);
-    for (place, files) in asked.iter_mut().zip(&mut runs) {
-        *place = Some(Asked::new(files, &key, user_key));
+    let (mut asked, mut count) = ([None; RUNS_MAX], 0);
+    let is_clear = runs.each_table(user_key, |table| {
+        table.ask(key);
+        table.guess(user_key);
+        if let Some(place) = asked.get_mut(count) {
+            *place = Some(table);
+        }
+        count += 1;
+    });
+    if !is_clear {
+        return false;
     }
-    let mut lookup = Lookup::new(context, user_key, seqno);
-    if lookup.search_memtables(view) {
-        return lookup.finish(view, options);
-    }
-    for asked in asked.iter_mut().map_while(Option::as_mut) {
-        asked.step(user_key, seqno);
-    }
-    for asked in asked.iter().map_while(Option::as_ref) {
-        if asked.search(&mut lookup, options)? {
-            return lookup.finish(view, options);
+    let mut state = State::Open;
+    for memtable in view.memtables() {
+        memtable.get(user_key, seqno, |_, kind, value| {
+            state = decide(answer, kind, |slice| *slice = value.pin());
+            ControlFlow::Break(())
+        });
+        if state != State::Open {
+            return state == State::Decided;
         }
     }
-    for files in runs {
-        if lookup.search_run(files, options)? {
-            break;
+    for table in asked.iter().map_while(|table| *table) {
+        let searched = table.get_hinted(user_key, key, seqno, |_, kind, value| {
+            state = decide(answer, kind, |slice| value.pin_to(slice));
+            ControlFlow::Break(())
+        });
+        if let Err(error) = searched {
+            *answer = Err(error);
+            return true;
+        }
+        if state != State::Open {
+            return state == State::Decided;
         }
     }
-    lookup.finish(view, options)
+    true
 }
 
-/// A round of a batch of keys: as [`get`], with all keys of `round`, places in `lookups`, taking each
-/// step together.
-pub(super) fn search_round(
-    (view, context): (&SuperVersion, &ReadContext),
-    (lookups, round): (&mut [Lookup<'_>], &[usize]),
+/// As [`super::multi_get`]; `None` when it is not to be had here.
+pub(super) fn multi_get<K: AsRef<[u8]>>(
+    view: &SuperVersion,
+    context: &ReadContext,
+    keys: &[K],
     seqno: SeqNo,
     options: &TableReadOptions,
-) {
-    let mut searches = Vec::with_capacity(2 * round.len());
-    for &place in round {
-        let Some(lookup) = lookups.get(place) else {
-            continue;
+) -> Option<Vec<Answer>> {
+    let runs = usual(view, context)?;
+    let mut answers = Vec::with_capacity(keys.len());
+    for keys in keys.chunks(ROUND) {
+        let from = answers.len();
+        answers.extend(keys.iter().map(|_| Ok(None)));
+        let Some(answers) = answers.get_mut(from..) else {
+            break; // Never.
         };
-        let user_key = lookup.user_key();
-        let key = KeyHint::of(user_key);
-        for files in Runs::new(view, context, user_key, seqno) {
-            let mut hint = Hint::default();
-            if let Some(table) = files.first().and_then(|file| file.table.load()) {
-                table.ask(&mut hint, &key);
+        let mut round = Round::new(view, keys, seqno);
+        round.search(runs, answers);
+        for (at, (answer, key)) in answers.iter_mut().zip(keys).enumerate() {
+            if round.unusual & 1 << at != 0 {
+                *answer = get_anywhere(view, context, key.as_ref(), seqno, options);
             }
-            searches.push((place, files, hint));
         }
     }
-    search_memtables(view, (lookups, round), seqno);
-    for (place, files, hint) in &mut searches {
-        if let Some(lookup) = lookups.get(*place)
-            && !lookup.is_decided()
-            && hint.is_asked()
-            && let Some(table) = files.first().and_then(|file| file.table.load())
-        {
-            table.step(hint, lookup.user_key(), seqno);
-        }
-    }
-    for (place, files, hint) in &searches {
-        if let Some(lookup) = lookups.get_mut(*place)
-            && !lookup.is_decided()
-            && let Err(error) = lookup.search_run_hinted(files, Some(hint), options)
-        {
-            lookup.fail(error);
-        }
-    }
+    Some(answers)
 }
 
-/// Searches the memtables, newest first, for the keys of `round`.
-fn search_memtables(
-    view: &SuperVersion,
-    (lookups, round): (&mut [Lookup<'_>], &[usize]),
-    seqno: SeqNo,
-) {
-    for (index, memtable) in view.memtables().enumerate() {
-        let has_tombstones = memtable.range_tombstone_count() > 0;
-        let (mut keys, mut places, mut count) = ([&[][..]; ROUND], [0; ROUND], 0);
-        for &place in round {
-            if let Some(lookup) = lookups.get_mut(place).filter(|it| !it.is_decided())
-                && let (Some(key), Some(at)) = (keys.get_mut(count), places.get_mut(count))
-            {
-                (*key, *at) = (lookup.user_key(), place);
-                count += 1;
-                if has_tombstones {
-                    lookup.cover(view, index);
-                }
-            }
-        }
-        let keys = keys.get(..count).unwrap_or_default();
-        memtable.get_many(keys, seqno, |at, seqno, kind, value| {
-            match places.get(at).and_then(|&place| lookups.get_mut(place)) {
-                Some(lookup) => lookup.visit_in_memtable(seqno, kind, value),
-                None => ControlFlow::Break(()),
-            }
-        });
-    }
-}
-
-/// The sorted runs that may hold a key, newest first: of each, its tables from the first that does on.
-struct Runs<'a> {
+/// At most [`ROUND`] keys on their way together. Sets of keys are words with a bit for each.
+struct Round<'a, K> {
     view: &'a SuperVersion,
-    context: &'a ReadContext,
-    user_key: &'a [u8],
+    keys: &'a [K],
     seqno: SeqNo,
-    /// Tables of L0 looked at.
-    tables: usize,
-    /// Levels looked at, once L0 is done.
-    level: usize,
+    /// Keys nothing is known of yet.
+    open: u32,
+    /// Keys that are not to be had here.
+    unusual: u32,
 }
 
-impl<'a> Runs<'a> {
-    fn new(
-        view: &'a SuperVersion,
-        context: &'a ReadContext,
-        user_key: &'a [u8],
-        seqno: SeqNo,
-    ) -> Self {
+/// A key and a table that may hold it.
+struct Probe<'a> {
+    key: usize,
+    hash: KeyHint,
+    table: &'a PlainTable,
+    /// What the next step reads of the table's file.
+    at: usize,
+}
+
+impl<'a, K: AsRef<[u8]>> Round<'a, K> {
+    fn new(view: &'a SuperVersion, keys: &'a [K], seqno: SeqNo) -> Self {
+        const { assert!(ROUND as u32 == u32::BITS) };
+        debug_assert!(keys.len() <= ROUND);
         Self {
             view,
-            context,
-            user_key,
+            keys,
             seqno,
-            tables: 0,
-            level: 1,
+            open: u32::MAX >> (ROUND - keys.len()),
+            unusual: 0,
         }
     }
-}
 
-impl<'a> Iterator for Runs<'a> {
-    type Item = &'a [Arc<FileMeta>];
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        let (version, order) = (&self.view.version, &self.context.order);
-        while let Some(file) = version.level(0).get(self.tables) {
-            self.tables += 1;
-            if file.may_hold(order, self.user_key) {
-                return Some(std::slice::from_ref(file));
+    /// Looks for all keys; `answers` have a place for each.
+    fn search(&mut self, runs: &ResidentRuns, answers: &mut [Answer]) {
+        // Key by key, and of a key the newest first.
+        let mut probes = Vec::with_capacity(2 * self.keys.len());
+        for (key, user_key) in self.keys.iter().enumerate() {
+            let user_key = user_key.as_ref();
+            let hash = KeyHint::of(user_key);
+            let is_clear = runs.each_table(user_key, |table| {
+                let at = table.index_at(hash);
+                probes.push(Probe {
+                    key,
+                    hash,
+                    table,
+                    at,
+                });
+            });
+            if !is_clear {
+                self.leave(key);
             }
         }
-        while self.level < LEVELS {
-            let level = self.level;
-            self.level += 1;
-            let files = version.level(level);
-            if files.is_empty() {
-                continue;
-            }
-            let target = SeekKey::new(self.user_key, self.seqno);
-            let first = version.find_file(order, level, target.bytes());
-            let from = first.and_then(|first| files.get(first..));
-            if let Some([first, ..]) = from
-                && order
-                    .compare(first.smallest_user_key(), self.user_key)
-                    .is_le()
+        for probe in &probes {
+            probe.table.prefetch_index(probe.at);
+        }
+        self.search_memtables(answers);
+        // Of each key the newest table that has it by the fingerprint, mostly the only one; those older
+        // are left in case it has not.
+        let (mut likely, mut last) = ([0; ROUND], usize::MAX);
+        let mut count = 0;
+        for (index, probe) in probes.iter_mut().enumerate() {
+            if self.is_open(probe.key)
+                && probe.key != last
+                && let Some(at) = probe.table.record_at(probe.hash)
+                && let Some(likely) = likely.get_mut(count)
             {
-                return from;
+                (probe.at, last, *likely) = (at, probe.key, index);
+                count += 1;
             }
         }
-        None
-    }
-}
-
-/// A run on its way to the answer.
-struct Asked<'a> {
-    files: &'a [Arc<FileMeta>],
-    /// The first of them, if it is open.
-    table: Option<Loan<'a, Arc<Table>>>,
-    hint: Hint,
-}
-
-impl<'a> Asked<'a> {
-    #[inline]
-    fn new(files: &'a [Arc<FileMeta>], key: &KeyHint, user_key: &[u8]) -> Self {
-        let table = files.first().and_then(|file| file.table.load());
-        let mut hint = Hint::default();
-        if let Some(table) = &table {
-            table.ask(&mut hint, key);
-            table.guess(user_key);
+        let likely = likely.get(..count).unwrap_or_default();
+        for probe in likely.iter().filter_map(|index| probes.get(*index)) {
+            probe.table.prefetch_record(probe.at);
         }
-        Self { files, table, hint }
-    }
-
-    #[inline]
-    fn step(&mut self, user_key: &[u8], seqno: SeqNo) {
-        if let Some(table) = &self.table
-            && self.hint.is_asked()
-        {
-            table.step(&mut self.hint, user_key, seqno);
-        }
-    }
-
-    /// Whether the answer is decided.
-    #[inline]
-    fn search(&self, lookup: &mut Lookup<'_>, options: &TableReadOptions) -> Result<bool> {
-        match &self.table {
-            Some(table) if self.hint.is_absent() && table.range_tombstones().is_empty() => {
-                // The next table of the run begins after the key: the last entry of this one would
-                // be the key's else.
-                Ok(false)
+        for index in likely {
+            let rest = probes.get(*index..).unwrap_or_default();
+            let key = rest.first().map(|probe| probe.key);
+            let of_key = rest.iter().take_while(|it| Some(it.key) == key);
+            for probe in of_key {
+                if !self.is_open(probe.key) {
+                    break;
+                }
+                self.search_table(probe, answers);
             }
-            _ => lookup.search_run_hinted(self.files, Some(&self.hint), options),
+        }
+    }
+
+    fn is_open(&self, key: usize) -> bool {
+        self.open & 1 << key != 0
+    }
+
+    /// Leaves `key` to the way all families go.
+    fn leave(&mut self, key: usize) {
+        self.open &= !(1 << key);
+        self.unusual |= 1 << key;
+    }
+
+    /// Takes in how the search for `key` ended.
+    #[inline]
+    fn note(&mut self, key: usize, state: State) {
+        match state {
+            State::Open => {}
+            State::Decided => self.open &= !(1 << key),
+            State::Unusual => self.leave(key),
+        }
+    }
+
+    fn search_memtables(&mut self, answers: &mut [Answer]) {
+        let view = self.view;
+        for memtable in view.memtables() {
+            let (mut keys, mut places, mut count) = ([&[][..]; ROUND], [0; ROUND], 0);
+            for (at, key) in self.keys.iter().enumerate() {
+                if self.is_open(at) {
+                    (keys[count], places[count]) = (key.as_ref(), at);
+                    count += 1;
+                }
+            }
+            memtable.get_many(&keys[..count], self.seqno, |at, _, kind, value| {
+                let at = places[at];
+                if let Some(answer) = answers.get_mut(at) {
+                    self.note(at, decide(answer, kind, |slice| *slice = value.pin()));
+                }
+                ControlFlow::Break(())
+            });
+        }
+    }
+
+    #[inline]
+    fn search_table(&mut self, probe: &Probe<'_>, answers: &mut [Answer]) {
+        let (seqno, key) = (self.seqno, probe.key);
+        if let (Some(user_key), Some(answer)) = (self.keys.get(key), answers.get_mut(key)) {
+            let user_key = user_key.as_ref();
+            let searched = probe
+                .table
+                .get_hinted(user_key, probe.hash, seqno, |_, kind, value| {
+                    self.note(key, decide(answer, kind, |slice| value.pin_to(slice)));
+                    ControlFlow::Break(())
+                });
+            if let Err(error) = searched {
+                *answer = Err(error);
+                self.open &= !(1 << key);
+            }
         }
     }
 }

@@ -214,7 +214,32 @@ impl Family {
             1 => KeyOrder::Custom(Arc::new(FirstDescending)),
             _ => KeyOrder::Bytewise,
         };
-        let mut builder = Builder::new(order.clone(), rng.fork());
+        let builder = Builder::new(order, rng.fork());
+        Self::built(rng, builder, random_op)
+    }
+
+    /// One whose tables are laid out for lookups in memory.
+    pub(crate) fn in_memory(seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let mut builder = Builder::new(KeyOrder::Bytewise, rng.fork());
+        builder.tables.all_plain = true;
+        let mut family = Self::built(rng, builder, |rng, order, seqno, hot| {
+            match random_op(rng, order, seqno, hot) {
+                Op::DeleteRange(key, _) => Op::Delete(key),
+                other => other,
+            }
+        });
+        let context = Arc::get_mut(&mut family.context).expect("nobody else has it yet");
+        context.in_memory = true;
+        family
+    }
+
+    fn built(
+        mut rng: Rng,
+        mut builder: Builder,
+        random_op: impl Fn(&mut Rng, &KeyOrder, SeqNo, &[u8]) -> Op,
+    ) -> Self {
+        let order = builder.order.clone();
         let hot = random_key(&mut rng);
         let mut twin = Twin::default();
         let mut seqno = 0;

@@ -37,6 +37,8 @@ pub(crate) struct TestTables {
     /// Where the blob files lie.
     files: StrictMemFileSystem,
     blobs: BTreeMap<u64, BlobFile>,
+    /// Whether all tables are plain ones, not only some.
+    pub(crate) all_plain: bool,
 }
 
 impl TestTables {
@@ -52,6 +54,7 @@ impl TestTables {
             budget,
             files,
             blobs: BTreeMap::new(),
+            all_plain: false,
         }
     }
 
@@ -125,7 +128,7 @@ impl TestTables {
                 prefix: Some(prefix()),
                 ..FilterOptions::default()
             }),
-            format: match self.rng.one_in(2) {
+            format: match self.all_plain || self.rng.one_in(2) {
                 true => TableFormat::Plain,
                 false => TableFormat::Block,
             },

@@ -70,31 +70,40 @@ fn random_bounds(family: &Family, rng: &mut Rng, rows: Vec<Row>) -> (IteratorOpt
 #[test]
 fn get_and_multi_get_answer_as_defined() {
     for seed in 0..400 {
-        let family = Family::random(seed);
-        let mut rng = Rng::new(seed);
-        let keys: Vec<Vec<u8>> = universe().into_iter().rev().collect();
-        for _ in 0..4 {
-            let at = random_seqno(&family, &mut rng);
-            let table = TableReadOptions::default();
-            let many = multi_get(&family.view, &family.context, &keys, at, &table);
-            assert_eq!(many.len(), keys.len());
-            for (key, among_many) in keys.iter().zip(many) {
-                let want = family.twin.get(&family.order, key, at);
-                let one = get(&family.view, &family.context, key, at, &table).unwrap();
-                assert_eq!(
-                    one.as_deref(),
-                    want.as_deref(),
-                    "seed {seed} key {key:?} at {at}"
-                );
-                let sampled =
-                    sampling::get(&family.view, &family.context, key, at, &table).unwrap();
-                assert_eq!(sampled.as_deref(), want.as_deref(), "seed {seed}");
-                assert_eq!(
-                    among_many.unwrap().as_deref(),
-                    want.as_deref(),
-                    "seed {seed}"
-                );
-            }
+        answers_are_as_defined(seed, &Family::random(seed));
+    }
+}
+
+#[test]
+fn get_and_multi_get_in_memory_answer_as_defined() {
+    for seed in 0..400 {
+        let family = Family::in_memory(seed);
+        let runs = family
+            .view
+            .resident_runs(&family.order, &family.context.tables);
+        assert!(runs.is_some(), "seed {seed}");
+        answers_are_as_defined(seed, &family);
+    }
+}
+
+fn answers_are_as_defined(seed: u64, family: &Family) {
+    let (view, context) = (&*family.view, &*family.context);
+    let mut rng = Rng::new(seed);
+    let keys: Vec<Vec<u8>> = universe().into_iter().rev().collect();
+    for _ in 0..4 {
+        let at = random_seqno(family, &mut rng);
+        let table = TableReadOptions::default();
+        let many = multi_get(view, context, &keys, at, &table);
+        assert_eq!(many.len(), keys.len());
+        for (key, among_many) in keys.iter().zip(many) {
+            let want = family.twin.get(&family.order, key, at);
+            let one = get(view, context, key, at, &table).unwrap();
+            let found = one.as_deref();
+            assert_eq!(found, want.as_deref(), "seed {seed} key {key:?} at {at}");
+            let sampled = sampling::get(view, context, key, at, &table).unwrap();
+            assert_eq!(sampled.as_deref(), want.as_deref(), "seed {seed}");
+            let among_many = among_many.unwrap();
+            assert_eq!(among_many.as_deref(), want.as_deref(), "seed {seed}");
         }
     }
 }

@@ -130,9 +130,9 @@ fn point(table: &Arc<Table>, key: &[u8]) {
     let _ = or_blamed(found);
     if let Table::Plain(plain) = &**table {
         let hint = KeyHint::of(key);
-        plain.hint(hint);
-        table.guess(key);
-        let there = plain.hint_record(hint);
+        plain.ask(hint);
+        plain.guess(key);
+        let there = plain.ask_record(hint);
         assert!(there || versions == 0, "a key that is there has a place");
     }
     let _ = or_blamed(table.may_contain(key));

@@ -149,12 +149,13 @@ impl Anchors {
         (from + not_after).saturating_sub(1)
     }
 
-    /// Where the record of `user_key` may well begin, in tables whose keys tell.
+    /// Where the record of `user_key` may well begin, in tables whose keys tell, and how many cache
+    /// lines are worth asking for there.
     #[inline]
-    pub(super) fn guess(&self, order: &KeyOrder, user_key: &[u8]) -> Option<usize> {
+    pub(super) fn guess(&self, order: &KeyOrder, user_key: &[u8]) -> Option<(usize, usize)> {
         let guess = self.guess.as_ref()?;
         let place = guess.place(self.head(order, user_key)?)?;
-        Some(place as usize * UNIT_BYTES)
+        Some((place as usize * UNIT_BYTES, guess.lines()))
     }
 
     /// Memory it takes.

@@ -157,10 +157,10 @@ fn hinted_lookups_answer_as_lookups_do() {
     for (key, _) in &entries {
         for key in [user_key(key), &[user_key(key), b"?"].concat()] {
             let hint = KeyHint::of(key);
-            plain.hint(hint);
+            plain.ask(hint);
             let mut found = Vec::new();
             let mut hinted = Vec::new();
-            let there = plain.hint_record(hint);
+            let there = plain.ask_record(hint);
             plain
                 .get_hinted(key, hint, SEQNO_MAX, |seqno, kind, value| {
                     hinted.push((seqno, kind, value.bytes().to_vec()));
