@@ -10,12 +10,12 @@
 # TEXT      pool: comments cut from a pool; fresh: made for each row
 # DIR       where data and stores go; what is in it is removed
 # SHARE     memory for reading, in thousandths of BYTES
-# IOPS      reads a second from the disk; 0: as many as it gives
-# SECONDS   of each run, THREADS that read
+# IOPS      reads a second from the disk; it is also read with as many as it gives
+# SECONDS_EACH   of each run, THREADS that read
 # PEERS     the program `peers` for RocksDB; empty: Drumlin alone
 set -eu
 BYTES=${BYTES:-5000000000} TEXT=${TEXT:-pool} DIR=${DIR:-/tmp/bench-r5} SHARE=${SHARE:-115}
-IOPS=${IOPS:-20000} SECONDS=${SECONDS:-20} THREADS=${THREADS:-24}
+IOPS=${IOPS:-20000} SECONDS_EACH=${SECONDS_EACH:-10} THREADS=${THREADS:-24}
 DRUMLIN=${DRUMLIN:-target/release/drumlin} PEERS=${PEERS-}
 ENGINES=${ENGINES:-"drumlin rocksdb-snappy rocksdb-zstd"}
 
@@ -55,18 +55,27 @@ for engine in $ENGINES; do
     # Of the closed directory: an open one also keeps files that are on their way out.
     stored=$(du -sb "$db" | cut -f1)
     echo "directory: $stored bytes of $BYTES, 1/$((BYTES / stored)).$((BYTES * 10 / stored % 10))"
-    under="$DRUMLIN lab limited --db $db --memory $((memory + own))"
-    [ "$IOPS" = 0 ] || under="$under --read-iops $IOPS"
-    under="$under --"
-    echo "== $engine: $THREADS readers in $memory bytes of memory, then in batches of 128"
-    for work in readrandom multireadrandom; do
-        bench "$engine" --db="$db" --records="$keys" --use_existing_db --threads="$THREADS" \
-            --benchmarks=$work --batch_size=128 --duration="$SECONDS" --cache_size=$((memory / 2))
+    # Written pages would be served from memory that is charged to nobody.
+    sync
+    find "$db" -type f -exec dd if={} iflag=nocache count=0 status=none \;
+    for iops in $(printf '%s\n' "$IOPS" 0 | sort -urn); do
+        under="$DRUMLIN lab limited --db $db --memory $((memory + own))"
+        [ "$iops" = 0 ] || under="$under --read-iops $iops"
+        under="$under --"
+        echo "== $engine: $THREADS readers in $memory bytes of memory, $iops reads a second from the disk (0: any)"
+        # Twice: the first warms up what the second is measured with.
+        for work in readrandom multireadrandom; do
+            bench "$engine" --db="$db" --records="$keys" --use_existing_db --threads="$THREADS" \
+                --benchmarks=$work,$work --batch_size=128 --duration="$SECONDS_EACH" --cache_size=$((memory / 2))
+        done
     done
     under=
-    echo "== $engine: one reader, unlimited"
-    bench "$engine" --db="$db" --records="$keys" --use_existing_db --reads=2000000 --batch_size=128 \
-        --benchmarks="readseq,readrandom,multireadrandom,seekrandom"
+    for threads in 1 2; do
+        echo "== $engine: $threads at work, memory unlimited"
+        bench "$engine" --db="$db" --records="$keys" --use_existing_db --threads=$threads --batch_size=128 \
+            --duration=$((SECONDS_EACH / 2)) --cache_size=$BYTES \
+            --benchmarks="readrandom,readrandom,multireadrandom,seekrandom"
+    done
     rm -rf "$db"
 done
 rm -f "$rows" "$keys"

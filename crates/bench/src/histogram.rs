@@ -62,13 +62,13 @@ impl Latencies {
         self.nanos.max() as f64 / 1000.0
     }
 
-    /// The distribution, laid out as db_bench's, in microseconds. Unlike there, percentiles are
-    /// read from the recorded times and not interpolated within a bucket.
+    /// The distribution, laid out as db_bench's with P95 added, in microseconds. Unlike there,
+    /// percentiles are read from the recorded times and not interpolated within a bucket.
     pub fn report(&self) -> String {
         let micros = |percent| self.percentile_us(percent);
         let mut text = format!(
             "Count: {} Average: {:.4}  StdDev: {:.2}\nMin: {:.0}  Median: {:.4}  Max: {:.0}\n\
-             Percentiles: P50: {:.2} P75: {:.2} P99: {:.2} P99.9: {:.2} P99.99: {:.2}\n\
+             Percentiles: P50: {:.2} P75: {:.2} P95: {:.2} P99: {:.2} P99.9: {:.2} P99.99: {:.2}\n\
              ------------------------------------------------------\n",
             self.count(),
             self.mean_us(),
@@ -78,6 +78,7 @@ impl Latencies {
             self.max_us(),
             micros(50.0),
             micros(75.0),
+            micros(95.0),
             micros(99.0),
             micros(99.9),
             micros(99.99),

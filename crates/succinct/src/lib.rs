@@ -38,6 +38,7 @@
 
 pub mod bits;
 pub mod dictionary;
+mod held;
 pub mod huffman;
 pub mod keys;
 pub mod model;
@@ -45,5 +46,6 @@ pub mod template;
 pub mod text;
 pub mod tokens;
 
+pub use held::HeldBytes;
 pub use keys::{KeyCursor, KeyIndex, KeyIndexBuilder, KeyWalk};
 pub use model::{Effort, Encoder, Model};

@@ -3,6 +3,8 @@
 use drumlin_base::bytes::{LINE_BYTES, prefetch};
 use drumlin_base::{Error, Result};
 
+use crate::held::HeldBytes;
+
 /// The largest dictionary: places have 30 bits.
 pub const DICTIONARY_BYTES_MAX: usize = 1 << 30;
 /// The shortest reference that has a class of lengths.
@@ -31,7 +33,7 @@ pub const fn class_of(len: usize) -> usize {
 /// Text that references take pieces of. Immutable, shared by threads.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Dictionary {
-    text: Vec<u8>,
+    text: HeldBytes,
     place_bits: u32,
 }
 
@@ -45,13 +47,19 @@ impl Dictionary {
         let last = text.len().saturating_sub(1);
         Self {
             place_bits: usize::BITS - last.leading_zeros(),
-            text,
+            text: text.into(),
         }
     }
 
     /// All of it.
+    #[inline]
     pub fn text(&self) -> &[u8] {
-        &self.text
+        self.text.bytes()
+    }
+
+    /// Bytes of memory it takes.
+    pub fn memory(&self) -> usize {
+        self.text.memory()
     }
 
     /// Bits of a place in it.
@@ -66,7 +74,7 @@ impl Dictionary {
     /// `Corruption` when they are not all there.
     #[inline]
     pub fn get(&self, place: usize, len: usize) -> Result<&[u8]> {
-        let piece = self.text.get(place..).and_then(|rest| rest.get(..len));
+        let piece = self.text().get(place..).and_then(|rest| rest.get(..len));
         piece.ok_or_else(outside)
     }
 }
@@ -75,7 +83,7 @@ impl Dictionary {
     /// Asks for the memory of what [`Dictionary::get`] will give.
     #[inline]
     pub fn prefetch(&self, place: usize, len: usize) {
-        if let Some(piece) = self.text.get(place..) {
+        if let Some(piece) = self.text().get(place..) {
             let bytes = piece.len().min(len).min(AHEAD_BYTES_MAX);
             prefetch(piece.as_ptr(), bytes.div_ceil(LINE_BYTES));
         }

@@ -30,8 +30,8 @@ const MISFITS_MAX: u32 = 8;
 /// What a byte of a key is worth in nanoseconds of a lookup.
 const NS_A_BYTE: f64 = 150.0;
 /// What a lookup in a block costs, about.
-const COLUMNS_NS: f64 = 100.0;
-const STRINGS_NS: f64 = 250.0;
+pub(super) const COLUMNS_NS: f64 = 100.0;
+pub(super) const STRINGS_NS: f64 = 250.0;
 
 /// Takes keys in order and gives blocks, and at the end the tail that makes an index of them.
 ///
@@ -134,6 +134,12 @@ impl KeyIndexBuilder {
     /// Bytes that wait in [`KeyIndexBuilder::blocks`].
     pub fn blocks_bytes(&self) -> usize {
         self.blocks.len()
+    }
+
+    /// Bytes of memory it holds; see the type for what they are.
+    pub fn memory(&self) -> usize {
+        let ends = self.block_lens.capacity() * size_of::<u32>();
+        size_of::<Self>() + self.waiting.memory() + self.blocks.capacity() + ends
     }
 
     /// Bytes the index would have if it were finished now, about.
@@ -277,7 +283,7 @@ impl KeyIndexBuilder {
 }
 
 /// How often each byte stands in what a key does not share with the one before.
-fn own_bytes(sample: &KeyRun) -> [u64; 256] {
+pub(super) fn own_bytes(sample: &KeyRun) -> [u64; 256] {
     let mut counts = [0u64; 256];
     for index in 0..sample.len() {
         let key = sample.get(index);

@@ -79,8 +79,10 @@ fn above<'a>(column: &[u64], min: u64, into: &'a mut [u64; super::BLOCK_KEYS]) -
 /// The cheapest way to store column `field`.
 fn plan_column(template: &Template, rows: &Rows, field: usize) -> Plan {
     let column = rows.column(field);
-    let frame = Frame::around(column.iter().copied());
-    let most = column.iter().copied().max().unwrap_or(0);
+    let (least, most) = column.iter().fold((u64::MAX, 0), |(least, most), &value| {
+        (value.min(least), value.max(most))
+    });
+    let frame = Frame::spanning(least, most);
     let header_bits = 8 * (1 + varint_len(frame.min));
     let mut plan = Plan {
         frame,

@@ -17,6 +17,7 @@ use super::letters::Letters;
 use super::run::KeyRun;
 use super::strings::{Found, Strings};
 use super::template::{Row, Template};
+use crate::held::HeldBytes;
 
 /// Ways to encode blocks that an index may have.
 pub(super) const PLANS_MAX: usize = 64;
@@ -80,16 +81,17 @@ enum Block<'a> {
 
 /// Sorted keys in memory, each with its rank: how many keys are smaller.
 pub struct KeyIndex {
-    blocks: Blocks,
-    directory: Directory,
+    pub(super) blocks: Blocks,
+    pub(super) directory: Directory,
 }
 
-struct Blocks {
-    bytes: Vec<u8>,
+/// The keys as they are encoded.
+pub(super) struct Blocks {
+    pub(super) bytes: HeldBytes,
     /// Where each block begins, and the end of the last.
-    offsets: Vec<u32>,
-    plans: Vec<Plan>,
-    keys: u64,
+    pub(super) offsets: Vec<u32>,
+    pub(super) plans: Vec<Plan>,
+    pub(super) keys: u64,
 }
 
 impl KeyIndex {
@@ -99,9 +101,8 @@ impl KeyIndex {
     /// # Errors
     /// `Corruption` when the two do not belong together or are no index. Blocks are not decoded as a
     /// whole: see [`KeyIndex::verify`].
-    pub fn open(mut blocks: Vec<u8>, tail: &[u8]) -> Result<Self> {
-        blocks.shrink_to_fit();
-        let blocks = Blocks::load(blocks, tail)
+    pub fn open(blocks: impl Into<HeldBytes>, tail: &[u8]) -> Result<Self> {
+        let blocks = Blocks::load(blocks.into(), tail)
             .ok_or_else(|| Error::corruption("the tail of a key index is damaged"))?;
         let directory = Directory::build(blocks.count(), &blocks)?;
         Ok(Self { blocks, directory })
@@ -122,7 +123,7 @@ impl KeyIndex {
         let plans: usize = self.blocks.plans.iter().map(Plan::resident_bytes).sum();
         size_of::<Self>()
             + plans
-            + self.blocks.bytes.capacity()
+            + self.blocks.bytes.memory()
             + self.blocks.offsets.capacity() * 4
             + self.directory.resident_bytes()
     }
@@ -140,7 +141,7 @@ impl KeyIndex {
     pub fn block_of(&self, key: &[u8]) -> Option<usize> {
         let block = self.directory.find(key, &self.blocks)?;
         let (at, end) = (self.blocks.offset(block), self.blocks.offset(block + 1));
-        if let Some(bytes) = self.blocks.bytes.get(at..end) {
+        if let Some(bytes) = self.blocks.bytes.bytes().get(at..end) {
             let lines = bytes.len().div_ceil(LINE_BYTES).min(BLOCK_LINES_MAX);
             prefetch(bytes.as_ptr(), lines);
         }
@@ -225,31 +226,6 @@ impl KeyIndex {
         Ok(())
     }
 
-    /// One line for each way keys are encoded in, with the blocks and bytes of it.
-    pub fn describe(&self) -> Vec<String> {
-        let mut counted = vec![(0u64, 0u64); self.blocks.plans.len()];
-        for block in 0..self.blocks.count() {
-            let (at, end) = (self.blocks.offset(block), self.blocks.offset(block + 1));
-            let plan = self.blocks.bytes.get(at).copied().unwrap_or(0);
-            if let Some(count) = counted.get_mut(usize::from(plan)) {
-                count.0 += 1;
-                count.1 += end.saturating_sub(at) as u64;
-            }
-        }
-        let plans = self.blocks.plans.iter().zip(counted);
-        plans
-            .filter(|(_, (blocks, _))| *blocks > 0)
-            .map(|(plan, (blocks, bytes))| match plan {
-                Plan::Strings(_) => {
-                    format!("{blocks} blocks of front-coded strings, {bytes} bytes")
-                }
-                Plan::Columns(template) => {
-                    format!("{blocks} blocks of columns {template}, {bytes} bytes")
-                }
-            })
-            .collect()
-    }
-
     /// Decodes the key of `rank` alone into `run`. False when its block is damaged.
     pub(super) fn decode_key(&self, rank: u64, run: &mut KeyRun) -> bool {
         run.clear();
@@ -284,7 +260,7 @@ fn place_of(rank: u64) -> (usize, usize) {
 }
 
 impl Blocks {
-    fn load(bytes: Vec<u8>, tail: &[u8]) -> Option<Self> {
+    fn load(bytes: HeldBytes, tail: &[u8]) -> Option<Self> {
         let mut from = Reader::new(tail);
         let keys = from.varint64()?;
         let plan_count = usize::from(from.u8()?);
@@ -297,7 +273,7 @@ impl Blocks {
         }
         // Each block's length takes a byte of the tail at least.
         let count = usize::try_from(keys.div_ceil(BLOCK_KEYS as u64)).ok()?;
-        if count > from.rest().len() || bytes.len() > u32::MAX as usize {
+        if count > from.rest().len() || bytes.bytes().len() > u32::MAX as usize {
             return None;
         }
         let mut offsets = Vec::with_capacity(count + 1);
@@ -307,7 +283,7 @@ impl Blocks {
             end = end.checked_add(from.varint32()? as usize)?;
             offsets.push(u32::try_from(end).ok()?);
         }
-        (end == bytes.len() && from.is_empty()).then_some(Self {
+        (end == bytes.bytes().len() && from.is_empty()).then_some(Self {
             bytes,
             offsets,
             plans,
@@ -315,19 +291,25 @@ impl Blocks {
         })
     }
 
-    fn count(&self) -> usize {
+    /// How many blocks.
+    pub(super) fn count(&self) -> usize {
         self.offsets.len().saturating_sub(1)
     }
 
+    /// Where `block` begins.
     #[inline]
-    fn offset(&self, block: usize) -> usize {
+    pub(super) fn offset(&self, block: usize) -> usize {
         self.offsets.get(block).map_or(0, |&at| at as usize)
     }
 
     /// The plan of `block`, its bytes and those behind it, and the number of its keys.
     #[inline]
     fn parts(&self, block: usize) -> Option<(&Plan, &[u8], usize)> {
-        let (&plan, bytes) = self.bytes.get(self.offset(block)..)?.split_first()?;
+        let (&plan, bytes) = self
+            .bytes
+            .bytes()
+            .get(self.offset(block)..)?
+            .split_first()?;
         let before = (block * BLOCK_KEYS) as u64;
         let count = (self.keys.checked_sub(before)?).min(BLOCK_KEYS as u64) as usize;
         Some((self.plans.get(usize::from(plan))?, bytes, count))

@@ -7,7 +7,7 @@
 //!
 //! Rooms, bottom to top: `packed` (bits), `digits`, `field` (kinds of number), `ascending`, `template`,
 //! `letters` (a code for bytes), `run`, `rows`; `columns` and `strings` (blocks), `learn`, `directory`;
-//! `index`, `cursor`, `builder`.
+//! `index`, `cursor`, `builder`, `cost`.
 //!
 //! Keys are ordered bytewise. An index knows exactly which keys it holds, so it is its own filter.
 
@@ -17,6 +17,7 @@ pub const BLOCK_KEYS: usize = 64;
 mod ascending;
 mod builder;
 mod columns;
+mod cost;
 mod cursor;
 mod digits;
 mod directory;

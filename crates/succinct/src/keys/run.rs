@@ -47,6 +47,11 @@ impl KeyRun {
         self.bytes.len()
     }
 
+    /// Bytes of memory it holds.
+    pub(super) fn memory(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
+    }
+
     /// The key at `index`; empty past the end.
     #[inline]
     pub(super) fn get(&self, index: usize) -> &[u8] {

@@ -32,6 +32,12 @@ impl Frame {
         let (min, max) = values.fold((u64::MAX, 0), |(min, max), value| {
             (value.min(min), value.max(max))
         });
+        Self::spanning(min, max)
+    }
+
+    /// The frame of values from `min` to `max`; none are when that is less.
+    #[inline]
+    pub(super) fn spanning(min: u64, max: u64) -> Self {
         match min <= max {
             true => Self {
                 min,

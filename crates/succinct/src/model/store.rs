@@ -228,7 +228,7 @@ impl Model {
             Form::Template(template) => template.memory(),
             Form::Layout(layout) => layout.memory(),
         });
-        let dictionary = self.dictionary().map_or(0, |text| text.text().len());
+        let dictionary = self.dictionary().map_or(0, Dictionary::memory);
         let text = self.text.as_ref().map_or(0, TextCoder::memory);
         let encoder = self.encoder.get().and_then(Option::as_ref);
         let encoder = encoder.map_or(0, TextEncoder::memory);
@@ -308,6 +308,12 @@ impl Model {
             }
         }
         Ok(())
+    }
+
+    /// Which of the forms, in the order [`Model::describe`] tells them, a code is of; `None` for a raw one.
+    pub fn form_of(&self, code: &[u8]) -> Option<usize> {
+        let selector = code.first().copied().unwrap_or(u8::MAX).leading_ones() as usize;
+        (selector < self.forms.len()).then_some(selector)
     }
 
     /// Asks for the memory that decoding `code` will read of the dictionary, as far as that is known at

@@ -116,6 +116,11 @@ impl Locator {
         jump.block.checked_add(page - jump.page)
     }
 
+    /// Whether some rows are lists of versions.
+    pub(super) fn has_versions(&self) -> bool {
+        !self.versioned.is_empty()
+    }
+
     /// Bytes in memory.
     pub(super) fn resident_bytes(&self) -> usize {
         self.places.capacity() * size_of::<Place>()

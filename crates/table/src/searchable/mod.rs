@@ -3,7 +3,7 @@
 //! - [`format`](self::format): the footer and what it names;
 //! - [`page`]: rows in pages of 4 KiB; [`row`]: the versions of a key in its row;
 //! - [`locator`]: from a key's rank to its page; [`coded`]: how much larger values are than codes;
-//! - [`writer`], [`open`], [`table`], [`cursor`], [`verify`].
+//! - [`writer`], [`open`], [`table`], [`cursor`], [`verify`], [`describe`].
 //!
 //! Keys lie in a [`drumlin_succinct::KeyIndex`], which stays in memory and knows exactly which keys
 //! the table has; a get of a key that is there reads one page at most, one of an absent key none.
@@ -12,6 +12,7 @@
 
 mod coded;
 mod cursor;
+mod describe;
 mod format;
 mod locator;
 mod open;

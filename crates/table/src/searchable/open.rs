@@ -6,7 +6,7 @@ use drumlin_base::checksum::xxh3_64;
 use drumlin_base::coding::Reader;
 use drumlin_base::{Error, KeyOrder, MemoryUse, RangeTombstone, Result, SEQNO_MAX, SeqNo};
 use drumlin_fs::RandomAccessFile;
-use drumlin_succinct::{KeyIndex, Model};
+use drumlin_succinct::{HeldBytes, KeyIndex, Model};
 
 use super::format::{FOOTER_BYTES, PAGE_BYTES, Part, SearchableFooter, Section};
 use super::locator::Locator;
@@ -94,6 +94,7 @@ fn open_parts(
             + properties.resident_bytes()
             + tombstone_bytes
             + size_of::<SearchableTable>(),
+        rows_of_a_page: (footer.keys / footer.pages.max(1)).max(1) as usize,
         values_are_raw: model.id() == Model::raw().id(),
         tail_start,
         size,
@@ -199,22 +200,31 @@ pub(super) fn stored_end(extent: &Section) -> Option<u64> {
     extent.end()?.checked_next_multiple_of(PAGE_BYTES as u64)
 }
 
-/// The key blocks of all extents.
-pub(super) fn read_keys(file: &dyn RandomAccessFile, extents: &[Section]) -> Result<Vec<u8>> {
+/// The key blocks of all extents, which lie in the file.
+fn read_keys(file: &dyn RandomAccessFile, extents: &[Section]) -> Result<HeldBytes> {
     let total: u64 = extents.iter().map(|extent| extent.len).sum();
-    let mut keys = Vec::with_capacity(usize::try_from(total).unwrap_or(0));
-    for extent in extents {
-        let end = stored_end(extent).unwrap_or(extent.offset);
-        let bytes = read_exactly(file, extent.offset, end - extent.offset)?;
-        if xxh3_64(&bytes) != extent.checksum {
-            return Err(
-                Error::corruption("the checksum of key blocks does not match")
-                    .with_offset(extent.offset),
-            );
+    let total = usize::try_from(total).map_err(|_| Error::corruption("too many key blocks"))?;
+    HeldBytes::filled(total, |mut room| {
+        for extent in extents {
+            let end = stored_end(extent).unwrap_or(extent.offset);
+            let bytes = read_exactly(file, extent.offset, end - extent.offset)?;
+            if xxh3_64(&bytes) != extent.checksum {
+                return Err(
+                    Error::corruption("the checksum of key blocks does not match")
+                        .with_offset(extent.offset),
+                );
+            }
+            let blocks = bytes.get(..extent.len as usize).unwrap_or_default();
+            let Some((into, rest)) = room.split_at_mut_checked(blocks.len()) else {
+                return Err(Error::corruption(
+                    "extents of keys are longer than all of them",
+                ));
+            };
+            into.copy_from_slice(blocks);
+            room = rest;
         }
-        keys.extend_from_slice(bytes.get(..extent.len as usize).unwrap_or_default());
-    }
-    Ok(keys)
+        Ok(())
+    })
 }
 
 fn read_tombstones(stored: &[u8], global: Option<SeqNo>) -> Result<Vec<RangeTombstone>> {

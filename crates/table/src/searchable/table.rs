@@ -63,6 +63,8 @@ pub struct SearchableTable {
     pub(super) model: Arc<Model>,
     /// The model's id, if it lies in a file of its own.
     pub(super) shared_model: Option<u64>,
+    /// How many rows a page has on average, at least 1.
+    pub(super) rows_of_a_page: usize,
     /// Codes are the values themselves, so that these need not be copied.
     pub(super) values_are_raw: bool,
     pub(crate) slots: Arc<SlotArray<Page>>,
@@ -152,6 +154,7 @@ impl SearchableTable {
     ) -> Result<()> {
         let page = self.page(place.page, options, None)?;
         let page = page.get();
+        self.prefetch_about(page, place.row);
         let row = row_range(page.bytes(), place.row).ok_or_else(|| self.damaged(place.page))?;
         let mut decoded = Vec::new();
         if !place.versioned {
@@ -228,6 +231,16 @@ impl SearchableTable {
             && let Some(code) = page.bytes().get(range)
         {
             self.model.prefetch(code);
+        }
+    }
+
+    /// Asks for where row `row` would lie in `page`, were all rows of the table of one length: so the wait for
+    /// it overlaps with that for the head of the page, which tells where it lies.
+    #[inline]
+    fn prefetch_about(&self, page: &Page, row: usize) {
+        let about = row * PAGE_BYTES / self.rows_of_a_page;
+        if let Some(row) = page.bytes().get(about..) {
+            drumlin_base::bytes::prefetch(row.as_ptr(), ROW_LINES);
         }
     }
 
@@ -452,21 +465,6 @@ impl SearchableTable {
     /// The order of the table's keys.
     pub fn order(&self) -> &KeyOrder {
         &self.order
-    }
-
-    /// How keys are encoded, and how many bytes they take, in lines for people.
-    pub fn describe(&self) -> Vec<String> {
-        let mut lines = vec![format!("different keys: {}", self.keys.len())];
-        let keys = self.keys.describe();
-        lines.extend(keys.into_iter().map(|line| format!("keys: {line}")));
-        let place = match self.shared_model {
-            Some(id) => format!("values: model {id:016x}, shared"),
-            None => "values: a model of the table's own".to_owned(),
-        };
-        lines.push(place);
-        let model = self.model.describe();
-        lines.extend(model.lines().map(|line| format!("values: {line}")));
-        lines
     }
 
     #[cold]

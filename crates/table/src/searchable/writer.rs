@@ -1,8 +1,8 @@
 //! Writing a searchable table: one pass, pages and key blocks as they are full, the rest at the end.
 //!
 //! Without a model to name, the first entries wait as a sample that one is learned from. Beside them,
-//! the keys' sample and what waits for the file, memory grows by half a byte a key: locator and
-//! lengths of key blocks.
+//! the keys' sample and what waits for the file, memory grows by less than half a byte a key: locator and
+//! lengths of key blocks. [`SearchableTableWriter::memory`] counts it.
 
 use std::sync::Arc;
 
@@ -331,6 +331,22 @@ impl SearchableTableWriter {
         self.written - extents + self.keys.size_estimate() + (waiting + locator) as u64
     }
 
+    /// Bytes of memory it holds, the model aside. While entries come that is a few megabytes (the samples
+    /// and what waits for the file, each with a bound) and less than half a byte a key; the largest row,
+    /// and range tombstones, as they are; and the tail once more while it is written.
+    pub fn memory(&self) -> usize {
+        let sample = self.sample.as_ref().map_or(0, |sample| {
+            sample.bytes.capacity() + sample.ends.capacity() * size_of::<(usize, usize)>()
+        });
+        let key = &self.key;
+        let row = key.key.capacity() + key.bytes.capacity() + key.row.capacity();
+        let versions = key.versions.capacity() * size_of::<Version>();
+        let waiting = self.buffer.capacity() + self.page.bytes() + self.tombstones.capacity();
+        let places = self.locator.resident_bytes();
+        let extents = self.extents.capacity() * size_of::<Section>();
+        sample + self.keys.memory() + row + versions + waiting + places + extents
+    }
+
     /// Entries added so far, range tombstones included.
     pub fn entries(&self) -> u64 {
         self.properties.num_entries
@@ -439,5 +455,42 @@ impl std::fmt::Debug for SearchableTableWriter {
             .field("entries", &self.entries())
             .field("last_key", &user_key(&self.last_key))
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use drumlin_base::key::internal_key;
+    use drumlin_fs::{CreateOptions, FileKind, FileSystem, StrictMemFileSystem};
+
+    use super::*;
+
+    #[test]
+    fn a_writer_holds_a_few_megabytes_and_half_a_byte_a_key() {
+        let files = StrictMemFileSystem::new();
+        let file = files
+            .create(Path::new("/table"), CreateOptions::new(FileKind::Table))
+            .expect("room");
+        let mut writer = SearchableTableWriter::new(file, TableWriterOptions::default());
+        let (mut early, mut late) = (0, 0);
+        let (keys, half) = (160_000u64, 80_000);
+        for number in 0..keys {
+            let key = format!("{:08}|{}", number * 3, number % 7);
+            let key = internal_key(key.as_bytes(), 0, ValueKind::Value);
+            let value = format!(
+                "{}|{}",
+                number % 91,
+                number.wrapping_mul(0x9e37_79b9) % 1000
+            );
+            writer.add(&key, value.as_bytes()).expect("ascending keys");
+            let most = if number < half { &mut early } else { &mut late };
+            *most = writer.memory().max(*most);
+        }
+        assert!(writer.sample.is_none(), "the model was learned on the way");
+        assert!(early <= 8 << 20, "{early}");
+        assert!(late <= early + half as usize / 2, "{late} after {early}");
+        writer.finish().expect("room");
     }
 }

@@ -111,6 +111,23 @@ fn a_table_larger_than_its_samples_holds_what_was_added() {
 }
 
 #[test]
+fn a_table_tells_what_was_chosen_and_what_it_costs() {
+    let entries = settled(&mut Rng::new(5), 20_000, 0);
+    let table = open(&ORDER, write(options(), &entries)).unwrap();
+    let text = table.describe().join("\n");
+    for told in [
+        "different keys: 20000\n",
+        " a key\n",
+        "bytes in memory",
+        "rows: ",
+        "resident: ",
+        "rows looked at",
+    ] {
+        assert!(text.contains(told), "{told} is missing:\n{text}");
+    }
+}
+
+#[test]
 fn large_keys_and_values_and_many_versions_are_kept_whole() {
     let mut entries: Entries = [
         (1usize, 0usize),
