@@ -142,6 +142,8 @@
             ...axis,
             values: (u, marks) => marks.map((mark) => (mark === null ? "" : options.marks ? options.marks[mark] : short(mark))),
             splits: options.logX || options.marks ? () => times : undefined,
+            // Of a logarithmic axis only powers of ten would be named.
+            ...(options.logX ? { filter: (u, marks) => marks } : {}),
           },
           {
             ...axis,
