@@ -3,7 +3,7 @@
 # `make bench-ram`.
 #
 # KEYS     keys loaded (20 bytes, values of 100)
-# SECONDS  of each run
+# SECONDS_EACH  of each run
 # READERS  threads
 # RATES    writes a second
 # SHAPES   20: the prefix is the key; 12: ten keys have one
@@ -18,7 +18,7 @@
 # 20 M keys take 3 GB of RAM and six minutes for drumlin, db_bench and rocksdb and one shape; 50 M take 8
 # GB, and twelve.
 set -eu
-KEYS=${KEYS:-5000000} SECONDS=${SECONDS:-20} READERS=${READERS:-$(nproc)} RATES=${RATES:-"10000 80000"}
+KEYS=${KEYS:-5000000} SECONDS_EACH=${SECONDS_EACH:-20} READERS=${READERS:-$(nproc)} RATES=${RATES:-"10000 80000"}
 RAM=${RAM:-/dev/shm/bench-ram} LOG=${LOG:-/tmp/bench-ram} DRUMLIN=${DRUMLIN:-target/release/drumlin}
 PEERS=${PEERS:-crates/bench-peers/target/release/peers} BATCH=${BATCH:-32} TIMED=${TIMED:-1}
 ENGINES=${ENGINES:-"drumlin db_bench"} SHAPES=${SHAPES:-"20 12"} KEEP=${KEEP:-0}
@@ -92,7 +92,7 @@ for engine in $ENGINES; do
         echo "bytes an entry, in files: $(($(du -sb "$db" | cut -f1) / KEYS))"
         for rate in $RATES; do
             echo "-- beside $rate writes a second"
-            place_and_time="$place --use_existing_db=1 --threads=$READERS --duration=$SECONDS"
+            place_and_time="$place --use_existing_db=1 --threads=$READERS --duration=$SECONDS_EACH"
             beside="$place_and_time --benchmark_write_rate_limit=$((rate * 120))"
             run "$engine" $beside --benchmarks=readwhilewriting
             [ "$engine" = db_bench ] ||

@@ -103,7 +103,7 @@ pub(crate) enum Command {
         #[arg(long)]
         entries: bool,
     },
-    /// Read every table whole and check all of it.
+    /// Read every table whole, and the models and blobs it refers to, and check all of it.
     Verify,
     /// Rebuild the MANIFEST from the tables; damaged files are moved to `lost`.
     Repair,

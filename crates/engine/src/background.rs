@@ -233,7 +233,7 @@ impl Engine {
         let body = std::panic::AssertUnwindSafe(|| match job {
             Job::Flush(id) => self.run_flush(id),
             Job::Compact(id, plan) => match plan.reason {
-                Reason::Reads | Reason::Recode => self.run_in_quiet(id, &plan),
+                Reason::Hidden | Reason::Reads | Reason::Recode => self.run_in_quiet(id, &plan),
                 _ => self.run_compaction(id, &plan, self.watcher(&plan, None)),
             },
             Job::Manual(request, id, plan) => self.run_manual(request, id, &plan),
@@ -462,11 +462,14 @@ impl Engine {
     }
 
     /// Waits until no job runs, none is due, and what they left over is removed, but for what somebody
-    /// still reads.
+    /// still reads. Where nothing may be written nothing is done, whatever is due.
     pub(crate) fn wait_for_idle(&self) -> Result<()> {
+        if self.read_only {
+            return Ok(());
+        }
         let failures = {
             let mut state = self.lock_state();
-            if self.health() == Health::Healthy && !self.read_only {
+            if self.health() == Health::Healthy {
                 // Kept by readers when the last job ended.
                 self.remove_obsolete(&mut state);
             }

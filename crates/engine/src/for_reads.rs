@@ -26,8 +26,8 @@ impl Engine {
             && !flushes.any(|due| due)
     }
 
-    /// Carries out a claimed plan that only a quiet store does: one that reads have paid for, or that
-    /// writes better what was written cheaply. What was paid is gone, however it ends: work that was
+    /// Carries out a claimed plan that only a quiet store does: one that reads have paid for, that
+    /// uncovers garbage, or that writes better what was written cheaply. What was paid is gone, however it ends: work that was
     /// given up must be paid for again.
     pub(crate) fn run_in_quiet(&self, id: u32, plan: &Plan) -> Result<()> {
         let watcher = self.me.get().map(|engine| -> Arc<dyn Watcher> {

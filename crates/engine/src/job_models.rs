@@ -66,7 +66,10 @@ impl Engine {
 
     /// Whether writers are being slowed down and wait for `plan`, among others.
     fn is_pressed(&self, plan: &Plan) -> bool {
-        let is_waited_for = !matches!(plan.reason, Reason::Manual | Reason::Reads | Reason::Recode);
+        let is_waited_for = !matches!(
+            plan.reason,
+            Reason::Manual | Reason::Hidden | Reason::Reads | Reason::Recode
+        );
         is_waited_for && self.board.allowed().is_finite()
     }
 

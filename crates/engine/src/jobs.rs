@@ -181,7 +181,7 @@ impl Engine {
         let l0_tables = plan.files().filter(|(level, _)| *level == 0).count();
         let kind = match plan.reason {
             // Writers wait for neither.
-            Reason::Manual | Reason::Reads | Reason::Recode => JobKind::Manual,
+            Reason::Manual | Reason::Hidden | Reason::Reads | Reason::Recode => JobKind::Manual,
             _ => JobKind::Compaction { l0_tables },
         };
         let what = format!(
@@ -445,7 +445,10 @@ impl Engine {
             now: self.env.clock.unix_seconds(),
             oldest_snapshot: self.snapshots.oldest().unwrap_or(SEQNO_MAX),
         };
+        // Room for what can wait may have come only with a change of the family.
+        let has_room = family.no_room_at != Some(family.installs);
         compaction::pick(&family.version, &family.family.compaction, &moment)
+            .filter(|plan| plan.reason != Reason::Hidden || has_room)
             .or_else(|| is_quiet.then(|| self.recode_plan(family)).flatten())
     }
 
@@ -506,14 +509,16 @@ impl Engine {
             let _pending = self.begin_job()?;
             let mut posted = self.post_compaction(&family, plan);
             let priority = match plan.reason {
-                Reason::Manual | Reason::Reads | Reason::Recode => IoPriority::Manual,
+                Reason::Manual | Reason::Hidden | Reason::Reads | Reason::Recode => {
+                    IoPriority::Manual
+                }
                 _ => IoPriority::Compaction,
             };
             let mut context = self.job_context(&family, posted.progress(), priority);
             context.watcher = watcher;
             let leaves_cores = match plan.reason {
                 Reason::Manual => self.lock_state().manual.shares_cores(),
-                Reason::Reads | Reason::Recode => true,
+                Reason::Hidden | Reason::Reads | Reason::Recode => true,
                 _ => false,
             };
             if leaves_cores {

@@ -283,8 +283,9 @@ fn refuse_style(family: &FamilyOptions, options: &Options) -> Result<()> {
     }
 }
 
-/// Opens the tables of families in memory, each of which is read as a whole, before a reader needs them.
-/// One that cannot be opened is left to the reader that asks it, who is told why.
+/// Opens the tables of families in memory, each of which is read as a whole, before a reader needs them,
+/// as long as they fit beside each other. One that cannot be opened is left to the reader that asks it,
+/// who is told why.
 fn open_tables_in_memory(engine: &Engine) {
     let mut wanted = Vec::new();
     for family in engine.lock_state().families.values() {
@@ -299,7 +300,9 @@ fn open_tables_in_memory(engine: &Engine) {
         let (wanted, next) = (Arc::clone(&wanted), Arc::clone(&next));
         move || {
             // Relaxed: a number that each takes once; the list was there before.
-            while let Some((tables, file)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+            while let Some((tables, file)) = wanted.get(next.fetch_add(1, Ordering::Relaxed))
+                && tables.has_room()
+            {
                 // Its first reader is told of an error.
                 let _ = tables.find(file);
             }
@@ -363,7 +366,10 @@ impl Opener<'_> {
             engine.replay(&wals, needed_from, None)?
         };
         engine.recovery = report;
-        open_tables_in_memory(&engine);
+        if !engine.read_only {
+            // Who only reads may want a single key.
+            open_tables_in_memory(&engine);
+        }
         Ok(Opened {
             engine: Arc::new(engine),
         })

@@ -18,7 +18,7 @@ use drumlin_base::KeyOrder;
 use drumlin_base::limits::LEVELS;
 use drumlin_table::{PlainTable, Table};
 
-use crate::version::{FileMeta, Version};
+use crate::version::{FileMeta, Version, key_head as head};
 
 /// Runs at most: a lookup has a place for each.
 pub(crate) const RUNS_MAX: usize = 16;
@@ -147,8 +147,8 @@ impl Run {
     #[inline(never)]
     fn find_among_ties(&self, from: usize, user_key: &[u8]) -> Place<'_> {
         let tables = self.tables.get(from..).unwrap_or_default();
-        let reaches = |held: &&Held| held.file.largest_user_key() >= user_key;
-        let mut reaching = tables.iter().skip_while(|held| !reaches(held));
+        let first = tables.partition_point(|held| held.file.largest_user_key() < user_key);
+        let mut reaching = tables.iter().skip(first);
         let begins = |held: &&Held| held.file.smallest_user_key() <= user_key;
         match (
             reaching.next().filter(begins),
@@ -157,18 +157,6 @@ impl Run {
             (None, _) => Place::Nowhere,
             (Some(held), None) => Place::In(&held.table),
             (Some(_), Some(_)) => Place::Straddles,
-        }
-    }
-}
-
-/// The first eight bytes as a number; shorter keys end in zeros.
-#[inline]
-fn head(key: &[u8]) -> u64 {
-    match key.first_chunk::<8>() {
-        Some(bytes) => u64::from_be_bytes(*bytes),
-        None => {
-            let bytes = key.iter().chain(std::iter::repeat(&0)).take(8);
-            bytes.fold(0, |head, byte| head << 8 | u64::from(*byte))
         }
     }
 }

@@ -62,14 +62,23 @@ impl SuperVersion {
     }
 
     /// The tables laid out for lookups in memory, if they can be: all of them must be open. That is
-    /// found out once, by the first that asks.
+    /// found out once, by the first that asks, or by several at a time.
     #[inline]
     pub fn resident_runs(&self, order: &KeyOrder, tables: &TableCache) -> Option<&ResidentRuns> {
-        let make = || {
-            let open = |file: &_| tables.find_open(file);
-            ResidentRuns::of(&self.version, order, tables.own_bytes_max(), open)
-        };
-        self.resident_runs.get_or_init(make).as_ref()
+        match self.resident_runs.get() {
+            Some(known) => known.as_ref(),
+            None => self.lay_out(order, tables),
+        }
+    }
+
+    #[cold]
+    fn lay_out(&self, order: &KeyOrder, tables: &TableCache) -> Option<&ResidentRuns> {
+        // Before the cell is touched: this takes locks, and others must not wait in the cell meanwhile.
+        let open = |file: &_| tables.find_open(file);
+        let made = ResidentRuns::of(&self.version, order, tables.laid_out_bytes_max(), open);
+        // Somebody else may have been faster; either will do.
+        let _ = self.resident_runs.set(made);
+        self.resident_runs.get()?.as_ref()
     }
 
     /// The range tombstones of the memtable at `index` of [`SuperVersion::memtables`], at least

@@ -130,9 +130,21 @@ impl TableCache {
         })
     }
 
-    /// Memory of our own that open tables may take.
-    pub fn own_bytes_max(&self) -> usize {
-        self.shared.own_bytes_max()
+    /// Memory of our own that tables held open by a layout may take; 0 while open tables take more than
+    /// they should, for what is held open cannot be closed.
+    pub fn laid_out_bytes_max(&self) -> usize {
+        match self.shared.own_bytes() > self.shared.own_bytes_max() {
+            true => 0,
+            false => self.shared.own_bytes_max(),
+        }
+    }
+
+    /// Whether another table can be opened without closing one.
+    pub fn has_room(&self) -> bool {
+        let shared = &*self.shared;
+        let open = shared.queues.lock().open.len();
+        open < shared.options.open_max.max(OPEN_MIN) - shared.parked_max()
+            && shared.own_bytes() < shared.own_bytes_max()
     }
 
     #[cold]
@@ -320,6 +332,11 @@ impl Shared {
         self.options.budget.limit_bytes() / 2
     }
 
+    /// What open tables take now.
+    fn own_bytes(&self) -> usize {
+        self.options.budget.used(MemoryUse::TableMeta)
+    }
+
     /// Tables that may be parked beside the open ones.
     fn parked_max(&self) -> usize {
         (self.options.open_max.max(OPEN_MIN) / 8).max(1)
@@ -337,7 +354,7 @@ impl Shared {
                 closed.extend(queues.unpark_oldest());
             }
         }
-        let mut meta = self.options.budget.used(MemoryUse::TableMeta);
+        let mut meta = self.own_bytes();
         let meta_max = self.own_bytes_max();
         while meta > meta_max && queues.open.len() + queues.parked.len() > OPEN_MIN {
             if queues.parked.is_empty() && !queues.park_oldest() {

@@ -177,6 +177,72 @@ fn what_l0_hides_is_given_back_once_nobody_writes() {
     check(&db, &files);
 }
 
+/// A large base of short values, and a little on top of it in L0.
+fn base_and_l0(files: &StrictMemFileSystem, clock: &Arc<ManualClock>, overwritten: u64) -> Db {
+    let mut options = options(files);
+    options.tuning.l0_trigger = 1000;
+    options.tuning.level_base_bytes = Some(4 << 20);
+    options.env.clock = Arc::clone(clock) as _;
+    let db = Db::open(DIR, options).unwrap();
+    for at in 0..20_000u64 {
+        db.put([b"short".as_slice(), &at.to_be_bytes()].concat(), [7; 60])
+            .unwrap();
+    }
+    for at in 0..100 {
+        db.put(key(at), value(at, 0)).unwrap();
+    }
+    db.compact_range(db.default_family(), None, None).unwrap();
+    for at in 0..overwritten {
+        db.put(key(at), value(at, 1)).unwrap();
+    }
+    db.put(b"short", b"").unwrap();
+    db.put(b"shorter", b"").unwrap();
+    db.flush().unwrap();
+    db.wait_for_background().unwrap();
+    db
+}
+
+fn l0_tables(db: &Db) -> u64 {
+    number(db, db.default_family(), "rocksdb.num-files-at-level0")
+}
+
+#[test]
+fn little_that_l0_may_hide_is_no_reason_to_rewrite() {
+    let files = StrictMemFileSystem::new();
+    let clock = Arc::new(ManualClock::new(1_700_000_000));
+    let db = base_and_l0(&files, &clock, 1);
+    clock.advance(Duration::from_secs(1000));
+    db.wait_for_background().unwrap();
+    assert_eq!(l0_tables(&db), 1);
+}
+
+#[test]
+fn a_large_base_is_not_rewritten_for_few_blobs_while_there_may_be_more_writes() {
+    let files = StrictMemFileSystem::new();
+    let clock = Arc::new(ManualClock::new(1_700_000_000));
+    let db = base_and_l0(&files, &clock, 10);
+    clock.advance(Duration::from_secs(20));
+    db.wait_for_background().unwrap();
+    assert_eq!(l0_tables(&db), 1);
+    clock.advance(Duration::from_secs(60));
+    db.wait_for_background().unwrap();
+    assert_eq!(l0_tables(&db), 0);
+    check(&db, &files);
+}
+
+#[test]
+fn who_only_reads_does_not_wait_for_work_that_is_due() {
+    let files = StrictMemFileSystem::new();
+    let clock = Arc::new(ManualClock::new(1_700_000_000));
+    base_and_l0(&files, &clock, 100).close().unwrap();
+    clock.advance(Duration::from_secs(1000));
+    let mut options = options(&files);
+    options.env.clock = clock as _;
+    let db = Db::open_read_only(DIR, options).unwrap();
+    db.wait_for_background().unwrap();
+    assert!(l0_tables(&db) > 0, "nothing may be written");
+}
+
 #[test]
 fn values_are_not_rewritten_on_their_way_down() {
     let files = StrictMemFileSystem::new();

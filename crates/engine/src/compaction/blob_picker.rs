@@ -7,7 +7,8 @@
 //!
 //! What L0 overwrites or deletes below is not known to be garbage. Once no flush came for some seconds
 //! and the background has nothing else to do, tables of L0 that refer to more than a 64th of all
-//! blob bytes go down: they are short, and what they hid is counted, and collected, from then on.
+//! blob bytes go down, where that rewrites little, or once nobody has written for a minute; what they hid
+//! is counted, and collected, from then on. Like compactions for reads it gives way to writes.
 
 use super::for_reads;
 use super::leveled::base_level;
@@ -49,8 +50,10 @@ fn uncover(version: &Version, options: &CompactionOptions, moment: &Moment<'_>) 
         end: None,
     };
     let plan = Leveled.plan_manual(version, options, moment.in_flight, &range)?;
-    Some(Plan {
-        reason: Reason::BlobGarbage,
+    // In a store that is written now and then, only where rewriting is little beside what may come to light.
+    let is_worth_it = bytes >= plan.input_bytes();
+    (is_worth_it || for_reads::is_bounded(&plan, version, options, moment)).then_some(Plan {
+        reason: Reason::Hidden,
         ..plan
     })
 }

@@ -89,6 +89,8 @@ pub enum Reason {
     Aged,
     /// A table refers to blob files that hold too much garbage.
     BlobGarbage,
+    /// Tables of L0 may hide much garbage in blob files of a store that is not written.
+    Hidden,
     /// Reads over several runs cost more than merging them: see [`super::for_reads`].
     Reads,
     /// Tables that were written cheaply under pressure are written well.

@@ -18,7 +18,7 @@ use super::context::ReadContext;
 use super::get::{Lookup, SeekKey};
 use super::{resident, sampling};
 use crate::super_version::SuperVersion;
-use crate::version::FileMeta;
+use crate::version::{FileMeta, key_head};
 
 /// Keys looked for together.
 pub(super) const ROUND: usize = 32;
@@ -214,7 +214,7 @@ fn in_key_order(order: &KeyOrder, lookups: &[Lookup<'_>]) -> Vec<usize> {
     let mut places: Vec<(u64, usize)> = match order {
         // Mostly the first bytes decide, without a look at the keys.
         KeyOrder::Bytewise => {
-            let heads = lookups.iter().map(|lookup| head(lookup.user_key()));
+            let heads = lookups.iter().map(|lookup| key_head(lookup.user_key()));
             heads.zip(0..).collect()
         }
         _ => (0..lookups.len()).map(|place| (0, place)).collect(),
@@ -224,21 +224,6 @@ fn in_key_order(order: &KeyOrder, lookups: &[Lookup<'_>]) -> Vec<usize> {
         by_head.then_with(|| order.compare(key_of(a), key_of(b)))
     });
     places.into_iter().map(|(_, place)| place).collect()
-}
-
-/// The first eight bytes of `key`, in a number that is never larger for the smaller of two keys.
-#[inline]
-fn head(key: &[u8]) -> u64 {
-    match key.first_chunk::<8>() {
-        Some(bytes) => u64::from_be_bytes(*bytes),
-        None => {
-            let mut bytes = [0; 8];
-            for (byte, from) in bytes.iter_mut().zip(key) {
-                *byte = *from;
-            }
-            u64::from_be_bytes(bytes)
-        }
-    }
 }
 
 /// Lets every search take all its steps, in turns.
@@ -302,29 +287,6 @@ fn read_blobs(
     for ((place, _, lookup), value) in blobs.into_iter().zip(values) {
         if let Some(answer) = answers.get_mut(place) {
             *answer = lookup.finish_with_blob(value, view, options);
-        }
-    }
-}
-
-#[cfg(test)]
-mod unit_tests {
-    use drumlin_base::rng::Rng;
-
-    use super::*;
-
-    #[test]
-    fn heads_never_contradict_the_order_of_keys() {
-        let mut rng = Rng::new(3);
-        let mut key = || {
-            let mut key = vec![0; rng.below(11) as usize];
-            key.iter_mut().for_each(|byte| *byte = rng.below(3) as u8);
-            key
-        };
-        for _ in 0..20_000 {
-            let (a, b) = (key(), key());
-            if head(&a) < head(&b) {
-                assert!(a < b, "{a:?} {b:?}");
-            }
         }
     }
 }

@@ -371,7 +371,7 @@ impl Heads {
         let shared = first.get(..common).unwrap_or_default();
         let heads = files
             .iter()
-            .map(|file| flip ^ head(file.largest_user_key().get(common..).unwrap_or_default()))
+            .map(|file| flip ^ key_head(file.largest_user_key().get(common..).unwrap_or_default()))
             .collect();
         Self {
             flip,
@@ -401,7 +401,7 @@ impl Heads {
             Ordering::Less => 0..0,
             Ordering::Greater => len..len,
             Ordering::Equal => {
-                let head = self.flip ^ head(rest);
+                let head = self.flip ^ key_head(rest);
                 let first = self.heads.partition_point(|&other| other < head);
                 let ties = self.heads.get(first..).unwrap_or_default();
                 // Ties are rare: most often the very next head is already higher.
@@ -412,9 +412,9 @@ impl Heads {
     }
 }
 
-/// The first eight bytes as a number that compares as they do.
+/// The first eight bytes as a number, never larger for the smaller of two keys; shorter keys end in zeros.
 #[inline]
-fn head(key: &[u8]) -> u64 {
+pub fn key_head(key: &[u8]) -> u64 {
     if let Some(first) = key.first_chunk::<8>() {
         return u64::from_be_bytes(*first);
     }

@@ -25,7 +25,7 @@ pub use blob_garbage::excess_garbage;
 pub use builder::{Built, VersionBuilder};
 pub use edit::{BlobFileAddition, BlobFileGarbage, Profile, VersionEdit};
 pub use file_meta::{FileChecksum, FileMeta, NewFile};
-pub use levels::{BlobFile, BlobTotals, Version};
+pub use levels::{BlobFile, BlobTotals, Version, key_head};
 pub use manifest::locate_manifest;
 pub use numbers::{FileNumbers, JobFiles};
 pub use recover::{DEFAULT_FAMILY, find_table};

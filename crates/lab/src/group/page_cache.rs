@@ -4,7 +4,10 @@ use std::path::Path;
 
 use drumlin_base::{Error, Result};
 use drumlin_fs::Env;
-use rustix::fs::{Advice, Mode, OFlags};
+use rustix::fs::{Advice, FileType, Mode, OFlags};
+
+/// Directories within directories; no engine's store is as deep.
+const DEPTH_MAX: usize = 8;
 
 /// Writes the files below `dir` to the disk and has the system forget them. A page that is in the page cache
 /// already is charged to whoever had it read, and costs a group that reads it later nothing: without
@@ -13,27 +16,35 @@ use rustix::fs::{Advice, Mode, OFlags};
 /// # Errors
 /// `Io`.
 pub(super) fn forget_files(dir: &Path, env: &Env) -> Result<()> {
-    let names = match env.files.list(dir) {
-        Ok(names) => names,
-        Err(error) if error.is_not_found() => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    for name in names {
-        let path = dir.join(name);
-        match env.files.info(&path) {
-            Ok(info) if info.is_dir => forget_files(&path, env)?,
-            Ok(_) => {
-                forget(&path).map_err(|error| Error::io("drop from memory", &path, error.into()))?
-            }
-            Err(error) if error.is_not_found() => {}
+    let mut dirs = vec![(dir.to_path_buf(), 0)];
+    while let Some((dir, depth)) = dirs.pop() {
+        let names = match env.files.list(&dir) {
+            Ok(names) => names,
+            Err(error) if error.is_not_found() => continue,
             Err(error) => return Err(error),
+        };
+        for name in names {
+            let path = dir.join(name);
+            match env.files.info(&path) {
+                Ok(info) if info.is_dir && depth < DEPTH_MAX => dirs.push((path, depth + 1)),
+                Ok(info) if info.is_dir => {}
+                Ok(_) => forget(&path)
+                    .map_err(|error| Error::io("drop from memory", &path, error.into()))?,
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(error),
+            }
         }
     }
     Ok(())
 }
 
 fn forget(path: &Path) -> rustix::io::Result<()> {
-    let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    // What is no file, a pipe say, must not be waited for.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = rustix::fs::open(path, flags, Mode::empty())?;
+    if !FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode).is_file() {
+        return Ok(());
+    }
     // What is not on the disk yet cannot be forgotten.
     rustix::fs::fsync(&file)?;
     rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)
