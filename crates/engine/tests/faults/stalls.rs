@@ -176,5 +176,7 @@ fn writers_go_on_while_everything_is_compacted_by_hand() {
     check(&db, written);
     let text = db.explain(db.default_family(), Some(&key(1)));
     assert!(text.contains("verdict: "), "{text}");
-    assert!(text.contains("next: nothing is due"), "{text}");
+    // On a slow machine the check may have paid for a compaction, five seconds after the last flush.
+    let is_done = text.contains("next: nothing is due") || text.contains("(Reads)");
+    assert!(is_done, "{text}");
 }
