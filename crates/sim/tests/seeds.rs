@@ -71,3 +71,9 @@ fn a_database_with_nothing_left_to_do_is_healthy() {
 fn a_scrub_that_names_a_failed_read_has_told_of_it() {
     assert_eq!(failure([1050].into_iter()), None);
 }
+
+/// A reader put into the cache what another was about to, under a lock that the scheduler did not know.
+#[test]
+fn locks_under_which_others_are_taken_are_the_schedulers() {
+    assert_eq!(failure([3071].into_iter()), None);
+}

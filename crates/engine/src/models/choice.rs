@@ -12,8 +12,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use drumlin_base::Result;
+use drumlin_base::sync::Mutex;
 use drumlin_table::{Effort, Encoder, Model, ModelFacts, Table};
-use parking_lot::Mutex;
 
 use super::sample::Sample;
 use super::store::{ModelHold, ModelStore};

@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use drumlin_base::sync::Mutex;
 use drumlin_base::{Error, ErrorKind, MemoryBudget, MemoryUse, Result};
 use drumlin_fs::{CreateOptions, FileKind, FileSystem};
 use drumlin_table::{Effort, Model, ModelFacts, ModelSource};
-use parking_lot::Mutex;
 
 use crate::names::{self, FileName};
 use crate::version::obsolete::remove_files;
@@ -31,7 +31,7 @@ pub(crate) struct ModelStore {
     dir: PathBuf,
     budget: Arc<MemoryBudget>,
     /// Taken by whoever writes a file.
-    writing: drumlin_base::sync::Mutex<()>,
+    writing: Mutex<()>,
     known: Mutex<HashMap<u64, Entry>>,
     /// Something was let go since unused files were last looked for.
     changed: AtomicBool,
@@ -83,7 +83,7 @@ impl ModelStore {
             files,
             dir: dir.to_path_buf(),
             budget: Arc::clone(budget),
-            writing: drumlin_base::sync::Mutex::new(()),
+            writing: Mutex::new(()),
             known: Mutex::new(known),
             changed: AtomicBool::new(true),
         }))
@@ -317,7 +317,7 @@ impl ModelSource for ModelStore {
 
 impl Drop for ModelStore {
     fn drop(&mut self) {
-        for entry in self.known.get_mut().values() {
+        for entry in self.known.lock().values() {
             if let Some(loaded) = &entry.loaded {
                 self.budget.release(MemoryUse::TableMeta, loaded.charged);
             }

@@ -20,8 +20,8 @@ use std::sync::{Arc, OnceLock, Weak};
 use drumlin_base::budget::Reclaim;
 use drumlin_base::bytes::{CHUNK_SPANS, Draft, HUGE_PAGE_BYTES, Place, RecallBatch, Slab};
 use drumlin_base::metrics::Counter;
+use drumlin_base::sync::Mutex;
 use drumlin_base::{MemoryBudget, MemoryUse};
-use parking_lot::Mutex;
 
 use super::ring::{Entry, Evict, Ring, Verdict};
 

@@ -7,7 +7,7 @@ use std::sync::Weak;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use drumlin_base::bytes::RecallBatch;
-use parking_lot::Mutex;
+use drumlin_base::sync::Mutex;
 
 /// Stale entries a ring tolerates before it looks for them.
 pub(super) const STALE_MIN: usize = 64;
