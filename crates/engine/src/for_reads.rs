@@ -27,8 +27,8 @@ impl Engine {
     }
 
     /// Carries out a claimed plan that only a quiet store does: one that reads have paid for, that
-    /// uncovers garbage, or that writes better what was written cheaply. What was paid is gone, however it ends: work that was
-    /// given up must be paid for again.
+    /// uncovers garbage, or that writes better what was written cheaply. What was paid is gone, however
+    /// it ends: work that was given up must be paid for again.
     pub(crate) fn run_in_quiet(&self, id: u32, plan: &Plan) -> Result<()> {
         let watcher = self.me.get().map(|engine| -> Arc<dyn Watcher> {
             Arc::new(Yielding {
@@ -42,6 +42,9 @@ impl Engine {
         }
         match self.run_compaction(id, plan, watcher) {
             Err(error) if is_no_failure(&error) => {
+                if error.kind() == ErrorKind::NoSpace {
+                    self.tell(&error); // The health stays as it is, but nothing fails untold.
+                }
                 if plan.reason == Reason::Reads {
                     self.statistics.compactions_for_reads_given_up.bump();
                 } else if error.kind() == ErrorKind::NoSpace

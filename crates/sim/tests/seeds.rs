@@ -77,3 +77,9 @@ fn a_scrub_that_names_a_failed_read_has_told_of_it() {
 fn locks_under_which_others_are_taken_are_the_schedulers() {
     assert_eq!(failure([3071].into_iter()), None);
 }
+
+/// Work that can wait for room on the disk was given up without a word.
+#[test]
+fn quiet_work_that_finds_no_room_tells_the_listener() {
+    assert_eq!(failure([6633].into_iter()), None);
+}
