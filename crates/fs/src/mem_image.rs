@@ -116,9 +116,12 @@ impl FileData {
     }
 
     /// What a kernel does after a failed sync: the pages count as clean though they are not on
-    /// the disk. Readers see them, later syncs have nothing to do, a power cut loses them.
+    /// the disk. Readers see them, later syncs have nothing to do, a power cut loses them. A cut of the
+    /// file is no page: the file system's journal has it, and a later sync waits for that.
     pub(crate) fn forget_changes(&mut self) {
-        self.changes.clear();
+        let before = self.durable.size;
+        let is_cut = |change: &Change| matches!(change, Change::Resize { size } if *size < before);
+        self.changes.retain(|(_, change)| is_cut(change));
     }
 
     /// Changes the content behind every program's back, on the disk and in memory.

@@ -83,3 +83,9 @@ fn locks_under_which_others_are_taken_are_the_schedulers() {
 fn quiet_work_that_finds_no_room_tells_the_listener() {
     assert_eq!(failure([6633].into_iter()), None);
 }
+
+/// A file cut before a sync that failed, and written anew to the same length, had its old one after a power cut.
+#[test]
+fn a_cut_before_a_failed_sync_is_not_forgotten() {
+    assert_eq!(failure([6796].into_iter()), None);
+}
