@@ -50,9 +50,6 @@ impl Store for MemoryStore {
         let entries = self.map.lock().expect("no panics here").len();
         (name == "rocksdb.stats").then(|| format!("{entries} entries"))
     }
-    fn statistics(&self) -> Option<String> {
-        None
-    }
     fn version() -> String {
         "Memory".to_owned()
     }
@@ -99,17 +96,6 @@ impl Session for MemorySession<'_> {
     fn get(&mut self, key: &[u8], on_value: impl FnOnce(&[u8])) -> Result<bool> {
         let map = self.store.map.lock().expect("no panics here");
         Ok(map.get(key).map(|value| on_value(value)).is_some())
-    }
-    fn multi_get(
-        &mut self,
-        keys: &[Vec<u8>],
-        mut on_value: impl FnMut(usize, &[u8]),
-    ) -> Result<usize> {
-        let mut found = 0;
-        for (index, key) in keys.iter().enumerate() {
-            found += usize::from(self.get(key, |value| on_value(index, value))?);
-        }
-        Ok(found)
     }
     fn cursor(&mut self, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Result<MemoryCursor> {
         let map = self.store.map.lock().expect("no panics here");

@@ -232,10 +232,8 @@ impl Engine {
         };
         let body = std::panic::AssertUnwindSafe(|| match job {
             Job::Flush(id) => self.run_flush(id),
-            Job::Compact(id, plan) => match plan.reason {
-                Reason::Hidden | Reason::Reads | Reason::Recode => self.run_in_quiet(id, &plan),
-                _ => self.run_compaction(id, &plan, self.watcher(&plan, None)),
-            },
+            Job::Compact(id, plan) if plan.reason.can_wait() => self.run_in_quiet(id, &plan),
+            Job::Compact(id, plan) => self.run_compaction(id, &plan, self.watcher(&plan, None)),
             Job::Manual(request, id, plan) => self.run_manual(request, id, &plan),
         });
         let outcome = std::panic::catch_unwind(body).unwrap_or_else(|_| {

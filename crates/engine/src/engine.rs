@@ -160,7 +160,7 @@ pub(crate) struct FamilyState {
     pub(crate) in_flight: InFlight,
     /// Grows with every installed super version.
     pub(crate) installs: u64,
-    /// `installs` when the disk had no room for recoding: until the next it is not tried again.
+    /// `installs` when the disk had no room for work that can wait.
     pub(crate) no_room_at: Option<u64>,
 }
 
@@ -177,6 +177,11 @@ impl FamilyState {
         self.immutables
             .front()
             .map_or(self.mutable_wal, |first| first.wal)
+    }
+
+    /// Whether work that can wait is worth a try: not where it found no room and nothing changed since.
+    pub(crate) fn may_have_room(&self) -> bool {
+        self.no_room_at != Some(self.installs)
     }
 
     /// Shows readers the present memtables and version.

@@ -66,11 +66,7 @@ impl Engine {
 
     /// Whether writers are being slowed down and wait for `plan`, among others.
     fn is_pressed(&self, plan: &Plan) -> bool {
-        let is_waited_for = !matches!(
-            plan.reason,
-            Reason::Manual | Reason::Hidden | Reason::Reads | Reason::Recode
-        );
-        is_waited_for && self.board.allowed().is_finite()
+        plan.reason.is_for_writers() && self.board.allowed().is_finite()
     }
 
     /// Writes all of the family anew, in the family's format; searchable tables under one model,
@@ -104,7 +100,7 @@ impl Engine {
     /// The plan that writes the next tables of the family again that were written under pressure. None
     /// while the family is as it was when there was no room for that.
     pub(crate) fn recode_plan(&self, family: &FamilyState) -> Option<Plan> {
-        if family.no_room_at == Some(family.installs) {
+        if !family.may_have_room() {
             return None;
         }
         let fast = self.models.fast_ids();

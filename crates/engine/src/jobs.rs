@@ -179,10 +179,9 @@ impl Engine {
 
     fn post_compaction(&self, family: &Family, plan: &Plan) -> Posted<'_> {
         let l0_tables = plan.files().filter(|(level, _)| *level == 0).count();
-        let kind = match plan.reason {
-            // Writers wait for neither.
-            Reason::Manual | Reason::Hidden | Reason::Reads | Reason::Recode => JobKind::Manual,
-            _ => JobKind::Compaction { l0_tables },
+        let kind = match plan.reason.is_for_writers() {
+            true => JobKind::Compaction { l0_tables },
+            false => JobKind::Manual,
         };
         let what = format!(
             "compaction of {} tables from L{} to L{} ({:?})",
@@ -444,11 +443,9 @@ impl Engine {
             in_flight: &family.in_flight,
             now: self.env.clock.unix_seconds(),
             oldest_snapshot: self.snapshots.oldest().unwrap_or(SEQNO_MAX),
+            has_room: family.may_have_room(),
         };
-        // Room for what can wait may have come only with a change of the family.
-        let has_room = family.no_room_at != Some(family.installs);
         compaction::pick(&family.version, &family.family.compaction, &moment)
-            .filter(|plan| plan.reason != Reason::Hidden || has_room)
             .or_else(|| is_quiet.then(|| self.recode_plan(family)).flatten())
     }
 
@@ -508,18 +505,15 @@ impl Engine {
         } else {
             let _pending = self.begin_job()?;
             let mut posted = self.post_compaction(&family, plan);
-            let priority = match plan.reason {
-                Reason::Manual | Reason::Hidden | Reason::Reads | Reason::Recode => {
-                    IoPriority::Manual
-                }
-                _ => IoPriority::Compaction,
+            let priority = match plan.reason.is_for_writers() {
+                true => IoPriority::Compaction,
+                false => IoPriority::Manual,
             };
             let mut context = self.job_context(&family, posted.progress(), priority);
             context.watcher = watcher;
             let leaves_cores = match plan.reason {
                 Reason::Manual => self.lock_state().manual.shares_cores(),
-                Reason::Hidden | Reason::Reads | Reason::Recode => true,
-                _ => false,
+                reason => reason.can_wait(),
             };
             if leaves_cores {
                 context.threads_max = 1;

@@ -14,17 +14,19 @@ use std::time::Duration;
 
 use drumlin::{
     ColumnFamily, CompactionFilter, Db, DirectoryFormat, Env, FamilyOptions, FilterDecision,
-    Options, ReadOptions, StringAppend, Tuning,
+    Health, Options, ReadOptions, StringAppend, Tuning,
 };
 use drumlin_base::rng::Rng;
-use drumlin_fs::{FileSystem, ManualClock, StrictMemFileSystem};
+use drumlin_fs::{
+    Fault, FaultFileSystem, FaultRule, FileKind, FileSystem, ManualClock, StrictMemFileSystem,
+};
 
 const DIR: &str = "/db";
 const VALUE_BYTES: usize = 2000;
 /// A blob file ends past this.
 const FILE_BYTES: u64 = 4 * (32 << 10);
 
-fn options(files: &StrictMemFileSystem) -> Options {
+fn options(files: &(impl FileSystem + Clone + 'static)) -> Options {
     Options {
         memory_budget: Some(16 << 20),
         background_threads: Some(0),
@@ -178,7 +180,11 @@ fn what_l0_hides_is_given_back_once_nobody_writes() {
 }
 
 /// A large base of short values, and a little on top of it in L0.
-fn base_and_l0(files: &StrictMemFileSystem, clock: &Arc<ManualClock>, overwritten: u64) -> Db {
+fn base_and_l0(
+    files: &(impl FileSystem + Clone + 'static),
+    clock: &Arc<ManualClock>,
+    overwritten: u64,
+) -> Db {
     let mut options = options(files);
     options.tuning.l0_trigger = 1000;
     options.tuning.level_base_bytes = Some(4 << 20);
@@ -228,6 +234,33 @@ fn a_large_base_is_not_rewritten_for_few_blobs_while_there_may_be_more_writes() 
     db.wait_for_background().unwrap();
     assert_eq!(l0_tables(&db), 0);
     check(&db, &files);
+}
+
+#[test]
+fn work_that_can_wait_tells_of_a_full_disk_and_is_tried_again_after_a_change() {
+    let memory = StrictMemFileSystem::new();
+    let files = FaultFileSystem::new(Arc::new(memory.clone()));
+    let clock = Arc::new(ManualClock::new(1_700_000_000));
+    let db = base_and_l0(&files, &clock, 100);
+    let told = || number(&db, db.default_family(), "rocksdb.background-errors");
+    let before = l0_tables(&db);
+    let full = FaultRule::always(Fault::NoSpace).on_changes();
+    files.add_rule(full.of_kind(FileKind::Table));
+    clock.advance(Duration::from_secs(1000));
+    for _ in 0..3 {
+        db.wait_for_background().unwrap();
+        assert_eq!((told(), l0_tables(&db)), (1, before));
+        assert_eq!(db.health(), Health::Healthy);
+    }
+    files.clear_rules();
+    db.wait_for_background().unwrap();
+    assert_eq!(l0_tables(&db), before, "nothing changed");
+    db.put(b"short", b"again").unwrap();
+    db.flush().unwrap();
+    clock.advance(Duration::from_secs(1000));
+    db.wait_for_background().unwrap();
+    assert_eq!((told(), l0_tables(&db)), (1, 0));
+    check(&db, &memory);
 }
 
 #[test]

@@ -121,6 +121,23 @@ fn a_failed_sync_over_memory_loses_the_bytes_in_a_crash() {
 }
 
 #[test]
+fn a_cut_outlives_a_failed_sync() {
+    let (memory, files) = faulty();
+    let mut file = files
+        .create(&path("f"), CreateOptions::new(FileKind::Other))
+        .unwrap();
+    file.append(&[7; 10_000]).unwrap();
+    file.sync().unwrap();
+    file.close().unwrap();
+    files.sync_dir(Path::new("/")).unwrap();
+    files.truncate(&path("f"), 4000).unwrap();
+    memory.forget_unsynced(&path("f")).unwrap();
+    files.sync_file(&path("f")).unwrap();
+    let after = memory.crash(1, CrashPolicy::KeepNothing);
+    assert_eq!(after.info(&path("f")).unwrap().size, 4000);
+}
+
+#[test]
 fn reads_can_give_wrong_and_short_bytes() {
     let (_, files) = faulty();
     replace(&files, &[0; 8]).unwrap();

@@ -99,6 +99,18 @@ pub enum Reason {
     Manual,
 }
 
+impl Reason {
+    /// Whether only a quiet store does it, and gives it up for anything else.
+    pub fn can_wait(self) -> bool {
+        matches!(self, Self::Hidden | Self::Reads | Self::Recode)
+    }
+
+    /// Whether writers may come to wait for it.
+    pub fn is_for_writers(self) -> bool {
+        self != Self::Manual && !self.can_wait()
+    }
+}
+
 /// What a plan does with its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
@@ -278,8 +290,11 @@ pub struct Moment<'a> {
     pub now: u64,
     /// The oldest snapshot held; `SEQNO_MAX` when none is.
     pub oldest_snapshot: SeqNo,
-    /// Whether the background has nothing else to do, so that it may work for reads.
+    /// Whether the background has nothing else to do, so that it may do what can wait
+    /// ([`Reason::can_wait`]).
     pub is_quiet: bool,
+    /// Whether uncovering garbage did not just find the disk too full; see [`super::blob_picker`].
+    pub has_room: bool,
 }
 
 /// Chooses what to compact next. Pure: looks, claims nothing.

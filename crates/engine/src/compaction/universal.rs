@@ -90,6 +90,7 @@ impl Universal {
             now: 0,
             oldest_snapshot: SEQNO_MAX,
             is_quiet: false,
+            has_room: true,
         };
         let search = self.search(version, options, &moment);
         search.plan(0..search.runs.len(), Reason::Manual)

@@ -174,9 +174,9 @@ fn writers_go_on_while_everything_is_compacted_by_hand() {
     });
     db.wait_for_background().unwrap();
     check(&db, written);
+    // On a slow machine the check comes so late that its reads pay for a compaction.
+    db.wait_for_background().unwrap();
     let text = db.explain(db.default_family(), Some(&key(1)));
     assert!(text.contains("verdict: "), "{text}");
-    // On a slow machine the check may have paid for a compaction, five seconds after the last flush.
-    let is_done = text.contains("next: nothing is due") || text.contains("(Reads)");
-    assert!(is_done, "{text}");
+    assert!(text.contains("next: nothing is due"), "{text}");
 }
