@@ -159,7 +159,7 @@ flags! {
     min_blob_size: i64 = -1, "Bytes from which values go to blob files; negative: the engine's choice.";
     max_background_jobs: usize = 0, "Background threads; 0: the engine's choice.";
     use_plain_table: bool = false, "Write plain tables, for data in memory, instead of block-based ones.";
-    use_data_block_hash_index: bool = false, "Write hash indexes into data blocks (RocksDB only: blocks here are searched by the heads of their keys).";
+    use_data_block_hash_index: bool = false, "Write hash indexes into data blocks (RocksDB's readers use them; blocks in the cache here are searched by the heads of their keys).";
     use_searchable_table: bool = false, "Write searchable tables to the last levels, instead of block-based ones.";
     prefix_same_as_start: bool = false, "Iterators stay within the prefix of --prefix_size that they sought.";
     open_files: i64 = -1, "Table files open at once; negative: no bound.";

@@ -248,6 +248,7 @@ impl Engine {
             },
             block_bytes: tuning.block_bytes,
             restart_interval: tuning.restart_interval,
+            hash_ratio: tuning.hash_ratio.filter(|&ratio| ratio > 0.0),
             filter: filter_wanted.then_some(filter),
             checksum: tuning.checksum,
             partition_index_above_bytes: tuning.partition_above_bytes,

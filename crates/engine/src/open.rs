@@ -126,6 +126,11 @@ pub(crate) fn open(
     let derived = options.tuning.write_buffer(options.memory_budget_bytes());
     let fits = derived.min(usize::try_from(space::memtable_bytes_max(free)).unwrap_or(derived));
     options.tuning.write_buffer_bytes.get_or_insert(fits);
+    for (name, family) in &mut families {
+        if let Some(stored) = stored.as_ref().and_then(|file| file.family(name)) {
+            stored_options::keep_hash_indexes(family, stored, &options.tuning);
+        }
+    }
     let opener = Opener {
         env,
         dir,

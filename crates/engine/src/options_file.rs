@@ -23,6 +23,13 @@ const FILE_VERSION: &str = "1.1";
 /// The key in `DBOptions` that has flushes and compactions pass the page cache by.
 pub(crate) const DIRECT_IO: &str = "use_direct_io_for_flush_and_compaction";
 const BLOCK_BASED: &str = "BlockBasedTable";
+/// In `TableOptions` of block-based tables: how data blocks are searched, and its value for a hash
+/// index in them.
+const BLOCK_INDEX: &str = "data_block_index_type";
+/// See [`BLOCK_INDEX`].
+const BINARY_AND_HASH: &str = "kDataBlockBinaryAndHash";
+/// Beside it: keys a bucket.
+const HASH_RATIO: &str = "data_block_hash_table_util_ratio";
 /// RocksDB's name of its own plain tables, which are others than ours.
 const PLAIN: &str = "PlainTable";
 /// Beside it, the key and value for searchable tables. RocksDB 7.8 crashes on a factory that it does not
@@ -137,6 +144,28 @@ impl FamilySection {
             self.options.set("table_factory", PLAIN);
             PLAIN.clone_into(&mut self.table_factory);
         }
+    }
+
+    /// Keys a bucket of the hash index that data blocks of new tables get; `None` for no hash index.
+    pub fn hash_ratio(&self) -> Option<f64> {
+        /// RocksDB's, where the file says nothing, or nothing that makes sense.
+        const USUAL: f64 = 0.75;
+        let hashed = self.is_block_based() && self.table.get(BLOCK_INDEX) == Some(BINARY_AND_HASH);
+        hashed.then(|| {
+            let ratio = self
+                .table
+                .get(HASH_RATIO)
+                .and_then(|text| text.parse().ok());
+            ratio
+                .filter(|ratio| (f64::MIN_POSITIVE..=1e6).contains(ratio))
+                .unwrap_or(USUAL)
+        })
+    }
+
+    /// Has data blocks of new tables get a hash index. Requires: [`Self::is_block_based`].
+    pub fn set_hash_ratio(&mut self, ratio: f64) {
+        self.table.set(BLOCK_INDEX, BINARY_AND_HASH);
+        self.table.set(HASH_RATIO, ratio.to_string());
     }
 
     /// Whether the family's new tables are block-based.

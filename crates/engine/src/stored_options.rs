@@ -16,7 +16,7 @@ use crate::column_family::DEFAULT_FAMILY;
 use crate::compaction::{CompactionStyle, style_text};
 use crate::engine::{Engine, State};
 use crate::merge_operators;
-use crate::options::{FamilyOptions, Options};
+use crate::options::{FamilyOptions, Options, Tuning};
 use crate::options_file::{self, FamilySection, OptionsFile, Section};
 use crate::version::VersionSet;
 
@@ -77,6 +77,19 @@ pub(crate) fn complete(family: &mut FamilyOptions, stored: &FamilySection, style
     }
 }
 
+/// Has tables of `family` go on to get hash indexes in their data blocks where `stored` says so and
+/// nobody says otherwise. `tuning` is the database's, complete.
+pub(crate) fn keep_hash_indexes(
+    family: &mut FamilyOptions,
+    stored: &FamilySection,
+    tuning: &Tuning,
+) {
+    if let Some(ratio) = stored.hash_ratio() {
+        let own = family.tuning.get_or_insert_with(|| tuning.clone());
+        own.hash_ratio.get_or_insert(ratio);
+    }
+}
+
 impl Engine {
     /// Writes an OPTIONS file of the families in `state` that RocksDB's tools read, and removes all
     /// but the newest two.
@@ -96,6 +109,11 @@ impl Engine {
             let style = &family.compaction.style;
             style_text::write(style, &mut section.options, stored_options);
             describe(&mut section, &family.options, stored);
+            if let Some(ratio) = family.tuning.hash_ratio.filter(|&ratio| ratio > 0.0)
+                && section.is_block_based()
+            {
+                section.set_hash_ratio(ratio);
+            }
             section
         });
         let mut database = Section::default();
@@ -239,6 +257,34 @@ mod tests {
         let mut back = FamilySection::new("default", "leveldb.BytewiseComparator");
         describe(&mut back, &family, Some(section));
         assert!(back.is_block_based());
+    }
+
+    #[test]
+    fn hash_indexes_go_on_unless_they_are_switched_off() {
+        let text = "[Version]\n  rocksdb_version=7.8.3\n  options_file_version=1.1\n\
+                    [DBOptions]\n[CFOptions \"default\"]\n  table_factory=BlockBasedTable\n\
+                    [TableOptions/BlockBasedTable \"default\"]\n  \
+                    data_block_index_type=kDataBlockBinaryAndHash\n  \
+                    data_block_hash_table_util_ratio=0.500000\n";
+        let stored = OptionsFile::parse(text).unwrap();
+        let section = stored.family("default").unwrap();
+        let (mut family, tuning) = (FamilyOptions::default(), Tuning::default());
+        keep_hash_indexes(&mut family, section, &tuning);
+        assert_eq!(family.tuning.clone().unwrap().hash_ratio, Some(0.5));
+        let off = Tuning {
+            hash_ratio: Some(0.0),
+            ..Tuning::default()
+        };
+        family.tuning = Some(off);
+        keep_hash_indexes(&mut family, section, &tuning);
+        assert_eq!(family.tuning.unwrap().hash_ratio, Some(0.0));
+        // What is written is read again; other tables have none.
+        let mut own = FamilySection::new("default", "leveldb.BytewiseComparator");
+        assert_eq!(own.hash_ratio(), None);
+        own.set_hash_ratio(0.25);
+        assert_eq!(own.hash_ratio(), Some(0.25));
+        own.set_table_format(TableFormat::Plain);
+        assert_eq!(own.hash_ratio(), None);
     }
 
     #[test]

@@ -319,8 +319,11 @@ impl Corpus {
     fn own_blocks(&mut self) {
         for (name, count, interval) in [("own-1", 1, 1), ("own-40", 40, 3), ("own-200", 200, 16)] {
             let entries: Vec<_> = (0..count).map(point).collect();
-            let block = build_block(&entries, interval);
+            let block = build_block(&entries, interval, None);
             self.add("data_block_iter", name, [&[1], block.as_slice()].concat());
+            let block = build_block(&entries, interval, Some(0.75));
+            let name = format!("{name}-hash");
+            self.add("data_block_iter", &name, [&[1], block.as_slice()].concat());
         }
         let (mut filter, mut leveldb) = (FilterBuilder::new(10.0), LevelDbFilterBuilder::new(10));
         for index in 0..60 {

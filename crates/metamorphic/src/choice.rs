@@ -75,6 +75,11 @@ const FIXED: &[(&str, Change)] = &[
         c.options.tuning.restart_interval = 64;
         c.options.tuning.block_bytes = 64 << 10;
     }),
+    ("hashed-blocks", |c| {
+        c.options.tuning.hash_ratio = Some(0.75);
+        c.options.tuning.restart_interval = 2;
+        c.options.tuning.filter_bits = 0.0;
+    }),
     ("crc32c", |c| {
         c.options.tuning.checksum = ChecksumKind::Crc32c
     }),

@@ -5,21 +5,23 @@
 //! ```
 //!
 //! `packed` holds the number of restart points in its low 28 bits. Bit 31 says that a hash index
-//! over the restart points follows them (read as if it were not there), bit 29 that the keys lie
+//! over the restart points follows them ([`crate::block_hash`]), bit 29 that the keys lie
 //! evenly (a hint, ignored), bit 28 that values lie apart from their keys behind the entries. A
 //! block of the last kind is rewritten into the usual layout once, when it is loaded, so that no
-//! reader after that has two shapes to tell apart. Bit 30 is not assigned and refused.
+//! reader after that has two shapes to tell apart; it loses its hash index by that. Bit 30 is not
+//! assigned and refused.
 //!
-//! Invariant of every [`Block`]: `restarts_at + 4 * restart_count <= bytes.len()` and
+//! Invariant of every [`Block`]: `restarts_at + 4 * restart_count + buckets <= bytes.len()` and
 //! `restart_count >= 1`. Everything else in the bytes is a claim that the cursors check.
 
 use drumlin_base::bytes::{Draft, SharedBytes};
 use drumlin_base::coding::{fixed32_at, put_fixed32, put_varint32, varint32_at};
 use drumlin_base::{Error, Result};
 
+use crate::block_hash::{Bucket, COUNT_BYTES, HASHED_BLOCK_BYTES_MAX, bucket_of};
 use crate::block_lookup::BlockLookup;
 
-const HASH_INDEX_BIT: u32 = 1 << 31;
+pub(crate) const HASH_INDEX_BIT: u32 = 1 << 31;
 const UNASSIGNED_BIT: u32 = 1 << 30;
 const UNIFORM_KEYS_BIT: u32 = 1 << 29;
 const SEPARATED_VALUES_BIT: u32 = 1 << 28;
@@ -32,6 +34,8 @@ pub struct BlockMeta {
     pub(crate) restarts_at: u32,
     /// Entries of the restart array; at least one.
     pub(crate) restart_count: u32,
+    /// Buckets of the hash index, which lies behind the restart array; 0 without one.
+    pub(crate) buckets: u16,
 }
 
 /// A block in memory, with its layout; a handle that the cache and its readers share. Values are
@@ -42,6 +46,7 @@ pub type Block = SharedBytes<BlockMeta>;
 struct Trailer {
     restarts_at: usize,
     restart_count: usize,
+    buckets: u16,
     /// Where the separate values begin, if they are separate.
     values_at: Option<usize>,
 }
@@ -71,21 +76,22 @@ fn draft_of(bytes: &[u8]) -> Draft<BlockMeta> {
 pub(crate) fn parse_draft(draft: Draft<BlockMeta>) -> Result<Block> {
     let trailer = parse_trailer(draft.bytes())?;
     let Some(values_at) = trailer.values_at else {
-        let meta = meta_of(trailer.restarts_at, trailer.restart_count)?;
+        let meta = meta_of(&trailer)?;
         return Ok(draft.share(meta));
     };
     let joined = join_values(draft.bytes(), &trailer, values_at)
         .ok_or_else(|| Error::corruption("block with separate values does not decode"))?;
     let trailer = parse_trailer(&joined)?;
-    let meta = meta_of(trailer.restarts_at, trailer.restart_count)?;
+    let meta = meta_of(&trailer)?;
     Ok(draft_of(&joined).share(meta))
 }
 
-fn meta_of(restarts_at: usize, restart_count: usize) -> Result<BlockMeta> {
+fn meta_of(trailer: &Trailer) -> Result<BlockMeta> {
     let too_large = |_| Error::corruption("block is larger than 4 GiB");
     Ok(BlockMeta {
-        restarts_at: u32::try_from(restarts_at).map_err(too_large)?,
-        restart_count: u32::try_from(restart_count).map_err(too_large)?,
+        restarts_at: u32::try_from(trailer.restarts_at).map_err(too_large)?,
+        restart_count: u32::try_from(trailer.restart_count).map_err(too_large)?,
+        buckets: trailer.buckets,
     })
 }
 
@@ -105,14 +111,20 @@ fn parse_trailer(bytes: &[u8]) -> Result<Trailer> {
     } else {
         None
     };
+    let mut buckets = 0;
     if packed & HASH_INDEX_BIT != 0 {
-        let count_at = end.checked_sub(2).ok_or_else(short)?;
-        let count = bytes
+        let count_at = end.checked_sub(COUNT_BYTES).ok_or_else(short)?;
+        buckets = bytes
             .get(count_at..end)
             .and_then(|two| two.try_into().ok())
             .map(u16::from_le_bytes)
             .ok_or_else(short)?;
-        end = count_at.checked_sub(usize::from(count)).ok_or_else(short)?;
+        if buckets == 0 || bytes.len() > HASHED_BLOCK_BYTES_MAX {
+            return Err(Error::corruption("block has a hash index it cannot have"));
+        }
+        end = count_at
+            .checked_sub(usize::from(buckets))
+            .ok_or_else(short)?;
     }
     let restart_count = (packed & RESTART_COUNT_MASK) as usize;
     let restarts_at = end.checked_sub(restart_count * 4).ok_or_else(short)?;
@@ -125,6 +137,7 @@ fn parse_trailer(bytes: &[u8]) -> Result<Trailer> {
     Ok(Trailer {
         restarts_at,
         restart_count,
+        buckets,
         values_at,
     })
 }
@@ -183,6 +196,8 @@ pub(crate) trait BlockView {
     fn restart(&self, index: u32) -> Option<u32>;
     /// Number of restart points.
     fn restart_count(&self) -> u32;
+    /// What the hash index knows of `user_key`; nothing where there is none.
+    fn bucket(&self, user_key: &[u8]) -> Bucket;
     /// The heads of the entries; made when first asked for. `None` when the block does not decode,
     /// or has more entries than heads find room.
     fn lookup(&self) -> Option<BlockLookup<'_>>;
@@ -212,6 +227,17 @@ impl BlockView for Block {
     #[inline]
     fn restart_count(&self) -> u32 {
         self.meta().restart_count
+    }
+
+    #[inline]
+    fn bucket(&self, user_key: &[u8]) -> Bucket {
+        let meta = self.meta();
+        if meta.buckets == 0 {
+            return Bucket::Unknown;
+        }
+        let first = meta.restarts_at as usize + 4 * meta.restart_count as usize;
+        let buckets = self.bytes().get(first..first + usize::from(meta.buckets));
+        bucket_of(buckets.unwrap_or_default(), user_key)
     }
 
     #[inline]
@@ -294,6 +320,7 @@ mod tests {
             &[0, 0, 0, 0, 1, 0, 0, 0x40],
             &[0, 0, 0, 0, 1, 0, 0, 0x10],
             &[0, 0, 0, 0, 9, 0, 1, 0, 0, 0x80],
+            &[0, 0, 0, 0, 0, 0, 1, 0, 0, 0x80],
         ] {
             assert!(
                 parse_block(bytes).is_err_and(|e| e.is_corruption()),
@@ -307,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_index_is_skipped() {
+    fn a_hash_index_lies_behind_the_restart_points() {
         let mut bytes = vec![0, 1, 1, b'k', b'v'];
         bytes.extend_from_slice(&[0, 0, 0, 0]); // Restart 0.
         bytes.extend_from_slice(&[255, 0, 255, 3, 0]); // Three buckets.
@@ -315,6 +342,12 @@ mod tests {
         let block = parse_block(&bytes).unwrap();
         assert_eq!(block.entries(), &[0, 1, 1, b'k', b'v']);
         assert_eq!(block.restart_count(), 1);
+        let kept = [b"k", b"l", b"m", b"n"].map(|key| block.bucket(key));
+        assert!(kept.contains(&Bucket::Absent) && !kept.contains(&Bucket::Unknown));
+        // A block of more than 64 KiB cannot have one.
+        let mut large = vec![0; HASHED_BLOCK_BYTES_MAX];
+        large.extend_from_slice(&bytes);
+        assert!(parse_block(&large).is_err_and(|error| error.is_corruption()));
     }
 
     #[test]

@@ -9,7 +9,8 @@ use drumlin_base::key::{TAG_BYTES, compare_internal, internal_key_head, user_key
 use drumlin_base::{Error, KeyOrder, Result};
 
 use crate::block::{Block, BlockView, entry_head};
-use crate::block_point::begins_with;
+use crate::block_hash::Bucket;
+use crate::block_point::{begins_with, interval};
 
 /// Walks one block of internal keys.
 ///
@@ -101,6 +102,20 @@ impl BlockIter {
     /// The block, and where the value under the cursor lies in it.
     pub(crate) fn value_range(&self) -> Option<(&Block, std::ops::Range<usize>)> {
         Some((self.block.as_ref()?, self.value_at..self.next_at))
+    }
+
+    /// Whether the entry under the cursor is where the block's hash index tells, if it has one.
+    pub(crate) fn is_where_hashed(&self) -> bool {
+        let Some(block) = &self.block else {
+            return false;
+        };
+        match block.bucket(user_key(&self.key)) {
+            Bucket::Absent => false,
+            Bucket::Behind(restart) => {
+                interval(block, restart).is_some_and(|(start, end)| (start..end).contains(&self.at))
+            }
+            Bucket::Unknown => true,
+        }
     }
 
     /// Whether the block turned out not to decode; the cursor is then not valid.
@@ -407,6 +422,33 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn buckets_that_hide_an_entry_are_noticed() {
+        let keys = keys(40);
+        let mut builder = BlockBuilder::with_hash(4, Some(0.75));
+        keys.iter().for_each(|key| builder.add(key, b"value"));
+        let mut bytes = builder.into_block();
+        let hidden = |bytes: &[u8]| {
+            let mut iter = BlockIter::default();
+            iter.set_block(parse_block(bytes).unwrap());
+            iter.seek_to_first();
+            let mut hidden = 0;
+            while iter.valid() {
+                hidden += usize::from(!iter.is_where_hashed());
+                iter.next();
+            }
+            hidden
+        };
+        assert_eq!(hidden(&bytes), 0);
+        let buckets = bytes.len() - 6 - 53..bytes.len() - 6;
+        bytes[buckets.clone()].fill(3);
+        assert_eq!(hidden(&bytes), 36, "all but those behind restart point 3");
+        bytes[buckets.clone()].fill(200);
+        assert_eq!(hidden(&bytes), 40);
+        bytes[buckets].fill(255);
+        assert_eq!(hidden(&bytes), 40);
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod any_table;
 mod any_writer;
 mod block;
 mod block_builder;
+mod block_hash;
 mod block_iter;
 mod block_lookup;
 mod block_point;

@@ -158,6 +158,9 @@ pub struct TableWriterOptions {
     pub block_bytes: usize,
     /// Every how many keys one is stored whole.
     pub restart_interval: usize,
+    /// Keys a bucket of the hash index that data blocks get, for RocksDB's readers; `None` for no hash
+    /// index. LevelDB's tables, and orders in which different bytes are equal, have none.
+    pub hash_ratio: Option<f64>,
     /// The filter, if there is to be one.
     pub filter: Option<FilterOptions>,
     /// How blocks are checked; LevelDB tables always use CRC-32C.
@@ -202,6 +205,7 @@ impl Default for TableWriterOptions {
             compression: Compression::default(),
             block_bytes: 4096,
             restart_interval: 16,
+            hash_ratio: None,
             filter: None,
             checksum: ChecksumKind::Xxh3,
             partition_index_above_bytes: 256 << 20,

@@ -12,11 +12,16 @@ use crate::block_point::{PointTarget, visit_versions};
 use crate::format::BlockHandle;
 use crate::index::{FlatIndex, IndexFormat};
 
-/// A block of `entries`, one key in `restart_interval` stored whole.
+/// A block of `entries`, one key in `restart_interval` stored whole, with a hash index of `hash_ratio`
+/// keys a bucket if that is given.
 ///
 /// Requires: internal keys, ascending.
-pub fn build_block(entries: &[(Vec<u8>, Vec<u8>)], restart_interval: usize) -> Vec<u8> {
-    let mut builder = BlockBuilder::new(restart_interval);
+pub fn build_block(
+    entries: &[(Vec<u8>, Vec<u8>)],
+    restart_interval: usize,
+    hash_ratio: Option<f64>,
+) -> Vec<u8> {
+    let mut builder = BlockBuilder::with_hash(restart_interval, hash_ratio);
     for (key, value) in entries {
         builder.add(key, value);
     }

@@ -7,6 +7,7 @@ use drumlin_base::{Error, InternalIterator, KeyOrder, MemoryBudget, Result};
 
 use crate::cache::BlockCache;
 use crate::format::TableStyle;
+use crate::iter::BlockTableIter;
 use crate::options::{TableReadOptions, TableReaderOptions};
 use crate::plain::PlainTable;
 use crate::properties::TableProperties;
@@ -26,12 +27,12 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// Walks all entries of `iter`: they must parse and ascend, and `is_found` tell of each user key
-    /// that the table knows it.
-    pub(crate) fn walk(
-        iter: &mut impl InternalIterator,
+    /// Walks all entries of `iter`: they must parse and ascend, and `is_found` tell of each entry's user
+    /// key that a lookup comes to it.
+    pub(crate) fn walk<I: InternalIterator>(
+        iter: &mut I,
         order: &KeyOrder,
-        is_found: impl Fn(&[u8]) -> Result<bool>,
+        is_found: impl Fn(&I, &[u8]) -> Result<bool>,
     ) -> Result<Self> {
         let mut counted = Self::default();
         let mut last: Vec<u8> = Vec::new();
@@ -44,9 +45,9 @@ impl Counted {
             }
             if last.is_empty() || user_key(&last) != parsed.user_key {
                 counted.user_keys += 1;
-                if !is_found(parsed.user_key)? {
-                    return Err(Error::corruption("the table denies a key that it holds"));
-                }
+            }
+            if !is_found(iter, parsed.user_key)? {
+                return Err(Error::corruption("the table denies a key that it holds"));
             }
             counted.entries += 1;
             match parsed.kind {
@@ -88,7 +89,7 @@ impl Counted {
 
 impl BlockTable {
     /// Reads every block past the cache and checks checksums, the order of entries, that the filter
-    /// admits every key, and that the counts in the properties are right. Tells how many of the
+    /// admits every key, that hash indexes in data blocks tell where it is, and that the counts in the properties are right. Tells how many of the
     /// entries refer to values in blob files, which are not looked at.
     ///
     /// # Errors
@@ -101,7 +102,9 @@ impl BlockTable {
             readahead_bytes: 1 << 20,
             ..TableReadOptions::default()
         });
-        let is_found = |key: &[u8]| past_cache.may_contain(key);
+        let is_found = |iter: &BlockTableIter, key: &[u8]| {
+            Ok(past_cache.may_contain(key)? && iter.is_where_hashed())
+        };
         let counted = Counted::walk(&mut iter, self.order(), is_found)
             .map_err(|error| self.locate(error, None))?;
         if self.blocks.framing.style() != TableStyle::LevelDb {
@@ -140,7 +143,7 @@ impl PlainTable {
     pub fn verify(self: &Arc<Self>) -> Result<u64> {
         let again = self.reopen()?;
         let mut iter = again.iter(TableReadOptions::default());
-        let is_found = |key: &[u8]| Ok(again.holds(key)? && again.may_contain_prefix(key));
+        let is_found = |_: &_, key: &[u8]| Ok(again.holds(key)? && again.may_contain_prefix(key));
         let counted = Counted::walk(&mut iter, self.order(), is_found);
         let checked = counted.and_then(|counted| {
             counted.check(again.properties(), again.range_tombstones().len() as u64)?;

@@ -153,6 +153,8 @@ impl BlockTableWriter {
             delta_values: !leveldb,
             user_keys: !leveldb,
         };
+        // Under other orders equal keys may differ in their bytes; LevelDB knows no hash index.
+        let may_hash = !leveldb && options.order.equality_is_bytewise();
         let dictionary_bytes = options.compression.dictionary_bytes as usize;
         let takes_dictionary =
             !leveldb && dictionary_bytes > 0 && options.compression.codec.takes_dictionary();
@@ -166,7 +168,10 @@ impl BlockTableWriter {
                 context: None,
                 scratch: Vec::new(),
             },
-            data: BlockBuilder::new(options.restart_interval),
+            data: BlockBuilder::with_hash(
+                options.restart_interval,
+                options.hash_ratio.filter(|_| may_hash),
+            ),
             index: IndexBuilder::new(options.order.clone(), style),
             filter: FilterWriter::new(&options, partitioned && options.partition_filters),
             tombstones: BlockBuilder::new(1),

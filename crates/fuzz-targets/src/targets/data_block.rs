@@ -70,13 +70,33 @@ fn seek_in_foreign(probe: &mut BlockProbe, key: &[u8], by_heads: bool) {
     let _ = or_blamed(probe.versions(user_key, tag_seqno(tag), by_heads));
 }
 
-/// A block of what the input says, against the list it was built from.
+/// Blocks of what the input says, with and without a hash index, against the list they were built from.
 fn built(input: &mut Input<'_>) {
     let interval = 1 + usize::from(input.below(20));
     let entries = entries(input);
-    let mut probe = BlockProbe::parse(build_block(&entries, interval)).expect("a sound block");
+    let ratio = [0.2, 0.75, 1.0, 3.0][interval % 4];
+    let mut probes = [None, Some(ratio)].map(|ratio| {
+        let block = build_block(&entries, interval, ratio);
+        BlockProbe::parse(block).expect("a sound block")
+    });
+    probes
+        .iter_mut()
+        .for_each(|probe| walk_both_ways(probe, &entries));
+    for _ in 0..QUESTIONS_MAX {
+        if input.is_empty() {
+            break;
+        }
+        let (user_key, seqno) = (input.key(6), SeqNo::from(input.byte()));
+        for probe in &mut probes {
+            ask(probe, &entries, &user_key, seqno);
+        }
+    }
+    assert!(probes.iter().all(|probe| probe.status().is_ok()));
+}
+
+fn walk_both_ways(probe: &mut BlockProbe, entries: &[(Vec<u8>, Vec<u8>)]) {
     probe.seek_to_first();
-    for (key, value) in &entries {
+    for (key, value) in entries {
         assert_eq!(probe.entry(), Some((key.as_slice(), value.as_slice())));
         probe.next();
     }
@@ -87,14 +107,6 @@ fn built(input: &mut Input<'_>) {
         probe.prev();
     }
     assert_eq!(probe.entry(), None);
-    for _ in 0..QUESTIONS_MAX {
-        if input.is_empty() {
-            break;
-        }
-        let (user_key, seqno) = (input.key(6), SeqNo::from(input.byte()));
-        ask(&mut probe, &entries, &user_key, seqno);
-    }
-    assert!(probe.status().is_ok());
 }
 
 /// Distinct entries in order. Empty for every 256th input, as blocks of index partitions may be.
@@ -115,7 +127,8 @@ fn entries(input: &mut Input<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
     entries.collect()
 }
 
-/// Seeks, steps and point lookups for one key, with and without the block's heads.
+/// Seeks, steps and point lookups for one key, with and without the block's heads; without them by its
+/// hash index if it has one.
 fn ask(probe: &mut BlockProbe, entries: &[(Vec<u8>, Vec<u8>)], user_key: &[u8], seqno: SeqNo) {
     let target = seek_key(user_key, seqno);
     let at = entries.partition_point(|(key, _)| compare_internal(&ORDER, key, &target).is_lt());

@@ -32,7 +32,8 @@ impl SearchableTable {
             readahead_bytes: 1 << 20,
             ..TableReadOptions::default()
         });
-        let is_found = |key: &[u8]| Ok(again.may_contain(key) && again.may_contain_prefix(key));
+        let is_found =
+            |_: &_, key: &[u8]| Ok(again.may_contain(key) && again.may_contain_prefix(key));
         let counted = Counted::walk(&mut iter, self.order(), is_found);
         let checked = counted.and_then(|counted| {
             counted.check(again.properties(), again.range_tombstones().len() as u64)?;

@@ -92,6 +92,15 @@ fn every_flipped_bit_of_a_table_is_an_error_or_harmless() {
 }
 
 #[test]
+fn every_flipped_bit_of_a_table_with_hash_indexes_is_an_error_or_harmless() {
+    flip_every_bit(TableWriterOptions {
+        hash_ratio: Some(0.75),
+        restart_interval: 2,
+        ..small_options(TableStyle::RocksDb, false, Codec::None)
+    });
+}
+
+#[test]
 fn every_flipped_bit_of_a_partitioned_table_is_an_error_or_harmless() {
     flip_every_bit(small_options(TableStyle::RocksDb, true, Codec::Lz4));
 }
@@ -104,10 +113,11 @@ fn every_flipped_bit_of_a_leveldb_table_is_an_error_or_harmless() {
 #[test]
 fn without_checksums_damage_never_panics() {
     let entries = small_entries();
-    let sound = write(
-        small_options(TableStyle::RocksDb, false, Codec::None),
-        &entries,
-    );
+    let options = TableWriterOptions {
+        hash_ratio: Some(0.75),
+        ..small_options(TableStyle::RocksDb, false, Codec::None)
+    };
+    let sound = write(options, &entries);
     let mut rng = Rng::new(5);
     for _ in 0..3000 {
         let mut bytes = sound.clone();
