@@ -160,6 +160,8 @@ flags! {
     max_background_jobs: usize = 0, "Background threads; 0: the engine's choice.";
     use_plain_table: bool = false, "Write plain tables, for data in memory, instead of block-based ones.";
     use_data_block_hash_index: bool = false, "Write hash indexes into data blocks (RocksDB's readers use them; blocks in the cache here are searched by the heads of their keys).";
+    block_restart_interval: usize = 16, "Entries of a data block of which one has its key whole.";
+    mmap_read: bool = false, "Map tables instead of caching their blocks (RocksDB only: plain tables here are mapped where they lie in memory).";
     use_searchable_table: bool = false, "Write searchable tables to the last levels, instead of block-based ones.";
     prefix_same_as_start: bool = false, "Iterators stay within the prefix of --prefix_size that they sought.";
     open_files: i64 = -1, "Table files open at once; negative: no bound.";
@@ -213,7 +215,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "memtable_bloom_size_ratio",
     "min_level_to_compress",
     "min_write_buffer_number_to_merge",
-    "mmap_read",
     "mmap_write",
     "num_levels",
     "optimize_filters_for_hits",
@@ -306,6 +307,8 @@ impl Flags {
             "--threads must be 1 to 1024"
         } else if self.batch_size == 0 {
             "--batch_size must be at least 1"
+        } else if self.block_restart_interval == 0 {
+            "--block_restart_interval must be at least 1"
         } else if self.keys_per_prefix > 0 && self.prefix_size == 0 {
             "--keys_per_prefix needs a --prefix_size"
         } else if !MEMTABLES.contains(&self.memtablerep.as_str()) {
@@ -375,13 +378,13 @@ mod tests {
             "--memtable_bloom_size_ratio=0.1",
             "--num_levels",
             "6",
-            "--mmap_read",
+            "--mmap_write",
             "--num=9",
         ];
         let flags = Flags::parse(&line).expect("accepted");
         assert_eq!(
             flags.without_effect,
-            ["memtable_bloom_size_ratio", "num_levels", "mmap_read"]
+            ["memtable_bloom_size_ratio", "num_levels", "mmap_write"]
         );
         assert_eq!(flags.num, 9);
     }

@@ -193,6 +193,7 @@ fn options(flags: &Flags) -> Result<Options> {
     if flags.use_plain_table {
         plain(flags, &mut options);
     } else {
+        options.set_allow_mmap_reads(flags.mmap_read);
         options.set_block_based_table_factory(&table_options(flags));
     }
     Ok(options)
@@ -264,6 +265,7 @@ fn table_options(flags: &Flags) -> BlockBasedOptions {
     let cache = Cache::new_hyper_clock_cache(given(flags.cache_size, 32 << 20), 0);
     table.set_block_cache(&cache);
     table.set_block_size(flags.block_size);
+    table.set_block_restart_interval(i32::try_from(flags.block_restart_interval).unwrap_or(16));
     if flags.use_data_block_hash_index {
         table.set_data_block_index_type(DataBlockIndexType::BinaryAndHash);
     }
