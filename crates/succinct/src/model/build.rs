@@ -1,5 +1,6 @@
 //! One model for a sample and the shapes it is split by.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::form::{FORMS_MAX, Form};
@@ -10,7 +11,7 @@ use crate::dictionary::{Dictionary, Matcher, REFERENCE_CLASSES, assemble};
 use crate::huffman::{Code, Lengths};
 use crate::template::{Column, Layout, Template, type_columns};
 use crate::text::{END_MARK, Symbols, TextCoder, TextEncoder};
-use crate::tokens::{Growth, Token, Vocabulary, learn};
+use crate::tokens::{Cutting, Growth, Token, Vocabulary, learn};
 
 /// Bytes of text that tokens are learned from.
 const TEXT_BYTES_MAX: usize = 8 << 20;
@@ -148,45 +149,52 @@ impl<'s> Builder<'s> {
             Effort::Fast => Growth {
                 tokens_max: (1 << FAST_BITS) - MARKS,
                 bias: f64::from(FAST_BITS),
+                cutting: Cutting::Longest,
             },
             Effort::Small => Growth {
                 tokens_max: (1 << 16) - MARKS,
                 bias: 2.0,
+                cutting: Cutting::Cheapest,
             },
         };
-        let learned = learn(&sample, growth)
-            .tokens
-            .into_iter()
-            .map(|(token, _)| token);
+        let learned = learn(&sample, growth).tokens;
         let marks = [END_MARK].into_iter().chain(1..=REFERENCE_CLASSES as u8);
-        let tokens: Vec<Token> = learned.chain(marks.map(Token::mark)).collect();
+        let marks = marks.map(|mark| (Token::mark(mark), sample.len() as u64));
+        let tokens = learned.into_iter().chain(marks);
         match self.effort {
             Effort::Fast => {
                 let symbols = Symbols::Fixed(FAST_BITS);
+                let tokens = tokens.map(|(token, _)| token).collect();
                 TextCoder::new(Vocabulary::new(tokens), symbols, dictionary)
             }
-            Effort::Small => ranked(tokens, &bounded(texts, TEXT_BYTES_MAX), dictionary),
+            Effort::Small => {
+                let draft = ranked(tokens.collect(), dictionary);
+                let uses = uses(&draft, &bounded(texts, TEXT_BYTES_MAX));
+                ranked(uses, draft.dictionary().cloned())
+            }
         }
     }
 }
 
-/// A coder of `tokens` by Huffman codes for how often each is used in `texts`.
-fn ranked(tokens: Vec<Token>, texts: &[&[u8]], dictionary: Option<Arc<Dictionary>>) -> TextCoder {
-    let coder = |tokens: Vec<Token>, lengths: Lengths| {
-        let code = Box::new(Code::new(&lengths));
-        let symbols = Symbols::Huffman(lengths, code);
-        TextCoder::new(Vocabulary::new(tokens), symbols, dictionary.clone())
-    };
-    let draft = coder(tokens.clone(), Lengths::even(tokens.len()));
-    let encoder = TextEncoder::new(&draft);
+/// A coder by Huffman codes for tokens and how often each is used.
+fn ranked(mut uses: Vec<(Token, u64)>, dictionary: Option<Arc<Dictionary>>) -> TextCoder {
+    uses.sort_unstable_by_key(|&(token, uses)| (Reverse(uses), token));
+    let (tokens, uses): (Vec<Token>, Vec<u64>) = uses.into_iter().unzip();
+    let lengths = Lengths::for_frequencies(&uses);
+    let code = Box::new(Code::new(&lengths));
+    let symbols = Symbols::Huffman(lengths, code);
+    TextCoder::new(Vocabulary::new(tokens), symbols, dictionary)
+}
+
+/// The tokens of `coder` with how often each is used in `texts`.
+fn uses(coder: &TextCoder, texts: &[&[u8]]) -> Vec<(Token, u64)> {
+    let encoder = TextEncoder::new(coder);
+    let tokens = coder.vocabulary().tokens();
     let mut uses = vec![0u64; tokens.len()];
     for text in texts {
-        encoder.symbols(&draft, text, |symbol| uses[symbol] += 1);
+        encoder.symbols(coder, text, |symbol| uses[symbol] += 1);
     }
-    let mut ranks: Vec<(u64, Token)> = uses.into_iter().zip(tokens).collect();
-    ranks.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
-    let (uses, tokens): (Vec<u64>, Vec<Token>) = ranks.into_iter().unzip();
-    coder(tokens, Lengths::for_frequencies(&uses))
+    tokens.iter().copied().zip(uses).collect()
 }
 
 /// Forms: each shape with its pieces, each shape with its texts, and the record as one text.

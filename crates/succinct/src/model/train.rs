@@ -32,9 +32,9 @@ impl Model {
     /// The model that suits `sample`, records taken from across the data. The same sample gives the
     /// same model.
     ///
-    /// Costs about half a second for the first 8 MiB of the sample, a second and a half for text with many
-    /// different words. Of more than 8 MiB the rest is only looked at for what records share literally,
-    /// at about 100 MB/s, with memory of up to three times the sample.
+    /// Costs about a second and a half for the first 8 MiB of the sample, more for text with many different
+    /// words. Of more than 8 MiB the rest is only looked at for what records share literally, at about
+    /// 100 MB/s, with memory of up to three times the sample.
     pub fn train(sample: &[&[u8]], effort: Effort) -> Self {
         let (learned, judged) = divide(sample);
         if learned.is_empty() {

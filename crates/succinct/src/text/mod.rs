@@ -20,7 +20,7 @@ mod tests {
     use crate::bits::{BitWriter, Bits};
     use crate::dictionary::{Dictionary, REFERENCE_CLASSES};
     use crate::huffman::{Code, Lengths};
-    use crate::tokens::{Growth, Token, Vocabulary, learn};
+    use crate::tokens::{Cutting, Growth, Token, Vocabulary, learn};
     use drumlin_base::coding::Reader;
     use drumlin_base::rng::Rng;
 
@@ -49,6 +49,7 @@ mod tests {
         let growth = Growth {
             tokens_max: 700,
             bias: 1.0,
+            cutting: Cutting::Cheapest,
         };
         let learned = learn(&sample, growth);
         let marks = (0..=REFERENCE_CLASSES as u8).map(Token::mark);

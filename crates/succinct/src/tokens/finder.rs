@@ -1,4 +1,4 @@
-//! The longest token at a place of a text.
+//! The tokens at a place of a text, and the longest of them.
 //!
 //! A trie in a double array (Aoe, An Efficient Digital Search Algorithm by Using a Double-Array
 //! Structure, 1989): the child of a node by byte `b` is slot `base ^ b`, and is its child if the slot
@@ -13,7 +13,8 @@ const OPEN_BLOCKS: usize = 24;
 
 /// A slot, or the answer for two first bytes: base in the low 24 bits, then the byte it is reached by
 /// (9 bits, the highest set if the slot is taken), then the symbol of the token that ends here
-/// (18 bits, 0 for none, else the symbol + 1), then that token's length (4 bits).
+/// (18 bits, 0 for none, else the symbol + 1), then that token's length (4 bits) and its cost (9 bits, in
+/// sixteenths of a bit).
 #[derive(Clone, Copy, Debug, Default)]
 struct Node(u64);
 
@@ -41,9 +42,39 @@ impl Node {
         self.0 |= Self::TAKEN | u64::from(byte) << 24;
     }
 
-    fn set_token(&mut self, symbol: usize, len: usize) {
-        self.0 = (self.0 & 0x1_FFFF_FFFF) | (symbol as u64 + 1) << 33 | (len as u64) << 51;
+    fn set_token(&mut self, cut: Cut) {
+        self.0 = (self.0 & 0x1_FFFF_FFFF)
+            | (cut.symbol as u64 + 1) << 33
+            | (cut.len as u64) << 51
+            | u64::from(cut.cost.min(COST_MAX)) << 55;
     }
+
+    /// The token that ends here. Requires: there is one.
+    #[inline]
+    fn cut(self) -> Cut {
+        let token = self.token();
+        Cut {
+            symbol: ((token & 0x3_FFFF) - 1) as usize,
+            len: (token >> 18 & 15) as usize,
+            cost: (token >> 22) as u32,
+        }
+    }
+}
+
+/// Parts of a bit that costs are told in.
+pub const COST_PARTS: u32 = 16;
+/// The highest cost that is told apart.
+const COST_MAX: u32 = 511;
+
+/// A token at a place of a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cut {
+    /// The token.
+    pub symbol: usize,
+    /// Bytes of it.
+    pub len: usize,
+    /// What it costs, [`COST_PARTS`] to a bit.
+    pub cost: u32,
 }
 
 /// Finds the longest token at a place. Every byte must be a token, so that there always is one.
@@ -52,16 +83,17 @@ pub struct Finder {
     /// By the first two bytes, high byte first.
     pairs: Vec<Node>,
     slots: Vec<Node>,
-    /// By the first byte, for the last byte of a text.
-    singles: Box<[u32; 256]>,
+    /// By the first byte: the token that is this byte alone.
+    singles: Box<[Node; 256]>,
 }
 
 impl Finder {
-    /// A finder of `tokens`; marks are passed over, of equal tokens the first counts.
+    /// A finder of `tokens`, of which each costs what `cost` says of its symbol, [`COST_PARTS`] to a bit;
+    /// marks are passed over, of equal tokens the first counts.
     ///
     /// # Panics
     /// When some byte is no token.
-    pub fn new(tokens: &[Token]) -> Self {
+    pub fn new(tokens: &[Token], cost: impl Fn(usize) -> u32) -> Self {
         let mut sorted: Vec<(Token, u32)> = (0u32..)
             .zip(tokens)
             .filter(|(_, token)| !token.is_empty())
@@ -69,18 +101,26 @@ impl Finder {
             .collect();
         sorted.sort_unstable_by(|a, b| (a.0.bytes(), a.1).cmp(&(b.0.bytes(), b.1)));
         sorted.dedup_by(|later, kept| later.0 == kept.0);
-        let mut singles = Box::new([u32::MAX; 256]);
-        for (token, symbol) in &sorted {
+        let sorted: Vec<(Token, Cut)> = sorted
+            .into_iter()
+            .map(|(token, symbol)| {
+                let (symbol, len) = (symbol as usize, token.len());
+                let cost = cost(symbol);
+                (token, Cut { symbol, len, cost })
+            })
+            .collect();
+        let mut singles = Box::new([Node::default(); 256]);
+        for (token, cut) in &sorted {
             if let &[byte] = token.bytes() {
-                singles[usize::from(byte)] = *symbol;
+                singles[usize::from(byte)].set_token(*cut);
             }
         }
         assert!(
-            singles.iter().all(|&symbol| symbol != u32::MAX),
+            singles.iter().all(|single| single.token() != 0),
             "every byte must be a token"
         );
         let mut builder = Builder::new(&sorted);
-        builder.build(&singles);
+        builder.build();
         Self {
             pairs: builder.pairs,
             slots: builder.slots,
@@ -88,29 +128,40 @@ impl Finder {
         }
     }
 
-    /// The symbol and the length of the longest token that `text` begins with. Requires: `text` is
-    /// not empty (an empty one has the answer of a zero byte).
+    /// The longest token that `text` begins with. Requires: `text` is not empty (an empty one has the
+    /// answer of a zero byte).
     #[inline]
-    pub fn longest(&self, text: &[u8]) -> (usize, usize) {
+    pub fn longest(&self, text: &[u8]) -> Cut {
+        let mut longest = Cut::default();
+        self.each(text, |cut| longest = cut);
+        longest
+    }
+
+    /// Calls `found` with each token that `text` begins with, shortest first. Requires: as
+    /// [`Finder::longest`].
+    #[inline]
+    pub fn each(&self, text: &[u8], mut found: impl FnMut(Cut)) {
+        let first = text.first().copied().unwrap_or(0);
+        found(self.singles[usize::from(first)].cut());
         let Some(&[first, second]) = text.first_chunk::<2>() else {
-            let first = text.first().copied().unwrap_or(0);
-            return (self.singles[usize::from(first)] as usize, 1);
+            return;
         };
         let mut node = self.pairs[usize::from(first) << 8 | usize::from(second)];
-        let mut token = node.token();
         let rest = text.get(2..).unwrap_or_default();
-        for &byte in rest.iter().take(TOKEN_BYTES_MAX - 2) {
-            let child = self.slots.get(node.base() ^ usize::from(byte));
-            let Some(&child) = child.filter(|child| child.is_by(byte)) else {
-                break;
-            };
-            node = child;
-            // A node without a token says 0; its lower bits are those of no token either.
+        let mut rest = rest.iter().take(TOKEN_BYTES_MAX - 2);
+        loop {
             if node.token() != 0 {
-                token = node.token();
+                found(node.cut());
+            }
+            let Some(&byte) = rest.next() else {
+                return;
+            };
+            let child = self.slots.get(node.base() ^ usize::from(byte));
+            match child.filter(|child| child.is_by(byte)) {
+                Some(&child) => node = child,
+                None => return,
             }
         }
-        (((token & 0x3_FFFF) - 1) as usize, (token >> 18) as usize)
     }
 
     /// Bytes it takes in memory.
@@ -136,7 +187,7 @@ struct Task {
 }
 
 struct Builder<'a> {
-    sorted: &'a [(Token, u32)],
+    sorted: &'a [(Token, Cut)],
     pairs: Vec<Node>,
     slots: Vec<Node>,
     /// Which bases are given away, by base.
@@ -146,7 +197,7 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(sorted: &'a [(Token, u32)]) -> Self {
+    fn new(sorted: &'a [(Token, Cut)]) -> Self {
         Self {
             sorted,
             pairs: vec![Node::default(); 1 << 16],
@@ -156,10 +207,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn build(&mut self, singles: &[u32; 256]) {
-        for (index, node) in self.pairs.iter_mut().enumerate() {
-            node.set_token(singles[index >> 8] as usize, 1);
-        }
+    fn build(&mut self) {
         // The first block holds no children, so that base 0 (a node without any) leads nowhere.
         self.slots.resize(BLOCK, Node::default());
         self.base_used.resize(BLOCK, true);
@@ -170,7 +218,7 @@ impl<'a> Builder<'a> {
                 from += 1;
                 continue;
             };
-            let same = |other: &(Token, u32)| other.0.bytes().starts_with(&[first, second]);
+            let same = |other: &(Token, Cut)| other.0.bytes().starts_with(&[first, second]);
             let to = from + self.sorted[from..].partition_point(same);
             let place = Place::Pair(usize::from(first) << 8 | usize::from(second));
             tasks.push(Task {
@@ -188,14 +236,13 @@ impl<'a> Builder<'a> {
 
     /// Builds one node and leaves its children as tasks.
     fn node(&mut self, mut task: Task, tasks: &mut Vec<Task>) {
-        let (token, symbol) = self.sorted[task.from];
+        let (token, cut) = self.sorted[task.from];
         if token.len() == task.depth {
-            let node = self.at(task.place);
-            node.set_token(symbol as usize, token.len());
+            self.at(task.place).set_token(cut);
             task.from += 1;
         }
         let inside = &self.sorted[task.from..task.to];
-        let byte = |entry: &(Token, u32)| entry.0.row()[task.depth];
+        let byte = |entry: &(Token, Cut)| entry.0.row()[task.depth];
         let mut bytes: Vec<u8> = inside.iter().map(byte).collect();
         bytes.dedup();
         if bytes.is_empty() {
@@ -288,16 +335,24 @@ mod tests {
                 }
             }
             tokens.insert(7, Token::mark(1));
-            let finder = Finder::new(&tokens);
+            let finder = Finder::new(&tokens, |symbol| symbol as u32 % 500);
             let sample = text(3000);
             for at in 0..sample.len() {
                 let rest = &sample[at..];
-                let best = (0..tokens.len())
+                let mut there: Vec<Cut> = (0..tokens.len())
                     .filter(|&symbol| !tokens[symbol].is_empty())
                     .filter(|&symbol| rest.starts_with(tokens[symbol].bytes()))
-                    .max_by_key(|&symbol| tokens[symbol].len())
-                    .expect("every byte is a token");
-                assert_eq!(finder.longest(rest), (best, tokens[best].len()));
+                    .map(|symbol| Cut {
+                        symbol,
+                        len: tokens[symbol].len(),
+                        cost: symbol as u32 % 500,
+                    })
+                    .collect();
+                there.sort_unstable_by_key(|cut| cut.len);
+                let mut found = Vec::new();
+                finder.each(rest, |cut| found.push(cut));
+                assert_eq!(found, there);
+                assert_eq!(Some(finder.longest(rest)), there.pop());
             }
         }
     }

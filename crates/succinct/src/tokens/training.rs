@@ -3,17 +3,20 @@
 //! Pairs of neighbouring tokens become tokens, in rounds (byte-pair encoding by batches): the sample
 //! is cut with the present vocabulary, neighbours are counted, and the pairs that save most join it.
 //! The vocabulary grows by about two thirds a round, so that late tokens are made of good early ones;
-//! early rounds look at a part of the sample, which is enough to see what is frequent. Two last rounds
-//! swap what turned out to be rare for what is still missing.
+//! early rounds look at a part of the sample, which is enough to see what is frequent. In these rounds the
+//! sample is cut into the longest tokens. The last rounds cut it into those that cost least together, as
+//! records will be, and swap what turns out to be rare then for what is still missing.
 //!
 //! What a pair saves, for an entropy code: `n` times the information both tokens carry beyond that of
 //! the pair, which is `n log2(n N / (a b))` bits for tokens seen `a` and `b` times among `N`. A bonus of
 //! `bias` bits stands for what every token costs beyond its information: with fixed-width codes that is
 //! the whole width, with Huffman codes the rounding and the time it takes to decode.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use super::finder::Finder;
+use super::cutting::Cutter;
+use super::finder::{COST_PARTS, Finder};
 use super::pairs::Pairs;
 use super::vocabulary::Token;
 
@@ -24,7 +27,12 @@ const GROWTH: (usize, usize) = (5, 3);
 /// Bytes of the sample that the first round looks at; it doubles each round.
 const FIRST_ROUND_BYTES: usize = 512 << 10;
 /// Rounds that swap rare tokens for missing ones.
-const SWAPS: usize = 2;
+const SWAPS: usize = 4;
+/// Bits by which ways to cut the sample may differ and both be looked at: nearly all. What is learned from the
+/// best cuts makes them easy to find later.
+const SLACK_BITS: u32 = 16;
+/// The share of a full vocabulary that a round swaps at most: 1 / this.
+const SWAPPED_SHARE: usize = 8;
 
 /// How far a vocabulary grows, and by what.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +41,17 @@ pub struct Growth {
     pub tokens_max: usize,
     /// Bits that a token costs beyond its information.
     pub bias: f64,
+    /// How texts will be cut.
+    pub cutting: Cutting,
+}
+
+/// How texts are cut into tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cutting {
+    /// Into the longest from left to right.
+    Longest,
+    /// Into those whose codes are shortest together.
+    Cheapest,
 }
 
 /// A learned vocabulary: every byte is in it.
@@ -49,29 +68,34 @@ pub fn learn(sample: &[&[u8]], growth: Growth) -> Learned {
     let size: usize = sample.iter().map(|text| text.len()).sum();
     while tokens.len() < growth.tokens_max {
         let whole = bytes_max >= size;
-        let seen = Seen::of(&tokens, sample, size, bytes_max);
+        let seen = Seen::in_longest(&tokens, sample, size, bytes_max);
         let wanted = (tokens.len() * GROWTH.0 / GROWTH.1).min(growth.tokens_max);
         let before = tokens.len();
-        tokens.extend(seen.best(&tokens, wanted - before, growth.bias));
+        let best = seen.best(&tokens, wanted - before, growth.bias);
+        tokens.extend(best.into_iter().map(|(token, _)| token));
         bytes_max = bytes_max.saturating_mul(2);
         // On a part of the sample, few new tokens only say that more is to be seen.
         if whole && tokens.len() - before < (wanted - before) / 8 {
             break;
         }
     }
-    for _ in 0..SWAPS {
-        let seen = Seen::of(&tokens, sample, size, usize::MAX);
-        let kept = seen.kept(&tokens);
-        let room = growth.tokens_max.saturating_sub(kept.len());
-        let new = seen.best(&tokens, room, growth.bias);
-        tokens = kept.into_iter().map(|(token, _)| token).collect();
-        tokens.extend(new);
-        tokens.sort_unstable();
-        tokens.dedup();
+    let mut uses = Seen::in_longest(&tokens, sample, size, usize::MAX).uses;
+    for round in 0..=SWAPS {
+        let seen = match growth.cutting {
+            Cutting::Cheapest => Seen::in_cheapest(&tokens, &uses, sample),
+            Cutting::Longest => Seen::in_longest(&tokens, sample, size, usize::MAX),
+        };
+        let mut kept = seen.kept(&tokens);
+        if round < SWAPS {
+            kept.truncate(growth.tokens_max - growth.tokens_max / SWAPPED_SHARE);
+            let room = growth.tokens_max.saturating_sub(kept.len());
+            kept.extend(seen.best(&tokens, room, growth.bias));
+        }
+        (tokens, uses) = kept.into_iter().unzip();
     }
-    let seen = Seen::of(&tokens, sample, size, usize::MAX);
-    let mut tokens = seen.kept(&tokens);
-    tokens.sort_unstable_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+    let uses = uses.into_iter().map(u64::from);
+    let mut tokens: Vec<(Token, u64)> = tokens.into_iter().zip(uses).collect();
+    tokens.sort_unstable_by_key(|&(token, uses)| (Reverse(uses), token));
     Learned { tokens }
 }
 
@@ -83,62 +107,90 @@ struct Seen {
 }
 
 impl Seen {
-    /// Cuts records of `sample`, evenly spread, of about `bytes_max` bytes together.
-    fn of(tokens: &[Token], sample: &[&[u8]], size: usize, bytes_max: usize) -> Self {
-        let finder = Finder::new(tokens);
-        let mut seen = Self {
+    fn new(tokens: &[Token]) -> Self {
+        Self {
             uses: vec![0; tokens.len()],
             pairs: Pairs::new(),
             total: 0,
-        };
+        }
+    }
+
+    /// Cuts records of `sample`, evenly spread, of about `bytes_max` bytes together, into the longest tokens.
+    fn in_longest(tokens: &[Token], sample: &[&[u8]], size: usize, bytes_max: usize) -> Self {
+        let finder = Finder::new(tokens, |_| 0);
+        let mut seen = Self::new(tokens);
         let step = (size / bytes_max.min(size).max(1)).max(1);
         for text in sample.iter().step_by(step) {
             let (mut rest, mut last) = (*text, None);
             while !rest.is_empty() {
-                let (symbol, len) = finder.longest(rest);
-                seen.uses[symbol] += 1;
-                seen.total += 1;
-                if let Some(last) = last {
-                    seen.pairs.count(last, symbol);
-                }
-                last = Some(symbol);
-                rest = rest.get(len..).unwrap_or_default();
+                let cut = finder.longest(rest);
+                seen.count(&mut last, cut.symbol);
+                rest = rest.get(cut.len..).unwrap_or_default();
             }
         }
         seen
     }
 
-    /// The `room` pairs that save most as tokens of their own.
-    fn best(&self, tokens: &[Token], room: usize, bias: f64) -> Vec<Token> {
+    /// Cuts all records of `sample` into the tokens that cost least, were each used as often as `uses` says.
+    fn in_cheapest(tokens: &[Token], uses: &[u32], sample: &[&[u8]]) -> Self {
+        let total: f64 = uses.iter().map(|&uses| f64::from(uses.max(1))).sum();
+        let cost = |symbol: usize| {
+            let uses = uses.get(symbol).map_or(1, |&uses| uses.max(1));
+            ((total / f64::from(uses)).log2() * f64::from(COST_PARTS)) as u32
+        };
+        let cutter = Cutter::new(tokens, cost, SLACK_BITS);
+        let mut seen = Self::new(tokens);
+        for text in sample {
+            let mut last = None;
+            cutter.cut(text, |symbol| seen.count(&mut last, symbol));
+        }
+        seen
+    }
+
+    #[inline]
+    fn count(&mut self, last: &mut Option<usize>, symbol: usize) {
+        self.uses[symbol] += 1;
+        self.total += 1;
+        if let Some(last) = last.replace(symbol) {
+            self.pairs.count(last, symbol);
+        }
+    }
+
+    /// The `room` pairs that save most as tokens of their own, with how often they were seen.
+    fn best(&self, tokens: &[Token], room: usize, bias: f64) -> Vec<(Token, u32)> {
         let total = self.total as f64;
         let saved = |first: usize, second: usize, count: f64| {
             let apart = f64::from(self.uses[first]) * f64::from(self.uses[second]);
             count * ((count * total / apart).log2() + bias)
         };
-        let mut found: Vec<(f64, Token)> = self
+        let mut found: Vec<(f64, Token, u32)> = self
             .pairs
             .seen(USES_MIN)
             .filter_map(|(first, second, count)| {
                 let joined = tokens[first].joined(&tokens[second])?;
-                Some((saved(first, second, f64::from(count)), joined))
+                Some((saved(first, second, f64::from(count)), joined, count))
             })
-            .filter(|(saved, _)| *saved > 0.0)
+            .filter(|(saved, ..)| *saved > 0.0)
             .collect();
         found.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         // One string may be the join of several pairs, and of a pair that a longer match hid.
         let mut known: HashSet<Token> = tokens.iter().copied().collect();
-        let new = found.into_iter().map(|(_, token)| token);
-        new.filter(|token| known.insert(*token))
+        let new = found.into_iter().map(|(_, token, count)| (token, count));
+        new.filter(|(token, _)| known.insert(*token))
             .take(room)
             .collect()
     }
 
-    /// The tokens used often enough, and every byte, with their uses.
-    fn kept(&self, tokens: &[Token]) -> Vec<(Token, u64)> {
+    /// Every byte, then the tokens used often enough, the most used first; with their uses.
+    fn kept(&self, tokens: &[Token]) -> Vec<(Token, u32)> {
         let uses = self.uses.iter().zip(tokens);
-        uses.filter(|&(&uses, token)| uses >= USES_MIN || token.len() == 1)
-            .map(|(&uses, token)| (*token, u64::from(uses)))
-            .collect()
+        let mut kept: Vec<(Token, u32)> = uses
+            .filter(|&(&uses, token)| uses >= USES_MIN || token.len() == 1)
+            .map(|(&uses, token)| (*token, uses))
+            .collect();
+        let rank = |(token, uses): &(Token, u32)| (token.len() > 1, Reverse(*uses), *token);
+        kept.sort_unstable_by_key(rank);
+        kept
     }
 }
 
@@ -153,6 +205,7 @@ mod tests {
         let growth = Growth {
             tokens_max: 2000,
             bias: 1.0,
+            cutting: Cutting::Cheapest,
         };
         let learned = learn(&sample, growth);
         assert!(learned.tokens.len() >= 256);
@@ -169,6 +222,7 @@ mod tests {
         let growth = Growth {
             tokens_max: 4096,
             bias: 1.0,
+            cutting: Cutting::Cheapest,
         };
         assert_eq!(learn(&[], growth).tokens.len(), 256);
     }
