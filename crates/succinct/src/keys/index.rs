@@ -91,6 +91,8 @@ pub(super) struct Blocks {
     /// Where each block begins, and the end of the last.
     pub(super) offsets: Vec<u32>,
     pub(super) plans: Vec<Plan>,
+    /// The first plan of columns: most blocks are of it, if there is one.
+    usual: Option<usize>,
     pub(super) keys: u64,
 }
 
@@ -283,9 +285,11 @@ impl Blocks {
             end = end.checked_add(from.varint32()? as usize)?;
             offsets.push(u32::try_from(end).ok()?);
         }
+        let is_columns = |plan: &Plan| matches!(plan, Plan::Columns(_));
         (end == bytes.bytes().len() && from.is_empty()).then_some(Self {
             bytes,
             offsets,
+            usual: plans.iter().position(is_columns),
             plans,
             keys,
         })
@@ -303,8 +307,9 @@ impl Blocks {
     }
 
     /// The plan of `block`, its bytes and those behind it, and the number of its keys.
+    /// The number of the plan of `block`, its bytes and those behind it, and the number of its keys.
     #[inline]
-    fn parts(&self, block: usize) -> Option<(&Plan, &[u8], usize)> {
+    fn parts(&self, block: usize) -> Option<(usize, &[u8], usize)> {
         let (&plan, bytes) = self
             .bytes
             .bytes()
@@ -312,13 +317,13 @@ impl Blocks {
             .split_first()?;
         let before = (block * BLOCK_KEYS) as u64;
         let count = (self.keys.checked_sub(before)?).min(BLOCK_KEYS as u64) as usize;
-        Some((self.plans.get(usize::from(plan))?, bytes, count))
+        Some((usize::from(plan), bytes, count))
     }
 
     #[inline]
     fn block(&self, block: usize) -> Option<Block<'_>> {
         let (plan, bytes, count) = self.parts(block)?;
-        match plan {
+        match self.plans.get(plan)? {
             Plan::Columns(template) => Columns::new(template, bytes, count).map(Block::Columns),
             Plan::Strings(letters) => Strings::new(letters, bytes, count).map(Block::Strings),
         }
@@ -326,11 +331,24 @@ impl Blocks {
 
     #[inline]
     fn find_in(&self, block: usize, key: &[u8]) -> Option<u64> {
+        // The key is taken apart as most blocks want it before this one is looked at, which tells its plan
+        // only once it has come.
+        let mut row = Row::default();
+        let guessed = match self.usual.and_then(|usual| self.plans.get(usual)) {
+            Some(Plan::Columns(template)) => template.parse(key, &mut row),
+            _ => false,
+        };
         let (plan, bytes, count) = self.parts(block)?;
-        let index = match plan {
+        let index = match self.plans.get(plan)? {
             Plan::Columns(template) => {
-                let mut row = Row::default();
-                if !template.parse(key, &mut row) {
+                let fits = match self.usual == Some(plan) {
+                    true => guessed,
+                    false => {
+                        row = Row::default();
+                        template.parse(key, &mut row)
+                    }
+                };
+                if !fits {
                     return None;
                 }
                 Columns::find_in((template, bytes, count), &row)?

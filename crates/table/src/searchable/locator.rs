@@ -88,6 +88,12 @@ impl Locator {
         }
     }
 
+    /// The page where the rows of the keys of `block` begin.
+    #[inline]
+    pub(super) fn first_page(&self, block: usize) -> Option<u32> {
+        self.places.get(block).map(|place| place.page)
+    }
+
     /// Where the row of `rank` lies. `None` past the last.
     #[inline]
     pub(super) fn find(&self, rank: u64) -> Option<RowPlace> {

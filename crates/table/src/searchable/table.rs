@@ -248,6 +248,10 @@ impl SearchableTable {
     #[inline]
     pub(crate) fn find(&self, user_key: &[u8]) -> Option<RowPlace> {
         let block = self.find_block(user_key)?;
+        // Most rows of a block lie in the page where these begin: its head comes beside the keys.
+        if let Some(page) = self.locator.first_page(block) {
+            self.slots.prefetch(page as usize, 1);
+        }
         self.find_in(block, user_key)
     }
 
