@@ -175,16 +175,21 @@ impl FlatIndex {
         partition_point(low, high, |at| self.is_before(at, user_key, seqno))
     }
 
-    /// Begins to load what [`FlatIndex::find`] would look at last.
+    /// Begins to load what [`FlatIndex::find`] would look at last; about what it will give, where the
+    /// separators lie evenly.
     #[inline]
-    pub(crate) fn prefetch_for(&self, user_key: &[u8]) {
+    pub(crate) fn prefetch_for(&self, user_key: &[u8]) -> usize {
         let flip = match self.order {
             KeyOrder::Bytewise => 0,
             KeyOrder::ReverseBytewise => u64::MAX,
-            KeyOrder::Custom(_) => return,
+            KeyOrder::Custom(_) => return 0,
         };
-        if let Some(rest) = self.behind_prefix(user_key) {
-            prefetch_window(&self.heads, &self.samples, head_of(Some(rest)) ^ flip);
+        match self.behind_prefix(user_key) {
+            Some(rest) => {
+                let head = head_of(Some(rest)) ^ flip;
+                prefetch_window(&self.heads, &self.samples, head)
+            }
+            None => 0,
         }
     }
 

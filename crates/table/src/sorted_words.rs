@@ -23,14 +23,22 @@ pub(crate) fn lower_bound(words: &[u64], samples: &[u64], word: u64) -> usize {
     base + window.iter().filter(|&&at| at < word).count()
 }
 
-/// Begins to load the words that [`lower_bound`] would look at last.
+/// Begins to load the words that [`lower_bound`] would look at last. About what it will give: right if the
+/// words between two samples lie evenly, and within [`SAMPLE_EVERY`] of it.
 #[inline]
-pub(crate) fn prefetch_window(words: &[u64], samples: &[u64], word: u64) {
+pub(crate) fn prefetch_window(words: &[u64], samples: &[u64], word: u64) -> usize {
     let (base, len) = window(words, samples, word);
     let lines = (len.min(SAMPLE_EVERY) * size_of::<u64>()).div_ceil(LINE_BYTES);
     if let Some(first) = words.get(base) {
         prefetch(first, lines);
     }
+    let at = base / SAMPLE_EVERY;
+    let Some(&below) = samples.get(at) else {
+        return base;
+    };
+    let above = samples.get(at + 1).copied().unwrap_or(u64::MAX);
+    let step = above.wrapping_sub(below) / SAMPLE_EVERY as u64 + 1;
+    base + (word.saturating_sub(below) / step).min(SAMPLE_EVERY as u64) as usize
 }
 
 /// Where the position sought is, by the samples alone: from the first number on, so many.
@@ -72,6 +80,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn words_that_lie_evenly_are_found_at_once() {
+        let words: Vec<u64> = (0..1000).map(|at| 1 << 40 | at << 20).collect();
+        let samples: Vec<u64> = words.iter().step_by(SAMPLE_EVERY).copied().collect();
+        for word in (1..960).map(|at| (1 << 40 | at << 20) - 7) {
+            let about = prefetch_window(&words, &samples, word);
+            assert!(about.abs_diff(lower_bound(&words, &samples, word)) <= 1);
+        }
+    }
+
+    #[test]
     fn agrees_with_the_standard_library() {
         for seed in 0..400 {
             let mut rng = Rng::new(seed);
@@ -83,6 +101,8 @@ mod tests {
                 let expected = words.partition_point(|&at| at < word);
                 assert_eq!(lower_bound(&words, &[], word), expected, "seed {seed}");
                 assert_eq!(lower_bound(&words, &samples, word), expected, "seed {seed}");
+                let about = prefetch_window(&words, &samples, word);
+                assert!(about.abs_diff(expected) <= SAMPLE_EVERY.max(words.len() % SAMPLE_EVERY));
             }
         }
     }

@@ -176,7 +176,8 @@ impl BlockTable {
         match (&self.filter, &self.index, self.ask_ahead(user_key)) {
             (TableFilter::Full(filter), TableIndex::Single(run), Known::Filter(spot)) => {
                 // What most keys need next comes while the filter's line does.
-                run.index.prefetch_for(user_key);
+                let about = run.index.prefetch_for(user_key);
+                run.slots.prefetch_slots_about(about);
                 if !filter.test(spot) {
                     return Ok(());
                 }
@@ -224,17 +225,21 @@ impl BlockTable {
     ) -> Result<PointEnd> {
         for at in first..run.index.len() {
             if self.block_may_contain(run, at, user_key) {
-                let block = self.block(run, at, options, None)?;
-                block.get().prefetch(LOOKUP_LINES);
                 let target = PointTarget {
                     user_key,
                     seqno,
-                    // A block met for the first time may never be met again.
-                    by_heads: matches!(block, Held::InSlot(_)),
+                    by_heads: true,
                 };
-                let end = self
-                    .get_in_block(block.get(), target, visit)
-                    .map_err(|error| self.locate(error, run.index.handle(at)))?;
+                // Not by way of `Held`: what is made of parts and moved at once keeps the processor
+                // waiting for the parts.
+                let end = match run.slots.get(at) {
+                    Some(block) => {
+                        block.prefetch(LOOKUP_LINES);
+                        self.get_in_block(&block, target, visit)
+                    }
+                    None => self.get_in_new_block(run, at, target, options, visit),
+                }
+                .map_err(|error| self.locate(error, run.index.handle(at)))?;
                 if end == PointEnd::Done {
                     return Ok(PointEnd::Done);
                 }
@@ -244,6 +249,24 @@ impl BlockTable {
             }
         }
         Ok(PointEnd::BlockEnded)
+    }
+
+    #[inline(never)]
+    fn get_in_new_block(
+        &self,
+        run: &BlockRun,
+        at: usize,
+        target: PointTarget<'_>,
+        options: &TableReadOptions,
+        visit: &mut impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
+    ) -> Result<PointEnd> {
+        let block = self.load_block(run, at, options, None)?;
+        // A block met for the first time may never be met again: no heads are made for it.
+        let target = PointTarget {
+            by_heads: false,
+            ..target
+        };
+        self.get_in_block(&block, target, visit)
     }
 
     #[inline]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::RefCnt;
-use drumlin_base::bytes::{Lender, Loan, Place, RecallBatch, prefetch};
+use drumlin_base::bytes::{LINE_BYTES, Lender, Loan, Place, RecallBatch, prefetch};
 
 use super::clock::{BlockCache, Newcomer};
 use super::ring::{Evict, Verdict};
@@ -27,6 +27,9 @@ struct Slot<T: Cached> {
     referenced: AtomicBool,
 }
 
+/// Bytes of a slot, whatever it holds.
+const SLOT_BYTES: usize = 2 * size_of::<usize>();
+
 /// One slot per block, all empty at first.
 ///
 /// A slot is filled and emptied only under a lock of the [`BlockCache`], and read without any.
@@ -41,6 +44,7 @@ pub(crate) struct SlotArray<T: Cached> {
 impl<T: Cached> SlotArray<T> {
     /// `count` empty slots that `cache` will fill.
     pub(crate) fn new(count: usize, cache: &Arc<BlockCache>) -> Arc<Self> {
+        const { assert!(size_of::<Slot<T>>() == SLOT_BYTES) };
         let slots = (0..count)
             .map(|_| Slot {
                 cell: Lender::empty(),
@@ -79,6 +83,17 @@ impl<T: Cached> SlotArray<T> {
     pub(crate) fn prefetch_slot(&self, index: usize) {
         if let Some(slot) = self.slots.get(index) {
             prefetch(slot, 1);
+        }
+    }
+
+    /// Asks for a few slots before and behind `index`, which need not be there.
+    #[inline]
+    pub(crate) fn prefetch_slots_about(&self, index: usize) {
+        /// Where words are drawn at random, two guesses of three are as close.
+        const NEAR: usize = 4;
+        const LINES: usize = (2 * NEAR * SLOT_BYTES).div_ceil(LINE_BYTES) + 1;
+        if let Some(slot) = self.slots.get(index.saturating_sub(NEAR)) {
+            prefetch(slot, LINES);
         }
     }
 
