@@ -45,51 +45,39 @@ pub fn get(
     if sampling::is_get_sampled() {
         answer = sampling::get(view, context, user_key, seqno, options);
     } else if !context.in_memory || !resident::get(view, context, user_key, seqno, &mut answer) {
-        answer = get_anywhere(view, context, user_key, seqno, options);
+        get_anywhere(view, context, user_key, seqno, options, &mut answer);
     }
     answer
 }
 
-/// As [`get`], whatever the tables are.
+/// As [`get`], whatever the tables are, into `answer`.
 pub(super) fn get_anywhere(
     view: &SuperVersion,
     context: &ReadContext,
     user_key: &[u8],
     seqno: SeqNo,
     options: &TableReadOptions,
-) -> Result<Option<PinnedSlice>> {
-    let mut lookup = Lookup::new(context, user_key, seqno);
-    if lookup.search_memtables(view) {
-        return lookup.finish(view, options);
+    answer: &mut Answer,
+) {
+    let mut lookup = Lookup::new(context, user_key, seqno, answer);
+    if let Err(error) = lookup.search(view, options) {
+        lookup.fail(error);
     }
-    for file in view.version.level(0) {
-        if file.may_hold(&context.order, user_key) && lookup.search_file(file, options)? {
-            return lookup.finish(view, options);
-        }
-    }
-    let target = SeekKey::new(user_key, seqno);
-    for level in 1..LEVELS {
-        let files = view.version.level(level);
-        if files.is_empty() {
-            continue;
-        }
-        let found = view
-            .version
-            .find_file(&context.order, level, target.bytes());
-        if let Some(index) = found
-            && lookup.search_run(files.get(index..).unwrap_or_default(), options)?
-        {
-            break;
-        }
-    }
-    lookup.finish(view, options)
+    lookup.finish(view, options);
 }
 
+/// What a get gives.
+pub(super) type Answer = Result<Option<PinnedSlice>>;
+
 /// The state of one key's search.
+///
+/// The answer is written where the caller gets it: a small value that is moved right after it was copied is
+/// read in other words than it was written in, and the processor waits until all before it is done.
 pub(super) struct Lookup<'a> {
     context: &'a ReadContext,
     user_key: &'a [u8],
     seqno: SeqNo,
+    answer: &'a mut Answer,
     /// The newest visible range tombstone over the key in the sources searched so far.
     covering: SeqNo,
     operands: MergeOperands,
@@ -98,7 +86,8 @@ pub(super) struct Lookup<'a> {
 
 enum State {
     Searching,
-    Found(PinnedSlice),
+    /// The value is in the answer.
+    Found,
     /// The value, or what the operands apply to, lies in a blob file.
     Blob(BlobIndex),
     Absent,
@@ -106,11 +95,20 @@ enum State {
 }
 
 impl<'a> Lookup<'a> {
-    pub(super) fn new(context: &'a ReadContext, user_key: &'a [u8], seqno: SeqNo) -> Self {
+    /// A search for `user_key`, which leaves `answer` to [`Lookup::finish`]: `Ok(None)` until then, or the
+    /// value as soon as it is found.
+    pub(super) fn new(
+        context: &'a ReadContext,
+        user_key: &'a [u8],
+        seqno: SeqNo,
+        answer: &'a mut Answer,
+    ) -> Self {
+        *answer = Ok(None);
         Self {
             context,
             user_key,
             seqno,
+            answer,
             covering: 0,
             operands: MergeOperands::default(),
             state: State::Searching,
@@ -125,6 +123,35 @@ impl<'a> Lookup<'a> {
     #[inline]
     pub(super) fn is_decided(&self) -> bool {
         self.covering > 0 || !matches!(self.state, State::Searching)
+    }
+
+    /// Searches memtables and tables, newest first, until the answer is decided.
+    fn search(&mut self, view: &SuperVersion, options: &TableReadOptions) -> Result<()> {
+        if self.search_memtables(view) {
+            return Ok(());
+        }
+        let (context, user_key) = (self.context, self.user_key);
+        for file in view.version.level(0) {
+            if file.may_hold(&context.order, user_key) && self.search_file(file, options)? {
+                return Ok(());
+            }
+        }
+        let target = SeekKey::new(user_key, self.seqno);
+        for level in 1..LEVELS {
+            let files = view.version.level(level);
+            if files.is_empty() {
+                continue;
+            }
+            let found = view
+                .version
+                .find_file(&context.order, level, target.bytes());
+            if let Some(index) = found
+                && self.search_run(files.get(index..).unwrap_or_default(), options)?
+            {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Searches the memtables, newest first; whether the answer is decided.
@@ -268,7 +295,13 @@ impl<'a> Lookup<'a> {
         }
         match kind {
             ValueKind::Value if self.operands.is_empty() => {
-                self.state = State::Found(value.pin());
+                self.state = State::Found;
+                *self.answer = Ok(Some(PinnedSlice::default()));
+                if let Ok(Some(slice)) = self.answer
+                    && !slice.copy_small(value.bytes())
+                {
+                    *slice = value.pin();
+                }
             }
             ValueKind::Value => self.decide(Some(value.bytes())),
             ValueKind::Deletion | ValueKind::SingleDeletion => self.decide(None),
@@ -293,18 +326,22 @@ impl<'a> Lookup<'a> {
 
     /// Ends the search with `existing` under the operands met so far.
     fn decide(&mut self, existing: Option<&[u8]>) {
-        if self.operands.is_empty() {
-            self.state = match existing {
-                Some(value) => State::Found(PinnedSlice::owned(value.to_vec())),
-                None => State::Absent,
-            };
-            return;
-        }
-        let operator = self.context.merge_operator.as_deref();
-        self.state = match self.operands.apply(operator, self.user_key, existing) {
-            Ok(value) => State::Found(PinnedSlice::owned(value)),
-            Err(error) => State::Failed(error),
+        let value = match existing {
+            _ if !self.operands.is_empty() => {
+                let operator = self.context.merge_operator.as_deref();
+                match self.operands.apply(operator, self.user_key, existing) {
+                    Ok(value) => value,
+                    Err(error) => return self.fail(error),
+                }
+            }
+            Some(value) => value.to_vec(),
+            None => {
+                self.state = State::Absent;
+                return;
+            }
         };
+        self.state = State::Found;
+        *self.answer = Ok(Some(PinnedSlice::owned(value)));
     }
 
     /// The blob that [`Lookup::finish`] would read, if that is how the search ended.
@@ -315,32 +352,22 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// The answer once every source was searched or one decided.
+    /// Completes the answer once every source was searched or one decided.
     #[inline]
-    pub(super) fn finish(
-        self,
-        view: &SuperVersion,
-        options: &TableReadOptions,
-    ) -> Result<Option<PinnedSlice>> {
-        // The usual end, without moving the whole state about.
-        match self.state {
-            State::Found(value) => Ok(Some(value)),
-            _ => self.finish_slowly(view, options),
+    pub(super) fn finish(self, view: &SuperVersion, options: &TableReadOptions) {
+        if !matches!(self.state, State::Found) {
+            self.finish_slowly(view, options);
         }
     }
 
     #[inline(never)]
-    fn finish_slowly(
-        self,
-        view: &SuperVersion,
-        options: &TableReadOptions,
-    ) -> Result<Option<PinnedSlice>> {
+    fn finish_slowly(self, view: &SuperVersion, options: &TableReadOptions) {
         if let State::Blob(index) = self.state {
             let blobs = &self.context.blobs;
             let value = blobs.read(&view.version, self.user_key, &index, options);
             return self.finish_with_blob(value, view, options);
         }
-        self.finish_with(no_blob())
+        self.finish_with(no_blob());
     }
 
     /// As [`Lookup::finish`], after `read` was what reading the wanted blob under the key gave.
@@ -349,27 +376,28 @@ impl<'a> Lookup<'a> {
         read: Result<PinnedSlice>,
         view: &SuperVersion,
         options: &TableReadOptions,
-    ) -> Result<Option<PinnedSlice>> {
+    ) {
         let State::Blob(index) = self.state else {
             return self.finish_with(read);
         };
         let key = (self.user_key, self.seqno);
         let blob = or_under_own_key(read, (view, self.context), key, &index, options);
-        self.finish_with(blob)
+        self.finish_with(blob);
     }
 
     /// As [`Lookup::finish`], with `blob` as what [`Lookup::wanted_blob`] asks for.
-    pub(super) fn finish_with(mut self, blob: Result<PinnedSlice>) -> Result<Option<PinnedSlice>> {
-        match self.state {
-            State::Searching => self.decide(None),
-            State::Blob(_) if self.operands.is_empty() => return blob.map(Some),
-            State::Blob(_) => self.decide(Some(&*blob?)),
+    pub(super) fn finish_with(mut self, blob: Result<PinnedSlice>) {
+        match (&self.state, blob) {
+            (State::Searching, _) => self.decide(None),
+            (State::Blob(_), Ok(blob)) if self.operands.is_empty() => {
+                *self.answer = Ok(Some(blob));
+            }
+            (State::Blob(_), Ok(blob)) => self.decide(Some(&*blob)),
+            (State::Blob(_), Err(error)) => self.fail(error),
             _ => {}
         }
-        match self.state {
-            State::Found(value) => Ok(Some(value)),
-            State::Absent | State::Searching | State::Blob(_) => Ok(None),
-            State::Failed(error) => Err(error),
+        if let State::Failed(error) = self.state {
+            *self.answer = Err(error);
         }
     }
 }

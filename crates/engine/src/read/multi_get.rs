@@ -10,12 +10,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use drumlin_base::limits::LEVELS;
-use drumlin_base::{KeyOrder, PinnedSlice, Result, SeqNo};
+use drumlin_base::{KeyOrder, SeqNo};
 use drumlin_table::blob::{BlobIndex, get_sorted};
 use drumlin_table::{Hint, STEPS, Table, TableReadOptions, read_together};
 
 use super::context::ReadContext;
-use super::get::{Lookup, SeekKey};
+use super::get::{Answer, Lookup, SeekKey};
 use super::{resident, sampling};
 use crate::super_version::SuperVersion;
 use crate::version::{FileMeta, key_head};
@@ -32,7 +32,7 @@ pub fn multi_get<K: AsRef<[u8]>>(
     keys: &[K],
     seqno: SeqNo,
     options: &TableReadOptions,
-) -> Vec<Result<Option<PinnedSlice>>> {
+) -> Vec<Answer> {
     let answers = match context.in_memory {
         true => resident::multi_get(view, context, keys, seqno, options),
         false => None,
@@ -53,8 +53,9 @@ fn multi_get_anywhere<K: AsRef<[u8]>>(
     keys: &[K],
     seqno: SeqNo,
     options: &TableReadOptions,
-) -> Vec<Result<Option<PinnedSlice>>> {
-    let mut batch = Batch::new(view, context, keys, seqno, options);
+) -> Vec<Answer> {
+    let mut answers: Vec<Answer> = keys.iter().map(|_| Ok(None)).collect();
+    let mut batch = Batch::new((view, context), keys, &mut answers, seqno, options);
     batch.search_memtables();
     for file in view.version.level(0) {
         batch.search_tables(|lookup| {
@@ -82,7 +83,8 @@ fn multi_get_anywhere<K: AsRef<[u8]>>(
                 .unwrap_or_default()
         });
     }
-    batch.finish()
+    batch.finish();
+    answers
 }
 
 /// The search for all keys.
@@ -108,14 +110,16 @@ struct Search<'a> {
 
 impl<'a> Batch<'a> {
     fn new<K: AsRef<[u8]>>(
-        view: &'a SuperVersion,
-        context: &'a ReadContext,
+        (view, context): (&'a SuperVersion, &'a ReadContext),
         keys: &'a [K],
+        answers: &'a mut [Answer],
         seqno: SeqNo,
         options: &'a TableReadOptions,
     ) -> Self {
-        let keys = keys.iter().map(AsRef::as_ref);
-        let lookups: Vec<_> = keys.map(|key| Lookup::new(context, key, seqno)).collect();
+        let keys = keys.iter().map(AsRef::as_ref).zip(answers);
+        let lookups: Vec<_> = keys
+            .map(|(key, answer)| Lookup::new(context, key, seqno, answer))
+            .collect();
         Self {
             pending: in_key_order(&context.order, &lookups),
             view,
@@ -188,23 +192,18 @@ impl<'a> Batch<'a> {
         self.pending.retain(is_open);
     }
 
-    /// The answers, in the caller's order.
-    fn finish(self) -> Vec<Result<Option<PinnedSlice>>> {
-        let mut answers = Vec::with_capacity(self.lookups.len());
+    /// Completes the answers.
+    fn finish(self) {
         let mut blobs = Vec::new();
         for lookup in self.lookups {
             match lookup.wanted_blob() {
-                None => answers.push(lookup.finish(self.view, self.options)),
-                Some(index) => {
-                    blobs.push((answers.len(), index, lookup));
-                    answers.push(Ok(None));
-                }
+                None => lookup.finish(self.view, self.options),
+                Some(index) => blobs.push((index, lookup)),
             }
         }
         if !blobs.is_empty() {
-            read_blobs((self.view, self.context), blobs, self.options, &mut answers);
+            read_blobs((self.view, self.context), blobs, self.options);
         }
-        answers
     }
 }
 
@@ -260,16 +259,15 @@ fn read_missing(searches: &[Search<'_>], options: &TableReadOptions) {
 /// Reads what is missing, file by file and by offset.
 fn read_blobs(
     (view, context): (&SuperVersion, &ReadContext),
-    mut blobs: Vec<(usize, BlobIndex, Lookup<'_>)>,
+    mut blobs: Vec<(BlobIndex, Lookup<'_>)>,
     options: &TableReadOptions,
-    answers: &mut [Result<Option<PinnedSlice>>],
 ) {
-    blobs.sort_by_key(|(_, index, _)| (index.file, index.offset));
+    blobs.sort_by_key(|(index, _)| (index.file, index.offset));
     let mut values = Vec::with_capacity(blobs.len());
-    for of_file in blobs.chunk_by(|(_, a, _), (_, b, _)| a.file == b.file) {
+    for of_file in blobs.chunk_by(|(a, _), (b, _)| a.file == b.file) {
         let wanted = of_file.iter();
         let wanted: Vec<_> = wanted
-            .map(|(_, index, lookup)| (lookup.user_key(), *index))
+            .map(|(index, lookup)| (lookup.user_key(), *index))
             .collect();
         let file = wanted.first().map_or(0, |(_, index)| index.file);
         let read = context
@@ -284,9 +282,7 @@ fn read_blobs(
             values.extend(wanted.iter().map(|_| Err(error.duplicate())));
         }
     }
-    for ((place, _, lookup), value) in blobs.into_iter().zip(values) {
-        if let Some(answer) = answers.get_mut(place) {
-            *answer = lookup.finish_with_blob(value, view, options);
-        }
+    for ((_, lookup), value) in blobs.into_iter().zip(values) {
+        lookup.finish_with_blob(value, view, options);
     }
 }

@@ -16,16 +16,14 @@
 
 use std::ops::ControlFlow;
 
-use drumlin_base::{PinnedSlice, Result, SeqNo, ValueKind};
+use drumlin_base::{PinnedSlice, SeqNo, ValueKind};
 use drumlin_table::{KeyHint, PlainTable, TableReadOptions};
 
 use super::context::ReadContext;
-use super::get::get_anywhere;
+use super::get::{Answer, get_anywhere};
 use super::multi_get::ROUND;
 use crate::resident_runs::{RUNS_MAX, ResidentRuns};
 use crate::super_version::SuperVersion;
-
-type Answer = Result<Option<PinnedSlice>>;
 
 /// How a search stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +134,7 @@ pub(super) fn multi_get<K: AsRef<[u8]>>(
         round.search(runs, answers);
         for (at, (answer, key)) in answers.iter_mut().zip(keys).enumerate() {
             if round.unusual & 1 << at != 0 {
-                *answer = get_anywhere(view, context, key.as_ref(), seqno, options);
+                get_anywhere(view, context, key.as_ref(), seqno, options, answer);
             }
         }
     }

@@ -118,16 +118,29 @@ pub(super) fn get(
     seqno: SeqNo,
     options: &TableReadOptions,
 ) -> Result<Option<PinnedSlice>> {
-    let mut lookup = Lookup::new(context, user_key, seqno);
+    let mut answer = Ok(None);
+    let mut lookup = Lookup::new(context, user_key, seqno, &mut answer);
+    search(&mut lookup, (view, context), seqno, options)?;
+    lookup.finish(view, options);
+    answer
+}
+
+fn search(
+    lookup: &mut Lookup<'_>,
+    (view, context): (&SuperVersion, &ReadContext),
+    seqno: SeqNo,
+    options: &TableReadOptions,
+) -> Result<()> {
     if lookup.search_memtables(view) {
-        return lookup.finish(view, options);
+        return Ok(());
     }
+    let user_key = lookup.user_key();
     let mut asked = Asked::default();
     for file in view.version.level(0) {
         if file.may_hold(&context.order, user_key) {
             asked.note(file);
             if lookup.search_file(file, options)? {
-                return lookup.finish(view, options);
+                return Ok(());
             }
         }
     }
@@ -147,7 +160,7 @@ pub(super) fn get(
             }
         }
     }
-    lookup.finish(view, options)
+    Ok(())
 }
 
 /// The table asked last, which is charged once another is asked.
