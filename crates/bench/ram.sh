@@ -9,8 +9,8 @@
 # SHAPES   20: the prefix is the key; 12: ten keys have one
 # BATCH    keys of a batch
 # ENGINES  drumlin: plain tables; db_bench: Debian's, RocksDB's PlainTable and prefix_hash memtables;
-#          rocksdb: today's, block-based, all in its cache (PEERS: the `peers` program has it); lmdb and
-#          drumlin-alone: one thread, compacted, without a writer, keys of 16 bytes
+#          rocksdb: today's, block-based, mapped (PEERS: the `peers` program has it); drumlin-block: ours,
+#          block-based, all in its cache; lmdb and drumlin-alone: one thread, compacted, without a writer, keys of 16 bytes
 # TIMED    1: also how long single reads took beside flushes and compactions, with small memtables
 # RAM      a directory in memory; LOG: one on a disk, for the WAL
 # KEEP     1: databases that are there are used and left; else they are filled, and removed
@@ -31,7 +31,11 @@ ours="--use_plain_table=1"
 plain="--use_plain_table=1 --mmap_read=1 --memtablerep=prefix_hash --allow_concurrent_memtable_write=false
 --bloom_locality=1 --num_levels=6 --max_background_jobs=4 --statistics=0
 --level0_file_num_compaction_trigger=8 --level0_slowdown_writes_trigger=16 --level0_stop_writes_trigger=24"
-block="--cache_size=17179869184 --max_background_jobs=4 --verify_checksum=0 --use_data_block_hash_index"
+# Of block cache and mapping, hash indexes or none in data blocks, 1, 4 or 16 keys a restart point, blocks of 1 to
+# 4 KiB, indexes with hashes, interpolated or partitioned, and skip lists or hashed memtables, the fastest.
+block="--mmap_read --use_data_block_hash_index --block_restart_interval=4 --memtablerep=prefix_hash
+--max_background_jobs=4 --verify_checksum=0"
+our_block="--cache_size=17179869184"
 seek="--benchmarks=seekrandomwhilewriting --seek_nexts=10 --prefix_same_as_start=1"
 # One thread over one compacted table, as LMDB is measured elsewhere.
 alone="--num=$KEYS --key_size=16 --value_size=100 --compression_type=none --seed=1
@@ -41,6 +45,7 @@ bench() { # ENGINE FLAGS...
     engine=$1; shift
     case $engine in
         drumlin) "$DRUMLIN" bench $both $ours "$@" ;;
+        drumlin-block) "$DRUMLIN" bench $both $our_block "$@" ;;
         db_bench) db_bench $both $plain "$@" ;;
         rocksdb) "$PEERS" bench --engine rocksdb $both $block "$@" ;;
     esac 2>&1

@@ -1,10 +1,11 @@
 //! Measures one table by itself: writing it, looking keys up, walking it.
 //!
 //! ```text
-//! cargo run --release -p drumlin-table --example speed -- [entries] [codec] [directory]
+//! cargo run --release -p drumlin-table --example speed -- [entries] [codec] [directory] [interval] [ratio]
 //! ```
 //!
-//! The codec may also be `plain`, for a plain table.
+//! The codec may also be `plain`, for a plain table. One key of `interval` is stored whole in a block; with
+//! a `ratio`, blocks get a hash index of that many keys a bucket.
 //!
 //! Keys have 16 bytes, values 100; everything is read from a cache that holds the whole table,
 //! except where a line says otherwise. Times are processor times.
@@ -37,6 +38,8 @@ struct Bench {
     path: PathBuf,
     compression: Compression,
     format: TableFormat,
+    restart_interval: usize,
+    hash_ratio: Option<f64>,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -50,12 +53,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some(codec) => (TableFormat::Block, codec.parse()?),
     };
     let directory = arguments.next().unwrap_or_else(|| "/tmp".to_owned());
+    let restart_interval = arguments.next().map_or(Ok(16), |text| text.parse())?;
+    let hash_ratio = arguments.next().map(|text| text.parse()).transpose()?;
     let bench = Bench {
         clock: SystemClock::default(),
         entries,
         path: PathBuf::from(directory).join("drumlin-speed.sst"),
         compression: Compression::new(codec),
         format,
+        restart_interval,
+        hash_ratio,
     };
     bench.write()?;
     bench.read()?;
@@ -100,6 +107,8 @@ impl Bench {
             let options = TableWriterOptions {
                 compression: self.compression,
                 format: self.format,
+                restart_interval: self.restart_interval,
+                hash_ratio: self.hash_ratio,
                 filter,
                 ..TableWriterOptions::default()
             };

@@ -195,6 +195,9 @@ fn options(flags: &Flags) -> Result<Options> {
     } else {
         options.set_allow_mmap_reads(flags.mmap_read);
         options.set_block_based_table_factory(&table_options(flags));
+        if flags.memtablerep == "prefix_hash" {
+            hashed_memtables(&mut options);
+        }
     }
     Ok(options)
 }
@@ -215,14 +218,9 @@ fn dictionary(flags: &Flags, options: &mut Options) {
 /// `--use_plain_table --mmap_read --memtablerep=prefix_hash --bloom_locality=1` sets them up.
 fn plain(flags: &Flags, options: &mut Options) {
     options.set_allow_mmap_reads(true);
-    options.set_allow_concurrent_memtable_write(false);
     options.set_bloom_locality(1);
     options.set_num_levels(6);
-    options.set_memtable_factory(MemtableFactory::HashSkipList {
-        bucket_count: 1_000_000,
-        height: 4,
-        branching_factor: 4,
-    });
+    hashed_memtables(options);
     options.set_plain_table_factory(&PlainTableFactoryOptions {
         user_key_length: u32::try_from(flags.key_size).unwrap_or_default(),
         bloom_bits_per_key: flags.bloom_bits.max(0.0) as i32,
@@ -232,6 +230,16 @@ fn plain(flags: &Flags, options: &mut Options) {
         encoding_type: KeyEncodingType::Plain,
         full_scan_mode: false,
         store_index_in_file: false,
+    });
+}
+
+/// Memtables found by the hash of a prefix, as db_bench's `--memtablerep=prefix_hash` sets them up.
+fn hashed_memtables(options: &mut Options) {
+    options.set_allow_concurrent_memtable_write(false);
+    options.set_memtable_factory(MemtableFactory::HashSkipList {
+        bucket_count: 1_000_000,
+        height: 4,
+        branching_factor: 4,
     });
 }
 
