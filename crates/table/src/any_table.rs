@@ -84,6 +84,17 @@ impl Table {
         Ok(Arc::new(table))
     }
 
+    /// Gives all entries of `table` the sequence number `seqno`: it was made outside a database and
+    /// opened before it was known. False, and nothing done, where that cannot be: the table is not a
+    /// plain one, or has other owners.
+    pub fn number(table: &mut Arc<Self>, seqno: SeqNo) -> bool {
+        let Some(Self::Plain(plain)) = Arc::get_mut(table) else {
+            return false;
+        };
+        let own = Arc::get_mut(plain);
+        own.map(|plain| plain.number(seqno)).is_some()
+    }
+
     /// Visits the versions of `user_key` with a sequence number of at most `seqno`, newest first,
     /// until `visit` breaks. Range tombstones are not consulted.
     ///

@@ -36,7 +36,7 @@ pub(super) struct Anchors {
 }
 
 impl Anchors {
-    /// Reads the section `stored`, and the keys it refers to in `records`.
+    /// Reads the section `stored`, and the keys it refers to in `records`, which have `count` of them.
     ///
     /// # Errors
     /// `Corruption` when the places do not ascend or name no records, or when the first is not
@@ -46,6 +46,7 @@ impl Anchors {
         stored: &[u8],
         records: &[u8],
         first: usize,
+        count: usize,
     ) -> Result<Self> {
         let damaged = || Error::corruption("damaged anchors of a plain table");
         let places: Vec<u32> = (0..stored.len() / 4)
@@ -81,7 +82,9 @@ impl Anchors {
             anchors.heads = heads.collect::<Option<_>>().ok_or_else(damaged)?;
             let samples = anchors.heads.iter().step_by(SAMPLE_EVERY);
             anchors.samples = samples.copied().collect();
-            anchors.guess = Guess::new(&anchors.heads, &places);
+        }
+        if matches!(order, KeyOrder::Bytewise) {
+            anchors.guess = Guess::new(&keys, count, &places);
         }
         anchors.places = places;
         Ok(anchors)
@@ -152,9 +155,9 @@ impl Anchors {
     /// Where the record of `user_key` may well begin, in tables whose keys tell, and how many cache
     /// lines are worth asking for there.
     #[inline]
-    pub(super) fn guess(&self, order: &KeyOrder, user_key: &[u8]) -> Option<(usize, usize)> {
+    pub(super) fn guess(&self, user_key: &[u8]) -> Option<(usize, usize)> {
         let guess = self.guess.as_ref()?;
-        let place = guess.place(self.head(order, user_key)?)?;
+        let place = guess.place(user_key)?;
         Some((place as usize * UNIT_BYTES, guess.lines()))
     }
 

@@ -1,17 +1,20 @@
-//! A guess at where a record lies, from eight bytes of its key alone.
+//! A guess at where a record lies, from its key alone.
 //!
 //! The index knows where each record is, but the record can only be asked for once the index's line has
 //! come. Where keys are numbers given out one after the other, and values of about one size, the place
 //! follows from the key as well, by a rule of three between a few known records; then both are asked for
 //! at the same time. A guess decides nothing: a wrong one has only fetched lines in vain.
 //!
+//! Keys often are several numbers one behind the other with filling between, a customer's and an
+//! order's. So a key is first made one number ([`Rank`]): of the bytes that differ from key to key
+//! (told from the anchors' keys) each stretch is a number in a range, and these are the digits.
+//!
 //! Keys drawn at random, as those are that one level of several holds, are guessed some records off.
 //! That is still worth a line: it lies in the same page mostly, and with more memory than the processor
 //! has translations at hand, to translate the address takes it a third of the wait.
 //! Tables whose guesses are no good even for that make none.
 
-use std::ops::RangeInclusive;
-
+use super::rank::Rank;
 use super::record::UNIT_BYTES;
 use super::table::RECORD_LINES;
 
@@ -27,49 +30,61 @@ const NEAR: u64 = (1200 / UNIT_BYTES) as u64;
 /// The rule of one table.
 #[derive(Debug)]
 pub(super) struct Guess {
-    heads: RangeInclusive<u64>,
-    /// Knots in a unit of a head.
-    scale: f64,
-    /// Where the key of each knot would lie; knots are evenly spaced between the first head and the
+    rank: Rank,
+    first: u64,
+    last: u64,
+    /// By how many bits a rank, less the first, is moved to fill a word.
+    shift: u32,
+    /// Knots in the unit of such a word, in parts of 2^96.
+    scale: u64,
+    /// Where the key of each knot would lie; knots are evenly spaced between the first rank and the
     /// last.
     knots: Vec<u32>,
     lines: usize,
 }
 
 impl Guess {
-    /// The rule for keys with these `heads` at these `places`, which ascend; `None` when it would not be
-    /// good for nearly all of them, or when the heads do not ascend: only a damaged table's do not.
-    pub(super) fn new(heads: &[u64], places: &[u32]) -> Option<Self> {
-        let (first, last) = (*heads.first()?, *heads.last()?);
-        let count = (heads.len() / ANCHORS_PER_KNOT).min(KNOTS_MAX);
-        if count == 0 || first == last || !heads.is_sorted() {
+    /// The rule for a table of `count` keys with these `keys` at these `places`, both ascending; `None` when it would not be good
+    /// for nearly all of them, or when the keys do not ascend: only a damaged table's do not.
+    pub(super) fn new(keys: &[&[u8]], count: usize, places: &[u32]) -> Option<Self> {
+        let rank = Rank::new(keys, count)?;
+        let ranks: Vec<u64> = keys.iter().map(|key| rank.of(key)).collect::<Option<_>>()?;
+        let (first, last) = (*ranks.first()?, *ranks.last()?);
+        let parts = (ranks.len() / ANCHORS_PER_KNOT).min(KNOTS_MAX);
+        if parts == 0 || first == last || !ranks.is_sorted() {
             return None;
         }
-        let scale = count as f64 / (last - first) as f64;
-        let mut knots = Vec::with_capacity(count + 1);
+        let span = last - first;
+        let shift = span.leading_zeros();
+        let scale = ((parts as u128) << (32 + u64::BITS)) / u128::from(span << shift);
+        let scale = u64::try_from(scale).ok()?;
+        let spacing = span as f64 / parts as f64;
+        let mut knots = Vec::with_capacity(parts + 1);
         let mut at = 0;
-        for knot in 0..=count {
-            let along = (knot as f64 / scale).min((last - first) as f64);
+        for knot in 0..=parts {
+            let along = (knot as f64 * spacing).min(span as f64);
             let is_before = |next: &&u64| ((**next - first) as f64) < along;
-            at += heads.get(at..)?.iter().take_while(is_before).count();
-            knots.push(place_of(along, at, heads, places)?);
+            at += ranks.get(at..)?.iter().take_while(is_before).count();
+            knots.push(place_of(along, at, &ranks, places)?);
         }
         let guess = Self {
-            heads: first..=last,
+            rank,
+            first,
+            last,
+            shift,
             scale,
             knots,
             lines: 0,
         };
-        let pairs = || heads.iter().zip(places);
         let within = |most: u64| {
-            let near = pairs().filter(|(head, place)| {
-                let guessed = guess.place(**head);
+            let near = ranks.iter().zip(places).filter(|(rank, place)| {
+                let guessed = guess.place_at(**rank);
                 guessed.is_some_and(|guessed| guessed.abs_diff(u64::from(**place)) <= most)
             });
             near.count()
         };
         // Nine in ten; three in four.
-        let lines = match heads.len() {
+        let lines = match ranks.len() {
             all if within(GOOD) * 10 >= all * 9 => RECORD_LINES,
             all if within(NEAR) * 4 >= all * 3 => 1,
             _ => return None,
@@ -83,18 +98,21 @@ impl Guess {
         self.lines
     }
 
-    /// Where a record whose key has this head may lie; `None` outside of the table.
+    /// Where the record of `user_key` may lie; `None` when it cannot be told.
     #[inline]
-    pub(super) fn place(&self, head: u64) -> Option<u64> {
-        if !self.heads.contains(&head) {
-            return None;
-        }
-        let along = (head - self.heads.start()) as f64 * self.scale;
-        let knot = (along as usize).min(self.knots.len() - 2);
+    pub(super) fn place(&self, user_key: &[u8]) -> Option<u64> {
+        self.place_at(self.rank.of(user_key)?)
+    }
+
+    #[inline]
+    fn place_at(&self, rank: u64) -> Option<u64> {
+        let along = (rank.clamp(self.first, self.last) - self.first) << self.shift;
+        // Knots in parts of 2^32.
+        let along = ((u128::from(along) * u128::from(self.scale)) >> u64::BITS) as u64;
+        let knot = ((along >> 32) as usize).min(self.knots.len() - 2);
         let [from, to] = self.knots.get(knot..)?.first_chunk::<2>()?;
-        let (from, to) = (f64::from(*from), f64::from(*to));
-        // Rounded so, because no target need have an instruction for it.
-        Some((from + (to - from) * (along - knot as f64) + 0.5) as u64)
+        let behind = along - ((knot as u64) << 32);
+        Some(u64::from(*from) + ((u64::from(to.wrapping_sub(*from)) * behind) >> 32))
     }
 
     /// Memory it takes.
@@ -103,13 +121,13 @@ impl Guess {
     }
 }
 
-/// Where a record would lie whose head is `along` after the first, between the anchors `at - 1` and
+/// Where a record would lie whose rank is `along` after the first, between the anchors `at - 1` and
 /// `at`.
-fn place_of(along: f64, at: usize, heads: &[u64], places: &[u32]) -> Option<u32> {
-    let first = *heads.first()?;
+fn place_of(along: f64, at: usize, ranks: &[u64], places: &[u32]) -> Option<u32> {
+    let first = *ranks.first()?;
     let anchor = |at: usize| {
         Some((
-            (*heads.get(at)? - first) as f64,
+            (*ranks.get(at)? - first) as f64,
             f64::from(*places.get(at)?),
         ))
     };
@@ -138,7 +156,9 @@ mod tests {
             }
             place += units(index);
         }
-        Guess::new(&anchors.0, &anchors.1)
+        let keys: Vec<[u8; 8]> = anchors.0.iter().map(|n: &u64| n.to_be_bytes()).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        Guess::new(&keys, heads.len(), &anchors.1)
     }
 
     #[test]
@@ -150,14 +170,36 @@ mod tests {
             let anchored = (heads.len() - 1) / 8 * 8;
             for (index, head) in heads.iter().enumerate().take(anchored) {
                 let place = 16 + 33 * index as u64;
-                let guessed = guess.place(*head).unwrap();
+                let guessed = guess.place(&head.to_be_bytes()).unwrap();
                 assert!(
                     guessed.abs_diff(place) <= 1,
                     "{index}: {guessed}, not {place}"
                 );
             }
-            assert_eq!(guess.place(899), None);
-            assert_eq!(guess.place(u64::MAX), None);
+            let first = guess.place(&heads[0].to_be_bytes());
+            assert_eq!(guess.place(&[0; 8]), first);
+            assert!(guess.place(&[0xff; 8]) >= first);
+        }
+    }
+
+    #[test]
+    fn keys_of_two_numbers_are_guessed_to_the_record() {
+        let key = |n: u64| {
+            let (customer, order) = (900 + n / 10, n % 10 * 1_000_000 + n / 10);
+            [&customer.to_be_bytes()[..], b"0000", &order.to_be_bytes()].concat()
+        };
+        let keys: Vec<Vec<u8>> = (0..200_000).map(key).collect();
+        let anchors: Vec<&[u8]> = keys.iter().step_by(7).map(Vec::as_slice).collect();
+        let places: Vec<u32> = (0..keys.len() as u32)
+            .step_by(7)
+            .map(|n| 16 + 33 * n)
+            .collect();
+        let guess = Guess::new(&anchors, keys.len(), &places).unwrap();
+        assert_eq!(guess.lines(), RECORD_LINES);
+        let anchored = (keys.len() - 1) / 7 * 7;
+        for (index, key) in keys.iter().enumerate().take(anchored) {
+            let off = guess.place(key).unwrap().abs_diff(16 + 33 * index as u64);
+            assert!(off <= 12, "{index}: {off}");
         }
     }
 

@@ -17,6 +17,7 @@ mod format;
 mod guess;
 mod hash_index;
 mod open;
+mod rank;
 mod record;
 mod table;
 mod writer;

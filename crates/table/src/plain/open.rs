@@ -44,7 +44,9 @@ fn open_parts(
     check_order(&properties, &options.order)?;
     let records_end = footer.section(Part::Records).range().end;
     let records = bytes.get(..records_end).unwrap_or_default();
-    let anchors = Anchors::read(&options.order, part(Part::Anchors), records, HEADER_BYTES)?;
+    let count = footer.keys as usize;
+    let anchors = part(Part::Anchors);
+    let anchors = Anchors::read(&options.order, anchors, records, HEADER_BYTES, count)?;
     let global_seqno = global_seqno(&properties, options.largest_seqno)?;
     let range_tombstones = read_tombstones(part(Part::Tombstones), global_seqno)?;
     let same_prefix = options

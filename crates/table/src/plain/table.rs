@@ -114,6 +114,12 @@ impl PlainTable {
         open(file, options)
     }
 
+    /// Makes `seqno` the sequence number of all entries, of a table that was made outside a database and
+    /// opened before it got one.
+    pub(crate) fn number(&mut self, seqno: SeqNo) {
+        self.global_seqno = Some(seqno);
+    }
+
     /// The file up to the end of its records.
     #[inline]
     pub(super) fn records(&self) -> &[u8] {
@@ -168,8 +174,10 @@ impl PlainTable {
     /// is: for a lookup that has nothing else to do while the index's line comes.
     #[inline]
     pub fn guess(&self, user_key: &[u8]) {
-        if let Some((at, lines)) = self.anchors.guess(&self.order, user_key) {
-            self.resident.prefetch(at, lines);
+        match self.anchors.guess(user_key) {
+            Some((at, 1)) => self.resident.prefetch(at, 1),
+            Some((at, _)) => self.resident.prefetch(at, RECORD_LINES),
+            None => {}
         }
     }
 
@@ -280,7 +288,7 @@ impl PlainTable {
     }
 
     /// Whether the caller wants no further version.
-    #[inline]
+    #[inline(always)]
     fn show(
         &self,
         record: Record,
