@@ -15,6 +15,7 @@ use drumlin_table::{Table, TableReadOptions, TableReaderOptions, TableWriter, Ta
 use crate::column_family::{ColumnFamily, Family};
 use crate::engine::Engine;
 use crate::names;
+use crate::table_cache::Ahead;
 use crate::version::{NewFile, VersionEdit};
 
 /// The property that marks a table as external, and the version of its rules.
@@ -131,7 +132,15 @@ impl Engine {
         }
         // When this fails nobody knows whether the MANIFEST names the tables: they stay, and the
         // next open tells.
-        self.install_external(&family.0, &incoming)?;
+        let mut opened = Vec::new();
+        if family.0.reads.in_memory {
+            // Before writers are held up: it reads them whole. One that cannot be opened is told of by
+            // its first reader.
+            let tables = &family.0.reads.tables;
+            let open = |file: &Incoming| tables.open_unnumbered(file.number, file.size).ok();
+            opened.extend(incoming.iter().map(open));
+        }
+        self.install_external(&family.0, &incoming, opened)?;
         if move_files {
             paths
                 .iter()
@@ -206,7 +215,14 @@ impl Engine {
 
     /// Between two write groups: memtables go first, so that what is taken in is newer than them,
     /// then the tables get their sequence numbers and their place in L0.
-    fn install_external(&self, family: &Arc<Family>, incoming: &[Incoming]) -> Result<()> {
+    ///
+    /// Of those in `opened` a lookup finds the tables open as soon as it can find them at all.
+    fn install_external(
+        &self,
+        family: &Arc<Family>,
+        incoming: &[Incoming],
+        opened: Vec<Option<Arc<Table>>>,
+    ) -> Result<()> {
         self.flush_family(family.id)?; // Most of it without holding up writers.
         self.lead_alone(|leader| {
             self.check_open()?;
@@ -214,13 +230,19 @@ impl Engine {
             let mut state = self.wait_for_flushed(family.id)?;
             let mut edit = VersionEdit::of_family(family.id);
             let mut seqno = leader.last_seqno;
+            let mut ahead = Ahead::new(&family.reads.tables);
+            let mut opened = opened.into_iter();
             for file in incoming {
                 seqno += 1;
                 edit.new_files
                     .push((0, file.described(&family.options.order, seqno)));
+                if let Some(table) = opened.next().flatten() {
+                    ahead.take(file.number, table, seqno);
+                }
             }
             edit.last_seqno = Some(seqno);
             self.log_and_apply(&mut state, vec![edit])?;
+            ahead.keep();
             leader.last_seqno = seqno;
             self.published.set(seqno);
             // A compaction may be due now.
@@ -252,5 +274,84 @@ impl Incoming {
             largest_seqno: seqno,
             ..NewFile::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use drumlin_table::TableFormat;
+    use drumlin_testkit::memory_dir;
+
+    use super::*;
+    use crate::{Db, Options, ReadOptions};
+
+    fn is_laid_out(db: &Db) -> bool {
+        let family = &db.default_family().0;
+        let view = family.view.load();
+        view.resident_runs(&family.reads.order, &family.reads.tables)
+            .is_some()
+    }
+
+    fn options() -> Options {
+        let mut options = Options::default();
+        options.family.table_format = Some(TableFormat::Plain);
+        options
+    }
+
+    /// An external table of `keys`, each with `value`.
+    fn external(path: PathBuf, format: TableFormat, keys: &[&str], value: &[u8]) -> PathBuf {
+        let options = TableWriterOptions {
+            format,
+            ..TableWriterOptions::default()
+        };
+        let mut writer = SstFileWriter::create(&Env::system(), &path, options).unwrap();
+        for key in keys {
+            writer.put(key.as_bytes(), value).unwrap();
+        }
+        writer.finish().unwrap();
+        path
+    }
+
+    #[test]
+    fn tables_taken_in_are_open_and_laid_out_before_the_first_lookup() {
+        let dir = memory_dir();
+        let db = Db::open(dir.path(), options()).unwrap();
+        db.put(b"b", b"old").unwrap();
+        db.flush().unwrap();
+        let before = ReadOptions {
+            snapshot: Some(db.snapshot()),
+            ..ReadOptions::default()
+        };
+        let at = |name: &str| dir.path().join(name);
+        let tables = [
+            external(at("one"), TableFormat::Plain, &["a", "b"], b"one"),
+            external(at("two"), TableFormat::Plain, &["b", "c"], b"two"),
+        ];
+        db.ingest(db.default_family(), &tables, true).unwrap();
+        let check = |db: &Db| {
+            assert!(is_laid_out(db));
+            for (key, value) in [("a", "one"), ("b", "two"), ("c", "two")] {
+                let found = db.get(key).unwrap();
+                assert_eq!(found.as_deref(), Some(value.as_bytes()), "{key}");
+            }
+        };
+        check(&db);
+        let old = ["a", "b", "c"].map(|key| db.get_in(db.default_family(), key, &before).unwrap());
+        assert_eq!(old.each_ref().map(Option::is_some), [false, true, false]);
+        assert_eq!(old[1].as_deref(), Some(&b"old"[..]));
+        drop((before, old));
+        db.close().unwrap();
+        let db = Db::open(dir.path(), options()).unwrap();
+        check(&db);
+    }
+
+    #[test]
+    fn a_table_of_another_format_is_taken_in_and_opened_by_its_first_reader() {
+        let dir = memory_dir();
+        let db = Db::open(dir.path(), options()).unwrap();
+        let table = external(dir.path().join("one"), TableFormat::Block, &["a"], b"one");
+        db.ingest(db.default_family(), &[table], true).unwrap();
+        assert!(!is_laid_out(&db));
+        assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"one"[..]));
     }
 }

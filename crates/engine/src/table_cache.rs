@@ -17,7 +17,7 @@ use std::sync::{Arc, Weak};
 
 use drumlin_base::bytes::{Lender, Recalled};
 use drumlin_base::sync::Mutex;
-use drumlin_base::{Error, KeyOrder, MemoryBudget, MemoryUse, PrefixExtractor, Result};
+use drumlin_base::{Error, KeyOrder, MemoryBudget, MemoryUse, PrefixExtractor, Result, SeqNo};
 use drumlin_fs::{Env, RandomAccessFile};
 use drumlin_table::{BlockCache, ModelSource, Table, TableFormat, TableReaderOptions};
 
@@ -169,13 +169,29 @@ impl TableCache {
     /// Opens the table of `file`, which no version has yet, so that its first reader finds it open:
     /// worth it where opening reads the whole file. To be kept open with [`Ahead`].
     fn open_ahead(&self, file: &NewFile) -> Result<()> {
+        self.park_ahead(file.number, self.open(file)?);
+        Ok(())
+    }
+
+    fn park_ahead(&self, number: u64, table: Arc<Table>) {
         // Parked as one that was taken out of a slot: the first reader takes it back.
-        let slot = Lender::new(Some(self.open(file)?));
+        let slot = Lender::new(Some(table));
         if let Some(table) = slot.swap(None) {
-            self.shared.queues.lock().park(file.number, table);
+            self.shared.queues.lock().park(number, table);
         }
         self.shared.shrink();
-        Ok(())
+    }
+
+    /// Opens a table that has no sequence number yet, for [`Ahead::take`].
+    ///
+    /// # Errors
+    /// As [`TableCache::find`].
+    pub fn open_unnumbered(&self, number: u64, size: u64) -> Result<Arc<Table>> {
+        self.open(&NewFile {
+            number,
+            size,
+            ..NewFile::default()
+        })
     }
 
     fn open(&self, file: &NewFile) -> Result<Arc<Table>> {
@@ -275,6 +291,16 @@ impl<'a> Ahead<'a> {
         self.tables.open_ahead(file)?;
         self.numbers.push(file.number);
         Ok(())
+    }
+
+    /// Takes in the `table` of the file `number`, from [`TableCache::open_unnumbered`], whose entries all
+    /// have the sequence number `seqno` now. One of a format that does not take it afterwards is
+    /// closed, and opened by its first reader.
+    pub fn take(&mut self, number: u64, mut table: Arc<Table>, seqno: SeqNo) {
+        if Table::number(&mut table, seqno) {
+            self.tables.park_ahead(number, table);
+            self.numbers.push(number);
+        }
     }
 
     /// Leaves them open: a version has them.
