@@ -44,7 +44,16 @@ impl ValueKind {
     /// # Errors
     /// `NotSupported` for a kind other engines write that this one cannot serve, `Corruption` for a
     /// byte no engine writes.
+    #[inline]
     pub fn from_byte(byte: u8) -> Result<Self> {
+        match byte {
+            0x1 => Ok(Self::Value), // Nearly all are.
+            _ => Self::from_other_byte(byte),
+        }
+    }
+
+    #[inline(never)]
+    fn from_other_byte(byte: u8) -> Result<Self> {
         Ok(match byte {
             0x0 => Self::Deletion,
             0x1 => Self::Value,

@@ -519,6 +519,8 @@ pub struct Pace {
     operations_max: u64,
     operations: u64,
     check_every: u64,
+    /// How many operations are done when the clock is looked at next.
+    next_check: u64,
 }
 
 impl Pace {
@@ -530,6 +532,7 @@ impl Pace {
             operations_max: operations,
             operations: 0,
             check_every: flags.ops_between_duration_checks.max(1),
+            next_check: flags.ops_between_duration_checks.max(1),
         }
     }
 
@@ -537,13 +540,14 @@ impl Pace {
     /// `--ops_between_duration_checks` operations, and only when there is a deadline.
     #[inline]
     pub fn done(&mut self, count: u64) -> bool {
-        let before = self.operations;
         self.operations += count;
         match self.deadline {
             None => self.operations > self.operations_max,
+            Some(_) if self.operations < self.next_check => false,
             Some(deadline) => {
-                before / self.check_every != self.operations / self.check_every
-                    && self.clock.monotonic() >= deadline
+                // No division for each operation: it would take as long as some operations.
+                self.next_check = (self.operations / self.check_every + 1) * self.check_every;
+                self.clock.monotonic() >= deadline
             }
         }
     }

@@ -363,22 +363,31 @@ impl Db {
     /// # Errors
     /// `Corruption` naming file and offset, `Io`, `Incomplete` under
     /// [`ReadOptions::cache_only`].
-    #[inline]
+    #[inline(never)] // What is returned is written where the caller has it.
     pub fn get_in(
         &self,
         family: &ColumnFamily,
         key: impl AsRef<[u8]>,
         options: &ReadOptions,
     ) -> Result<Option<PinnedSlice>> {
+        let mut answer = Ok(None);
+        self.get_to(family, key.as_ref(), options, &mut answer);
+        answer
+    }
+
+    /// As [`Db::get_in`], into `answer`, which is `Ok(None)`.
+    #[inline(always)]
+    fn get_to(
+        &self,
+        family: &ColumnFamily,
+        key: &[u8],
+        options: &ReadOptions,
+        answer: &mut Result<Option<PinnedSlice>>,
+    ) {
         let view = family.0.view.load();
         let seqno = self.read_seqno(options);
-        read::get(
-            &view,
-            &family.0.reads,
-            key.as_ref(),
-            seqno,
-            &options.for_tables(),
-        )
+        let reads = &family.0.reads;
+        read::get_to(&view, reads, key, seqno, || options.for_tables(), answer);
     }
 
     /// The values of `keys`, in their order, all as of one moment.

@@ -1,9 +1,14 @@
-//! The tables of a version that lie in memory, laid out for lookups: what a get needs to know of a
-//! sorted run to find the one table to ask, in a few cache lines, and the tables themselves.
+//! The tables of a version that lie in memory, laid out for lookups: which tables a key is to be looked
+//! for in, found in a few cache lines, and the tables themselves.
 //!
 //! Only plain tables in bytewise order, all of them open, none with range tombstones: then a lookup asks
 //! each run for its table, each table for the key, and that is all. Anything else is looked up as in
 //! every family.
+//!
+//! The smallest and largest keys of all tables cut the order of keys into cells, in each of which the
+//! tables to ask are the same. So there is one search, whatever the number of runs; it is over the eight
+//! bytes behind those that all keys have in common. Keys that begin as a table's smallest or largest
+//! does, in these eight, are told by whole keys, run by run.
 //!
 //! The tables are held open: a loan for each of them, and the way to it through a file's slot, would cost
 //! a batch of lookups more than the search. Tables that the table cache closes meanwhile stay in memory
@@ -25,19 +30,48 @@ pub(crate) const RUNS_MAX: usize = 16;
 
 /// The sorted runs of a version, newest first.
 pub struct ResidentRuns {
+    common: Common,
+    bounds: Bounds,
+    /// Where in `asked` the tables of each cell end; the cell at an index lies before the bound there,
+    /// the last one behind all.
+    ends: Box<[u32]>,
+    /// The tables of all cells, of each the newest first.
+    asked: Box<[Arc<PlainTable>]>,
     runs: Box<[Run]>,
 }
 
-/// One sorted run that is not empty.
-struct Run {
-    /// What all its keys begin with.
-    common: Box<[u8]>,
-    /// The eight bytes behind that of each table's smallest and largest user key, as numbers in their
-    /// order.
-    firsts: Box<[u64]>,
-    lasts: Box<[u64]>,
-    tables: Box<[Held]>,
+/// The heads of all tables' smallest and largest keys, ascending, each once.
+///
+/// A search begins where the first of them lies in the same 256th part of the order as what is sought,
+/// which is seldom more than a few before its place: steps that are the same for every key, so that the
+/// processor need not guess how the comparisons come out.
+struct Bounds {
+    heads: Box<[u64]>,
+    first: u64,
+    /// By how many bits a head, less the first, is moved to fill a word.
+    shift: u32,
+    /// How many bounds lie before each part.
+    before: Box<[u32; PARTS]>,
+    /// Bounds in a part at most.
+    steps: usize,
 }
+
+/// Parts of the order of heads in which a search begins: the values of a byte.
+const PARTS: usize = 256;
+/// Steps from where a part begins; where parts have more bounds, the search halves all.
+const STEPS_MAX: usize = 8;
+
+/// What all keys begin with.
+struct Common {
+    bytes: Box<[u8]>,
+    /// The first eight of these bytes, as a number.
+    word: u64,
+    /// The bits of them in it.
+    mask: u64,
+}
+
+/// The tables of one sorted run that is not empty, in order.
+type Run = Box<[Held]>;
 
 struct Held {
     table: Arc<PlainTable>,
@@ -55,7 +89,7 @@ enum Place<'a> {
 
 impl ResidentRuns {
     /// The runs of `version`, whose open tables `open` gives. `None` when it is not to be laid out: see
-    /// the module.
+    /// the module. Cost: its tables, times its runs.
     pub fn of(
         version: &Version,
         order: &KeyOrder,
@@ -80,20 +114,85 @@ impl ResidentRuns {
         let single = version.level(0).iter().map(std::slice::from_ref);
         let levels = (1..LEVELS).map(|level| version.level(level));
         let runs = single.chain(levels).filter(|files| !files.is_empty());
-        let runs = runs.map(|files| {
-            let tables = files.iter().map(&mut hold).collect::<Option<_>>()?;
-            Some(Run::new(tables))
-        });
+        let runs = runs.map(|files| files.iter().map(&mut hold).collect::<Option<_>>());
         let runs: Box<[Run]> = runs.collect::<Option<_>>()?;
-        (runs.len() <= RUNS_MAX).then_some(Self { runs })
+        (runs.len() <= RUNS_MAX).then(|| Self::new(runs))
+    }
+
+    fn new(runs: Box<[Run]>) -> Self {
+        let common = Common::of(&runs);
+        let ends = |held: &Held| {
+            let file = &held.file;
+            [file.smallest_user_key(), file.largest_user_key()].map(|key| common.head_behind(key))
+        };
+        let mut bounds: Vec<u64> = runs.iter().flatten().flat_map(ends).collect();
+        bounds.sort_unstable();
+        bounds.dedup();
+        let (mut cells, mut asked) = (Vec::with_capacity(bounds.len() + 1), Vec::new());
+        // Of each run the table that the walk along the bounds has come to.
+        let mut reached = vec![0; runs.len()];
+        for bound in bounds.iter().map(Some).chain([None]) {
+            for (run, at) in runs.iter().zip(&mut reached) {
+                let ends_before = |held: &Held| bound.is_none_or(|bound| ends(held)[1] < *bound);
+                *at += run
+                    .iter()
+                    .skip(*at)
+                    .take_while(|held| ends_before(held))
+                    .count();
+                // It reaches up to the bound, and nothing begins or ends within a cell.
+                let begun = |held: &&Held| bound.is_some_and(|bound| ends(held)[0] < *bound);
+                asked.extend(
+                    run.get(*at)
+                        .filter(begun)
+                        .map(|held| Arc::clone(&held.table)),
+                );
+            }
+            cells.push(asked.len() as u32);
+        }
+        Self {
+            bounds: Bounds::new(bounds),
+            ends: cells.into(),
+            asked: asked.into(),
+            common,
+            runs,
+        }
+    }
+
+    /// The table of each run that may hold `user_key`, newest first. `None` for keys that eight bytes do
+    /// not tell from a table's smallest or largest: see [`ResidentRuns::each_table`].
+    #[inline(always)]
+    pub fn cell(&self, user_key: &[u8]) -> Option<&[Arc<PlainTable>]> {
+        let Some(head) = self.common.head_of(user_key) else {
+            return Some(&[]);
+        };
+        let at = self.bounds.first_from(head);
+        if self.bounds.heads.get(at) == Some(&head) {
+            return None;
+        }
+        let end = |at: usize| self.ends.get(at).map_or(0, |end| *end as usize);
+        let from = at.checked_sub(1).map_or(0, end);
+        self.asked.get(from..end(at))
     }
 
     /// Calls `ask` with the table of each run that may hold `user_key`, newest first. False when more
     /// than one table of a run may hold it; then not all were called.
     #[inline]
     pub fn each_table<'a>(&'a self, user_key: &[u8], mut ask: impl FnMut(&'a PlainTable)) -> bool {
+        let Some(tables) = self.cell(user_key) else {
+            return self.each_by_whole_keys(user_key, &mut ask);
+        };
+        tables.iter().for_each(|table| ask(table));
+        true
+    }
+
+    #[inline(never)]
+    fn each_by_whole_keys<'a>(
+        &'a self,
+        user_key: &[u8],
+        ask: &mut impl FnMut(&'a PlainTable),
+    ) -> bool {
         for run in &self.runs {
-            match run.find(user_key) {
+            match place_in(run, user_key) {
                 Place::Nowhere => {}
                 Place::In(table) => ask(table),
                 Place::Straddles => return false,
@@ -103,66 +202,146 @@ impl ResidentRuns {
     }
 }
 
-impl Run {
-    /// Requires: `tables` are not none, and ascend.
-    fn new(tables: Box<[Held]>) -> Self {
-        let smallest = tables.first().map(|held| held.file.smallest_user_key());
-        let largest = tables.last().map(|held| held.file.largest_user_key());
-        let (smallest, largest) = (smallest.unwrap_or(&[]), largest.unwrap_or(&[]));
-        // In order, so what the outermost two begin with all do.
-        let common = smallest.iter().zip(largest).take_while(|(a, b)| a == b);
-        let common: Box<[u8]> = common.map(|(byte, _)| *byte).collect();
-        let head_of = |key: &[u8]| head(key.get(common.len()..).unwrap_or_default());
-        Self {
-            firsts: tables
-                .iter()
-                .map(|held| head_of(held.file.smallest_user_key()))
-                .collect(),
-            lasts: tables
-                .iter()
-                .map(|held| head_of(held.file.largest_user_key()))
-                .collect(),
-            common,
-            tables,
-        }
-    }
-
-    #[inline]
-    fn find(&self, user_key: &[u8]) -> Place<'_> {
-        let Some(rest) = user_key.strip_prefix(&*self.common) else {
-            return Place::Nowhere;
+impl Bounds {
+    /// Requires: `heads` ascend.
+    fn new(heads: Vec<u64>) -> Self {
+        let (first, last) = (
+            heads.first().map_or(0, |head| *head),
+            heads.last().map_or(0, |head| *head),
+        );
+        let mut bounds = Self {
+            first,
+            shift: (last - first).leading_zeros().min(u64::BITS - 1),
+            before: Box::new([0; PARTS]),
+            steps: 0,
+            heads: heads.into(),
         };
-        let head = head(rest);
-        let at = self.lasts.partition_point(|last| *last < head);
-        match (self.lasts.get(at), self.firsts.get(at), self.tables.get(at)) {
-            (Some(last), Some(first), Some(held)) if *first < head && head < *last => {
-                Place::In(&held.table)
+        let mut counts = [0; PARTS];
+        for head in &bounds.heads {
+            if let Some(count) = counts.get_mut(bounds.part_of(*head)) {
+                *count += 1;
             }
-            (_, Some(first), _) if head < *first => Place::Nowhere,
-            _ => self.find_among_ties(at, user_key),
+        }
+        let mut sum = 0;
+        for (before, count) in bounds.before.iter_mut().zip(counts) {
+            *before = sum;
+            sum += count;
+            bounds.steps = bounds.steps.max(count as usize);
+        }
+        bounds
+    }
+
+    #[inline(always)]
+    fn part_of(&self, head: u64) -> usize {
+        let span = u64::MAX >> self.shift;
+        let along = head.saturating_sub(self.first).min(span) << self.shift;
+        (along >> (u64::BITS - PARTS.ilog2())) as usize
+    }
+
+    /// The index of the first bound at or after `head`.
+    #[inline(always)]
+    fn first_from(&self, head: u64) -> usize {
+        if self.steps > STEPS_MAX {
+            return self.heads.partition_point(|bound| *bound < head);
+        }
+        let begin = self.before.get(self.part_of(head));
+        let mut at = begin.map_or(0, |before| *before as usize);
+        for _ in 0..self.steps {
+            at += usize::from(self.heads.get(at).is_some_and(|bound| *bound < head));
+        }
+        at
+    }
+}
+
+impl Common {
+    /// What the keys of `runs` begin with.
+    fn of(runs: &[Run]) -> Self {
+        let keys = || {
+            let held = runs.iter().flatten();
+            held.flat_map(|held| [held.file.smallest_user_key(), held.file.largest_user_key()])
+        };
+        // In order, so what the outermost two begin with all do.
+        let smallest = keys().min().unwrap_or_default();
+        let largest = keys().max().unwrap_or_default();
+        let alike = smallest.iter().zip(largest).take_while(|(a, b)| a == b);
+        let bytes: Box<[u8]> = alike.map(|(byte, _)| *byte).collect();
+        let bits = 8 * bytes.len().min(8) as u32;
+        Self {
+            word: head(&bytes),
+            mask: !u64::MAX.checked_shr(bits).unwrap_or(0),
+            bytes,
         }
     }
 
-    /// From the table at `from` on, which all those before do not reach.
-    #[inline(never)]
-    fn find_among_ties(&self, from: usize, user_key: &[u8]) -> Place<'_> {
-        let tables = self.tables.get(from..).unwrap_or_default();
-        let first = tables.partition_point(|held| held.file.largest_user_key() < user_key);
-        let mut reaching = tables.iter().skip(first);
-        let begins = |held: &&Held| held.file.smallest_user_key() <= user_key;
-        match (
-            reaching.next().filter(begins),
-            reaching.next().filter(begins),
-        ) {
-            (None, _) => Place::Nowhere,
-            (Some(held), None) => Place::In(&held.table),
-            (Some(_), Some(_)) => Place::Straddles,
+    /// Eight bytes of a key behind what it has in common with all, as a number in their order; `None`
+    /// for a key that does not begin so, which no table has.
+    #[inline]
+    fn head_of(&self, user_key: &[u8]) -> Option<u64> {
+        match (user_key.first_chunk::<8>(), self.bytes.len()) {
+            (Some(first), ..=8) if (u64::from_be_bytes(*first) ^ self.word) & self.mask == 0 => {}
+            (Some(_), ..=8) => return None,
+            _ if user_key.starts_with(&self.bytes) => {}
+            _ => return None,
         }
+        Some(self.head_behind(user_key))
+    }
+
+    /// Requires: `user_key` begins as all do.
+    #[inline]
+    fn head_behind(&self, user_key: &[u8]) -> u64 {
+        head(user_key.get(self.bytes.len()..).unwrap_or_default())
+    }
+}
+
+/// The table of `run` to ask for `user_key`.
+fn place_in<'a>(run: &'a Run, user_key: &[u8]) -> Place<'a> {
+    let first = run.partition_point(|held| held.file.largest_user_key() < user_key);
+    let mut reaching = run.iter().skip(first);
+    let begins = |held: &&Held| held.file.smallest_user_key() <= user_key;
+    match (
+        reaching.next().filter(begins),
+        reaching.next().filter(begins),
+    ) {
+        (None, _) => Place::Nowhere,
+        (Some(held), None) => Place::In(&held.table),
+        (Some(_), Some(_)) => Place::Straddles,
     }
 }
 
 impl std::fmt::Debug for ResidentRuns {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "ResidentRuns({})", self.runs.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use drumlin_base::rng::Rng;
+
+    use super::*;
+
+    #[test]
+    fn bounds_are_found_wherever_they_lie() {
+        for seed in 0..300 {
+            let mut rng = Rng::new(seed);
+            // Close together, anywhere, or a few crowds.
+            let mut draw = |seed: u64| match seed % 3 {
+                0 => 7_000 + rng.below(400),
+                1 => rng.next_u64(),
+                _ => (rng.below(3) << 60) + rng.below(100),
+            };
+            let mut heads: Vec<u64> = (0..seed / 4).map(|_| draw(seed)).collect();
+            heads.sort_unstable();
+            heads.dedup();
+            let bounds = Bounds::new(heads.clone());
+            let beside = |head: &u64| [head.saturating_sub(1), *head, head.saturating_add(1)];
+            let mut asked: Vec<u64> = heads.iter().flat_map(beside).collect();
+            asked.extend((0..200).map(|_| draw(seed)));
+            asked.extend([0, u64::MAX]);
+            for head in asked {
+                let want = heads.partition_point(|bound| *bound < head);
+                assert_eq!(bounds.first_from(head), want, "seed {seed}, {head}");
+            }
+        }
     }
 }

@@ -92,10 +92,10 @@ impl<T: RefCnt> Lender<T> {
 
 impl<T: RefCnt + Send + Sync + 'static> Lender<T> {
     /// The handle, on loan; `None` when the place is empty. Writes nothing that others read often.
-    #[inline]
+    #[inline(always)]
     pub fn load(&self) -> Option<Loan<'_, T>> {
         // Relaxed: only a guess at what to note.
-        let mut at = self.at.load(Ordering::Relaxed);
+        let at = self.at.load(Ordering::Relaxed);
         if at.is_null() {
             return None;
         }
@@ -104,17 +104,11 @@ impl<T: RefCnt + Send + Sync + 'static> Lender<T> {
         barrier::light();
         // Acquire: pairs with the AcqRel in `swap`, so that what is lent is seen whole.
         let mut now = self.at.load(Ordering::Acquire);
-        while now != at {
-            let missed = at;
+        if now != at {
+            now = self.load_again(noted, at, now);
             if now.is_null() {
-                noted.give_back();
-                after_return(missed.cast());
                 return None;
             }
-            noted.note(now.cast());
-            // Whoever took it out may have found the note and left it to this thread.
-            after_return(missed.cast());
-            (at, now) = (now, self.at.load(Ordering::Acquire));
         }
         Some(Loan {
             // SAFETY: came from `into_address`. It was in its place after it was noted, so that who
@@ -124,6 +118,31 @@ impl<T: RefCnt + Send + Sync + 'static> Lender<T> {
             noted,
             lender: PhantomData,
         })
+    }
+
+    /// Notes what is in the place until it still is after that: `at` was noted, `now` is there instead.
+    /// Null, and nothing noted, when the place is empty.
+    #[cold]
+    fn load_again(
+        &self,
+        noted: DeskPlace,
+        mut at: *mut T::Base,
+        mut now: *mut T::Base,
+    ) -> *mut T::Base {
+        while now != at {
+            let missed = at;
+            if now.is_null() {
+                noted.give_back();
+                after_return(missed.cast());
+                return null_mut();
+            }
+            noted.note(now.cast());
+            // Whoever took it out may have found the note and left it to this thread.
+            after_return(missed.cast());
+            // Acquire: as in `load`.
+            (at, now) = (now, self.at.load(Ordering::Acquire));
+        }
+        now
     }
 
     /// A handle of one's own.

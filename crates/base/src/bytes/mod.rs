@@ -7,13 +7,15 @@
 //! - [`keeper`]: a value kept in memory by pins that threads count apart.
 //! - [`lender`]: places that lend a counted handle to readers who count nothing; [`desk`] is where a
 //!   reader notes its loans, [`barrier`] the fence whose cost lies with who takes handles back.
-//! - [`prefetch`]: asking for cache lines before they are needed.
+//! - [`prefetch`]: asking for cache lines before they are needed; [`lanes`]: comparing many short numbers
+//!   with one at a time.
 //! - [`pages`]: huge pages, mapped and unmapped.
 //! - [`resident`]: a whole file in memory, and values pinned in it.
 
 mod barrier;
 mod desk;
 mod keeper;
+mod lanes;
 mod lender;
 #[cfg(all(test, not(loom)))]
 mod lender_tests;
@@ -27,6 +29,7 @@ mod slab;
 mod slab_tests;
 
 pub use keeper::Keeper;
+pub use lanes::equal_lanes;
 pub use lender::{Lender, Loan, RecallBatch, Recalled};
 pub use pages::{HUGE_PAGE_BYTES, HugePage};
 pub use pinned::{Pin, PinnedSlice, SMALL_BYTES};

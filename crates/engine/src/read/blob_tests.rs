@@ -17,7 +17,8 @@ use drumlin_table::blob::BlobWriter;
 use drumlin_table::{BlockCache, Codec, Compression, TableReadOptions};
 use drumlin_table::{TableWriter, TableWriterOptions};
 
-use super::{DbIterator, IteratorOptions, ReadContext, get, multi_get};
+use super::test_family::get;
+use super::{DbIterator, IteratorOptions, ReadContext, multi_get};
 use crate::blob_cache::BlobCache;
 use crate::names;
 use crate::super_version::SuperVersion;

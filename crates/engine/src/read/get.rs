@@ -27,30 +27,39 @@ use crate::iter::merge_operands::MergeOperands;
 use crate::super_version::SuperVersion;
 use crate::version::FileMeta;
 
-/// The value of `user_key` in `view` as a reader at `seqno` sees it; `None` when there is none.
-/// Holding the value keeps its memtable or block in memory.
+/// Puts into `answer`, which is `Ok(None)`, the value of `user_key` in `view` as a reader at `seqno` sees
+/// it; leaves it when there is none. Holding the value keeps its memtable or block in memory.
+///
+/// The answer is written where the caller has it, and not returned: a small value lies in it, and one
+/// that is moved right after it was written is read in other words than it was written in. The
+/// processor waits then until the stores have left it, and every load before them has ended.
 ///
 /// # Errors
-/// `Corruption` and `Io` from tables, `InvalidArgument` for merge operands without an operator,
-/// `NotSupported` for entries only another engine serves.
-pub fn get(
+/// Into `answer`: `Corruption` and `Io` from tables, `InvalidArgument` for merge operands without an
+/// operator, `NotSupported` for entries only another engine serves.
+#[inline(always)]
+pub fn get_to(
     view: &SuperVersion,
     context: &ReadContext,
     user_key: &[u8],
     seqno: SeqNo,
-    options: &TableReadOptions,
-) -> Result<Option<PinnedSlice>> {
-    // One place for all ways, which is the caller's own.
-    let mut answer = Ok(None);
-    if sampling::is_get_sampled() {
-        answer = sampling::get(view, context, user_key, seqno, options);
-    } else if !context.in_memory || !resident::get(view, context, user_key, seqno, &mut answer) {
-        get_anywhere(view, context, user_key, seqno, options, &mut answer);
+    options: impl FnOnce() -> TableReadOptions,
+    answer: &mut Answer,
+) {
+    let mut sampled = None;
+    if context.in_memory {
+        let is_sampled = || *sampled.insert(sampling::is_get_sampled());
+        if resident::get(view, context, user_key, seqno, is_sampled, answer) {
+            return;
+        }
     }
-    answer
+    match sampled.unwrap_or_else(sampling::is_get_sampled) {
+        true => *answer = sampling::get(view, context, user_key, seqno, &options()),
+        false => get_anywhere(view, context, user_key, seqno, &options(), answer),
+    }
 }
 
-/// As [`get`], whatever the tables are, into `answer`.
+/// As [`get_to`], whatever the tables are.
 pub(super) fn get_anywhere(
     view: &SuperVersion,
     context: &ReadContext,

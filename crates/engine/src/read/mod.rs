@@ -23,5 +23,5 @@ mod walk_forward;
 
 pub use context::ReadContext;
 pub use db_iter::{DbIterator, IteratorCounters, IteratorOptions, ViewSource};
-pub use get::get;
+pub use get::get_to;
 pub use multi_get::multi_get;

@@ -56,38 +56,84 @@ fn decide(answer: &mut Answer, kind: ValueKind, fill: impl FnOnce(&mut PinnedSli
 
 /// What there is to look into, if the usual is all there is.
 fn usual<'a>(view: &'a SuperVersion, context: &ReadContext) -> Option<&'a ResidentRuns> {
-    let mut memtables = view.memtables();
-    if memtables.any(|memtable| memtable.range_tombstone_count() > 0) {
-        return None;
-    }
-    view.resident_runs(&context.order, &context.tables)
+    let runs = view.resident_runs(&context.order, &context.tables);
+    runs.filter(|_| has_usual_memtables(view))
 }
 
-/// As [`super::get`], into `answer`, which is `Ok(None)`. False when it is not to be had here.
 #[inline]
+fn has_usual_memtables(view: &SuperVersion) -> bool {
+    let mut memtables = view.memtables();
+    memtables.all(|memtable| memtable.range_tombstone_count() == 0)
+}
+
+/// As [`super::get_to`]. False when it is not to be had here, or to be looked at: which is told by
+/// `is_sampled`, a call of [`super::sampling::is_get_sampled`].
+///
+/// The way to the first lines that are asked for is as short as it can be, and nothing is done before
+/// that can be done after: a processor that waits for the record of one get sees some four hundred
+/// instructions ahead, and with them the beginning of the next.
+#[inline(always)]
 pub(super) fn get(
     view: &SuperVersion,
     context: &ReadContext,
     user_key: &[u8],
     seqno: SeqNo,
+    is_sampled: impl FnOnce() -> bool,
     answer: &mut Answer,
 ) -> bool {
-    let Some(runs) = usual(view, context) else {
+    let Some(runs) = view.resident_runs(&context.order, &context.tables) else {
         return false;
     };
+    let key = KeyHint::of(user_key);
+    let Some(tables) = runs.cell(user_key) else {
+        return !is_sampled() && get_beside_bound(view, runs, user_key, seqno, answer);
+    };
+    for table in tables {
+        table.ask(key);
+    }
+    if is_sampled() || !has_usual_memtables(view) {
+        return false;
+    }
+    // The oldest run has most keys, so it is guessed where the record would be in its table.
+    if let Some(table) = tables.last() {
+        table.guess(user_key);
+    }
+    let tables = tables.iter().map(|table| &**table);
+    search(view, tables, user_key, key, seqno, answer)
+}
+
+/// As [`get`], for keys whose tables are told by whole keys.
+#[inline(never)]
+fn get_beside_bound(
+    view: &SuperVersion,
+    runs: &ResidentRuns,
+    user_key: &[u8],
+    seqno: SeqNo,
+    answer: &mut Answer,
+) -> bool {
     let key = KeyHint::of(user_key);
     let (mut asked, mut count) = ([None; RUNS_MAX], 0);
     let is_clear = runs.each_table(user_key, |table| {
         table.ask(key);
-        table.guess(user_key);
         if let Some(place) = asked.get_mut(count) {
             *place = Some(table);
         }
         count += 1;
     });
-    if !is_clear {
-        return false;
-    }
+    let tables = asked.into_iter().map_while(|table| table);
+    is_clear && has_usual_memtables(view) && search(view, tables, user_key, key, seqno, answer)
+}
+
+/// Looks into the memtables and then into `tables`, whose indexes were asked.
+#[inline(always)]
+fn search<'a>(
+    view: &SuperVersion,
+    tables: impl Iterator<Item = &'a PlainTable>,
+    user_key: &[u8],
+    key: KeyHint,
+    seqno: SeqNo,
+    answer: &mut Answer,
+) -> bool {
     let mut state = State::Open;
     for memtable in view.memtables() {
         memtable.get(user_key, seqno, |_, kind, value| {
@@ -98,7 +144,7 @@ pub(super) fn get(
             return state == State::Decided;
         }
     }
-    for table in asked.iter().map_while(|table| *table) {
+    for table in tables {
         let searched = table.get_hinted(user_key, key, seqno, |_, kind, value| {
             state = decide(answer, kind, |slice| value.pin_to(slice));
             ControlFlow::Break(())

@@ -13,12 +13,14 @@ use drumlin_base::key::{compare_internal, internal_key, pack_tag};
 use drumlin_base::limits::LEVELS;
 use drumlin_base::rng::Rng;
 use drumlin_base::{
-    Comparator, KeyOrder, MemoryBudget, MergeOperator, RangeTombstone, SEQNO_MAX, SeqNo, ValueKind,
+    Comparator, KeyOrder, MemoryBudget, MergeOperator, PinnedSlice, RangeTombstone, Result,
+    SEQNO_MAX, SeqNo, ValueKind,
 };
 use drumlin_memtable::Memtable;
+use drumlin_table::TableReadOptions;
 
-use super::ReadContext;
 use super::test_tables::{TestTables, prefix};
+use super::{ReadContext, get_to};
 use crate::iter::merge_operands::tests::Append;
 use crate::super_version::SuperVersion;
 use crate::version::{FileMeta, NewFile, Version};
@@ -488,4 +490,17 @@ impl Builder {
         let view = SuperVersion::new(memtable, immutables, version, 1);
         (Arc::new(context), view)
     }
+}
+
+/// What [`super::get_to`] answers.
+pub(crate) fn get(
+    view: &SuperVersion,
+    context: &ReadContext,
+    user_key: &[u8],
+    seqno: SeqNo,
+    options: &TableReadOptions,
+) -> Result<Option<PinnedSlice>> {
+    let mut answer = Ok(None);
+    get_to(view, context, user_key, seqno, || *options, &mut answer);
+    answer
 }

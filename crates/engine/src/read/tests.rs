@@ -7,9 +7,10 @@ use drumlin_base::rng::Rng;
 use drumlin_base::{ErrorKind, SeqNo};
 use drumlin_table::TableReadOptions;
 
+use super::test_family::get;
 use super::test_family::{Family, random_key, universe};
 use super::test_tables::TestTables;
-use super::{DbIterator, IteratorOptions, ReadContext, ViewSource, get, multi_get, sampling};
+use super::{DbIterator, IteratorOptions, ReadContext, ViewSource, multi_get, sampling};
 use crate::super_version::SuperVersion;
 
 type Row = (Vec<u8>, Vec<u8>);

@@ -11,10 +11,11 @@
 //! bucket: fingerprint u16 × 10 · reach u16 · zero u16 · place u32 × 10        (64 bytes)
 //! ```
 //!
-//! Fingerprints are compared four at a time in plain 64-bit arithmetic.
+//! Fingerprints are compared all at once.
 
 use std::ops::Range;
 
+use drumlin_base::bytes::equal_lanes;
 use drumlin_base::checksum::xxh3_64;
 
 /// On disk: bytes of a bucket.
@@ -27,13 +28,6 @@ const PLACES_AT: usize = 24;
 const REACH_AT: usize = 2 * PLACES;
 /// Keys for each bucket on average: more takes less memory, and more of them go to other buckets.
 const KEYS_PER_BUCKET: usize = 7;
-
-/// The lowest bit of each of four fingerprints in a word.
-const LANES: u64 = 0x0001_0001_0001_0001;
-/// All bits but the highest of each.
-const LOW_BITS: u64 = 0x7fff_7fff_7fff_7fff;
-/// Of the third word, the lanes that hold fingerprints.
-const THIRD_WORD: u64 = 0x0000_0000_ffff_ffff;
 
 /// The hash of a user key or a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,18 +196,11 @@ impl Iterator for Places<'_> {
 /// A bit for each place of `bucket` with this fingerprint.
 #[inline]
 fn matches(bucket: &[u8; BUCKET_BYTES], fingerprint: u16) -> u32 {
-    let wanted = u64::from(fingerprint) * LANES;
     let word = |at: usize| {
         let bytes = bucket.get(at..).and_then(|rest| rest.first_chunk::<8>());
-        let differs = u64::from_le_bytes(*bytes.unwrap_or(&[0; 8])) ^ wanted;
-        // The highest bit of each lane that does not differ.
-        !(((differs & LOW_BITS) + LOW_BITS) | differs | LOW_BITS)
+        u64::from_le_bytes(*bytes.unwrap_or(&[0; 8]))
     };
-    let lanes = |word: u64| {
-        let bits = word >> 15;
-        ((bits | bits >> 15 | bits >> 30 | bits >> 45) & 0xf) as u32
-    };
-    lanes(word(0)) | lanes(word(8)) << 4 | lanes(word(16) & THIRD_WORD) << 8
+    equal_lanes([word(0), word(8), word(16)], fingerprint) & ((1 << PLACES) - 1)
 }
 
 #[cfg(test)]
