@@ -35,7 +35,7 @@ fn in_words(words: [u64; 3], wanted: u16) -> u32 {
     /// All bits but the highest of each.
     const LOW_BITS: u64 = 0x7fff_7fff_7fff_7fff;
     let lanes = words.map(|word| {
-        let differs = word ^ u64::from(wanted) * LOWEST;
+        let differs = word ^ (u64::from(wanted) * LOWEST);
         // The highest bit of each lane that does not differ.
         let bits = !(((differs & LOW_BITS) + LOW_BITS) | differs | LOW_BITS) >> 15;
         ((bits | bits >> 15 | bits >> 30 | bits >> 45) & 0xf) as u32
@@ -53,7 +53,8 @@ mod tests {
         let mut rng = Rng::new(5);
         for _ in 0..20_000 {
             // Lanes that differ in any of their bytes, or not at all.
-            let mut lane = || u64::from(rng.below(3) as u16 * 0x7fff ^ (rng.below(3) as u16) << 8);
+            let mut lane =
+                || u64::from((rng.below(3) as u16 * 0x7fff) ^ ((rng.below(3) as u16) << 8));
             let lanes: [u64; 12] = std::array::from_fn(|_| lane());
             let word = |at: usize| (0..4).fold(0, |word, n| word | lanes[4 * at + n] << (16 * n));
             let words = [word(0), word(1), word(2)];
