@@ -252,6 +252,10 @@ impl Corpus {
             filter,
             ..plain.clone()
         };
+        let hashed_blocks = TableWriterOptions {
+            hash_ratio: Some(0.75),
+            ..plain.clone()
+        };
         let hashed = TableWriterOptions {
             format: TableFormat::Plain,
             filter: Some(FilterOptions {
@@ -273,6 +277,7 @@ impl Corpus {
             ("searchable", searchable),
             ("plain-table", hashed),
             ("own-plain", plain),
+            ("own-hashed", hashed_blocks),
             ("own-filtered", filtered),
             ("own-partitioned", partitioned),
             ("own-compressed", compressed),
