@@ -12,7 +12,7 @@ use drumlin_base::sync::MutexGuard;
 use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_fs::JoinHandle;
 
-use crate::compaction::{Plan, Reason};
+use crate::compaction::Plan;
 use crate::engine::{Engine, RETRY_MAX, State};
 use crate::events::Health;
 use crate::families::current_version;
