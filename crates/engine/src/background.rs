@@ -225,6 +225,7 @@ impl Engine {
 
     /// Runs a job a callback's panic cannot escape from, and books its end.
     pub(crate) fn run(&self, job: Job) -> Result<()> {
+        let _busy = self.turns.begin_job();
         let is_flush = matches!(job, Job::Flush(_));
         let (id, request) = match &job {
             Job::Flush(id) | Job::Compact(id, _) => (*id, None),

@@ -35,6 +35,7 @@ use crate::statistics::Statistics;
 use crate::super_version::SuperVersion;
 use crate::table_cache::TableCache;
 use crate::trash::Trash;
+use crate::turns::Turns;
 use crate::version::{FileNumbers, Version, VersionSet};
 use crate::waits::WaitsByCause;
 use crate::wal::UnsyncedWals;
@@ -69,6 +70,8 @@ pub(crate) struct Engine {
     pub(crate) space: Arc<Space>,
     pub(crate) queue: CommitQueue<Request>,
     pub(crate) leader: Mutex<Leader>,
+    /// Which of several writers in a burst goes on while cores are short.
+    pub(crate) turns: Turns,
     /// Groups that are logged and wait for a sync.
     pub(crate) syncs: CommitQueue<Logged>,
     /// The newest sequence number readers may see: the memtables hold everything up to it.

@@ -65,7 +65,7 @@ impl Engine {
     }
 
     /// Whether writers are being slowed down and wait for `plan`, among others.
-    fn is_pressed(&self, plan: &Plan) -> bool {
+    pub(crate) fn is_pressed(&self, plan: &Plan) -> bool {
         plan.reason.is_for_writers() && self.board.allowed().is_finite()
     }
 

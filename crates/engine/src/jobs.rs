@@ -36,6 +36,8 @@ const DIRECT_BYTES: usize = 2 << 20;
 const FILTER_SHARE: usize = 12;
 /// WAL files kept to be recycled.
 const SPARE_WALS_MAX: usize = 2;
+/// From this score on a compaction is so far behind that it takes cores from writers.
+const URGENT_SCORE: f64 = 2.0;
 
 impl Engine {
     pub(crate) fn check_open(&self) -> Result<()> {
@@ -512,11 +514,7 @@ impl Engine {
             };
             let mut context = self.job_context(&family, posted.progress(), priority);
             context.watcher = watcher;
-            let leaves_cores = match plan.reason {
-                Reason::Manual => self.lock_state().manual.shares_cores(),
-                reason => reason.can_wait(),
-            };
-            if leaves_cores {
+            if self.leaves_cores(plan) {
                 context.threads_max = 1;
             }
             // First: without room no model need be learned.
@@ -549,6 +547,14 @@ impl Engine {
             listener.compacted(&info);
         }
         Ok(())
+    }
+
+    /// Whether a compaction keeps to one thread, and leaves the other cores to writers: one that they do not
+    /// wait for, while they write.
+    fn leaves_cores(&self, plan: &Plan) -> bool {
+        let is_urgent = self.is_pressed(plan) || plan.score >= URGENT_SCORE;
+        let is_written = self.board.was_written();
+        plan.reason.can_wait() || (is_written && !is_urgent)
     }
 
     fn count_blobs(&self, outcome: &Outcome) {

@@ -52,6 +52,7 @@ mod stored_options;
 pub mod super_version;
 pub mod table_cache;
 mod trash;
+mod turns;
 mod verify;
 pub mod version;
 mod waits;

@@ -124,9 +124,7 @@ impl Engine {
             }
         }
         let (id, family, plan) = picked?;
-        state
-            .manual
-            .count_piece(plan.input_bytes(), self.board.written());
+        state.manual.count_piece(plan.input_bytes());
         state.compactions_running += 1;
         Some(Job::Manual(id, family, plan))
     }

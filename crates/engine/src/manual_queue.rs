@@ -45,10 +45,6 @@ pub(crate) struct ManualQueue {
     last_piece_bytes: u64,
     /// Bytes automatic compactions have read since.
     automatic_bytes: u64,
-    /// Bytes written when the last piece began.
-    written: u64,
-    /// Whether something was written between the last two pieces.
-    shares_cores: bool,
 }
 
 impl ManualQueue {
@@ -92,16 +88,10 @@ impl ManualQueue {
         self.automatic_bytes = self.automatic_bytes.saturating_add(bytes);
     }
 
-    /// Counts a piece that begins to read `bytes`, when `written` bytes were written in all.
-    pub(crate) fn count_piece(&mut self, bytes: u64, written: u64) {
+    /// Counts a piece that begins to read `bytes`.
+    pub(crate) fn count_piece(&mut self, bytes: u64) {
         self.last_piece_bytes = bytes;
         self.automatic_bytes = 0;
-        self.shares_cores = std::mem::replace(&mut self.written, written) != written;
-    }
-
-    /// Whether the piece that began last leaves the other cores to writers.
-    pub(crate) fn shares_cores(&self) -> bool {
-        self.shares_cores
     }
 
     /// Whether a piece goes before automatic compactions now.
@@ -130,12 +120,12 @@ mod tests {
     #[test]
     fn a_piece_is_owed_after_four_times_its_bytes() {
         let (mut queue, id) = queue_with_one();
-        queue.count_piece(100, 0);
+        queue.count_piece(100);
         queue.count_automatic(400);
         assert!(!queue.is_owed());
         queue.count_automatic(1);
         assert!(queue.is_owed());
-        queue.count_piece(100, 0);
+        queue.count_piece(100);
         assert!(!queue.is_owed());
         queue.count_automatic(1000);
         queue.remove(id);

@@ -40,6 +40,7 @@ use crate::statistics::Statistics;
 use crate::stored_options;
 use crate::table_cache::{TableCache, TableCacheOptions};
 use crate::trash::Trash;
+use crate::turns::Turns;
 use crate::version::{
     FileMeta, FileNumbers, Profile, RecoveredInfo, VersionEdit, VersionSet, VersionSetOptions,
 };
@@ -534,6 +535,7 @@ impl Opener<'_> {
             leader: Mutex::new(Leader::new(wal, last_seqno)),
             syncs: CommitQueue::slow(),
             published: Published::new(last_seqno),
+            turns: Turns::new(drumlin_fs::machine::cores_available()),
             full: FullFamilies::default(),
             oldest_wal: AtomicU64::new(0),
             numbers: Arc::clone(versions.numbers()),

@@ -111,7 +111,13 @@ fn the_engine_points_one_way() {
         &["options", "compaction", "flush", "read"],
         &["column_family"],
         &["pressure"],
-        &["commit_queue", "leader", "manual_queue", "published"],
+        &[
+            "commit_queue",
+            "leader",
+            "manual_queue",
+            "published",
+            "turns",
+        ],
         &["engine"],
         &[
             "write",

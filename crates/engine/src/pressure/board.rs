@@ -91,6 +91,8 @@ pub(crate) struct Board {
     inner: Mutex<Inner>,
     /// Bytes written since the database was opened; the leader's to add to.
     written: AtomicU64,
+    /// That number when [`Board::was_written`] was last asked.
+    asked: AtomicU64,
     /// The present verdict: an `f64` as bits, and the cause's place in `WaitCause::ALL`. Relaxed:
     /// both are advice, and a mix of two verdicts is as good as either.
     allowed: AtomicU64,
@@ -102,6 +104,7 @@ impl Default for Board {
         Self {
             inner: Mutex::default(),
             written: AtomicU64::new(0),
+            asked: AtomicU64::new(0),
             allowed: AtomicU64::new(f64::INFINITY.to_bits()),
             cause: AtomicU8::new(0),
         }
@@ -132,6 +135,12 @@ impl Board {
     /// Bytes written since the database was opened.
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
+    }
+
+    /// Whether anything was written since this was last asked.
+    pub(crate) fn was_written(&self) -> bool {
+        let written = self.written();
+        self.asked.swap(written, Ordering::Relaxed) != written
     }
 
     /// Posts a job that begins.

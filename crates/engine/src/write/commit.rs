@@ -18,6 +18,7 @@ use crate::events::Health;
 use crate::leader::{Group, Leader, Logged, PendingWrite, Request};
 use crate::options::WriteOptions;
 use crate::published::Span;
+use crate::turns::SMALL_BYTES;
 use crate::wal::{Wal, WalSync};
 
 type Followers = Vec<(Request, Arc<Follower<Request>>)>;
@@ -33,6 +34,9 @@ impl Engine {
         }
         self.check_batch(&batch)?;
         let (no_wal, no_stall) = (options.no_wal, options.no_stall);
+        if !sync && !no_stall && batch.len() <= SMALL_BYTES {
+            self.take_turn(batch.count());
+        }
         match self.queue.join(Request::Write(PendingWrite {
             batch,
             sync,
@@ -44,6 +48,13 @@ impl Engine {
             Turn::Share(Request::Write(own), share) => share.finish(self.apply([&own.batch])),
             // The request comes back as it was handed in.
             Turn::Lead(Request::Lead) | Turn::Share(Request::Lead, _) => Ok(()),
+        }
+    }
+
+    /// Lets another writer in a burst go on alone for a while where cores are short.
+    fn take_turn(&self, entries: u32) {
+        if self.turns.enter(entries, &self.published, &*self.env.clock) {
+            self.statistics.writer_turns.bump();
         }
     }
 
