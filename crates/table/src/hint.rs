@@ -33,7 +33,7 @@ use crate::block_lookup::prefetch_entry;
 use crate::filter::{Spot, hash};
 use crate::options::TableReadOptions;
 use crate::plain::{KeyHint, PlainTable, PlainValue};
-use crate::searchable::{HEAD_LINES, RowPlace, SearchableTable, SearchableValue};
+use crate::searchable::{HEAD_LINES, RowPlace, RowSpan, SearchableTable, SearchableValue};
 use crate::table::{BlockTable, LOOKUP_LINES, TableIndex};
 use crate::table_filter::TableFilter;
 
@@ -66,6 +66,8 @@ pub(crate) enum Known {
     KeyBlock(usize),
     /// Where the row is, in a searchable table.
     Row(RowPlace),
+    /// That, and where in its page.
+    RowAt(RowPlace, RowSpan),
     /// The key is not in the table.
     Absent,
 }
@@ -208,8 +210,12 @@ impl SearchableTable {
                 };
             }
             (2, Known::Row(place)) => self.slots.prefetch(place.page as usize, HEAD_LINES),
-            (3, Known::Row(place)) => self.prefetch_row(place),
-            (4, Known::Row(place)) => self.prefetch_value(place),
+            (3, Known::Row(place)) => {
+                if let Some(span) = self.prefetch_row(place) {
+                    hint.known = Known::RowAt(place, span);
+                }
+            }
+            (4, Known::RowAt(place, span)) => self.prefetch_value(place, span),
             _ => {}
         }
     }
@@ -224,10 +230,15 @@ impl SearchableTable {
         options: &TableReadOptions,
         visit: impl FnMut(SeqNo, ValueKind, SearchableValue<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
-        match hint.known {
-            Known::Absent => Ok(()),
-            Known::Row(place) => self.get_row(place, seqno, options, visit),
-            _ => self.get(user_key, seqno, options, visit),
+        let (place, span) = match hint.known {
+            Known::Absent => return Ok(()),
+            Known::Row(place) => (Some(place), None),
+            Known::RowAt(place, span) => (Some(place), Some(span)),
+            _ => (self.find(user_key), None),
+        };
+        match place {
+            Some(place) => self.get_row(place, span, seqno, options, visit),
+            None => Ok(()),
         }
     }
 }

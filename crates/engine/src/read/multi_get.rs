@@ -9,6 +9,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use drumlin_base::bytes::Loan;
 use drumlin_base::limits::LEVELS;
 use drumlin_base::{KeyOrder, SeqNo};
 use drumlin_table::blob::{BlobIndex, get_sorted};
@@ -225,13 +226,35 @@ fn in_key_order(order: &KeyOrder, lookups: &[Lookup<'_>]) -> Vec<usize> {
     places.into_iter().map(|(_, place)| place).collect()
 }
 
+/// The table that was asked for last, on loan: keys ascend, so the next is mostly in the same.
+#[derive(Default)]
+struct LastTable<'a> {
+    file: Option<&'a Arc<FileMeta>>,
+    table: Option<Loan<'a, Arc<Table>>>,
+}
+
+impl<'a> LastTable<'a> {
+    /// The table of `file`, if it is open.
+    #[inline]
+    fn of(&mut self, file: &'a Arc<FileMeta>) -> Option<&Arc<Table>> {
+        if !self.file.is_some_and(|last| Arc::ptr_eq(last, file)) {
+            // The one before is given back first.
+            self.table = None;
+            self.table = file.table.load();
+            self.file = Some(file);
+        }
+        self.table.as_deref()
+    }
+}
+
 /// Lets every search take all its steps, in turns.
 fn step_all(searches: &mut [Search<'_>], lookups: &[Lookup<'_>], seqno: SeqNo) {
     for _ in 0..STEPS {
+        let mut last = LastTable::default();
         for search in &mut *searches {
             if let (Some(file), Some(lookup)) = (search.files.first(), lookups.get(search.place))
                 && !search.hint.is_absent()
-                && let Some(table) = file.table.load()
+                && let Some(table) = last.of(file)
             {
                 table.step(&mut search.hint, lookup.user_key(), seqno);
             }
@@ -242,12 +265,13 @@ fn step_all(searches: &mut [Search<'_>], lookups: &[Lookup<'_>], seqno: SeqNo) {
 /// Reads what the lookups will not find in memory, all of it together.
 fn read_missing(searches: &[Search<'_>], options: &TableReadOptions) {
     let mut missing: Vec<(Arc<Table>, Hint)> = Vec::new();
+    let mut last = LastTable::default();
     for search in searches {
         if let Some(file) = search.files.first()
-            && let Some(table) = file.table.load()
+            && let Some(table) = last.of(file)
             && table.lacks(&search.hint)
         {
-            missing.push((Arc::clone(&table), search.hint));
+            missing.push((Arc::clone(table), search.hint));
         }
     }
     // One read waits for nobody.

@@ -78,6 +78,13 @@ impl<T: Cached> SlotArray<T> {
         self.slots.get(index)?.cell.load()
     }
 
+    /// Whether slot `index` holds nothing.
+    #[inline]
+    pub(crate) fn is_empty(&self, index: usize) -> bool {
+        let slot = self.slots.get(index);
+        slot.is_none_or(|slot| slot.cell.is_empty())
+    }
+
     /// Asks for slot `index` itself.
     #[inline]
     pub(crate) fn prefetch_slot(&self, index: usize) {

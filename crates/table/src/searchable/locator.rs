@@ -5,6 +5,8 @@
 //! are numbered as rows come; where a page lies is told by jumps, places in the numbering where
 //! something else lies between (keys, or the pages of a large row).
 
+use std::ops::Range;
+
 use drumlin_base::coding::{Reader, put_fixed32, put_fixed64};
 use drumlin_base::{Error, Result};
 use drumlin_succinct::keys::BLOCK_KEYS;
@@ -19,6 +21,21 @@ pub(crate) struct RowPlace {
     pub(crate) row: usize,
     /// The row is a list of versions.
     pub(crate) versioned: bool,
+}
+
+/// Where in its page a row lies: its first byte, and the one behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RowSpan {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+impl RowSpan {
+    /// The bytes of the page.
+    #[inline]
+    pub(crate) fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
 }
 
 /// From page `page` on, pages lie one after the other from `block` on, in blocks of a page's size.

@@ -24,7 +24,7 @@ mod writer;
 
 pub use cursor::SearchableTableIter;
 pub(crate) use format::SEARCHABLE_MAGIC;
-pub(crate) use locator::RowPlace;
+pub(crate) use locator::{RowPlace, RowSpan};
 pub(crate) use open::shared_model_of;
 pub(crate) use table::{HEAD_LINES, PageMeta};
 pub use table::{SearchableTable, SearchableValue};

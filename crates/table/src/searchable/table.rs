@@ -21,7 +21,7 @@ use drumlin_succinct::{KeyIndex, Model};
 
 use super::cursor::SearchableTableIter;
 use super::format::{PAGE_BYTES, Section};
-use super::locator::{Locator, RowPlace};
+use super::locator::{Locator, RowPlace, RowSpan};
 use super::open;
 use super::page::{is_sound, row_range, stored_bytes};
 use super::row::{PLAIN_TAG, Version, Versions};
@@ -138,24 +138,30 @@ impl SearchableTable {
         visit: impl FnMut(SeqNo, ValueKind, SearchableValue<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
         match self.find(user_key) {
-            Some(place) => self.get_row(place, seqno, options, visit),
+            Some(place) => self.get_row(place, None, seqno, options, visit),
             None => Ok(()),
         }
     }
 
-    /// As [`SearchableTable::get`], of the key whose row lies at `place`.
+    /// As [`SearchableTable::get`], of the key whose row lies at `place`, and there at `span` if that is known.
     #[inline]
     pub(crate) fn get_row(
         &self,
         place: RowPlace,
+        span: Option<RowSpan>,
         seqno: SeqNo,
         options: &TableReadOptions,
         mut visit: impl FnMut(SeqNo, ValueKind, SearchableValue<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
         let page = self.page(place.page, options, None)?;
         let page = page.get();
-        self.prefetch_about(page, place.row);
-        let row = row_range(page.bytes(), place.row).ok_or_else(|| self.damaged(place.page))?;
+        let row = match span {
+            Some(span) => span.range(),
+            None => {
+                self.prefetch_about(page, place.row);
+                row_range(page.bytes(), place.row).ok_or_else(|| self.damaged(place.page))?
+            }
+        };
         let mut decoded = Vec::new();
         if !place.versioned {
             let plain = Version {
@@ -212,23 +218,24 @@ impl SearchableTable {
         self.locator.find(self.keys.get_in(block, user_key)?)
     }
 
-    /// Asks for the row at `place`, if its page is cached.
-    pub(crate) fn prefetch_row(&self, place: RowPlace) {
-        if let Some(page) = self.slots.peek(place.page as usize)
-            && let Some(range) = row_range(page.bytes(), place.row)
-            && let Some(row) = page.bytes().get(range)
-        {
-            drumlin_base::bytes::prefetch(row.as_ptr(), ROW_LINES);
-        }
+    /// Asks for the row at `place`, if its page is cached; where in the page it lies.
+    pub(crate) fn prefetch_row(&self, place: RowPlace) -> Option<RowSpan> {
+        let page = self.slots.peek(place.page as usize)?;
+        let range = row_range(page.bytes(), place.row)?;
+        let row = page.bytes().get(range.clone())?;
+        drumlin_base::bytes::prefetch(row.as_ptr(), ROW_LINES);
+        Some(RowSpan {
+            start: u32::try_from(range.start).ok()?,
+            end: u32::try_from(range.end).ok()?,
+        })
     }
 
-    /// Asks for what the code in the row at `place` refers to, if its page is cached and the row is a code.
-    pub(crate) fn prefetch_value(&self, place: RowPlace) {
+    /// Asks for what the code in the row at `span` refers to, if its page is cached and the row is a code.
+    pub(crate) fn prefetch_value(&self, place: RowPlace, span: RowSpan) {
         if !place.versioned
             && !self.values_are_raw
             && let Some(page) = self.slots.peek(place.page as usize)
-            && let Some(range) = row_range(page.bytes(), place.row)
-            && let Some(code) = page.bytes().get(range)
+            && let Some(code) = page.bytes().get(span.range())
         {
             self.model.prefetch(code);
         }
@@ -362,7 +369,7 @@ impl SearchableTable {
     /// Whether page `at` is not cached.
     #[inline]
     pub(crate) fn lacks(&self, at: u32) -> bool {
-        self.slots.peek(at as usize).is_none()
+        self.slots.is_empty(at as usize)
     }
 
     /// Room for a page.
