@@ -53,6 +53,11 @@ bench() { # ENGINE FLAGS...
 
 shown() { grep -E 'micros/op|Percentiles' || true; }
 
+fill() { # ENGINE FLAGS...
+    bench "$@" --benchmarks=filluniquerandom,waitforcompaction >"$LOG/out" || { cat "$LOG/out"; exit 1; }
+    shown <"$LOG/out"
+}
+
 # The memory of its own that the engine needed in the run: what is in files on tmpfs is not counted.
 run() { # ENGINE FLAGS...
     bench "$@" >"$LOG/out" &
@@ -93,7 +98,7 @@ for engine in $ENGINES; do
         place="--db=$db --wal_dir=$wal $prefix"
         echo "== $engine, $KEYS keys, prefix of $shape bytes"
         [ -e "$db/CURRENT" ] ||
-            bench "$engine" $place --benchmarks=filluniquerandom,waitforcompaction | shown
+            fill "$engine" $place
         echo "bytes an entry, in files: $(($(du -sb "$db" | cut -f1) / KEYS))"
         for rate in $RATES; do
             echo "-- beside $rate writes a second"

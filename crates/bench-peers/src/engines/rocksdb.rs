@@ -1,6 +1,7 @@
 //! RocksDB of today, compiled from the sources in the `rocksdb` crate.
 
 use std::fmt;
+use std::path::Path;
 
 use drumlin_base::{Error, Result};
 use drumlin_bench::{Cursor, Flags, Sample, Session, Store};
@@ -48,7 +49,11 @@ impl Store for RocksDbStore {
     }
 
     fn destroy(flags: &Flags, _: &Env) -> Result<()> {
-        remove_store(&flags.db, &["CURRENT", "LOCK"])
+        remove_store(&flags.db, &["CURRENT", "LOCK"])?;
+        match flags.wal_dir.as_str() {
+            "" => Ok(()),
+            dir => remove_logs(Path::new(dir)),
+        }
     }
 
     fn close(self) -> Result<()> {
@@ -126,6 +131,24 @@ impl Store for RocksDbStore {
     }
 }
 
+/// Removes the logs in a directory of their own, without which RocksDB makes no new database beside them.
+fn remove_logs(dir: &Path) -> Result<()> {
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Error::io("list directory", dir, error)),
+    };
+    for entry in entries {
+        let path = entry
+            .map_err(|error| Error::io("list directory", dir, error))?
+            .path();
+        if path.extension().is_some_and(|extension| extension == "log") {
+            std::fs::remove_file(&path).map_err(|error| Error::io("remove file", &path, error))?;
+        }
+    }
+    Ok(())
+}
+
 fn read_options(verify_checksums: bool) -> ReadOptions {
     let mut options = ReadOptions::default();
     options.set_verify_checksums(verify_checksums);
@@ -158,7 +181,8 @@ fn options(flags: &Flags) -> Result<Options> {
     options.set_max_open_files(i32::try_from(flags.open_files).unwrap_or(-1));
     options.set_disable_auto_compactions(flags.disable_auto_compactions);
     options.set_use_direct_reads(flags.use_direct_reads);
-    options.set_use_direct_io_for_flush_and_compaction(flags.use_direct_io_for_flush_and_compaction);
+    options
+        .set_use_direct_io_for_flush_and_compaction(flags.use_direct_io_for_flush_and_compaction);
     if flags.write_buffer_size > 0 {
         let bytes = usize::try_from(flags.write_buffer_size).unwrap_or(usize::MAX);
         options.set_write_buffer_size(bytes);

@@ -154,6 +154,26 @@ fn drumlin_keeps_what_is_written() {
 }
 
 #[test]
+fn rocksdb_begins_anew_with_its_logs_elsewhere() {
+    let mut flags = flags(Engine::RocksDb);
+    flags.db += "-logs-elsewhere";
+    flags.wal_dir = format!("{}-wal", flags.db);
+    let env = Env::system();
+    for _ in 0..2 {
+        with_store!(Engine::RocksDb, S => {
+            S::destroy(&flags, &env).unwrap_or_else(|error| panic!("{error}"));
+            std::fs::create_dir_all(&flags.db).expect("the directory for temporary files takes another");
+            let store = S::open(&flags, &env).unwrap_or_else(|error| panic!("{error}"));
+            let mut session = store.session(&flags);
+            assert!(!session.get(b"key", |_| ()).expect("an empty store is read"));
+            session.put(b"key", b"value").expect("it is written");
+        });
+    }
+    std::fs::remove_dir_all(&flags.db).expect("the store is there");
+    std::fs::remove_dir_all(&flags.wal_dir).expect("its logs are there");
+}
+
+#[test]
 fn drumlin_universal_keeps_what_is_written() {
     test(Engine::DrumlinUniversal);
 }
