@@ -29,7 +29,7 @@ use crate::version::FileMeta;
 const GET_BYTES: u64 = 2 << 10;
 
 /// The same where the tables lie in memory and are asked together: a table more costs some twenty
-/// nanoseconds. A reader's time counts twice: on a machine whose cores are all reading, the work would be
+/// nanoseconds (an estimate, not measured). A reader's time counts twice: on a machine whose cores are all reading, the work would be
 /// done in their time.
 const GET_BYTES_IN_MEMORY: u64 = 16;
 
