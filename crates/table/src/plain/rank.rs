@@ -53,7 +53,8 @@ impl Rank {
             // Of keys that are alike so far there are a few: if these are evenly spread, it is as far
             // from the largest to the least of what follows as from one to the next.
             let alike = (count as u64 / different).max(2);
-            let width = digit.most.saturating_add(1 + digit.most / (alike - 1));
+            let gap = (digit.most / (alike - 1)).saturating_add(1);
+            let width = digit.most.saturating_add(gap);
             // Where the numbers would grow too large the rest is left out.
             match space.checked_mul(width) {
                 Some(grown) => space = grown,
@@ -133,6 +134,14 @@ mod tests {
     fn rank(keys: &[Vec<u8>]) -> (Option<Rank>, Vec<&[u8]>) {
         let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
         (Rank::new(&keys, keys.len()), keys)
+    }
+
+    #[test]
+    fn two_keys_as_far_apart_as_keys_can_be_have_ranks() {
+        let keys = [vec![0; 8], vec![255; 8]];
+        let (rank, keys) = rank(&keys);
+        let rank = rank.unwrap();
+        assert!(rank.of(keys[0]) < rank.of(keys[1]));
     }
 
     #[test]
