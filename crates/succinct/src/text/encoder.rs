@@ -34,10 +34,9 @@ impl TextEncoder {
     pub fn new(coder: &TextCoder) -> Self {
         let tokens = coder.vocabulary().tokens();
         let mark = |name: u8| {
-            let place = tokens
+            tokens
                 .iter()
-                .position(|token| token.mark_name() == Some(name));
-            place.filter(|_| true)
+                .position(|token| token.mark_name() == Some(name))
         };
         let classes: [Option<usize>; REFERENCE_CLASSES] =
             std::array::from_fn(|class| mark(class as u8 + 1));
