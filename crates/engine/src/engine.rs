@@ -187,6 +187,18 @@ impl FamilyState {
         self.no_room_at != Some(self.installs)
     }
 
+    /// Until the memtable is full, at `pace` bytes a second; `u64::MAX` where nothing is written.
+    pub(crate) fn seconds_to_flush(&self, pace: f64) -> u64 {
+        let room = self
+            .family
+            .write_buffer
+            .saturating_sub(self.mutable.bytes());
+        match pace > 0.0 {
+            true => (room as f64 / pace) as u64,
+            false => u64::MAX,
+        }
+    }
+
     /// Shows readers the present memtables and version.
     pub(crate) fn install(&mut self) {
         self.installs += 1;

@@ -422,9 +422,10 @@ impl Engine {
     /// The most urgent plan of any family.
     pub(crate) fn best_plan(&self, state: &State) -> Option<(u32, Plan)> {
         let is_quiet = self.is_quiet(state);
+        let pace = self.board.pace(self.env.clock.monotonic());
         let families = state.families.iter();
         let picked =
-            families.filter_map(|(id, family)| Some((*id, self.pick_in(family, is_quiet)?)));
+            families.filter_map(|(id, family)| Some((*id, self.pick_in(family, is_quiet, pace)?)));
         picked.max_by(|a, b| a.1.score.total_cmp(&b.1.score))
     }
 
@@ -439,10 +440,11 @@ impl Engine {
         self.best_plan(state).is_some()
     }
 
-    /// The most urgent plan of one family.
-    fn pick_in(&self, family: &FamilyState, is_quiet: bool) -> Option<Plan> {
+    /// The most urgent plan of one family of a store that is written at `pace`.
+    fn pick_in(&self, family: &FamilyState, is_quiet: bool, pace: f64) -> Option<Plan> {
         let moment = Moment {
             is_quiet,
+            flush_in: family.seconds_to_flush(pace),
             in_flight: &family.in_flight,
             now: self.env.clock.unix_seconds(),
             oldest_snapshot: self.snapshots.oldest().unwrap_or(SEQNO_MAX),

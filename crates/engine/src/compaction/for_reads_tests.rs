@@ -134,6 +134,21 @@ fn a_store_that_is_written_is_left_alone_unless_it_costs_no_more_than_usual() {
 }
 
 #[test]
+fn nothing_is_done_while_the_next_flush_is_near() {
+    let version = two_over_one();
+    charge(&version, 3, 100);
+    let at = |flush_in| {
+        let moment = Moment {
+            flush_in,
+            ..LONG_AGO
+        };
+        pick(&version, &moment)
+    };
+    assert_eq!(at(59), "nothing");
+    assert_eq!(at(60), "L0>L6 L0:4,3 L6:1");
+}
+
+#[test]
 fn other_styles_do_nothing_for_reads() {
     let universal = CompactionStyle::Universal(UniversalOptions::default());
     let fifo = CompactionStyle::Fifo(FifoOptions::default());

@@ -345,7 +345,7 @@ impl<'a> Search<'a> {
 
     /// What reads have paid for, the most overpaid first.
     fn pick_for_reads(&self, moment: &Moment<'_>) -> Option<Plan> {
-        if !for_reads::is_time(self.version, moment) {
+        if !for_reads::is_time(self.version, moment) || !for_reads::is_lasting(moment) {
             return None;
         }
         let paid = self.for_reads().into_iter().filter(|plan| {

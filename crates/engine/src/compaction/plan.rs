@@ -293,6 +293,9 @@ pub struct Moment<'a> {
     /// Whether the background has nothing else to do, so that it may do what can wait
     /// ([`Reason::can_wait`]).
     pub is_quiet: bool,
+    /// Seconds until the family's memtable is full, should the store be written on as it is now;
+    /// `u64::MAX` where it is not written.
+    pub flush_in: u64,
     /// Whether uncovering garbage did not just find the disk too full; see [`super::blob_picker`].
     pub has_room: bool,
 }

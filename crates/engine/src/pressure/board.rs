@@ -13,6 +13,7 @@ use drumlin_base::sync::{Mutex, MutexGuard};
 use super::controller::{Controller, Sample};
 use super::debt::leveled_debt;
 use super::memory::memory_fill;
+use super::pace::Pace;
 use super::verdict::Fill;
 use crate::column_family::Family;
 use crate::compaction::progress::Progress;
@@ -73,6 +74,7 @@ struct Inner {
     flushed: u64,
     compacted: u64,
     state: Option<PressureState>,
+    pace: Pace,
 }
 
 /// What the last look found, for people.
@@ -141,6 +143,12 @@ impl Board {
     pub(crate) fn was_written(&self) -> bool {
         let written = self.written();
         self.asked.swap(written, Ordering::Relaxed) != written
+    }
+
+    /// Bytes a second that are written at present, by all writers.
+    pub(crate) fn pace(&self, now: Duration) -> f64 {
+        let written = self.written();
+        self.lock().pace.look(now, written)
     }
 
     /// Posts a job that begins.

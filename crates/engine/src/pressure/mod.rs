@@ -5,6 +5,7 @@ mod board;
 mod controller;
 mod debt;
 mod memory;
+mod pace;
 #[cfg(test)]
 mod simulation;
 mod speed;
