@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use drumlin_base::bytes::{Draft, HUGE_PAGE_BYTES, Lender, SharedBytes, Slab};
+use drumlin_base::bytes::{Draft, HUGE_PAGE_BYTES, Lender, SharedBytes, Shelf, Slab};
 use drumlin_base::{MemoryBudget, MemoryUse, PinnedSlice};
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
@@ -219,4 +219,52 @@ fn the_last_of_two_loans_drops_what_was_recalled() {
 #[test]
 fn two_recalls_drop_each_what_they_took() {
     lending(1, 2);
+}
+
+/// A thing that owns the shelf it lies on, as a walk owns its family's.
+struct Lying {
+    shelf: Arc<Shelf<Lying>>,
+    edition: u64,
+    tracked: Tracked,
+}
+
+/// Threads that lay things down and take them up while the shelf is renewed and then closed: in the end
+/// nothing is left, and nothing went twice.
+#[test]
+fn a_shelf_that_is_closed_keeps_nothing_of_any_edition() {
+    model(|| {
+        let gone: Arc<[AtomicBool; 3]> = Arc::new(std::array::from_fn(|_| AtomicBool::new(false)));
+        let shelf = Arc::new(Shelf::new(1));
+        let lying = |number, edition| {
+            let gone = Arc::clone(&gone);
+            Box::new(Lying {
+                shelf: Arc::clone(&shelf),
+                edition,
+                tracked: Tracked { number, gone },
+            })
+        };
+        let put = |thing: Box<Lying>| Shelf::put(thing, |thing| (&*thing.shelf, thing.edition));
+        let threads: Vec<_> = [lying(0, 1), lying(1, 2)]
+            .into_iter()
+            .map(|thing| {
+                thread::spawn(move || {
+                    let shelf = Arc::clone(&thing.shelf);
+                    put(thing);
+                    if let Some(thing) = shelf.take() {
+                        let tracked = &thing.tracked;
+                        let is_gone = tracked.gone[tracked.number].load(Ordering::Relaxed);
+                        assert!(!is_gone, "given out after it went");
+                        put(thing);
+                    }
+                })
+            })
+            .collect();
+        shelf.renew(2);
+        shelf.close();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        let left = (0..2).filter(|&number| !gone[number].load(Ordering::Relaxed));
+        assert_eq!((left.count(), Arc::strong_count(&shelf)), (0, 1));
+    });
 }

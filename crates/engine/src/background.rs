@@ -513,6 +513,9 @@ impl Engine {
     /// Stops writes and the background, saves what no WAL holds, and releases the directory. Only
     /// the first call does anything.
     pub(crate) fn close(&self) -> Result<()> {
+        for family in self.lock_state().families.values() {
+            family.family.reads.walks.close(); // Walks that wait there own the engine.
+        }
         if self.read_only {
             return Ok(());
         }

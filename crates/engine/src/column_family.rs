@@ -14,7 +14,7 @@ use drumlin_table::{Codec, Compression, TableFormat};
 use crate::blob_cache::BlobCache;
 use crate::compaction::CompactionOptions;
 use crate::options::{DirectoryFormat, FamilyOptions, Options, Tuning};
-use crate::read::ReadContext;
+use crate::read::{ReadContext, WalkShelf};
 use crate::super_version::{SuperVersion, SuperVersionCell};
 use crate::table_cache::TableCache;
 
@@ -91,6 +91,7 @@ impl Family {
             prefix: options.prefix_extractor.clone(),
             tables,
             blobs: blobs.for_family(id),
+            walks: WalkShelf::new(first.number),
         });
         let compression = options.compression.unwrap_or(database.compression);
         let compaction = CompactionOptions {
@@ -138,7 +139,10 @@ impl Family {
     ///
     /// Requires: the engine's state lock is held.
     pub(crate) fn install(&self, next: Arc<SuperVersion>) {
-        drop(self.view.install(next));
+        let number = next.number;
+        let former = self.view.install(next);
+        self.reads.walks.renew(number);
+        drop(former);
     }
 
     /// An empty memtable, charged to the budget.

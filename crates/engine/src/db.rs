@@ -411,22 +411,21 @@ impl Db {
     /// whatever is written, flushed, compacted or dropped meanwhile, and keeps the files alive.
     pub fn iter_in(&self, family: &ColumnFamily, options: ReadOptions) -> DbIterator {
         self.engine.statistics.iterators.bump();
-        let view = family.0.view.load_full();
+        let view = family.0.view.load();
         let seqno = self.read_seqno(&options);
-        let source = Arc::new(FamilyView {
-            engine: Arc::clone(&self.engine),
-            family: Arc::clone(&family.0),
-        });
-        let iterator = DbIterator::new(
-            Arc::clone(&family.0.reads),
-            view,
-            seqno,
-            options.for_iterators(),
-        );
-        match options.snapshot {
-            Some(snapshot) => iterator.with_snapshot(snapshot),
-            None => iterator.with_source(source),
-        }
+        let walked = options.for_iterators();
+        DbIterator::over_present(
+            &family.0.reads,
+            &view,
+            (seqno, options.snapshot),
+            walked,
+            || {
+                Arc::new(FamilyView {
+                    engine: Arc::clone(&self.engine),
+                    family: Arc::clone(&family.0),
+                })
+            },
+        )
     }
 
     /// Pins the present moment for reads. Holding one keeps overwritten values on disk.

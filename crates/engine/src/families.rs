@@ -97,6 +97,8 @@ impl Engine {
             let mut state = self.lock_state();
             self.edit_manifest(&mut state, |set| set.drop_family(family.id))?;
             family.dropped.store(true, Ordering::Release);
+            // Walks that wait there own the family.
+            family.reads.walks.close();
             self.full.remove(family.id);
             state.families.remove(&family.id);
             self.publish_families(&state);

@@ -158,6 +158,12 @@ impl ResidentRuns {
         }
     }
 
+    /// The table at `index` of the run at `run`, newest first: runs of L0 have one each, levels with tables
+    /// follow.
+    pub fn table(&self, run: usize, index: usize) -> Option<&Arc<PlainTable>> {
+        Some(&self.runs.get(run)?.get(index)?.table)
+    }
+
     /// The table of each run that may hold `user_key`, newest first. `None` for keys that eight bytes do
     /// not tell from a table's smallest or largest: see [`ResidentRuns::each_table`].
     #[inline(always)]

@@ -71,6 +71,12 @@ impl SuperVersion {
         }
     }
 
+    /// As [`SuperVersion::resident_runs`], of whoever has asked that already.
+    #[inline]
+    pub fn laid_out(&self) -> Option<&ResidentRuns> {
+        self.resident_runs.get()?.as_ref()
+    }
+
     #[cold]
     fn lay_out(&self, order: &KeyOrder, tables: &TableCache) -> Option<&ResidentRuns> {
         // Before the cell is touched: this takes locks, and others must not wait in the cell meanwhile.

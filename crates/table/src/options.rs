@@ -68,7 +68,7 @@ impl std::fmt::Debug for TableReaderOptions {
 }
 
 /// How one read goes about it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableReadOptions {
     /// Keep the blocks this read loads in the cache.
     pub fill_cache: bool,

@@ -29,9 +29,9 @@ const ENDED: usize = 1 << (usize::BITS - 1);
 const OWNER: usize = 1 << (usize::BITS - 2);
 
 #[cfg(not(loom))]
-const STRIPES: usize = crate::metrics::STRIPES;
+pub(super) const STRIPES: usize = crate::metrics::STRIPES;
 #[cfg(loom)]
-const STRIPES: usize = 2;
+pub(super) const STRIPES: usize = 2;
 
 #[repr(align(64))]
 struct Stripe(AtomicUsize);
@@ -179,13 +179,13 @@ unsafe fn free_one<T>(kept: NonNull<()>) {
 
 #[cfg(not(loom))]
 #[inline]
-fn own_stripe() -> usize {
+pub(super) fn own_stripe() -> usize {
     crate::metrics::own_stripe()
 }
 
 /// One after the other: a model must not depend on what other tests count.
 #[cfg(loom)]
-fn own_stripe() -> usize {
+pub(super) fn own_stripe() -> usize {
     loom::lazy_static! {
         static ref NEXT: AtomicUsize = AtomicUsize::new(0);
     }

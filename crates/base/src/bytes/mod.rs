@@ -7,6 +7,7 @@
 //! - [`keeper`]: a value kept in memory by pins that threads count apart.
 //! - [`lender`]: places that lend a counted handle to readers who count nothing; [`desk`] is where a
 //!   reader notes its loans, [`barrier`] the fence whose cost lies with who takes handles back.
+//! - [`shelf`]: things laid down where their thread finds them again.
 //! - [`prefetch`]: asking for cache lines before they are needed; [`lanes`]: comparing many short numbers
 //!   with one at a time.
 //! - [`pages`]: huge pages, mapped and unmapped.
@@ -24,6 +25,7 @@ mod pinned;
 mod prefetch;
 mod resident;
 mod shared;
+mod shelf;
 mod slab;
 #[cfg(all(test, not(loom)))]
 mod slab_tests;
@@ -36,4 +38,5 @@ pub use pinned::{Pin, PinnedSlice, SMALL_BYTES};
 pub use prefetch::{LINE_BYTES, prefetch};
 pub use resident::{ResidentBytes, StableBytes};
 pub use shared::{Draft, SharedBytes};
+pub use shelf::Shelf;
 pub use slab::{CHUNK_SPANS, Place, Slab};

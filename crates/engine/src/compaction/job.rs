@@ -315,7 +315,7 @@ impl Job {
             }
         }
         let Range { start, end } = READAHEAD_BYTES_RUN;
-        let options = RunOptions {
+        let options = Arc::new(RunOptions {
             order: self.context.options.order.clone(),
             tables: Arc::clone(&self.context.tables),
             table: TableReadOptions {
@@ -327,11 +327,11 @@ impl Job {
             lower_bound: None,
             upper_bound: None,
             tombstones_seen: Arc::default(),
-        };
+        });
         lists
             .into_iter()
             .map(|files| {
-                let run = RunIter::new(RunFiles::List(files), options.clone());
+                let run = RunIter::new(RunFiles::List(files), Arc::clone(&options));
                 match self.context.direct {
                     true => run.directly(Arc::clone(&self.context.env.files)),
                     false => run,

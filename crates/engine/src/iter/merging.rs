@@ -116,6 +116,13 @@ impl<C: InternalIterator> MergingIterator<C> {
         self.rebuild(Direction::Backward);
     }
 
+    /// As [`InternalIterator::seek`], by `seek`, which positions the children it is given one by one.
+    #[inline]
+    pub fn seek_each(&mut self, seek: impl FnMut(&mut C)) {
+        self.children.iter_mut().for_each(seek);
+        self.rebuild(Direction::Forward);
+    }
+
     /// Makes the line anew from where the children stand.
     fn rebuild(&mut self, direction: Direction) {
         self.direction = direction;
@@ -303,10 +310,7 @@ impl<C: InternalIterator> InternalIterator for MergingIterator<C> {
     }
 
     fn seek(&mut self, target: &[u8]) {
-        for child in &mut self.children {
-            child.seek(target);
-        }
-        self.rebuild(Direction::Forward);
+        self.seek_each(|child| child.seek(target));
     }
 
     fn seek_for_prev(&mut self, target: &[u8]) {

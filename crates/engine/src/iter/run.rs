@@ -15,6 +15,7 @@ use drumlin_base::{
 use drumlin_fs::FileSystem;
 use drumlin_table::{TableIter, TableReadOptions};
 
+use super::resident::{ResidentFiles, Visited};
 use crate::range_tombstone::{Fragment, FragmentCursor};
 use crate::table_cache::TableCache;
 use crate::version::{FileMeta, Version};
@@ -26,21 +27,25 @@ pub enum RunFiles {
     Level(Arc<Version>, usize),
     /// These tables: a compaction's input, or one table of L0.
     List(Vec<Arc<FileMeta>>),
+    /// One run of those that a super version has laid out in memory.
+    Resident(ResidentFiles),
 }
 
 impl RunFiles {
     #[inline]
-    fn files(&self) -> &[Arc<FileMeta>] {
+    pub(super) fn files(&self) -> &[Arc<FileMeta>] {
         match self {
             Self::Level(version, level) => version.level(*level),
             Self::List(files) => files,
+            Self::Resident(files) => files.files(),
         }
     }
 
     /// Index of the first table whose largest key is at or after `target`.
-    fn find(&self, order: &KeyOrder, target: &[u8]) -> Option<usize> {
+    pub(super) fn find(&self, order: &KeyOrder, target: &[u8]) -> Option<usize> {
         match self {
             Self::Level(version, level) => version.find_file(order, *level, target),
+            Self::Resident(files) => files.find(order, target),
             Self::List(files) => {
                 let at = files
                     .partition_point(|file| compare_internal(order, &file.largest, target).is_lt());
@@ -69,23 +74,24 @@ pub struct RunOptions {
 
 /// A cursor over one sorted run.
 pub struct RunIter {
-    files: RunFiles,
-    options: RunOptions,
+    pub(super) files: RunFiles,
+    pub(super) options: Arc<RunOptions>,
     /// The table `table` reads, meaningless while that is `None`.
-    index: usize,
-    table: Option<TableIter>,
-    error: Option<Error>,
+    pub(super) index: usize,
+    pub(super) table: Option<TableIter>,
+    pub(super) error: Option<Error>,
     has_tombstones: bool,
     /// The walk stays within the prefix of the key it seeks, so that a table whose prefix filter
     /// does not know that prefix ends it.
     within_prefix: bool,
     /// Where tables are opened once more, for this cursor alone to read ahead from.
     own_files: Option<Arc<dyn FileSystem>>,
+    pub(super) visited: Visited,
 }
 
 impl RunIter {
     /// A cursor over `files`.
-    pub fn new(files: RunFiles, options: RunOptions) -> Self {
+    pub fn new(files: RunFiles, options: Arc<RunOptions>) -> Self {
         Self {
             files,
             options,
@@ -95,7 +101,15 @@ impl RunIter {
             has_tombstones: false,
             within_prefix: false,
             own_files: None,
+            visited: Visited::default(),
         }
+    }
+
+    /// Reads with `options` from now on.
+    ///
+    /// Requires: they differ from the former in bounds alone; the cursor is positioned anew.
+    pub fn set_options(&mut self, options: &Arc<RunOptions>) {
+        self.options = Arc::clone(options);
     }
 
     /// The same, reading ahead from files of its own, past the page cache where `files` can.
@@ -174,8 +188,11 @@ impl RunIter {
     }
 
     /// Opens the table at `index`, unless the cursor is in it already.
-    fn enter(&mut self, index: usize) -> Option<&mut TableIter> {
+    pub(super) fn enter(&mut self, index: usize) -> Option<&mut TableIter> {
         if self.index != index || self.table.is_none() {
+            if matches!(self.files, RunFiles::Resident(_)) {
+                return self.enter_resident(index);
+            }
             self.table = None;
             let file = self.files.files().get(index)?;
             let table = match self.options.tables.find(file) {
@@ -209,13 +226,7 @@ impl RunIter {
     /// Whether the table at `index`, or one after it, may hold a key of `target`'s prefix from `target`
     /// on; true when nobody asks.
     fn may_hold_prefix(&mut self, index: usize, target: &[u8]) -> bool {
-        let ends_at_a_key = |file: &Arc<FileMeta>| {
-            let tag = split_internal(&file.largest).map_or(0, |(_, tag)| tag);
-            tag_kind(tag) != ValueKind::RangeDeletion as u8
-        };
-        // Where a range tombstone ends the table, its last key lies before that end, and the next
-        // table may begin with a key of the prefix.
-        if !self.within_prefix || !self.files.files().get(index).is_some_and(ends_at_a_key) {
+        if !self.within_prefix || !self.ends_at_a_key(index) {
             return true;
         }
         let answer = match self.enter(index) {
@@ -228,9 +239,30 @@ impl RunIter {
         })
     }
 
+    /// Whether the last key of the table at `index` is what bounds it. Where a range tombstone ends the
+    /// table, its last key lies before that end, and the next table may begin with a key of its prefix.
+    pub(super) fn ends_at_a_key(&self, index: usize) -> bool {
+        self.files.files().get(index).is_some_and(|file| {
+            let tag = split_internal(&file.largest).map_or(0, |(_, tag)| tag);
+            tag_kind(tag) != ValueKind::RangeDeletion as u8
+        })
+    }
+
+    /// Has no more entries, and stands nowhere.
+    #[inline]
+    pub(super) fn leave(&mut self) {
+        match &mut self.table {
+            // Holds nothing but a table that is open anyway.
+            Some(TableIter::Plain(table)) if matches!(self.files, RunFiles::Resident(_)) => {
+                table.leave();
+            }
+            table => *table = None,
+        }
+    }
+
     /// Goes on to the first entry of the tables that follow, while the present one has no more.
     #[cold]
-    fn skip_forward(&mut self) {
+    pub(super) fn skip_forward(&mut self) {
         while self.is_exhausted() {
             let next = self.index + 1;
             let within = self.files.files().get(next).is_some_and(|file| {
@@ -240,7 +272,7 @@ impl RunIter {
                 })
             });
             if !within {
-                self.table = None;
+                self.leave();
                 return;
             }
             if let Some(table) = self.enter(next) {
@@ -262,7 +294,7 @@ impl RunIter {
                 })
             });
             let Some(previous) = previous else {
-                self.table = None;
+                self.leave();
                 return;
             };
             if let Some(table) = self.enter(previous) {
@@ -308,7 +340,7 @@ impl InternalIterator for RunIter {
         self.error = None;
         let index = self.files.find(&self.options.order, target);
         let Some(index) = index.filter(|&index| !self.begins_past_upper(index)) else {
-            self.table = None;
+            self.leave();
             return;
         };
         let may_hold = self.may_hold_prefix(index, target);
@@ -318,7 +350,7 @@ impl InternalIterator for RunIter {
         if !may_hold {
             // The table's last key is at or after `target`, and it has none of the prefix: nor has any
             // later.
-            self.table = None;
+            self.leave();
         } else if !self.valid() {
             self.skip_forward();
         }
@@ -338,7 +370,7 @@ impl InternalIterator for RunIter {
             None => files.len(),
         };
         let Some(index) = after.checked_sub(1) else {
-            self.table = None;
+            self.leave();
             return;
         };
         if let Some(table) = self.enter(index) {
@@ -400,7 +432,7 @@ impl InternalIterator for RunIter {
 
 impl RunIter {
     /// Whether the table at `index` holds nothing below the upper bound.
-    fn begins_past_upper(&self, index: usize) -> bool {
+    pub(super) fn begins_past_upper(&self, index: usize) -> bool {
         let (Some(file), Some(upper)) = (self.files.files().get(index), &self.options.upper_bound)
         else {
             return false;

@@ -6,6 +6,7 @@ use drumlin_base::limits::LEVELS;
 use drumlin_base::{InternalIterator, KeyOrder, PinnedSlice, Result, SeqNo};
 use drumlin_memtable::MemtableIter;
 
+use super::resident::{ResidentFiles, WithinPrefix};
 use super::run::{RunFiles, RunIter, RunOptions, RunTombstoneCursor};
 use crate::range_tombstone::{Fragment, FragmentCursor, Fragments};
 use crate::super_version::SuperVersion;
@@ -33,31 +34,75 @@ pub struct TombstoneCursor {
 
 impl Source {
     /// Every source of `view`, newest first.
-    pub fn all(view: &SuperVersion, options: &RunOptions) -> Vec<Self> {
-        let mut sources: Vec<Self> = view
-            .memtables()
-            .enumerate()
-            .filter(|(_, memtable)| !memtable.is_empty())
-            .map(|(index, memtable)| {
-                Self::Memtable(memtable.iter(), view.fragments(&options.order, index))
-            })
-            .collect();
+    pub fn all(view: &SuperVersion, options: &Arc<RunOptions>) -> Vec<Self> {
+        let memtables = view.memtables().enumerate();
+        let filled = memtables.filter(|(_, memtable)| !memtable.is_empty());
+        let mut sources = Vec::with_capacity(1 + view.immutables.len() + LEVELS);
+        sources.extend(filled.filter_map(|(index, _)| Self::memtable(view, options, index)));
         sources.extend(Self::of_version(&view.version, options));
         sources
     }
 
+    /// The same of a view whose tables are laid out in memory: memtables that are empty too, so that the
+    /// sources stay all of the view's while it is written to.
+    pub fn all_resident(view: &Arc<SuperVersion>, options: &Arc<RunOptions>) -> Vec<Self> {
+        let memtables = 0..1 + view.immutables.len();
+        let runs = runs_of(&view.version).enumerate().map(|(run, level)| {
+            let files = RunFiles::Resident(ResidentFiles::new(view, level, run));
+            Self::Run(RunIter::new(files, Arc::clone(options)))
+        });
+        let memtables = memtables.filter_map(|index| Self::memtable(view, options, index));
+        memtables.chain(runs).collect()
+    }
+
+    fn memtable(view: &SuperVersion, options: &RunOptions, index: usize) -> Option<Self> {
+        let memtable = view.memtables().nth(index)?;
+        let fragments = view.fragments(&options.order, index);
+        Some(Self::Memtable(memtable.iter(), fragments))
+    }
+
     /// The sorted runs of `version`, newest first.
-    pub fn of_version(version: &Arc<Version>, options: &RunOptions) -> impl Iterator<Item = Self> {
-        let newest = version
-            .level(0)
-            .iter()
-            .map(|file| RunFiles::List(vec![Arc::clone(file)]));
-        let levels = (1..LEVELS)
-            .filter(|&level| !version.level(level).is_empty())
-            .map(|level| RunFiles::Level(Arc::clone(version), level));
-        newest
-            .chain(levels)
-            .map(|files| Self::Run(RunIter::new(files, options.clone())))
+    fn of_version(version: &Arc<Version>, options: &Arc<RunOptions>) -> impl Iterator<Item = Self> {
+        let mut newest = version.level(0).iter();
+        runs_of(version).map(move |level| {
+            let files = match (level, newest.next()) {
+                (0, Some(file)) => RunFiles::List(vec![Arc::clone(file)]),
+                (level, _) => RunFiles::Level(Arc::clone(version), level),
+            };
+            Self::Run(RunIter::new(files, Arc::clone(options)))
+        })
+    }
+
+    /// Reads with `options` from now on. See [`RunIter::set_options`] for what must hold.
+    pub fn set_options(&mut self, options: &Arc<RunOptions>) {
+        if let Self::Run(iter) = self {
+            iter.set_options(options);
+        }
+    }
+
+    /// The first step of a walk within a prefix, see [`RunIter::ask_prefix`].
+    #[inline]
+    pub fn ask_prefix(&mut self, within: &WithinPrefix<'_>) {
+        if let Self::Run(iter) = self {
+            iter.ask_prefix(within);
+        }
+    }
+
+    /// The second step; a memtable is positioned while the lines that others asked for come.
+    #[inline]
+    pub fn ask_prefix_records(&mut self, within: &WithinPrefix<'_>) {
+        match self {
+            Self::Memtable(iter, _) => iter.seek(within.target),
+            Self::Run(iter) => iter.ask_prefix_records(within),
+        }
+    }
+
+    /// The last step.
+    #[inline]
+    pub fn seek_within(&mut self, within: &WithinPrefix<'_>) {
+        if let Self::Run(iter) = self {
+            iter.seek_within(within);
+        }
     }
 
     /// The value under the cursor without a copy.
@@ -126,6 +171,12 @@ impl Source {
             Self::Run(iter) => iter.covering(&mut cursor.run, user_key, snapshot),
         }
     }
+}
+
+/// The level of each sorted run of `version`, newest first.
+fn runs_of(version: &Version) -> impl Iterator<Item = usize> {
+    let newest = version.level(0).iter().map(|_| 0);
+    newest.chain((1..LEVELS).filter(|&level| !version.level(level).is_empty()))
 }
 
 impl InternalIterator for Source {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use drumlin_base::{KeyOrder, MergeOperator, PrefixExtractor};
 
+use super::iterator::WalkShelf;
 use crate::blob_cache::BlobCache;
 use crate::table_cache::TableCache;
 
@@ -22,6 +23,8 @@ pub struct ReadContext {
     pub tables: Arc<TableCache>,
     /// Where blob files are opened.
     pub blobs: Arc<BlobCache>,
+    /// Walks for the next iterators. Renewed with the super version, and closed with the family.
+    pub walks: WalkShelf,
 }
 
 impl fmt::Debug for ReadContext {

@@ -21,7 +21,8 @@
 //! by a seek past its end in all sources older than the tombstone.
 //!
 //! Owns its super version, so flushes, compactions, drops and closing do not disturb it. One thread
-//! at a time.
+//! at a time. Where the tables are laid out in memory it may be used for one walk after another
+//! ([`super::iterator`]).
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,15 +30,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use drumlin_base::key::{SEEK_KIND, split_internal, tag_seqno};
 use drumlin_base::{Error, InternalIterator, PinnedSlice, Result, SeqNo};
-use drumlin_table::TableReadOptions;
 use drumlin_table::blob::BlobIndex;
+use drumlin_table::{KeyHint, TableReadOptions};
 
 use super::context::ReadContext;
 use super::lazy_blob::LazyBlob;
 use super::sampling::WalkMeter;
-use super::walk::{Covering, DEAD_STRETCH, Place, STEPS_MAX, SavedValue, set_key, set_target};
+use super::walk::{
+    Covering, DEAD_STRETCH, Place, ROOM_MAX, STEPS_MAX, SavedValue, set_key, set_target,
+};
 use crate::iter::merge_operands::MergeOperands;
 use crate::iter::merging::MergingIterator;
+use crate::iter::resident::WithinPrefix;
 use crate::iter::run::RunOptions;
 use crate::iter::source::{Source, TombstoneCursor};
 use crate::snapshot::Snapshot;
@@ -79,10 +83,8 @@ pub struct IteratorCounters {
     pub seeks: u64,
 }
 
-/// A walk over one family. See the module for how it works and [`InternalIterator`] for the shape
-/// of its contract, which is the same: position first, read and move only while valid, and an end
-/// is an end only if `status()` is `Ok`.
-pub struct DbIterator {
+/// What a [`super::DbIterator`] is made of, and where its methods are described.
+pub struct Walk {
     pub(super) context: Arc<ReadContext>,
     pub(super) options: IteratorOptions,
     pub(super) source: Option<Arc<dyn ViewSource>>,
@@ -101,7 +103,13 @@ pub struct DbIterator {
     pub(super) operands: MergeOperands,
     /// The internal key sought last, kept for its room.
     pub(super) target: Vec<u8>,
-    pub(super) prefix: Option<Vec<u8>>,
+    /// What the walk stays within, if it `is_within`; else kept for its room.
+    prefix: Vec<u8>,
+    is_within: bool,
+    /// Whether the sources know that it `is_within`, or is not.
+    told_within: bool,
+    /// Whether the view's tables are laid out in memory.
+    is_resident: bool,
     pub(super) error: Option<Error>,
     /// Entries met in a row under range tombstones and left by steps.
     pub(super) covered_in_a_row: u32,
@@ -111,9 +119,9 @@ pub struct DbIterator {
     meter: WalkMeter,
 }
 
-impl DbIterator {
+impl Walk {
     /// A walk over `view` as a reader at `seqno` sees it. `snapshot`, if given, is held to keep
-    /// `seqno` pinned through refreshes; `source` is asked by [`DbIterator::refresh`].
+    /// `seqno` pinned through refreshes; `source` is asked by [`Walk::refresh`].
     pub fn new(
         context: Arc<ReadContext>,
         view: Arc<SuperVersion>,
@@ -121,8 +129,10 @@ impl DbIterator {
         options: IteratorOptions,
     ) -> Self {
         let tombstones_seen = Arc::new(AtomicBool::new(false));
-        let cursor = open_cursor(&context, &view, &options, &tombstones_seen);
+        let is_resident = is_resident(&context, &view);
+        let cursor = open_cursor(&context, (&view, is_resident), &options, &tombstones_seen);
         Self {
+            is_resident,
             tombstone_cursors: vec![TombstoneCursor::default(); cursor.children().len()],
             cursor,
             tombstones_seen,
@@ -138,27 +148,15 @@ impl DbIterator {
             value: SavedValue::default(),
             operands: MergeOperands::default(),
             target: Vec::new(),
-            prefix: None,
+            prefix: Vec::new(),
+            is_within: false,
+            told_within: false,
             error: None,
             covered_in_a_row: 0,
             dead_in_a_row: 0,
             counters: IteratorCounters::default(),
             meter: WalkMeter::new(),
         }
-    }
-
-    /// The same walk, holding `snapshot` for as long as it lives.
-    #[must_use]
-    pub fn with_snapshot(mut self, snapshot: Snapshot) -> Self {
-        self.snapshot = Some(snapshot);
-        self
-    }
-
-    /// The same walk, able to [`DbIterator::refresh`] from `source`.
-    #[must_use]
-    pub fn with_source(mut self, source: Arc<dyn ViewSource>) -> Self {
-        self.source = Some(source);
-        self
     }
 
     /// Whether the walk stands on a key.
@@ -182,7 +180,7 @@ impl DbIterator {
     /// The value; empty while the walk is not valid.
     ///
     /// A value in a blob file is read by the first call. If that fails the value is empty, `status()`
-    /// says why, and the next move ends the walk; [`DbIterator::try_value`] tells at once.
+    /// says why, and the next move ends the walk; [`Walk::try_value`] tells at once.
     #[inline]
     pub fn value(&self) -> &[u8] {
         match self.place {
@@ -193,7 +191,7 @@ impl DbIterator {
         }
     }
 
-    /// As [`DbIterator::value`], with the error where a value in a blob file cannot be read.
+    /// As [`Walk::value`], with the error where a value in a blob file cannot be read.
     ///
     /// # Errors
     /// `Corruption`, `Io`; `Incomplete` when only cached blocks may be read.
@@ -260,32 +258,34 @@ impl DbIterator {
         &self.view
     }
 
-    /// Takes up the present state of the database; the walk must be positioned anew. With a
-    /// snapshot, the state shown stays that of the snapshot.
+    /// Takes up the present state of the database; the walk must be positioned anew.
     ///
-    /// As long as no memtable was filled and no table made or removed, this costs next to nothing,
-    /// and far less than a new walk: one that is kept and refreshed is the way to many short ones.
+    /// As long as no memtable was filled and no table made or removed, this costs next to nothing.
     ///
     /// # Errors
-    /// `NotSupported` when the walk was made without a source.
+    /// `NotSupported` when the walk was made without a source, or at a snapshot.
     pub fn refresh(&mut self) -> Result<()> {
-        let Some(source) = &self.source else {
+        let source = self.source.as_ref();
+        let Some(source) = source.filter(|_| self.snapshot.is_none()) else {
             return Err(Error::not_supported(
                 "refreshing an iterator over a fixed view",
             ));
         };
         if let Some(seqno) = source.seqno_of(&self.view).filter(|_| self.follows_view()) {
-            self.seqno = self.snapshot.as_ref().map_or(seqno, Snapshot::seqno);
+            self.seqno = seqno;
             self.begin();
             return Ok(());
         }
         let (view, seqno) = source.view();
-        self.seqno = self.snapshot.as_ref().map_or(seqno, Snapshot::seqno);
+        self.seqno = seqno;
+        self.is_resident = is_resident(&self.context, &view);
         self.view = view;
+        // Sources that are made anew know of no prefix.
+        self.told_within = false;
         self.tombstones_seen = Arc::new(AtomicBool::new(false));
         self.cursor = open_cursor(
             &self.context,
-            &self.view,
+            (&self.view, self.is_resident),
             &self.options,
             &self.tombstones_seen,
         );
@@ -294,9 +294,54 @@ impl DbIterator {
         Ok(())
     }
 
+    /// Begins another walk as of `seqno` over the same view, as `options` say.
+    ///
+    /// Requires: `is_resident`, and `follows_view()`.
+    pub(super) fn begin_again(
+        &mut self,
+        seqno: SeqNo,
+        options: IteratorOptions,
+        snapshot: Option<Snapshot>,
+    ) {
+        let bounds = |options: &IteratorOptions| {
+            options.lower_bound.is_some() || options.upper_bound.is_some()
+        };
+        if bounds(&self.options) || bounds(&options) {
+            let run = run_options(&self.context, &options, &self.tombstones_seen);
+            for source in self.cursor.children_mut() {
+                source.set_options(&run);
+            }
+        }
+        self.blob.restart(options.table.readahead_bytes);
+        self.options = options;
+        self.snapshot = snapshot;
+        self.seqno = seqno;
+        self.covered_in_a_row = 0;
+        self.counters = IteratorCounters::default();
+        self.meter = WalkMeter::new();
+    }
+
+    /// Lets go of everything that another walk over the same view does not need. Whether there may be
+    /// another one by it.
+    pub(super) fn end_for_now(&mut self) -> bool {
+        if !self.is_resident || self.tombstones_seen.load(Ordering::Relaxed) {
+            return false;
+        }
+        self.begin();
+        self.snapshot = None;
+        self.blob.restart(0);
+        self.value.shrink();
+        for room in [&mut self.key, &mut self.target, &mut self.prefix] {
+            if room.capacity() > ROOM_MAX {
+                *room = Vec::new();
+            }
+        }
+        true
+    }
+
     /// Whether the cursor sees what is added to its view: point entries it does, unless their
     /// memtable was left out for being empty, but of range tombstones it took a copy.
-    fn follows_view(&self) -> bool {
+    pub(super) fn follows_view(&self) -> bool {
         let mut memtables = self.view.memtables();
         let sources = self.cursor.children().iter();
         let followed = sources.filter(|source| source.is_memtable()).count();
@@ -307,6 +352,7 @@ impl DbIterator {
     /// Stands on the first key.
     pub fn seek_to_first(&mut self) {
         self.begin();
+        self.tell_sources();
         match &self.options.lower_bound {
             Some(lower) => {
                 set_target(&mut self.target, lower, self.seqno, SEEK_KIND);
@@ -322,6 +368,7 @@ impl DbIterator {
     /// Stands on the last key.
     pub fn seek_to_last(&mut self) {
         self.begin();
+        self.tell_sources();
         self.cursor_to_last();
         self.find_backward();
         self.take_prefix_of_current();
@@ -338,9 +385,30 @@ impl DbIterator {
             _ => key,
         };
         set_target(&mut self.target, from, self.seqno, SEEK_KIND);
-        self.cursor.seek(&self.target);
+        match self.is_resident && self.is_within && from.starts_with(&self.prefix) {
+            true => self.seek_within(),
+            false => self.cursor.seek(&self.target),
+        }
         self.find_forward(false);
         self.count_seek();
+    }
+
+    /// Positions the cursor at the target in sources in memory, which are asked for what they will read
+    /// before the first of them has to wait.
+    #[inline]
+    fn seek_within(&mut self) {
+        let within = WithinPrefix {
+            target: &self.target,
+            prefix: &self.prefix,
+            hint: KeyHint::of(&self.prefix),
+        };
+        for source in self.cursor.children_mut() {
+            source.ask_prefix(&within);
+        }
+        for source in self.cursor.children_mut() {
+            source.ask_prefix_records(&within);
+        }
+        self.cursor.seek_each(|source| source.seek_within(&within));
     }
 
     /// Stands on the last key at or before `key`.
@@ -419,7 +487,7 @@ impl DbIterator {
 }
 
 /// Bounds, tombstones, ends.
-impl DbIterator {
+impl Walk {
     #[inline]
     fn is_on_blob(&self) -> bool {
         matches!(self.place, Place::DirectBlob | Place::BehindBlob)
@@ -515,11 +583,11 @@ impl DbIterator {
 
     #[inline]
     fn within_prefix(&self, user_key: &[u8]) -> bool {
-        let Some(prefix) = &self.prefix else {
+        if !self.is_within {
             return true;
-        };
+        }
         let extractor = self.context.prefix.as_deref();
-        extractor.and_then(|extractor| extractor.prefix(user_key)) == Some(prefix)
+        extractor.and_then(|extractor| extractor.prefix(user_key)) == Some(&self.prefix)
     }
 
     /// Stays within the prefix of `key` from now on, if asked to and if it has one.
@@ -527,17 +595,20 @@ impl DbIterator {
         if self.options.prefix_same_as_start {
             let extractor = self.context.prefix.as_deref();
             let prefix = extractor.and_then(|extractor| extractor.prefix(key));
-            self.prefix = prefix.map(<[u8]>::to_vec);
-            self.tell_sources();
+            self.is_within = prefix.is_some();
+            set_key(&mut self.prefix, prefix.unwrap_or_default());
         }
+        self.tell_sources();
     }
 
     /// Lets sources pass over what they know to be of other prefixes if the walk stays within one,
     /// and only then: what it seeks besides are bounds and ends of tombstones, of any prefix.
     fn tell_sources(&mut self) {
-        let is_within = self.prefix.is_some();
-        for source in self.cursor.children_mut() {
-            source.stay_within_prefix(is_within);
+        if self.told_within != self.is_within {
+            self.told_within = self.is_within;
+            for source in self.cursor.children_mut() {
+                source.stay_within_prefix(self.is_within);
+            }
         }
     }
 
@@ -549,13 +620,11 @@ impl DbIterator {
     }
 
     /// Forgets where the walk stood.
-    fn begin(&mut self) {
+    pub(super) fn begin(&mut self) {
         self.place = Place::Nowhere;
         self.error = None;
         drop(self.blob.forget()); // Its error, if it has one, is the former walk's.
-        if self.prefix.take().is_some() {
-            self.tell_sources();
-        }
+        self.is_within = false;
         self.operands.clear();
     }
 
@@ -572,9 +641,9 @@ impl DbIterator {
     }
 }
 
-impl fmt::Debug for DbIterator {
+impl fmt::Debug for Walk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DbIterator")
+        f.debug_struct("Walk")
             .field("seqno", &self.seqno)
             .field("place", &self.place)
             .field("key", &self.key())
@@ -582,22 +651,42 @@ impl fmt::Debug for DbIterator {
     }
 }
 
-fn open_cursor(
+/// Whether the tables of `view` are laid out in memory.
+fn is_resident(context: &ReadContext, view: &SuperVersion) -> bool {
+    context.in_memory
+        && view
+            .resident_runs(&context.order, &context.tables)
+            .is_some()
+}
+
+fn run_options(
     context: &ReadContext,
-    view: &SuperVersion,
     options: &IteratorOptions,
     tombstones_seen: &Arc<AtomicBool>,
-) -> MergingIterator<Source> {
+) -> Arc<RunOptions> {
     let bound = |bound: &Option<Vec<u8>>| bound.as_deref().map(Arc::from);
-    let run = RunOptions {
+    Arc::new(RunOptions {
         order: context.order.clone(),
         tables: Arc::clone(&context.tables),
         table: options.table,
         lower_bound: bound(&options.lower_bound),
         upper_bound: bound(&options.upper_bound),
         tombstones_seen: Arc::clone(tombstones_seen),
+    })
+}
+
+/// The sources of `view`; those laid out in memory, if they `are_resident`.
+fn open_cursor(
+    context: &ReadContext,
+    (view, are_resident): (&Arc<SuperVersion>, bool),
+    options: &IteratorOptions,
+    tombstones_seen: &Arc<AtomicBool>,
+) -> MergingIterator<Source> {
+    let run = run_options(context, options, tombstones_seen);
+    let sources = match are_resident {
+        true => Source::all_resident(view, &run),
+        false => Source::all(view, &run),
     };
-    let sources = Source::all(view, &run);
     if sources.iter().any(Source::has_tombstones) {
         tombstones_seen.store(true, Ordering::Relaxed);
     }

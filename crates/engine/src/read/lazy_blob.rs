@@ -30,6 +30,12 @@ impl LazyBlob {
         }
     }
 
+    /// As a new one.
+    pub(super) fn restart(&mut self, readahead_bytes: usize) {
+        drop(self.forget());
+        self.ahead.get_mut().restart(readahead_bytes);
+    }
+
     /// The value of `user_key` behind `reference`, an entry's value of kind `BlobIndex`.
     pub(super) fn get(
         &self,

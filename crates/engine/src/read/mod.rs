@@ -6,6 +6,9 @@ mod context;
 mod db_iter;
 mod entity;
 mod get;
+mod iterator;
+#[cfg(test)]
+mod iterator_tests;
 mod lazy_blob;
 mod multi_get;
 mod own_key;
@@ -22,6 +25,7 @@ mod walk_backward;
 mod walk_forward;
 
 pub use context::ReadContext;
-pub use db_iter::{DbIterator, IteratorCounters, IteratorOptions, ViewSource};
+pub use db_iter::{IteratorCounters, IteratorOptions, ViewSource, Walk};
 pub use get::get_to;
+pub use iterator::{DbIterator, WalkShelf};
 pub use multi_get::multi_get;

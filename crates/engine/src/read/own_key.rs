@@ -48,14 +48,14 @@ fn own_key(
     index: &BlobIndex,
     options: &TableReadOptions,
 ) -> Result<Option<Vec<u8>>> {
-    let run = RunOptions {
+    let run = Arc::new(RunOptions {
         order: context.order.clone(),
         tables: Arc::clone(&context.tables),
         table: *options,
         lower_bound: None,
         upper_bound: None,
         tombstones_seen: Arc::new(AtomicBool::new(false)),
-    };
+    });
     let mut cursor = MergingIterator::new(context.order.clone(), Source::all(view, &run));
     let mut target = Vec::new();
     set_target(&mut target, user_key, seqno, SEEK_KIND);

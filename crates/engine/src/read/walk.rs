@@ -17,6 +17,9 @@ pub(super) const DEAD_STRETCH: u32 = 64;
 /// Values up to this size are copied when the walk goes backward; longer ones are pinned.
 const COPY_BYTES_MAX: usize = 1024;
 
+/// Bytes of room for keys and values that one walk leaves to the next at most.
+pub(super) const ROOM_MAX: usize = 4096;
+
 /// Where a walk stands; see [`super::db_iter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
@@ -74,6 +77,14 @@ impl SavedValue {
                 room.extend_from_slice(bytes);
             }
             Self::Pinned(_) => *self = Self::Copied(bytes.to_vec()),
+        }
+    }
+
+    /// Holds nothing any more but a little room.
+    pub(super) fn shrink(&mut self) {
+        match self {
+            Self::Copied(room) if room.capacity() <= ROOM_MAX => {}
+            _ => *self = Self::default(),
         }
     }
 

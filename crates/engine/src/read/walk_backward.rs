@@ -4,7 +4,7 @@
 use drumlin_base::key::{SEEK_KIND, split_internal, tag_kind, tag_seqno};
 use drumlin_base::{InternalIterator, Result, SEQNO_MAX, ValueKind};
 
-use super::db_iter::DbIterator;
+use super::db_iter::Walk;
 use super::entity::default_column;
 use super::get::misplaced;
 use super::walk::{
@@ -18,7 +18,7 @@ enum Base {
     Blob,
 }
 
-impl DbIterator {
+impl Walk {
     /// From where the cursor stands, goes back to the first key that shows.
     pub(super) fn find_backward(&mut self) {
         self.dead_in_a_row = 0;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use drumlin_base::key::{SEEK_KIND, split_internal, tag_kind, tag_seqno, user_key_head};
 use drumlin_base::{Error, InternalIterator, Result, SEQNO_MAX, SeqNo, ValueKind};
 
-use super::db_iter::DbIterator;
+use super::db_iter::Walk;
 use super::entity::default_column;
 use super::get::misplaced;
 use super::walk::{
@@ -13,7 +13,7 @@ use super::walk::{
     set_target, short_key,
 };
 
-impl DbIterator {
+impl Walk {
     /// From where the cursor stands, goes on to the first entry that shows. With `skip`, entries of
     /// `self.key` are passed over.
     #[inline]

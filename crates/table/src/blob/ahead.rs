@@ -128,6 +128,12 @@ impl BlobAhead {
         }
     }
 
+    /// As a new one, in the same place.
+    pub fn restart(&mut self, explicit: usize) {
+        self.scans.clear();
+        (self.turn, self.explicit) = (0, explicit);
+    }
+
     /// As [`BlobReader::get`], reading ahead where the values asked for are neighbours.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use drumlin_base::key::{compare_internal, pack_tag, seek_key, split_internal, ta
 use drumlin_base::{Error, InternalIterator, PinnedSlice, Result, SEQNO_MAX, SeqNo};
 
 use super::record::Record;
-use super::table::PlainTable;
+use super::table::{KeyHint, PlainTable};
 
 /// Walks a table's entries both ways.
 pub struct PlainTableIter {
@@ -60,6 +60,51 @@ impl PlainTableIter {
     /// The table walked.
     pub fn table(&self) -> &Arc<PlainTable> {
         &self.table
+    }
+
+    /// Goes over to `table`, standing nowhere, and leaves the former one there: the way through the tables
+    /// of a run without a change to their counters.
+    #[inline]
+    pub fn switch(&mut self, table: &mut Arc<PlainTable>) {
+        self.leave();
+        std::mem::swap(&mut self.table, table);
+        self.at = self.table.records_end;
+        self.global_seqno = self.table.global_seqno;
+    }
+
+    /// Stands nowhere.
+    #[inline]
+    pub fn leave(&mut self) {
+        self.reset();
+    }
+
+    /// As [`InternalIterator::seek`], for a walk that stays within `prefix`: stands nowhere, and returns
+    /// false, when the table has none of it.
+    ///
+    /// Requires: `prefix` is that of `target`, which begins with it, by the family's extractor, and `hint`
+    /// that of `prefix`.
+    #[inline]
+    pub fn seek_within(&mut self, target: &[u8], prefix: &[u8], hint: KeyHint) -> bool {
+        if self.global_seqno.is_some() || !self.table.knows_prefixes() {
+            self.reset();
+            let may_hold = self.table.may_contain_prefix(user_key(target));
+            if may_hold {
+                self.seek(target);
+            }
+            return may_hold;
+        }
+        self.reset();
+        match self.table.seek_within(target, prefix, hint) {
+            Ok(None) => false,
+            Ok(Some(at)) => {
+                self.enter(at);
+                true
+            }
+            Err(error) => {
+                self.enter_found(Err(error));
+                true
+            }
+        }
     }
 
     /// Stands on the record at `at`, or nowhere at the end.

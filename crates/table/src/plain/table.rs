@@ -35,6 +35,12 @@ pub(super) const RECORD_LINES: usize = 3;
 /// mostly in the next.
 const INDEX_LINES: usize = 2;
 
+/// Cache lines that are asked for at once where a walk begins: the rest follows while these are read.
+const WALK_LINES: usize = 8;
+
+/// Records of a prefix walked before a search in the order of keys is cheaper.
+const PREFIX_WALK_MAX: usize = 12;
+
 /// An open plain table. See the module for cost and thread safety.
 pub struct PlainTable {
     pub(super) resident: ResidentBytes,
@@ -149,6 +155,62 @@ impl PlainTable {
             Some(_) => self.get_hinted(user_key, KeyHint::of(user_key), seqno, visit),
             None => self.get_in_order(user_key, seqno, visit),
         }
+    }
+
+    /// Whether it tells the records of a prefix, which then lie behind each other.
+    #[inline]
+    pub(super) fn knows_prefixes(&self) -> bool {
+        self.prefixes_contiguous && self.prefix.is_some() && self.prefixes.is_some()
+    }
+
+    /// The first of the steps of a walk within a prefix: asks for the line of the index. `hint` is that of
+    /// the prefix.
+    #[inline]
+    pub fn ask_prefix(&self, hint: KeyHint) {
+        if let Some(prefixes) = &self.prefixes {
+            self.prefetch_index(prefixes.home_at(hint.0));
+        }
+    }
+
+    /// The second step: asks for the first records of the prefix, if there are any.
+    #[inline]
+    pub fn ask_prefix_records(&self, hint: KeyHint) {
+        let Some(prefixes) = &self.prefixes else {
+            return;
+        };
+        if let Some(place) = prefixes.places(self.resident.bytes(), hint.0).next() {
+            self.resident
+                .prefetch(place as usize * UNIT_BYTES, WALK_LINES);
+        }
+    }
+
+    /// The last step: as [`PlainTable::seek`]; `None` when no record is of the target's prefix.
+    ///
+    /// Requires: [`PlainTable::knows_prefixes`]; `prefix` is that of `target`, which begins with it, and
+    /// `hint` that of `prefix`.
+    #[inline]
+    pub(super) fn seek_within(
+        &self,
+        target: &[u8],
+        prefix: &[u8],
+        hint: KeyHint,
+    ) -> Result<Option<usize>> {
+        let known = self.prefix.as_ref().zip(self.prefixes.as_ref());
+        let Some((by, prefixes)) = known else {
+            return Ok(None);
+        };
+        for place in prefixes.places(self.resident.bytes(), hint.0) {
+            let at = place as usize * UNIT_BYTES;
+            let record = self.record(at)?;
+            let first = user_key(record.key(self.records()));
+            if by.prefix(first) == Some(prefix) {
+                return match self.walk_to(at, target, PREFIX_WALK_MAX)? {
+                    None => self.seek_in_order(target).map(Some),
+                    found => Ok(found),
+                };
+            }
+        }
+        Ok(None)
     }
 
     /// The first of the steps of a lookup among many: asks for the line of the index.
@@ -353,8 +415,6 @@ impl PlainTable {
     /// table knows no such prefix, or the record is not near its first.
     #[inline]
     fn seek_by_prefix(&self, target: &[u8]) -> Result<Option<usize>> {
-        /// Records walked before a search in the order of keys is cheaper.
-        const WALK_MAX: usize = 12;
         let user_key = user_key(target);
         let known = self.prefix.as_ref().zip(self.prefixes.as_ref());
         let Some((by, prefixes)) = known.filter(|_| self.prefixes_contiguous) else {
@@ -369,7 +429,7 @@ impl PlainTable {
             let record = self.record(at)?;
             let first = drumlin_base::key::user_key(record.key(self.records()));
             if by.prefix(first) == Some(prefix) {
-                return self.walk_to(at, target, WALK_MAX);
+                return self.walk_to(at, target, PREFIX_WALK_MAX);
             }
         }
         Ok(None)

@@ -1,0 +1,217 @@
+//! The iterator a user holds, and where its walk comes from and goes to.
+//!
+//! To make a walk takes a handle to each thing that it reads, counted where all threads count: the super
+//! version, memtables, tables, the engine itself; to drop it gives them back. In memory, where a short walk
+//! takes a microsecond, that was half of it. So an iterator that is dropped lays its walk down on a shelf of
+//! the family ([`Shelf`]), where the next iterator of the same thread finds it and begins anew: as many
+//! iterators as there are threads, one after the other, count nothing and allocate nothing.
+//!
+//! Only walks over tables laid out in memory are kept, and only over the present super version: they hold
+//! nothing but what that holds open itself. Whoever installs the next super version renews the shelf; who
+//! closes the database or drops the family closes it, for a walk that lies there owns engine and family.
+
+use std::fmt;
+use std::sync::Arc;
+
+use drumlin_base::bytes::Shelf;
+use drumlin_base::{PinnedSlice, Result, SeqNo};
+
+use super::context::ReadContext;
+use super::db_iter::{IteratorCounters, IteratorOptions, ViewSource, Walk};
+use crate::snapshot::Snapshot;
+use crate::super_version::SuperVersion;
+
+/// Walks that wait for the next iterator, by super version.
+pub type WalkShelf = Shelf<Walk>;
+
+/// A walk over one family, forwards and backwards, as of one moment.
+///
+/// Position it first; read and move only while it is valid, and an end is an end only if `status()` is
+/// `Ok`. Flushes, compactions, drops and closing do not disturb it. One thread at a time.
+pub struct DbIterator {
+    /// There until this is dropped.
+    walk: Option<Box<Walk>>,
+}
+
+impl DbIterator {
+    /// A walk over `view` as a reader at `seqno` sees it.
+    pub fn new(
+        context: Arc<ReadContext>,
+        view: Arc<SuperVersion>,
+        seqno: SeqNo,
+        options: IteratorOptions,
+    ) -> Self {
+        Self {
+            walk: Some(Box::new(Walk::new(context, view, seqno, options))),
+        }
+    }
+
+    /// The same, able to [`DbIterator::refresh`] from `source`.
+    #[must_use]
+    pub fn with_source(mut self, source: Arc<dyn ViewSource>) -> Self {
+        self.walk_mut().source = Some(source);
+        self
+    }
+
+    /// A walk over `view`, which is the present one, by what lies on the shelf of `context` if that will do.
+    /// `snapshot`, if given, is held to keep `seqno` pinned; `source` names where the iterator is
+    /// refreshed from.
+    #[inline]
+    pub fn over_present(
+        context: &Arc<ReadContext>,
+        view: &Arc<SuperVersion>,
+        (seqno, snapshot): (SeqNo, Option<Snapshot>),
+        options: IteratorOptions,
+        source: impl FnOnce() -> Arc<dyn ViewSource>,
+    ) -> Self {
+        if let Some(mut walk) = context.walks.take()
+            && Arc::ptr_eq(&walk.view, view)
+            && walk.follows_view()
+        {
+            walk.begin_again(seqno, options, snapshot);
+            return Self { walk: Some(walk) };
+        }
+        let mut made = Self::new(Arc::clone(context), Arc::clone(view), seqno, options);
+        let walk = made.walk_mut();
+        (walk.source, walk.snapshot) = (Some(source()), snapshot);
+        made
+    }
+
+    #[inline]
+    fn walk(&self) -> &Walk {
+        self.walk
+            .as_deref()
+            .expect("taken only when this is dropped")
+    }
+
+    #[inline]
+    fn walk_mut(&mut self) -> &mut Walk {
+        self.walk
+            .as_deref_mut()
+            .expect("taken only when this is dropped")
+    }
+
+    /// Whether the walk stands on a key.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.walk().valid()
+    }
+
+    /// The user key; empty while the walk is not valid.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        self.walk().key()
+    }
+
+    /// The value; empty while the walk is not valid.
+    ///
+    /// A value in a blob file is read by the first call. If that fails the value is empty, `status()`
+    /// says why, and the next move ends the walk; [`DbIterator::try_value`] tells at once.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        self.walk().value()
+    }
+
+    /// As [`DbIterator::value`], with the error where a value in a blob file cannot be read.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io`; `Incomplete` when only cached blocks may be read.
+    pub fn try_value(&self) -> Result<&[u8]> {
+        self.walk().try_value()
+    }
+
+    /// The value, to be kept past the next move: pinned where it lies, or copied if it was copied
+    /// or made already.
+    pub fn pin_value(&self) -> PinnedSlice {
+        self.walk().pin_value()
+    }
+
+    /// The error that ended the walk, if one did.
+    ///
+    /// # Errors
+    /// `Corruption` and `Io` from tables, `InvalidArgument` for merge operands without an operator,
+    /// `NotSupported` for entries only another engine serves, `Incomplete` when only cached blocks
+    /// may be read.
+    pub fn status(&self) -> Result<()> {
+        self.walk().status()
+    }
+
+    /// What was passed over so far.
+    pub fn counters(&self) -> IteratorCounters {
+        self.walk().counters()
+    }
+
+    /// The sequence number whose state the walk shows.
+    pub fn seqno(&self) -> SeqNo {
+        self.walk().seqno()
+    }
+
+    /// The super version walked over.
+    pub fn view(&self) -> &Arc<SuperVersion> {
+        self.walk().view()
+    }
+
+    /// Takes up the present state of the database; the walk must be positioned anew.
+    ///
+    /// As long as no memtable was filled and no table made or removed, this costs next to nothing, and,
+    /// but for families in memory, far less than a new iterator.
+    ///
+    /// # Errors
+    /// `NotSupported` at a snapshot, and for a walk over a fixed view.
+    pub fn refresh(&mut self) -> Result<()> {
+        self.walk_mut().refresh()
+    }
+
+    /// Stands on the first key.
+    pub fn seek_to_first(&mut self) {
+        self.walk_mut().seek_to_first();
+    }
+
+    /// Stands on the last key.
+    pub fn seek_to_last(&mut self) {
+        self.walk_mut().seek_to_last();
+    }
+
+    /// Stands on the first key at or after `key`.
+    pub fn seek(&mut self, key: &[u8]) {
+        self.walk_mut().seek(key);
+    }
+
+    /// Stands on the last key at or before `key`.
+    pub fn seek_for_prev(&mut self, key: &[u8]) {
+        self.walk_mut().seek_for_prev(key);
+    }
+
+    /// Moves to the next key.
+    ///
+    /// Requires: `valid()`; otherwise nothing happens.
+    #[inline]
+    pub fn next(&mut self) {
+        self.walk_mut().next();
+    }
+
+    /// Moves to the key before.
+    ///
+    /// Requires: `valid()`; otherwise nothing happens.
+    #[inline]
+    pub fn prev(&mut self) {
+        self.walk_mut().prev();
+    }
+}
+
+impl Drop for DbIterator {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(mut walk) = self.walk.take()
+            && walk.end_for_now()
+        {
+            Shelf::put(walk, |walk| (&walk.context.walks, walk.view.number));
+        }
+    }
+}
+
+impl fmt::Debug for DbIterator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.walk().fmt(f)
+    }
+}
