@@ -158,6 +158,53 @@ pub fn seek_key(user_key: &[u8], seqno: SeqNo) -> Vec<u8> {
     out
 }
 
+/// Whether two strings of bytes are the same: as `==`, without a call for those of 8 to 32 bytes, as most
+/// keys and prefixes are.
+#[inline]
+pub fn is_same_bytes(a: &[u8], b: &[u8]) -> bool {
+    /// The first `N` bytes and the last, which together are all of up to twice as many.
+    #[inline]
+    fn ends<const N: usize>(bytes: &[u8]) -> Option<(&[u8; N], &[u8; N])> {
+        let within = bytes.len() <= 2 * N;
+        bytes
+            .first_chunk()
+            .zip(bytes.last_chunk())
+            .filter(|_| within)
+    }
+    if a.len() != b.len() {
+        return false;
+    }
+    match (
+        ends::<8>(a).zip(ends::<8>(b)),
+        ends::<16>(a).zip(ends::<16>(b)),
+    ) {
+        (Some((a, b)), _) => a == b,
+        (None, Some((a, b))) => a == b,
+        (None, None) => a == b,
+    }
+}
+
+/// The order of two strings of bytes: as `cmp`, without a call for two of one length of 8 to 24 bytes, as most
+/// keys are.
+#[inline]
+pub fn compare_bytes(a: &[u8], b: &[u8]) -> Ordering {
+    #[inline]
+    fn words(bytes: &[u8]) -> Option<[u64; 3]> {
+        let first = bytes.first_chunk()?;
+        let last = bytes.last_chunk()?;
+        let middle = bytes.get(8..).and_then(|rest| rest.first_chunk());
+        Some([first, middle.unwrap_or(last), last].map(|word| u64::from_be_bytes(*word)))
+    }
+    if a.len() != b.len() || a.len() > 24 {
+        return a.cmp(b);
+    }
+    match (words(a), words(b)) {
+        // Words may overlap: what they share is the same where the first of them are.
+        (Some(a), Some(b)) => a.cmp(&b),
+        _ => a.cmp(b),
+    }
+}
+
 /// Order of two internal keys. Keys too short to hold a tag sort as if their tag were zero; they
 /// are refused where they are decoded.
 #[inline]
@@ -214,6 +261,28 @@ pub struct RangeTombstone {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_of_all_lengths_compare_as_slices_do() {
+        let mut rng = crate::rng::Rng::new(3);
+        for _ in 0..20_000 {
+            let len = rng.below(40) as usize;
+            let mut a: Vec<u8> = (0..len).map(|_| rng.below(256) as u8).collect();
+            let mut b = a.clone();
+            for _ in 0..rng.below(3) {
+                if let Some(byte) = b.get_mut(rng.below(len as u64 + 1) as usize) {
+                    *byte = rng.below(256) as u8;
+                }
+            }
+            for key in [&mut a, &mut b] {
+                if rng.one_in(8) {
+                    key.truncate(rng.below(len as u64 + 1) as usize);
+                }
+            }
+            assert_eq!(is_same_bytes(&a, &b), a == b, "{a:?} {b:?}");
+            assert_eq!(compare_bytes(&a, &b), a.cmp(&b), "{a:?} {b:?}");
+        }
+    }
 
     #[test]
     fn newer_versions_come_first_and_user_keys_ascend() {

@@ -19,7 +19,7 @@
 
 use std::cmp::Ordering;
 
-use drumlin_base::key::compare_internal;
+use drumlin_base::key::{compare_bytes, compare_internal, split_internal};
 use drumlin_base::{InternalIterator, KeyOrder, Result, ValueCode};
 
 /// Sources in line up to which each step goes back place by place.
@@ -130,7 +130,8 @@ impl<C: InternalIterator> MergingIterator<C> {
         self.heads.clear();
         self.failed = None;
         for (child, source) in self.children.iter().enumerate() {
-            if source.status().is_err() {
+            // One that failed is not valid.
+            if !source.valid() && source.status().is_err() {
                 self.failed = Some(child);
             }
         }
@@ -171,7 +172,15 @@ impl<C: InternalIterator> MergingIterator<C> {
             return Ordering::Equal; // The line only holds children.
         };
         let (a_key, b_key) = (a_source.key(), b_source.key());
-        let ordering = compare_internal(&self.order, a_key, b_key).then(a.cmp(&b));
+        let ordering = match self.order {
+            KeyOrder::Bytewise => {
+                let (a_user, a_tag) = split_internal(a_key).unwrap_or((a_key, 0));
+                let (b_user, b_tag) = split_internal(b_key).unwrap_or((b_key, 0));
+                compare_bytes(a_user, b_user).then_with(|| b_tag.cmp(&a_tag))
+            }
+            _ => compare_internal(&self.order, a_key, b_key),
+        };
+        let ordering = ordering.then(a.cmp(&b));
         match self.direction {
             Direction::Forward => ordering,
             Direction::Backward => ordering.reverse(),

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use drumlin_base::key::compare_internal;
+use drumlin_base::key::{compare_internal, user_key};
 use drumlin_base::{InternalIterator, KeyOrder};
 use drumlin_table::{KeyHint, PlainTable, TableIter};
 
@@ -118,7 +118,9 @@ impl RunIter {
         if let (Some(index), RunFiles::Resident(_)) = (self.visited.asked, &self.files)
             && let Some(TableIter::Plain(table)) = self.enter(index)
         {
-            table.table().ask_prefix(within.hint);
+            table
+                .table()
+                .ask_prefix(user_key(within.target), within.hint);
         }
     }
 

@@ -28,7 +28,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use drumlin_base::key::{SEEK_KIND, split_internal, tag_seqno};
+use drumlin_base::key::{SEEK_KIND, is_same_bytes, split_internal, tag_seqno};
 use drumlin_base::{Error, InternalIterator, PinnedSlice, Result, SeqNo};
 use drumlin_table::blob::BlobIndex;
 use drumlin_table::{KeyHint, TableReadOptions};
@@ -587,7 +587,8 @@ impl Walk {
             return true;
         }
         let extractor = self.context.prefix.as_deref();
-        extractor.and_then(|extractor| extractor.prefix(user_key)) == Some(&self.prefix)
+        let prefix = extractor.and_then(|extractor| extractor.prefix(user_key));
+        prefix.is_some_and(|prefix| is_same_bytes(prefix, &self.prefix))
     }
 
     /// Stays within the prefix of `key` from now on, if asked to and if it has one.

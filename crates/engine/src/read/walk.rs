@@ -1,6 +1,6 @@
 //! The small parts both directions of a walk share.
 
-use drumlin_base::key::append_internal;
+use drumlin_base::key::{append_internal, is_same_bytes};
 use drumlin_base::{Error, InternalIterator, KeyOrder, PinnedSlice, SeqNo};
 
 use crate::iter::merging::MergingIterator;
@@ -118,7 +118,7 @@ pub(super) fn is_same(order: &KeyOrder, a: &[u8], b: &[u8]) -> bool {
 pub(super) fn is_same_by_head(order: &KeyOrder, a: (u64, &[u8]), b: (u64, &[u8])) -> bool {
     match order {
         KeyOrder::Custom(_) => order.compare(a.1, b.1).is_eq(),
-        _ => a.0 == b.0 && a.1 == b.1,
+        _ => a.0 == b.0 && is_same_bytes(a.1, b.1),
     }
 }
 

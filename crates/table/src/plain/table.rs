@@ -13,7 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use drumlin_base::bytes::ResidentBytes;
-use drumlin_base::key::{ValueKind, seek_key, split_internal, tag_kind, tag_seqno, user_key};
+use drumlin_base::key::{
+    ValueKind, compare_bytes, is_same_bytes, seek_key, split_internal, tag_kind, tag_seqno,
+    user_key,
+};
 use drumlin_base::{
     Error, KeyOrder, MemoryBudget, MemoryUse, PinnedSlice, PrefixExtractor, RangeTombstone, Result,
     SEQNO_MAX, SeqNo,
@@ -36,7 +39,7 @@ pub(super) const RECORD_LINES: usize = 3;
 const INDEX_LINES: usize = 2;
 
 /// Cache lines that are asked for at once where a walk begins: the rest follows while these are read.
-const WALK_LINES: usize = 8;
+const WALK_LINES: usize = 12;
 
 /// Records of a prefix walked before a search in the order of keys is cheaper.
 const PREFIX_WALK_MAX: usize = 12;
@@ -163,13 +166,15 @@ impl PlainTable {
         self.prefixes_contiguous && self.prefix.is_some() && self.prefixes.is_some()
     }
 
-    /// The first of the steps of a walk within a prefix: asks for the line of the index. `hint` is that of
-    /// the prefix.
+    /// The first of the steps of a walk within a prefix: asks for the line of the index, and for where
+    /// `user_key`, with which the walk begins, may be, or some memory beside it. `hint` is that of the
+    /// prefix.
     #[inline]
-    pub fn ask_prefix(&self, hint: KeyHint) {
+    pub fn ask_prefix(&self, user_key: &[u8], hint: KeyHint) {
         if let Some(prefixes) = &self.prefixes {
             self.prefetch_index(prefixes.home_at(hint.0));
         }
+        self.guess(user_key);
     }
 
     /// The second step: asks for the first records of the prefix, if there are any.
@@ -203,7 +208,10 @@ impl PlainTable {
             let at = place as usize * UNIT_BYTES;
             let record = self.record(at)?;
             let first = user_key(record.key(self.records()));
-            if by.prefix(first) == Some(prefix) {
+            if by
+                .prefix(first)
+                .is_some_and(|own| is_same_bytes(own, prefix))
+            {
                 return match self.walk_to(at, target, PREFIX_WALK_MAX)? {
                     None => self.seek_in_order(target).map(Some),
                     found => Ok(found),
@@ -566,7 +574,8 @@ fn is_at_or_after(order: &KeyOrder, key: &[u8], target: &[u8]) -> bool {
         KeyOrder::Bytewise => {
             let (key, tag) = split_internal(key).unwrap_or((key, 0));
             let (wanted, wanted_tag) = split_internal(target).unwrap_or((target, 0));
-            key > wanted || (tag <= wanted_tag && key == wanted)
+            let ordering = compare_bytes(key, wanted);
+            ordering.is_gt() || (tag <= wanted_tag && ordering.is_eq())
         }
         _ => drumlin_base::key::compare_internal(order, key, target).is_ge(),
     }
