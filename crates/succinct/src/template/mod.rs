@@ -2,7 +2,8 @@
 //!
 //! - [`number`]: numbers in the ways they are written.
 //! - [`column`]: what a field may be, and its bits.
-//! - [`shape`]: literals and columns; fields of a record; records from bits.
+//! - [`shape`]: literals and columns; fields of a record; bits from fields.
+//! - [`program`]: records from bits.
 //! - [`layout`]: records of one length, as numbers at fixed places.
 //! - [`skeleton`]: shapes that a sample has.
 //! - [`typing`]: columns for the fields of a sample.
@@ -10,6 +11,7 @@
 mod column;
 mod layout;
 mod number;
+mod program;
 mod shape;
 mod skeleton;
 mod typing;

@@ -96,20 +96,55 @@ impl Style {
         }
     }
 
-    /// Writes `number` at the front of `room`: how many bytes. Requires: `room` has
-    /// [`SPELLING_BYTES_MAX`] bytes.
+    /// Writes `number` at the front of `room`: how many bytes.
     ///
     /// # Errors
     /// `Corruption` when the style has no such number.
     #[inline]
-    pub(super) fn render(self, number: i64, room: &mut [u8]) -> Result<usize> {
+    pub(super) fn render(self, number: i64, room: &mut [u8; SPELLING_BYTES_MAX]) -> Result<usize> {
+        match self {
+            Self::Integer if (0..EIGHT_DIGITS_END).contains(&number) => {
+                Ok(unpadded_digits(number as u32, room))
+            }
+            Self::Decimal(2) if (0..100 * EIGHT_DIGITS_END).contains(&number) => {
+                let magnitude = number as u64;
+                let (whole, rest) = (magnitude / 100, magnitude % 100);
+                let point = unpadded_digits(whole as u32, room);
+                let [tens, ones] = PAIRS.get(rest as usize).copied().unwrap_or_default();
+                if let Some(behind) = room.get_mut(point..point + 3) {
+                    behind.copy_from_slice(&[b'.', tens, ones]);
+                }
+                Ok(point + 3)
+            }
+            Self::Date => {
+                if !DAYS.contains(&number) {
+                    return Err(Error::corruption("a date outside the years 0 to 9999"));
+                }
+                let (year, month, day) = civil(number);
+                // YYYYMMDD, the first digit lowest; the dashes go between.
+                let text = eight_digits((year * 10_000 + month * 100 + day) as u32) | ZEROS;
+                let front = (text & 0xFFFF_FFFF)
+                    | u64::from(b'-') << 32
+                    | (text >> 32 & 0xFFFF) << 40
+                    | u64::from(b'-') << 56;
+                if let [front_room @ .., _, _] = &mut room[..10] {
+                    front_room.copy_from_slice(&front.to_le_bytes());
+                }
+                room[8..10].copy_from_slice(&((text >> 48) as u16).to_le_bytes());
+                Ok(10)
+            }
+            _ => self.render_long(number, room),
+        }
+    }
+
+    /// As [`Style::render`], of any number but a date.
+    #[inline(never)]
+    fn render_long(self, number: i64, room: &mut [u8; SPELLING_BYTES_MAX]) -> Result<usize> {
         let magnitude = number.unsigned_abs();
         let negative = usize::from(number < 0);
-        if let Some(first) = room.first_mut() {
-            *first = b'-';
-        }
+        room[0] = b'-';
         match self {
-            Self::Integer => {
+            Self::Integer | Self::Date => {
                 let len = negative + decimal_len(magnitude);
                 digits(room, negative, len, magnitude);
                 Ok(len)
@@ -124,14 +159,8 @@ impl Style {
             }
             Self::Decimal(behind) => {
                 let behind = usize::from(behind);
-                let (whole, rest) = match behind {
-                    // Dividing by what is not known beforehand takes as long as all the digits.
-                    2 => (magnitude / 100, magnitude % 100),
-                    _ => {
-                        let unit = 10u64.pow(behind as u32);
-                        (magnitude / unit, magnitude % unit)
-                    }
-                };
+                let unit = 10u64.pow(behind as u32);
+                let (whole, rest) = (magnitude / unit, magnitude % unit);
                 let point = negative + decimal_len(whole);
                 digits(room, negative, point, whole);
                 if let Some(byte) = room.get_mut(point) {
@@ -140,21 +169,36 @@ impl Style {
                 digits(room, point + 1, point + 1 + behind, rest);
                 Ok(point + 1 + behind)
             }
-            Self::Date => {
-                if !DAYS.contains(&number) {
-                    return Err(Error::corruption("a date outside the years 0 to 9999"));
-                }
-                let (year, month, day) = civil(number);
-                digits(room, 0, 4, year as u64);
-                digits(room, 5, 7, month as u64);
-                digits(room, 8, 10, day as u64);
-                if let [_, _, _, _, a, _, _, b, ..] = room {
-                    (*a, *b) = (b'-', b'-');
-                }
-                Ok(10)
-            }
         }
     }
+}
+
+/// Above the numbers of at most eight digits.
+const EIGHT_DIGITS_END: i64 = 100_000_000;
+/// The digit zero in each byte.
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+
+/// The eight digits of a number below [`EIGHT_DIGITS_END`], the first in the lowest byte.
+///
+/// All are split at once: fours into pairs, pairs into digits, each by a multiplication that divides all
+/// lanes of the word.
+#[inline]
+fn eight_digits(number: u32) -> u64 {
+    let fours = u64::from(number / 10_000) | u64::from(number % 10_000) << 32;
+    let hundreds = ((fours * 10_486) >> 20) & 0x0000_007F_0000_007F;
+    let pairs = hundreds + ((fours - hundreds * 100) << 16);
+    let tens = ((pairs * 103) >> 10) & 0x000F_000F_000F_000F;
+    tens + ((pairs - tens * 10) << 8)
+}
+
+/// Writes a number below [`EIGHT_DIGITS_END`] without zeros in front: how many digits it has.
+#[inline]
+fn unpadded_digits(number: u32, room: &mut [u8; SPELLING_BYTES_MAX]) -> usize {
+    let digits = eight_digits(number);
+    let zeros = (digits.trailing_zeros() / 8).min(7);
+    let text = (digits >> (8 * zeros)) | ZEROS;
+    room[..8].copy_from_slice(&text.to_le_bytes());
+    8 - zeros as usize
 }
 
 fn sign(text: &[u8]) -> (bool, &[u8]) {
@@ -233,21 +277,27 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - EPOCH_SHIFT
 }
 
-/// Undoes [`days`]: year, month, day.
+/// Undoes [`days`]: year, month, day. Requires: not before the year -400, nor some ten thousand years after
+/// the last of [`DAYS`].
+///
+/// As days in a row of whole centuries, of years that begin in March, and of months, each found by a
+/// multiplication in place of a division (Neri and Schneider, *Euclidean affine functions and their
+/// application to calendar algorithms*, 2023).
 #[inline]
 fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + EPOCH_SHIFT;
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let march_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 {
-        march_month + 3
-    } else {
-        march_month - 9
-    };
-    (era * 400 + year + i64::from(month <= 2), month, day)
+    const ERA_DAYS: i64 = 146_097;
+    // An era later, so that nothing is negative.
+    let quarters = 4 * (days + EPOCH_SHIFT + ERA_DAYS) as u32 + 3;
+    let (century, of_century) = (quarters / 146_097, quarters % 146_097 / 4);
+    let years = u64::from(4 * of_century + 3) * 2_939_745;
+    let of_year = years as u32 / 2_939_745 / 4;
+    let months = 2_141 * of_year + 197_913;
+    let (month, day) = (months >> 16, (months & 0xFFFF) / 2_141 + 1);
+    // January and February are the thirteenth and fourteenth month of the year before.
+    let is_next = of_year >= 306;
+    let year = 100 * i64::from(century) + (years >> 32) as i64 - 400 + i64::from(is_next);
+    let month = if is_next { month - 12 } else { month };
+    (year, i64::from(month), i64::from(day))
 }
 
 #[cfg(test)]
@@ -332,5 +382,43 @@ mod tests {
         }
         let mut room = [0; SPELLING_BYTES_MAX];
         assert!(Style::Date.render(*DAYS.end() + 1, &mut room).is_err());
+    }
+
+    #[test]
+    fn days_follow_one_another() {
+        let (mut year, mut month, mut day) = civil(*DAYS.start());
+        assert_eq!((year, month, day), (0, 1, 1));
+        for at in *DAYS.start() + 1..=*DAYS.end() + 400 {
+            let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let last = match month {
+                2 => 28 + i64::from(is_leap),
+                4 | 6 | 9 | 11 => 30,
+                _ => 31,
+            };
+            (year, month, day) = match (month, day) {
+                (12, 31) => (year + 1, 1, 1),
+                (_, day) if day == last => (year, month + 1, 1),
+                _ => (year, month, day + 1),
+            };
+            assert_eq!(civil(at), (year, month, day), "{at}");
+        }
+    }
+
+    #[test]
+    fn short_numbers_are_written_as_long_ones() {
+        let mut rng = Rng::new(9);
+        for round in 0..20_000 {
+            let number = match round {
+                0..1000 => round,
+                1000..1010 => EIGHT_DIGITS_END - 5 + round - 1000,
+                _ => (rng.next_u64() >> (30 + rng.below(34))) as i64,
+            };
+            for style in [Style::Integer, Style::Decimal(2)] {
+                let (mut short, mut long) = ([0; SPELLING_BYTES_MAX], [0; SPELLING_BYTES_MAX]);
+                let len = style.render(number, &mut short).expect("any number");
+                assert_eq!(style.render_long(number, &mut long).expect("too"), len);
+                assert_eq!(short[..len], long[..len], "{number}");
+            }
+        }
     }
 }

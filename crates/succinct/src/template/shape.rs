@@ -11,11 +11,10 @@ use drumlin_base::coding::{Reader, put_slice, put_varint32};
 use drumlin_base::{Error, Result};
 
 use super::column::{Column, choice_bits};
-use super::number::SPELLING_BYTES_MAX;
+use super::program::Program;
 use crate::bits::{BitWriter, Bits};
 use crate::dictionary::{Dictionary, Found};
 use crate::text::{Ending, Sink, TextCoder, TextEncoder};
-use crate::tokens::{ROW_BYTES, TOKEN_BYTES_MAX, Token};
 
 /// Columns of a template.
 pub const COLUMNS_MAX: usize = 64;
@@ -24,11 +23,10 @@ pub const COLUMNS_MAX: usize = 64;
 #[derive(Debug)]
 pub struct Template {
     /// One more than there are columns. None but the first and the last is empty.
-    literals: Vec<Literal>,
+    literals: Vec<Vec<u8>>,
     columns: Vec<Column>,
-    /// Of each column the values it chooses from, with the literal behind it if that is a short one: a
-    /// long one for each value could take any amount of memory.
-    choices: Vec<Vec<Literal>>,
+    /// How records are decoded.
+    program: Program,
     /// The column whose text ends with the bits, if one is a text.
     last_text: Option<usize>,
     /// Bits of the fields of known width.
@@ -37,47 +35,6 @@ pub struct Template {
     /// Of the first column that is a piece: its bits, counted from the record's first; the shortest
     /// piece, and the bits of the length.
     piece: Option<(usize, usize, u32)>,
-}
-
-/// A string that is copied as one row when it is short.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Literal {
-    bytes: Vec<u8>,
-    row: Option<Token>,
-}
-
-impl Literal {
-    fn new(bytes: Vec<u8>) -> Self {
-        let row = Token::new(&bytes);
-        Self { bytes, row }
-    }
-
-    #[inline]
-    fn append(&self, sink: &mut Sink<'_>) -> Result<()> {
-        let Some(token) = &self.row else {
-            return sink.extend(&self.bytes);
-        };
-        if let Some(row) = sink.room()?.first_chunk_mut::<ROW_BYTES>() {
-            *row = *token.row();
-        }
-        sink.advance(token.len());
-        Ok(())
-    }
-
-    /// Appends it behind the first `len` bytes of the sink's room, which were written but not counted.
-    #[inline]
-    fn append_behind(&self, len: usize, sink: &mut Sink<'_>) -> Result<()> {
-        let Some(token) = &self.row else {
-            sink.advance(len);
-            return sink.extend(&self.bytes);
-        };
-        let room = sink.room()?.get_mut(len..);
-        if let Some(row) = room.and_then(<[u8]>::first_chunk_mut::<ROW_BYTES>) {
-            *row = *token.row();
-        }
-        sink.advance(len + token.len());
-        Ok(())
-    }
 }
 
 impl Template {
@@ -91,17 +48,6 @@ impl Template {
         if !fit {
             return None;
         }
-        let choices = |(column, behind): (&Column, &Vec<u8>)| match column {
-            Column::Choice { values } => {
-                let behind = if is_short(behind) { behind } else { &[][..] };
-                let joined = values
-                    .iter()
-                    .map(|value| [value.as_slice(), behind].concat());
-                joined.map(Literal::new).collect()
-            }
-            _ => Vec::new(),
-        };
-        let choices = columns.iter().zip(literals.iter().skip(1)).map(choices);
         let width = |column: &Column| column.width(place_bits) as usize;
         let piece = columns
             .iter()
@@ -115,8 +61,8 @@ impl Template {
             });
         Some(Self {
             piece,
-            choices: choices.collect(),
-            literals: literals.into_iter().map(Literal::new).collect(),
+            program: Program::new(&literals, &columns, place_bits),
+            literals,
             last_text: columns.iter().rposition(|column| *column == Column::Text),
             fixed_bits: columns.iter().map(width).sum(),
             columns,
@@ -131,7 +77,7 @@ impl Template {
 
     /// The literals, one more than there are columns.
     pub fn literals(&self) -> impl Iterator<Item = &[u8]> {
-        self.literals.iter().map(|literal| literal.bytes.as_slice())
+        self.literals.iter().map(Vec::as_slice)
     }
 
     /// Bits of a record of this shape, its texts aside.
@@ -141,10 +87,8 @@ impl Template {
 
     /// Bytes it takes in memory.
     pub fn memory(&self) -> usize {
-        let literals = self.literals.iter().chain(self.choices.iter().flatten());
-        literals
-            .map(|literal| size_of::<Literal>() + 2 * literal.bytes.len())
-            .sum()
+        let literals = self.literals.iter().map(|literal| literal.len() + 24);
+        literals.sum::<usize>() + self.program.memory()
     }
 
     /// Appends the template as it is stored.
@@ -188,11 +132,11 @@ impl Template {
         let Some((first, rest)) = self.literals.split_first() else {
             return false;
         };
-        let Some(mut record) = record.strip_prefix(first.bytes.as_slice()) else {
+        let Some(mut record) = record.strip_prefix(first.as_slice()) else {
             return false;
         };
         for (index, literal) in rest.iter().enumerate() {
-            let literal = literal.bytes.as_slice();
+            let literal = literal.as_slice();
             if index + 1 == rest.len() {
                 let Some(field) = record.strip_suffix(literal) else {
                     return false;
@@ -308,62 +252,11 @@ impl Template {
         text: Option<&TextCoder>,
         sink: &mut Sink<'_>,
     ) -> Result<()> {
-        let mut text_at = at + self.fixed_bits;
+        let text_at = at + self.fixed_bits;
         if text_at > bits.len() {
             return Err(Error::corruption("a record's fields are cut off"));
         }
-        let (mut at, mut numbers) = (at, [0i64; COLUMNS_MAX]);
-        let mut literals = self.literals.iter();
-        if let Some(first) = literals.next() {
-            first.append(sink)?;
-        }
-        let columns = self.columns.iter().zip(&self.choices).zip(literals);
-        for (index, ((column, choices), literal)) in columns.enumerate() {
-            match column {
-                Column::Choice { .. } => {
-                    let width = choice_bits(choices.len());
-                    let choice = bits.field(at, width) as usize;
-                    at += width as usize;
-                    choices.get(choice).ok_or_else(damaged)?.append(sink)?;
-                    if is_short(&literal.bytes) {
-                        continue; // It was behind the value.
-                    }
-                }
-                Column::Number {
-                    style,
-                    base,
-                    bits: width,
-                    relation,
-                } => {
-                    let stored = base.wrapping_add(bits.field_wide(at, *width) as i64);
-                    at += *width as usize;
-                    let number = relation.apply(stored, &numbers[..index]);
-                    numbers[index] = number;
-                    let room = sink.room()?;
-                    debug_assert!(room.len() >= SPELLING_BYTES_MAX);
-                    let len = style.render(number, room)?;
-                    literal.append_behind(len, sink)?;
-                    continue;
-                }
-                Column::Text => {
-                    let coder = text.ok_or_else(damaged)?;
-                    text_at = coder.decode(bits, text_at, self.ending(index), sink)?;
-                }
-                Column::Piece {
-                    shortest,
-                    bits: width,
-                } => {
-                    let dictionary = text.and_then(TextCoder::dictionary).ok_or_else(damaged)?;
-                    let place = bits.field(at, self.place_bits) as usize;
-                    at += self.place_bits as usize;
-                    let len = *shortest as usize + bits.field(at, *width) as usize;
-                    at += *width as usize;
-                    sink.extend(dictionary.get(place, len)?)?;
-                }
-            }
-            literal.append(sink)?;
-        }
-        Ok(())
+        self.program.run(bits, (at, text_at), text, sink)
     }
 }
 
@@ -394,17 +287,6 @@ fn encode_number(
     }
     writer.put_wide(stored, *bits);
     true
-}
-
-#[cold]
-fn damaged() -> Error {
-    Error::corruption("a record's bits do not fit its template")
-}
-
-/// Whether a literal is copied as one row, or empty.
-#[inline]
-fn is_short(literal: &[u8]) -> bool {
-    literal.len() <= TOKEN_BYTES_MAX
 }
 
 /// Where `needle` first is in `text`. Requires: `needle` is not empty.

@@ -10,6 +10,7 @@ mod sink;
 
 pub use coder::{END_MARK, Ending, Symbols, TextCoder};
 pub use encoder::TextEncoder;
+pub(crate) use sink::ROOM_BYTES;
 pub use sink::Sink;
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use drumlin_base::{Error, Result};
 
 /// Bytes a decoder may write without asking again.
-pub(super) const ROOM_BYTES: usize = 128;
+pub(crate) const ROOM_BYTES: usize = 128;
 /// Expected bytes that are made room for at once. Beyond, the vector grows with what comes: what is
 /// expected of a large code, by what the sample had, may be gigabytes too much.
 const AT_ONCE_MAX: usize = 1 << 20;

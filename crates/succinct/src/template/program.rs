@@ -1,0 +1,292 @@
+//! Records from bits: the columns of a template as a row of steps.
+//!
+//! Everything that a step needs is in it: where its bits are, how the number is written, and the literal
+//! behind the field as a row that is copied whole, whatever its length. Steps whose bytes are few write one
+//! behind the other into room that was made for them; the sink is told when a step asks for more.
+
+use drumlin_base::{Error, Result};
+
+use super::column::{Column, Relation, choice_bits};
+use super::number::{SPELLING_BYTES_MAX, Style};
+use super::shape::COLUMNS_MAX;
+use crate::bits::Bits;
+use crate::text::{Ending, ROOM_BYTES, Sink, TextCoder};
+
+/// Bytes of a row: the text, and its length in the last one.
+const ROW_BYTES: usize = 32;
+/// The longest text in a row.
+const ROW_TEXT_MAX: usize = ROW_BYTES - 1;
+/// Room that a step without a long text writes to: a number or a choice, and the literal behind it.
+const STEP_BYTES: usize = SPELLING_BYTES_MAX + ROW_BYTES;
+const _: () = assert!(STEP_BYTES <= ROOM_BYTES && 2 * ROW_BYTES <= STEP_BYTES);
+
+/// A short text that is copied as a whole row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Row([u8; ROW_BYTES]);
+
+impl Row {
+    const EMPTY: Self = Self([0; ROW_BYTES]);
+
+    /// The row of `text`; none when that is too long.
+    fn new(text: &[u8]) -> Option<Self> {
+        let mut row = [0; ROW_BYTES];
+        row.get_mut(..text.len())?.copy_from_slice(text);
+        row[ROW_TEXT_MAX] = text.len() as u8;
+        (text.len() <= ROW_TEXT_MAX).then_some(Self(row))
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        usize::from(self.0[ROW_TEXT_MAX])
+    }
+
+    /// Copies the row to `at`; where its text ends.
+    #[inline]
+    fn copy(&self, room: &mut [u8], at: usize) -> usize {
+        let place = room.get_mut(at..).and_then(<[u8]>::first_chunk_mut);
+        debug_assert!(place.is_some(), "room was made for the step");
+        if let Some(place) = place {
+            *place = self.0;
+        }
+        at + self.len()
+    }
+}
+
+/// What a step appends before its literal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// A number.
+    Number {
+        style: Style,
+        base: i64,
+        relation: Relation,
+    },
+    /// One of so many rows, from this one on. The literal is in the rows.
+    Choice { first: u32, count: u32 },
+    /// One of so many texts, from this one on, of which some are long.
+    LongChoice { first: u32, count: u32 },
+    /// A text in the model's code.
+    Text(Ending),
+    /// A piece of the dictionary, at least so long, its length in so many bits.
+    Piece { shortest: u32, bits: u32 },
+    /// A long literal.
+    Literal(u32),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Step {
+    what: What,
+    /// The column's number.
+    column: u8,
+    /// Bits of the number, the choice, or the place.
+    width: u8,
+    /// Where they begin, from the record's first bit.
+    at: u32,
+    behind: Row,
+}
+
+/// See the module. Immutable, shared by threads.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Program {
+    steps: Vec<Step>,
+    /// Values of choices with the literal behind each.
+    rows: Vec<Row>,
+    /// Literals, and values of choices, that are too long for a row.
+    texts: Vec<Vec<u8>>,
+}
+
+impl Program {
+    /// The program for `columns` between `literals`, which are one more; places of a dictionary have
+    /// `place_bits`.
+    pub(super) fn new(literals: &[Vec<u8>], columns: &[Column], place_bits: u32) -> Self {
+        let mut program = Self::default();
+        program.add_literal(literals.first().map_or(&[], Vec::as_slice), 0);
+        let last_text = columns.iter().rposition(|column| *column == Column::Text);
+        let mut at = 0;
+        let behind = literals.iter().skip(1);
+        for (index, (column, behind)) in columns.iter().zip(behind).enumerate() {
+            let row = Row::new(behind);
+            let (what, width) = match column {
+                Column::Choice { values } => {
+                    // A long literal for each value could take any amount of memory.
+                    let joined = row.map_or(&[][..], |_| behind);
+                    program.choice(values, joined)
+                }
+                Column::Number {
+                    style,
+                    base,
+                    bits,
+                    relation,
+                } => {
+                    let (style, base, relation) = (*style, *base, *relation);
+                    let what = What::Number {
+                        style,
+                        base,
+                        relation,
+                    };
+                    (what, *bits)
+                }
+                Column::Text if last_text == Some(index) => (What::Text(Ending::Bits), 0),
+                Column::Text => (What::Text(Ending::Mark), 0),
+                Column::Piece { shortest, bits } => {
+                    let (shortest, bits) = (*shortest, *bits);
+                    (What::Piece { shortest, bits }, place_bits)
+                }
+            };
+            let is_joined = matches!(column, Column::Choice { .. });
+            program.steps.push(Step {
+                what,
+                column: index as u8,
+                width: width as u8,
+                at,
+                behind: row.filter(|_| !is_joined).unwrap_or(Row::EMPTY),
+            });
+            if row.is_none() {
+                program.add_literal(behind, index);
+            }
+            at += column.width(place_bits);
+        }
+        program
+    }
+
+    /// Adds the values of a choice, each with `behind` behind it.
+    fn choice(&mut self, values: &[Vec<u8>], behind: &[u8]) -> (What, u32) {
+        let joined: Vec<Vec<u8>> = values
+            .iter()
+            .map(|value| [value.as_slice(), behind].concat())
+            .collect();
+        let (count, width) = (values.len() as u32, choice_bits(values.len()));
+        let rows: Option<Vec<Row>> = joined.iter().map(|text| Row::new(text)).collect();
+        let what = match rows {
+            Some(rows) => {
+                let first = self.rows.len() as u32;
+                self.rows.extend(rows);
+                What::Choice { first, count }
+            }
+            None => {
+                let first = self.texts.len() as u32;
+                self.texts.extend(joined);
+                What::LongChoice { first, count }
+            }
+        };
+        (what, width)
+    }
+
+    /// Adds a step for a literal that is not behind a column, or does not fit there.
+    fn add_literal(&mut self, literal: &[u8], column: usize) {
+        if literal.is_empty() {
+            return;
+        }
+        self.steps.push(Step {
+            what: What::Literal(self.texts.len() as u32),
+            column: column as u8,
+            width: 0,
+            at: 0,
+            behind: Row::EMPTY,
+        });
+        self.texts.push(literal.to_vec());
+    }
+
+    /// Bytes it takes in memory.
+    pub(super) fn memory(&self) -> usize {
+        let texts: usize = self.texts.iter().map(|text| text.len() + 24).sum();
+        self.steps.len() * size_of::<Step>() + self.rows.len() * ROW_BYTES + texts
+    }
+
+    /// Decodes the record whose bits begin at `from`, and its texts at `text_at`, into `sink`. Requires
+    /// that the bits before the texts are there.
+    ///
+    /// # Errors
+    /// `Corruption` when the bits are no record.
+    pub(super) fn run(
+        &self,
+        bits: &Bits<'_>,
+        (from, mut text_at): (usize, usize),
+        text: Option<&TextCoder>,
+        sink: &mut Sink<'_>,
+    ) -> Result<()> {
+        let mut numbers = [0i64; COLUMNS_MAX];
+        let mut room = sink.room()?;
+        let mut end = 0;
+        for step in &self.steps {
+            if room.len() - end < STEP_BYTES {
+                sink.advance(end);
+                (room, end) = (sink.room()?, 0);
+            }
+            let at = from + step.at as usize;
+            match step.what {
+                What::Number {
+                    style,
+                    base,
+                    relation,
+                } => {
+                    let stored = base.wrapping_add(bits.field_wide(at, step.width.into()) as i64);
+                    let number = relation.apply(stored, &numbers);
+                    numbers[usize::from(step.column) % COLUMNS_MAX] = number;
+                    let place = room.get_mut(end..).and_then(<[u8]>::first_chunk_mut);
+                    end += style.render(number, place.ok_or_else(damaged)?)?;
+                }
+                What::Choice { first, count } => {
+                    let choice = bits.field(at, step.width.into()) as u32;
+                    let row = self.rows.get((first + choice) as usize);
+                    let row = row.filter(|_| choice < count).ok_or_else(damaged)?;
+                    end = row.copy(room, end);
+                    continue; // The literal is in the row.
+                }
+                // What may be long goes through the sink.
+                _ => {
+                    sink.advance(end);
+                    let next = self.append_long(step, bits, (at, text_at), text, sink)?;
+                    text_at = next;
+                    (room, end) = (sink.room()?, 0);
+                }
+            }
+            end = step.behind.copy(room, end);
+        }
+        sink.advance(end);
+        Ok(())
+    }
+
+    /// Appends what may be longer than a row; where the next text begins.
+    #[inline]
+    fn append_long(
+        &self,
+        step: &Step,
+        bits: &Bits<'_>,
+        (at, text_at): (usize, usize),
+        text: Option<&TextCoder>,
+        sink: &mut Sink<'_>,
+    ) -> Result<usize> {
+        let width = u32::from(step.width);
+        match step.what {
+            What::Piece {
+                shortest,
+                bits: len_bits,
+            } => {
+                let dictionary = text.and_then(TextCoder::dictionary).ok_or_else(damaged)?;
+                let place = bits.field(at, width) as usize;
+                let len = bits.field(at + width as usize, len_bits) as usize;
+                sink.extend(dictionary.get(place, shortest as usize + len)?)?;
+            }
+            What::Text(ending) => {
+                let coder = text.ok_or_else(damaged)?;
+                return coder.decode(bits, text_at, ending, sink);
+            }
+            What::LongChoice { first, count } => {
+                let choice = bits.field(at, width) as u32;
+                let text = self.texts.get((first + choice) as usize);
+                sink.extend(text.filter(|_| choice < count).ok_or_else(damaged)?)?;
+            }
+            What::Literal(literal) => {
+                sink.extend(self.texts.get(literal as usize).ok_or_else(damaged)?)?;
+            }
+            What::Number { .. } | What::Choice { .. } => {}
+        }
+        Ok(text_at)
+    }
+}
+
+#[cold]
+fn damaged() -> Error {
+    Error::corruption("a record's bits do not fit its template")
+}
