@@ -26,15 +26,9 @@ pub(super) struct Desk {
 /// A place on a desk, this thread's until it is given back.
 #[derive(Clone, Copy)]
 pub(super) struct DeskPlace {
+    /// All that is kept, so that a loan is two words and stays in registers: words that are moved as pairs
+    /// right after they were written are waited for until they have left the processor.
     at: &'static AtomicPtr<()>,
-    /// The bit of the place in `Own::taken`, or the desk that was claimed for this loan alone.
-    origin: Origin,
-}
-
-#[derive(Clone, Copy)]
-enum Origin {
-    Own(u8),
-    Further(&'static Desk),
 }
 
 /// What a thread knows of its desk. Nothing in it has to be dropped, so that reaching it is one load.
@@ -119,6 +113,15 @@ impl Desk {
         }
     }
 
+    /// Which of the desk's places `place` is.
+    #[inline]
+    fn index_of(&self, place: &'static AtomicPtr<()>) -> Option<usize> {
+        let bytes = std::ptr::from_ref(place)
+            .addr()
+            .wrapping_sub(self.places.as_ptr().addr());
+        (bytes < size_of_val(&self.places)).then_some(bytes / size_of::<AtomicPtr<()>>())
+    }
+
     fn give_back(&self) {
         // Release: pairs with the Acquire in `claim`.
         self.is_claimed.store(false, Ordering::Release);
@@ -143,10 +146,7 @@ impl DeskPlace {
             {
                 let bit = 1u8 << free;
                 own.taken.set(own.taken.get() | bit);
-                return Self {
-                    at,
-                    origin: Origin::Own(bit),
-                };
+                return Self { at };
             }
             Self::take_slowly(own)
         })
@@ -163,11 +163,7 @@ impl DeskPlace {
             own.desk.set(Some(desk));
             own.taken.set(1);
         }
-        let origin = match is_first {
-            true => Origin::Own(1),
-            false => Origin::Further(desk),
-        };
-        Self { at: first, origin }
+        Self { at: first }
     }
 
     /// Notes a loan. Takes effect for others with the fence that follows.
@@ -182,9 +178,25 @@ impl DeskPlace {
         // Release: pairs with the Acquire in `is_lent`, so that what was done with the loan comes
         // before what is done by whoever finds it struck out.
         self.at.store(null_mut(), Ordering::Release);
-        match self.origin {
-            Origin::Own(bit) => OWN.with(|own| own.taken.set(own.taken.get() & !bit)),
-            Origin::Further(desk) => desk.give_back(),
+        OWN.with(
+            |own| match own.desk.get().and_then(|desk| desk.index_of(self.at)) {
+                Some(index) => own.taken.set(own.taken.get() & !(1 << index)),
+                None => self.give_back_further(),
+            },
+        );
+    }
+
+    /// Gives back the desk that was claimed for this loan alone.
+    #[cold]
+    #[inline(never)]
+    fn give_back_further(self) {
+        let mut next = newest();
+        while let Some(desk) = next {
+            if desk.index_of(self.at).is_some() {
+                desk.give_back();
+                return;
+            }
+            next = desk.next;
         }
     }
 }
