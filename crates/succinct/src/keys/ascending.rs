@@ -12,6 +12,7 @@ use super::packed::{BitWriter, mask, read_bits, width_of, word_at};
 /// Bytes of the high bits at most.
 pub(super) const HIGH_BYTES_MAX: usize = 32;
 const WORDS: usize = HIGH_BYTES_MAX / 8;
+const _: () = assert!(WORDS == 4);
 
 /// How many of an integer's bits are stored as they are, for `count` integers up to `range`; and how
 /// many bytes the high bits take.
@@ -53,22 +54,23 @@ pub(super) struct Ascending<'a> {
 }
 
 impl<'a> Ascending<'a> {
-    /// The column of `count` integers with its high bits in `high`, and the low ones from bit
-    /// `low_at` of `bytes`.
-    #[inline]
+    /// The column of `count` integers with its high bits in the bytes `high` of `bytes`, which are there, and
+    /// the low ones from bit `low_at` on.
+    #[inline(always)]
     pub(super) fn new(
-        high: &[u8],
         bytes: &'a [u8],
+        high: Range<usize>,
         low_at: usize,
         low_bits: u32,
         count: usize,
     ) -> Self {
-        let mut words = [0; WORDS];
-        for (index, word) in words.iter_mut().enumerate() {
-            *word = word_at(high, index * 8);
-        }
+        // What lies behind the high bits is read, and taken out.
+        let word = |index: usize| {
+            let len = high.len().saturating_sub(8 * index).min(8);
+            word_at(bytes, high.start + 8 * index) & mask(8 * len as u32)
+        };
         Self {
-            high: words,
+            high: [word(0), word(1), word(2), word(3)],
             bytes,
             low_at,
             low_bits: low_bits.min(63),
@@ -85,7 +87,7 @@ impl<'a> Ascending<'a> {
     /// The integer at `index`, which is below the count.
     #[inline]
     pub(super) fn get(&self, index: usize) -> u64 {
-        let bit = select(&self.high, index, 0);
+        let bit = select(self.high, index, 0);
         ((bit.saturating_sub(index) as u64) << self.low_bits) | self.low(index)
     }
 
@@ -109,45 +111,49 @@ impl<'a> Ascending<'a> {
     /// The first place whose integer is not below `value`.
     #[inline]
     pub(super) fn lower_bound(&self, value: u64) -> usize {
-        self.search(value).map_or(self.count, |(_, index)| index)
+        let Some((mut bit, mut index)) = self.same_high(value) else {
+            return self.count;
+        };
+        let low = value & mask(self.low_bits);
+        while index < self.count && self.is_one(bit) && self.low(index) < low {
+            (bit, index) = (bit + 1, index + 1);
+        }
+        index
     }
 
-    /// What [`Ascending::lower_bound`] gives, behind the bit in the high bits at which an integer there
-    /// with `value`'s high part would stand; `None` beyond the largest high part.
-    #[inline]
-    fn search(&self, value: u64) -> Option<(usize, usize)> {
+    /// The first place whose integer is `value` and that `is_it`.
+    #[inline(always)]
+    pub(super) fn find(&self, value: u64, is_it: impl Fn(usize) -> bool) -> Option<usize> {
+        let (mut bit, mut index) = self.same_high(value)?;
+        let low = value & mask(self.low_bits);
+        while index < self.count && self.is_one(bit) {
+            let found = self.low(index);
+            if found > low {
+                return None;
+            }
+            if found == low && is_it(index) {
+                return Some(index);
+            }
+            (bit, index) = (bit + 1, index + 1);
+        }
+        None
+    }
+
+    /// The first place that could have an integer with `value`'s high part, behind the bit in the high bits
+    /// where that would stand; `None` beyond the largest high part.
+    #[inline(always)]
+    fn same_high(&self, value: u64) -> Option<(usize, usize)> {
         let high = value >> self.low_bits;
         let zeros = usize::try_from(high).ok().filter(|&z| z <= WORDS * 64)?;
         // Integers with this high part begin behind the zero that ends the part before.
-        let mut bit = match zeros {
+        let bit = match zeros {
             0 => 0,
-            _ => select(&self.high, zeros - 1, u64::MAX) + 1,
+            _ => select(self.high, zeros - 1, u64::MAX) + 1,
         };
         if bit > WORDS * 64 {
             return None; // Fewer zeros than that: beyond the largest integer.
         }
-        let mut index = bit.saturating_sub(zeros).min(self.count);
-        let low = value & mask(self.low_bits);
-        while index < self.count && self.is_one(bit) && self.low(index) < low {
-            bit += 1;
-            index += 1;
-        }
-        Some((bit, index))
-    }
-
-    /// The places whose integer is `value`.
-    #[inline]
-    pub(super) fn places(&self, value: u64) -> Range<usize> {
-        let Some((mut bit, start)) = self.search(value) else {
-            return self.count..self.count;
-        };
-        let low = value & mask(self.low_bits);
-        let mut end = start;
-        while end < self.count && self.is_one(bit) && self.low(end) == low {
-            bit += 1;
-            end += 1;
-        }
-        start..end
+        Some((bit, bit.saturating_sub(zeros).min(self.count)))
     }
 
     #[inline]
@@ -159,43 +165,53 @@ impl<'a> Ascending<'a> {
 
 /// Where the one with `rank` ones before it stands, in `words` xor `flip`; past the end if there is
 /// none.
-#[inline]
-fn select(words: &[u64; WORDS], rank: usize, flip: u64) -> usize {
-    let mut rank = rank as u32;
-    for (at, &word) in words.iter().enumerate() {
+///
+/// The word is chosen by comparing, without a jump that nobody foresees, and no word passes through memory:
+/// one that is loaded beside its neighbour is waited for until both have left the processor.
+#[inline(always)]
+fn select(words: [u64; WORDS], rank: usize, flip: u64) -> usize {
+    let (mut chosen, mut chosen_sums, mut at, mut before, mut ends) = (0, 0, 0, 0, 0);
+    for (index, word) in words.into_iter().enumerate() {
         let word = word ^ flip;
-        let ones = word.count_ones();
-        if rank < ones {
-            return at * 64 + select_in_word(word, rank) as usize;
+        let sums = byte_sums(word);
+        if rank >= ends {
+            (chosen, chosen_sums, at, before) = (word, sums, index, ends);
         }
-        rank -= ones;
+        ends += (sums >> 56) as usize;
     }
-    WORDS * 64
+    if rank >= ends {
+        return WORDS * 64;
+    }
+    at * 64 + select_in_word(chosen, chosen_sums, (rank - before) as u32) as usize
 }
 
-/// Where the one of `word` with `rank` ones before it stands. Requires that there is one.
+/// In each byte how many ones `word` has up to the end of that byte.
+#[inline]
+fn byte_sums(word: u64) -> u64 {
+    let pairs = word - ((word >> 1) & (ONES * 0x55));
+    let fours = (pairs & (ONES * 0x33)) + ((pairs >> 2) & (ONES * 0x33));
+    ((fours + (fours >> 4)) & (ONES * 0x0F)).wrapping_mul(ONES)
+}
+
+/// Each byte one.
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// Where the one of `word` with `rank` ones before it stands, whose [`byte_sums`] are `sums`. Requires that
+/// there is one.
 ///
 /// All bytes are counted at once, the counts summed up by a multiplication, and the bytes before the
 /// sought one are those whose sums are not above `rank` (Vigna, *Broadword implementation of rank/select
 /// queries*, 2008); within the byte a table tells.
 #[inline]
-fn select_in_word(word: u64, rank: u32) -> u32 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
+fn select_in_word(word: u64, sums: u64, rank: u32) -> u32 {
     const HIGHEST: u64 = ONES << 7;
-    let pairs = word - ((word >> 1) & (ONES * 0x55));
-    let fours = (pairs & (ONES * 0x33)) + ((pairs >> 2) & (ONES * 0x33));
-    let sums = ((fours + (fours >> 4)) & (ONES * 0x0F)).wrapping_mul(ONES);
     let before = ((u64::from(rank) * ONES) | HIGHEST).wrapping_sub(sums) & HIGHEST;
     // At most seven bytes lie before one that is there.
-    let at = 8 * before.count_ones().min(7);
-    let rank = rank - ((sums << 8) >> at) as u32 % 256;
+    let bytes = ((before >> 7).wrapping_mul(ONES) >> 56).min(7) as u32;
+    let at = 8 * bytes;
+    let rank = rank.wrapping_sub(((sums << 8) >> at) as u32 % 256);
     let byte = (word >> at) as u8;
-    let row = IN_BYTE.get(rank as usize % 8);
-    at + u32::from(
-        row.and_then(|row| row.get(usize::from(byte)))
-            .copied()
-            .unwrap_or(0),
-    )
+    at + u32::from(IN_BYTE[rank as usize % 8][usize::from(byte)])
 }
 
 /// By rank and byte: where the byte's one with so many ones before it stands.
@@ -229,10 +245,14 @@ mod tests {
             let word = rng.next_u64() & rng.next_u64() | u64::from(round == 0);
             let ones = (0..64).filter(|bit| (word >> bit) & 1 == 1);
             for (rank, bit) in ones.enumerate() {
-                assert_eq!(select_in_word(word, rank as u32), bit, "{word:x} {rank}");
+                assert_eq!(
+                    select_in_word(word, byte_sums(word), rank as u32),
+                    bit,
+                    "{word:x} {rank}"
+                );
             }
         }
-        assert_eq!(select_in_word(u64::MAX, 63), 63);
+        assert_eq!(select_in_word(u64::MAX, byte_sums(u64::MAX), 63), 63);
     }
 
     #[test]
@@ -249,11 +269,11 @@ mod tests {
             };
             let mut high = Vec::new();
             store_high(&values, low_bits, high_bytes, &mut high);
-            let mut low = Vec::new();
-            let mut writer = BitWriter::new(&mut low);
+            let mut bytes = high.clone();
+            let mut writer = BitWriter::new(&mut bytes);
             store_low(&values, low_bits, &mut writer);
             writer.finish();
-            let column = Ascending::new(&high, &low, 0, low_bits, count);
+            let column = Ascending::new(&bytes, 0..high.len(), 8 * high.len(), low_bits, count);
             let mut decoded = vec![0; count];
             column.decode(&mut decoded);
             assert_eq!(decoded, values, "seed {seed}");
@@ -264,12 +284,11 @@ mod tests {
                     let expected = values.partition_point(|&v| v < asked);
                     assert_eq!(column.lower_bound(asked), expected, "seed {seed} {asked}");
                     let equal = values.iter().filter(|&&v| v == asked).count();
-                    let places = column.places(asked);
-                    assert_eq!(places.len(), equal, "seed {seed} {asked}");
-                    assert!(
-                        equal == 0 || places.start == expected,
-                        "seed {seed} {asked}"
-                    );
+                    let first = (equal > 0).then_some(expected);
+                    assert_eq!(column.find(asked, |_| true), first, "seed {seed} {asked}");
+                    let second = (equal > 1).then_some(expected + 1);
+                    let found = column.find(asked, |index| index > expected);
+                    assert_eq!(found, second, "seed {seed} {asked}");
                 }
             }
         }

@@ -14,12 +14,12 @@ use std::cmp::Ordering;
 use drumlin_base::coding::{Reader, put_varint64, varint_len};
 
 use super::ascending::{self, Ascending};
-use super::packed::{BitWriter, mask, read_bits};
+use super::packed::{BitWriter, read_bits};
 use super::rows::Rows;
 use super::template::{FIELDS_MAX, Frame, Row, Template};
 
 /// In the byte of a column's bits: the column is an ascending one.
-const ASCENDING: u8 = 0x80;
+pub(super) const ASCENDING: u8 = 0x80;
 
 /// How one column of a block is stored.
 #[derive(Clone, Copy, Default)]
@@ -147,18 +147,6 @@ impl<'a> Columns<'a> {
         Some(block)
     }
 
-    /// Where the key of `row` is in the block that [`Columns::new`] with the same arguments gives. That
-    /// block is read where it stays: to move it would cost more than to look the key up.
-    #[inline]
-    pub(super) fn find_in(
-        (template, bytes, count): (&'a Template, &'a [u8], usize),
-        row: &Row,
-    ) -> Option<usize> {
-        let mut block = Self::unread(template, bytes, count);
-        block.read_header()?;
-        block.find(row)
-    }
-
     #[inline]
     fn unread(template: &'a Template, bytes: &'a [u8], count: usize) -> Self {
         Self {
@@ -188,7 +176,9 @@ impl<'a> Columns<'a> {
                         return None;
                     }
                     let len = usize::from(from.u8()?);
-                    high = Some(from.bytes(len)?);
+                    let at = self.bytes.len() - from.rest().len();
+                    from.bytes(len)?;
+                    high = Some(at..at + len);
                 }
             }
             if column.bits > 64 {
@@ -204,7 +194,7 @@ impl<'a> Columns<'a> {
         let first = self.columns.first().copied().unwrap_or_default();
         self.ascending = high.map(|high| {
             let (at, bits) = (first.at as usize, u32::from(first.bits));
-            Ascending::new(high, self.bytes, at, bits, self.count)
+            Ascending::new(self.bytes, high, at, bits, self.count)
         });
         Some(())
     }
@@ -253,48 +243,6 @@ impl<'a> Columns<'a> {
             self.template.print(&row, out);
             end_of_key(out);
         }
-    }
-
-    /// Where the key of `row` is.
-    #[inline]
-    fn find(&self, row: &Row) -> Option<usize> {
-        let mut sought = Row::default();
-        let columns = self.columns.iter().take(self.template.fields.len());
-        for (field, ((place, &value), column)) in
-            sought.iter_mut().zip(row).zip(columns).enumerate()
-        {
-            *place = value.checked_sub(column.min)?;
-            let beyond = *place & !mask(u32::from(column.bits)) != 0;
-            if beyond && !(field == 0 && self.ascending.is_some()) {
-                return None;
-            }
-        }
-        if !self.template.first_ascends() {
-            return (0..self.count).find(|&index| self.equals(index, &sought, 0));
-        }
-        let first = sought.first().copied().unwrap_or(0);
-        if let Some(ascending) = &self.ascending {
-            let mut places = ascending.places(first);
-            return places.find(|&index| self.equals(index, &sought, 1));
-        }
-        let mut index = self.lower_bound_first(first);
-        while index < self.count && self.first_above(index) == first {
-            if self.equals(index, &sought, 1) {
-                return Some(index);
-            }
-            index += 1;
-        }
-        None
-    }
-
-    /// Whether the row at `index` is `sought` from field `from` on; both above their least numbers.
-    #[inline]
-    fn equals(&self, index: usize, sought: &Row, from: usize) -> bool {
-        let columns = self.columns.iter().take(self.template.fields.len());
-        columns
-            .zip(sought)
-            .skip(from)
-            .all(|(column, &value)| self.above(column, index) == value)
     }
 
     #[inline]

@@ -22,6 +22,8 @@ use super::strings::common;
 
 /// Heads of a tree node.
 const FAN: usize = 16;
+/// Keys that [`Directory::find_each`] takes.
+pub(super) const EACH_MAX: usize = 32;
 /// Blocks with equal heads that are searched by their first keys instead of a node of their own.
 const RUN_WITHOUT_NODE_MAX: usize = 3;
 /// Nodes one below the other; deeper runs are searched by their first keys. Forged keys could ask for
@@ -36,6 +38,8 @@ struct Coder {
     /// What each byte is in a head: one more than used bytes are smaller, and [`UNUSED`] with it if no
     /// first key has the byte. Only below eight bits.
     letters: [u8; 256],
+    /// If the used bytes are all from one to another, and few: the first, and how many lie above it.
+    range: Option<(u8, u8)>,
 }
 
 /// In a letter: the head ends with it, which is as small as a text can be that begins with the next used
@@ -59,7 +63,17 @@ impl Coder {
             *letter = (smaller % UNUSED + 1) | if used { 0 } else { UNUSED };
             smaller = smaller.saturating_add(u8::from(used));
         }
-        Self { bits, letters }
+        let first = used.iter().position(|&used| used);
+        let last = used.iter().rposition(|&used| used);
+        let range = first.zip(last).filter(|&(first, last)| {
+            let all = used.get(first..=last).unwrap_or(&[]);
+            bits == 4 && last < 0x80 && all.iter().all(|&used| used)
+        });
+        Self {
+            bits,
+            letters,
+            range: range.map(|(first, last)| (first as u8, (last - first) as u8)),
+        }
     }
 
     /// Sorts as `text` does among the texts of first keys. Equal heads of two first keys mean that
@@ -73,6 +87,11 @@ impl Coder {
                 word |= u64::from(byte) << (56 - 8 * place);
             }
             return word | text.len().min(8) as u64;
+        }
+        if let Some(range) = self.range
+            && let Some(head) = digits_head(text, range)
+        {
+            return head;
         }
         let whole = match self.bits {
             4 => self.whole_head::<4, 16>(text),
@@ -120,6 +139,30 @@ impl Coder {
             .copied()
             .unwrap_or(UNUSED)
     }
+}
+
+/// The head of four bits a byte of a text of sixteen bytes or more that lie from `first` to `above` above it:
+/// eight at a time.
+#[inline]
+fn digits_head(text: &[u8], (first, above): (u8, u8)) -> Option<u64> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHEST: u64 = 0x80 * ONES;
+    let text = text.first_chunk::<16>()?;
+    let (front, back) = (text.first_chunk::<8>()?, text.last_chunk::<8>()?);
+    let words = [front, back].map(|word| {
+        let word = u64::from_be_bytes(*word);
+        // The highest bit of each byte stays, if the byte is not below the first.
+        let raised = (word | HIGHEST).wrapping_sub(ONES * u64::from(first));
+        let digits = raised & !HIGHEST;
+        let others = word | !raised | (digits + ONES * u64::from(0x7F - above));
+        // Four bits of each byte, then of each two, and of each four, move together.
+        let four = digits + ONES;
+        let eight = (four | four >> 4) & 0x00FF_00FF_00FF_00FF;
+        let sixteen = (eight | eight >> 8) & 0x0000_FFFF_0000_FFFF;
+        ((sixteen | sixteen >> 16) & 0xFFFF_FFFF, others & HIGHEST)
+    });
+    let [(front, front_others), (back, back_others)] = words;
+    (front_others | back_others == 0).then_some(front << 32 | back)
 }
 
 /// Where blocks with equal heads are told apart.
@@ -300,62 +343,121 @@ impl Directory {
     /// The last block whose first key is not above `key`; `None` when all are.
     #[inline]
     pub(super) fn find(&self, key: &[u8], keys: &impl FirstKeys) -> Option<usize> {
-        let mut node = self.nodes.first()?;
-        let mut text = key;
-        loop {
-            let shared = self.texts.get(node.text.clone()).unwrap_or(&[]);
-            let start = self.first_of(node.heads.start);
-            let Some(rest) = without(text, shared) else {
-                return match shared < text {
-                    true => (node.end as usize).checked_sub(1),
-                    false => start.checked_sub(1),
-                };
-            };
-            let head = self.coder.head(rest);
-            let Some(at) = self.last_not_above(node, head) else {
-                return start.checked_sub(1);
-            };
-            let from = self.first_of(at);
-            let until = match at + 1 < node.heads.end {
-                true => self.first_of(at + 1),
-                false => node.end as usize,
-            };
-            if self.heads.get(at) != Some(&head) {
-                return until.checked_sub(1);
+        match self.look(self.nodes.first()?, key) {
+            Look::Behind(end) => end.checked_sub(1),
+            Look::Tie(head, rest) => self.find_among(head, rest, key, keys),
+        }
+    }
+
+    /// [`Directory::find`] of each of `keys`, of which there are at most [`EACH_MAX`], level by level: the waits
+    /// of one for the lines of a level overlap with those of the others.
+    pub(super) fn find_each(
+        &self,
+        keys: &[&[u8]],
+        first_keys: &impl FirstKeys,
+        blocks: &mut [Option<usize>],
+    ) {
+        debug_assert!(keys.len() <= EACH_MAX);
+        let heads = match self.nodes.first() {
+            Some(root) if !self.levels.is_empty() => self.heads.get(root.heads.clone()),
+            _ => None,
+        };
+        let (Some(root), Some(root_heads)) = (self.nodes.first(), heads) else {
+            for (block, key) in blocks.iter_mut().zip(keys) {
+                *block = self.find(key, first_keys);
             }
+            return;
+        };
+        let shared = self.texts.get(root.text.clone()).unwrap_or(&[]);
+        // Of a key that does not begin as all first keys do the head is not asked for.
+        let mut searches = [(0u64, 0usize); EACH_MAX];
+        for ((head, _), key) in searches.iter_mut().zip(keys) {
+            *head = without(key, shared).map_or(0, |rest| self.coder.head(rest));
+        }
+        let levels = self.levels.iter().rev().map(Vec::as_slice);
+        for level in levels.chain(std::iter::once(root_heads)) {
+            for (head, behind) in searches.iter_mut().take(keys.len()) {
+                *behind = descend(level, *behind, *head);
+            }
+        }
+        let searches = searches.iter().zip(keys);
+        for (block, (&(head, behind), key)) in blocks.iter_mut().zip(searches) {
+            let is_tie = behind > 0 && root_heads.get(behind - 1) == Some(&head);
+            *block = match is_tie || without(key, shared).is_none() {
+                true => self.find(key, first_keys),
+                false => self.end_of(root, behind).checked_sub(1),
+            };
+        }
+    }
+
+    /// Looks for `text`, what `key` has behind the bytes above `node`, among the heads of `node`.
+    #[inline]
+    fn look<'k>(&self, node: &Node, text: &'k [u8]) -> Look<'k> {
+        let shared = self.texts.get(node.text.clone()).unwrap_or(&[]);
+        let Some(rest) = without(text, shared) else {
+            return Look::Behind(match shared < text {
+                true => node.end as usize,
+                false => self.first_of(node.heads.start),
+            });
+        };
+        let head = self.coder.head(rest);
+        let behind = self.count_not_above(node, head);
+        // In an empty node nothing is equal.
+        if behind > 0 && self.heads.get(node.heads.start + behind - 1) == Some(&head) {
+            return Look::Tie(node.heads.start + behind - 1, rest);
+        }
+        Look::Behind(self.end_of(node, node.heads.start + behind))
+    }
+
+    /// Goes on where `key` has the head `head` of a node, which has been looked for with all but `text`.
+    #[inline(never)]
+    fn find_among(
+        &self,
+        mut head: usize,
+        mut text: &[u8],
+        key: &[u8],
+        keys: &impl FirstKeys,
+    ) -> Option<usize> {
+        let mut node = self.nodes.first()?;
+        loop {
+            let (from, until) = (self.first_of(head), self.end_of(node, head + 1));
             let child = match until - from > RUN_WITHOUT_NODE_MAX {
-                true => self.child(at),
+                true => self.child(head),
                 false => None,
             };
             let Some(child) = child else {
                 return settle(from, until, key, keys);
             };
-            text = rest;
             node = child;
+            match self.look(node, text) {
+                Look::Behind(end) => return end.checked_sub(1),
+                Look::Tie(at, rest) => (head, text) = (at, rest),
+            }
         }
     }
 
-    /// The last head of `node` that is not above `head`.
+    /// The first block of head `head`, or where the blocks of `node` end if that is past its last.
     #[inline]
-    fn last_not_above(&self, node: &Node, head: u64) -> Option<usize> {
+    fn end_of(&self, node: &Node, head: usize) -> usize {
+        match head < node.heads.end {
+            true => self.first_of(head),
+            false => node.end as usize,
+        }
+    }
+
+    /// How many heads of `node` are not above `head`.
+    #[inline]
+    fn count_not_above(&self, node: &Node, head: u64) -> usize {
         let heads = self.heads.get(node.heads.clone()).unwrap_or(&[]);
         if node.heads.start != 0 || self.levels.is_empty() {
-            let count = heads.partition_point(|&at| at <= head);
-            return count.checked_sub(1).map(|last| node.heads.start + last);
+            return heads.partition_point(|&at| at <= head);
         }
-        let mut group = 0;
+        let mut behind = 0;
         let levels = self.levels.iter().rev().map(Vec::as_slice);
         for level in levels.chain(std::iter::once(heads)) {
-            let start = group * FAN;
-            let line = level.get(start..(start + FAN).min(level.len()));
-            let count = match line.and_then(|line| line.first_chunk::<FAN>()) {
-                Some(line) => line.iter().map(|&at| usize::from(at <= head)).sum(),
-                None => line.map_or(0, |line| line.iter().filter(|&&at| at <= head).count()),
-            };
-            // Only in the first group of all can all heads be above.
-            group = start + usize::checked_sub(count, 1)?;
+            behind = descend(level, behind, head);
         }
-        Some(group)
+        behind
     }
 
     #[inline(never)]
@@ -366,6 +468,35 @@ impl Directory {
         let (_, node) = self.children.get(at.ok()?)?;
         self.nodes.get(*node as usize)
     }
+}
+
+/// What a look among the heads of a node tells.
+enum Look<'k> {
+    /// The key is in the block before this one.
+    Behind(usize),
+    /// It has the head at this place; and what it has behind the bytes above the head.
+    Tie(usize, &'k [u8]),
+}
+
+/// How many of `level` are not above `head`, if `behind` of the level above are not: these are every 16th.
+#[inline]
+fn descend(level: &[u64], behind: usize, head: u64) -> usize {
+    let start = FAN * usize::saturating_sub(behind, 1);
+    let line = level.get(start..).unwrap_or(&[]);
+    start
+        + match line.first_chunk::<FAN>() {
+            Some(line) => count_not_above(line, head),
+            None => line.partition_point(|&at| at <= head),
+        }
+}
+
+/// How many of `line`, which ascends, are not above `head`: of four fours, and of the four behind these.
+#[inline]
+fn count_not_above(line: &[u64; FAN], head: u64) -> usize {
+    let is_not_above = |at: usize| usize::from(line[at] <= head);
+    let fours = 4 * (is_not_above(3) + is_not_above(7) + is_not_above(11));
+    let rest = [0, 1, 2, 3].map(|at| is_not_above((fours + at) % FAN));
+    fours + rest[0] + rest[1] + rest[2] + rest[3]
 }
 
 /// The last of the blocks `from..until` whose first key is not above `key`, or the one before them.
@@ -380,4 +511,46 @@ fn settle(from: usize, until: usize, key: &[u8], keys: &impl FirstKeys) -> Optio
         }
     }
     low.checked_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use drumlin_base::rng::Rng;
+
+    use super::*;
+
+    #[test]
+    fn heads_of_a_range_of_bytes_are_those_of_their_letters() {
+        let mut rng = Rng::new(4);
+        for _ in 0..300 {
+            let (first, above) = (rng.below(110) as u8, rng.below(14) as u8);
+            let used = std::array::from_fn(|byte| {
+                (usize::from(first)..=usize::from(first + above)).contains(&byte)
+            });
+            let coder = Coder::new(used);
+            assert_eq!(coder.range, Some((first, above)));
+            for _ in 0..200 {
+                let mut text = vec![0; 10 + rng.below(10) as usize];
+                rng.fill(&mut text);
+                let is_wild = rng.one_in(4);
+                for byte in text.iter_mut().skip(usize::from(is_wild)) {
+                    *byte = first + *byte % (above + 1);
+                }
+                assert_eq!(coder.head(&text), coder.cut_head(&text), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn heads_that_are_not_above_are_counted() {
+        let mut rng = Rng::new(5);
+        for _ in 0..2000 {
+            let mut line: [u64; FAN] = std::array::from_fn(|_| rng.below(40));
+            line.sort_unstable();
+            for head in 0..41 {
+                let expected = line.partition_point(|&at| at <= head);
+                assert_eq!(count_not_above(&line, head), expected, "{line:?} {head}");
+            }
+        }
+    }
 }

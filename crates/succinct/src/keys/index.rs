@@ -12,8 +12,9 @@ use drumlin_base::{Error, Result};
 use super::BLOCK_KEYS;
 use super::columns::Columns;
 use super::cursor::KeyCursor;
-use super::directory::{Directory, FirstKeys};
+use super::directory::{Directory, EACH_MAX, FirstKeys};
 use super::letters::Letters;
+use super::probe;
 use super::run::KeyRun;
 use super::strings::{Found, Strings};
 use super::template::{Row, Template};
@@ -21,8 +22,6 @@ use crate::held::HeldBytes;
 
 /// Ways to encode blocks that an index may have.
 pub(super) const PLANS_MAX: usize = 64;
-/// Lookups whose waits for memory overlap.
-const BATCH: usize = 16;
 /// Cache lines of a block that are asked for ahead: blocks of columns have no more.
 const BLOCK_LINES_MAX: usize = 8;
 /// What a key usually takes, and most room that is made for those of a block before they are decoded.
@@ -142,12 +141,19 @@ impl KeyIndex {
     #[inline]
     pub fn block_of(&self, key: &[u8]) -> Option<usize> {
         let block = self.directory.find(key, &self.blocks)?;
-        let (at, end) = (self.blocks.offset(block), self.blocks.offset(block + 1));
-        if let Some(bytes) = self.blocks.bytes.bytes().get(at..end) {
-            let lines = bytes.len().div_ceil(LINE_BYTES).min(BLOCK_LINES_MAX);
-            prefetch(bytes.as_ptr(), lines);
-        }
+        self.blocks.prefetch(block);
         Some(block)
+    }
+
+    /// [`KeyIndex::block_of`] of each of `keys`, in `blocks`, which has as many places.
+    #[inline]
+    pub fn blocks_of(&self, keys: &[&[u8]], blocks: &mut [Option<usize>]) {
+        for (keys, blocks) in keys.chunks(EACH_MAX).zip(blocks.chunks_mut(EACH_MAX)) {
+            self.directory.find_each(keys, &self.blocks, blocks);
+            for block in blocks.iter().flatten() {
+                self.blocks.prefetch(*block);
+            }
+        }
     }
 
     /// The rank of `key`, whose block [`KeyIndex::block_of`] told.
@@ -160,11 +166,9 @@ impl KeyIndex {
     /// waits for memory overlap.
     pub fn get_batch(&self, keys: &[&[u8]], ranks: &mut Vec<Option<u64>>) {
         ranks.clear();
-        for keys in keys.chunks(BATCH) {
-            let mut blocks = [None; BATCH];
-            for (place, key) in blocks.iter_mut().zip(keys) {
-                *place = self.block_of(key);
-            }
+        for keys in keys.chunks(EACH_MAX) {
+            let mut blocks = [None; EACH_MAX];
+            self.blocks_of(keys, blocks.get_mut(..keys.len()).unwrap_or_default());
             ranks.extend(
                 blocks
                     .iter()
@@ -306,7 +310,16 @@ impl Blocks {
         self.offsets.get(block).map_or(0, |&at| at as usize)
     }
 
-    /// The plan of `block`, its bytes and those behind it, and the number of its keys.
+    /// Asks for the memory of `block`.
+    #[inline]
+    fn prefetch(&self, block: usize) {
+        let (at, end) = (self.offset(block), self.offset(block + 1));
+        if let Some(bytes) = self.bytes.bytes().get(at..end) {
+            let lines = bytes.len().div_ceil(LINE_BYTES).min(BLOCK_LINES_MAX);
+            prefetch(bytes.as_ptr(), lines);
+        }
+    }
+
     /// The number of the plan of `block`, its bytes and those behind it, and the number of its keys.
     #[inline]
     fn parts(&self, block: usize) -> Option<(usize, &[u8], usize)> {
@@ -351,7 +364,7 @@ impl Blocks {
                 if !fits {
                     return None;
                 }
-                Columns::find_in((template, bytes, count), &row)?
+                probe::find(template, bytes, count, &row)?
             }
             Plan::Strings(letters) => match Strings::new(letters, bytes, count)?.find(key) {
                 Found { index, equal: true } => index,

@@ -6,7 +6,7 @@
 //! blocks' first keys, made when the index is opened, leads from a key to its block.
 //!
 //! Rooms, bottom to top: `packed` (bits), `digits`, `field` (kinds of number), `ascending`, `template`,
-//! `letters` (a code for bytes), `run`, `rows`; `columns` and `strings` (blocks), `learn`, `directory`;
+//! `letters` (a code for bytes), `run`, `rows`; `columns`, `probe` and `strings` (blocks), `learn`, `directory`;
 //! `index`, `cursor`, `builder`, `cost`.
 //!
 //! Keys are ordered bytewise. An index knows exactly which keys it holds, so it is its own filter.
@@ -26,6 +26,7 @@ mod index;
 mod learn;
 mod letters;
 mod packed;
+mod probe;
 mod rows;
 mod run;
 mod strings;

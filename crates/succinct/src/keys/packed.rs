@@ -2,6 +2,8 @@
 //!
 //! Readers take bits past the end as zero, so a damaged width gives a wrong number, never a panic.
 
+use drumlin_base::coding::varint64_at;
+
 /// Appends numbers of given widths to a byte vector.
 pub(super) struct BitWriter<'a> {
     out: &'a mut Vec<u8>,
@@ -88,6 +90,9 @@ pub(super) fn front(text: &[u8]) -> u64 {
 /// `text` behind `prefix`, if it begins so. A short prefix is one word, not a call.
 #[inline]
 pub(super) fn without<'t>(text: &'t [u8], prefix: &[u8]) -> Option<&'t [u8]> {
+    if prefix.is_empty() {
+        return Some(text);
+    }
     if prefix.len() > 8 {
         return text.strip_prefix(prefix);
     }
@@ -107,6 +112,24 @@ pub(super) fn read_bits(bytes: &[u8], bit: usize, width: u32) -> u64 {
     // Nine bytes, so `shift` is not zero.
     let high = u64::from(bytes.get(at + 8).copied().unwrap_or(0));
     (low | (high << (64 - shift))) & mask(width)
+}
+
+/// As [`varint64_at`]: up to eight bytes of it without a jump for each.
+#[inline]
+pub(super) fn varint_at(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
+    const HIGHEST: u64 = 0x8080_8080_8080_8080;
+    let word = bytes.get(at..)?.first_chunk::<8>();
+    let word = word.map_or(HIGHEST, |word| u64::from_le_bytes(*word));
+    let ends = !word & HIGHEST;
+    if ends == 0 {
+        return varint64_at(bytes, at);
+    }
+    // Seven bits of each byte up to the first without its highest bit, joined two by two.
+    let sevens = word & (ends ^ (ends - 1)) & !HIGHEST;
+    let twos = (sevens & 0x007F_007F_007F_007F) | (sevens & 0x7F00_7F00_7F00_7F00) >> 1;
+    let fours = (twos & 0x0000_FFFF_0000_FFFF) | (twos & 0xFFFF_0000_FFFF_0000) >> 2;
+    let value = (fours & 0xFFFF_FFFF) | (fours >> 32) << 28;
+    Some((value, at + ends.trailing_zeros() as usize / 8 + 1))
 }
 
 /// `width` ones, at most 64.
@@ -167,6 +190,19 @@ mod tests {
                 .map(|(&b, at)| u64::from(b) << (8 * at))
                 .sum();
             assert_eq!(front(&text), word);
+        }
+    }
+
+    #[test]
+    fn varints_of_any_length_are_what_byte_by_byte_gives() {
+        let mut rng = Rng::new(10);
+        for _ in 0..20_000 {
+            let mut bytes = vec![0; rng.below(14) as usize];
+            rng.fill(&mut bytes);
+            let longer = rng.below(12) as usize;
+            bytes.iter_mut().take(longer).for_each(|byte| *byte |= 0x80);
+            let at = rng.below(4) as usize;
+            assert_eq!(varint_at(&bytes, at), varint64_at(&bytes, at), "{bytes:?}");
         }
     }
 

@@ -92,7 +92,10 @@ impl Template {
             take(index, value);
             rest = text.get(len..).unwrap_or(&[]);
         }
-        self.literals.last().is_some_and(|last| rest == last)
+        // Mostly there is none, and to compare nothing with nothing is a call.
+        self.literals
+            .last()
+            .is_some_and(|last| rest.len() == last.len() && (last.is_empty() || rest == last))
     }
 
     /// The first number of `key`, which need not fit beyond what follows that number; `None` when the

@@ -260,7 +260,7 @@ impl Model {
     /// Decodes `code`, whose bits begin at `at`. On failure, `out` may be longer than it was.
     #[inline]
     fn decode_form(&self, form: &Form, code: &[u8], at: usize, out: &mut Vec<u8>) -> Result<()> {
-        let expected = code.len().saturating_mul(usize::from(self.expansion));
+        let expected = self.expected_bytes(code);
         let bytes_max = code.len().saturating_mul(EXPANSION_MAX);
         let text = self.text.as_ref();
         match form {
@@ -282,6 +282,12 @@ impl Model {
             }
             Form::Frame(_) => frame::decompress(code.get(1..).ok_or_else(no_code)?, bytes_max, out),
         }
+    }
+
+    /// How many bytes the record of `code` has, by what records of the sample had: a guess.
+    #[inline]
+    pub fn expected_bytes(&self, code: &[u8]) -> usize {
+        code.len().saturating_mul(usize::from(self.expansion))
     }
 
     /// Decodes many records: appends each to `out`, and to `ends` where in `out` it ends.

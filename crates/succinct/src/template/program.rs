@@ -206,8 +206,7 @@ impl Program {
         sink: &mut Sink<'_>,
     ) -> Result<()> {
         let mut numbers = [0i64; COLUMNS_MAX];
-        let mut room = sink.room()?;
-        let mut end = 0;
+        let (mut room, mut end) = (&mut [][..], 0);
         for step in &self.steps {
             if room.len() - end < STEP_BYTES {
                 sink.advance(end);
@@ -238,7 +237,12 @@ impl Program {
                     sink.advance(end);
                     let next = self.append_long(step, bits, (at, text_at), text, sink)?;
                     text_at = next;
-                    (room, end) = (sink.room()?, 0);
+                    // No room is made where nothing comes.
+                    (room, end) = (&mut [], 0);
+                    if step.behind.len() == 0 {
+                        continue;
+                    }
+                    room = sink.room()?;
                 }
             }
             end = step.behind.copy(room, end);
