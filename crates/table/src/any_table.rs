@@ -131,6 +131,26 @@ impl Table {
         }
     }
 
+    /// Looks for `keys` together, of which there are at most [`TOGETHER_MAX`] with a hint each, as far as it can be
+    /// done in memory: gives values to `visit` with the places of their keys, and notes in the hints how far the
+    /// search for the others got. Of one key at most one version is given. False, and nothing done, where the
+    /// table's format has steps instead ([`Table::step`]).
+    pub fn get_together(
+        &self,
+        keys: &[&[u8]],
+        hints: &mut [Hint],
+        seqno: SeqNo,
+        mut visit: impl FnMut(usize, SeqNo, ValueKind, TableValue<'_>),
+    ) -> bool {
+        let Self::Searchable(table) = self else {
+            return false;
+        };
+        table.get_together(keys, hints, seqno, |at, seqno, kind, value| {
+            visit(at, seqno, kind, TableValue::Searchable(value));
+        });
+        true
+    }
+
     /// As [`Table::get`], after steps for the same key and sequence number.
     ///
     /// # Errors

@@ -70,6 +70,8 @@ pub(crate) enum Known {
     RowAt(RowPlace, RowSpan),
     /// The key is not in the table.
     Absent,
+    /// What the table has for the key was given already.
+    Answered,
 }
 
 impl Hint {
@@ -77,6 +79,18 @@ impl Hint {
     #[inline]
     pub fn is_absent(&self) -> bool {
         matches!(self.known, Known::Absent)
+    }
+
+    /// Whether nothing is left to be asked of the table: the key is not in it, or was answered.
+    #[inline]
+    pub fn is_settled(&self) -> bool {
+        matches!(self.known, Known::Absent | Known::Answered)
+    }
+
+    /// Takes in that what the steps would have asked for was asked for.
+    #[inline]
+    pub(crate) fn end_steps(&mut self) {
+        self.steps = STEPS as u8;
     }
 }
 
@@ -231,7 +245,7 @@ impl SearchableTable {
         visit: impl FnMut(SeqNo, ValueKind, SearchableValue<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
         let (place, span) = match hint.known {
-            Known::Absent => return Ok(()),
+            Known::Absent | Known::Answered => return Ok(()),
             Known::Row(place) => (Some(place), None),
             Known::RowAt(place, span) => (Some(place), Some(span)),
             _ => (self.find(user_key), None),

@@ -71,7 +71,7 @@ pub use options::{
 pub use plain::{KeyHint, PlainTable, PlainTableIter, PlainTableWriter, PlainValue};
 pub use properties::TableProperties;
 pub use searchable::{
-    SearchableTable, SearchableTableIter, SearchableTableWriter, SearchableValue,
+    SearchableTable, SearchableTableIter, SearchableTableWriter, SearchableValue, TOGETHER_MAX,
 };
 pub use table::{BlockTable, BlockValue};
 pub use together::read_together;

@@ -197,6 +197,13 @@ impl<'a> Lookup<'a> {
         self.visit(seqno, kind, value)
     }
 
+    /// As [`Lookup::visit_in_memtable`], met in a table without range tombstones that was asked for many keys.
+    #[inline]
+    pub(super) fn visit_in_table(&mut self, seqno: SeqNo, kind: ValueKind, value: TableValue<'_>) {
+        // One version is all there is to be given.
+        let _ = self.visit(seqno, kind, value);
+    }
+
     /// Ends the search with an error.
     pub(super) fn fail(&mut self, error: Error) {
         self.state = State::Failed(error);

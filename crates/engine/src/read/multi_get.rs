@@ -13,7 +13,7 @@ use drumlin_base::bytes::Loan;
 use drumlin_base::limits::LEVELS;
 use drumlin_base::{KeyOrder, SeqNo};
 use drumlin_table::blob::{BlobIndex, get_sorted};
-use drumlin_table::{Hint, STEPS, Table, TableReadOptions, read_together};
+use drumlin_table::{Hint, STEPS, TOGETHER_MAX, Table, TableReadOptions, read_together};
 
 use super::context::ReadContext;
 use super::get::{Answer, Lookup, SeekKey};
@@ -23,6 +23,7 @@ use crate::version::{FileMeta, key_head};
 
 /// Keys looked for together.
 pub(super) const ROUND: usize = 32;
+const _: () = assert!(ROUND <= TOGETHER_MAX);
 
 /// What [`super::get`] answers for each of `keys`, in their order; keys may repeat.
 ///
@@ -74,14 +75,22 @@ fn multi_get_anywhere<K: AsRef<[u8]>>(
         if files.is_empty() {
             continue;
         }
+        // Keys ascend, so the next is mostly in the table of the one before.
+        let mut last: &[Arc<FileMeta>] = &[];
         batch.search_tables(|lookup| {
-            let target = SeekKey::new(lookup.user_key(), seqno);
-            let found = view
-                .version
-                .find_file(&context.order, level, target.bytes());
-            found
+            let user_key = lookup.user_key();
+            let order = &context.order;
+            let ends_after =
+                |file: &Arc<FileMeta>| order.compare(user_key, file.largest_user_key());
+            if last.first().is_some_and(|file| ends_after(file).is_lt()) {
+                return last;
+            }
+            let target = SeekKey::new(user_key, seqno);
+            let found = view.version.find_file(order, level, target.bytes());
+            last = found
                 .and_then(|index| files.get(index..))
-                .unwrap_or_default()
+                .unwrap_or_default();
+            last
         });
     }
     batch.finish();
@@ -160,7 +169,7 @@ impl<'a> Batch<'a> {
 
     /// Searches a sorted run. `files_for` gives its tables from the first that ends at or after the
     /// lookup's key on, or none.
-    fn search_tables(&mut self, files_for: impl Fn(&Lookup<'a>) -> &'a [Arc<FileMeta>]) {
+    fn search_tables(&mut self, mut files_for: impl FnMut(&Lookup<'a>) -> &'a [Arc<FileMeta>]) {
         let mut searches: Vec<Search<'a>> = Vec::with_capacity(ROUND);
         for round in self.pending.chunks(ROUND) {
             let with_files = round.iter().filter_map(|&place| {
@@ -170,6 +179,9 @@ impl<'a> Batch<'a> {
             });
             searches.extend(with_files);
             // A single key has nobody to wait with.
+            if searches.len() > 1 {
+                answer_together(&mut searches, &mut self.lookups, self.seqno);
+            }
             if searches.len() > 1 {
                 step_all(&mut searches, &self.lookups, self.seqno);
                 read_missing(&searches, self.options);
@@ -212,18 +224,41 @@ impl<'a> Batch<'a> {
 fn in_key_order(order: &KeyOrder, lookups: &[Lookup<'_>]) -> Vec<usize> {
     let key_of = |place: usize| lookups.get(place).map_or(&[][..], Lookup::user_key);
     let mut places: Vec<(u64, usize)> = match order {
-        // Mostly the first bytes decide, without a look at the keys.
+        // Mostly the first bytes that not all have decide, without a look at the keys.
         KeyOrder::Bytewise => {
-            let heads = lookups.iter().map(|lookup| key_head(lookup.user_key()));
-            heads.zip(0..).collect()
+            let shared = shared_bytes(lookups);
+            let behind = |lookup: &Lookup<'_>| lookup.user_key().get(shared..).map_or(0, key_head);
+            lookups.iter().map(behind).zip(0..).collect()
         }
         _ => (0..lookups.len()).map(|place| (0, place)).collect(),
     };
-    places.sort_unstable_by(|&(a_head, a), &(b_head, b)| {
-        let by_head = a_head.cmp(&b_head);
-        by_head.then_with(|| order.compare(key_of(a), key_of(b)))
-    });
+    places.sort_unstable_by_key(|&(head, _)| head);
+    for ties in places.chunk_by_mut(|(a, _), (b, _)| a == b) {
+        if ties.len() > 1 {
+            ties.sort_unstable_by(|&(_, a), &(_, b)| order.compare(key_of(a), key_of(b)));
+        }
+    }
     places.into_iter().map(|(_, place)| place).collect()
+}
+
+/// How many bytes at the front all keys have in common, looked for eight at a time.
+fn shared_bytes(lookups: &[Lookup<'_>]) -> usize {
+    let mut shared = 0;
+    let word = |lookup: &Lookup<'_>, at: usize| {
+        let bytes = lookup.user_key().get(at..)?.first_chunk::<8>()?;
+        Some(u64::from_be_bytes(*bytes))
+    };
+    while let Some(first) = lookups.first().and_then(|lookup| word(lookup, shared)) {
+        let differing = lookups
+            .iter()
+            .map(|lookup| word(lookup, shared).map_or(u64::MAX, |word| word ^ first))
+            .fold(0, |all, bits| all | bits);
+        shared += differing.leading_zeros() as usize / 8;
+        if differing != 0 {
+            break;
+        }
+    }
+    shared
 }
 
 /// The table that was asked for last, on loan: keys ascend, so the next is mostly in the same.
@@ -245,6 +280,58 @@ impl<'a> LastTable<'a> {
         }
         self.table.as_deref()
     }
+}
+
+/// Lets tables answer many searches at once, and takes out the searches that are done.
+fn answer_together(searches: &mut Vec<Search<'_>>, lookups: &mut [Lookup<'_>], seqno: SeqNo) {
+    let first_file = |search: &Search<'_>| search.files.first().map(Arc::as_ptr);
+    let mut are_done = true;
+    for of_table in searches.chunk_by_mut(|a, b| first_file(a) == first_file(b)) {
+        are_done &= answer_in_table(of_table, lookups, seqno);
+    }
+    match are_done {
+        true => searches.clear(),
+        false => searches.retain(|search| !is_done(search, lookups)),
+    }
+}
+
+/// Lets the table in which `searches` begin answer them all, if it can; whether all are done then.
+fn answer_in_table(searches: &mut [Search<'_>], lookups: &mut [Lookup<'_>], seqno: SeqNo) -> bool {
+    let file = searches.first().and_then(|search| search.files.first());
+    let Some(table) = file.and_then(|file| file.table.load()) else {
+        return false;
+    };
+    if !table.range_tombstones().is_empty() {
+        return false;
+    }
+    let (mut keys, mut hints) = ([&[][..]; ROUND], [Hint::default(); ROUND]);
+    for (key, search) in keys.iter_mut().zip(&*searches) {
+        *key = lookups.get(search.place).map_or(&[], Lookup::user_key);
+    }
+    let count = searches.len().min(ROUND);
+    let (Some(keys), Some(hints)) = (keys.get(..count), hints.get_mut(..count)) else {
+        return false; // Never.
+    };
+    let has_answered = table.get_together(keys, hints, seqno, |at, seqno, kind, value| {
+        let place = searches.get(at).map(|search| search.place);
+        if let Some(lookup) = place.and_then(|place| lookups.get_mut(place)) {
+            lookup.visit_in_table(seqno, kind, value);
+        }
+    });
+    for (search, hint) in searches.iter_mut().zip(hints) {
+        search.hint = *hint;
+    }
+    has_answered && searches.iter().all(|search| is_done(search, lookups))
+}
+
+/// Whether nothing is left to be looked for in the tables of a search.
+fn is_done(search: &Search<'_>, lookups: &[Lookup<'_>]) -> bool {
+    lookups.get(search.place).is_some_and(|lookup| {
+        // Only where the key is the last of its table may others of the run have versions of it.
+        let is_last = |file: &Arc<FileMeta>| file.largest_user_key() == lookup.user_key();
+        lookup.is_decided()
+            || (search.hint.is_settled() && !search.files.first().is_some_and(is_last))
+    })
 }
 
 /// Lets every search take all its steps, in turns.

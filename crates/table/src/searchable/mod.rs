@@ -3,13 +3,14 @@
 //! - [`format`](self::format): the footer and what it names;
 //! - [`page`]: rows in pages of 4 KiB; [`row`]: the versions of a key in its row;
 //! - [`locator`]: from a key's rank to its page; [`coded`]: how much larger values are than codes;
-//! - [`writer`], [`open`], [`table`], [`cursor`], [`verify`], [`describe`].
+//! - [`writer`], [`open`], [`table`], [`batch`], [`cursor`], [`verify`], [`describe`].
 //!
 //! Keys lie in a [`drumlin_succinct::KeyIndex`], which stays in memory and knows exactly which keys
 //! the table has; a get of a key that is there reads one page at most, one of an absent key none.
 //! Values are coded by a [`drumlin_succinct::Model`]; pages are cached as they are on disk. Only for
 //! keys in bytewise order. Byte layout: `docs/format/searchable-table.md`.
 
+mod batch;
 mod coded;
 mod cursor;
 mod describe;
@@ -22,6 +23,7 @@ mod table;
 mod verify;
 mod writer;
 
+pub use batch::TOGETHER_MAX;
 pub use cursor::SearchableTableIter;
 pub(crate) use format::SEARCHABLE_MAGIC;
 pub(crate) use locator::{RowPlace, RowSpan};

@@ -10,7 +10,7 @@ use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use drumlin_base::bytes::{Draft, Place, SharedBytes};
+use drumlin_base::bytes::{Draft, Place, SharedBytes, prefetch};
 use drumlin_base::key::{ValueKind, pack_tag, tag_kind, tag_seqno, user_key};
 use drumlin_base::{
     Error, ErrorKind, KeyOrder, MemoryBudget, MemoryUse, PinnedSlice, PrefixExtractor,
@@ -92,6 +92,28 @@ enum Found<'a> {
     InPage(&'a Page, Range<usize>),
     /// Decoded from there.
     Decoded(&'a mut Vec<u8>),
+    /// Decoded beside others.
+    Shared(&'a Arc<Vec<u8>>, Range<usize>),
+}
+
+impl<'a> SearchableValue<'a> {
+    /// The `range` of `page`.
+    #[inline]
+    pub(super) fn in_page(page: &'a Page, range: Range<usize>) -> Self {
+        Self(Found::InPage(page, range))
+    }
+
+    /// All of `bytes`, which may be taken away.
+    #[inline]
+    pub(super) fn decoded(bytes: &'a mut Vec<u8>) -> Self {
+        Self(Found::Decoded(bytes))
+    }
+
+    /// The `range` of `bytes`, which hold other values too.
+    #[inline]
+    pub(super) fn shared(bytes: &'a Arc<Vec<u8>>, range: Range<usize>) -> Self {
+        Self(Found::Shared(bytes, range))
+    }
 }
 
 impl SearchableValue<'_> {
@@ -101,6 +123,7 @@ impl SearchableValue<'_> {
         match &self.0 {
             Found::InPage(page, range) => page.bytes().get(range.clone()).unwrap_or_default(),
             Found::Decoded(bytes) => bytes,
+            Found::Shared(bytes, range) => bytes.get(range.clone()).unwrap_or_default(),
         }
     }
 
@@ -111,6 +134,8 @@ impl SearchableValue<'_> {
             Found::InPage(page, range) => PinnedSlice::of_shared(page, range)
                 .unwrap_or_else(|| PinnedSlice::owned(Vec::new())),
             Found::Decoded(bytes) => PinnedSlice::owned(std::mem::take(bytes)),
+            Found::Shared(bytes, range) => PinnedSlice::of_vector(bytes, range)
+                .unwrap_or_else(|| PinnedSlice::owned(Vec::new())),
         }
     }
 }
@@ -223,7 +248,7 @@ impl SearchableTable {
         let page = self.slots.peek(place.page as usize)?;
         let range = row_range(page.bytes(), place.row)?;
         let row = page.bytes().get(range.clone())?;
-        drumlin_base::bytes::prefetch(row.as_ptr(), ROW_LINES);
+        prefetch(row.as_ptr(), ROW_LINES);
         Some(RowSpan {
             start: u32::try_from(range.start).ok()?,
             end: u32::try_from(range.end).ok()?,
@@ -247,7 +272,7 @@ impl SearchableTable {
     fn prefetch_about(&self, page: &Page, row: usize) {
         let about = row * PAGE_BYTES / self.rows_of_a_page;
         if let Some(row) = page.bytes().get(about..) {
-            drumlin_base::bytes::prefetch(row.as_ptr(), ROW_LINES);
+            prefetch(row.as_ptr(), ROW_LINES);
         }
     }
 
@@ -274,9 +299,9 @@ impl SearchableTable {
         if self.is_coded(version) {
             decoded.clear();
             self.decode(page, at, &version.range, decoded)?;
-            return Ok(SearchableValue(Found::Decoded(decoded)));
+            return Ok(SearchableValue::decoded(decoded));
         }
-        Ok(SearchableValue(Found::InPage(page, version.range.clone())))
+        Ok(SearchableValue::in_page(page, version.range.clone()))
     }
 
     /// Whether the bytes of `version` are a code under the model, and not as they are.

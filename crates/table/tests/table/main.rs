@@ -8,3 +8,4 @@ mod golden;
 mod plain;
 mod round_trip;
 mod searchable;
+mod together;
