@@ -105,7 +105,10 @@ impl Matcher {
             let agree = known >= WINDOW_BYTES
                 && whole.get(known - WINDOW_BYTES..known) == text.get(end - WINDOW_BYTES..end);
             if agree {
-                let behind = common_prefix(&whole[known..], &text[end..]);
+                // No further than a reference reaches: a long text that stands in the dictionary over and over
+                // would be compared to its end for each.
+                let ahead = text.len().min(end + REFERENCE_BYTES_MAX);
+                let behind = common_prefix(&whole[known..], &text[end..ahead]);
                 let before = common_suffix(&whole[..known], &text[from..end]);
                 let len = (before + behind).min(REFERENCE_BYTES_MAX);
                 return Some(Found {

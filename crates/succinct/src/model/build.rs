@@ -17,6 +17,8 @@ use crate::tokens::{Cutting, Growth, Token, Vocabulary, learn};
 const TEXT_BYTES_MAX: usize = 8 << 20;
 /// Bytes of whole texts that tokens are learned from besides what is not in the dictionary.
 const WHOLE_TEXT_BYTES: usize = 1 << 20;
+/// Of a text longer than this share of all of them only so much is taken: 1 / this.
+const LONG_TEXT_SHARE: usize = 16;
 /// Records that columns are typed by.
 const TYPED_RECORDS: usize = 20_000;
 /// The largest dictionary that training makes.
@@ -300,9 +302,60 @@ fn texts<'s>(templates: &[Template], records: &[&'s [u8]]) -> Vec<&'s [u8]> {
         .collect()
 }
 
-/// Texts evenly spread of about `bytes_max` bytes together.
+/// Texts evenly spread of about `bytes_max` bytes together, and no more. Of a long one the first part stands
+/// for it, so that it does not crowd out all others.
 fn bounded<'s>(texts: &[&'s [u8]], bytes_max: usize) -> Vec<&'s [u8]> {
-    let size: usize = texts.iter().map(|text| text.len()).sum();
-    let step = size.div_ceil(bytes_max).max(1);
-    texts.iter().step_by(step).copied().collect()
+    let long = bytes_max / LONG_TEXT_SHARE;
+    let cut = |text: &&'s [u8]| text.get(..long).unwrap_or(text);
+    let size: usize = texts.iter().map(|text| cut(text).len()).sum();
+    let (mut passed, mut taken) = (0, 0);
+    let mut kept = Vec::new();
+    for text in texts.iter().map(cut) {
+        // What should have been taken of those up to this one.
+        passed += text.len();
+        let due = passed as u128 * bytes_max.min(size) as u128 / size.max(1) as u128;
+        if (taken as u128) < due || size <= bytes_max {
+            let room = bytes_max - taken;
+            kept.push(text.get(..room).unwrap_or(text));
+            taken += text.len().min(room);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_bounded_together_and_evenly_spread() {
+        let texts: Vec<Vec<u8>> = (0..100).map(|n| vec![n; 50]).collect();
+        let views: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
+        assert_eq!(bounded(&views, 5000), views);
+        let half = bounded(&views, 2500);
+        assert_eq!(half, views.iter().step_by(2).copied().collect::<Vec<_>>());
+        assert!(bounded(&[], 100).is_empty());
+        assert_eq!(bounded(&[b"", b""], 100).len(), 2);
+    }
+
+    #[test]
+    fn a_long_text_does_not_crowd_out_the_others() {
+        let long = vec![b'l'; 1 << 20];
+        let short = vec![b's'; 100];
+        let mut views: Vec<&[u8]> = vec![&short; 1000];
+        for at in [0, 500, 999] {
+            views[at] = &long;
+        }
+        for bytes_max in [16, 1000, 50_000, 1 << 20] {
+            let kept = bounded(&views, bytes_max);
+            let bytes: usize = kept.iter().map(|text| text.len()).sum();
+            let of_short = kept.iter().filter(|text| text.starts_with(b"s"));
+            let of_short: usize = of_short.map(|text| text.len()).sum();
+            assert!(bytes <= bytes_max, "{bytes} {bytes_max}");
+            assert!(
+                of_short * 2 >= bytes.min(50_000) || bytes_max == 16,
+                "{of_short} {bytes_max}"
+            );
+        }
+    }
 }

@@ -10,7 +10,7 @@
 use drumlin_base::coding::{Reader, put_slice, put_varint32};
 use drumlin_base::{Error, Result};
 
-use super::column::{Column, choice_bits};
+use super::column::{CHOICES_MAX, Column, choice_bits};
 use super::program::Program;
 use crate::bits::{BitWriter, Bits};
 use crate::dictionary::{Dictionary, Found};
@@ -18,6 +18,9 @@ use crate::text::{Ending, Sink, TextCoder, TextEncoder};
 
 /// Columns of a template.
 pub const COLUMNS_MAX: usize = 64;
+
+/// Values of a choice that are compared with a field one by one.
+const LOOKED_THROUGH: usize = 8;
 
 /// Records of one shape.
 #[derive(Debug)]
@@ -27,6 +30,8 @@ pub struct Template {
     columns: Vec<Column>,
     /// How records are decoded.
     program: Program,
+    /// Of each column the numbers of the values it chooses from, by value; empty when they are few.
+    orders: Vec<Vec<u16>>,
     /// The column whose text ends with the bits, if one is a text.
     last_text: Option<usize>,
     /// Bits of the fields of known width.
@@ -62,6 +67,7 @@ impl Template {
         Some(Self {
             piece,
             program: Program::new(&literals, &columns, place_bits),
+            orders: columns.iter().map(order).collect(),
             literals,
             last_text: columns.iter().rposition(|column| *column == Column::Text),
             fixed_bits: columns.iter().map(width).sum(),
@@ -88,7 +94,9 @@ impl Template {
     /// Bytes it takes in memory.
     pub fn memory(&self) -> usize {
         let literals = self.literals.iter().map(|literal| literal.len() + 24);
-        literals.sum::<usize>() + self.program.memory()
+        let orders = self.orders.iter();
+        let orders = orders.map(|order| order.len() * size_of::<u16>());
+        literals.chain(orders).sum::<usize>() + self.program.memory()
     }
 
     /// Appends the template as it is stored.
@@ -164,7 +172,10 @@ impl Template {
         let mut numbers = [0i64; COLUMNS_MAX];
         for (index, (column, field)) in self.columns.iter().zip(fields).enumerate() {
             let fits = match column {
-                Column::Choice { values } => self.encode_choice(values, field, writer),
+                Column::Choice { values } => {
+                    let order = self.orders.get(index).map_or(&[][..], Vec::as_slice);
+                    encode_choice(values, order, field, writer)
+                }
                 Column::Number { style, .. } => style.parse(field).is_some_and(|number| {
                     numbers[index] = number;
                     encode_number(column, number, &numbers[..index], writer)
@@ -193,14 +204,6 @@ impl Template {
         } else {
             Ending::Mark
         }
-    }
-
-    fn encode_choice(&self, values: &[Vec<u8>], field: &[u8], writer: &mut BitWriter<'_>) -> bool {
-        let Some(choice) = values.iter().position(|value| value == field) else {
-            return false;
-        };
-        writer.put(choice as u32, choice_bits(values.len()));
-        true
     }
 
     fn encode_piece(
@@ -258,6 +261,41 @@ impl Template {
         }
         self.program.run(bits, (at, text_at), text, sink)
     }
+}
+
+/// The numbers of the values that `column` chooses from, by value, if they are too many to look through.
+fn order(column: &Column) -> Vec<u16> {
+    const { assert!(CHOICES_MAX <= u16::MAX as usize) }
+    let Column::Choice { values } = column else {
+        return Vec::new();
+    };
+    if values.len() <= LOOKED_THROUGH {
+        return Vec::new();
+    }
+    let mut order: Vec<u16> = (0..=u16::MAX).take(values.len()).collect();
+    order.sort_by_key(|&number| values.get(usize::from(number)));
+    order
+}
+
+/// Appends the number of `field` among `values`; whether it is one. `order` is as [`order`] gave it.
+fn encode_choice(
+    values: &[Vec<u8>],
+    order: &[u16],
+    field: &[u8],
+    writer: &mut BitWriter<'_>,
+) -> bool {
+    // The most frequent ones come first.
+    let mut first = values.iter().take(LOOKED_THROUGH);
+    let choice = first.position(|value| value == field).or_else(|| {
+        let value = |number: &u16| values.get(usize::from(*number)).map(Vec::as_slice);
+        let found = order.binary_search_by(|number| value(number).cmp(&Some(field)));
+        order.get(found.ok()?).map(|&number| usize::from(number))
+    });
+    let Some(choice) = choice else {
+        return false;
+    };
+    writer.put(choice as u32, choice_bits(values.len()));
+    true
 }
 
 fn encode_number(
@@ -377,6 +415,30 @@ mod tests {
             "<7|1970-01-09> a long literal, longer than a row <RAIL|0.35!",
         ] {
             assert_eq!(code(&template, record.as_bytes()), None, "{record}");
+        }
+    }
+
+    #[test]
+    fn every_one_of_many_values_is_found() {
+        let mut rng = Rng::new(8);
+        let mut values: Vec<Vec<u8>> = (0..1000)
+            .map(|n| format!("{:x} {n}", rng.below(1 << 20)).into_bytes())
+            .collect();
+        values[700].clear();
+        let column = Column::Choice {
+            values: values.clone(),
+        };
+        let literals = vec![b"<".to_vec(), b">".to_vec()];
+        let template = Template::new(literals, vec![column], 0).expect("they fit");
+        for (number, value) in values.iter().enumerate() {
+            let record = [b"<", &value[..], b">"].concat();
+            let code = code(&template, &record).expect("one of the values");
+            let expected = (number as u16) << 6 | 0x3F;
+            assert_eq!(code, expected.to_be_bytes(), "{number}");
+            assert_eq!(
+                super::tests::code(&template, &[&record[..], b"x>"].concat()),
+                None
+            );
         }
     }
 

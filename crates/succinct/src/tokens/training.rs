@@ -20,6 +20,8 @@ use super::finder::{COST_PARTS, Finder};
 use super::pairs::Pairs;
 use super::vocabulary::Token;
 
+/// The tokens that are always there.
+const BYTES: usize = 256;
 /// A token is not kept for fewer uses in the sample.
 const USES_MIN: u32 = 3;
 /// The vocabulary grows by a third of this and this much each round: (3 + 2) / 3.
@@ -37,7 +39,7 @@ const SWAPPED_SHARE: usize = 8;
 /// How far a vocabulary grows, and by what.
 #[derive(Clone, Copy, Debug)]
 pub struct Growth {
-    /// Tokens at most, the 256 bytes included.
+    /// Tokens at most, the 256 bytes included; these are kept whatever it says.
     pub tokens_max: usize,
     /// Bits that a token costs beyond its information.
     pub bias: f64,
@@ -74,8 +76,9 @@ pub fn learn(sample: &[&[u8]], growth: Growth) -> Learned {
         let best = seen.best(&tokens, wanted - before, growth.bias);
         tokens.extend(best.into_iter().map(|(token, _)| token));
         bytes_max = bytes_max.saturating_mul(2);
-        // On a part of the sample, few new tokens only say that more is to be seen.
-        if whole && tokens.len() - before < (wanted - before) / 8 {
+        // On a part of the sample, few new tokens only say that more is to be seen. Where few are wanted, none
+        // is too few as well, or this would go on for ever.
+        if whole && tokens.len() - before <= (wanted - before) / 8 {
             break;
         }
     }
@@ -87,7 +90,9 @@ pub fn learn(sample: &[&[u8]], growth: Growth) -> Learned {
         };
         let mut kept = seen.kept(&tokens);
         if round < SWAPS {
-            kept.truncate(growth.tokens_max - growth.tokens_max / SWAPPED_SHARE);
+            let lasting = growth.tokens_max - growth.tokens_max / SWAPPED_SHARE;
+            // The bytes come first.
+            kept.truncate(lasting.max(BYTES));
             let room = growth.tokens_max.saturating_sub(kept.len());
             kept.extend(seen.best(&tokens, room, growth.bias));
         }
@@ -214,6 +219,25 @@ mod tests {
         for byte in 0..=u8::MAX {
             let single = Token::new(&[byte]).expect("one byte");
             assert!(learned.tokens.iter().any(|(token, _)| *token == single));
+        }
+    }
+
+    #[test]
+    fn a_vocabulary_of_any_size_is_learned_although_few_tokens_are_to_be_had() {
+        // Three pairs that are worth a token, and no fourth.
+        let sample: Vec<&[u8]> = [&b"ab"[..], b"cd", b"ef"].repeat(40);
+        for cutting in [Cutting::Longest, Cutting::Cheapest] {
+            for tokens_max in [0, 1, 256, 257, 258, 260, 263, 266, 290, 500] {
+                let growth = Growth {
+                    tokens_max,
+                    bias: 1.0,
+                    cutting,
+                };
+                let learned = learn(&sample, growth).tokens;
+                assert!(learned.len() <= tokens_max.clamp(256, 259), "{tokens_max}");
+                let bytes = learned.iter().filter(|(token, _)| token.len() == 1);
+                assert_eq!(bytes.count(), 256, "{tokens_max}");
+            }
         }
     }
 
