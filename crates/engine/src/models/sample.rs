@@ -22,7 +22,8 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// About `bytes_max` bytes of values from `tables`, fewer when they hold fewer.
+    /// About `bytes_max` bytes of values from `tables`, fewer when they hold fewer; more only by as much as
+    /// the last value is too long.
     ///
     /// # Errors
     /// `Corruption`, `Io` of reading a table.
@@ -30,16 +31,25 @@ impl Sample {
         let mut sample = Self::default();
         let held = |table: &Arc<Table>| table.properties().raw_value_size;
         let total: u64 = tables.iter().map(held).sum();
+        let mut due = 0;
         for table in tables {
             let share = bytes_max as f64 * (held(table) as f64 / total.max(1) as f64);
             let whole = (total <= bytes_max).then_some(bytes_max);
-            sample.take_from(table, share as usize, whole)?;
+            sample.take_from(table, share as usize, whole, &mut due)?;
         }
         Ok(sample)
     }
 
-    /// Takes `share` bytes, or everything as long as the sample has at most `whole`.
-    fn take_from(&mut self, table: &Table, share: usize, whole: Option<u64>) -> Result<()> {
+    /// Takes `share` bytes, or everything as long as the sample has at most `whole`. `due` are the bytes that
+    /// the sample should have by now: where values are longer than what one place is to give, the places
+    /// that follow are passed over until it has no more than that.
+    fn take_from(
+        &mut self,
+        table: &Table,
+        share: usize,
+        whole: Option<u64>,
+        due: &mut usize,
+    ) -> Result<()> {
         let mut cursor = table.iter(TableReadOptions {
             fill_cache: false,
             ..TableReadOptions::default()
@@ -53,11 +63,17 @@ impl Sample {
         }
         let places = (share / RUN_BYTES).max(1);
         let run = (share / places).max(1);
-        self.run(&mut cursor, run, RUN_ENTRIES);
-        cursor.status()?;
-        for key in table.key_samples(places - 1) {
-            cursor.seek(&seek_key(&key, SEQNO_MAX));
-            self.run(&mut cursor, run, RUN_ENTRIES);
+        let starts = table.key_samples(places - 1);
+        for start in std::iter::once(None).chain(starts.iter().map(Some)) {
+            *due += run;
+            let owed = due.saturating_sub(self.bytes.len());
+            if owed == 0 {
+                continue;
+            }
+            if let Some(key) = start {
+                cursor.seek(&seek_key(key, SEQNO_MAX));
+            }
+            self.run(&mut cursor, run.min(owed), RUN_ENTRIES);
             cursor.status()?;
         }
         Ok(())
@@ -90,5 +106,75 @@ impl Sample {
         ranges
             .filter_map(|(start, &end)| self.bytes.get(start..end))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use drumlin_base::KeyOrder;
+    use drumlin_base::key::internal_key;
+    use drumlin_base::rng::Rng;
+
+    use super::*;
+    use crate::read::test_tables::TestTables;
+    use crate::version::{FileMeta, NewFile};
+
+    /// A table of so many values of `value_bytes`, each filled with its number.
+    fn table(tables: &mut TestTables, number: u64, count: u64, value_bytes: usize) -> Arc<Table> {
+        let entries: Vec<(Vec<u8>, Vec<u8>)> = (0..count)
+            .map(|n| {
+                let key = internal_key(&n.to_be_bytes(), 1 + n, ValueKind::Value);
+                (key, vec![n as u8; value_bytes])
+            })
+            .collect();
+        let file = FileMeta::new(NewFile {
+            number,
+            ..NewFile::default()
+        });
+        let file = tables.write(file, &entries, &[]);
+        file.table.load_full().expect("just opened")
+    }
+
+    #[test]
+    fn long_values_do_not_make_a_sample_larger_than_asked_for() {
+        const VALUE_BYTES: usize = 40_000;
+        let mut made = TestTables::new(KeyOrder::Bytewise, Rng::new(5));
+        let tables = [1, 2].map(|number| table(&mut made, number, 60, VALUE_BYTES));
+        for bytes_max in [1, 100_000, 400_000] {
+            let sample = Sample::take(&tables, bytes_max).expect("sound tables");
+            let bytes = sample.bytes();
+            assert!(
+                bytes > 0 && bytes < bytes_max + VALUE_BYTES as u64,
+                "{bytes}"
+            );
+        }
+        let sample = Sample::take(&tables, 400_000).expect("sound tables");
+        let from: Vec<u8> = sample
+            .values()
+            .iter()
+            .filter_map(|v| v.first().copied())
+            .collect();
+        assert!(
+            from.iter().any(|&n| n >= 30),
+            "only from the first half: {from:?}"
+        );
+    }
+
+    #[test]
+    fn short_values_come_from_all_over_the_tables() {
+        let mut made = TestTables::new(KeyOrder::Bytewise, Rng::new(6));
+        let tables = [1, 2].map(|number| table(&mut made, number, 250, 4000));
+        let sample = Sample::take(&tables, 200_000).expect("sound tables");
+        assert!(
+            (150_000..=204_000).contains(&sample.bytes()),
+            "{}",
+            sample.bytes()
+        );
+        for quarter in 0..4 {
+            let within = |value: &&[u8]| value.first().is_some_and(|n| n / 63 == quarter);
+            assert!(sample.values().iter().any(within), "{quarter}");
+        }
+        let all = Sample::take(&tables, u64::MAX).expect("sound tables");
+        assert!(all.bytes() > sample.bytes());
     }
 }

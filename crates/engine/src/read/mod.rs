@@ -17,7 +17,7 @@ mod sampling;
 #[cfg(test)]
 mod test_family;
 #[cfg(test)]
-mod test_tables;
+pub(crate) mod test_tables;
 #[cfg(test)]
 mod tests;
 mod walk;

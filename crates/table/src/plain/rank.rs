@@ -36,15 +36,17 @@ struct Digit {
 }
 
 impl Rank {
-    /// The rule that these keys suggest, which are some of `count`. `None` when they are all alike, or
-    /// shorter than eight bytes.
+    /// The rule that these keys suggest, which are some of `count`, ascending. `None` when they are all alike,
+    /// or shorter than eight bytes.
     pub(super) fn new(keys: &[&[u8]], count: usize) -> Option<Self> {
         let len = keys.iter().map(|key| key.len()).min()?;
         if len < size_of::<u64>() {
             return None;
         }
         let mut found = Vec::new();
-        let mut from = 0;
+        // What the first key shares with the last it shares with all, which need not be looked at for that.
+        let mut ends = keys.first()?.iter().zip(*keys.last()?);
+        let mut from = ends.position(|(a, b)| a != b).unwrap_or(len);
         // How many numbers the digits so far can be, without and with the gaps behind their last.
         let (mut different, mut space) = (1u64, 1u64);
         while let Some(range) = stretch(keys, from, len).filter(|_| found.len() < DIGITS) {
@@ -56,11 +58,10 @@ impl Rank {
             let gap = (digit.most / (alike - 1)).saturating_add(1);
             let width = digit.most.saturating_add(gap);
             // Where the numbers would grow too large the rest is left out.
-            match space.checked_mul(width) {
-                Some(grown) => space = grown,
-                None if found.is_empty() => {}
-                None => break,
-            }
+            let Some(grown) = space.checked_mul(width) else {
+                break;
+            };
+            space = grown;
             different = different.saturating_mul(digit.most.saturating_add(1));
             found.push((digit, width));
         }
@@ -187,6 +188,24 @@ mod tests {
             let even = first as f64 + (last - first) as f64 * index as f64 / 49_999.0;
             let off = (rank.of(key).unwrap() as f64 - even).abs();
             assert!(off < 0.3 * (last - first) as f64 / 49_999.0, "{index}");
+        }
+    }
+
+    #[test]
+    fn keys_with_no_order_have_some_rule_or_none() {
+        // Only a damaged table has such: the first and the last key alike, others not.
+        for seed in 0..50 {
+            let mut rng = Rng::new(seed);
+            let mut key = || [&b"same"[..], &(rng.next_u64() >> 40).to_be_bytes()].concat();
+            let mut keys: Vec<Vec<u8>> = (0..20).map(|_| key()).collect();
+            if seed % 2 == 0 {
+                keys.push(keys[0].clone());
+            }
+            let (rank, keys) = rank(&keys);
+            assert_eq!(rank.is_some(), seed % 2 == 1);
+            for key in keys {
+                assert!(rank.as_ref().is_none_or(|rank| rank.of(key).is_some()));
+            }
         }
     }
 
