@@ -9,6 +9,8 @@ use std::path::Path;
 use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_fs::Env;
 
+use crate::datasets::DataSet;
+
 /// Largest file that is read.
 const FILE_BYTES_MAX: u64 = 16 << 30;
 
@@ -79,6 +81,26 @@ impl Records {
     }
 }
 
+impl DataSet for Records {
+    fn title(&self) -> String {
+        "records of a file".to_owned()
+    }
+
+    fn len(&self) -> u64 {
+        self.count()
+    }
+
+    fn write_key(&self, index: u64, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(self.get(index).0);
+    }
+
+    fn write_value(&self, index: u64, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(self.get(index).1);
+    }
+}
+
 /// Moves bytes from `from` on to `to` on, their escapes undone, until `end`, which is left out, or for a
 /// line's end the end of `text`; where they end then. `None` when `end` does not come.
 fn copy_until(text: &mut [u8], from: &mut usize, to: &mut usize, end: u8) -> Option<usize> {
@@ -131,6 +153,18 @@ mod tests {
         assert_eq!(records.get(3), (&b"last"[..], &b"no end of line"[..]));
         assert_eq!(records.get(4), (&b""[..], &b""[..]));
         assert_eq!(records.bytes(), 4 + 3 + 5 + 4 + 14);
+    }
+
+    #[test]
+    fn records_of_a_file_are_a_data_set() {
+        let records = Records::parse(b"a\tone\nb\ttwo\n".to_vec(), u64::MAX).expect("sound lines");
+        let (mut key, mut value) = (vec![1], vec![2]);
+        records.write_key(1, &mut key);
+        records.write_value(1, &mut value);
+        assert_eq!(
+            (DataSet::len(&records), &key[..], &value[..]),
+            (2, &b"b"[..], &b"two"[..])
+        );
     }
 
     #[test]

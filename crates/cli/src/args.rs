@@ -220,6 +220,10 @@ pub(crate) struct Measure {
     /// Directory of documentation that the reviews of r2 are made of.
     #[arg(long, value_name = "DIR")]
     pub(crate) docs: Option<PathBuf>,
+    /// Records of r2 instead of reviews, all of them: lines of a key, a TAB and a value, as `gen` writes them.
+    /// No two may have the same key.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["docs", "scale"])]
+    pub(crate) records: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

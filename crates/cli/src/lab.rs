@@ -8,7 +8,7 @@ use drumlin_bench::DrumlinStore;
 use drumlin_fs::{CreateOptions, Env, FileKind};
 use drumlin_lab::contest::{self, Contest, Progress};
 use drumlin_lab::engine::Starter;
-use drumlin_lab::experiments::{Reference, plan};
+use drumlin_lab::experiments::{Plan, Reference, plan, plan_of_records};
 use drumlin_lab::group::{ControlGroup, Limits};
 use drumlin_lab::{agent, report};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -52,8 +52,9 @@ fn measure(reference: Reference, wanted: &Measure, out: &mut Output) -> Outcome 
         let text = "--scale, --rounds and --seconds must be above 0";
         return Err(Failure::Usage(text.to_owned()));
     }
+    let env = Env::system();
     let contest = Contest {
-        plan: plan(reference, wanted.scale, wanted.seconds),
+        plan: planned(reference, wanted, &env)?,
         engines: engines(reference, wanted)?,
         rounds: wanted.rounds.unwrap_or(reference.rounds()),
         dir: wanted
@@ -62,7 +63,6 @@ fn measure(reference: Reference, wanted: &Measure, out: &mut Output) -> Outcome 
         docs: wanted.docs.clone(),
         command: std::env::args().collect::<Vec<_>>().join(" "),
     };
-    let env = Env::system();
     let bar = bar();
     let outcome = contest::run(&contest, &env, &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
@@ -76,6 +76,20 @@ fn measure(reference: Reference, wanted: &Measure, out: &mut Output) -> Outcome 
     write(&env, &path.with_extension("json"), &report::json(&outcome))?;
     out.text(report::table(&outcome))?;
     out.text(format!("report: {}", page.display()))
+}
+
+/// The plan of `reference`, with given records where there are some.
+fn planned(reference: Reference, wanted: &Measure, env: &Env) -> Outcome<Plan> {
+    let Some(path) = &wanted.records else {
+        return Ok(plan(reference, wanted.scale, wanted.seconds));
+    };
+    if reference != Reference::R2 {
+        let text = "--records is for r2; the others make their own";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    // Caches are sized by it before the file is read; a line's TAB and end are next to nothing.
+    let bytes = env.files.info(path)?.size;
+    Ok(plan_of_records(path.clone(), bytes, wanted.seconds))
 }
 
 /// Ours and those asked for.

@@ -2,15 +2,17 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_bench::Flags;
-use drumlin_bench::datasets::DataSpec;
+use drumlin_bench::datasets::{DataSet, DataSpec};
+use drumlin_bench::records::Records;
 use drumlin_fs::Env;
 
 use crate::engine::{Moment, Starter};
 use crate::entrant::Entrant;
-use crate::experiments::{BESIDE_CACHE, Opening, Plan, Stage};
+use crate::experiments::{BESIDE_CACHE, Data, Opening, Plan, Stage};
 use crate::group::Limits;
 use crate::held::Held;
 use crate::outcome::{Outcome, Point, Round, StageOutcome};
@@ -124,12 +126,8 @@ fn all_rounds(
         warnings: Vec::new(),
         versions: vec![String::new(); contest.engines.len()],
     };
-    if let Some((kind, bytes)) = plan.data {
-        let spec = DataSpec {
-            docs: contest.docs.clone(),
-            ..DataSpec::new(kind, bytes)
-        };
-        let set = spec.make(env)?;
+    if let Some(data) = &plan.data {
+        let set = data_set(data, contest, env)?;
         let path = contest.dir.join("records");
         let written = write_records(&*set, &path, env)?;
         setting.push(format!(
@@ -217,6 +215,20 @@ fn all_rounds(
         },
         stages,
     })
+}
+
+/// The records of `data`.
+fn data_set(data: &Data, contest: &Contest, env: &Env) -> Result<Arc<dyn DataSet>> {
+    match data {
+        Data::Made(kind, bytes) => {
+            let spec = DataSpec {
+                docs: contest.docs.clone(),
+                ..DataSpec::new(*kind, *bytes)
+            };
+            spec.make(env)
+        }
+        Data::File(path) => Ok(Arc::new(Records::read(env, path, u64::MAX)?)),
+    }
 }
 
 fn empty(stage: &Stage, engines: usize) -> StageOutcome {

@@ -1,28 +1,31 @@
 //! English prose out of a directory of documentation.
 //!
-//! Every text and HTML file below the directory is cut into paragraphs, in order of their paths.
-//! A paragraph that is no prose (code, tables, lists of names) is left out, and so is one that was
-//! there before anywhere: packages carry the same licences, headers and generated sentences over and
-//! over, which would flatter every compressor. What is left of a file is joined to records of about
-//! 1 KB, whose key is the file's path and a number.
+//! Every file of text, HTML, DocBook or Mallard, of Perl's documentation, and every manual page below the directory
+//! is cut into paragraphs, in order of their paths. A paragraph that is no prose (code, tables, lists
+//! of names) is left out, and so is one that was there before anywhere, or nearly so ([`Novelty`]):
+//! packages carry the same licences, headers and generated sentences over and over, which would flatter
+//! every compressor. What is left of a file is joined to records of about 1 KB, whose key is the file's
+//! path and a number.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use drumlin_base::checksum::xxh3_64;
 use drumlin_base::{Error, Result};
 use drumlin_fs::Env;
 
 use super::arena::Arena;
+use super::markup::{strip_pod, strip_roff, strip_tags};
+use super::novelty::Novelty;
 
 /// A record is closed once it has so many bytes.
 const RECORD_BYTES: usize = 800;
+/// What is left of a file and shorter is left out.
+const RECORD_BYTES_MIN: usize = 300;
 /// A longer paragraph is cut there.
 const RECORD_BYTES_MAX: usize = 4000;
 /// Shorter paragraphs are headings and labels.
 const PARAGRAPH_BYTES_MIN: usize = 60;
-/// Larger files are generated lists.
-const FILE_BYTES_MAX: u64 = 8 << 20;
+/// Larger files are generated lists. (A dictionary has 40 MB.)
+const FILE_BYTES_MAX: u64 = 64 << 20;
 /// How deep directories are entered; links may make circles.
 const DEPTH_MAX: usize = 12;
 
@@ -39,7 +42,7 @@ pub fn english(dir: &Path, bytes_max: u64, env: &Env) -> Result<Arena> {
         dir.display()
     );
     let mut arena = Arena::new(title);
-    let mut seen = HashSet::new();
+    let mut novelty = Novelty::default();
     for path in files {
         let bytes = match env.files.read_file(&path, FILE_BYTES_MAX) {
             Ok(bytes) => bytes,
@@ -47,14 +50,14 @@ pub fn english(dir: &Path, bytes_max: u64, env: &Env) -> Result<Arena> {
             Err(error) => return Err(error),
         };
         let text = String::from_utf8_lossy(&bytes);
-        let is_html = matches!(extension(&path), "html" | "htm" | "xhtml");
-        let text = if is_html {
-            strip_tags(&text)
-        } else {
-            text.into_owned()
+        let text = match Form::of(&path) {
+            Some(Form::Tagged) => strip_tags(&text),
+            Some(Form::Pod) => strip_pod(&text),
+            Some(Form::Manual) => strip_roff(&text),
+            _ => text.into_owned(),
         };
         let name = path.strip_prefix(dir).unwrap_or(&path);
-        add_file(&mut arena, &name.to_string_lossy(), &text, &mut seen);
+        add_file(&mut arena, &name.to_string_lossy(), &text, &mut novelty);
         if arena.bytes() >= bytes_max {
             break;
         }
@@ -70,10 +73,38 @@ pub fn english(dir: &Path, bytes_max: u64, env: &Env) -> Result<Arena> {
     Ok(arena.finish())
 }
 
-fn extension(path: &Path) -> &str {
-    path.extension()
-        .and_then(|kind| kind.to_str())
-        .unwrap_or_default()
+/// How a file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// HTML or XML.
+    Tagged,
+    /// Perl's documentation.
+    Pod,
+    /// A manual page.
+    Manual,
+    /// Text.
+    Plain,
+}
+
+impl Form {
+    /// By the name's ending; `None` for what is not read.
+    fn of(path: &Path) -> Option<Self> {
+        let ending = path.extension()?.to_str()?;
+        Some(match ending {
+            "html" | "htm" | "xhtml" | "docbook" | "page" => Self::Tagged,
+            "txt" | "rst" | "md" | "adoc" | "info" | "dict" => Self::Plain,
+            "pod" => Self::Pod,
+            // A section, and where a manual page is about something of a package, that.
+            _ if matches!(
+                ending.as_bytes(),
+                [b'1'..=b'9'] | [b'1'..=b'9', b'a'..=b'z', ..]
+            ) =>
+            {
+                Self::Manual
+            }
+            _ => return None,
+        })
+    }
 }
 
 fn find(dir: &Path, depth: usize, env: &Env, files: &mut Vec<PathBuf>) -> Result<()> {
@@ -85,12 +116,7 @@ fn find(dir: &Path, depth: usize, env: &Env, files: &mut Vec<PathBuf>) -> Result
         };
         if info.is_dir && depth < DEPTH_MAX {
             find(&path, depth + 1, env, files)?;
-        } else if !info.is_dir
-            && matches!(
-                extension(&path),
-                "html" | "htm" | "xhtml" | "txt" | "rst" | "md" | "adoc"
-            )
-        {
+        } else if !info.is_dir && Form::of(&path).is_some() {
             files.push(path);
         }
     }
@@ -98,7 +124,7 @@ fn find(dir: &Path, depth: usize, env: &Env, files: &mut Vec<PathBuf>) -> Result
 }
 
 /// Adds the paragraphs of `text` that are new prose, joined to records.
-fn add_file(arena: &mut Arena, name: &str, text: &str, seen: &mut HashSet<u64>) {
+fn add_file(arena: &mut Arena, name: &str, text: &str, novelty: &mut Novelty) {
     let (mut record, mut number) = (String::new(), 0);
     let mut close = |record: &mut String| {
         if !record.is_empty() {
@@ -108,7 +134,7 @@ fn add_file(arena: &mut Arena, name: &str, text: &str, seen: &mut HashSet<u64>) 
         }
     };
     for paragraph in paragraphs(text) {
-        if !is_prose(&paragraph) || !seen.insert(xxh3_64(paragraph.as_bytes())) {
+        if !is_prose(&paragraph) || !novelty.is_new(&paragraph) {
             continue;
         }
         let mut rest = paragraph.as_str();
@@ -125,7 +151,9 @@ fn add_file(arena: &mut Arena, name: &str, text: &str, seen: &mut HashSet<u64>) 
             }
         }
     }
-    close(&mut record);
+    if record.len() >= RECORD_BYTES_MIN {
+        close(&mut record);
+    }
 }
 
 /// The greatest position up to `at` where a character of `text` begins.
@@ -183,74 +211,6 @@ fn is_prose(text: &str) -> bool {
     letters * 100 >= text.len() * 88 && common * 100 >= words * 18
 }
 
-/// The text of an HTML page; block elements end a paragraph. Good enough for documentation: no page
-/// is rejected, and what is mangled is no prose.
-fn strip_tags(html: &str) -> String {
-    const HIDDEN: [&str; 4] = ["script", "style", "pre", "head"];
-    const INLINE: [&str; 14] = [
-        "a", "b", "i", "em", "strong", "code", "span", "tt", "var", "kbd", "cite", "q", "abbr",
-        "samp",
-    ];
-    let mut text = String::with_capacity(html.len() / 2);
-    let mut rest = html;
-    let mut hidden: Option<&str> = None;
-    while let Some(open) = rest.find('<') {
-        let (before, tag) = rest.split_at(open);
-        if hidden.is_none() {
-            push_entities(before, &mut text);
-        }
-        let Some(end) = tag.find('>') else {
-            return text;
-        };
-        let (inside, after) = tag.split_at(end);
-        rest = after.get(1..).unwrap_or_default();
-        let inside = inside.trim_start_matches('<');
-        let (is_end, name) = inside
-            .strip_prefix('/')
-            .map_or((false, inside), |name| (true, name));
-        let name = name
-            .split(|c: char| !c.is_ascii_alphanumeric())
-            .next()
-            .unwrap_or_default();
-        let name = name.to_ascii_lowercase();
-        match hidden {
-            Some(waited) if is_end && waited == name => hidden = None,
-            None if !is_end => hidden = HIDDEN.into_iter().find(|hide| *hide == name),
-            _ => {}
-        }
-        if hidden.is_none() && !INLINE.contains(&name.as_str()) {
-            text.push_str("\n\n");
-        }
-    }
-    if hidden.is_none() {
-        push_entities(rest, &mut text);
-    }
-    text
-}
-
-fn push_entities(piece: &str, text: &mut String) {
-    const ENTITIES: [(&str, &str); 8] = [
-        ("&amp;", "&"),
-        ("&lt;", "<"),
-        ("&gt;", ">"),
-        ("&quot;", "\""),
-        ("&#39;", "'"),
-        ("&nbsp;", " "),
-        ("&#160;", " "),
-        ("&#8217;", "'"),
-    ];
-    let mut rest = piece;
-    while let Some(at) = rest.find('&') {
-        let (before, entity) = rest.split_at(at);
-        text.push_str(before);
-        let known = ENTITIES.iter().find(|(name, _)| entity.starts_with(name));
-        let (name, plain) = known.copied().unwrap_or(("&", "&"));
-        text.push_str(plain);
-        rest = entity.get(name.len()..).unwrap_or_default();
-    }
-    text.push_str(rest);
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::set::DataSet as _;
@@ -268,7 +228,6 @@ mod tests {
             found,
             ["Top", "Fish & chips are good.", "Next &unknown; one"]
         );
-        assert_eq!(strip_tags("<"), "");
     }
 
     #[test]
@@ -292,9 +251,18 @@ mod tests {
         env.files
             .create_dir_all(&dir.join("deep"))
             .expect("a directory");
-        let sentence = |n: usize| {
+        // Near enough to English, and no two of them near each other.
+        let name = |n: usize| {
             format!(
-                "This is the sentence with the number {n}, and it is as long as it has to be to count.\n\n"
+                "{}{}x",
+                char::from(b'a' + (n / 10) as u8),
+                char::from(b'a' + (n % 10) as u8)
+            )
+        };
+        let sentence = |n: usize| {
+            let w = name(n);
+            format!(
+                "The {w} is of {w} and the {w} to {w} as {w} in {w} by {w} on {w}, so {w} it is.\n\n"
             )
         };
         let first: String = (0..30).map(sentence).collect();
@@ -302,7 +270,8 @@ mod tests {
         for (name, text) in [
             ("a.txt", first),
             ("deep/b.txt", second),
-            ("c.bin", sentence(99)),
+            ("c.bin", sentence(99).repeat(9)),
+            ("d.txt", sentence(98)),
         ] {
             let options = CreateOptions::new(FileKind::Other);
             let mut file = env.files.create(&dir.join(name), options).expect("a file");
@@ -318,9 +287,11 @@ mod tests {
             all.push_str(&String::from_utf8_lossy(&value));
         }
         for n in 0..40 {
-            assert_eq!(all.matches(&format!("number {n},")).count(), 1, "{n}");
+            let start = format!("The {} is", name(n));
+            assert_eq!(all.matches(&start).count(), 1, "{n}");
         }
-        assert!(!all.contains("number 99"));
+        assert!(!all.contains(&name(99)), "no text");
+        assert!(!all.contains(&name(98)), "too little");
         assert!(english(&dir.join("none"), 1, &env).is_err());
     }
 }

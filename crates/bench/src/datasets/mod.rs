@@ -17,6 +17,8 @@ mod arena;
 mod english;
 mod index;
 mod markov;
+mod markup;
+mod novelty;
 mod packages;
 mod random;
 mod reviews;

@@ -1,8 +1,10 @@
 //! R2 and R5: records of a data set, and memory that does not hold them.
 
+use std::path::PathBuf;
+
 use drumlin_bench::datasets::Kind;
 
-use super::plan::{Opening, Plan, Stage, alone, stage, words};
+use super::plan::{Data, Opening, Plan, Stage, alone, stage, words};
 use crate::protocol::{Act, Role, Step};
 
 /// Bytes of Drumlin's budget beside its cache: memtables, and what jobs hold.
@@ -28,9 +30,47 @@ fn flags(cache: u64, compression: &str) -> Vec<String> {
     ))
 }
 
-/// R2: reviews, uniform and Zipf, with memory for all, for 0.88, 0.44 and 0.22 of the data, as the 8, 4
-/// and 2 GB of the published measurement were to its 9.1 GB.
+/// R2: reviews.
 pub(super) fn reviews(bytes: u64, seconds: u64) -> Plan {
+    Plan {
+        title: "R2: reviews of about 1 KB, read under ever less memory".to_owned(),
+        notes: vec![
+            "Reviews of eight fields by a Markov chain over English text, key of three fields. The engines are read in \
+             process, without a server between."
+                .to_owned(),
+            LESS_MEMORY_NOTE.to_owned(),
+        ],
+        data: Some(Data::Made(Kind::Reviews, bytes)),
+        in_memory: false,
+        are_equals: false,
+        stages: ever_less_memory(bytes, seconds),
+    }
+}
+
+/// R2 with records of a file instead of reviews, about `bytes` of them.
+pub(super) fn given_records(path: PathBuf, bytes: u64, seconds: u64) -> Plan {
+    Plan {
+        title: "R2 with given records, read under ever less memory".to_owned(),
+        notes: vec![
+            "Written in the order of the file. The engines are read in process, without a server between.".to_owned(),
+            LESS_MEMORY_NOTE.to_owned(),
+        ],
+        data: Some(Data::File(path)),
+        in_memory: false,
+        are_equals: false,
+        stages: ever_less_memory(bytes, seconds),
+    }
+}
+
+/// What [`ever_less_memory`] does.
+const LESS_MEMORY_NOTE: &str = "Memory is limited by a control group, page cache counted in; the harness's own keys and \
+    fingerprints and 64 MiB for the process are added to the limit. Half of the limit is block cache. Drumlin writes \
+    searchable tables, RocksDB Snappy blocks of 4 KB.";
+
+/// Loads and compacts `bytes` of records, and reads them, each as often and by Zipf's law, with memory for
+/// all, for 0.88, 0.44 and 0.22 of them, as the 8, 4 and 2 GB of the published measurement were to its
+/// 9.1 GB.
+fn ever_less_memory(bytes: u64, seconds: u64) -> Vec<Stage> {
     let load = Role {
         leads: true,
         ..Role::new(Act::LoadRecords, 1)
@@ -81,22 +121,7 @@ pub(super) fn reviews(bytes: u64, seconds: u64) -> Plan {
             seconds,
         ));
     }
-    Plan {
-        title: "R2: reviews of about 1 KB, read under ever less memory".to_owned(),
-        notes: vec![
-            "Reviews of eight fields by a Markov chain over English text, key of three fields. The engines are read in \
-             process, without a server between."
-                .to_owned(),
-            "Memory is limited by a control group, page cache counted in; the harness's own keys and fingerprints and \
-             64 MiB for the process are added to the limit. Half of the limit is block cache. Drumlin writes searchable tables, RocksDB \
-             Snappy blocks of 4 KB."
-                .to_owned(),
-        ],
-        data: Some((Kind::Reviews, bytes)),
-        in_memory: false,
-        are_equals: false,
-        stages,
-    }
+    stages
 }
 
 /// R5: lineitem, read while it is loaded, and with memory for a ninth of it.
@@ -162,7 +187,7 @@ pub(super) fn lineitem(bytes: u64, seconds: u64) -> Plan {
                 .to_owned(),
             "Drumlin writes searchable tables to its last level, RocksDB Snappy blocks of 4 KB.".to_owned(),
         ],
-        data: Some((Kind::LineItem, bytes)),
+        data: Some(Data::Made(Kind::LineItem, bytes)),
         in_memory: false,
         are_equals: false,
         stages,

@@ -8,4 +8,4 @@ mod plan;
 mod writes;
 
 pub(crate) use data::BESIDE_CACHE;
-pub use plan::{Opening, Plan, Reference, Stage, plan};
+pub use plan::{Data, Opening, Plan, Reference, Stage, plan, plan_of_records};

@@ -1,5 +1,6 @@
 //! What a measurement consists of.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use drumlin_base::{Error, Result};
@@ -97,6 +98,15 @@ pub struct Stage {
     pub step: Step,
 }
 
+/// Records to measure with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Data {
+    /// About so many bytes of a data set that is made.
+    Made(Kind, u64),
+    /// Lines of a key, a TAB and a value, as `drumlin gen` writes them.
+    File(PathBuf),
+}
+
 /// A measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
@@ -105,7 +115,7 @@ pub struct Plan {
     /// What was changed against the published one, and what to know when reading it.
     pub notes: Vec<String>,
     /// The records, where it has any.
-    pub data: Option<(Kind, u64)>,
+    pub data: Option<Data>,
     /// Whether the stores lie in memory.
     pub in_memory: bool,
     /// Whether the first two engines should come to the same.
@@ -125,6 +135,11 @@ pub fn plan(reference: Reference, scale: f64, seconds: u64) -> Plan {
         Reference::R5 => data::lineitem(scaled(1_200_000_000), seconds),
         Reference::Check => check::harness(scaled(1_000_000)),
     }
+}
+
+/// R2 with the records of the file at `path`, about `bytes` of them.
+pub fn plan_of_records(path: PathBuf, bytes: u64, seconds: u64) -> Plan {
+    data::given_records(path, bytes, seconds)
 }
 
 /// A stage that goes on in the open store.
@@ -190,5 +205,13 @@ mod tests {
             }
         }
         assert!("r6".parse::<Reference>().is_err());
+    }
+
+    #[test]
+    fn given_records_go_the_way_of_reviews() {
+        let reviews = plan(Reference::R2, 1.0, 3);
+        let given = plan_of_records(PathBuf::from("records"), 300_000_000, 3);
+        assert_eq!(given.stages, reviews.stages);
+        assert_eq!(given.data, Some(Data::File(PathBuf::from("records"))));
     }
 }
