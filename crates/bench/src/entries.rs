@@ -28,6 +28,18 @@ impl<'a> Keys<'a> {
         self.shape.buffer()
     }
 
+    /// [`Keys::write`] of each of `numbers`. Records lie anywhere in memory, and all are asked for before the first
+    /// is read: waiting for them is not the store's work.
+    pub fn write_each(&self, numbers: &[u64], keys: &mut [Vec<u8>]) {
+        if let Some(records) = self.records {
+            numbers.iter().for_each(|&number| records.ask_place(number));
+            numbers.iter().for_each(|&number| records.ask_bytes(number));
+        }
+        for (key, &number) in keys.iter_mut().zip(numbers) {
+            self.write(number, key);
+        }
+    }
+
     /// Makes `key`, a buffer from [`Keys::buffer`], key number `number`.
     #[inline]
     pub fn write(&self, number: u64, key: &mut Vec<u8>) {

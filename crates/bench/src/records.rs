@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use drumlin_base::bytes::prefetch;
 use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_fs::Env;
 
@@ -62,6 +63,19 @@ impl Records {
     /// Bytes of all keys and values.
     pub fn bytes(&self) -> u64 {
         self.bytes.len() as u64
+    }
+
+    /// Asks for what tells where record `number` lies.
+    #[inline]
+    pub fn ask_place(&self, number: u64) {
+        let at = usize::try_from(number).unwrap_or(usize::MAX);
+        prefetch(self.ends.as_ptr().wrapping_add(at), 1);
+    }
+
+    /// Asks for the first bytes of record `number`.
+    #[inline]
+    pub fn ask_bytes(&self, number: u64) {
+        prefetch(self.get(number).0.as_ptr(), 1);
     }
 
     /// Key and value of record `number`; both empty past the last.

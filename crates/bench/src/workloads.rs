@@ -271,8 +271,11 @@ impl<S: Store> Worker<'_, S> {
     fn draw_keys(&mut self, shape: &Keys<'_>, keys: &mut [Vec<u8>]) {
         let flags = self.flags;
         if flags.multiread_stride == 0 {
-            for key in keys {
-                shape.write(random_number(flags, &mut self.random), key);
+            let mut numbers = [0; KEYS_AHEAD];
+            for keys in keys.chunks_mut(KEYS_AHEAD) {
+                let numbers = numbers.get_mut(..keys.len()).unwrap_or_default();
+                numbers.fill_with(|| random_number(flags, &mut self.random));
+                shape.write_each(numbers, keys);
             }
             return;
         }

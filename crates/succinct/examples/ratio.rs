@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The file has one record a line, or `key TAB record`, as `drumlin gen lineitem` and `drumlin scan`
-//! print them. Models are trained on records from across the file and judged on others. Times are
-//! processor times of one thread; records are read in random order.
+//! print them. Models are trained on records from across the file and judged on others; what memory that takes
+//! is what Linux tells. Times are processor times of one thread; records are read in random order.
 
 #![expect(
     clippy::print_stdout,
@@ -77,6 +77,20 @@ fn record(line: &[u8]) -> Vec<u8> {
     record
 }
 
+/// Has the system note the most memory that is taken from now on; how much is taken now, in units of 1024
+/// bytes. `None` where it does not tell.
+fn begin_peak() -> Option<usize> {
+    std::fs::write("/proc/self/clear_refs", "5").ok()?;
+    status_kb("VmRSS:")
+}
+
+/// What `/proc/self/status` tells under `name`.
+fn status_kb(name: &str) -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with(name))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
 /// The order records are read in.
 fn shuffled(count: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
@@ -89,8 +103,17 @@ fn shuffled(count: usize) -> Vec<usize> {
 
 fn of_model(effort: Effort, sample: &[&[u8]], judged: &[&[u8]]) -> Result<(), Box<dyn Error>> {
     let begin = Instant::now();
+    let before = begin_peak();
     let model = Arc::new(Model::train(sample, effort));
     let trained = begin.elapsed();
+    let bytes: usize = sample.iter().map(|record| record.len()).sum();
+    if let (Some(before), Some(peak)) = (before, status_kb("VmHWM:")) {
+        println!(
+            "-- {effort:?}: learned from {:.1} MB with {:.1} MB at most beside them",
+            bytes as f64 / 1e6,
+            peak.saturating_sub(before) as f64 * 1024.0 / 1e6
+        );
+    }
     let mut encoder = Encoder::new(Arc::clone(&model));
     let mut code = Vec::new();
     encoder.encode(b"tables are made when first asked for", &mut code);

@@ -23,18 +23,23 @@ pub(crate) struct RowPlace {
     pub(crate) versioned: bool,
 }
 
-/// Where in its page a row lies: its first byte, and the one behind it.
+/// Where in its page a row lies: its first byte, and in the upper half the one behind it. One word: halves
+/// that are moved together right after they were written are waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RowSpan {
-    pub(crate) start: u32,
-    pub(crate) end: u32,
-}
+pub(crate) struct RowSpan(u64);
 
 impl RowSpan {
+    /// The span of the bytes `range`; `None` for ends beyond 32 bits.
+    #[inline]
+    pub(crate) fn of(range: &Range<usize>) -> Option<Self> {
+        let (start, end) = (u32::try_from(range.start), u32::try_from(range.end));
+        Some(Self(u64::from(start.ok()?) | u64::from(end.ok()?) << 32))
+    }
+
     /// The bytes of the page.
     #[inline]
     pub(crate) fn range(self) -> Range<usize> {
-        self.start as usize..self.end as usize
+        (self.0 as u32 as usize)..(self.0 >> 32) as usize
     }
 }
 

@@ -249,10 +249,7 @@ impl SearchableTable {
         let range = row_range(page.bytes(), place.row)?;
         let row = page.bytes().get(range.clone())?;
         prefetch(row.as_ptr(), ROW_LINES);
-        Some(RowSpan {
-            start: u32::try_from(range.start).ok()?,
-            end: u32::try_from(range.end).ok()?,
-        })
+        RowSpan::of(&range)
     }
 
     /// Asks for what the code in the row at `span` refers to, if its page is cached and the row is a code.
