@@ -160,28 +160,20 @@ pub fn seek_key(user_key: &[u8], seqno: SeqNo) -> Vec<u8> {
 
 /// Whether two strings of bytes are the same: as `==`, without a call for those of 8 to 32 bytes, as most
 /// keys and prefixes are.
-#[inline]
+#[inline(always)]
 pub fn is_same_bytes(a: &[u8], b: &[u8]) -> bool {
-    /// The first `N` bytes and the last, which together are all of up to twice as many.
-    #[inline]
-    fn ends<const N: usize>(bytes: &[u8]) -> Option<(&[u8; N], &[u8; N])> {
-        let within = bytes.len() <= 2 * N;
-        bytes
-            .first_chunk()
-            .zip(bytes.last_chunk())
-            .filter(|_| within)
-    }
-    if a.len() != b.len() {
-        return false;
-    }
-    match (
-        ends::<8>(a).zip(ends::<8>(b)),
-        ends::<16>(a).zip(ends::<16>(b)),
-    ) {
-        (Some((a, b)), _) => a == b,
-        (None, Some((a, b))) => a == b,
-        (None, None) => a == b,
-    }
+    a.len() == b.len()
+        && match a.len() {
+            8..=16 => has_same_ends::<8>(a, b),
+            17..=32 => has_same_ends::<16>(a, b),
+            _ => a == b,
+        }
+}
+
+/// Whether the first `N` bytes of both are the same, and the last: all, where they are at most twice as many.
+#[inline(always)]
+fn has_same_ends<const N: usize>(a: &[u8], b: &[u8]) -> bool {
+    a.first_chunk::<N>() == b.first_chunk::<N>() && a.last_chunk::<N>() == b.last_chunk::<N>()
 }
 
 /// The order of two strings of bytes: as `cmp`, without a call for two of one length of 8 to 24 bytes, as most

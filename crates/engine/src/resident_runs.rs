@@ -32,9 +32,9 @@ pub(crate) const RUNS_MAX: usize = 16;
 pub struct ResidentRuns {
     common: Common,
     bounds: Bounds,
-    /// Where in `asked` the tables of each cell end; the cell at an index lies before the bound there,
-    /// the last one behind all.
-    ends: Box<[u32]>,
+    /// Where in `asked` the tables of each cell begin and end; the cell at an index lies before the bound
+    /// there, the last one behind all.
+    cells: Box<[(u32, u32)]>,
     /// The tables of all cells, of each the newest first.
     asked: Box<[Arc<PlainTable>]>,
     runs: Box<[Run]>,
@@ -43,23 +43,26 @@ pub struct ResidentRuns {
 /// The heads of all tables' smallest and largest keys, ascending, each once.
 ///
 /// A search begins where the first of them lies in the same 256th part of the order as what is sought,
-/// which is seldom more than a few before its place: steps that are the same for every key, so that the
-/// processor need not guess how the comparisons come out.
+/// which is seldom more than a few before its place: comparisons that are the same for every key, so that the
+/// processor need not guess how they come out.
 struct Bounds {
+    /// Followed by [`STEPS`] of the largest numbers, so that a search need not look where they end.
     heads: Box<[u64]>,
+    /// How many there are without those.
+    len: usize,
     first: u64,
     /// By how many bits a head, less the first, is moved to fill a word.
     shift: u32,
     /// How many bounds lie before each part.
     before: Box<[u32; PARTS]>,
-    /// Bounds in a part at most.
-    steps: usize,
+    /// Whether no part has more than [`STEPS`].
+    is_even: bool,
 }
 
 /// Parts of the order of heads in which a search begins: the values of a byte.
 const PARTS: usize = 256;
-/// Steps from where a part begins; where parts have more bounds, the search halves all.
-const STEPS_MAX: usize = 8;
+/// Bounds that are compared from where a part begins; where a part has more, the search halves all.
+const STEPS: usize = 7;
 
 /// What all keys begin with.
 struct Common {
@@ -132,6 +135,7 @@ impl ResidentRuns {
         // Of each run the table that the walk along the bounds has come to.
         let mut reached = vec![0; runs.len()];
         for bound in bounds.iter().map(Some).chain([None]) {
+            let from = asked.len() as u32;
             for (run, at) in runs.iter().zip(&mut reached) {
                 let ends_before = |held: &Held| bound.is_none_or(|bound| ends(held)[1] < *bound);
                 *at += run
@@ -147,11 +151,11 @@ impl ResidentRuns {
                         .map(|held| Arc::clone(&held.table)),
                 );
             }
-            cells.push(asked.len() as u32);
+            cells.push((from, asked.len() as u32));
         }
         Self {
             bounds: Bounds::new(bounds),
-            ends: cells.into(),
+            cells: cells.into(),
             asked: asked.into(),
             common,
             runs,
@@ -175,9 +179,8 @@ impl ResidentRuns {
         if self.bounds.heads.get(at) == Some(&head) {
             return None;
         }
-        let end = |at: usize| self.ends.get(at).map_or(0, |end| *end as usize);
-        let from = at.checked_sub(1).map_or(0, end);
-        self.asked.get(from..end(at))
+        let (from, end) = *self.cells.get(at)?;
+        self.asked.get(from as usize..end as usize)
     }
 
     /// Calls `ask` with the table of each run that may hold `user_key`, newest first. False when more
@@ -210,20 +213,23 @@ impl ResidentRuns {
 
 impl Bounds {
     /// Requires: `heads` ascend.
-    fn new(heads: Vec<u64>) -> Self {
+    fn new(mut heads: Vec<u64>) -> Self {
         let (first, last) = (
             heads.first().map_or(0, |head| *head),
             heads.last().map_or(0, |head| *head),
         );
+        let len = heads.len();
+        heads.resize(len + STEPS, u64::MAX);
         let mut bounds = Self {
             first,
             shift: (last - first).leading_zeros().min(u64::BITS - 1),
             before: Box::new([0; PARTS]),
-            steps: 0,
+            is_even: true,
             heads: heads.into(),
+            len,
         };
         let mut counts = [0; PARTS];
-        for head in &bounds.heads {
+        for head in bounds.sorted() {
             if let Some(count) = counts.get_mut(bounds.part_of(*head)) {
                 *count += 1;
             }
@@ -232,9 +238,13 @@ impl Bounds {
         for (before, count) in bounds.before.iter_mut().zip(counts) {
             *before = sum;
             sum += count;
-            bounds.steps = bounds.steps.max(count as usize);
+            bounds.is_even &= count as usize <= STEPS;
         }
         bounds
+    }
+
+    fn sorted(&self) -> &[u64] {
+        self.heads.get(..self.len).unwrap_or_default()
     }
 
     #[inline(always)]
@@ -247,16 +257,23 @@ impl Bounds {
     /// The index of the first bound at or after `head`.
     #[inline(always)]
     fn first_from(&self, head: u64) -> usize {
-        if self.steps > STEPS_MAX {
-            return self.heads.partition_point(|bound| *bound < head);
-        }
         let begin = self.before.get(self.part_of(head));
-        let mut at = begin.map_or(0, |before| *before as usize);
-        for _ in 0..self.steps {
-            at += usize::from(self.heads.get(at).is_some_and(|bound| *bound < head));
+        let begin = begin.map_or(0, |before| *before as usize);
+        let near = self.heads.get(begin..).and_then(<[u64]>::first_chunk);
+        match near {
+            Some(near) if self.is_even => begin + count_below(near, head),
+            _ => self.sorted().partition_point(|bound| *bound < head),
         }
-        at
     }
+}
+
+/// How many of `bounds`, which ascend, are below `head`: the same few instructions for every key.
+#[inline(always)]
+fn count_below(bounds: &[u64; STEPS], head: u64) -> usize {
+    let below = |at: usize| usize::from(bounds[at] < head);
+    let mut count = 4 * below(3);
+    count += 2 * below(count + 1);
+    count + below(count)
 }
 
 impl Common {

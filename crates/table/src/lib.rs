@@ -68,7 +68,7 @@ pub use model_file::{ModelFacts, ModelSource};
 pub use options::{
     FilterOptions, TableFormat, TableReadOptions, TableReaderOptions, TableWriterOptions,
 };
-pub use plain::{KeyHint, PlainTable, PlainTableIter, PlainTableWriter, PlainValue};
+pub use plain::{KeyHint, Newest, PlainTable, PlainTableIter, PlainTableWriter, PlainValue};
 pub use properties::TableProperties;
 pub use searchable::{
     SearchableTable, SearchableTableIter, SearchableTableWriter, SearchableValue, TOGETHER_MAX,

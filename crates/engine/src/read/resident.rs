@@ -17,7 +17,7 @@
 use std::ops::ControlFlow;
 
 use drumlin_base::{PinnedSlice, SeqNo, ValueKind};
-use drumlin_table::{KeyHint, PlainTable, TableReadOptions};
+use drumlin_table::{KeyHint, Newest, PlainTable, TableReadOptions};
 
 use super::context::ReadContext;
 use super::get::{Answer, get_anywhere};
@@ -145,19 +145,54 @@ fn search<'a>(
         }
     }
     for table in tables {
-        let searched = table.get_hinted(user_key, key, seqno, |_, kind, value| {
-            state = decide(answer, kind, |slice| value.pin_to(slice));
-            ControlFlow::Break(())
-        });
-        if let Err(error) = searched {
-            *answer = Err(error);
-            return true;
-        }
+        let state = search_table(table, user_key, key, seqno, answer);
         if state != State::Open {
             return state == State::Decided;
         }
     }
     true
+}
+
+#[inline(always)]
+fn search_table(
+    table: &PlainTable,
+    user_key: &[u8],
+    key: KeyHint,
+    seqno: SeqNo,
+    answer: &mut Answer,
+) -> State {
+    match table.newest(user_key, key, seqno) {
+        Newest::Absent => State::Open,
+        Newest::Value(value) => {
+            *answer = Ok(Some(PinnedSlice::default()));
+            if let Ok(Some(slice)) = answer {
+                value.pin_to(slice);
+            }
+            State::Decided
+        }
+        Newest::Unusual => search_any_table(table, user_key, key, seqno, answer),
+    }
+}
+
+/// As [`search_table`], whatever the table and the key are like.
+#[inline(never)]
+fn search_any_table(
+    table: &PlainTable,
+    user_key: &[u8],
+    key: KeyHint,
+    seqno: SeqNo,
+    answer: &mut Answer,
+) -> State {
+    let mut state = State::Open;
+    let searched = table.get_hinted(user_key, key, seqno, |_, kind, value| {
+        state = decide(answer, kind, |slice| value.pin_to(slice));
+        ControlFlow::Break(())
+    });
+    if let Err(error) = searched {
+        *answer = Err(error);
+        state = State::Decided;
+    }
+    state
 }
 
 /// As [`super::multi_get`]; `None` when it is not to be had here.
@@ -317,19 +352,11 @@ impl<'a, K: AsRef<[u8]>> Round<'a, K> {
 
     #[inline]
     fn search_table(&mut self, probe: &Probe<'_>, answers: &mut [Answer]) {
-        let (seqno, key) = (self.seqno, probe.key);
+        let (table, key) = (probe.table, probe.key);
         if let (Some(user_key), Some(answer)) = (self.keys.get(key), answers.get_mut(key)) {
             let user_key = user_key.as_ref();
-            let searched = probe
-                .table
-                .get_hinted(user_key, probe.hash, seqno, |_, kind, value| {
-                    self.note(key, decide(answer, kind, |slice| value.pin_to(slice)));
-                    ControlFlow::Break(())
-                });
-            if let Err(error) = searched {
-                *answer = Err(error);
-                self.open &= !(1 << key);
-            }
+            let state = search_table(table, user_key, probe.hash, self.seqno, answer);
+            self.note(key, state);
         }
     }
 }

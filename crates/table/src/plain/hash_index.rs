@@ -140,14 +140,14 @@ impl HashIndex {
 
     /// The places that keys of this hash may have, those at home first.
     #[inline]
-    pub(super) fn places<'a>(&self, file: &'a [u8], hash: KeyHash) -> Places<'a> {
-        let index = file.get(self.range.clone()).unwrap_or_default();
-        let at = hash.home(self.buckets) * BUCKET_BYTES;
-        let bucket = index.get(at..).and_then(|rest| rest.first_chunk());
+    pub(super) fn places<'a>(&'a self, file: &'a [u8], hash: KeyHash) -> Places<'a> {
+        let at = self.home_at(hash);
+        let bucket = file.get(at..).and_then(|rest| rest.first_chunk());
         let bucket = bucket.unwrap_or(&[0; BUCKET_BYTES]);
         let [low, high] = [bucket[REACH_AT], bucket[REACH_AT + 1]];
         Places {
-            index,
+            index: self,
+            file,
             at,
             left: usize::from(u16::from_le_bytes([low, high])).min(self.buckets - 1),
             fingerprint: hash.fingerprint(),
@@ -160,8 +160,9 @@ impl HashIndex {
 /// See [`HashIndex::places`].
 #[derive(Debug)]
 pub(super) struct Places<'a> {
-    index: &'a [u8],
-    /// Where the present bucket begins in the index.
+    index: &'a HashIndex,
+    file: &'a [u8],
+    /// Where the present bucket begins in the file.
     at: usize,
     /// Buckets to look at after the present one.
     left: usize,
@@ -179,10 +180,10 @@ impl Iterator for Places<'_> {
         while self.matches == 0 {
             self.left = self.left.checked_sub(1)?;
             self.at += BUCKET_BYTES;
-            if self.at >= self.index.len() {
-                self.at = 0;
+            if self.at >= self.index.range.end {
+                self.at = self.index.range.start;
             }
-            self.bucket = self.index.get(self.at..)?.first_chunk()?;
+            self.bucket = self.file.get(self.at..)?.first_chunk()?;
             self.matches = matches(self.bucket, self.fingerprint);
         }
         let place = self.matches.trailing_zeros() as usize;

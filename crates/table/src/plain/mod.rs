@@ -16,6 +16,7 @@ mod cursor;
 mod format;
 mod guess;
 mod hash_index;
+mod newest;
 mod open;
 mod rank;
 mod record;
@@ -24,5 +25,6 @@ mod writer;
 
 pub use cursor::PlainTableIter;
 pub(crate) use format::PLAIN_MAGIC;
+pub use newest::Newest;
 pub use table::{KeyHint, PlainTable, PlainValue};
 pub use writer::PlainTableWriter;

@@ -27,10 +27,27 @@ impl Record {
     /// when there is none that lies inside.
     #[inline]
     pub(super) fn at(records: &[u8], at: usize) -> Option<Self> {
-        let (key_len, value_len, key_at) = match records.get(at..)?.first_chunk::<2>() {
-            Some(&[key, value]) if (key | value) < 0x80 => (key as usize, value as usize, at + 2),
-            _ => Self::long_lengths(records, at)?,
-        };
+        Self::short_at(records, at).or_else(|| Self::long_at(records, at))
+    }
+
+    /// As [`Record::at`] where both lengths take one byte.
+    #[inline]
+    pub(super) fn short_at(records: &[u8], at: usize) -> Option<Self> {
+        let (&[key_len, value_len], rest) = records.get(at..)?.split_first_chunk()?;
+        let (key_len, value_len) = (key_len as usize, value_len as usize);
+        let is_short = (key_len | value_len) < 0x80 && key_len >= TAG_BYTES;
+        let fits = is_short && key_len + value_len <= rest.len();
+        let value_at = at + 2 + key_len;
+        fits.then_some(Self {
+            key_at: at + 2,
+            value_at,
+            end: value_at + value_len,
+        })
+    }
+
+    #[inline(never)]
+    fn long_at(records: &[u8], at: usize) -> Option<Self> {
+        let (key_len, value_len, key_at) = Self::long_lengths(records, at)?;
         let value_at = key_at + key_len;
         let end = value_at + value_len;
         let fits = key_len >= TAG_BYTES && end <= records.len();
@@ -41,7 +58,6 @@ impl Record {
         })
     }
 
-    #[inline(never)]
     fn long_lengths(records: &[u8], at: usize) -> Option<(usize, usize, usize)> {
         let (key_len, value_len_at) = varint32_at(records, at)?;
         let (value_len, key_at) = varint32_at(records, value_len_at)?;

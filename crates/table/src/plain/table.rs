@@ -90,14 +90,6 @@ impl<'a> PlainValue<'a> {
     pub fn pin(&self) -> PinnedSlice {
         self.table.pin(self.record.value_range())
     }
-
-    /// As [`PlainValue::pin`], into `slice`.
-    #[inline]
-    pub fn pin_to(&self, slice: &mut PinnedSlice) {
-        if !slice.copy_small(self.bytes()) {
-            *slice = self.pin();
-        }
-    }
 }
 
 /// What was found out for a lookup ahead of it; see [`PlainTable::ask`].
@@ -109,6 +101,11 @@ impl KeyHint {
     #[inline]
     pub fn of(user_key: &[u8]) -> Self {
         Self(KeyHash::of(user_key))
+    }
+
+    #[inline]
+    pub(super) fn hash(self) -> KeyHash {
+        self.0
     }
 }
 
@@ -368,11 +365,15 @@ impl PlainTable {
         let kind =
             ValueKind::from_byte(tag_kind(tag)).map_err(|error| error.with_file(&self.path))?;
         let seqno = self.global_seqno.unwrap_or(tag_seqno(tag));
-        let value = PlainValue {
+        Ok(visit(seqno, kind, self.value_of(record)).is_break())
+    }
+
+    #[inline(always)]
+    pub(super) fn value_of(&self, record: Record) -> PlainValue<'_> {
+        PlainValue {
             table: self,
             record,
-        };
-        Ok(visit(seqno, kind, value).is_break())
+        }
     }
 
     /// The sequence number to look for in the file so that the caller sees what `seqno` may see;
