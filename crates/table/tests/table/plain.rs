@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex};
 use drumlin_base::key::{internal_key, split_internal, user_key};
 use drumlin_base::operators::{CappedPrefix, FixedPrefix};
 use drumlin_base::rng::Rng;
-use drumlin_base::{InternalIterator, KeyOrder, MemoryUse, PrefixExtractor, SEQNO_MAX, ValueKind};
+use drumlin_base::{
+    InternalIterator, KeyOrder, MemoryUse, PinnedSlice, PrefixExtractor, SEQNO_MAX, ValueKind,
+};
 use drumlin_fs::RandomAccessFile;
 use drumlin_table::{
-    FilterOptions, KeyHint, Table, TableFormat, TableReadOptions, TableWriterOptions,
+    FilterOptions, KeyHint, Newest, Table, TableFormat, TableReadOptions, TableWriterOptions,
 };
 
 use crate::common::{Bytes, Entries, open, random_entries, reader_options, write};
@@ -177,6 +179,43 @@ fn hinted_lookups_answer_as_lookups_do() {
             assert!(there || found.is_empty());
         }
     }
+}
+
+#[test]
+fn the_short_way_finds_what_lookups_find_or_leaves_it_to_them() {
+    let mut rng = Rng::new(6);
+    let order = KeyOrder::Bytewise;
+    let mut values = 0;
+    for _ in 0..20 {
+        let entries = random_entries(&mut rng, &order, 300);
+        let table = open(&order, write(options(&order, None), &entries)).unwrap();
+        let Table::Plain(plain) = &*table else {
+            panic!("it was written as a plain table");
+        };
+        for (key, _) in &entries {
+            for key in [user_key(key), &[user_key(key), b"?"].concat()] {
+                let seqno = [SEQNO_MAX, rng.below(1 << 20)][usize::from(rng.one_in(2))];
+                let mut newest = None;
+                plain
+                    .get(key, seqno, |_, kind, value| {
+                        newest = Some((kind, value.bytes().to_vec()));
+                        ControlFlow::Break(())
+                    })
+                    .unwrap();
+                match plain.newest(key, KeyHint::of(key), seqno) {
+                    Newest::Absent => assert_eq!(newest, None),
+                    Newest::Value(value) => {
+                        values += 1;
+                        let mut pinned = PinnedSlice::default();
+                        value.pin_to(&mut pinned);
+                        assert_eq!(newest, Some((ValueKind::Value, pinned.to_vec())));
+                    }
+                    Newest::Unusual => {}
+                }
+            }
+        }
+    }
+    assert!(values > 500, "{values} values on the short way");
 }
 
 #[test]
