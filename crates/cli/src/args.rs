@@ -221,7 +221,7 @@ pub(crate) struct Measure {
     #[arg(long, value_name = "DIR")]
     pub(crate) docs: Option<PathBuf>,
     /// Records of r2 instead of reviews, all of them: lines of a key, a TAB and a value, as `gen` writes them.
-    /// No two may have the same key.
+    /// A key that comes twice is refused.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["docs", "scale"])]
     pub(crate) records: Option<PathBuf>,
 }

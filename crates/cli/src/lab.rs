@@ -88,7 +88,9 @@ fn planned(reference: Reference, wanted: &Measure, env: &Env) -> Outcome<Plan> {
         return Err(Failure::Usage(text.to_owned()));
     }
     // Caches are sized by it before the file is read; a line's TAB and end are next to nothing.
-    let bytes = env.files.info(path)?.size;
+    let info = env.files.info(path);
+    let info = info.map_err(|error| Failure::Usage(format!("--records: {error}")))?;
+    let bytes = info.size;
     Ok(plan_of_records(path.clone(), bytes, wanted.seconds))
 }
 

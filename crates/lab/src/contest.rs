@@ -1,9 +1,10 @@
 //! Runs a plan: rounds, and in each round the stages, and in each stage the engines in turn.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use drumlin_base::checksum::xxh3_64;
 use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_bench::Flags;
 use drumlin_bench::datasets::{DataSet, DataSpec};
@@ -227,8 +228,25 @@ fn data_set(data: &Data, contest: &Contest, env: &Env) -> Result<Arc<dyn DataSet
             };
             spec.make(env)
         }
-        Data::File(path) => Ok(Arc::new(Records::read(env, path, u64::MAX)?)),
+        Data::File(path) => {
+            let records = Records::read(env, path, u64::MAX)?;
+            check_distinct(&records).map_err(|error| error.with_file(path))?;
+            Ok(Arc::new(records))
+        }
     }
+}
+
+/// Refuses records of which two have one key: the value of the first would be missed.
+fn check_distinct(records: &Records) -> Result<()> {
+    let mut seen = HashSet::new();
+    for number in 0..records.count() {
+        if !seen.insert(xxh3_64(records.get(number).0)) {
+            let line = number + 1;
+            let message = format!("line {line} has the key of an earlier line");
+            return Err(Error::invalid_argument(message));
+        }
+    }
+    Ok(())
 }
 
 fn empty(stage: &Stage, engines: usize) -> StageOutcome {
@@ -452,7 +470,31 @@ fn machine(env: &Env) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use drumlin_fs::{CreateOptions, FileKind, StrictMemFileSystem};
+
     use super::*;
+
+    fn records(text: &str) -> Records {
+        let env = Env::system().with_files(Arc::new(StrictMemFileSystem::new()));
+        let path = Path::new("/records");
+        let made = env.files.create_dir_all(Path::new("/"));
+        made.expect("memory takes a directory");
+        let options = CreateOptions::new(FileKind::Other);
+        let mut file = env
+            .files
+            .create(path, options)
+            .expect("memory takes a file");
+        file.append(text.as_bytes()).expect("memory has room");
+        file.close().expect("memory has room");
+        Records::read(&env, path, u64::MAX).expect("sound lines")
+    }
+
+    #[test]
+    fn given_records_with_one_key_are_refused_before_anything_is_written() {
+        assert!(check_distinct(&records("a\t1\nb\t1\nc\t1\n")).is_ok());
+        let error = check_distinct(&records("a\t1\nb\t1\na\t2\n")).expect_err("a twice");
+        assert!(error.to_string().contains("line 3"), "{error}");
+    }
 
     #[test]
     fn the_machine_is_told() {
