@@ -47,7 +47,7 @@ impl Engine {
     }
 
     fn wanted<'a>(
-        &self,
+        &'a self,
         family: &'a Family,
         version: &'a Version,
         inputs: &'a [Arc<Table>],
@@ -60,7 +60,7 @@ impl Engine {
             inputs,
             effort,
             from_bytes: family.tuning.shared_model_from_bytes,
-            budget_bytes: self.budget.limit_bytes() as u64,
+            budget: &self.budget,
         }
     }
 

@@ -11,8 +11,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use drumlin_base::Result;
+use drumlin_base::budget::Charge;
 use drumlin_base::sync::Mutex;
+use drumlin_base::{MemoryBudget, MemoryUse, Result};
 use drumlin_table::{Effort, Encoder, Model, ModelFacts, Table};
 
 use super::sample::Sample;
@@ -24,6 +25,8 @@ use crate::version::Version;
 const CHECK_BYTES: u64 = 1 << 20;
 /// A sample to learn from has at most this part of the budget, for learning takes three times as much.
 const BUDGET_SHARE: u64 = 16;
+/// What a sample and learning from it take together, in samples.
+const LEARNING_SAMPLES: u64 = 4;
 /// And at most this many bytes: what dictionaries gain from more is not worth the time.
 const SAMPLE_BYTES_MAX: u64 = 64 << 20;
 /// A sample for the cheap coder: its few tokens are learned from little.
@@ -54,8 +57,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) effort: Effort,
     /// Jobs of fewer bytes of values get no shared model while the family has none.
     pub(crate) from_bytes: u64,
-    /// The memory budget.
-    pub(crate) budget_bytes: u64,
+    /// The memory budget, which is charged while a model is learned.
+    pub(crate) budget: &'a Arc<MemoryBudget>,
 }
 
 /// Chooses models; remembers when one was last looked for in vain.
@@ -151,8 +154,12 @@ impl Chooser {
         data_bytes: u64,
         number: impl FnOnce() -> u64,
     ) -> Result<ModelHold> {
-        let sample = Sample::take(&spread(wanted)?, sample_bytes(wanted))?;
-        let pause = sample.bytes().saturating_mul(PAUSE);
+        let bytes_max = sample_bytes(wanted);
+        // Cached blocks make room for it, until the model is there.
+        let charge = Charge::new(Arc::clone(wanted.budget), MemoryUse::Jobs);
+        charge.grow_to((bytes_max.min(data_bytes) * LEARNING_SAMPLES) as usize);
+        let sample = Sample::take(&spread(wanted)?, bytes_max)?;
+        let pause = (sample.taken() as u64).saturating_mul(PAUSE);
         self.pauses.lock().insert(wanted.family, pause);
         let (model, facts, old_bytes) = learn(&sample, wanted.effort, present.as_ref(), data_bytes);
         match (present, old_bytes) {
@@ -244,7 +251,7 @@ fn sample_bytes(wanted: &Wanted<'_>) -> u64 {
         Effort::Small => SAMPLE_BYTES_MAX,
         Effort::Fast => FAST_SAMPLE_BYTES,
     };
-    most.min(wanted.budget_bytes / BUDGET_SHARE)
+    most.min(wanted.budget.limit_bytes() as u64 / BUDGET_SHARE)
 }
 
 /// Learns a model; beside it what is to be kept of that, and what the codes of the values it is judged
@@ -268,7 +275,7 @@ fn learn(
     let old_bytes = present.map(|present| code_bytes(present.model(), &judged));
     let facts = ModelFacts {
         effort,
-        sample_bytes: sample.bytes(),
+        sample_bytes: sample.taken() as u64,
         judged_bytes,
         code_bytes: code_bytes(&model, &judged),
         data_bytes,

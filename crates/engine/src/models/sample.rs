@@ -11,6 +11,8 @@ use drumlin_table::{Table, TableReadOptions};
 
 /// Bytes of values that are taken from one place.
 const RUN_BYTES: usize = 16 << 10;
+/// What is noted of a value while a model is learned from it: small values count for as much.
+const NOTED_BYTES: usize = 64;
 /// Entries looked at in one place, whatever they hold.
 const RUN_ENTRIES: usize = 4096;
 
@@ -57,7 +59,7 @@ impl Sample {
         cursor.seek_to_first();
         if let Some(bytes_max) = whole {
             // What tables tell of their values is partly reckoned: they may hold more.
-            let room = (bytes_max as usize).saturating_sub(self.bytes.len());
+            let room = (bytes_max as usize).saturating_sub(self.taken());
             self.run(&mut cursor, room, usize::MAX);
             return cursor.status();
         }
@@ -66,7 +68,7 @@ impl Sample {
         let starts = table.key_samples(places - 1);
         for start in std::iter::once(None).chain(starts.iter().map(Some)) {
             *due += run;
-            let owed = due.saturating_sub(self.bytes.len());
+            let owed = due.saturating_sub(self.taken());
             if owed == 0 {
                 continue;
             }
@@ -80,9 +82,9 @@ impl Sample {
     }
 
     fn run(&mut self, cursor: &mut impl InternalIterator, bytes: usize, entries: usize) {
-        let end = self.bytes.len().saturating_add(bytes);
+        let end = self.taken().saturating_add(bytes);
         for _ in 0..entries {
-            if !cursor.valid() || self.bytes.len() >= end {
+            if !cursor.valid() || self.taken() >= end {
                 return;
             }
             let kind = split_internal(cursor.key()).map(|(_, tag)| tag_kind(tag));
@@ -92,6 +94,11 @@ impl Sample {
             }
             cursor.next();
         }
+    }
+
+    /// What the sample counts for: the bytes of its values, or what is noted of them, if that is more.
+    pub(super) fn taken(&self) -> usize {
+        self.bytes.len().max(self.ends.len() * NOTED_BYTES)
     }
 
     /// Bytes of all values.
@@ -176,5 +183,14 @@ mod tests {
         }
         let all = Sample::take(&tables, u64::MAX).expect("sound tables");
         assert!(all.bytes() > sample.bytes());
+    }
+
+    #[test]
+    fn of_small_values_no_more_are_taken_than_may_be_noted() {
+        let mut tables = TestTables::new(KeyOrder::Bytewise, Rng::new(7));
+        let table = table(&mut tables, 1, 20_000, 4);
+        let sample = Sample::take(&[table], 64 << 10).expect("sound");
+        let count = sample.values().len();
+        assert!((900..=1100).contains(&count), "{count}");
     }
 }
