@@ -1,9 +1,16 @@
-//! Goal: a walk within a prefix asks the tables' prefix filters and still finds everything. Method:
-//! real files; blocks are forbidden to be read (`cache_only`) where the filter alone must answer.
+//! Goal: a walk within a prefix asks the tables' prefix filters and still finds everything, and iterators
+//! that take over one another's walks show their own moment. Method: real files; blocks are forbidden to be
+//! read (`cache_only`) where the filter alone must answer; threads whose rows must all be of one batch.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use drumlin::{Db, FamilyOptions, FixedPrefix, Options, ReadOptions, Tuning};
+use drumlin::batch::WriteBatch;
+use drumlin::{
+    Db, DbIterator, FamilyOptions, FixedPrefix, Options, ReadOptions, TableFormat, Tuning,
+    WriteOptions,
+};
+use drumlin_base::rng::Rng;
 use drumlin_testkit::temp_dir;
 
 const PREFIXES: u32 = 400;
@@ -79,4 +86,95 @@ fn a_prefix_walk_finds_its_rows_and_reads_nothing_for_absent_prefixes() {
         walk.status().unwrap();
         assert_eq!(rows, if prefix % 10 == 0 { 9 } else { 10 }, "{prefix}");
     }
+}
+
+/// The value that all rows of `prefix` have, by a walk over them.
+fn one_value(iter: &mut DbIterator, prefix: &str) -> u32 {
+    iter.seek(prefix.as_bytes());
+    let mut values = Vec::new();
+    while iter.valid() {
+        assert!(iter.key().starts_with(prefix.as_bytes()));
+        values.push(String::from_utf8_lossy(iter.value()).into_owned());
+        iter.next();
+    }
+    iter.status().expect("the walk is sound");
+    assert_eq!(values.len(), 6, "{prefix}: {values:?}");
+    assert!(
+        values.windows(2).all(|pair| pair[0] == pair[1]),
+        "{values:?}"
+    );
+    values[0].parse().expect("values are numbers")
+}
+
+/// Makes one iterator after the other until `ended`, and holds some of them.
+fn read_on(db: &Db, seed: u64, ended: &AtomicBool) {
+    let mut rng = Rng::new(seed);
+    let (mut newest, mut held) = ([0; 20], None);
+    while !ended.load(Ordering::Acquire) {
+        let at = rng.below(20) as usize;
+        let prefix = format!("{at:08}");
+        let mut iter = db.iter(ReadOptions {
+            prefix_same_as_start: true,
+            upper_bound: rng.one_in(4).then(|| format!("{at:08}9").into_bytes()),
+            ..ReadOptions::default()
+        });
+        let value = one_value(&mut iter, &prefix);
+        assert!(newest[at] <= value, "{prefix} went back to {value}");
+        newest[at] = value;
+        if rng.one_in(50) {
+            let before = held.replace((iter, prefix, value));
+            if let Some((mut iter, prefix, value)) = before {
+                assert_eq!(one_value(&mut iter, &prefix), value, "{prefix}, held");
+            }
+        }
+    }
+}
+
+/// Ends the readers, also when their writer fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+#[test]
+fn iterators_in_memory_show_whole_batches_while_tables_come_and_go() {
+    let dir = temp_dir();
+    let mut options = options();
+    options.family.table_format = Some(TableFormat::Plain);
+    options.tuning.target_file_bytes = 2 << 10;
+    let db = Db::open(dir.path(), options).unwrap();
+    let write = |round: u32| {
+        for prefix in 0..20 {
+            let mut batch = WriteBatch::new();
+            for row in 0..6 {
+                let key = format!("{prefix:08}{row:02}");
+                batch
+                    .put(key.as_bytes(), round.to_string().as_bytes())
+                    .unwrap();
+            }
+            db.write(batch, &WriteOptions::default()).unwrap();
+        }
+    };
+    write(0);
+    db.flush().unwrap();
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for seed in 0..3 {
+            let (db, ended) = (&db, &ended);
+            scope.spawn(move || read_on(db, seed, ended));
+        }
+        let _ends = Ends(&ended);
+        for round in 1..60 {
+            write(round);
+            match round % 10 {
+                0 => db.compact_range(db.default_family(), None, None).unwrap(),
+                3 | 6 | 9 => db.flush().unwrap(),
+                _ => {}
+            }
+        }
+    });
+    db.close().unwrap();
 }
