@@ -22,8 +22,17 @@ impl Engine {
             && state.flushes_running == 0
             && state.compactions_running == 0
             && state.manual.requests.is_empty()
-            && self.board.allowed().is_infinite()
             && !flushes.any(|due| due)
+            && self.are_writers_free()
+    }
+
+    /// Whether nothing holds writers back, now: where the last look found something, it may be gone since, and
+    /// without writes and jobs nobody else looks.
+    fn are_writers_free(&self) -> bool {
+        if self.board.allowed().is_finite() {
+            self.look(self.env.clock.monotonic());
+        }
+        self.board.allowed().is_infinite()
     }
 
     /// Carries out a claimed plan that only a quiet store does: one that reads have paid for, that
@@ -109,5 +118,27 @@ impl Watcher for Yielding {
             )),
             false => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use drumlin_fs::{Env, StrictMemFileSystem};
+
+    use super::*;
+    use crate::{Db, Options};
+
+    #[test]
+    fn a_store_at_rest_is_quiet_though_writers_were_held_back_at_the_last_look() {
+        let options = Options {
+            create_if_missing: true,
+            env: Env::system().with_files(Arc::new(StrictMemFileSystem::new())),
+            ..Options::default()
+        };
+        let db = Db::open("/db", options).unwrap();
+        let engine = &*db.engine;
+        engine.board.allow(1.0);
+        assert!(engine.is_quiet(&engine.lock_state()));
+        assert!(engine.board.allowed().is_infinite());
     }
 }

@@ -120,6 +120,13 @@ impl Board {
         f64::from_bits(self.allowed.load(Ordering::Relaxed))
     }
 
+    /// As if a look had come to this.
+    #[cfg(test)]
+    pub(crate) fn allow(&self, bytes_per_second: f64) {
+        self.allowed
+            .store(bytes_per_second.to_bits(), Ordering::Relaxed);
+    }
+
     /// What allows no more than [`Board::allowed`].
     pub(crate) fn cause(&self) -> WaitCause {
         let index = usize::from(self.cause.load(Ordering::Relaxed));
