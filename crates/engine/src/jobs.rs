@@ -582,7 +582,7 @@ impl Engine {
             for (_, file) in plan.files() {
                 let table = context.tables.find(file)?;
                 let properties = table.properties();
-                if properties.num_range_deletions > 0 {
+                if !table.range_tombstones().is_empty() {
                     return self.space.promise(0);
                 }
                 let entries = properties.num_entries.max(1);

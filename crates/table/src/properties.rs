@@ -4,6 +4,7 @@
 //! is kept in [`TableProperties::user`] byte for byte. Entries are sorted by name and unique.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use drumlin_base::coding::{Reader, put_varint64};
 use drumlin_base::key::{tag_kind, tag_seqno};
@@ -85,11 +86,11 @@ pub struct TableProperties {
     pub raw_value_size: u64,
     /// Data blocks.
     pub num_data_blocks: u64,
-    /// Entries, range tombstones included.
+    /// Entries, range tombstones included where [`TableProperties::counts_tombstones`].
     pub num_entries: u64,
     /// Keys and prefixes put into the filter.
     pub num_filter_entries: u64,
-    /// Deletions of any kind, range tombstones included.
+    /// Deletions of any kind, range tombstones included as in `num_entries`.
     pub num_deletions: u64,
     /// Merge operands.
     pub num_merge_operands: u64,
@@ -290,6 +291,23 @@ impl TableProperties {
             .into_iter()
             .map(|(name, value)| (name.as_bytes().to_vec(), value))
             .collect()
+    }
+
+    /// Whether the counts are known to include range tombstones. RocksDB 5.0 to 5.14 have no count of
+    /// them alone and leave them out of the deletions; 5.18 leaves them out of the entries, too. 6.0
+    /// counts them, but only from 6.6 on is its hand seen in the properties: by the file's time, or in
+    /// tables made outside of a database by an identity.
+    pub fn counts_tombstones(&self) -> bool {
+        self.file_creation_time != 0 || !self.db_id.is_empty()
+    }
+
+    /// The least and the most entries beside its range tombstones that a table with so many can hold.
+    pub fn point_entries(&self, tombstones: u64) -> RangeInclusive<u64> {
+        let least = self.num_entries.saturating_sub(tombstones);
+        match self.counts_tombstones() {
+            true => least..=least,
+            false => least..=self.num_entries,
+        }
     }
 
     /// Counts an entry that is no range tombstone.

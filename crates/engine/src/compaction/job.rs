@@ -6,7 +6,7 @@
 //! A large job is spread over threads by key: each takes a range of user keys between borders of
 //! input tables and works alone, so the parts need no coordination and their outputs concatenate.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -179,7 +179,7 @@ struct Job {
     emptied: Arc<[u64]>,
     stamp: OutputStamp,
     /// Point entries of all inputs, if every table tells.
-    entries: Option<u64>,
+    entries: Option<RangeInclusive<u64>>,
     /// User keys between the parts.
     borders: Vec<Vec<u8>>,
     cancel: Arc<AtomicBool>,
@@ -196,7 +196,8 @@ impl Job {
     ) -> Result<Self> {
         let order = &context.options.order;
         let (fragments, entries) = survey(context, plan)?;
-        context.progress.expect_entries(entries.unwrap_or(0));
+        let entries_max = entries.as_ref().map_or(0, |entries| *entries.end());
+        context.progress.expect_entries(entries_max);
         let stripes = Stripes::new(context.snapshots.clone());
         let below = below(order, version, plan);
         let tombstones = retain(order, &fragments, &stripes, &below);
@@ -342,10 +343,11 @@ impl Job {
 
     /// Every entry of the inputs must have been seen: a job that lost some must not replace them.
     fn check_counts(&self, counts: &StreamCounts) -> Result<()> {
-        match self.entries {
-            Some(expected) if expected != counts.input => Err(Error::corruption(format!(
-                "a compaction read {} entries of tables that hold {expected}",
-                counts.input
+        match &self.entries {
+            Some(expected) if !expected.contains(&counts.input) => Err(Error::corruption(format!(
+                "a compaction read {} entries of tables that hold {}",
+                counts.input,
+                expected.start()
             ))),
             _ => Ok(()),
         }
@@ -370,11 +372,11 @@ fn may_move_blobs(plan: &Plan) -> bool {
 }
 
 /// Opens every input: the range tombstones of all, each cut to its file's bounds, and how many point
-/// entries there are (`None` when a table does not tell).
-fn survey(context: &JobContext, plan: &Plan) -> Result<(Fragments, Option<u64>)> {
+/// entries there are at least and at most (`None` when a table does not tell).
+fn survey(context: &JobContext, plan: &Plan) -> Result<(Fragments, Option<RangeInclusive<u64>>)> {
     let order = &context.options.order;
     let mut sources = Vec::new();
-    let mut entries = Some(0u64);
+    let mut entries = Some(0..=0);
     for (_, file) in plan.files() {
         let table = context.tables.find(file)?;
         let tombstones = table.range_tombstones();
@@ -385,7 +387,8 @@ fn survey(context: &JobContext, plan: &Plan) -> Result<(Fragments, Option<u64>)>
         let properties = table.properties();
         entries = match (entries, properties.num_entries) {
             (Some(sum), count) if count > 0 => {
-                Some(sum + count.saturating_sub(properties.num_range_deletions))
+                let here = properties.point_entries(tombstones.len() as u64);
+                Some(sum.start() + here.start()..=sum.end() + here.end())
             }
             _ => None,
         };
