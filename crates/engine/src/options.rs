@@ -169,7 +169,8 @@ pub struct Tuning {
     pub level_multiplier: u64,
     /// Values of this many bytes and more are kept apart from the tables, in blob files, so that
     /// compaction does not rewrite them at every level; `usize::MAX` for none. LevelDB's
-    /// directories have none. Default: 4 KiB.
+    /// directories have none. Default: 4 KiB; 64 KiB in families with searchable tables, whose model
+    /// serves what lies in tables.
     pub blob_from_bytes: Option<usize>,
     /// L0 tables that start a compaction. Default: 4.
     pub l0_trigger: usize,
@@ -337,9 +338,12 @@ impl Tuning {
             .unwrap_or_else(|| (budget / 8).clamp(1 << 20, 256 << 20))
     }
 
-    /// Size from which values are kept apart.
-    pub fn blob_from(&self) -> usize {
-        self.blob_from_bytes.unwrap_or(4 << 10)
+    /// Size from which values of a family with tables of `format` are kept apart.
+    pub fn blob_from(&self, format: TableFormat) -> usize {
+        self.blob_from_bytes.unwrap_or(match format {
+            TableFormat::Searchable => 64 << 10,
+            _ => 4 << 10,
+        })
     }
 
     /// Size at which a blob file ends: four tables, so that there are fewer files of what is

@@ -216,6 +216,11 @@ impl TableProperties {
     /// The column family id of tables that belong to none.
     pub const FAMILY_UNKNOWN: u64 = i32::MAX as u64;
 
+    /// Bytes of all keys and values, uncompressed.
+    pub fn raw_bytes(&self) -> u64 {
+        self.raw_key_size.saturating_add(self.raw_value_size)
+    }
+
     /// Builds the properties from a block's entries, in block order.
     ///
     /// # Errors

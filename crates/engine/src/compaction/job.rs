@@ -16,8 +16,8 @@ use drumlin_base::{
     Error, ErrorKind, InternalIterator, KeyOrder, RangeTombstone, Result, SEQNO_MAX, ValueCode,
     ValueKind,
 };
-use drumlin_table::TableReadOptions;
 use drumlin_table::blob::BlobIndex;
+use drumlin_table::{TableFormat, TableReadOptions};
 use parking_lot::Mutex;
 
 use super::blob_inputs::BlobInputs;
@@ -361,7 +361,17 @@ fn cut(context: &JobContext, plan: &Plan) -> Result<Vec<Vec<u8>>> {
         let table = context.tables.find(file)?;
         Ok(table.key_samples(count_max))
     };
-    borders(&options.order, options, plan, context.threads_max, samples)
+    // Coding rows takes time by what they hold; the file may be a thirtieth of that.
+    let writer = context.writers.get(plan.output_level);
+    let codes = writer.is_some_and(|writer| writer.format == TableFormat::Searchable);
+    let bytes_of = |file: &Arc<FileMeta>| {
+        if !codes {
+            return Ok(file.size);
+        }
+        let held = context.tables.find(file)?.properties().raw_bytes();
+        Ok(held.max(file.size))
+    };
+    borders(options, plan, context.threads_max, bytes_of, samples)
 }
 
 /// Whether the job moves blobs out of files with much garbage on its way. One that empties L0 does

@@ -18,30 +18,37 @@ const SAMPLES_MAX: usize = 32;
 ///
 /// Borders are first keys of input tables, and keys inside those that are large beside a part, which
 /// `samples` gives: at most so many keys that cut a table into parts of about one size, ascending.
+/// `bytes_of` is the work that a table is, in bytes.
 pub fn borders(
-    order: &KeyOrder,
     options: &CompactionOptions,
     plan: &Plan,
     threads_max: usize,
+    bytes_of: impl Fn(&Arc<FileMeta>) -> Result<u64>,
     samples: impl Fn(&Arc<FileMeta>, usize) -> Result<Vec<Vec<u8>>>,
 ) -> Result<Vec<Vec<u8>>> {
+    if threads_max < 2 {
+        return Ok(Vec::new());
+    }
+    let order = &options.order;
     let part_min = options
         .target_file_bytes
         .saturating_mul(TABLES_PER_PART_MIN);
-    let total = plan.input_bytes();
+    let weigh = |(_, file)| Ok((file, bytes_of(file)?));
+    let files: Vec<(&Arc<FileMeta>, u64)> = plan.files().map(weigh).collect::<Result<_>>()?;
+    let total: u64 = files.iter().map(|(_, bytes)| bytes).sum();
     let parts = (total / part_min.max(1)).min(threads_max as u64);
     if parts < 2 {
         return Ok(Vec::new());
     }
     // Where each piece of about known size begins.
     let mut pieces: Vec<(Vec<u8>, u64)> = Vec::new();
-    for (_, file) in plan.files() {
-        let is_large = file.size > total / parts / SAMPLES_MAX as u64;
+    for (file, all) in files {
+        let is_large = all > total / parts / SAMPLES_MAX as u64;
         let cuts = match is_large {
             true => samples(file, SAMPLES_MAX)?,
             false => Vec::new(),
         };
-        let bytes = file.size / (cuts.len() as u64 + 1);
+        let bytes = all / (cuts.len() as u64 + 1);
         let first = std::iter::once(file.smallest_user_key().to_vec());
         pieces.extend(first.chain(cuts).map(|key| (key, bytes)));
     }
@@ -105,10 +112,9 @@ mod tests {
     }
 
     fn cut(level: usize, sizes: &[u64], threads_max: usize) -> String {
-        let order = KeyOrder::Bytewise;
         let options = CompactionOptions {
             target_file_bytes: 5,
-            ..CompactionOptions::new(order.clone())
+            ..CompactionOptions::new(KeyOrder::Bytewise)
         };
         // Inside, a table that begins with `a` has the keys `a1` to `a9`.
         let inside = |file: &Arc<FileMeta>, count_max: usize| {
@@ -116,7 +122,8 @@ mod tests {
             Ok((b'1'..=b'9').take(count_max).map(key).collect())
         };
         let plan = plan(level, sizes);
-        let borders = borders(&order, &options, &plan, threads_max, inside).unwrap();
+        let size = |file: &Arc<FileMeta>| Ok(file.size);
+        let borders = borders(&options, &plan, threads_max, size, inside).unwrap();
         String::from_utf8(borders.join(&b' ')).unwrap()
     }
 

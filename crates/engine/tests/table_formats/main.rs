@@ -6,3 +6,4 @@ mod models;
 mod plain;
 mod prefixes;
 mod searchable;
+mod work;
