@@ -158,6 +158,12 @@ impl Error {
         self.0.kind == ErrorKind::Corruption
     }
 
+    /// Whether a file was not made because its name is taken.
+    pub fn is_taken(&self) -> bool {
+        let kind = |code| std::io::Error::from_raw_os_error(code).kind();
+        self.os_code().map(kind) == Some(std::io::ErrorKind::AlreadyExists)
+    }
+
     /// Whether this is [`ErrorKind::NotFound`].
     pub fn is_not_found(&self) -> bool {
         self.0.kind == ErrorKind::NotFound

@@ -369,12 +369,7 @@ impl Engine {
 
     /// Rotates the family's memtable and waits until everything in it is in tables.
     pub(crate) fn flush_family(&self, id: u32) -> Result<()> {
-        if self.read_only {
-            return Err(Error::new(
-                ErrorKind::ReadOnly,
-                "the database was opened read-only",
-            ));
-        }
+        self.check_writable()?;
         let first = {
             let mut state = self.lock_state();
             Arc::clone(&state.family_mut(id)?.mutable)

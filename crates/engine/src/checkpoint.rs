@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use drumlin_base::{Error, ErrorKind, Result};
-use drumlin_fs::{CreateOptions, FileKind};
+use drumlin_fs::{CreateOptions, FileKind, RandomAccessFile, WritableFile};
 
 use crate::engine::Engine;
 use crate::names;
@@ -19,26 +19,39 @@ struct Moment {
     wals: Vec<(u64, u64)>,
 }
 
+/// Unfinished checkpoints of one target at a time.
+const UNFINISHED_MAX: u32 = 1000;
 /// Bytes copied at a time.
 const COPY_BYTES: usize = 1 << 20;
 
 impl Engine {
-    /// Makes `target` a copy of the database as of now.
+    /// Makes `target` a copy of the database as of now; where it was opened for reading, of what was there
+    /// then.
     ///
     /// # Errors
-    /// `InvalidArgument` when `target` exists; `NotSupported` where it is on another file system;
-    /// `NoSpace`, `Io`. What was begun is removed again.
+    /// `InvalidArgument` when `target` exists or names no directory that could be made; `NotSupported` where
+    /// it is on another file system; `NoSpace`, `Io`; `NotFound` where a writer has removed files since this
+    /// was opened for reading. What was begun is removed again.
     pub(crate) fn checkpoint(&self, target: &Path) -> Result<()> {
         let files = &self.env.files;
-        if files.exists(target)? {
-            let message = "the target of a checkpoint must not exist";
+        // Without the slash that may end it, which would have names made inside.
+        let Some(name) = target.file_name() else {
+            let message = "the target of a checkpoint must be a new directory";
             return Err(Error::invalid_argument(message).with_file(target));
+        };
+        let parent = match target.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let target = parent.join(name);
+        let refuse = || {
+            let message = "the target of a checkpoint must not exist";
+            Err(Error::invalid_argument(message).with_file(&target))
+        };
+        if files.exists(&target)? {
+            return refuse();
         }
-        let mut name = target.as_os_str().to_owned();
-        name.push(".unfinished");
-        let unfinished = PathBuf::from(name);
-        self.remove_dir_with_files(&unfinished)?;
-        files.create_dir_all(&unfinished)?;
+        let unfinished = self.make_unfinished(&target)?;
         let moment = self.pin_moment(&unfinished);
         let made = moment.and_then(|moment| {
             let filled = self.fill_checkpoint(&moment, &unfinished);
@@ -46,16 +59,37 @@ impl Engine {
             filled
         });
         let made = made.and_then(|()| {
-            files.rename(&unfinished, target)?;
-            target
-                .parent()
-                .map_or(Ok(()), |parent| files.sync_dir(parent))
+            // A directory only takes the place of an empty one, so a copy that somebody else made
+            // meanwhile stays.
+            if files.exists(&target)? {
+                return refuse();
+            }
+            files.rename(&unfinished, &target)?;
+            files.sync_dir(parent)
         });
         if made.is_err() {
-            // The error that matters is the first; what is left over is removed next time.
+            // The error that matters is the first.
             let _ = self.remove_dir_with_files(&unfinished);
         }
         made
+    }
+
+    /// A new directory beside `target`, of this call alone.
+    fn make_unfinished(&self, target: &Path) -> Result<PathBuf> {
+        let files = &self.env.files;
+        if let Some(parent) = target.parent() {
+            files.create_dir_all(parent)?;
+        }
+        for attempt in 0..UNFINISHED_MAX {
+            let mut name = target.as_os_str().to_owned();
+            name.push(format!(".{}-{attempt}.unfinished", self.session_id));
+            let unfinished = PathBuf::from(name);
+            if files.create_dir(&unfinished)? {
+                return Ok(unfinished);
+            }
+        }
+        let message = "too many unfinished checkpoints lie beside the target";
+        Err(Error::invalid_argument(message).with_file(target))
     }
 
     /// Pins tables and WAL lengths at a moment between two write groups, and writes the MANIFEST
@@ -65,7 +99,8 @@ impl Engine {
             self.check_open()?;
             let mut state = self.lock_state();
             let oldest = state.versions.min_log_number();
-            let mut wals = Vec::new();
+            // Where nothing may be written the WALs that were replayed, up to where they were.
+            let mut wals = self.replayed_wals.clone();
             for &number in state.wals.range(oldest..) {
                 let len = match leader.wal.len_of(number) {
                     Some(len) => len,
@@ -102,6 +137,11 @@ impl Engine {
         for &(number, len) in &moment.wals {
             let from = names::wal(&self.wal_dir, number);
             self.copy_file(&from, &names::wal(dir, number), len)?;
+            if self.read_only {
+                // A writer that has flushed it may have begun to write another over it: that one has
+                // another name.
+                files.info(&from)?;
+            }
         }
         let identity = names::identity(dir);
         let mut file = files.create(&identity, CreateOptions::new(FileKind::Other))?;
@@ -111,34 +151,18 @@ impl Engine {
         files.sync_dir(dir)
     }
 
-    /// Copies the first `len` bytes of a file and syncs the copy.
+    /// Copies the first `len` bytes of a file into the new one `to` and syncs the copy. One that fails is
+    /// removed.
     pub(crate) fn copy_file(&self, from: &Path, to: &Path, len: u64) -> Result<()> {
-        let source = self.env.files.open(from)?;
-        let mut target = self
-            .env
-            .files
-            .create(to, CreateOptions::new(FileKind::Other))?;
-        let mut buffer = vec![0; COPY_BYTES];
-        let mut at = 0;
-        let len = match drumlin_base::bug!("checkpoint-without-wal") {
-            true => len / 2,
-            false => len,
-        };
-        while at < len {
-            let wanted = usize::try_from(len - at)
-                .unwrap_or(COPY_BYTES)
-                .min(COPY_BYTES);
-            let (chunk, _) = buffer.split_at_mut(wanted);
-            let read = source.read_at(at, chunk)?;
-            if read == 0 {
-                let message = format!("the file ends at {at}, before {len}");
-                return Err(Error::corruption(message).with_file(from));
-            }
-            target.append(chunk.get(..read).unwrap_or_default())?;
-            at += read as u64;
-        }
-        target.sync()?;
-        target.close()
+        let files = &self.env.files;
+        let source = files.open(from)?;
+        // As a table: made once, and written in large pieces.
+        let target = files.create(to, CreateOptions::new(FileKind::Table))?;
+        copy(&*source, target, len).map_err(|error| {
+            // The error of the copy is the one that matters.
+            let _ = files.remove(to);
+            error.with_file(from)
+        })
     }
 
     fn remove_dir_with_files(&self, dir: &Path) -> Result<()> {
@@ -153,6 +177,31 @@ impl Engine {
         }
         files.remove_dir(dir)
     }
+}
+
+/// Writes the first `len` bytes of `source` to `target`, synced.
+fn copy(source: &dyn RandomAccessFile, mut target: Box<dyn WritableFile>, len: u64) -> Result<()> {
+    let mut buffer = vec![0; COPY_BYTES];
+    let mut at = 0;
+    let len = match drumlin_base::bug!("checkpoint-without-wal") {
+        true => len / 2,
+        false => len,
+    };
+    while at < len {
+        let wanted = usize::try_from(len - at)
+            .unwrap_or(COPY_BYTES)
+            .min(COPY_BYTES);
+        let (chunk, _) = buffer.split_at_mut(wanted);
+        let read = source.read_at(at, chunk)?;
+        if read == 0 {
+            let message = format!("the file ends at {at}, before {len}");
+            return Err(Error::corruption(message));
+        }
+        target.append(chunk.get(..read).unwrap_or_default())?;
+        at += read as u64;
+    }
+    target.sync()?;
+    target.close()
 }
 
 fn files_len(engine: &Engine, wal: u64) -> Result<u64> {

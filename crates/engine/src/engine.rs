@@ -52,6 +52,8 @@ pub(crate) struct Engine {
     pub(crate) options: Options,
     pub(crate) leveldb: bool,
     pub(crate) read_only: bool,
+    /// The WALs that were replayed, each with how many bytes of it, where it was opened for reading.
+    pub(crate) replayed_wals: Vec<(u64, u64)>,
     /// Whether flushes and compactions pass the page cache by.
     pub(crate) direct_io: bool,
     pub(crate) budget: Arc<MemoryBudget>,

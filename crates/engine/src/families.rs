@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use drumlin_base::{Error, ErrorKind, Result, limits};
+use drumlin_base::{Error, Result, limits};
 use drumlin_memtable::Memtable;
 
 use crate::column_family::Family;
@@ -57,12 +57,7 @@ impl Engine {
                 "column families in a LevelDB directory",
             ));
         }
-        if self.read_only {
-            return Err(Error::new(
-                ErrorKind::ReadOnly,
-                "the database was opened read-only",
-            ));
-        }
+        self.check_writable()?;
         if name.is_empty() || name.len() > limits::NAME_BYTES_MAX {
             return Err(Error::invalid_argument(
                 "a column family needs a name of 1 to 65536 bytes",

@@ -33,11 +33,16 @@ pub struct SstFileWriter {
 }
 
 impl SstFileWriter {
-    /// Creates the file `path` for keys in `order`, compressed as `options` says.
+    /// Creates the file `path` for keys in `order`, compressed as `options` says. A file that has the name
+    /// loses it and keeps its bytes: a database that took it in may have them by another name.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.
     pub fn create(env: &Env, path: &Path, mut options: TableWriterOptions) -> Result<Self> {
+        match env.files.remove(path) {
+            Err(error) if !error.is_not_found() => return Err(error),
+            _ => {}
+        }
         let file = env
             .files
             .create(path, CreateOptions::new(FileKind::Table))?;
@@ -114,6 +119,7 @@ impl Engine {
                 "taking external tables into a LevelDB directory",
             ));
         }
+        self.check_writable()?;
         family.0.check_alive()?;
         let _pending = self.begin_job()?;
         let mut incoming = Vec::new();
@@ -124,14 +130,9 @@ impl Engine {
         });
         let brought = taken.and_then(|()| self.env.files.sync_dir(&self.dir));
         if let Err(error) = brought {
-            for file in &incoming {
-                // The first error is the one that matters; leftovers go at the next open.
-                let _ = self.env.files.remove(&names::table(&self.dir, file.number));
-            }
+            self.give_back(&incoming);
             return Err(error);
         }
-        // When this fails nobody knows whether the MANIFEST names the tables: they stay, and the
-        // next open tells.
         let mut opened = Vec::new();
         if family.0.reads.in_memory {
             // Before writers are held up: it reads them whole. One that cannot be opened is told of by
@@ -140,13 +141,33 @@ impl Engine {
             let open = |file: &Incoming| tables.open_unnumbered(file.number, file.size).ok();
             opened.extend(incoming.iter().map(open));
         }
-        self.install_external(&family.0, &incoming, opened)?;
-        if move_files {
-            paths
-                .iter()
-                .try_for_each(|path| self.env.files.remove(path))?;
+        let mut told = false;
+        let installed = self.install_external(&family.0, &incoming, opened, &mut told);
+        if let Err(error) = installed {
+            // Once the MANIFEST was told, nobody knows whether it names the tables: they stay, and the next
+            // open tells.
+            if !told {
+                self.give_back(&incoming);
+            }
+            return Err(error);
+        }
+        for path in paths.iter().filter(|_| move_files) {
+            // All were taken in, which is what was asked for; an original that stays is told of. A path that
+            // was given twice is gone already.
+            match self.env.files.remove(path) {
+                Err(error) if !error.is_not_found() => self.file_stays(&error),
+                _ => {}
+            }
         }
         Ok(())
+    }
+
+    /// Takes the names away that [`Engine::bring_in`] gave.
+    fn give_back(&self, incoming: &[Incoming]) {
+        for file in incoming {
+            // The error that led here is the one that matters; leftovers go at the next open.
+            let _ = self.env.files.remove(&names::table(&self.dir, file.number));
+        }
     }
 
     /// Reads the whole table: a sound external table of this family's order.
@@ -209,19 +230,23 @@ impl Engine {
             }
             linked => linked?,
         }
-        self.env.files.sync_file(&to)?;
+        if let Err(error) = self.env.files.sync_file(&to) {
+            self.give_back(&[checked]);
+            return Err(error);
+        }
         Ok(checked)
     }
 
     /// Between two write groups: memtables go first, so that what is taken in is newer than them,
     /// then the tables get their sequence numbers and their place in L0.
     ///
-    /// Of those in `opened` a lookup finds the tables open as soon as it can find them at all.
+    /// Sets `told` once the MANIFEST may name the tables. Of those in `opened` a lookup finds the tables open as soon as it can find them at all.
     fn install_external(
         &self,
         family: &Arc<Family>,
         incoming: &[Incoming],
         opened: Vec<Option<Arc<Table>>>,
+        told: &mut bool,
     ) -> Result<()> {
         self.flush_family(family.id)?; // Most of it without holding up writers.
         self.lead_alone(|leader| {
@@ -241,6 +266,7 @@ impl Engine {
                 }
             }
             edit.last_seqno = Some(seqno);
+            *told = true;
             self.log_and_apply(&mut state, vec![edit])?;
             ahead.keep();
             leader.last_seqno = seqno;

@@ -50,6 +50,17 @@ impl Engine {
         }
     }
 
+    /// Refuses what changes the database where it was opened for reading.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        match self.read_only {
+            true => Err(Error::new(
+                ErrorKind::ReadOnly,
+                "the database was opened read-only",
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// Announces a job that makes files. Closing waits until the guard is dropped.
     ///
     /// # Errors

@@ -369,7 +369,9 @@ impl Opener<'_> {
             }
             engine.recover(&wals, needed_from)?
         } else {
-            engine.replay(&wals, needed_from, None)?
+            let (report, replayed) = engine.replay(&wals, needed_from, None)?;
+            engine.replayed_wals = replayed;
+            report
         };
         engine.recovery = report;
         if !engine.read_only {
@@ -425,6 +427,12 @@ impl Opener<'_> {
         numbers: &FileNumbers,
     ) -> Result<Vec<u64>> {
         let mut wals: Vec<u64> = Vec::new();
+        for name in self.env.files.list(self.dir)? {
+            // New files are made once: what a crash left beside the MANIFEST keeps its number until it goes.
+            if let Some(FileName::Table(number) | FileName::Blob(number)) = FileName::parse(&name) {
+                numbers.mark_used(number);
+            }
+        }
         for name in self.env.files.list(wal_dir)? {
             let Some(FileName::Wal(number)) = FileName::parse(&name) else {
                 continue;
@@ -570,6 +578,7 @@ impl Opener<'_> {
             db_id,
             session_id: session_id(&self.env),
             recovery: RecoveryReport::default(),
+            replayed_wals: Vec::new(),
             threads: Mutex::new(Vec::new()),
             me: OnceLock::new(),
             changes: AtomicU64::new(0),
@@ -615,7 +624,7 @@ impl Engine {
     fn recover(&mut self, wals: &[u64], needed_from: u64) -> Result<RecoveryReport> {
         let _pending = self.numbers.begin_job();
         let mut tables = Vec::new();
-        let mut report = self.replay(wals, needed_from, Some(&mut tables))?;
+        let (mut report, _) = self.replay(wals, needed_from, Some(&mut tables))?;
         let mut leader = self.leader.lock();
         let mut state = self.lock_state();
         self.switch_wal(&mut leader, &mut state)?;
@@ -650,13 +659,14 @@ impl Engine {
         Ok(report)
     }
 
-    /// Replays `wals` into memtables, or, when full (and at the end), from there into `tables`.
+    /// Replays `wals` into memtables, or, when full (and at the end), from there into `tables`. With the
+    /// report it gives the WALs, each with the bytes of it that were replayed.
     fn replay(
         &self,
         wals: &[u64],
         needed_from: u64,
         mut tables: Option<&mut Vec<(u32, Flushed)>>,
-    ) -> Result<RecoveryReport> {
+    ) -> Result<(RecoveryReport, Vec<(u64, u64)>)> {
         let first_seqno = self.visible_seqno();
         let replay = WalReplay {
             env: &self.env,
@@ -675,14 +685,15 @@ impl Engine {
         if let Some(tables) = tables {
             self.flush_recovered(tables, true)?;
         }
-        Ok(RecoveryReport {
+        let report = RecoveryReport {
             batches_replayed: replayed.batches,
             entries_replayed: replayed.entries,
             cut: replayed.cut,
             mended: replayed.mended,
             files_removed: 0,
             leveldb: self.leveldb,
-        })
+        };
+        Ok((report, replayed.wals))
     }
 
     fn set_last_seqno(&self, last: SeqNo) {

@@ -28,6 +28,8 @@ pub(crate) struct Replayed {
     pub(crate) last_seqno: SeqNo,
     pub(crate) cut: Option<WalCut>,
     pub(crate) mended: Option<WalMend>,
+    /// The WAL files read, ascending, each with the bytes of it that were replayed.
+    pub(crate) wals: Vec<(u64, u64)>,
 }
 
 impl Replayed {
@@ -114,6 +116,7 @@ impl WalReplay<'_> {
                 ended.end.offset = mended.end;
                 ended.verdict = Verdict::Clean;
             }
+            replayed.wals.push((wal, ended.end.offset));
             before.insert(wal, ended);
         }
         if let Some((number, ended)) = before.last_key_value()

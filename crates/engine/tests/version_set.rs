@@ -45,7 +45,7 @@ fn make_dir(files: &dyn FileSystem) -> Result<()> {
 }
 
 fn put_file(files: &dyn FileSystem, path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut file = files.create(path, CreateOptions::new(FileKind::Table))?;
+    let mut file = files.create(path, CreateOptions::new(FileKind::Other))?;
     file.append(bytes)?;
     file.sync()?;
     file.close()

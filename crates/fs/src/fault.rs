@@ -371,6 +371,11 @@ impl FileSystem for FaultFileSystem {
         self.shared.below.create_dir_all(dir)
     }
 
+    fn create_dir(&self, dir: &Path) -> Result<bool> {
+        self.shared.pass(OpKind::CreateDir, dir)?;
+        self.shared.below.create_dir(dir)
+    }
+
     fn remove_dir(&self, dir: &Path) -> Result<()> {
         self.shared.pass(OpKind::RemoveDir, dir)?;
         self.shared.below.remove_dir(dir)

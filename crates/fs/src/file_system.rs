@@ -27,6 +27,14 @@ pub enum FileKind {
     Other,
 }
 
+impl FileKind {
+    /// Whether a file of this kind is never made over one that is there: its name has a number that
+    /// nobody else has, so a file of that name is somebody else's, or one of ours that is still needed.
+    pub fn is_made_once(self) -> bool {
+        matches!(self, Self::Wal | Self::Table | Self::Blob)
+    }
+}
+
 /// How a file is created.
 #[derive(Clone, Copy, Debug)]
 pub struct CreateOptions {
@@ -184,15 +192,17 @@ pub struct FileInfo {
     pub is_dir: bool,
     /// How many names it has: more than 1 once it was linked.
     pub links: u64,
+    /// Whether the name is a symbolic link; what is told of the file is of the one that it leads to.
+    pub is_symlink: bool,
 }
 
 /// A tree of files and directories.
 pub trait FileSystem: Send + Sync + Debug {
-    /// Creates `path`, or empties it if it exists. The new name outlives a power cut only after
-    /// [`FileSystem::sync_dir`].
+    /// Creates `path`, or empties it if it exists and is not of a kind that is made once. The new name
+    /// outlives a power cut only after [`FileSystem::sync_dir`].
     ///
     /// # Errors
-    /// `NoSpace`, `Io`, `ReadOnly`.
+    /// `NoSpace`, `Io`, `ReadOnly`; `Io` where the name is taken, see [`FileKind::is_made_once`].
     fn create(&self, path: &Path, options: CreateOptions) -> Result<Box<dyn WritableFile>>;
 
     /// Renames `old` to `new` and opens it for writing from its front, keeping its bytes and its
@@ -247,7 +257,7 @@ pub trait FileSystem: Send + Sync + Debug {
     /// `NotFound`, `Io`.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 
-    /// Gives the file `from` a second name `to`.
+    /// Gives the file `from` a second name `to`; where `from` is a symbolic link, the file that it leads to.
     ///
     /// # Errors
     /// `NotSupported` where links cannot be made (other device), `Io`.
@@ -264,6 +274,12 @@ pub trait FileSystem: Send + Sync + Debug {
     /// # Errors
     /// `Io`, `NoSpace`, `ReadOnly`.
     fn create_dir_all(&self, dir: &Path) -> Result<()>;
+
+    /// Creates the directory `dir` in one that is there; false if the name is taken.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`, `NoSpace`, `ReadOnly`.
+    fn create_dir(&self, dir: &Path) -> Result<bool>;
 
     /// Removes an empty directory.
     ///
@@ -375,6 +391,10 @@ macro_rules! forward_files {
 
         fn create_dir_all(&self, dir: &::std::path::Path) -> ::drumlin_base::Result<()> {
             self.$below.create_dir_all(dir)
+        }
+
+        fn create_dir(&self, dir: &::std::path::Path) -> ::drumlin_base::Result<bool> {
+            self.$below.create_dir(dir)
         }
 
         fn remove_dir(&self, dir: &::std::path::Path) -> ::drumlin_base::Result<()> {

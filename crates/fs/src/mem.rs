@@ -381,10 +381,17 @@ impl StrictMemFileSystem {
     }
 
     /// The file at `path`, made if missing.
-    fn file_or_new(&self, global: &mut Global, path: &Path) -> Result<Arc<FileNode>> {
+    /// The file `path`, made if it is not there; with `made_once` it must not be there.
+    fn file_or_new(
+        &self,
+        global: &mut Global,
+        path: &Path,
+        made_once: bool,
+    ) -> Result<Arc<FileNode>> {
         let (dir, name) = self.place(path)?;
         let found = dir.data.lock().now.get(&name).cloned();
         match found {
+            Some(Node::File(_)) if made_once => Err(os_error("create", path, libc::EEXIST)),
             Some(Node::File(file)) => Ok(file),
             Some(Node::Dir(_)) => Err(os_error("create", path, libc::EISDIR)),
             None => {
@@ -417,7 +424,7 @@ impl StrictMemFileSystem {
 impl FileSystem for StrictMemFileSystem {
     fn create(&self, path: &Path, options: CreateOptions) -> Result<Box<dyn WritableFile>> {
         let mut global = self.shared.change()?;
-        let file = self.file_or_new(&mut global, path)?;
+        let file = self.file_or_new(&mut global, path, options.kind.is_made_once())?;
         let moment = global.tick();
         let mut data = file.data.lock();
         global.resize(path, data.now().size(), 0)?;
@@ -475,6 +482,7 @@ impl FileSystem for StrictMemFileSystem {
                 size: 0,
                 is_dir: true,
                 links: 1,
+                is_symlink: false,
             },
             Node::File(file) => {
                 let data = file.data.lock();
@@ -482,6 +490,7 @@ impl FileSystem for StrictMemFileSystem {
                     size: data.now().size(),
                     is_dir: false,
                     links: u64::from(data.links),
+                    is_symlink: false,
                 }
             }
         })
@@ -530,6 +539,17 @@ impl FileSystem for StrictMemFileSystem {
         Ok(())
     }
 
+    fn create_dir(&self, path: &Path) -> Result<bool> {
+        let mut global = self.shared.change()?;
+        let (dir, name) = self.place(path)?;
+        let is_new = !dir.data.lock().now.contains_key(&name);
+        if is_new {
+            let made = Node::Dir(Arc::default());
+            change_names(&mut global, &dir, vec![(name, Some(made))]);
+        }
+        Ok(is_new)
+    }
+
     fn remove_dir(&self, path: &Path) -> Result<()> {
         let mut global = self.shared.change()?;
         if !self.dir(path)?.data.lock().now.is_empty() {
@@ -568,7 +588,7 @@ impl FileSystem for StrictMemFileSystem {
 
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
         let mut global = self.shared.change()?;
-        let file = self.file_or_new(&mut global, path)?;
+        let file = self.file_or_new(&mut global, path, false)?;
         if !global.locked.insert(Arc::as_ptr(&file) as usize) {
             let holder = format!("held by process {}, this one", std::process::id());
             let message = format!("the database is locked: {holder}");

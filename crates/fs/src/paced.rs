@@ -212,7 +212,7 @@ mod tests {
         let path = Path::new("/1.sst");
         for _ in 0..2 {
             let mut file = paced
-                .create(path, CreateOptions::new(FileKind::Table))
+                .create(path, CreateOptions::new(FileKind::Other))
                 .unwrap();
             for byte in 0..16 {
                 file.append(&[byte; 100_000]).unwrap();

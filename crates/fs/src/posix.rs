@@ -33,12 +33,13 @@ impl PosixFileSystem {
 
 impl FileSystem for PosixFileSystem {
     fn create(&self, path: &Path, options: CreateOptions) -> Result<Box<dyn WritableFile>> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o644)
+        let mut how = OpenOptions::new();
+        how.read(true).write(true).mode(0o644);
+        match options.kind.is_made_once() {
+            true => how.create_new(true),
+            false => how.create(true).truncate(true),
+        };
+        let file = how
             .open(path)
             .map_err(|source| Error::io("create", path, source))?;
         writer(file, path, options, false)
@@ -54,8 +55,12 @@ impl FileSystem for PosixFileSystem {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
+            .custom_flags(libc::O_NOFOLLOW)
             .open(old)
-            .map_err(|source| Error::io("open for reuse", old, source))?;
+            .map_err(|source| match source.raw_os_error() {
+                Some(libc::ELOOP) => is_a_link(old),
+                _ => Error::io("open for reuse", old, source),
+            })?;
         let facts = file
             .metadata()
             .map_err(|source| Error::io("look at", old, source))?;
@@ -114,11 +119,18 @@ impl FileSystem for PosixFileSystem {
     }
 
     fn info(&self, path: &Path) -> Result<FileInfo> {
-        let facts = std::fs::metadata(path).map_err(|source| Error::io("look at", path, source))?;
+        let fail = |source| Error::io("look at", path, source);
+        let named = std::fs::symlink_metadata(path).map_err(fail)?;
+        let is_symlink = named.is_symlink();
+        let facts = match is_symlink {
+            true => std::fs::metadata(path).map_err(fail)?,
+            false => named,
+        };
         Ok(FileInfo {
             size: facts.len(),
             is_dir: facts.is_dir(),
             links: facts.nlink(),
+            is_symlink,
         })
     }
 
@@ -128,7 +140,15 @@ impl FileSystem for PosixFileSystem {
     }
 
     fn link(&self, from: &Path, to: &Path) -> Result<()> {
-        std::fs::hard_link(from, to).map_err(|source| {
+        let linked = rustix::fs::linkat(
+            rustix::fs::CWD,
+            from,
+            rustix::fs::CWD,
+            to,
+            rustix::fs::AtFlags::SYMLINK_FOLLOW,
+        );
+        linked.map_err(|errno| {
+            let source = io::Error::from(errno);
             let refused = matches!(
                 source.raw_os_error(),
                 Some(libc::EXDEV | libc::EPERM | libc::EOPNOTSUPP | libc::ENOSYS | libc::EMLINK)
@@ -151,6 +171,14 @@ impl FileSystem for PosixFileSystem {
             .map_err(|source| Error::io("create the directory", dir, source))
     }
 
+    fn create_dir(&self, dir: &Path) -> Result<bool> {
+        match std::fs::create_dir(dir) {
+            Err(source) if source.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(source) => Err(Error::io("create the directory", dir, source)),
+            Ok(()) => Ok(true),
+        }
+    }
+
     fn remove_dir(&self, dir: &Path) -> Result<()> {
         std::fs::remove_dir(dir).map_err(|source| Error::io("remove the directory", dir, source))
     }
@@ -169,7 +197,9 @@ impl FileSystem for PosixFileSystem {
 
     fn truncate(&self, path: &Path, size: u64) -> Result<()> {
         let fail = |source| Error::io("truncate", path, source);
-        let file = OpenOptions::new().write(true).open(path).map_err(fail)?;
+        let mut how = OpenOptions::new();
+        how.write(true).custom_flags(libc::O_NOFOLLOW);
+        let file = how.open(path).map_err(fail)?;
         syscalls::retry(|| file.set_len(size)).map_err(fail)
     }
 
@@ -209,6 +239,11 @@ fn writer(
 /// Why a file is not recycled.
 pub(crate) fn has_second_name(path: &Path) -> Error {
     Error::not_supported("the file has a second name and cannot be reused").with_file(path)
+}
+
+/// Why a name that leads elsewhere is not recycled: the file there is somebody else's.
+fn is_a_link(path: &Path) -> Error {
+    Error::not_supported("a symbolic link cannot be reused").with_file(path)
 }
 
 /// Reserves blocks past the file's end; whether the file system could.

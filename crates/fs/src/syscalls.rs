@@ -87,8 +87,9 @@ pub(crate) fn set_direct(file: &File, direct: bool) -> io::Result<()> {
     Ok(rustix::fs::fcntl_setfl(file, flags)?)
 }
 
-/// Whether somebody else, here or in another process, has the file open or mapped. False where the
-/// system does not tell: told by a lease that is given back at once.
+/// Whether somebody else, here or in another process, may have the file open or mapped: told by a lease that
+/// is given back at once. Where no lease can be had, of another user's file or on a network file system,
+/// nobody knows, and somebody may.
 pub(crate) fn is_open_elsewhere(file: &File) -> bool {
     /// Which signal tells that somebody wants to open a leased file. Linux.
     const F_SETSIG: libc::c_int = 10;
@@ -101,14 +102,12 @@ pub(crate) fn is_open_elsewhere(file: &File) -> bool {
     };
     // One that is ignored by default: that of leases would end the process.
     if control(F_SETSIG, libc::SIGURG).is_err() {
-        return false;
+        return true;
     }
     match control(libc::F_SETLEASE, libc::F_WRLCK) {
-        Ok(()) => {
-            let _ = control(libc::F_SETLEASE, libc::F_UNLCK);
-            false
-        }
-        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+        // Kept, it would hold up whoever opens the file next.
+        Ok(()) => control(libc::F_SETLEASE, libc::F_UNLCK).is_err(),
+        Err(_) => true,
     }
 }
 

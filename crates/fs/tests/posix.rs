@@ -56,6 +56,7 @@ fn every_kind_of_file_reads_back_what_was_appended() {
                 preallocate_bytes,
                 ..CreateOptions::new(kind)
             };
+            let _ = std::fs::remove_file(&path);
             let mut file = files().create(&path, options).unwrap();
             let syncer = file.syncer();
             let mut all = append_randomly(file.as_mut(), &mut rng, 3 << 20);
@@ -181,6 +182,67 @@ fn a_table_that_somebody_has_open_is_not_reused() {
 }
 
 #[test]
+fn a_table_of_another_user_is_not_reused() {
+    // SAFETY: a question without arguments.
+    if unsafe { libc::geteuid() } != 0 {
+        return; // Only who may be anybody can be somebody else.
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("table");
+    std::fs::write(&path, b"bytes of somebody who reads them").unwrap();
+    let open_to_all = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    std::fs::set_permissions(&path, open_to_all).unwrap();
+    let reader = files().open(&path).unwrap();
+    let (old, new) = (path.clone(), dir.path().join("new"));
+    let as_nobody = std::thread::spawn(move || {
+        // SAFETY: the system call, and not the library's function, changes this thread alone.
+        let status = unsafe { libc::syscall(libc::SYS_setresuid, 65534, 65534, 65534) };
+        assert_eq!(status, 0);
+        let options = CreateOptions::new(FileKind::Table);
+        files().reuse(&old, &new, options).map(drop).unwrap_err()
+    });
+    let error = as_nobody.join().unwrap();
+    assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");
+    assert_eq!(reader.size(), 32);
+    assert_eq!(read(&path), b"bytes of somebody who reads them");
+}
+
+#[test]
+fn what_a_symbolic_link_leads_to_is_neither_reused_nor_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+    std::fs::write(&file, b"bytes").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    assert!(files().info(&link).unwrap().is_symlink);
+    assert!(!files().info(&file).unwrap().is_symlink);
+    let new = dir.path().join("new");
+    for kind in [FileKind::Table, FileKind::Wal] {
+        let error = files().reuse(&link, &new, CreateOptions::new(kind));
+        assert_eq!(error.map(drop).unwrap_err().kind(), ErrorKind::NotSupported);
+    }
+    files().truncate(&link, 0).unwrap_err();
+    assert_eq!(read(&file), b"bytes");
+    // A second name is the file's, and not the link's.
+    files().link(&link, &new).unwrap();
+    files().remove(&file).unwrap();
+    assert_eq!(read(&new), b"bytes");
+}
+
+#[test]
+fn files_with_numbers_are_never_made_over_others() {
+    let dir = tempfile::tempdir().unwrap();
+    for kind in KINDS {
+        let path = dir.path().join(format!("{kind:?}"));
+        std::fs::write(&path, b"somebody else's").unwrap();
+        let made = files().create(&path, CreateOptions::new(kind)).map(drop);
+        assert_eq!(made.is_err(), kind.is_made_once(), "{kind:?}");
+        assert_eq!(read(&path).is_empty(), !kind.is_made_once());
+    }
+    assert!(!files().create_dir(dir.path()).unwrap());
+    assert!(files().create_dir(&dir.path().join("new")).unwrap());
+}
+
+#[test]
 fn closing_gives_reserved_blocks_back() {
     use std::os::unix::fs::MetadataExt;
     let dir = tempfile::tempdir().unwrap();
@@ -190,6 +252,7 @@ fn closing_gives_reserved_blocks_back() {
             preallocate_bytes: 32 << 20,
             ..CreateOptions::new(kind)
         };
+        let _ = std::fs::remove_file(&path);
         let mut file = files().create(&path, options).unwrap();
         file.append(b"x").unwrap();
         file.close().unwrap();
@@ -273,7 +336,10 @@ fn errors_have_the_kind_a_caller_branches_on() {
 fn a_full_disk_is_an_error_and_breaks_the_file() {
     // A full device stands for a full disk; the error comes from the write call.
     let mut file = files()
-        .create(Path::new("/dev/full"), CreateOptions::new(FileKind::Wal))
+        .create(
+            Path::new("/dev/full"),
+            CreateOptions::new(FileKind::Manifest),
+        )
         .unwrap();
     let first = file.append(b"x").unwrap_err();
     assert_eq!(first.kind(), ErrorKind::NoSpace);
@@ -379,6 +445,7 @@ fn direct_files_hold_what_was_written_and_stay_out_of_the_page_cache() {
             direct: true,
             ..CreateOptions::new(FileKind::Table)
         };
+        let _ = std::fs::remove_file(&path);
         let mut file = files().create(&path, options).unwrap();
         let takes_direct = files().takes_direct(&path).unwrap();
         let mut all = vec![0; len];

@@ -33,6 +33,7 @@ fn rows(seed: u64, count: usize, longest: u64) -> Rows {
 }
 
 fn write(files: &dyn FileSystem, codec: Codec, rows: &Rows) -> (Vec<BlobIndex>, BlobFileInfo) {
+    let _ = files.remove(Path::new(PATH)); // Of the round before.
     let file = files
         .create(Path::new(PATH), CreateOptions::new(FileKind::Blob))
         .expect("memory takes a file");

@@ -290,13 +290,11 @@ impl BlobOutputs {
     fn create(&mut self, compression: Compression) -> Result<BlobWriter> {
         let number = (self.place.numbers)();
         let path = names::blob(&self.place.dir, number);
-        self.created.note(&path);
         let expected = self.place.expected_bytes.min(self.options.file_bytes);
         let options = CreateOptions::new(FileKind::Blob).expecting(expected);
         let files = &self.place.env.files;
-        files
-            .create(&path, options)
-            .and_then(|file| BlobWriter::new(file, number, self.options.family_id, compression))
+        let file = self.created.make(&path, || files.create(&path, options))?;
+        BlobWriter::new(file, number, self.options.family_id, compression)
             .map_err(|error| error.with_file(&path))
     }
 

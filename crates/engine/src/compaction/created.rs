@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use drumlin_base::{Error, Result};
 use drumlin_fs::Env;
 
 /// A guard over files being made. Dropping it removes them unless [`Created::keep`] was called.
@@ -22,10 +23,17 @@ impl Created {
         }
     }
 
-    /// Guards `path` too. To be called before the file is created: a failed create may leave a file
-    /// behind as well.
-    pub fn note(&mut self, path: &Path) {
-        self.paths.push(path.to_path_buf());
+    /// Has `create` make the file `path`, and guards it too: one that failed may have left it behind. Where the
+    /// name was taken, the file is somebody else's.
+    ///
+    /// # Errors
+    /// Those of `create`.
+    pub fn make<T>(&mut self, path: &Path, create: impl FnOnce() -> Result<T>) -> Result<T> {
+        let made = create();
+        if !made.as_ref().is_err_and(Error::is_taken) {
+            self.paths.push(path.to_path_buf());
+        }
+        made.map_err(|error| error.with_file(path))
     }
 
     /// Takes over what `other` guards.

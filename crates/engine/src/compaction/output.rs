@@ -276,14 +276,10 @@ impl<'a> Outputs<'a> {
             TableStyle::RocksDb => names::table(&self.context.dir, number),
             TableStyle::LevelDb => names::leveldb_table(&self.context.dir, number),
         };
-        self.written.created.note(&path);
         let options = CreateOptions::new(FileKind::Table).expecting(self.stamp.expected_bytes);
-        let file = self
-            .context
-            .env
-            .files
-            .create(&path, options)
-            .map_err(|error| error.with_file(&path))?;
+        let files = &self.context.env.files;
+        let created = &mut self.written.created;
+        let file = created.make(&path, || files.create(&path, options))?;
         let now = self.context.env.clock.unix_seconds();
         let ancestor = match self.stamp.oldest_ancestor_time {
             0 => now,

@@ -311,7 +311,7 @@ fn one_damaged_blob_among_many_fails_alone() {
     bytes[middle] ^= 1;
     let mut file = fixture
         .files
-        .create(&path, CreateOptions::new(FileKind::Blob))
+        .create(&path, CreateOptions::new(FileKind::Other))
         .unwrap();
     file.append(&bytes).unwrap();
     file.close().unwrap();

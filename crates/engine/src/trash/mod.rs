@@ -278,6 +278,12 @@ impl Trash {
     /// Takes the last step off the file.
     fn cut(&self, waste: &mut Waste) -> Result<()> {
         self.mark(waste)?;
+        // Somebody may have linked it since it was looked at, for a copy of the directory: the copy keeps its
+        // bytes. Under the new name nobody looks for it any more.
+        if self.files.info(&waste.path)?.links > 1 {
+            waste.may_cut = false;
+            return Ok(());
+        }
         let left = (waste.bytes - 1) / self.step_bytes * self.step_bytes;
         self.files.truncate(&waste.path, left)?;
         waste.bytes = left;
@@ -324,16 +330,18 @@ impl Trash {
         {
             (path, facts) = (other, Ok(found));
         }
-        let (bytes, links, trouble) = match facts {
-            Ok(facts) => (facts.size, facts.links, None),
-            Err(error) if error.is_not_found() => (0, 0, None),
+        let (bytes, is_ours, trouble) = match facts {
+            // A symbolic link goes, and the file that it leads to is left alone.
+            Ok(facts) if facts.is_symlink => (0, false, None),
+            Ok(facts) => (facts.size, facts.links == 1, None),
+            Err(error) if error.is_not_found() => (0, false, None),
             // What cannot be looked at is removed without being cut.
-            Err(error) => (0, 0, Some(error)),
+            Err(error) => (0, false, Some(error)),
         };
         let mut waste = Waste {
             path,
             bytes,
-            may_cut: links == 1,
+            may_cut: is_ours,
             reusable: false,
             trouble,
         };
@@ -486,6 +494,31 @@ mod tests {
         trash.step(true).unwrap().unwrap();
         assert!(listing(&disk).is_empty());
         assert_eq!(disk.info(copy).unwrap().size, 3 * STEP);
+    }
+
+    #[test]
+    fn a_file_that_is_linked_while_it_waits_is_not_cut_any_more() {
+        for steps in 0..3 {
+            let disk = disk();
+            let path = write(&disk, "000007.sst", 4 * STEP);
+            let trash = trash_over(Arc::new(disk.clone()));
+            trash.put(path.clone());
+            trash.look_at_arrived();
+            for _ in 0..steps {
+                assert!(trash.step(true).is_none());
+            }
+            let now = if steps == 0 {
+                path
+            } else {
+                names::trash(&path)
+            };
+            let copy = Path::new("/copy.sst");
+            disk.link(&now, copy).unwrap();
+            let bytes = disk.info(copy).unwrap().size;
+            while trash.step(true).is_none() {}
+            assert!(listing(&disk).is_empty());
+            assert_eq!(disk.info(copy).unwrap().size, bytes, "after {steps} steps");
+        }
     }
 
     #[test]

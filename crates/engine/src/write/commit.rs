@@ -72,12 +72,7 @@ impl Engine {
     /// Refuses what would fail half-way: unknown or dropped families, keys over the limit, what the
     /// directory's format cannot hold.
     fn check_batch(&self, batch: &WriteBatch) -> Result<()> {
-        if self.read_only {
-            return Err(Error::new(
-                ErrorKind::ReadOnly,
-                "the database was opened read-only",
-            ));
-        }
+        self.check_writable()?;
         let families = self.families.load();
         let mut last: Option<&Arc<Family>> = None;
         for record in batch.iter() {

@@ -87,7 +87,7 @@ fn an_external_table_that_refers_to_blob_files_is_refused() {
     let properties = &mut options.user_properties;
     properties.insert(version.0.to_owned(), version.1);
     let path = Path::new("/referring.sst");
-    let file = memory.create(path, CreateOptions::new(FileKind::Table));
+    let file = memory.create(path, CreateOptions::new(FileKind::Other));
     let mut table = TableWriter::new(file.unwrap(), options);
     let key = internal_key(b"key", 0, ValueKind::BlobIndex);
     let reference = [1, 9, 64, 10, 0]; // Ten bytes at 64 of file 9.

@@ -185,7 +185,7 @@ fn a_checkpoint_and_a_repaired_directory_have_their_models() {
         bytes[5] ^= 1;
         files.remove(&path).unwrap();
         let mut file = files
-            .create(&path, CreateOptions::new(FileKind::Table))
+            .create(&path, CreateOptions::new(FileKind::Other))
             .unwrap();
         file.append(&bytes).unwrap();
         file.close().unwrap();
