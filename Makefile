@@ -7,7 +7,7 @@ BYTES ?= 2000000000
 SECONDS ?= 20
 DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev pkg-config gcc g++
 
-.PHONY: sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
+.PHONY: interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
@@ -22,6 +22,13 @@ deps:
 test: deps
 	$(CARGO) test --locked --workspace
 	$(MAKE) loom
+
+# Directories to and fro between this engine and RocksDB 5.18 to 11.8, with kills. Fetches their libraries,
+# 100 MB, once.
+SEEDS ?= 2
+interop:
+	crates/interop/fetch-versions.sh target/rocksdb-versions
+	$(CARGO) run --locked -p drumlin-interop --bin rocksdb-versions -- run target/rocksdb-versions $(SEEDS)
 
 loom:
 	RUSTFLAGS="--cfg loom" $(CARGO) test --locked --release -p drumlin-base -p drumlin-memtable -p drumlin --test loom --target-dir target/loom

@@ -37,6 +37,7 @@ use crate::table_cache::TableCache;
 use crate::trash::Trash;
 use crate::turns::Turns;
 use crate::version::{FileNumbers, Version, VersionSet};
+use crate::vintage::Vintage;
 use crate::waits::WaitsByCause;
 use crate::wal::UnsyncedWals;
 use crate::wal_supply::WalSupply;
@@ -104,6 +105,8 @@ pub(crate) struct Engine {
     pub(crate) health: AtomicU8,
     pub(crate) closing: Arc<AtomicBool>,
     pub(crate) db_id: String,
+    /// Who must be able to read what is written.
+    pub(crate) vintage: Vintage,
     pub(crate) session_id: String,
     pub(crate) recovery: RecoveryReport,
     /// The background threads' handles, joined once at close.

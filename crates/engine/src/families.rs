@@ -36,7 +36,13 @@ impl FamilyState {
 
 impl Engine {
     /// What all handles of a family share, before its state exists.
-    pub(crate) fn make_family(&self, id: u32, name: &str, options: FamilyOptions) -> Arc<Family> {
+    pub(crate) fn make_family(
+        &self,
+        id: u32,
+        name: &str,
+        mut options: FamilyOptions,
+    ) -> Arc<Family> {
+        options.keep_to(self.vintage, &self.options.tuning);
         let tables = self
             .table_cache
             .for_family(options.order.clone(), options.prefix_extractor.clone());

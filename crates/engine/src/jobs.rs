@@ -264,6 +264,7 @@ impl Engine {
             restart_interval: tuning.restart_interval,
             hash_ratio: tuning.hash_ratio.filter(|&ratio| ratio > 0.0),
             filter: filter_wanted.then_some(filter),
+            format_version: self.vintage.format_version(),
             checksum: tuning.checksum,
             partition_index_above_bytes: tuning.partition_above_bytes,
             partition_filters: true,

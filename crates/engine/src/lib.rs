@@ -55,6 +55,7 @@ mod trash;
 mod turns;
 mod verify;
 pub mod version;
+mod vintage;
 mod waits;
 mod wal;
 mod wal_replay;

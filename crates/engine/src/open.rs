@@ -44,6 +44,7 @@ use crate::turns::Turns;
 use crate::version::{
     FileMeta, FileNumbers, Profile, RecoveredInfo, VersionEdit, VersionSet, VersionSetOptions,
 };
+use crate::vintage::Vintage;
 use crate::waits::WaitsByCause;
 use crate::wal::Wal;
 use crate::wal_replay::WalReplay;
@@ -109,7 +110,8 @@ pub(crate) fn open(
         read_only: mode == OpenMode::ReadOnly,
         check_tables: true,
     };
-    let (versions, info) = match VersionSet::recover(Arc::clone(&env.files), dir, &set_options) {
+    let (mut versions, info) = match VersionSet::recover(Arc::clone(&env.files), dir, &set_options)
+    {
         Ok(_) if options.error_if_exists => {
             let message = "the database exists, and error_if_exists is set";
             return Err(Error::invalid_argument(message).with_file(dir));
@@ -132,6 +134,16 @@ pub(crate) fn open(
             stored_options::keep_hash_indexes(family, stored, &options.tuning);
         }
     }
+    let vintage = match info.is_some() && !leveldb && stored_identity(&env, dir)?.is_some() {
+        true => stored_options::vintage(stored.as_ref(), &versions),
+        false => Vintage::NEWEST,
+    };
+    if !vintage.skips_unknown_records() {
+        versions.set_profile(Profile::RocksDb5);
+    }
+    for family in families.values_mut() {
+        family.keep_to(vintage, &options.tuning);
+    }
     let opener = Opener {
         env,
         dir,
@@ -140,6 +152,7 @@ pub(crate) fn open(
         stored,
         mode,
         leveldb,
+        vintage,
         free,
     };
     opener.finish(versions, info, lock)
@@ -337,6 +350,8 @@ struct Opener<'a> {
     stored: Option<OptionsFile>,
     mode: OpenMode,
     leveldb: bool,
+    /// Who must be able to read what is written.
+    vintage: Vintage,
     /// Bytes free on the disk when it was asked.
     free: u64,
 }
@@ -576,6 +591,7 @@ impl Opener<'_> {
             health: AtomicU8::new(Health::Healthy as u8),
             closing: Arc::new(AtomicBool::new(false)),
             db_id,
+            vintage: self.vintage,
             session_id: session_id(&self.env),
             recovery: RecoveryReport::default(),
             replayed_wals: Vec::new(),

@@ -14,6 +14,7 @@ use crate::compaction::CompactionStyle;
 use crate::events::EventListener;
 use crate::read::IteratorOptions;
 use crate::snapshot::Snapshot;
+use crate::vintage::Vintage;
 
 /// Whose files the directory holds. Both are always readable; this is about writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +23,8 @@ pub enum DirectoryFormat {
     /// Keep what is there; a new directory is RocksDB's.
     #[default]
     Auto,
-    /// RocksDB's: every RocksDB from 6.6 on opens it.
+    /// RocksDB's: every RocksDB from 6.6 on opens it, from 6.27 on where values lie in blob files; a
+    /// directory of an older one stays readable by that.
     RocksDb,
     /// LevelDB's: one family, puts and deletions only, so that LevelDB opens it.
     LevelDb,
@@ -195,7 +197,8 @@ pub struct Tuning {
     pub whole_key_filter: bool,
     /// Tables expected to be larger than this get a two-level index and filter. Default: 512 MiB.
     pub partition_above_bytes: u64,
-    /// Checksum of table blocks.
+    /// Checksum of table blocks. Default: CRC-32C, which every RocksDB knows; XXH3 is for 6.27 and later,
+    /// and not used in a directory of an earlier version.
     pub checksum: ChecksumKind,
     /// WAL bytes on disk at which the family that holds the oldest WAL is flushed. Default: four
     /// times the memtables' bytes.
@@ -241,7 +244,7 @@ impl Default for Tuning {
             filter_bits: 10.0,
             whole_key_filter: true,
             partition_above_bytes: 512 << 20,
-            checksum: ChecksumKind::Xxh3,
+            checksum: ChecksumKind::Crc32c,
             wal_bytes_max: None,
             background_rate: RateLimit::Unlimited,
             background_direct_io: None,
@@ -293,6 +296,25 @@ impl Options {
     pub fn background_threads_count(&self) -> usize {
         self.background_threads
             .unwrap_or_else(|| drumlin_fs::machine::cores_available().max(2))
+    }
+}
+
+impl FamilyOptions {
+    /// Keeps what is written to what RocksDB of `vintage` reads, whatever was set; `database` is the
+    /// database's tuning.
+    pub(crate) fn keep_to(&mut self, vintage: Vintage, database: &Tuning) {
+        if vintage.takes_all() {
+            return;
+        }
+        let kept = self.tuning.get_or_insert_with(|| database.clone());
+        kept.checksum = vintage.checksum(kept.checksum);
+        if !vintage.has_blob_files() {
+            kept.blob_from_bytes = Some(usize::MAX);
+        }
+        if !vintage.has_hash_indexes() {
+            kept.hash_ratio = None;
+        }
+        tracing::info!(%vintage, "tables are written as the directory's RocksDB reads them");
     }
 }
 

@@ -205,7 +205,8 @@ impl FamilySection {
 /// A whole OPTIONS file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OptionsFile {
-    /// The version of RocksDB that wrote it, or that it was written for.
+    /// The version of RocksDB that wrote it, or that it is written for; the oldest that is supported in
+    /// full when empty.
     pub rocksdb_version: String,
     /// `DBOptions`.
     pub database: Section,
@@ -305,7 +306,11 @@ impl OptionsFile {
     /// The file as text that RocksDB 7.8 reads, provided that the keys are ones it knows.
     pub fn to_text(&self) -> String {
         let mut out = String::from("# This is a RocksDB option file.\n\n[Version]\n");
-        let _ = writeln!(out, "  rocksdb_version={ROCKSDB_VERSION}");
+        let version = match self.rocksdb_version.as_str() {
+            "" => ROCKSDB_VERSION,
+            version => version,
+        };
+        let _ = writeln!(out, "  rocksdb_version={version}");
         let _ = writeln!(out, "  options_file_version={FILE_VERSION}");
         out.push_str("\n[DBOptions]\n");
         put_section(&mut out, &self.database);

@@ -23,10 +23,12 @@ use crate::column_family::DEFAULT_FAMILY;
 use crate::models::ModelStore;
 use crate::names::{self, FileName};
 use crate::options::{DirectoryFormat, Options};
+use crate::options_file;
 use crate::repair_blobs::{self, References};
 use crate::version::{
     BlobFileAddition, BlobFileGarbage, NewFile, Profile, VersionEdit, VersionSet, VersionSetOptions,
 };
+use crate::vintage::Vintage;
 
 /// What a repair did.
 #[derive(Debug, Default)]
@@ -73,7 +75,7 @@ pub(crate) fn repair(dir: &Path, options: &Options) -> Result<RepairReport> {
     let mut repairer = Repairer {
         dir,
         options,
-        profile: profile(options, &listing),
+        profile: profile(dir, options, &listing),
         cache,
         budget,
         models,
@@ -108,7 +110,11 @@ pub(crate) fn repair(dir: &Path, options: &Options) -> Result<RepairReport> {
 }
 
 /// Whose MANIFEST to write: LevelDB's where nothing is there that RocksDB always leaves.
-fn profile(options: &Options, listing: &[PathBuf]) -> Profile {
+fn profile(dir: &Path, options: &Options, listing: &[PathBuf]) -> Profile {
+    // What cannot be read tells nothing.
+    let stored = options_file::read_newest(&*options.env.files, dir);
+    let stored = stored.ok().flatten();
+    let told = stored.and_then(|file| Vintage::parse(&file.rocksdb_version));
     let is_rocksdb = |name: &PathBuf| {
         let parsed = FileName::parse(name);
         matches!(parsed, Some(FileName::Identity | FileName::Options(_)))
@@ -116,6 +122,7 @@ fn profile(options: &Options, listing: &[PathBuf]) -> Profile {
     match options.format {
         DirectoryFormat::LevelDb => Profile::LevelDb,
         DirectoryFormat::Auto if !listing.iter().any(is_rocksdb) => Profile::LevelDb,
+        _ if told.is_some_and(|vintage| !vintage.skips_unknown_records()) => Profile::RocksDb5,
         _ => Profile::RocksDb,
     }
 }

@@ -19,6 +19,7 @@ use crate::merge_operators;
 use crate::options::{FamilyOptions, Options, Tuning};
 use crate::options_file::{self, FamilySection, OptionsFile, Section};
 use crate::version::VersionSet;
+use crate::vintage::Vintage;
 
 /// Every family of `dir` (the default one where there is no database yet) with `options.family`,
 /// in the key order it was written in where that is a built-in one.
@@ -90,6 +91,16 @@ pub(crate) fn keep_hash_indexes(
     }
 }
 
+/// Who must be able to read what is written into a directory of RocksDB's.
+pub(crate) fn vintage(stored: Option<&OptionsFile>, versions: &VersionSet) -> Vintage {
+    let told = stored.and_then(|file| Vintage::parse(&file.rocksdb_version));
+    told.unwrap_or_else(|| {
+        let mut families = versions.families().values();
+        let has_tables = families.any(|family| family.current.files().next().is_some());
+        Vintage::of_manifest(versions.db_id().is_some(), has_tables)
+    })
+}
+
 impl Engine {
     /// Writes an OPTIONS file of the families in `state` that RocksDB's tools read, and removes all
     /// but the newest two.
@@ -123,7 +134,7 @@ impl Engine {
         let options = OptionsFile {
             database,
             families: sections.collect(),
-            ..OptionsFile::default()
+            rocksdb_version: self.vintage.older_name().unwrap_or_default(),
         };
         let files = &*self.env.files;
         options_file::write(files, &self.dir, self.numbers.take(), &options)?;

@@ -12,8 +12,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use drumlin::{ColumnFamily, Db, Env, ErrorKind, Options, ReadOptions};
+use drumlin::{
+    ChecksumKind, ColumnFamily, Db, Env, ErrorKind, FamilyOptions, Options, ReadOptions,
+    WriteOptions,
+};
 use drumlin_fs::{CreateOptions, FileKind, FileSystem, PosixFileSystem, StrictMemFileSystem};
+use drumlin_table::Footer;
 
 const DIR: &str = "/db";
 const EXPECTED: &str = "expected.tsv";
@@ -217,6 +221,58 @@ fn databases_of_rocksdb_7_8_hold_what_they_held() {
 #[test]
 fn databases_of_rocksdb_5_hold_what_they_held() {
     check_engine("rocksdb-5");
+}
+
+/// Options that ask for what RocksDB 5 cannot read: they are not followed there, nor after repair.
+#[test]
+fn a_directory_of_rocksdb_5_stays_one() {
+    for (name, repaired) in fixtures("rocksdb-5")
+        .into_iter()
+        .flat_map(|name| [(name.clone(), false), (name, true)])
+    {
+        let (env, _) = load("rocksdb-5", &name);
+        if repaired {
+            Db::repair(DIR, &options(&env)).unwrap();
+        }
+        for round in 0..2 {
+            let mut newer = options(&env);
+            newer.tuning.checksum = ChecksumKind::Xxh3;
+            newer.tuning.blob_from_bytes = Some(10);
+            let family = FamilyOptions {
+                tuning: Some(newer.tuning.clone()),
+                ..FamilyOptions::default()
+            };
+            let db = Db::open_all_families(DIR, newer).unwrap();
+            let more = db.create_family(&format!("more{round}"), family).unwrap();
+            for at in 0..200 {
+                let key = format!("new{at:03}");
+                db.put(&key, [7; 100]).unwrap();
+                db.put_in(&more, &key, [7; 100], &WriteOptions::default())
+                    .unwrap();
+            }
+            db.flush().unwrap();
+            db.compact_range(db.default_family(), None, None).unwrap();
+            db.close().unwrap();
+            check_is_of_rocksdb_5(&env, &format!("{name}, repaired {repaired}, round {round}"));
+        }
+    }
+}
+
+fn check_is_of_rocksdb_5(env: &Env, case: &str) {
+    for file in env.files.list(Path::new(DIR)).unwrap() {
+        let path = Path::new(DIR).join(&file);
+        let name = file.to_string_lossy().into_owned();
+        assert!(!name.ends_with(".blob"), "{case}: {name}");
+        let bytes = || env.files.read_file(&path, FILE_BYTES_MAX).unwrap();
+        if name.ends_with(".sst") {
+            let footer = Footer::decode(&bytes(), bytes().len() as u64).unwrap();
+            assert_eq!(footer.format_version, 2, "{case}: {name}");
+            assert_eq!(footer.checksum, ChecksumKind::Crc32c, "{case}: {name}");
+        } else if name.starts_with("OPTIONS") {
+            let text = String::from_utf8(bytes()).unwrap();
+            assert!(text.contains("rocksdb_version=5."), "{case}: {text}");
+        }
+    }
 }
 
 /// A MANIFEST that is gone: every table is sound, whatever its writer counted.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use drumlin_base::PrefixExtractor;
 
 use crate::filter::{FilterBuilder, LevelDbFilterBuilder};
-use crate::format::TableStyle;
+use crate::format::{FORMAT_VERSION_WRITTEN, TableStyle};
 use crate::options::{FilterOptions, TableWriterOptions};
 
 /// Size a filter partition aims at; RocksDB's `metadata_block_size`.
@@ -60,7 +60,13 @@ impl FilterWriter {
                 filter.bits_per_key.round() as usize,
             )),
             TableStyle::RocksDb if !filter.whole_keys && filter.prefix.is_none() => Self::None,
-            TableStyle::RocksDb => Self::Bloom(BloomWriter::new(filter, partitioned)),
+            TableStyle::RocksDb => {
+                let builder = match options.format_version < FORMAT_VERSION_WRITTEN {
+                    true => FilterBuilder::legacy(filter.bits_per_key),
+                    false => FilterBuilder::new(filter.bits_per_key),
+                };
+                Self::Bloom(BloomWriter::new(filter, builder, partitioned))
+            }
         }
     }
 
@@ -115,10 +121,10 @@ impl FilterWriter {
 }
 
 impl BloomWriter {
-    fn new(options: &FilterOptions, partitioned: bool) -> Self {
+    fn new(options: &FilterOptions, builder: FilterBuilder, partitioned: bool) -> Self {
         let keys = (PARTITION_BYTES * 8.0 / options.bits_per_key.max(1.0)) as usize;
         Self {
-            builder: FilterBuilder::new(options.bits_per_key),
+            builder,
             whole_keys: options.whole_keys,
             prefix: options.prefix.clone(),
             partition_keys: partitioned.then_some(keys.max(16)),

@@ -25,6 +25,16 @@ pub(crate) struct IndexStyle {
     pub(crate) user_keys: bool,
 }
 
+impl IndexStyle {
+    /// What tables of `format_version` have; 0 stands for LevelDB's.
+    pub(crate) fn of(format_version: u32) -> Self {
+        Self {
+            delta_values: format_version >= 4,
+            user_keys: format_version >= 3,
+        }
+    }
+}
+
 /// The index of a table being written.
 #[derive(Debug)]
 pub(crate) struct IndexBuilder {

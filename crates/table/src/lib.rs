@@ -61,7 +61,9 @@ pub use cache::BlockCache;
 pub use compress::{Codec, Compression, Framing, PreparedDict};
 pub use drumlin_succinct::{Effort, Encoder, Model};
 pub use filter::{FilterBuilder, FilterReader};
-pub use format::{BlockHandle, ChecksumKind, Footer, TableStyle};
+pub use format::{
+    BlockHandle, ChecksumKind, FORMAT_VERSION_OLD, FORMAT_VERSION_WRITTEN, Footer, TableStyle,
+};
 pub use hint::{Hint, STEPS};
 pub use iter::BlockTableIter;
 pub use model_file::{ModelFacts, ModelSource};

@@ -9,7 +9,7 @@ use drumlin_succinct::Model;
 
 use crate::cache::BlockCache;
 use crate::compress::Compression;
-use crate::format::{ChecksumKind, TableStyle};
+use crate::format::{ChecksumKind, FORMAT_VERSION_WRITTEN, TableStyle};
 use crate::model_file::ModelSource;
 
 /// How an existing table is opened.
@@ -163,6 +163,9 @@ pub struct TableWriterOptions {
     pub hash_ratio: Option<f64>,
     /// The filter, if there is to be one.
     pub filter: Option<FilterOptions>,
+    /// The `format_version` of tables of RocksDB's style: [`FORMAT_VERSION_WRITTEN`], or
+    /// [`FORMAT_VERSION_OLD`](crate::FORMAT_VERSION_OLD) for readers before RocksDB 6.6, which also know older filters only.
+    pub format_version: u32,
     /// How blocks are checked; LevelDB tables always use CRC-32C.
     pub checksum: ChecksumKind,
     /// The index of a file expected to be larger than this is cut into partitions, of which only
@@ -207,7 +210,8 @@ impl Default for TableWriterOptions {
             restart_interval: 16,
             hash_ratio: None,
             filter: None,
-            checksum: ChecksumKind::Xxh3,
+            format_version: FORMAT_VERSION_WRITTEN,
+            checksum: ChecksumKind::Crc32c,
             partition_index_above_bytes: 256 << 20,
             partition_filters: false,
             expected_bytes: 0,

@@ -57,8 +57,8 @@ pub(crate) fn write_tail(mut writer: BlockTableWriter) -> Result<FinishedTable> 
 /// The style index blocks have, now that it is known whether separators are user keys.
 fn index_style(writer: &BlockTableWriter) -> IndexStyle {
     IndexStyle {
-        delta_values: writer.options.style == TableStyle::RocksDb,
         user_keys: writer.index.stores_user_keys(),
+        ..IndexStyle::of(writer.output.format_version)
     }
 }
 

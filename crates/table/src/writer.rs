@@ -144,15 +144,13 @@ impl BlockTableWriter {
     /// A writer into `file`, which must be empty.
     pub fn new(file: Box<dyn WritableFile>, options: TableWriterOptions) -> Self {
         let leveldb = options.style == TableStyle::LevelDb;
-        let partitioned = !leveldb && options.expected_bytes > options.partition_index_above_bytes;
         let (checksum, format_version) = match leveldb {
             true => (ChecksumKind::Crc32c, 0),
-            false => (options.checksum, FORMAT_VERSION_WRITTEN),
+            false => (options.checksum, options.format_version),
         };
-        let style = IndexStyle {
-            delta_values: !leveldb,
-            user_keys: !leveldb,
-        };
+        let large = options.expected_bytes > options.partition_index_above_bytes;
+        let partitioned = large && format_version >= FORMAT_VERSION_WRITTEN;
+        let style = IndexStyle::of(format_version);
         // Under other orders equal keys may differ in their bytes; LevelDB knows no hash index.
         let may_hash = !leveldb && options.order.equality_is_bytewise();
         let dictionary_bytes = options.compression.dictionary_bytes as usize;

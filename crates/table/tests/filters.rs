@@ -108,7 +108,7 @@ fn bloom_filters_are_built_bit_for_bit_as_rocksdb_builds_them() {
 }
 
 #[test]
-fn legacy_filters_of_rocksdb_are_read() {
+fn legacy_filters_of_rocksdb_are_read_and_built_bit_for_bit() {
     let all = vectors(VECTORS);
     let reader = FilterReader::parse(unhex(all["legacy10"][2]));
     for n in 0..301 {
@@ -120,6 +120,9 @@ fn legacy_filters_of_rocksdb_are_read() {
         );
     }
     expect_strangers("legacy10", &reader);
+    let mut builder = FilterBuilder::legacy(10.0);
+    (0..301).for_each(|n| builder.add_key(&sized_key(n)));
+    assert_eq!(builder.finish(), unhex(all["legacy10"][2]));
 }
 
 #[test]

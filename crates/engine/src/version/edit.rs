@@ -76,6 +76,9 @@ pub enum Profile {
     /// What RocksDB 6.6 to 11 read.
     #[default]
     RocksDb,
+    /// What RocksDB 5 reads, too, which refuses records that it does not know: without the database's id,
+    /// atomic groups and anything of ours.
+    RocksDb5,
     /// What LevelDB reads: one family, no sequence numbers in the description of a table.
     LevelDb,
 }

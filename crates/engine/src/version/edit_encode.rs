@@ -25,6 +25,18 @@ impl VersionEdit {
         let mut out = Vec::with_capacity(64 + 160 * self.new_files.len());
         match profile {
             Profile::RocksDb => self.encode_rocksdb(&mut out),
+            Profile::RocksDb5 => {
+                let known = Self {
+                    db_id: None,
+                    min_log_number_to_keep: None,
+                    wal_additions: Vec::new(),
+                    wals_deleted_below: None,
+                    atomic_group_remaining: None,
+                    synced_from: None,
+                    ..self.clone()
+                };
+                known.encode_rocksdb(&mut out);
+            }
             Profile::LevelDb => self.encode_leveldb(&mut out)?,
         }
         Ok(out)

@@ -11,7 +11,7 @@ use std::path::Path;
 use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_fs::{CreateOptions, FileKind, FileSystem};
 
-use super::set::FamilyVersions;
+use super::set::{FamilyVersions, VersionSet};
 use super::{Profile, VersionEdit};
 use crate::names::{self, FileName};
 use crate::record::RecordWriter;
@@ -76,6 +76,13 @@ fn holds_a_database(files: &dyn FileSystem, dir: &Path) -> Result<bool> {
         .any(|name| name.is_evidence_of_a_database() && name != FileName::Manifest(FIRST_MANIFEST)))
 }
 
+impl VersionSet {
+    /// Writes edits as `profile` says from the next new MANIFEST on, which the first edit begins.
+    pub fn set_profile(&mut self, profile: Profile) {
+        self.profile = profile;
+    }
+}
+
 /// Everything a MANIFEST says at one moment.
 #[derive(Debug)]
 pub(super) struct Snapshot<'a> {
@@ -104,7 +111,10 @@ pub(super) fn write_and_make_live(
     let file = files.create(&path, CreateOptions::new(FileKind::Manifest))?;
     let mut writer = RecordWriter::new(file);
     for edit in snapshot.edits() {
-        writer.gather(&edit.encode(profile)?)?;
+        let record = edit.encode(profile)?;
+        if !record.is_empty() {
+            writer.gather(&record)?;
+        }
     }
     writer.hand_over()?;
     if !drumlin_base::bug!("new-manifest-unsynced") {

@@ -129,7 +129,7 @@ pub struct RecoveredInfo {
 pub struct VersionSet {
     files: Arc<dyn FileSystem>,
     dir: PathBuf,
-    profile: Profile,
+    pub(super) profile: Profile,
     read_only: bool,
     families: BTreeMap<u32, FamilyVersions>,
     numbers: Arc<FileNumbers>,

@@ -79,6 +79,22 @@ fn an_edit_with_everything_round_trips() {
 }
 
 #[test]
+fn what_rocksdb_5_would_refuse_is_not_written_for_it() {
+    let edit = full_edit();
+    let bytes = edit.encode(Profile::RocksDb5).unwrap();
+    let kept = VersionEdit {
+        db_id: None,
+        min_log_number_to_keep: None,
+        wal_additions: Vec::new(),
+        wals_deleted_below: None,
+        atomic_group_remaining: None,
+        synced_from: None,
+        ..edit
+    };
+    assert_eq!(VersionEdit::decode(&bytes).unwrap(), kept);
+}
+
+#[test]
 fn the_leveldb_profile_writes_leveldbs_tags_or_refuses() {
     let mut edit = VersionEdit {
         comparator: Some("leveldb.BytewiseComparator".into()),

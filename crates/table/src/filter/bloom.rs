@@ -140,6 +140,8 @@ pub struct FilterBuilder {
     millibits_per_key: u32,
     hashes: Vec<u64>,
     previous_prefix: Option<u64>,
+    /// Whether the filter is the one before format version 5.
+    legacy: bool,
 }
 
 impl FilterBuilder {
@@ -150,13 +152,30 @@ impl FilterBuilder {
             millibits_per_key: millibits(bits_per_key),
             hashes: Vec::new(),
             previous_prefix: None,
+            legacy: false,
+        }
+    }
+
+    /// The same for the filter that RocksDB knows before format version 5.
+    pub fn legacy(bits_per_key: f64) -> Self {
+        Self {
+            legacy: true,
+            ..Self::new(bits_per_key)
+        }
+    }
+
+    #[inline]
+    fn hash(&self, key: &[u8]) -> u64 {
+        match self.legacy {
+            true => u64::from(legacy_hash(key)),
+            false => xxph3::hash(key),
         }
     }
 
     /// Adds a key. A key equal to the one before costs nothing.
     #[inline]
     pub fn add_key(&mut self, key: &[u8]) {
-        self.add_hash(xxph3::hash(key));
+        self.add_hash(self.hash(key));
     }
 
     /// Adds a key by its [`hash`](super::hash).
@@ -169,8 +188,7 @@ impl FilterBuilder {
 
     /// Adds a key and its prefix, each only if it differs from the one before.
     pub fn add_key_and_prefix(&mut self, key: &[u8], prefix: &[u8]) {
-        let key = xxph3::hash(key);
-        let prefix = xxph3::hash(prefix);
+        let (key, prefix) = (self.hash(key), self.hash(prefix));
         let last_key = self.hashes.last().copied();
         let last_prefix = self.previous_prefix.replace(prefix);
         // The prefix goes first, so that the last hash is always that of a key.
@@ -212,6 +230,9 @@ impl FilterBuilder {
         }
         if self.millibits_per_key == 0 {
             return vec![0; METADATA_BYTES + 1];
+        }
+        if self.legacy {
+            return LegacyBloom::encode(&hashes, self.millibits_per_key);
         }
         let probes = probes_for(self.millibits_per_key);
         let lines = fill(&hashes, self.lines_for(hashes.len()), probes);
@@ -289,6 +310,30 @@ impl LegacyBloom {
             line_bytes_log2: line_bytes.trailing_zeros(),
             probes,
         })
+    }
+
+    /// The filter of `hashes` as RocksDB writes it, over lines of 64 bytes, of which it takes an odd number.
+    fn encode(hashes: &[u64], millibits_per_key: u32) -> Vec<u8> {
+        const LINE_BITS: usize = LINE_BYTES * 8;
+        let bits = (hashes.len() as u64 * u64::from(millibits_per_key)).div_ceil(1000);
+        let lines = bits.div_ceil(LINE_BITS as u64).min(u64::from(u32::MAX) - 1) as u32 | 1;
+        let probes = (millibits_per_key * 69 / 100_000).clamp(1, 30);
+        let mut out = vec![0; lines as usize * LINE_BYTES];
+        for hash in hashes {
+            let mut hash = *hash as u32; // Hashes of this filter have 32 bits.
+            let line = (hash % lines) as usize * LINE_BYTES;
+            let delta = hash.rotate_right(17);
+            for _ in 0..probes {
+                let bit = hash as usize % LINE_BITS;
+                if let Some(byte) = out.get_mut(line + bit / 8) {
+                    *byte |= 1 << (bit % 8);
+                }
+                hash = hash.wrapping_add(delta);
+            }
+        }
+        out.push(probes as u8);
+        out.extend_from_slice(&lines.to_le_bytes());
+        out
     }
 
     /// Whether `key` may have been added.

@@ -15,6 +15,8 @@ pub const ROCKSDB_FOOTER_BYTES: usize = 53;
 pub const FOOTER_BYTES_MAX: usize = ROCKSDB_FOOTER_BYTES;
 /// The `format_version` this crate writes: every RocksDB since 6.6 reads it.
 pub const FORMAT_VERSION_WRITTEN: u32 = 5;
+/// The `format_version` written for readers older than that: RocksDB 5 and all after it.
+pub const FORMAT_VERSION_OLD: u32 = 2;
 
 /// On disk: the last eight bytes of a LevelDB table, and of RocksDB tables of version 0.
 pub const LEVELDB_MAGIC: u64 = 0xdb47_7524_8b80_fb57;

@@ -12,8 +12,8 @@ use drumlin_base::operators::FixedPrefix;
 use drumlin_base::rng::Rng;
 use drumlin_base::{Comparator, InternalIterator, KeyOrder, MemoryUse, SEQNO_MAX, ValueKind};
 use drumlin_table::{
-    ChecksumKind, Codec, Compression, FilterOptions, Table, TableReadOptions, TableStyle,
-    TableWriter, TableWriterOptions,
+    ChecksumKind, Codec, Compression, FORMAT_VERSION_OLD, FORMAT_VERSION_WRITTEN, FilterOptions,
+    Table, TableReadOptions, TableStyle, TableWriter, TableWriterOptions,
 };
 
 /// Checks that `table` holds exactly `entries`.
@@ -149,6 +149,7 @@ fn random_options(rng: &mut Rng, order: &KeyOrder) -> TableWriterOptions {
         restart_interval: 1 + rng.below(20) as usize,
         hash_ratio: [None, Some(0.1), Some(0.75), Some(3.0)][rng.below(4) as usize],
         filter: (!rng.one_in(4)).then_some(filter),
+        format_version: [FORMAT_VERSION_OLD, FORMAT_VERSION_WRITTEN][rng.below(2) as usize],
         checksum: [
             ChecksumKind::Crc32c,
             ChecksumKind::Xxh3,
