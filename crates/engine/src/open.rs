@@ -273,7 +273,7 @@ fn write_identity_file(env: &Env, dir: &Path, id: &str) -> Result<()> {
 }
 
 /// What IDENTITY says; `None` when it is missing or says nothing.
-fn stored_identity(env: &Env, dir: &Path) -> Result<Option<String>> {
+pub(crate) fn stored_identity(env: &Env, dir: &Path) -> Result<Option<String>> {
     let bytes = match env.files.read_file(&names::identity(dir), 4096) {
         Ok(bytes) => bytes,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::TooLarge) => {

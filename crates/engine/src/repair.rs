@@ -22,6 +22,7 @@ use drumlin_table::{BlockCache, ModelSource, Table, TableReadOptions, TableReade
 use crate::column_family::DEFAULT_FAMILY;
 use crate::models::ModelStore;
 use crate::names::{self, FileName};
+use crate::open::stored_identity;
 use crate::options::{DirectoryFormat, Options};
 use crate::options_file;
 use crate::repair_blobs::{self, References};
@@ -51,6 +52,8 @@ struct Found {
     entries: u64,
     file: NewFile,
     references: References,
+    /// Whether its properties show RocksDB 6.6 or later, or us.
+    is_dated: bool,
 }
 
 struct Repairer<'a> {
@@ -75,7 +78,7 @@ pub(crate) fn repair(dir: &Path, options: &Options) -> Result<RepairReport> {
     let mut repairer = Repairer {
         dir,
         options,
-        profile: profile(dir, options, &listing),
+        profile: Profile::RocksDb,
         cache,
         budget,
         models,
@@ -94,6 +97,8 @@ pub(crate) fn repair(dir: &Path, options: &Options) -> Result<RepairReport> {
             }
         }
     }
+    let told = told_vintage(dir, options);
+    repairer.profile = profile(options, &listing, told, &found);
     let mut references = References::default();
     for table in &mut found {
         references.append(std::mem::take(&mut table.references));
@@ -109,22 +114,32 @@ pub(crate) fn repair(dir: &Path, options: &Options) -> Result<RepairReport> {
     Ok(repairer.report)
 }
 
-/// Whose MANIFEST to write: LevelDB's where nothing is there that RocksDB always leaves.
-fn profile(dir: &Path, options: &Options, listing: &[PathBuf]) -> Profile {
-    // What cannot be read tells nothing.
-    let stored = options_file::read_newest(&*options.env.files, dir);
-    let stored = stored.ok().flatten();
-    let told = stored.and_then(|file| Vintage::parse(&file.rocksdb_version));
+/// Whose MANIFEST to write: LevelDB's where nothing is there that RocksDB always leaves. The OPTIONS file
+/// tells which RocksDB that was, and without one the tables do: since 6.6 they say when they were made.
+fn profile(
+    options: &Options,
+    listing: &[PathBuf],
+    told: Option<Vintage>,
+    found: &[Found],
+) -> Profile {
     let is_rocksdb = |name: &PathBuf| {
         let parsed = FileName::parse(name);
         matches!(parsed, Some(FileName::Identity | FileName::Options(_)))
     };
+    let has_tables_of_5 = !found.is_empty() && !found.iter().any(|table| table.is_dated);
+    let is_of_5 = told.map_or(has_tables_of_5, |vintage| !vintage.skips_unknown_records());
     match options.format {
         DirectoryFormat::LevelDb => Profile::LevelDb,
         DirectoryFormat::Auto if !listing.iter().any(is_rocksdb) => Profile::LevelDb,
-        _ if told.is_some_and(|vintage| !vintage.skips_unknown_records()) => Profile::RocksDb5,
+        _ if is_of_5 => Profile::RocksDb5,
         _ => Profile::RocksDb,
     }
+}
+
+/// The version that the newest OPTIONS file names. One that cannot be read tells nothing.
+fn told_vintage(dir: &Path, options: &Options) -> Option<Vintage> {
+    let stored = options_file::read_newest(&*options.env.files, dir).ok()??;
+    Vintage::parse(&stored.rocksdb_version)
 }
 
 impl Repairer<'_> {
@@ -189,6 +204,7 @@ impl Repairer<'_> {
             entries,
             file: described,
             references,
+            is_dated: properties.counts_tombstones(),
         })
     }
 
@@ -311,6 +327,13 @@ impl Repairer<'_> {
             }
         }
         set.log_and_apply(edits.into_values().collect())?;
+        if let (Profile::RocksDb, Some(id)) =
+            (self.profile, stored_identity(&self.options.env, self.dir)?)
+        {
+            // Shows later opens that these are no tables of RocksDB 5, should there be no OPTIONS file.
+            set.set_db_id(&id);
+            set.write_copy(self.dir)?;
+        }
         self.report.families = families.into_values().map(|(name, _)| name).collect();
         Ok(())
     }
