@@ -103,6 +103,10 @@ impl Bench {
             ("no filter", None),
             ("filter", Some(FilterOptions::default())),
         ] {
+            // Tables are made anew: the one of the run before, if any, goes.
+            if files.exists(&self.path)? {
+                files.remove(&self.path)?;
+            }
             let file = files.create(&self.path, CreateOptions::new(FileKind::Table))?;
             let options = TableWriterOptions {
                 compression: self.compression,
