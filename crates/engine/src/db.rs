@@ -166,7 +166,8 @@ impl Db {
     /// deleted shortly before may come back, where a crash kept replaced tables from being removed.
     ///
     /// # Errors
-    /// `Locked`, `Io`, `NoSpace`.
+    /// `NotSupported` where no database is, or none of a family's tables; what is wrong with a table
+    /// where none can be read; nothing was changed then. `Locked`, `Io`, `NoSpace`.
     pub fn repair(dir: impl AsRef<Path>, options: &Options) -> Result<RepairReport> {
         repair::repair(dir.as_ref(), options)
     }

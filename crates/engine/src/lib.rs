@@ -22,6 +22,7 @@ mod explain;
 mod families;
 pub mod flush;
 mod for_reads;
+mod foreign;
 mod ingest;
 pub mod iter;
 mod job_models;

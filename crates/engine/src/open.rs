@@ -26,6 +26,7 @@ use crate::engine::{Engine, FamilyState, State};
 use crate::events::{Health, RecoveryReport};
 use crate::families::empty_view;
 use crate::flush::Flushed;
+use crate::foreign;
 use crate::leader::{FullFamilies, Leader};
 use crate::manual_queue::ManualQueue;
 use crate::models::{Chooser, ModelStore};
@@ -76,6 +77,7 @@ pub(crate) fn open(
     options.validate()?;
     let mut families = with_default(families, &options)?;
     let env = options.env.clone();
+    foreign::refuse(&*env.files, dir)?;
     let lock = match mode {
         OpenMode::ReadWrite => Some(claim(dir, &options)?),
         OpenMode::ReadOnly => None,
@@ -189,6 +191,7 @@ fn is_leveldb(env: &Env, dir: &Path, options: &Options) -> Result<bool> {
 
 /// The names of the families in `dir`.
 pub(crate) fn list_families(dir: &Path, env: &Env) -> Result<Vec<String>> {
+    foreign::refuse(&*env.files, dir)?;
     VersionSet::list_families(&*env.files, dir)
 }
 

@@ -16,10 +16,12 @@ use drumlin_base::key::{ParsedKey, append_internal, compare_internal};
 use drumlin_base::{
     Error, ErrorKind, InternalIterator, KeyOrder, MemoryBudget, Result, SEQNO_MAX, ValueKind,
 };
+use drumlin_fs::FileSystem;
 use drumlin_table::blob::BlobIndex;
 use drumlin_table::{BlockCache, ModelSource, Table, TableReadOptions, TableReaderOptions};
 
 use crate::column_family::DEFAULT_FAMILY;
+use crate::foreign;
 use crate::models::ModelStore;
 use crate::names::{self, FileName};
 use crate::open::stored_identity;
@@ -27,7 +29,8 @@ use crate::options::{DirectoryFormat, Options};
 use crate::options_file;
 use crate::repair_blobs::{self, References};
 use crate::version::{
-    BlobFileAddition, BlobFileGarbage, NewFile, Profile, VersionEdit, VersionSet, VersionSetOptions,
+    BlobFileAddition, BlobFileGarbage, NewFile, Profile, VersionEdit, VersionSet,
+    VersionSetOptions, refuse_tables_elsewhere,
 };
 use crate::vintage::Vintage;
 
@@ -70,7 +73,10 @@ struct Repairer<'a> {
 pub(crate) fn repair(dir: &Path, options: &Options) -> Result<RepairReport> {
     options.validate()?;
     let files = &options.env.files;
+    foreign::refuse(&**files, dir)?;
+    refuse_no_database(&**files, dir)?;
     let _lock = files.lock(&names::lock(dir))?;
+    refuse_tables_elsewhere(&**files, dir)?;
     let budget = MemoryBudget::new(options.memory_budget_bytes());
     let cache = BlockCache::new(Arc::clone(&budget));
     let listing = files.list(dir)?;
@@ -84,7 +90,7 @@ pub(crate) fn repair(dir: &Path, options: &Options) -> Result<RepairReport> {
         models,
         report: RepairReport::default(),
     };
-    let mut found = Vec::new();
+    let (mut found, mut damaged) = (Vec::new(), Vec::new());
     let mut highest = 0;
     for name in &listing {
         let parsed = FileName::parse(name);
@@ -93,9 +99,18 @@ pub(crate) fn repair(dir: &Path, options: &Options) -> Result<RepairReport> {
             let path = dir.join(name);
             match repairer.read_table(&path, number) {
                 Ok(table) => found.push(table),
-                Err(error) => repairer.lose(&path, error)?,
+                Err(error) => damaged.push((path, error)),
             }
         }
+    }
+    if found.is_empty() && !damaged.is_empty() {
+        let (_, error) = damaged.swap_remove(0);
+        return Err(
+            error.context("no table can be read, so nothing would be left; nothing was changed")
+        );
+    }
+    for (path, error) in damaged {
+        repairer.lose(&path, error)?;
     }
     let told = told_vintage(dir, options);
     repairer.profile = profile(options, &listing, told, &found);
@@ -112,6 +127,35 @@ pub(crate) fn repair(dir: &Path, options: &Options) -> Result<RepairReport> {
     let oldest_wal = repairer.oldest_wal(&listing)?;
     repairer.rebuild(found, accounts.families, highest, oldest_wal)?;
     Ok(repairer.report)
+}
+
+/// Refuses a directory that shows no database. A WAL's name is a common one, so one alone is no sign.
+fn refuse_no_database(files: &dyn FileSystem, dir: &Path) -> Result<()> {
+    let listing = files.list(dir)?;
+    let has = |wanted: fn(&FileName) -> bool| {
+        let mut names = listing.iter().filter_map(|name| FileName::parse(name));
+        names.any(|name| wanted(&name))
+    };
+    let is_sure = |name: &FileName| {
+        matches!(
+            name,
+            FileName::Current | FileName::Manifest(_) | FileName::Table(_)
+        )
+    };
+    let is_beside = |name: &FileName| {
+        matches!(
+            name,
+            FileName::Identity | FileName::Options(_) | FileName::Lock
+        )
+    };
+    let is_data = |name: &FileName| name.is_evidence_of_a_database();
+    match has(is_sure) || has(is_data) && has(is_beside) {
+        true => Ok(()),
+        false => {
+            let message = "there is no database in the directory, so there is nothing to repair";
+            Err(Error::not_supported(message).with_file(dir))
+        }
+    }
 }
 
 /// Whose MANIFEST to write: LevelDB's where nothing is there that RocksDB always leaves. The OPTIONS file

@@ -15,6 +15,7 @@ use drumlin_table::{Codec, TableFormat};
 use crate::column_family::DEFAULT_FAMILY;
 use crate::compaction::{CompactionStyle, style_text};
 use crate::engine::{Engine, State};
+use crate::foreign;
 use crate::merge_operators;
 use crate::options::{FamilyOptions, Options, Tuning};
 use crate::options_file::{self, FamilySection, OptionsFile, Section};
@@ -24,6 +25,7 @@ use crate::vintage::Vintage;
 /// Every family of `dir` (the default one where there is no database yet) with `options.family`,
 /// in the key order it was written in where that is a built-in one.
 pub(crate) fn all_families(dir: &Path, options: &Options) -> Result<Vec<(String, FamilyOptions)>> {
+    foreign::refuse(&*options.env.files, dir)?;
     let stored = match VersionSet::list_family_orders(&*options.env.files, dir) {
         Err(error) if error.is_not_found() => vec![(DEFAULT_FAMILY.to_owned(), None)],
         other => other?,

@@ -93,6 +93,7 @@ fn the_engine_points_one_way() {
             "range_tombstone",
             "waits",
             "disk_watch",
+            "foreign",
             "vintage",
         ],
         &["batch", "snapshot"],

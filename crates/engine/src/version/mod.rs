@@ -27,6 +27,7 @@ pub use edit::{BlobFileAddition, BlobFileGarbage, Profile, VersionEdit};
 pub use file_meta::{FileChecksum, FileMeta, NewFile};
 pub use levels::{BlobFile, BlobTotals, Version, key_head};
 pub use manifest::locate_manifest;
+pub(crate) use manifest::refuse_tables_elsewhere;
 pub use numbers::{FileNumbers, JobFiles};
 pub use recover::{DEFAULT_FAMILY, find_table};
 pub use set::{FamilyVersions, RecoveredInfo, VersionSet, VersionSetOptions};

@@ -3,8 +3,8 @@
 //! Nothing on disk is changed. Every record is decoded, checked and applied in memory before any of
 //! it is believed.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use drumlin_base::{Error, ErrorKind, KeyOrder, Result};
@@ -12,7 +12,7 @@ use drumlin_fs::FileSystem;
 
 use super::set::FamilyVersions;
 use super::{BlobFileAddition, Version, VersionBuilder, VersionEdit};
-use crate::names;
+use crate::names::{self, FileName};
 use crate::record::{Later, RecordReader, Verdict};
 
 /// The family every database has.
@@ -306,6 +306,10 @@ pub(super) fn check_tables(
     dir: &Path,
     families: &BTreeMap<u32, FamilyVersions>,
 ) -> Result<()> {
+    for family in families.values() {
+        let tables = family.current.files().map(|(_, table)| table.number);
+        refuse_all_missing(files, dir, &family.name, tables)?;
+    }
     let tables = families.values().flat_map(|family| family.current.files());
     for (_, table) in tables {
         let (path, info) = find_table(files, dir, table.number)?;
@@ -321,6 +325,73 @@ pub(super) fn check_tables(
     blobs
         .flat_map(BTreeMap::values)
         .try_for_each(|blob| check_blob_file(files, dir, &blob.addition))
+}
+
+/// Refuses a family none of whose `tables` is in `dir`, though it has some. A single other data path
+/// shows in nothing else: tables there are called of path 0, too.
+fn refuse_all_missing(
+    files: &dyn FileSystem,
+    dir: &Path,
+    family: &str,
+    tables: impl Iterator<Item = u64>,
+) -> Result<()> {
+    let mut missing = 0;
+    for table in tables {
+        match find_table(files, dir, table) {
+            Err(error) if error.is_corruption() => missing += 1,
+            found => return found.map(|_| ()),
+        }
+    }
+    match missing {
+        0 => Ok(()),
+        _ => Err(Error::not_supported(format!(
+            "the directory has none of the {missing} tables of family {family:?}: a data path elsewhere \
+             (db_paths, cf_paths) is not supported; bring its tables here"
+        ))
+        .with_file(dir)),
+    }
+}
+
+/// Refuses a directory where a family has tables by MANIFEST `number`, and none of them is there. What a
+/// damaged MANIFEST names may be gone for good reason: it counts where no table at all is there.
+///
+/// # Errors
+/// `NotSupported`; `Io`.
+pub(super) fn refuse_tables_elsewhere(
+    files: &dyn FileSystem,
+    dir: &Path,
+    number: u64,
+) -> Result<()> {
+    let is_table = |name: &PathBuf| matches!(FileName::parse(name), Some(FileName::Table(_)));
+    if files.list(dir)?.iter().any(is_table) && read_families(files, dir, number).is_err() {
+        return Ok(());
+    }
+    let mut families: BTreeMap<u32, (String, BTreeSet<u64>)> = BTreeMap::new();
+    let mut reader = RecordReader::new(files.open(&names::manifest(dir, number))?, 0);
+    while let Ok(Some(record)) = reader.read() {
+        let Ok(edit) = VersionEdit::decode(record.payload) else {
+            continue;
+        };
+        let (name, tables) = families.entry(edit.column_family).or_default();
+        if let Some(added) = edit.add_family {
+            *name = added;
+        }
+        for (_, gone) in &edit.deleted_files {
+            tables.remove(gone);
+        }
+        tables.extend(edit.new_files.iter().map(|(_, table)| table.number));
+        if edit.drop_family {
+            families.remove(&edit.column_family);
+        }
+    }
+    for (id, (name, tables)) in families {
+        let name = match id {
+            0 => DEFAULT_FAMILY,
+            _ => &name,
+        };
+        refuse_all_missing(files, dir, name, tables.into_iter())?;
+    }
+    Ok(())
 }
 
 fn check_blob_file(files: &dyn FileSystem, dir: &Path, blob: &BlobFileAddition) -> Result<()> {
@@ -348,7 +419,7 @@ pub fn find_table(
     files: &dyn FileSystem,
     dir: &Path,
     number: u64,
-) -> Result<(std::path::PathBuf, drumlin_fs::FileInfo)> {
+) -> Result<(PathBuf, drumlin_fs::FileInfo)> {
     let path = names::table(dir, number);
     match files.info(&path) {
         Err(error) if error.is_not_found() => {
