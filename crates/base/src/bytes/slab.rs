@@ -190,7 +190,10 @@ impl Slab {
                 continue;
             };
             let span = self.span(number)?.lock();
-            if !self.is_closed(number) {
+            // A span that was cut only now is served from though its chunk was closed meanwhile: with no
+            // slot to come back, nothing would ever free it, or its chunk.
+            let is_fresh = span.as_ref().is_some_and(|span| span.live == 0);
+            if is_fresh || !self.is_closed(number) {
                 break (number, span);
             }
             self.pop_open(&mut class, span);
@@ -321,10 +324,13 @@ impl Slab {
         let Some(page) = HugePage::map() else {
             return false;
         };
-        let Some(number) = self.pool.lock().add(page) else {
+        let mut pool = self.pool.lock();
+        let Some(number) = pool.add(page) else {
             return false;
         };
+        // Under the lock: nobody takes a span of the chunk while it has the mark of an earlier one.
         self.close(number, false);
+        drop(pool);
         self.chunks_seen.fetch_max(number + 1, Ordering::Relaxed);
         self.mapped.fetch_add(1, Ordering::Relaxed);
         self.budget.charge(MemoryUse::Blocks, HUGE_PAGE_BYTES);
@@ -366,11 +372,14 @@ impl Slab {
 
     /// Goes on using a chunk that was being drained; false when there is none.
     pub fn revive(&self) -> bool {
-        let Some(number) = self.pool.lock().reopen() else {
+        let mut pool = self.pool.lock();
+        let Some(number) = pool.reopen() else {
             return false;
         };
         self.draining.fetch_sub(1, Ordering::Relaxed);
+        // Under the lock, so that it does not undo a drain that begins right now.
         self.close(number, false);
+        drop(pool);
         let first = number * CHUNK_SPANS;
         for span in first..first + CHUNK_SPANS {
             self.reopen_span(span as u32);
@@ -546,5 +555,29 @@ impl fmt::Debug for Slab {
             .field("mapped_bytes", &self.mapped_bytes())
             .field("draining_bytes", &self.draining_bytes())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// The moment between taking a span out of the pool and the first slot of it.
+    #[test]
+    fn a_span_whose_chunk_is_drained_before_its_first_slot_is_not_lost() {
+        let budget = MemoryBudget::new(64 << 20);
+        let slab = Slab::new(Arc::clone(&budget), 4);
+        assert!(slab.grow());
+        let class_at = slab.class_of(1000).unwrap();
+        let size = slab.sizes[class_at];
+        let mut class = slab.classes[class_at].lock();
+        slab.open_span(&mut class, class_at, &size).unwrap();
+        drop(class);
+        assert!(slab.drain(0));
+        let taken = slab.take(1000).expect("the span is served from");
+        assert_eq!(slab.draining_bytes(), HUGE_PAGE_BYTES);
+        drop(taken);
+        assert_eq!((slab.mapped_bytes(), slab.draining_bytes()), (0, 0));
+        assert_eq!(budget.used(MemoryUse::Blocks), 0);
     }
 }
