@@ -83,6 +83,13 @@ impl Error {
         Self::new(ErrorKind::NotSupported, message)
     }
 
+    /// Memory that the system does not give: of kind [`ErrorKind::Io`], since the bytes asked for may be sound.
+    #[cold]
+    pub fn no_memory(bytes: usize) -> Self {
+        let message = format!("the system gives no memory for {bytes} bytes");
+        Self::new(ErrorKind::Io, message)
+    }
+
     /// A caller's mistake.
     pub fn invalid_argument(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidArgument, message)

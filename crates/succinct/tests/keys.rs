@@ -396,3 +396,33 @@ fn forged_bytes_do_no_harm() {
         }
     }
 }
+
+/// Each block says that its first key goes on to the end of all blocks; a key has at most what its own block
+/// holds, so that opening an index takes a time in proportion to its bytes.
+#[test]
+fn a_key_does_not_go_on_behind_its_block() {
+    let blocks_count = 2000u64;
+    let mut tail = Vec::new();
+    drumlin_base::coding::put_varint64(&mut tail, blocks_count * 64);
+    // One plan: texts, every letter of eight bits.
+    tail.extend([1, 0]);
+    tail.extend([0x88; 128]);
+    // Of the first plan, no prefix, nothing shared, 2^35 bits for each key.
+    let block = [0, 0, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 1, 0, b'k', b'k'];
+    tail.extend((0..blocks_count).map(|_| block.len() as u8));
+    let bytes = block.repeat(blocks_count as usize);
+    let index = KeyIndex::open(bytes.clone(), &tail).expect("lengths are right");
+    let (mut key, mut total) = (Vec::new(), 0);
+    for rank in 0..index.len() {
+        key.clear();
+        assert!(index.key(rank, &mut key));
+        total += key.len();
+    }
+    assert!(total <= bytes.len(), "{total} bytes of keys");
+    assert!(index.verify().is_err());
+    // A block of no bytes is none.
+    let mut shorter = tail.clone();
+    let at = shorter.len() - 2;
+    shorter[at..].copy_from_slice(&[0, 2 * block.len() as u8]);
+    assert!(KeyIndex::open(bytes, &shorter).is_err());
+}

@@ -12,7 +12,9 @@ use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_fs::RandomAccessFile;
 
 use crate::block::BlockMeta;
-use crate::compress::{Framing, PreparedDict, decompress, decompress_into, uncompressed_len};
+use crate::compress::{
+    Framing, PreparedDict, check_claim, decompress, decompress_into, uncompressed_len, zeros,
+};
 use crate::format::{
     BLOCK_TRAILER_BYTES, BlockHandle, ChecksumKind, trailer_compression, verify_block,
 };
@@ -45,7 +47,7 @@ impl BlockFile {
         handle: BlockHandle,
         verify: bool,
         ahead: Option<&mut ReadAhead>,
-        room: impl Fn(usize) -> Draft<BlockMeta>,
+        room: impl Fn(usize) -> Result<Draft<BlockMeta>>,
     ) -> Result<Draft<BlockMeta>> {
         self.read_data(handle, verify, ahead, room)
             .map_err(|error| error.with_file(&self.path).with_offset(handle.offset))
@@ -61,7 +63,7 @@ impl BlockFile {
     }
 
     fn read_meta(&self, handle: BlockHandle) -> Result<Vec<u8>> {
-        let mut stored = vec![0; self.stored_len(handle)?];
+        let mut stored = zeros(self.stored_len(handle)?)?;
         let kind = self.read_stored(handle, true, &mut stored)?;
         stored.truncate(stored.len() - BLOCK_TRAILER_BYTES);
         match kind {
@@ -75,7 +77,7 @@ impl BlockFile {
         handle: BlockHandle,
         verify: bool,
         ahead: Option<&mut ReadAhead>,
-        room: impl Fn(usize) -> Draft<BlockMeta>,
+        room: impl Fn(usize) -> Result<Draft<BlockMeta>>,
     ) -> Result<Draft<BlockMeta>> {
         let stored_len = self.stored_len(handle)?;
         let len = stored_len - BLOCK_TRAILER_BYTES;
@@ -86,12 +88,12 @@ impl BlockFile {
             return self.unpack(kind, stored.get(..len).unwrap_or_default(), room);
         }
         if self.compressed {
-            let mut stored = vec![0; stored_len];
+            let mut stored = zeros(stored_len)?;
             let kind = self.read_stored(handle, verify, &mut stored)?;
             return self.unpack(kind, stored.get(..len).unwrap_or_default(), room);
         }
         // Read to where it stays; the trailer is cut off again.
-        let mut draft = room(stored_len);
+        let mut draft = room(stored_len)?;
         let kind = self.read_stored(handle, verify, draft.bytes_mut())?;
         draft.truncate(len);
         match kind {
@@ -109,7 +111,7 @@ impl BlockFile {
         handle: BlockHandle,
         verify: bool,
         stored: &[u8],
-        room: impl Fn(usize) -> Draft<BlockMeta>,
+        room: impl Fn(usize) -> Result<Draft<BlockMeta>>,
     ) -> Result<Draft<BlockMeta>> {
         let kind = self.check(stored, handle, verify)?;
         let len = stored.len().saturating_sub(BLOCK_TRAILER_BYTES);
@@ -159,10 +161,11 @@ impl BlockFile {
         &self,
         kind: u8,
         body: &[u8],
-        room: impl Fn(usize) -> Draft<BlockMeta>,
+        room: impl Fn(usize) -> Result<Draft<BlockMeta>>,
     ) -> Result<Draft<BlockMeta>> {
         let len = uncompressed_len(kind, body, self.framing, BLOCK_BYTES_MAX)?;
-        let mut draft = room(len);
+        check_claim(kind, body, self.dict.as_ref(), self.framing, len)?;
+        let mut draft = room(len)?;
         let out = draft.bytes_mut();
         decompress_into(kind, body, self.dict.as_ref(), self.framing, out)?;
         Ok(draft)

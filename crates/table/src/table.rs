@@ -431,7 +431,7 @@ impl BlockTable {
         let handle = run.index.handle(at).ok_or_else(no_such_block)?;
         let room = |len| match options.fill_cache {
             true => self.cache.draft(len, self.heads_max),
-            false => Draft::on_heap(len, 0),
+            false => Draft::try_on_heap(len, 0),
         };
         let draft = self
             .blocks

@@ -47,7 +47,7 @@ impl Table {
             }
             (Self::Searchable(table), Known::Row(row)) => {
                 let offset = table.page_offset(row.page)?;
-                let buffer = Buffer::Page(table.page_draft(options));
+                let buffer = Buffer::Page(table.page_draft(options).ok()?);
                 (Place::Page(table, row.page, offset), buffer)
             }
             _ => return None,

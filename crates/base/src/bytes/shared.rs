@@ -26,6 +26,7 @@ use arc_swap::RefCnt;
 use super::prefetch::prefetch;
 use super::slab::{Place, Slab, SlabSlot};
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use crate::{Error, Result};
 
 /// What every buffer is aligned to: a cache line.
 const ALIGN: usize = 64;
@@ -74,17 +75,18 @@ unsafe impl Send for Memory {}
 
 impl Memory {
     fn on_heap(capacity: usize) -> Self {
+        Self::try_on_heap(capacity).unwrap_or_else(|| handle_alloc_error(Self::layout(capacity)))
+    }
+
+    fn try_on_heap(capacity: usize) -> Option<Self> {
         let layout = Self::layout(capacity);
         // SAFETY: the layout's size is not zero: a head lies in it.
         let start = unsafe { alloc_zeroed(layout) };
-        let Some(start) = NonNull::new(start) else {
-            handle_alloc_error(layout)
-        };
-        Self {
-            start,
+        Some(Self {
+            start: NonNull::new(start)?,
             capacity,
             slot: None,
-        }
+        })
     }
 
     fn layout(capacity: usize) -> Layout {
@@ -123,6 +125,21 @@ impl<M: Send + Sync + 'static> Draft<M> {
             words_max,
             meta: PhantomData,
         }
+    }
+
+    /// [`Draft::on_heap`] for a length that a file claims.
+    ///
+    /// # Errors
+    /// `Io` when the system gives no such memory.
+    pub fn try_on_heap(len: usize, words_max: u32) -> Result<Self> {
+        debug_assert!(words_max < WORDS_MAKING);
+        let bytes = Self::memory_bytes(len, words_max);
+        Ok(Self {
+            memory: Memory::try_on_heap(bytes).ok_or_else(|| Error::no_memory(bytes))?,
+            len,
+            words_max,
+            meta: PhantomData,
+        })
     }
 
     /// A buffer of `len` bytes, of any content, with room for `words_max` words, in memory of `slab`.

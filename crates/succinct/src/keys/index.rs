@@ -194,7 +194,7 @@ impl KeyIndex {
         let (block, index) = place_of(rank);
         match self.blocks.block(block) {
             Some(Block::Columns(columns)) => columns.key(index, out),
-            Some(Block::Strings(strings)) => strings.key(index, out),
+            Some(Block::Strings(strings)) => return strings.key(index, out),
             None => return false,
         }
         true
@@ -252,7 +252,9 @@ impl KeyIndex {
         }
         match self.blocks.block(block) {
             Some(Block::Columns(columns)) => columns.keys(bytes, |out| ends.push(out.len())),
-            Some(Block::Strings(strings)) => strings.keys(bytes, |out| ends.push(out.len())),
+            Some(Block::Strings(strings)) => {
+                return strings.keys(bytes, |out| ends.push(out.len()));
+            }
             None => return false,
         }
         true
@@ -286,7 +288,9 @@ impl Blocks {
         let mut end = 0usize;
         offsets.push(0);
         for _ in 0..count {
-            end = end.checked_add(from.varint32()? as usize)?;
+            // At least the number of its plan lies in a block.
+            let len = Some(from.varint32()? as usize).filter(|&len| len > 0)?;
+            end = end.checked_add(len)?;
             offsets.push(u32::try_from(end).ok()?);
         }
         let is_columns = |plan: &Plan| matches!(plan, Plan::Columns(_));
@@ -320,7 +324,8 @@ impl Blocks {
         }
     }
 
-    /// The number of the plan of `block`, its bytes and those behind it, and the number of its keys.
+    /// The number of the plan of `block`, its bytes and those behind it, and the number of its keys. Readers
+    /// of words go past a block's end; what it may claim ends with [`Blocks::own_bytes`].
     #[inline]
     fn parts(&self, block: usize) -> Option<(usize, &[u8], usize)> {
         let (&plan, bytes) = self
@@ -338,8 +343,18 @@ impl Blocks {
         let (plan, bytes, count) = self.parts(block)?;
         match self.plans.get(plan)? {
             Plan::Columns(template) => Columns::new(template, bytes, count).map(Block::Columns),
-            Plan::Strings(letters) => Strings::new(letters, bytes, count).map(Block::Strings),
+            Plan::Strings(letters) => {
+                let own = self.own_bytes(block);
+                Strings::new(letters, bytes, own, count).map(Block::Strings)
+            }
         }
+    }
+
+    /// How many bytes behind its plan are the block's own.
+    #[inline]
+    fn own_bytes(&self, block: usize) -> usize {
+        let end = self.offset(block + 1);
+        end.saturating_sub(self.offset(block) + 1)
     }
 
     #[inline]
@@ -366,10 +381,13 @@ impl Blocks {
                 }
                 probe::find(template, bytes, count, &row)?
             }
-            Plan::Strings(letters) => match Strings::new(letters, bytes, count)?.find(key) {
-                Found { index, equal: true } => index,
-                Found { .. } => return None,
-            },
+            Plan::Strings(letters) => {
+                let strings = Strings::new(letters, bytes, self.own_bytes(block), count)?;
+                match strings.find(key) {
+                    Found { index, equal: true } => index,
+                    Found { .. } => return None,
+                }
+            }
         };
         Some((block * BLOCK_KEYS + index) as u64)
     }
@@ -388,8 +406,8 @@ impl FirstKeys for Blocks {
     fn first_key(&self, block: usize, out: &mut Vec<u8>) -> Result<()> {
         match self.block(block) {
             Some(Block::Columns(columns)) => columns.key(0, out),
-            Some(Block::Strings(strings)) => strings.key(0, out),
-            None => return Err(Error::corruption(format!("key block {block} is damaged"))),
+            Some(Block::Strings(strings)) if strings.key(0, out) => {}
+            _ => return Err(Error::corruption(format!("key block {block} is damaged"))),
         }
         Ok(())
     }

@@ -17,6 +17,9 @@ use super::letters::Letters;
 use super::packed::{BitWriter, read_bits};
 use super::template::Frame;
 
+/// Room for keys that may take more bytes is asked for before they are decoded.
+const USUAL_KEY_BYTES_MAX: usize = 4 << 10;
+
 /// Appends the block of `keys`, which ascend.
 pub(super) fn encode<'k>(
     letters: &Letters,
@@ -75,6 +78,12 @@ pub(super) fn common(a: &[u8], b: &[u8]) -> usize {
     at + rest.take_while(|(a, b)| a == b).count()
 }
 
+/// Whether `out` can become longer by a key of at most `bytes`. Of usual ones it is not asked.
+#[inline]
+fn has_room(out: &mut Vec<u8>, bytes: usize) -> bool {
+    bytes <= USUAL_KEY_BYTES_MAX || out.try_reserve(bytes).is_ok()
+}
+
 /// Where a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found {
@@ -89,6 +98,8 @@ pub(super) struct Found {
 pub(super) struct Strings<'a> {
     letters: &'a Letters,
     bytes: &'a [u8],
+    /// Where the block's own bits end: no code goes on behind them.
+    own_end: usize,
     prefix: &'a [u8],
     count: usize,
     shared_at: usize,
@@ -99,10 +110,18 @@ pub(super) struct Strings<'a> {
 }
 
 impl<'a> Strings<'a> {
-    /// The block of `count` keys at the front of `bytes`, which may go on behind it. `None` when its
-    /// header is damaged.
-    pub(super) fn new(letters: &'a Letters, bytes: &'a [u8], count: usize) -> Option<Self> {
-        let mut from = Reader::new(bytes);
+    /// The block of `count` keys that is the first `own` bytes of `bytes`. `None` when its header is
+    /// damaged.
+    ///
+    /// What lies behind is only for reads of whole words. Keys come from the block's own bytes, so that all
+    /// first keys together are decoded in a time that is linear in the bytes of the index.
+    pub(super) fn new(
+        letters: &'a Letters,
+        bytes: &'a [u8],
+        own: usize,
+        count: usize,
+    ) -> Option<Self> {
+        let mut from = Reader::new(bytes.get(..own)?);
         let prefix = from.slice()?;
         let shared_bits = u32::from(from.u8()?);
         let lens = Frame {
@@ -112,11 +131,12 @@ impl<'a> Strings<'a> {
         if shared_bits > 32 || lens.bits > 40 || lens.min >> 40 != 0 {
             return None;
         }
-        let shared_at = (bytes.len() - from.rest().len()) * 8;
+        let shared_at = (own - from.rest().len()) * 8;
         let lens_at = shared_at + shared_bits as usize * count;
         Some(Self {
             letters,
             bytes,
+            own_end: own * 8,
             prefix,
             count,
             shared_at,
@@ -142,11 +162,11 @@ impl<'a> Strings<'a> {
     /// The end of the code that begins at `start`: within the block's bytes.
     #[inline]
     fn end(&self, start: usize, index: usize) -> usize {
-        (start + self.len(index)).min(self.bytes.len() * 8)
+        (start + self.len(index)).min(self.own_end)
     }
 
-    /// Appends the key at `index`; `scratch` is for keys before it.
-    pub(super) fn key(&self, index: usize, out: &mut Vec<u8>) {
+    /// Appends the key at `index`. False when there is no memory for it.
+    pub(super) fn key(&self, index: usize, out: &mut Vec<u8>) -> bool {
         let start = out.len();
         out.extend_from_slice(self.prefix);
         let own = out.len();
@@ -154,31 +174,41 @@ impl<'a> Strings<'a> {
         for before in 0..=index.min(self.count.saturating_sub(1)) {
             out.truncate(own + self.shared(before).min(out.len() - own));
             let end = self.end(at, before);
+            if !has_room(out, end.saturating_sub(at)) {
+                return false;
+            }
             self.letters.decode_all(self.bytes, at, end, out);
             at = end;
         }
         debug_assert!(out.len() >= start);
+        true
     }
 
-    /// Appends all keys one after the other, and calls `end_of_key` after each.
-    pub(super) fn keys(&self, out: &mut Vec<u8>, mut end_of_key: impl FnMut(&Vec<u8>)) {
+    /// Appends all keys one after the other, and calls `end_of_key` after each. False when there is no
+    /// memory for them: each may share all of the one before, so they may be many times the block.
+    pub(super) fn keys(&self, out: &mut Vec<u8>, mut end_of_key: impl FnMut(&Vec<u8>)) -> bool {
         let (mut before, mut at) = (out.len(), self.codes_at);
         for index in 0..self.count {
             let start = out.len();
+            let shared = match index {
+                0 => self.prefix.len(),
+                _ => (self.prefix.len() + self.shared(index)).min(start - before),
+            };
+            let end = self.end(at, index);
+            // A letter takes at least a bit.
+            if !has_room(out, shared + end.saturating_sub(at)) {
+                return false;
+            }
             match index {
                 0 => out.extend_from_slice(self.prefix),
-                _ => {
-                    let shared = self.prefix.len() + self.shared(index);
-                    let shared = shared.min(start - before);
-                    out.extend_from_within(before..before + shared);
-                }
+                _ => out.extend_from_within(before..before + shared),
             }
-            let end = self.end(at, index);
             self.letters.decode_all(self.bytes, at, end, out);
             at = end;
             before = start;
             end_of_key(out);
         }
+        true
     }
 
     /// Searches for `key`.

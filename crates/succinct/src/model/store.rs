@@ -38,6 +38,8 @@ const AHEAD: usize = 16;
 /// Bytes a code may decode to, for each byte of it. Encoders keep to it, decoders insist on it, and so
 /// the memory a damaged code can ask for is bounded by its own length.
 pub const EXPANSION_MAX: usize = 4096;
+/// Most bytes of a model that is unpacked: the largest dictionary, and more than all else of one.
+const BODY_BYTES_MAX: usize = DICTIONARY_BYTES_MAX + (64 << 20);
 /// A first guess of what a record has, for each byte of its code, until some were seen.
 const EXPANSION_GUESS: usize = 8;
 
@@ -106,6 +108,7 @@ impl Model {
             PLAIN => Reader::new(stored),
             FRAME => {
                 let bytes_max = stored.len().saturating_mul(EXPANSION_MAX);
+                let bytes_max = bytes_max.min(BODY_BYTES_MAX);
                 frame::decompress(stored, bytes_max, &mut unpacked)?;
                 Reader::new(&unpacked)
             }

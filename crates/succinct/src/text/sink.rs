@@ -77,7 +77,12 @@ impl<'a> Sink<'a> {
         }
         let doubled = self.out.len().saturating_mul(2);
         let len = doubled.min(self.limit.saturating_add(ROOM_BYTES));
-        self.out.resize(len.max(needed), 0);
+        let len = len.max(needed);
+        let more = len.saturating_sub(self.out.len());
+        self.out
+            .try_reserve(more)
+            .map_err(|_| Error::no_memory(more))?;
+        self.out.resize(len, 0);
         Ok(())
     }
 

@@ -21,7 +21,7 @@ use drumlin_base::budget::Reclaim;
 use drumlin_base::bytes::{CHUNK_SPANS, Draft, HUGE_PAGE_BYTES, Place, RecallBatch, Slab};
 use drumlin_base::metrics::Counter;
 use drumlin_base::sync::Mutex;
-use drumlin_base::{MemoryBudget, MemoryUse};
+use drumlin_base::{MemoryBudget, MemoryUse, Result};
 
 use super::ring::{Entry, Evict, Ring, Verdict};
 
@@ -130,9 +130,18 @@ impl BlockCache {
 
     /// A buffer of `len` bytes and room for `words_max` words for something that is to be cached. In
     /// the slab if what is cached already can make room there, else on the heap.
-    pub(crate) fn draft<M: Send + Sync + 'static>(&self, len: usize, words_max: u32) -> Draft<M> {
-        self.draft_in_slab(len, words_max)
-            .unwrap_or_else(|| Draft::on_heap(len, words_max))
+    ///
+    /// # Errors
+    /// `Io` when the system gives no memory.
+    pub(crate) fn draft<M: Send + Sync + 'static>(
+        &self,
+        len: usize,
+        words_max: u32,
+    ) -> Result<Draft<M>> {
+        match self.draft_in_slab(len, words_max) {
+            Some(draft) => Ok(draft),
+            None => Draft::try_on_heap(len, words_max),
+        }
     }
 
     fn draft_in_slab<M: Send + Sync + 'static>(

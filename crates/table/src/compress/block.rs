@@ -6,8 +6,14 @@ use drumlin_base::{Error, ErrorKind, Result};
 use zstd::zstd_safe;
 
 use super::codec::{Codec, Framing};
-use super::coders::{CODERS, bzip2_compress, bzip2_decompress, lz4_decompress};
+use super::coders::{
+    CODERS, bzip2_compress, bzip2_decompress, lz4_decompress, measure_bzip2, measure_zstd,
+};
 use super::dictionary::PreparedDict;
+
+/// Blocks that claim no more bytes, or no more times what they store, get their memory at once.
+const UNCHECKED_BYTES_MAX: usize = 1 << 20;
+const UNCHECKED_TIMES_MAX: usize = 255;
 
 /// Appends `input` to `out`, compressed when that saves an eighth, else as it is; the codec whose
 /// id belongs into the block's trailer.
@@ -108,7 +114,7 @@ fn try_compress(
 /// # Errors
 /// `Corruption` when the input is damaged, declares more than `limit` or more than its codec could
 /// hold, or does not have exactly the size it declares. `NotSupported`, by name, for codecs that
-/// this crate does not read.
+/// this crate does not read. `Io` when the system gives no memory.
 pub fn decompress(
     compression: u8,
     input: &[u8],
@@ -116,7 +122,9 @@ pub fn decompress(
     framing: Framing,
     limit: usize,
 ) -> Result<Vec<u8>> {
-    let mut out = vec![0; uncompressed_len(compression, input, framing, limit)?];
+    let len = uncompressed_len(compression, input, framing, limit)?;
+    check_claim(compression, input, dict, framing, len)?;
+    let mut out = zeros(len)?;
     decompress_into(compression, input, dict, framing, &mut out)?;
     Ok(out)
 }
@@ -138,6 +146,56 @@ pub(crate) fn uncompressed_len(
     };
     check_size(codec, declared, body.len(), limit)?;
     Ok(declared)
+}
+
+/// Decodes a block that claims far more than it stores once without keeping anything, so that memory is
+/// asked for only when the claim of `len` bytes is true. Sound blocks that repeat themselves so much are rare.
+///
+/// # Errors
+/// As [`decompress`].
+pub(crate) fn check_claim(
+    compression: u8,
+    input: &[u8],
+    dict: Option<&PreparedDict>,
+    framing: Framing,
+    len: usize,
+) -> Result<()> {
+    if len <= UNCHECKED_BYTES_MAX.max(input.len().saturating_mul(UNCHECKED_TIMES_MAX)) {
+        return Ok(());
+    }
+    let codec = Codec::from_id(compression, framing.style())?;
+    let body = match codec {
+        Codec::Zstd | Codec::Bzip2 => declared_size(codec, input, framing)?.1,
+        // What these can claim at all is at most 1,032 times what is stored.
+        _ => return Ok(()),
+    };
+    let found = match codec {
+        Codec::Zstd => measure_zstd(dict, body, len),
+        _ => measure_bzip2(body, len),
+    };
+    if found == Some(len) {
+        return Ok(());
+    }
+    Err(Error::corruption(format!(
+        "{codec} block of {} bytes does not hold the {len} that it declares",
+        input.len()
+    )))
+}
+
+/// A buffer of `len` zeros, a length that a file claims.
+///
+/// # Errors
+/// `Io` when the system gives no memory.
+pub(crate) fn zeros(len: usize) -> Result<Vec<u8>> {
+    if len <= UNCHECKED_BYTES_MAX {
+        return Ok(vec![0; len]);
+    }
+    let mut bytes = Vec::new();
+    bytes
+        .try_reserve_exact(len)
+        .map_err(|_| Error::no_memory(len))?;
+    bytes.resize(len, 0);
+    Ok(bytes)
 }
 
 /// [`decompress`] into `out`.
@@ -232,4 +290,50 @@ fn check_size(codec: Codec, declared: usize, stored: usize, limit: usize) -> Res
         )));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Zeros are the blocks that repeat themselves most, and must come back.
+    #[test]
+    fn claims_far_beyond_what_is_stored_are_believed_when_they_are_true() {
+        let zeros = vec![0; 20 << 20];
+        for codec in [Codec::Zstd, Codec::Bzip2] {
+            let mut stored = Vec::new();
+            compress_always(codec, None, &zeros, &mut stored).expect("small enough");
+            assert!(stored.len() * UNCHECKED_TIMES_MAX < zeros.len(), "{codec}");
+            let id = codec.id(Framing::SizePrefix.style()).expect("RocksDB's");
+            let open =
+                |stored: &[u8]| decompress(id, stored, None, Framing::SizePrefix, BLOCK_BYTES_MAX);
+            assert!(open(&stored).expect("sound") == zeros, "{codec}");
+            let prefix = varint_len(zeros.len() as u64);
+            for claim in [zeros.len() - 1, zeros.len() + 1, 40 << 20] {
+                let mut forged = Vec::new();
+                put_varint32(&mut forged, claim as u32);
+                forged.extend_from_slice(&stored[prefix..]);
+                let error = open(&forged).expect_err("it holds another number");
+                assert!(error.is_corruption(), "{error}");
+            }
+        }
+    }
+
+    /// The claim of 3 GiB is plausible for so many stored bytes, but nothing is allocated for it.
+    #[test]
+    fn a_false_claim_is_seen_before_it_is_allocated() {
+        let mut rng = drumlin_base::rng::Rng::new(1);
+        let mut bytes = vec![0; 200_000];
+        rng.fill(&mut bytes);
+        let mut stored = Vec::new();
+        compress_always(Codec::Zstd, None, &bytes, &mut stored).expect("small enough");
+        let mut forged = Vec::new();
+        put_varint32(&mut forged, 3 << 30);
+        forged.extend_from_slice(&stored[varint_len(200_000)..]);
+        let id = Codec::Zstd.id(Framing::SizePrefix.style());
+        let id = id.expect("RocksDB's");
+        let error = check_claim(id, &forged, None, Framing::SizePrefix, 3 << 30);
+        let error = error.expect_err("the frame holds less");
+        assert!(error.to_string().contains("does not hold"), "{error}");
+    }
 }

@@ -5,9 +5,14 @@
 
 use std::cell::RefCell;
 
-use zstd::zstd_safe::{CCtx, DCtx};
+use zstd::zstd_safe::{CCtx, DCtx, DParameter, InBuffer, OutBuffer};
 
 use super::dictionary::PreparedDict;
+
+/// Bytes that are decoded at a time where only their number matters.
+const MEASURED_BYTES: usize = 128 << 10;
+/// The largest window that zstd knows.
+const WINDOW_LOG_MAX: u32 = if usize::BITS == 32 { 30 } else { 31 };
 
 /// zstd's level when none is asked for, as RocksDB has it.
 pub(super) const ZSTD_LEVEL_DEFAULT: i32 = 3;
@@ -136,7 +141,7 @@ impl Coders {
         // with the dictionary in front of the stream: matches may then reach back into it. Stored
         // blocks end on a byte, so the two streams simply follow each other.
         let preset = dict.map_or(&[][..], |dict| last_window(&dict.raw));
-        let mut out = vec![0; preset.len().checked_add(declared)?];
+        let mut out = super::block::zeros(preset.len().checked_add(declared)?).ok()?;
         if !preset.is_empty() {
             let stored = stored_block(preset)?;
             let status = coder.decompress(&stored, &mut out, flate2::FlushDecompress::None);
@@ -233,4 +238,47 @@ pub(super) fn bzip2_decompress(body: &[u8], out: &mut [u8]) -> Option<usize> {
         return None;
     }
     usize::try_from(coder.total_out()).ok()
+}
+
+/// How many bytes a zstd block holds, as far as that is not more than `most`.
+pub(super) fn measure_zstd(dict: Option<&PreparedDict>, body: &[u8], most: usize) -> Option<usize> {
+    let mut decoder = DCtx::try_create()?;
+    let window = DParameter::WindowLogMax(WINDOW_LOG_MAX);
+    decoder.set_parameter(window).ok()?;
+    if let Some(dict) = dict {
+        decoder.ref_ddict(dict.decoder.as_ref()?.as_ddict()).ok()?;
+    }
+    let mut scratch = vec![0; MEASURED_BYTES];
+    let (mut from, mut measured) = (InBuffer::around(body), 0usize);
+    loop {
+        let before = from.pos();
+        let mut into = OutBuffer::around(scratch.as_mut_slice());
+        let left = decoder.decompress_stream(&mut into, &mut from).ok()?;
+        measured += into.pos();
+        if left == 0 && from.pos() == body.len() {
+            return Some(measured);
+        }
+        let is_stuck = into.pos() == 0 && from.pos() == before;
+        if is_stuck || measured > most {
+            return None;
+        }
+    }
+}
+
+/// The same for bzip2.
+pub(super) fn measure_bzip2(body: &[u8], most: usize) -> Option<usize> {
+    let mut coder = bzip2::Decompress::new(false);
+    let mut scratch = vec![0; MEASURED_BYTES];
+    loop {
+        let before = (coder.total_in(), coder.total_out());
+        let rest = body.get(usize::try_from(before.0).ok()?..)?;
+        let status = coder.decompress(rest, &mut scratch).ok()?;
+        let measured = usize::try_from(coder.total_out()).ok()?;
+        if status == bzip2::Status::StreamEnd {
+            return Some(measured);
+        }
+        if before == (coder.total_in(), coder.total_out()) || measured > most {
+            return None;
+        }
+    }
 }

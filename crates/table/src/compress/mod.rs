@@ -5,7 +5,8 @@
 //! ([`Framing`]). Byte tables: `docs/format/block-table.md`.
 //!
 //! Invariant: decompression allocates no more than the caller's limit, and never more than the
-//! codec could possibly have packed into the input; a block whose contents do not have exactly the
+//! codec could possibly have packed into the input, nothing for a claim far beyond the stored bytes before
+//! it was seen to be true, and fails where the system has no memory; a block whose contents do not have exactly the
 //! size it declares is damaged.
 //!
 //! Thread safety: functions may be called from any thread; each thread keeps its own codec
@@ -20,7 +21,7 @@ pub mod codec;
 mod coders;
 pub mod dictionary;
 
+pub(crate) use block::{check_claim, decompress_into, uncompressed_len, zeros};
 pub use block::{compress, compress_always, decompress};
-pub(crate) use block::{decompress_into, uncompressed_len};
 pub use codec::{Codec, Compression, Framing};
 pub use dictionary::{PreparedDict, train_dictionary};

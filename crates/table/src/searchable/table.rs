@@ -354,9 +354,9 @@ impl SearchableTable {
         let offset = self.page_offset(at).ok_or_else(|| self.damaged(at))?;
         let room = |len| match options.fill_cache {
             true => self.cache.draft(len, 0),
-            false => Draft::on_heap(len, 0),
+            false => Draft::try_on_heap(len, 0),
         };
-        let mut draft = room(PAGE_BYTES);
+        let mut draft = room(PAGE_BYTES)?;
         if let Some(ahead) = ahead
             && let Some(stored) = ahead.bytes(&*self.file, offset, PAGE_BYTES, self.tail_start)?
             && stored.len() == PAGE_BYTES
@@ -371,7 +371,7 @@ impl SearchableTable {
             if len as u64 > left {
                 return Err(self.damaged(at));
             }
-            draft = room(len);
+            draft = room(len)?;
             self.read(offset, draft.bytes_mut())?;
         }
         if options.verify_checksums && !is_sound(draft.bytes()) {
@@ -395,10 +395,13 @@ impl SearchableTable {
     }
 
     /// Room for a page.
-    pub(crate) fn page_draft(&self, options: &TableReadOptions) -> Draft<PageMeta> {
+    ///
+    /// # Errors
+    /// `Io` when the system gives no memory.
+    pub(crate) fn page_draft(&self, options: &TableReadOptions) -> Result<Draft<PageMeta>> {
         match options.fill_cache {
             true => self.cache.draft(PAGE_BYTES, 0),
-            false => Draft::on_heap(PAGE_BYTES, 0),
+            false => Draft::try_on_heap(PAGE_BYTES, 0),
         }
     }
 
