@@ -86,6 +86,11 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        if !self.engine.process.is_present() {
+            // A forked child has neither the threads nor the lock. Nothing of the engine is ever dropped there.
+            let _kept = std::mem::ManuallyDrop::new(Arc::clone(&self.engine));
+            return;
+        }
         if let Err(error) = self.engine.close() {
             tracing::error!(%error, "closing the database met an error nobody waits for");
         }
@@ -508,6 +513,7 @@ impl Engine {
     /// Stops writes and the background, saves what no WAL holds, and releases the directory. Only
     /// the first call does anything.
     pub(crate) fn close(&self) -> Result<()> {
+        self.process.check()?;
         for family in self.lock_state().families.values() {
             family.family.reads.walks.close(); // Walks that wait there own the engine.
         }

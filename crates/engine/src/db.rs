@@ -45,6 +45,10 @@ impl ViewSource for FamilyView {
 /// The database is closed when the last clone is dropped, or by [`Db::close`], which reports what
 /// dropping cannot.
 ///
+/// A process that has it open may fork. The child's copies of the handle refuse what they are asked with
+/// `InvalidArgument` and do nothing when they are dropped; the child may open databases of its own. Iterators
+/// and snapshots are not to be used in a child.
+///
 /// ```
 /// # fn main() -> drumlin::Result<()> {
 /// # let dir = std::env::temp_dir().join(format!("drumlin-doc-{}", std::process::id()));
@@ -225,6 +229,7 @@ impl Db {
     /// `InvalidArgument` for an empty name or one that exists; `NotSupported` in a LevelDB
     /// directory; `Poisoned`, `Io`, `NoSpace`.
     pub fn create_family(&self, name: &str, options: FamilyOptions) -> Result<ColumnFamily> {
+        self.engine.process.check()?;
         self.engine.create_family(name, options).map(ColumnFamily)
     }
 
@@ -234,6 +239,7 @@ impl Db {
     /// # Errors
     /// `InvalidArgument` for the default family or one already dropped; `Poisoned`, `Io`.
     pub fn drop_family(&self, family: &ColumnFamily) -> Result<()> {
+        self.engine.process.check()?;
         self.engine.drop_family(&family.0)
     }
 
@@ -356,6 +362,7 @@ impl Db {
         if batch.is_empty() {
             return Ok(());
         }
+        self.engine.process.check()?;
         self.engine.write(batch, options)
     }
 
@@ -388,6 +395,10 @@ impl Db {
         options: &ReadOptions,
         answer: &mut Result<Option<PinnedSlice>>,
     ) {
+        if let Err(error) = self.engine.process.check() {
+            *answer = Err(error);
+            return;
+        }
         *answer = Ok(None);
         let view = family.0.view.load();
         let seqno = self.read_seqno(options);
@@ -402,6 +413,10 @@ impl Db {
         keys: &[K],
         options: &ReadOptions,
     ) -> Vec<Result<Option<PinnedSlice>>> {
+        if !self.engine.process.is_present() {
+            let refuse = |_| self.engine.process.check().map(|()| None);
+            return keys.iter().map(refuse).collect();
+        }
         let view = family.0.view.load();
         let seqno = self.read_seqno(options);
         read::multi_get(&view, &family.0.reads, keys, seqno, &options.for_tables())
@@ -450,6 +465,7 @@ impl Db {
     /// # Errors
     /// What made the flush fail.
     pub fn flush_in(&self, family: &ColumnFamily) -> Result<()> {
+        self.engine.process.check()?;
         self.engine.flush_family(family.id())
     }
 
@@ -468,6 +484,7 @@ impl Db {
     /// # Errors
     /// `Io`; the database is then poisoned.
     pub fn sync_wal(&self) -> Result<()> {
+        self.engine.process.check()?;
         self.engine.sync_wal()
     }
 
@@ -484,6 +501,7 @@ impl Db {
         begin: Option<&[u8]>,
         end: Option<&[u8]>,
     ) -> Result<()> {
+        self.engine.process.check()?;
         self.engine.compact_range(family, (begin, end), None)
     }
 
@@ -498,6 +516,7 @@ impl Db {
         end: Option<&[u8]>,
         cancel: &CancelToken,
     ) -> Result<()> {
+        self.engine.process.check()?;
         self.engine
             .compact_range(family, (begin, end), Some(cancel))
     }
@@ -509,6 +528,7 @@ impl Db {
     /// # Errors
     /// As [`Db::compact_range`].
     pub fn recode(&self, family: &ColumnFamily) -> Result<()> {
+        self.engine.process.check()?;
         self.engine.recode(family)
     }
 
@@ -517,6 +537,7 @@ impl Db {
     /// # Errors
     /// The failure that keeps the background from finishing.
     pub fn wait_for_background(&self) -> Result<()> {
+        self.engine.process.check()?;
         self.engine.wait_for_idle()
     }
 
@@ -527,6 +548,7 @@ impl Db {
     /// `InvalidArgument` when `target` exists, `NotSupported` on another file system, `NoSpace`,
     /// `Io`.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
+        self.engine.process.check()?;
         self.engine.checkpoint(target.as_ref())
     }
 
@@ -537,6 +559,7 @@ impl Db {
     /// # Errors
     /// `InvalidArgument` for a table that is not external; `Corruption` naming what is damaged.
     pub fn ingest(&self, family: &ColumnFamily, paths: &[PathBuf], move_files: bool) -> Result<()> {
+        self.engine.process.check()?;
         self.engine.ingest(family, paths, move_files)
     }
 
@@ -546,6 +569,7 @@ impl Db {
     /// # Errors
     /// `Shutdown`. Damage found is in the report.
     pub fn verify(&self) -> Result<VerifyReport> {
+        self.engine.process.check()?;
         self.engine.verify()
     }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use drumlin_base::sync::{Condvar, Mutex, MutexGuard};
 use drumlin_base::{Error, ErrorKind, MemoryBudget, Result, SeqNo};
+use drumlin_fs::process::Process;
 use drumlin_fs::{Env, FileLock, JoinHandle, RateLimiter};
 use drumlin_memtable::Memtable;
 use drumlin_table::BlockCache;
@@ -55,6 +56,8 @@ pub(crate) struct Engine {
     pub(crate) read_only: bool,
     /// The WALs that were replayed, each with how many bytes of it, where it was opened for reading.
     pub(crate) replayed_wals: Vec<(u64, u64)>,
+    /// The process that opened the database. A forked child may not use it.
+    pub(crate) process: Process,
     /// Whether flushes and compactions pass the page cache by.
     pub(crate) direct_io: bool,
     pub(crate) budget: Arc<MemoryBudget>,

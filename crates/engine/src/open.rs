@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use drumlin_base::sync::{Condvar, Mutex};
 use drumlin_base::{Error, ErrorKind, MemoryBudget, Result, SeqNo};
+use drumlin_fs::process::Process;
 use drumlin_fs::{CreateOptions, Env, FileKind, FileLock, FileSystem, RateLimiter};
 use drumlin_memtable::Memtable;
 use drumlin_table::{BlockCache, ModelSource};
@@ -536,6 +537,7 @@ impl Opener<'_> {
             options: options.clone(),
             leveldb: self.leveldb,
             read_only: self.mode == OpenMode::ReadOnly,
+            process: Process::current(),
             direct_io: false,
             budget,
             block_cache,

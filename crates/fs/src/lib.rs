@@ -19,6 +19,7 @@ mod posix_direct;
 mod posix_file;
 mod posix_lock;
 mod posix_wal;
+pub mod process;
 mod rate;
 mod read_queue;
 mod readahead;

@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 
 use crate::file_system::{FileKind, FileSyncer, RandomAccessFile, WritableFile, copy_to_memory};
 use crate::mapping::Mapping;
+use crate::process::Process;
 use crate::read_queue::ReadQueue;
 use crate::syscalls;
 use crate::writeback::Writeback;
@@ -29,6 +30,8 @@ const BUFFER_BYTES: usize = 256 << 10;
 pub(crate) struct SharedFile {
     file: File,
     path: PathBuf,
+    /// The only one that may write: a forked child has the same descriptor.
+    process: Process,
     failed: AtomicBool,
     failure: Mutex<Option<Error>>,
     /// Held during a sync; whether one failed.
@@ -40,6 +43,7 @@ impl SharedFile {
         Arc::new(Self {
             file,
             path: path.to_path_buf(),
+            process: Process::current(),
             failed: AtomicBool::new(false),
             failure: Mutex::new(None),
             syncing: Mutex::new(false),
@@ -50,9 +54,10 @@ impl SharedFile {
         &self.file
     }
 
-    /// The first failure again, if there was one.
+    /// The first failure again, if there was one; an error in a forked child.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
+        self.process.check()?;
         // Acquire pairs with the release in `fail`: whoever sees the flag sees the error.
         if self.failed.load(Ordering::Acquire) {
             return Err(self.first_failure());
@@ -97,6 +102,7 @@ impl SharedFile {
     /// A failed write or reservation leaves what was written before it as it was, so only a failed
     /// sync stands in the way.
     pub(crate) fn sync(&self) -> Result<()> {
+        self.process.check()?;
         let mut failed = self.syncing.lock();
         if *failed {
             return Err(self.first_failure());

@@ -16,23 +16,30 @@ use drumlin_base::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
 use crate::file_system::FileLock;
+use crate::process::Process;
 use crate::syscalls;
 
 /// How often a lock file may be replaced under our hands before we give up.
 const ATTEMPTS_MAX: usize = 8;
 /// The files this process has locked: device and inode.
-static HELD: Mutex<Option<HashSet<(u64, u64)>>> = Mutex::new(None);
+static HELD: Mutex<Option<(Process, Ids)>> = Mutex::new(None);
+
+type Ids = HashSet<(u64, u64)>;
 
 #[derive(Debug)]
 pub(crate) struct PosixLock {
     file: File,
-    _entry: Entry,
+    entry: Entry,
 }
 
 impl FileLock for PosixLock {}
 
 impl Drop for PosixLock {
     fn drop(&mut self) {
+        // The lock is the open file's, which a forked child has, too.
+        if !self.entry.process.is_present() {
+            return;
+        }
         // Said rather than left to the closing, which a forked child's copy would delay. An error
         // has nobody to go to, and the closing that follows unlocks as well.
         let _ = self.file.set_len(0);
@@ -44,20 +51,29 @@ impl Drop for PosixLock {
 #[derive(Debug)]
 struct Entry {
     id: (u64, u64),
+    process: Process,
 }
 
 impl Entry {
     fn claim(id: (u64, u64)) -> Option<Self> {
+        let process = Process::current();
         let mut held = HELD.lock();
+        // What the parent of a forked child holds is not held by the child.
+        if held.as_ref().is_none_or(|(of, _)| *of != process) {
+            *held = Some((process, Ids::new()));
+        }
+        let (_, ids) = held.as_mut()?;
         // Not `then_some`: an entry made for nothing would give up the other's claim.
-        let fresh = held.get_or_insert_default().insert(id);
-        fresh.then(|| Self { id })
+        ids.insert(id).then(|| Self { id, process })
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        if let Some(held) = HELD.lock().as_mut() {
+        if !self.process.is_present() {
+            return;
+        }
+        if let Some((_, held)) = HELD.lock().as_mut() {
             held.remove(&self.id);
         }
     }
@@ -96,10 +112,7 @@ fn try_lock(path: &Path) -> Result<Option<PosixLock>> {
             _ => Error::io("lock", path, error),
         });
     }
-    let lock = PosixLock {
-        file,
-        _entry: entry,
-    };
+    let lock = PosixLock { file, entry };
     match std::fs::metadata(path) {
         Ok(now) if (now.dev(), now.ino()) == id => {}
         Ok(_) => return Ok(None),

@@ -11,6 +11,7 @@ use std::os::fd::AsRawFd;
 
 use io_uring::{IoUring, opcode, types};
 
+use crate::process::Process;
 use crate::read_queue::Waiting;
 
 /// Reads with the kernel at once.
@@ -22,7 +23,9 @@ enum Ring {
     Untried,
     /// There is none, or it failed.
     Missing,
-    Ready(Box<IoUring>),
+    /// With the process it belongs to: a forked child's copy is the same ring, and each would take the other's
+    /// answers.
+    Ready(Box<IoUring>, Process),
 }
 
 thread_local! {
@@ -34,13 +37,16 @@ thread_local! {
 pub(crate) fn read_all(reads: &mut [&mut Waiting<'_>]) -> bool {
     let all = RING.try_with(|ring| {
         let ring = &mut *ring.borrow_mut();
+        if matches!(ring, Ring::Ready(_, process) if !process.is_present()) {
+            *ring = Ring::Untried;
+        }
         if matches!(ring, Ring::Untried) {
             *ring = match IoUring::new(ENTRIES as u32) {
-                Ok(made) => Ring::Ready(Box::new(made)),
+                Ok(made) => Ring::Ready(Box::new(made), Process::current()),
                 Err(_) => Ring::Missing,
             };
         }
-        let Ring::Ready(ready) = ring else {
+        let Ring::Ready(ready, _) = ring else {
             return false;
         };
         let works = reads

@@ -20,6 +20,43 @@ pub(crate) fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T>
     }
 }
 
+/// Has the C library call `hook` in every child that is forked from now on.
+pub(crate) fn call_in_forked_children(hook: extern "C" fn()) {
+    // SAFETY: the hook is a function of this program, does nothing but count, and is never removed.
+    let status = unsafe { libc::pthread_atfork(None, None, Some(hook)) };
+    // It fails for want of a few bytes of memory only.
+    debug_assert_eq!(status, 0, "the hook is kept");
+}
+
+/// See [`crate::process::in_forked_child`].
+pub(crate) fn in_forked_child(body: impl FnOnce() -> u8) -> io::Result<i32> {
+    // SAFETY: the child runs `body` and ends without returning to the caller's code.
+    let child = unsafe { libc::fork() };
+    if child < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if child == 0 {
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+        // SAFETY: ends the child at once; nothing of the parent's is flushed or removed twice.
+        unsafe { libc::_exit(outcome.map_or(101, i32::from)) };
+    }
+    let mut status = 0;
+    loop {
+        // SAFETY: the status is written to a local variable.
+        if unsafe { libc::waitpid(child, &raw mut status, 0) } == child {
+            break;
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    Ok(match libc::WIFSIGNALED(status) {
+        true => 128 + libc::WTERMSIG(status),
+        false => libc::WEXITSTATUS(status),
+    })
+}
+
 /// Reserves the blocks of `offset..offset + len`; the file grows to that end if `extend`.
 ///
 /// What lies in the range already is kept. Unsupported by some file systems (`EOPNOTSUPP`).

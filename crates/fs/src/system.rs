@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use drumlin_base::{Error, ErrorKind, Result};
 
 use crate::posix::PosixFileSystem;
+use crate::process::Process;
 use crate::{Clock, Env, FileSystem, JoinHandle, Spawner};
 
 /// The machine's clocks.
@@ -63,17 +64,27 @@ impl Spawner for ThreadSpawner {
                     format!("cannot start the thread {name}: {source}"),
                 )
             })?;
-        Ok(Box::new(Thread { handle }))
+        Ok(Box::new(Thread {
+            handle,
+            process: Process::current(),
+        }))
     }
 }
 
 #[derive(Debug)]
 struct Thread {
     handle: thread::JoinHandle<()>,
+    /// A forked child has no such thread.
+    process: Process,
 }
 
 impl JoinHandle for Thread {
     fn join(self: Box<Self>) -> Result<()> {
+        if let Err(error) = self.process.check() {
+            // Even to let go of it would touch what is not there.
+            let _kept = std::mem::ManuallyDrop::new(self.handle);
+            return Err(error);
+        }
         let name = self.handle.thread().name().unwrap_or_default().to_owned();
         self.handle.join().map_err(|payload| {
             let why = panic_message(payload.as_ref());

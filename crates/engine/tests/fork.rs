@@ -1,0 +1,82 @@
+//! Goal: a process that has a database open may fork, and nothing that the child does to its copies of the
+//! handles touches the parent's. Method: real forks, of a program with this one test, so that no other thread
+//! holds a lock meanwhile.
+
+use drumlin::{Db, ErrorKind, Options, ReadOptions, WriteOptions};
+use drumlin_fs::process::in_forked_child;
+use drumlin_testkit::temp_dir;
+
+fn options(threads: usize) -> Options {
+    Options {
+        background_threads: Some(threads),
+        ..Options::default()
+    }
+}
+
+/// What a child must see; the number of the first thing that is otherwise.
+fn in_child(db: Db, dir: &std::path::Path, threads: usize) -> u8 {
+    let refused = |kind: Option<ErrorKind>| kind == Some(ErrorKind::InvalidArgument);
+    let kind = |result: drumlin::Result<()>| result.err().map(|error| error.kind());
+    let family = db.default_family().clone();
+    let get = db.get(b"1").map(|_| ());
+    let batch = db.multi_get_in(&family, &[b"1"], &ReadOptions::default());
+    let batch = batch.into_iter().try_for_each(|each| each.map(|_| ()));
+    let put = db.put_in(&family, b"2", b"child", &WriteOptions::default());
+    let outcomes = [
+        get,
+        batch,
+        put,
+        db.flush(),
+        db.sync_wal(),
+        db.clone().close(),
+    ];
+    for (number, outcome) in (1..).zip(outcomes) {
+        if !refused(kind(outcome)) {
+            return number;
+        }
+    }
+    drop((db, family));
+    // The parent has the lock still.
+    match Db::open(dir, options(threads)) {
+        Err(error) if error.kind() == ErrorKind::Locked => {}
+        _ => return 20,
+    }
+    // Others are open to the child.
+    let own = Db::open(dir.join("child"), options(threads)).and_then(|own| {
+        own.put(b"k", b"v")?;
+        own.flush()?;
+        own.get(b"k")?;
+        own.close()
+    });
+    match own {
+        Ok(()) => 0,
+        Err(_) => 21,
+    }
+}
+
+#[test]
+fn a_forked_child_does_not_touch_its_parents_database() {
+    for threads in [0, 2] {
+        let dir = temp_dir();
+        let path = dir.path().join("db");
+        let db = Db::open(&path, options(threads)).unwrap();
+        for number in 0..100u32 {
+            db.put(number.to_be_bytes(), b"parent").unwrap();
+        }
+        let mut held = Some(db);
+        let code = in_forked_child(|| in_child(held.take().unwrap(), &path, threads)).unwrap();
+        assert_eq!(code, 0, "{threads} threads: what the child saw");
+        let db = held.take().expect("the parent's own");
+        for number in 100..2000u32 {
+            db.put(number.to_be_bytes(), b"parent").unwrap();
+        }
+        db.flush().unwrap();
+        db.close().unwrap();
+        let db = Db::open(&path, options(threads)).unwrap();
+        for number in 0..2000u32 {
+            let value = db.get(number.to_be_bytes()).unwrap();
+            assert_eq!(value.as_deref(), Some(&b"parent"[..]), "{number}");
+        }
+        assert!(db.verify().unwrap().damaged.is_empty());
+    }
+}
