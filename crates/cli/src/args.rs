@@ -30,6 +30,9 @@ pub(crate) struct Place {
     /// Directory of the database.
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) db: Option<PathBuf>,
+    /// Directory of its write-ahead log, where that is another one.
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) wal_dir: Option<PathBuf>,
     /// Keys and values are hex, in arguments, input and output.
     #[arg(long, global = true)]
     pub(crate) hex: bool,

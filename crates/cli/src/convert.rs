@@ -29,7 +29,7 @@ pub(crate) fn convert(place: &Place, to: Format, target: &Path, out: &mut Output
         );
         return Err(Failure::Usage(text));
     }
-    let source = Db::open_read_only(place.dir()?, Options::default())?;
+    let source = Db::open_read_only(place.dir()?, place.options())?;
     let families = source.families();
     if to == Format::Leveldb {
         refuse_other_families(&source, &families)?;

@@ -1,6 +1,6 @@
 //! get, put, delete.
 
-use drumlin::{Options, ReadOptions, WriteOptions};
+use drumlin::{ReadOptions, WriteOptions};
 
 use crate::args::Place;
 use crate::failure::{Failure, Outcome};
@@ -19,7 +19,7 @@ pub(crate) fn get(place: &Place, key: &str, out: &mut Output) -> Outcome {
 /// Sets `key` to `value`.
 pub(crate) fn put(place: &Place, key: &str, value: &str, sync: bool) -> Outcome {
     let (key, value) = (place.bytes(key)?, place.bytes(value)?);
-    let (db, family) = place.open_to_write(Options::default())?;
+    let (db, family) = place.open_to_write(place.options())?;
     db.put_in(&family, key, value, &write_options(sync))?;
     Ok(db.close()?)
 }

@@ -28,7 +28,7 @@ pub(crate) fn explain(place: &Place, key: Option<&str>, out: &mut Output) -> Out
 
 /// Rebuilds the MANIFEST and says what was saved and what was not.
 pub(crate) fn repair(place: &Place, out: &mut Output) -> Outcome {
-    let report = Db::repair(place.dir()?, &Options::default())?;
+    let report = Db::repair(place.dir()?, &place.options())?;
     for (path, error) in &report.lost {
         out.text(format!("moved to lost: {}: {error}", path.display()))?;
     }
@@ -93,7 +93,7 @@ pub(crate) fn compact(
 pub(crate) fn recode(place: &Place, compressing: Option<Compressing>, out: &mut Output) -> Outcome {
     let options = Options {
         create_if_missing: false,
-        ..Options::default()
+        ..place.options()
     };
     let (db, family) = place.open_as(options, compressing)?;
     let before = table_bytes(&db, &family);

@@ -15,6 +15,14 @@ impl Place {
         self.db.as_deref().ok_or_else(missing)
     }
 
+    /// Usual options for the database that is named.
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            wal_dir: self.wal_dir.clone(),
+            ..Options::default()
+        }
+    }
+
     /// How keys and values are written.
     pub(crate) fn form(&self) -> Form {
         Form::new(self.hex)
@@ -37,7 +45,7 @@ impl Place {
 
     /// Opens for reading. Takes no lock and changes nothing.
     pub(crate) fn open_to_read(&self) -> Outcome<(Db, ColumnFamily)> {
-        let opened = Db::open_read_only(self.dir()?, Options::default());
+        let opened = Db::open_read_only(self.dir()?, self.options());
         let db = opened.map_err(|error| self.explain(error))?;
         let family = self.family_of(&db)?;
         Ok((db, family))
@@ -47,7 +55,7 @@ impl Place {
     pub(crate) fn open_existing(&self) -> Outcome<(Db, ColumnFamily)> {
         let options = Options {
             create_if_missing: false,
-            ..Options::default()
+            ..self.options()
         };
         let opened = Db::open_all_families(self.dir()?, options);
         let db = opened.map_err(|error| self.explain(error))?;
@@ -89,7 +97,7 @@ impl Place {
         compressing: Option<Compressing>,
     ) -> Outcome<(Db, ColumnFamily)> {
         let format = compressing.map(Compressing::format);
-        let db = Db::open_all_families_as(self.dir()?, Options::default(), |name, family| {
+        let db = Db::open_all_families_as(self.dir()?, self.options(), |name, family| {
             if format.is_some() && name == self.family {
                 family.table_format = format;
             }

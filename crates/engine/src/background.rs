@@ -481,10 +481,12 @@ impl Engine {
             state.compaction_blocked.is_some() || state.compaction_failures > failures
         };
         let state = self.wait_until(|state| {
-            let flushing = state
-                .families
-                .values()
-                .any(|f| f.flushing || !f.immutables.is_empty());
+            // A job of a family that was dropped meanwhile runs on.
+            let flushing = state.flushes_running > 0
+                || state
+                    .families
+                    .values()
+                    .any(|f| f.flushing || !f.immutables.is_empty());
             let compacting = state.compactions_running > 0 || self.compaction_is_due(state);
             if !flushing && !compacting {
                 self.release_trash();
@@ -563,7 +565,7 @@ impl Engine {
         }
         self.clear_supply();
         self.empty_trash();
-        self.lock.lock().take();
+        self.locks.lock().clear();
         saved.and(joined).and(closed)
     }
 }

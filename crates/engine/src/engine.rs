@@ -120,8 +120,8 @@ pub(crate) struct Engine {
     pub(crate) changes: AtomicU64,
     /// Whether some write skipped the WAL since the database was opened.
     pub(crate) unlogged: AtomicBool,
-    /// Held until the database is closed.
-    pub(crate) lock: Mutex<Option<Box<dyn FileLock>>>,
+    /// Held until the database is closed: of its directory, and of one that its WAL has apart.
+    pub(crate) locks: Mutex<Vec<Box<dyn FileLock>>>,
 }
 
 /// Everything the state lock guards.

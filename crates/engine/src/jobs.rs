@@ -20,6 +20,7 @@ use crate::compaction::{self, CompactionStyle, Moment, Plan, Reason, Work};
 use crate::engine::{Engine, FamilyState, State};
 use crate::events::{CompactionInfo, FlushInfo, Health};
 use crate::flush::{self, Flushed};
+use crate::made_files::MadeFiles;
 use crate::names;
 use crate::pressure::{JobKind, RunningJob};
 use crate::reuse::ReusingFileSystem;
@@ -87,6 +88,7 @@ impl Engine {
         let mut posted = self.post(&family, what, JobKind::Flush, bytes as u64);
         let charge = self.charge_job(JOB_BYTES + family.write_buffer / FILTER_SHARE);
         let flushed = self.write_memtables(&family, &memtables, posted.progress())?;
+        let mut made = MadeFiles::new(self, flushed.file.iter(), &flushed.blob_files);
         drop(charge);
         if self.families.load().len() > 1 && !drumlin_base::bug!("flush-before-wal-sync") {
             // Or a power cut could keep this family's newest writes and lose another's older ones.
@@ -95,7 +97,7 @@ impl Engine {
             })?;
         }
         let ahead = open_ahead(&family, flushed.file.iter())?;
-        self.install_flush(&family, memtables.len(), &flushed)?;
+        self.install_flush(&family, memtables.len(), &flushed, &mut made)?;
         ahead.keep();
         posted.is_done = true;
         drop(posted);
@@ -277,10 +279,20 @@ impl Engine {
         }
     }
 
-    fn install_flush(&self, family: &Arc<Family>, flushed: usize, made: &Flushed) -> Result<()> {
+    fn install_flush(
+        &self,
+        family: &Arc<Family>,
+        flushed: usize,
+        made: &Flushed,
+        files: &mut MadeFiles<'_>,
+    ) -> Result<()> {
         let mut state = self.lock_state();
+        let is_there = state.families.contains_key(&family.id);
         let outcome = self.install_flush_locked(&mut state, family, flushed, made);
         if outcome.is_ok() {
+            if is_there {
+                files.keep();
+            }
             self.remove_obsolete(&mut state);
         }
         self.changed.notify_all();
@@ -295,7 +307,7 @@ impl Engine {
         made: &Flushed,
     ) -> Result<()> {
         let Ok(view) = state.family_mut(family.id) else {
-            return Ok(()); // Dropped meanwhile: the table is an orphan and is removed as one.
+            return Ok(()); // Dropped meanwhile: nobody needs the table.
         };
         let next_wal = view
             .immutables
@@ -343,6 +355,10 @@ impl Engine {
         for number in state.versions.take_obsolete_tables() {
             self.table_cache.evict(number);
             self.trash.put(names::table(&self.dir, number));
+            given_up += 1;
+        }
+        for number in state.versions.take_obsolete_manifests() {
+            self.trash.put(names::manifest(&self.dir, number));
             given_up += 1;
         }
         for number in state.versions.take_obsolete_blobs() {
@@ -540,11 +556,14 @@ impl Engine {
             let job = JOB_BYTES + direct + output;
             let _charge = self.charge_job(context.threads_max.max(1) * job);
             let outcome = job::run(&context, &version, plan, &self.closing)?;
+            let files = outcome.new_files.iter().map(|(_, file)| file);
+            let mut made = MadeFiles::new(self, files, &outcome.blob_additions);
             info.outputs = outcome.new_files.len();
             (info.bytes_read, info.bytes_written) = (outcome.bytes_read, outcome.bytes_written);
             self.count_blobs(&outcome);
             let ahead = open_ahead(&family, outcome.new_files.iter().map(|(_, file)| file))?;
-            self.install_compaction(id, outcome)?;
+            self.install_compaction(id, outcome, &mut made)?;
+            drop(made);
             drop(model);
             ahead.keep();
             posted.is_done = true;
@@ -609,10 +628,15 @@ impl Engine {
         })
     }
 
-    fn install_compaction(&self, id: u32, outcome: Outcome) -> Result<()> {
+    fn install_compaction(
+        &self,
+        id: u32,
+        outcome: Outcome,
+        files: &mut MadeFiles<'_>,
+    ) -> Result<()> {
         let mut state = self.lock_state();
         if !state.families.contains_key(&id) {
-            return Ok(()); // Dropped meanwhile: the tables are orphans and are removed as such.
+            return Ok(()); // Dropped meanwhile: nobody needs the tables.
         }
         let edit = VersionEdit {
             column_family: id,
@@ -622,7 +646,9 @@ impl Engine {
             blob_garbage: outcome.blob_garbage,
             ..VersionEdit::default()
         };
-        self.log_and_apply(&mut state, vec![edit])
+        self.log_and_apply(&mut state, vec![edit])?;
+        files.keep();
+        Ok(())
     }
 }
 

@@ -49,6 +49,7 @@ use crate::version::{
 use crate::vintage::Vintage;
 use crate::waits::WaitsByCause;
 use crate::wal::Wal;
+use crate::wal_dir;
 use crate::wal_replay::WalReplay;
 use crate::wal_supply::WalSupply;
 
@@ -367,17 +368,24 @@ impl Opener<'_> {
         info: Option<RecoveredInfo>,
         lock: Option<Box<dyn FileLock>>,
     ) -> Result<Opened> {
-        let wal_dir = self
-            .options
-            .wal_dir
-            .clone()
-            .unwrap_or_else(|| self.dir.to_path_buf());
+        let needed_from = info.as_ref().map_or(0, |info| info.min_log_number);
+        let given = self.options.wal_dir.as_deref();
+        let stored = self.stored.as_ref();
+        let wal_dir = wal_dir::resolve(&self.env, self.dir, given, stored, needed_from)?;
+        if let Some(info) = &info
+            && !self.options.point_in_time_recovery
+        {
+            wal_dir::check_tracked(&self.env, &wal_dir, info)?;
+        }
         let wals = match &info {
             Some(info) => self.wal_files(&wal_dir, info, versions.numbers())?,
             None => Vec::new(),
         };
-        let needed_from = info.as_ref().map_or(0, |info| info.min_log_number);
         let mut engine = self.build(versions, lock, wal_dir.clone())?;
+        if self.mode == OpenMode::ReadWrite {
+            let lock = wal_dir::claim(&self.env, self.dir, &wal_dir, &engine.db_id)?;
+            engine.locks.lock().extend(lock);
+        }
         self.check_table_formats(&engine)?;
         engine.check_models()?;
         engine.direct_io = self.takes_direct(&engine)?;
@@ -446,12 +454,6 @@ impl Opener<'_> {
         numbers: &FileNumbers,
     ) -> Result<Vec<u64>> {
         let mut wals: Vec<u64> = Vec::new();
-        for name in self.env.files.list(self.dir)? {
-            // New files are made once: what a crash left beside the MANIFEST keeps its number until it goes.
-            if let Some(FileName::Table(number) | FileName::Blob(number)) = FileName::parse(&name) {
-                numbers.mark_used(number);
-            }
-        }
         for name in self.env.files.list(wal_dir)? {
             let Some(FileName::Wal(number)) = FileName::parse(&name) else {
                 continue;
@@ -604,7 +606,7 @@ impl Opener<'_> {
             me: OnceLock::new(),
             changes: AtomicU64::new(0),
             unlogged: AtomicBool::new(false),
-            lock: Mutex::new(lock),
+            locks: Mutex::new(lock.into_iter().collect()),
         };
         engine.publish_families(&engine.lock_state());
         Ok(engine)

@@ -53,7 +53,8 @@ pub struct Options {
     pub background_threads: Option<usize>,
     /// How tables are rearranged. Default: as the OPTIONS file says, leveled in a new directory.
     pub compaction_style: CompactionStyle,
-    /// Where WAL files go. Default: beside the tables.
+    /// Where WAL files go. An open that would miss some because they lie elsewhere (beside the tables, or where
+    /// the OPTIONS file says) is refused. No two databases may share it. Default: beside the tables.
     pub wal_dir: Option<PathBuf>,
     /// Open tables kept at most. Default: 50,000.
     pub max_open_files: Option<usize>,

@@ -133,6 +133,11 @@ impl Engine {
         if let Some(direct) = self.options.tuning.background_direct_io {
             database.set(options_file::DIRECT_IO, direct.to_string());
         }
+        if self.wal_dir != self.dir {
+            // As RocksDB: what a later open from another working directory finds as well.
+            let path = std::path::absolute(&self.wal_dir).unwrap_or_else(|_| self.wal_dir.clone());
+            database.set(options_file::WAL_DIR, path.display().to_string());
+        }
         let options = OptionsFile {
             database,
             families: sections.collect(),

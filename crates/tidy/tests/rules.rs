@@ -106,6 +106,7 @@ fn the_engine_points_one_way() {
             "super_version",
             "trash",
             "space",
+            "wal_dir",
             "wal_replay",
             "memtable_tombstones",
         ],
@@ -134,6 +135,7 @@ fn the_engine_points_one_way() {
             "stored_options",
             "repair_blobs",
             "job_models",
+            "made_files",
         ],
         &["open", "repair", "db", "properties", "explain", "convert"],
     ];

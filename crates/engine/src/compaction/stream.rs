@@ -137,7 +137,7 @@ pub struct Stream<I> {
     keep: Keep,
     options: StreamOptions,
     bottommost: bool,
-    /// The internal key of the present entry; its user key is the one being judged.
+    /// The internal key of the present entry; its user key equals the one being judged.
     key: Vec<u8>,
     has_key: bool,
     /// Whether no entry of the user key came out yet.
@@ -271,6 +271,10 @@ impl<I: InternalIterator> Stream<I> {
             self.has_key = true;
             self.fresh = true;
             self.keep.start_key();
+        } else if matches!(self.options.order, KeyOrder::Custom(_)) {
+            // Each entry keeps the bytes it was written with: its blob has them too.
+            self.key.clear();
+            self.key.extend_from_slice(self.input.key());
         } else {
             self.set_tag(tag);
         }
@@ -333,13 +337,14 @@ impl<I: InternalIterator> Stream<I> {
         Ok(true)
     }
 
-    /// The value that the reference under the input stands for.
+    /// The value that the reference under the input stands for. The input's own key is the blob's: the one
+    /// being judged may have other bytes.
     fn value_apart(&mut self) -> Result<PinnedSlice> {
         let Some(blobs) = &mut self.options.blobs else {
             return Err(Error::corruption("a reference to a blob where none can be"));
         };
         let index = BlobIndex::decode(self.input.value())?;
-        blobs.value(current(&self.key), &index)
+        blobs.value(current(self.input.key()), &index)
     }
 
     /// Gives an entry that every reader sees, at the end of the tree, the sequence number zero: it

@@ -11,6 +11,7 @@ pub mod edit;
 mod edit_decode;
 mod edit_encode;
 mod file_meta;
+mod leaving;
 mod levels;
 mod manifest;
 mod numbers;

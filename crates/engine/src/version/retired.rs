@@ -11,11 +11,13 @@ pub(super) struct Retired<T> {
     files: Vec<(u64, Weak<T>)>,
 }
 
-impl<T> Retired<T> {
-    pub(super) fn new() -> Self {
+impl<T> Default for Retired<T> {
+    fn default() -> Self {
         Self { files: Vec::new() }
     }
+}
 
+impl<T> Retired<T> {
     /// Notes that file `number`, described by `file`, has left.
     pub(super) fn add(&mut self, number: u64, file: &Arc<T>) {
         self.files.push((number, Arc::downgrade(file)));
@@ -54,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_file_is_free_once_nobody_has_it_and_is_given_once() {
-        let mut retired = Retired::new();
+        let mut retired = Retired::default();
         let (a, b) = (Arc::new("a"), Arc::new("b"));
         retired.add(1, &a);
         retired.add(2, &b);

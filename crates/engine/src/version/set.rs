@@ -18,15 +18,12 @@ use std::sync::Arc;
 use drumlin_base::{Error, ErrorKind, KeyOrder, Result, SeqNo};
 use drumlin_fs::FileSystem;
 
+use super::leaving::{Leaving, Left};
 use super::manifest::{FIRST_MANIFEST, Snapshot, locate_manifest, write_and_make_live};
-use super::obsolete::Needed;
 use super::recover::{
     DEFAULT_FAMILY, Numbers, Recovered, check_tables, read_families, read_manifest,
 };
-use super::retired::Retired;
-use super::{
-    BlobFileAddition, FileMeta, FileNumbers, NewFile, Profile, Version, VersionBuilder, VersionEdit,
-};
+use super::{FileNumbers, NewFile, Profile, Version, VersionBuilder, VersionEdit};
 use crate::names::FileName;
 use crate::record::{RecordWriter, Verdict};
 
@@ -130,20 +127,20 @@ pub struct VersionSet {
     files: Arc<dyn FileSystem>,
     dir: PathBuf,
     pub(super) profile: Profile,
-    read_only: bool,
-    families: BTreeMap<u32, FamilyVersions>,
-    numbers: Arc<FileNumbers>,
+    pub(super) read_only: bool,
+    pub(super) families: BTreeMap<u32, FamilyVersions>,
+    pub(super) numbers: Arc<FileNumbers>,
     state: Numbers,
     /// `None` before the first edit, and after a failed write.
     manifest: Option<RecordWriter>,
-    manifest_number: u64,
+    pub(super) manifest_number: u64,
     /// Size of the live MANIFEST when it was new.
     snapshot_bytes: u64,
-    retired: Retired<FileMeta>,
-    retired_blobs: Retired<BlobFileAddition>,
+    /// What left the versions.
+    pub(super) left: Left,
     /// Writing failed and no new MANIFEST was made since: the disk may hold edits that were not
     /// installed, so nothing may be deleted.
-    in_doubt: bool,
+    pub(super) in_doubt: bool,
     /// A failure that a new MANIFEST made good.
     healed: Option<Error>,
     /// Why nothing can be written any more.
@@ -279,8 +276,7 @@ impl VersionSet {
             manifest: None,
             manifest_number: 0,
             snapshot_bytes: 0,
-            retired: Retired::new(),
-            retired_blobs: Retired::new(),
+            left: Left::default(),
             in_doubt: false,
             healed: None,
             poison: None,
@@ -616,9 +612,14 @@ impl VersionSet {
         let families = std::mem::replace(&mut self.families, families);
         let state = self.state.clone();
         edits.iter().for_each(|edit| self.state.apply(edit));
-        let number = self.numbers.take();
+        let (before, number) = (self.manifest_number, self.numbers.take());
         let rolled = self.roll(number);
         self.in_doubt = rolled.is_err();
+        // Once the doubt is over nobody needs the one of the two that is not live.
+        let obsolete = if rolled.is_ok() { before } else { number };
+        self.left
+            .manifests
+            .extend(Some(obsolete).filter(|&number| number != 0));
         if let Err(error) = &rolled {
             self.families = families;
             self.state = state;
@@ -665,87 +666,6 @@ impl VersionSet {
             max_family: self.state.max_family,
         }
     }
-
-    fn retire(&mut self, leaving: Leaving) {
-        for table in &leaving.tables {
-            self.retired.add(table.number, table);
-        }
-        for blob in &leaving.blobs {
-            self.retired_blobs.add(blob.number, blob);
-        }
-    }
-
-    /// Tables that left the versions and that nobody reads any more: they may be deleted, and are
-    /// given once. Empty while a failed write leaves in doubt what the disk names.
-    ///
-    /// Cost: of the tables that left and are still read.
-    pub fn take_obsolete_tables(&mut self) -> Vec<u64> {
-        match self.in_doubt {
-            true => Vec::new(),
-            false => self.retired.take_free(),
-        }
-    }
-
-    /// As [`VersionSet::take_obsolete_tables`], for blob files.
-    pub fn take_obsolete_blobs(&mut self) -> Vec<u64> {
-        match self.in_doubt {
-            true => Vec::new(),
-            false => self.retired_blobs.take_free(),
-        }
-    }
-
-    /// The ids of the models that tables name which are in a version that anybody holds; `None` while
-    /// nothing may be deleted.
-    ///
-    /// Cost: of all tables.
-    pub fn models_in_use(&self) -> Option<HashSet<u64>> {
-        if self.in_doubt || self.read_only {
-            return None;
-        }
-        let families = self.families.values();
-        let present = families.flat_map(|family| family.current.files());
-        let mut models: HashSet<u64> = present.filter_map(|(_, file)| file.model()).collect();
-        let pinned = self.retired.pinned_files();
-        models.extend(pinned.filter_map(|file| file.model()));
-        Some(models)
-    }
-
-    /// What of the directory is needed, for a look at the whole of it; `None` while nothing may be
-    /// deleted, because a failed write leaves in doubt what the disk names.
-    ///
-    /// List the directory after this call, not before. `wals` are WAL files kept for other reasons.
-    pub fn needed(&self, wals: HashSet<u64>) -> Option<Needed> {
-        if self.in_doubt || self.read_only {
-            return None;
-        }
-        // First: a job that ends after this line has its tables in the versions looked at below.
-        let pending_from = self.numbers.oldest_pending();
-        let mut tables: HashSet<u64> = self
-            .families
-            .values()
-            .flat_map(|family| family.current.files())
-            .map(|(_, file)| file.number)
-            .collect();
-        tables.extend(self.retired.pinned());
-        let blobs = self.families.values();
-        let blobs = blobs.flat_map(|family| family.current.blobs().keys());
-        Some(Needed {
-            tables,
-            blobs: blobs.copied().chain(self.retired_blobs.pinned()).collect(),
-            models: self.models_in_use()?,
-            wals_from: self.min_log_number(),
-            wals,
-            manifest: self.manifest_number,
-            pending_from,
-        })
-    }
-}
-
-/// What leaves the present versions.
-#[derive(Debug, Default)]
-struct Leaving {
-    tables: Vec<Arc<FileMeta>>,
-    blobs: Vec<Arc<BlobFileAddition>>,
 }
 
 /// Gives the tables of `edit` that have no epoch one.
