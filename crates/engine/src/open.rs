@@ -136,6 +136,7 @@ pub(crate) fn open(
     for (name, family) in &mut families {
         if let Some(stored) = stored.as_ref().and_then(|file| file.family(name)) {
             stored_options::keep_hash_indexes(family, stored, &options.tuning);
+            stored_options::keep_blobs_out(family, stored, &options.tuning);
         }
     }
     let vintage = match info.is_some() && !leveldb && stored_identity(&env, dir)?.is_some() {

@@ -32,6 +32,10 @@ const BLOCK_INDEX: &str = "data_block_index_type";
 const BINARY_AND_HASH: &str = "kDataBlockBinaryAndHash";
 /// Beside it: keys a bucket.
 const HASH_RATIO: &str = "data_block_hash_table_util_ratio";
+/// In `CFOptions`: whether large values go to blob files, and from which size on.
+const BLOBS: &str = "enable_blob_files";
+/// See [`BLOBS`].
+const BLOB_BYTES: &str = "min_blob_size";
 /// RocksDB's name of its own plain tables, which are others than ours.
 const PLAIN: &str = "PlainTable";
 /// Beside it, the key and value for searchable tables. RocksDB 7.8 crashes on a factory that it does not
@@ -137,14 +141,38 @@ impl FamilySection {
         }
     }
 
-    /// Names the format of new tables, so that RocksDB refuses ours before it reads any.
+    /// Names the format of new tables, so that RocksDB refuses ours before it reads any. The options of
+    /// another table factory go.
     pub fn set_table_format(&mut self, format: TableFormat) {
+        let is_block = format == TableFormat::Block;
+        if self.table_format() == format && self.is_block_based() == is_block {
+            return;
+        }
+        let factory = if is_block { BLOCK_BASED } else { PLAIN };
+        self.options.set("table_factory", factory);
+        factory.clone_into(&mut self.table_factory);
+        self.table = Section::default();
         if format == TableFormat::Searchable {
             self.table.set(OWN_FORMAT, SEARCHABLE);
         }
-        if format != TableFormat::Block {
-            self.options.set("table_factory", PLAIN);
-            PLAIN.clone_into(&mut self.table_factory);
+    }
+
+    /// Size from which values go to blob files, as the file tells it: `None` where it tells nothing,
+    /// `Some(None)` where they have none.
+    pub fn blobs(&self) -> Option<Option<u64>> {
+        let enabled = self.options.flag(BLOBS)?;
+        let bytes = self
+            .options
+            .get(BLOB_BYTES)
+            .and_then(|text| text.parse().ok());
+        Some(enabled.then(|| bytes.unwrap_or(0)))
+    }
+
+    /// Has values of `from_bytes` and more go to blob files, or none.
+    pub fn set_blobs(&mut self, from_bytes: Option<u64>) {
+        self.options.set(BLOBS, from_bytes.is_some().to_string());
+        if let Some(bytes) = from_bytes {
+            self.options.set(BLOB_BYTES, bytes.to_string());
         }
     }
 
@@ -164,8 +192,16 @@ impl FamilySection {
         })
     }
 
-    /// Has data blocks of new tables get a hash index. Requires: [`Self::is_block_based`].
+    /// Has data blocks of new tables get a hash index, or none for 0. Requires:
+    /// [`Self::is_block_based`].
     pub fn set_hash_ratio(&mut self, ratio: f64) {
+        if self.hash_ratio().unwrap_or(0.0) == ratio {
+            return;
+        }
+        if ratio == 0.0 {
+            self.table.set(BLOCK_INDEX, "kDataBlockBinarySearch");
+            return;
+        }
         self.table.set(BLOCK_INDEX, BINARY_AND_HASH);
         self.table.set(HASH_RATIO, ratio.to_string());
     }

@@ -12,7 +12,7 @@ use drumlin_base::operators::{CappedPrefix, FixedPrefix};
 use drumlin_base::{ErrorKind, KeyOrder, PrefixExtractor, Result};
 use drumlin_table::{Codec, TableFormat};
 
-use crate::column_family::DEFAULT_FAMILY;
+use crate::column_family::{DEFAULT_FAMILY, Family};
 use crate::compaction::{CompactionStyle, style_text};
 use crate::engine::{Engine, State};
 use crate::foreign;
@@ -93,6 +93,15 @@ pub(crate) fn keep_hash_indexes(
     }
 }
 
+/// Keeps blob files out of `family` where `stored` says so and nobody says otherwise: what the program
+/// that comes back uses beside may not bear them. `tuning` is the database's, complete.
+pub(crate) fn keep_blobs_out(family: &mut FamilyOptions, stored: &FamilySection, tuning: &Tuning) {
+    if stored.blobs() == Some(None) {
+        let own = family.tuning.get_or_insert_with(|| tuning.clone());
+        own.blob_from_bytes.get_or_insert(usize::MAX);
+    }
+}
+
 /// Who must be able to read what is written into a directory of RocksDB's.
 pub(crate) fn vintage(stored: Option<&OptionsFile>, versions: &VersionSet) -> Vintage {
     let told = stored.and_then(|file| Vintage::parse(&file.rocksdb_version));
@@ -113,24 +122,18 @@ impl Engine {
         let stored = read(&self.dir, &self.options)?;
         let sections = state.families.values().map(|family| {
             let family = &family.family;
-            let mut section = FamilySection::new(&family.name, family.options.order.name());
-            section
-                .options
-                .set("compression", compression_name(family.compression.codec));
             let stored = stored.as_ref().and_then(|file| file.family(&family.name));
-            let stored_options = stored.map(|stored| &stored.options);
-            let style = &family.compaction.style;
-            style_text::write(style, &mut section.options, stored_options);
-            describe(&mut section, &family.options, stored);
-            if let Some(ratio) = family.tuning.hash_ratio.filter(|&ratio| ratio > 0.0)
-                && section.is_block_based()
-            {
-                section.set_hash_ratio(ratio);
-            }
-            section
+            self.section_of(family, stored)
         });
+        let sections = sections.collect();
         let mut database = Section::default();
-        if let Some(direct) = self.options.tuning.background_direct_io {
+        let mut rocksdb_version = String::new();
+        if let Some(stored) = stored {
+            (database, rocksdb_version) = (stored.database, stored.rocksdb_version);
+        }
+        if let Some(direct) = self.options.tuning.background_direct_io
+            && database.flag(options_file::DIRECT_IO) != Some(direct)
+        {
             database.set(options_file::DIRECT_IO, direct.to_string());
         }
         if self.wal_dir != self.dir {
@@ -140,18 +143,55 @@ impl Engine {
         }
         let options = OptionsFile {
             database,
-            families: sections.collect(),
-            rocksdb_version: self.vintage.older_name().unwrap_or_default(),
+            families: sections,
+            rocksdb_version: self.vintage.older_name().unwrap_or(rocksdb_version),
         };
         let files = &*self.env.files;
         options_file::write(files, &self.dir, self.numbers.take(), &options)?;
         options_file::remove_older(files, &self.dir)
     }
+
+    /// What the OPTIONS file is to say of `family`: all that is `stored`, and what is done otherwise now.
+    fn section_of(&self, family: &Family, stored: Option<&FamilySection>) -> FamilySection {
+        let order = family.options.order.name();
+        let mut section = match stored {
+            Some(stored) => stored.clone(),
+            None => FamilySection::new(&family.name, order),
+        };
+        if section.comparator() != Some(order) {
+            section.options.set("comparator", order);
+        }
+        let is_asked = family.options.compression.is_some()
+            || family.compression.codec != Options::default().compression.codec;
+        if section.compression().is_none() || is_asked {
+            let name = compression_name(family.compression.codec);
+            section.options.set("compression", name);
+        }
+        style_text::write(&family.compaction.style, &mut section.options);
+        describe(&mut section, &family.options);
+        if let Some(ratio) = family.tuning.hash_ratio
+            && section.is_block_based()
+        {
+            section.set_hash_ratio(ratio);
+        }
+        if self.vintage.takes_all() {
+            let format = family.options.table_format.unwrap_or_default();
+            let bytes = family.tuning.blob_from(format);
+            let bytes = (bytes < usize::MAX).then_some(bytes as u64);
+            let told = section.blobs();
+            // The size of theirs is left alone where nobody asks for another.
+            let is_asked = family.tuning.blob_from_bytes.is_some() && told != Some(bytes);
+            if is_asked || told.is_none_or(|told| told.is_some() != bytes.is_some()) {
+                section.set_blobs(bytes);
+            }
+        }
+        section
+    }
 }
 
-/// What an OPTIONS file says of `family` for its next reader. Names in `stored` that nothing here
+/// Puts the table format and the operators of `family` into `section`. Names there that nothing here
 /// stands for are kept: the program that knows them will want them back.
-fn describe(section: &mut FamilySection, family: &FamilyOptions, stored: Option<&FamilySection>) {
+fn describe(section: &mut FamilySection, family: &FamilyOptions) {
     section.set_table_format(match family.table_format.unwrap_or_default() {
         // What is written then: RocksDB must not be kept from it.
         TableFormat::Searchable if !matches!(family.order, KeyOrder::Bytewise) => {
@@ -159,21 +199,15 @@ fn describe(section: &mut FamilySection, family: &FamilyOptions, stored: Option<
         }
         format => format,
     });
-    let merge = match &family.merge_operator {
-        Some(operator) => Some(operator.options_text()),
-        None => stored
-            .and_then(FamilySection::merge_operator_text)
-            .map(ToOwned::to_owned),
-    };
-    if let Some(merge) = merge {
-        section.options.set("merge_operator", merge);
+    if let Some(operator) = &family.merge_operator {
+        section
+            .options
+            .set("merge_operator", operator.options_text());
     }
-    let prefix = match &family.prefix_extractor {
-        Some(extractor) => Some(extractor.name()),
-        None => stored.and_then(FamilySection::prefix_extractor),
-    };
-    if let Some(prefix) = prefix {
-        section.options.set("prefix_extractor", prefix);
+    if let Some(extractor) = &family.prefix_extractor
+        && section.prefix_extractor() != Some(extractor.name())
+    {
+        section.options.set("prefix_extractor", extractor.name());
     }
 }
 
@@ -258,7 +292,7 @@ mod tests {
             table_format: Some(TableFormat::Plain),
             ..FamilyOptions::default()
         };
-        describe(&mut written, &plain, None);
+        describe(&mut written, &plain);
         let text = OptionsFile {
             families: vec![written],
             ..OptionsFile::default()
@@ -272,8 +306,8 @@ mod tests {
         family.table_format = Some(TableFormat::Block);
         complete(&mut family, section, AUTO);
         assert_eq!(family.table_format, Some(TableFormat::Block));
-        let mut back = FamilySection::new("default", "leveldb.BytewiseComparator");
-        describe(&mut back, &family, Some(section));
+        let mut back = section.clone();
+        describe(&mut back, &family);
         assert!(back.is_block_based());
     }
 
@@ -317,7 +351,7 @@ mod tests {
                 table_format: Some(TableFormat::Searchable),
                 ..FamilyOptions::default()
             };
-            describe(&mut section, &searchable, None);
+            describe(&mut section, &searchable);
             assert_eq!(section.is_block_based(), block_based);
             let format = section.table_format();
             assert_eq!(format == TableFormat::Block, block_based);
@@ -344,8 +378,8 @@ mod tests {
         let stored = section("merge_operator", "{id=Theirs;depth=3;}");
         complete(&mut family, &stored, AUTO);
         assert!(family.merge_operator.is_none());
-        let mut written = FamilySection::new("default", "leveldb.BytewiseComparator");
-        describe(&mut written, &family, Some(&stored));
+        let mut written = stored.clone();
+        describe(&mut written, &family);
         assert_eq!(written.merge_operator_text(), Some("{id=Theirs;depth=3;}"));
         assert_eq!(written.prefix_extractor(), None);
         complete(

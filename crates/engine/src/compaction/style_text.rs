@@ -17,9 +17,20 @@ const TTL: &str = "ttl";
 /// What RocksDB writes where no one set a time.
 const TTL_UNSET: u64 = u64::MAX - 1;
 
-/// Puts `style` into a family's `section`. The manual style says nothing: tables stay in the shape
-/// that some other style gave them, so what `stored` says of that is kept.
-pub fn write(style: &CompactionStyle, section: &mut Section, stored: Option<&Section>) {
+/// Puts `style` into a family's `section`, where that does not tell it yet. The manual style says
+/// nothing: tables stay in the shape that some other style gave them, so what is told of that is kept.
+pub fn write(style: &CompactionStyle, section: &mut Section) {
+    if let CompactionStyle::Auto | CompactionStyle::Leveled = style
+        && section
+            .number(LEVELS_MAX)
+            .is_some_and(|levels| levels < LEVELS as i64)
+    {
+        // Leveled compaction uses them all, and RocksDB refuses a table below those it has.
+        section.set(LEVELS_MAX, LEVELS.to_string());
+    }
+    if read(section).as_ref() == Some(style) {
+        return;
+    }
     match style {
         CompactionStyle::Auto | CompactionStyle::Leveled => {
             section.set(STYLE, "kCompactionStyleLevel");
@@ -46,13 +57,7 @@ pub fn write(style: &CompactionStyle, section: &mut Section, stored: Option<&Sec
             section.set(FIFO, text);
             section.set(TTL, limits.ttl_seconds.unwrap_or(0).to_string());
         }
-        CompactionStyle::Manual => {
-            for key in [STYLE, UNIVERSAL, RUNS, LEVELS_MAX, FIFO, TTL] {
-                if let Some(value) = stored.and_then(|stored| stored.get(key)) {
-                    section.set(key, value);
-                }
-            }
-        }
+        CompactionStyle::Manual => {}
     }
 }
 
@@ -156,10 +161,10 @@ mod tests {
         ];
         for style in styles {
             let mut section = Section::default();
-            write(&style, &mut section, None);
+            write(&style, &mut section);
             assert_eq!(read(&section), Some(style));
-            let mut kept = Section::default();
-            write(&CompactionStyle::Manual, &mut kept, Some(&section));
+            let mut kept = section.clone();
+            write(&CompactionStyle::Manual, &mut kept);
             let kept = read(&kept);
             assert_eq!(kept, Some(style), "the shape of the tables is kept");
         }

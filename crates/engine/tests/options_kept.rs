@@ -1,0 +1,120 @@
+//! Goal: a program that opens by its latest OPTIONS file finds what it wrote there. Method: a file as
+//! RocksDB leaves it, with keys that nothing here stands for, put into a store; after two openings every
+//! key and value is compared, but for those that are done otherwise now.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use drumlin::options_file::{self, OptionsFile, Section};
+use drumlin::{Db, Env, Options};
+use drumlin_fs::{FileSystem, StrictMemFileSystem};
+
+const DIR: &str = "/db";
+const THEIRS: &str = "[Version]
+  rocksdb_version=11.8.1
+  options_file_version=1.1
+[DBOptions]
+  max_open_files=-1
+  WAL_ttl_seconds=99999999999999999999999999
+  stats_dump_period_sec=600
+[CFOptions \"default\"]
+  comparator=leveldb.BytewiseComparator
+  compression=kZSTD
+  compression_opts={max_dict_bytes=0;level=3;}
+  ttl=18446744073709551614
+  num_levels=-3
+  write_buffer_size=-9223372036854775809
+  enable_blob_files=false
+  min_blob_size=10
+  compaction_style=kCompactionStyleUniversal
+  compaction_options_universal={incremental=false;allow_trivial_move=true;size_ratio=7;}
+  merge_operator=nullptr
+  table_factory=BlockBasedTable
+[TableOptions/BlockBasedTable \"default\"]
+  filter_policy=bloomfilter:10:false
+  block_size=16384
+  a_key_of_the_future={x=1;y={z=2;};}
+";
+
+fn newest(files: &dyn FileSystem) -> OptionsFile {
+    options_file::read_newest(files, Path::new(DIR))
+        .unwrap()
+        .unwrap()
+}
+
+/// All keys of `before` are in `after` with the same value, but for those named.
+fn compare(before: &Section, after: &Section, changed: &[&str]) {
+    for (key, value) in before.entries() {
+        if !changed.contains(&key) {
+            assert_eq!(after.get(key), Some(value), "{key}");
+        }
+    }
+}
+
+#[test]
+fn every_key_of_another_program_is_kept() {
+    let files = Arc::new(StrictMemFileSystem::new());
+    let options = Options {
+        env: Env {
+            files: Arc::clone(&files) as Arc<dyn FileSystem>,
+            ..Env::system()
+        },
+        ..Options::default()
+    };
+    let db = Db::open(DIR, options.clone()).unwrap();
+    db.close().unwrap();
+    let theirs = OptionsFile::parse(THEIRS).unwrap();
+    options_file::write(&*files, Path::new(DIR), 900, &theirs).unwrap();
+    for _ in 0..3 {
+        let db = Db::open(DIR, options.clone()).unwrap();
+        db.put(b"large", vec![b'v'; 20_000]).unwrap();
+        db.create_family("other", options.family.clone()).unwrap();
+        db.flush().unwrap();
+        let other = db.family("other").unwrap();
+        db.drop_family(&other).unwrap();
+        drop(other);
+        db.close().unwrap();
+        let ours = newest(&*files);
+        assert_eq!(ours.rocksdb_version, "11.8.1");
+        compare(&theirs.database, &ours.database, &[]);
+        let (before, after) = (&theirs.families[0], &ours.families[0]);
+        assert_eq!(ours.families.len(), 1);
+        compare(&before.options, &after.options, &[]);
+        compare(&before.table, &after.table, &[]);
+        assert_eq!(before.table_factory, after.table_factory);
+    }
+    let names = files.list(Path::new(DIR)).unwrap();
+    let is_blob = |name: &std::path::PathBuf| name.extension().is_some_and(|end| end == "blob");
+    assert!(!names.iter().any(is_blob), "the family was to have none");
+}
+
+#[test]
+fn what_the_caller_sets_is_written() {
+    let files = Arc::new(StrictMemFileSystem::new());
+    let mut options = Options {
+        env: Env {
+            files: Arc::clone(&files) as Arc<dyn FileSystem>,
+            ..Env::system()
+        },
+        ..Options::default()
+    };
+    Db::open(DIR, options.clone()).unwrap().close().unwrap();
+    let own = newest(&*files);
+    assert_eq!(own.families[0].blobs(), Some(Some(4 << 10)));
+    let theirs = OptionsFile::parse(THEIRS).unwrap();
+    options_file::write(&*files, Path::new(DIR), 900, &theirs).unwrap();
+    options.tuning.blob_from_bytes = Some(77);
+    Db::open(DIR, options).unwrap().close().unwrap();
+    let told = newest(&*files);
+    assert_eq!(told.families[0].blobs(), Some(Some(77)));
+    compare(
+        &theirs.families[0].options,
+        &told.families[0].options,
+        &["enable_blob_files", "min_blob_size"],
+    );
+}
