@@ -384,7 +384,7 @@ impl Opener<'_> {
         };
         let mut engine = self.build(versions, lock, wal_dir.clone())?;
         if self.mode == OpenMode::ReadWrite {
-            let lock = wal_dir::claim(&self.env, self.dir, &wal_dir, &engine.db_id)?;
+            let lock = wal_dir::claim(&self.env, self.dir, &wal_dir)?;
             engine.locks.lock().extend(lock);
         }
         self.check_table_formats(&engine)?;

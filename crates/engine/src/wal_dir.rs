@@ -6,20 +6,17 @@
 //! files that may be needed and lie elsewhere are looked for, and refuse the open. Nothing is taken from the
 //! OPTIONS file alone: a copy of the directory has it too, and the files there are the original's.
 //!
-//! A directory apart is claimed by a lock and by the database's id in it: two stores that share one would
-//! replay, and remove, each other's files.
+//! A directory apart is claimed by a lock: two stores that share one would write over each other's files. Limit:
+//! nothing tells whose the files of a store are that is closed.
 
 use std::path::{Path, PathBuf};
 
 use drumlin_base::{Error, Result};
-use drumlin_fs::{CreateOptions, Env, FileKind, FileLock};
+use drumlin_fs::{Env, FileLock};
 
 use crate::names::{self, FileName};
 use crate::options_file::{self, OptionsFile};
 use crate::version::RecoveredInfo;
-
-/// The longest id that is read.
-const ID_BYTES_MAX: u64 = 4096;
 
 /// Where the WAL of the database in `dir` lies, of which the OPTIONS file `stored` was found: where the caller
 /// says (`given`), else beside the tables.
@@ -142,40 +139,18 @@ pub(crate) fn check_tracked(env: &Env, wal_dir: &Path, info: &RecoveredInfo) -> 
     Ok(())
 }
 
-/// Claims the WAL directory `wal_dir` of the database `db_id` in `dir`, for as long as the lock is held; `None`
-/// where it is beside the tables, which have a lock.
+/// Claims the WAL directory `wal_dir` of the database in `dir`, for as long as the lock is held; `None` where it
+/// is beside the tables, which have a lock.
 ///
 /// # Errors
-/// `Locked` while another store has it; `InvalidArgument` where it is, or has files of, another database.
-pub(crate) fn claim(
-    env: &Env,
-    dir: &Path,
-    wal_dir: &Path,
-    db_id: &str,
-) -> Result<Option<Box<dyn FileLock>>> {
+/// `Locked` while another store has it; `InvalidArgument` where it is the directory of another database.
+pub(crate) fn claim(env: &Env, dir: &Path, wal_dir: &Path) -> Result<Option<Box<dyn FileLock>>> {
     if is_same(dir, wal_dir) {
         return Ok(None);
     }
-    let refuse = |message: &str| Err(Error::invalid_argument(message).with_file(wal_dir));
     if env.files.exists(&names::current(wal_dir))? {
-        return refuse("the WAL directory is that of another database");
+        let message = "the WAL directory is that of another database";
+        return Err(Error::invalid_argument(message).with_file(wal_dir));
     }
-    let lock = env.files.lock(&names::lock(wal_dir))?;
-    let path = names::identity(wal_dir);
-    match env.files.read_file(&path, ID_BYTES_MAX) {
-        Ok(id) if id.trim_ascii() != db_id.as_bytes() => {
-            return refuse("the WAL directory has the log of another database");
-        }
-        Err(error) if error.is_not_found() => {
-            let mut file = env
-                .files
-                .create(&path, CreateOptions::new(FileKind::Other))?;
-            file.append(db_id.as_bytes())?;
-            file.sync()?;
-            file.close()?;
-            env.files.sync_dir(wal_dir)?;
-        }
-        read => drop(read?),
-    }
-    Ok(Some(lock))
+    env.files.lock(&names::lock(wal_dir)).map(Some)
 }
