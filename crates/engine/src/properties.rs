@@ -9,6 +9,8 @@ use crate::column_family::ColumnFamily;
 use crate::db::Db;
 use crate::engine::{FamilyState, State};
 use crate::events::Health;
+use crate::super_version::SuperVersion;
+use crate::table_cache::TableCache;
 
 impl Db {
     /// The property `name` of `family` as text, or `None` when there is no such property.
@@ -27,6 +29,8 @@ impl Db {
     /// `rocksdb.live-blob-file-size`, `rocksdb.live-blob-file-garbage-size`;
     /// `drumlin.disk-free-bytes`, `drumlin.disk-reserve-bytes` (writes are refused when less is
     /// free), `drumlin.trash-bytes` (of obsolete files not removed yet).
+    ///
+    /// Cost: `rocksdb.estimate-num-keys` opens each table that was not open since the database was, once.
     pub fn property(&self, family: &ColumnFamily, name: &str) -> Option<String> {
         let ours = name.strip_prefix("drumlin.");
         let name = ours.or_else(|| name.strip_prefix("rocksdb."))?;
@@ -44,6 +48,12 @@ impl Db {
                 drop(state);
                 return Some(self.stats_text(family));
             }
+            "estimate-num-keys" => {
+                // Tables may have to be opened, which nobody should wait for.
+                drop(state);
+                let view = family.0.view.load_full();
+                return Some(estimate_keys(&view, &family.0.reads.tables).to_string());
+            }
             _ => {}
         }
         self.number_property(&state, view, name)
@@ -58,7 +68,6 @@ impl Db {
             "cur-size-active-mem-table" => view.mutable.bytes() as u64,
             "cur-size-all-mem-tables" => (view.mutable.bytes() + immutable_bytes) as u64,
             "num-entries-active-mem-table" => view.mutable.entries() as u64,
-            "estimate-num-keys" => estimate_keys(view),
             "estimate-table-readers-mem" => engine.budget.used(MemoryUse::TableMeta) as u64,
             "block-cache-usage" => engine.block_cache.used_bytes() as u64,
             "block-cache-capacity" => engine.budget.available_for_blocks() as u64,
@@ -127,25 +136,36 @@ impl Db {
     }
 }
 
-fn estimate_keys(view: &FamilyState) -> u64 {
-    let memtables = view.mutable.entries()
-        + view
-            .immutables
-            .iter()
-            .map(|i| i.memtable.entries())
-            .sum::<usize>();
-    let in_tables: u64 = view
-        .version
-        .files()
-        .filter_map(|(_, file)| file.table.load_full())
-        .map(|table| {
-            let properties = table.properties();
-            properties
-                .num_entries
-                .saturating_sub(2 * properties.num_deletions)
-        })
-        .sum();
-    memtables as u64 + in_tables
+/// Entries less the deletions and what these delete, as RocksDB reckons. A table that was never
+/// open is opened for it once; one that cannot be read is taken to hold as much a byte as the others,
+/// for reads tell of the damage.
+fn estimate_keys(view: &SuperVersion, tables: &TableCache) -> u64 {
+    let (mut entries, mut deletions) = (0u64, 0u64);
+    let (mut bytes, mut unknown_bytes) = (0u64, 0u64);
+    for (_, file) in view.version.files() {
+        if file.counts().is_none() {
+            // Opening it makes the counts known.
+            let _ = tables.find(file);
+        }
+        match file.counts() {
+            Some(counts) => {
+                entries += counts.entries;
+                deletions += counts.deletions;
+                bytes += file.size;
+            }
+            None => unknown_bytes += file.size,
+        }
+    }
+    if unknown_bytes > 0 && bytes > 0 {
+        let share = unknown_bytes as f64 / bytes as f64;
+        entries += (entries as f64 * share) as u64;
+        deletions += (deletions as f64 * share) as u64;
+    }
+    for memtable in view.memtables() {
+        entries += memtable.entries() as u64;
+        deletions += memtable.deletions() as u64;
+    }
+    entries.saturating_sub(2 * deletions)
 }
 
 /// What all blob files amount to, in the words of RocksDB's property of this name.

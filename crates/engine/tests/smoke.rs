@@ -1,6 +1,6 @@
 //! Goal: the shortest path through every room. Method: real files in a temporary directory.
 
-use drumlin::{Db, Options, ReadOptions, Tuning};
+use drumlin::{CompactionStyle, Db, Options, ReadOptions, Tuning};
 
 fn small() -> Options {
     Options {
@@ -57,4 +57,46 @@ fn what_is_put_is_got_after_flush_compaction_and_reopen() {
     assert!(db.verify().unwrap().damaged.is_empty());
     drop(db);
     std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn keys_are_estimated_whether_tables_are_open_or_not() {
+    let dir = drumlin_testkit::temp_dir();
+    let options = || Options {
+        compaction_style: CompactionStyle::Manual,
+        ..small()
+    };
+    let estimate = |db: &Db| {
+        let text = db.property(db.default_family(), "rocksdb.estimate-num-keys");
+        text.unwrap().parse::<u64>().unwrap()
+    };
+    let db = Db::open(dir.path(), options()).unwrap();
+    for first in [0, 5000] {
+        (first..first + 5000u32).for_each(|i| db.put(format!("key{i:08}"), "value").unwrap());
+        db.flush().unwrap();
+    }
+    (0..10u32).for_each(|i| db.delete(format!("key{i:08}")).unwrap());
+    assert_eq!(estimate(&db), 9990, "deletions in the memtable");
+    db.flush().unwrap();
+    (10..20u32).for_each(|i| db.delete(format!("key{i:08}")).unwrap());
+    assert_eq!(estimate(&db), 9980);
+    db.close().unwrap();
+    let db = Db::open(dir.path(), options()).unwrap();
+    assert_eq!(estimate(&db), 9980, "nothing is open");
+    db.close().unwrap();
+
+    // One of two equal tables cannot be read: as many keys are taken to be in it.
+    let db = Db::open(dir.path(), options()).unwrap();
+    let mut tables: Vec<_> = std::fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "sst"))
+        .collect();
+    tables.sort();
+    drumlin::Env::system().files.remove(&tables[0]).unwrap();
+    assert!(
+        (9000..=10_000).contains(&estimate(&db)),
+        "{}",
+        estimate(&db)
+    );
 }

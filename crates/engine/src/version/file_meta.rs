@@ -125,6 +125,17 @@ pub struct FileMeta {
     noted_model: OnceLock<u64>,
     /// The range tombstones inside that count, once the table was open and if it has any.
     fragments: OnceLock<Fragments>,
+    /// See [`FileMeta::counts`].
+    counts: OnceLock<EntryCounts>,
+}
+
+/// How many entries a table has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryCounts {
+    /// All of them.
+    pub entries: u64,
+    /// Those that delete.
+    pub deletions: u64,
 }
 
 impl FileMeta {
@@ -139,6 +150,7 @@ impl FileMeta {
             read_charge: Apart::default(),
             noted_model: OnceLock::new(),
             fragments: OnceLock::new(),
+            counts: OnceLock::new(),
         }
     }
 
@@ -169,6 +181,15 @@ impl FileMeta {
         if entries >= DENSE_ENTRIES_MIN && dead > entries / 4 * 3 {
             self.dense.store(true, Ordering::Relaxed);
         }
+        self.counts.get_or_init(|| EntryCounts {
+            entries,
+            deletions: dead,
+        });
+    }
+
+    /// How many entries the table has, if it was open since the database was.
+    pub fn counts(&self) -> Option<EntryCounts> {
+        self.counts.get().copied()
     }
 
     /// The id of the model in a file of its own that the table names, as far as is known.
