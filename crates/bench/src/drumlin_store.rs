@@ -17,6 +17,7 @@ use drumlin_table::Compression;
 
 use crate::direct_reads::DirectReads;
 use crate::flags::Flags;
+use crate::mark;
 use crate::sample::Sample;
 use crate::store::{Cursor, Session, Store};
 
@@ -33,16 +34,28 @@ impl Store for DrumlinStore {
     type Session<'a> = DrumlinSession<'a>;
 
     fn open(flags: &Flags, env: &Env) -> Result<Self> {
+        let mut fresh = Vec::new();
+        for dir in dirs(flags) {
+            if !holds_a_store(dir, env)? {
+                fresh.push(dir);
+            }
+        }
         let db = Db::open(&flags.db, options(flags, env)?)?;
+        fresh.iter().try_for_each(|dir| mark::set(dir, env))?;
         Ok(Self { db })
     }
 
     fn destroy(flags: &Flags, env: &Env) -> Result<()> {
-        remove_files(Path::new(&flags.db), env)?;
-        if flags.wal_dir.is_empty() {
-            return Ok(());
+        for dir in dirs(flags) {
+            if !flags.overwrite_existing_store
+                && !mark::is_set(dir, env)?
+                && holds_a_store(dir, env)?
+            {
+                return Err(mark::refusal(dir));
+            }
         }
-        remove_files(Path::new(&flags.wal_dir), env)
+        // Nothing is touched before all of it may be.
+        dirs(flags).try_for_each(|dir| remove_files(dir, env))
     }
 
     fn close(self) -> Result<()> {
@@ -255,20 +268,37 @@ fn given<N: Default + PartialEq>(number: N) -> Option<N> {
     (number != N::default()).then_some(number)
 }
 
-/// Removes the files a database left in `dir`, and no others.
-fn remove_files(dir: &Path, env: &Env) -> Result<()> {
-    let names = match env.files.list(dir) {
+/// The directories that a store under `flags` has files in.
+fn dirs(flags: &Flags) -> impl Iterator<Item = &Path> {
+    let dirs = [flags.db.as_str(), flags.wal_dir.as_str()];
+    dirs.into_iter()
+        .filter(|dir| !dir.is_empty())
+        .map(Path::new)
+}
+
+/// Whether [`remove_files`] would find something in `dir`.
+fn holds_a_store(dir: &Path, env: &Env) -> Result<bool> {
+    Ok(!files_of_a_store(dir, env)?.is_empty())
+}
+
+/// The files in `dir` whose names are those of a database's.
+fn files_of_a_store(dir: &Path, env: &Env) -> Result<Vec<PathBuf>> {
+    let mut names = match env.files.list(dir) {
         Ok(names) => names,
-        Err(error) if error.is_not_found() => return Ok(()),
+        Err(error) if error.is_not_found() => Vec::new(),
         Err(error) => return Err(error),
     };
-    for name in names {
-        match FileName::parse(&name) {
-            None | Some(FileName::Archive) => {}
-            Some(_) => env.files.remove(&dir.join(name))?,
-        }
+    names.retain(|name| !matches!(FileName::parse(name), None | Some(FileName::Archive)));
+    Ok(names)
+}
+
+/// Removes the files a database left in `dir`, and no others; its mark last.
+fn remove_files(dir: &Path, env: &Env) -> Result<()> {
+    for name in files_of_a_store(dir, env)? {
+        env.files.remove(&dir.join(name))?;
     }
-    Ok(())
+    // A store that somebody makes there next is not a benchmark's.
+    mark::clear(dir, env)
 }
 
 /// One thread's handle.

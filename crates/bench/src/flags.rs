@@ -109,8 +109,9 @@ macro_rules! flags {
 flags! {
     benchmarks: String = "fillseq,fillrandom,overwrite,readrandom,readseq,readreverse,compact,readrandom,readseq,readreverse".to_owned(),
         "Workloads to run, in order, separated by commas. `name[X5-W1]` runs one five times after one warm-up.";
-    db: String = String::new(), "Directory of the database. Fills empty it unless --use_existing_db.";
+    db: String = String::new(), "Directory of the database. Fills empty it unless --use_existing_db; a store that no benchmark made is refused.";
     use_existing_db: bool = false, "Keep what is in the directory; workloads that start afresh are skipped.";
+    overwrite_existing_store: bool = false, "Empty the directory although the store in it was made by no benchmark.";
     num: u64 = 1_000_000, "Keys in the key space, and operations a thread unless told otherwise.";
     reads: i64 = -1, "Reads a thread; negative: --num.";
     writes: i64 = -1, "Writes a thread; negative: --num.";

@@ -15,6 +15,7 @@ pub mod flags;
 pub mod histogram;
 pub mod keygen;
 pub mod lineitem;
+pub mod mark;
 pub mod mersenne;
 pub mod rate;
 pub mod records;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use drumlin_base::{Error, Result};
@@ -16,13 +17,22 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 #[derive(Debug, Default)]
 pub(crate) struct MemoryStore {
     map: Mutex<Map>,
+    /// A file that goes in the background.
+    obsolete: Option<(PathBuf, Env)>,
 }
+
+/// Its name.
+pub(crate) const OBSOLETE: &str = "obsolete";
 
 impl Store for MemoryStore {
     type Session<'a> = MemorySession<'a>;
 
-    fn open(_: &Flags, _: &Env) -> Result<Self> {
-        Ok(Self::default())
+    fn open(flags: &Flags, env: &Env) -> Result<Self> {
+        let path = PathBuf::from(&flags.db).join(OBSOLETE);
+        Ok(Self {
+            obsolete: env.files.exists(&path)?.then(|| (path, env.clone())),
+            ..Self::default()
+        })
     }
     fn destroy(_: &Flags, _: &Env) -> Result<()> {
         Ok(())
@@ -44,7 +54,10 @@ impl Store for MemoryStore {
         Ok(())
     }
     fn wait_for_background(&self) -> Result<()> {
-        Ok(())
+        match &self.obsolete {
+            Some((path, env)) => env.files.remove(path),
+            None => Ok(()),
+        }
     }
     fn property(&self, name: &str) -> Option<String> {
         let entries = self.map.lock().expect("no panics here").len();

@@ -126,6 +126,8 @@ fn copy_until(text: &mut [u8], from: &mut usize, to: &mut usize, end: u8) -> Opt
         let byte = match byte {
             byte if byte == end => return Some(*to),
             b'\n' => return None,
+            // Of a line that ends in CR LF.
+            b'\r' if end == b'\n' && matches!(text.get(*from), None | Some(b'\n')) => continue,
             b'\\' => unescape(text, from)?,
             byte => byte,
         };
@@ -167,6 +169,15 @@ mod tests {
         assert_eq!(records.get(3), (&b"last"[..], &b"no end of line"[..]));
         assert_eq!(records.get(4), (&b""[..], &b""[..]));
         assert_eq!(records.bytes(), 4 + 3 + 5 + 4 + 14);
+    }
+
+    #[test]
+    fn lines_may_end_in_cr_lf() {
+        let text = b"a\tone\r\nb\tt\rwo\\r\r\nc\tthree\r".to_vec();
+        let records = Records::parse(text, u64::MAX).expect("sound lines");
+        assert_eq!(records.get(0), (&b"a"[..], &b"one"[..]));
+        assert_eq!(records.get(1), (&b"b"[..], &b"t\rwo\r"[..]));
+        assert_eq!(records.get(2), (&b"c"[..], &b"three"[..]));
     }
 
     #[test]

@@ -200,6 +200,8 @@ impl<'o, S: Store> Runner<'o, S> {
                 self.print("flush memtable\n")
             }
             Action::Size => {
+                // Files that are obsolete but not gone yet are no part of what is stored.
+                self.store()?.wait_for_background()?;
                 let stored = directory_bytes(&self.env, Path::new(&self.flags.db))?;
                 let entry_bytes = (self.flags.key_size + self.flags.value_size) as u64;
                 let made_up = self.flags.num * entry_bytes;

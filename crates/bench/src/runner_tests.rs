@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
+use drumlin_fs::{CreateOptions, FileKind, StrictMemFileSystem};
+
 use super::*;
-use crate::memory::MemoryStore;
+use crate::memory::{MemoryStore, OBSOLETE};
 
 fn env() -> Env {
     Env::system()
@@ -177,4 +179,26 @@ fn sustained_writes_are_counted_and_errors_of_writers_are_told() {
     assert!(report.contains("\nwrites: 1400 in "), "{report}");
     let broken = run("--benchmarks=sustain --num=10 --wal_dir=broken").expect_err("broken");
     assert_eq!(broken.to_string(), "sustain: this store is broken");
+}
+
+#[test]
+fn the_size_is_that_without_files_that_are_obsolete() {
+    let env = env().with_files(Arc::new(StrictMemFileSystem::new()));
+    let made = env.files.create_dir_all(Path::new("/db"));
+    made.expect("memory takes a directory");
+    for (name, bytes) in [(OBSOLETE, 50_000), ("table", 1000)] {
+        let path = Path::new("/db").join(name);
+        let options = CreateOptions::new(FileKind::Other);
+        let file = env.files.create(&path, options);
+        let mut file = file.expect("memory takes a file");
+        file.append(&vec![1; bytes]).expect("memory has room");
+        file.close().expect("memory has room");
+    }
+    let flags = Flags::parse(&["--benchmarks=size", "--db=/db", "--num=10"]);
+    let mut out = Vec::new();
+    let mut runner = Runner::<MemoryStore>::new(flags.expect("sound flags"), env.clone(), &mut out);
+    runner.run().expect("nothing fails here");
+    let printed = String::from_utf8(out).expect("the report is text");
+    let line = report::size_line(1000, 10 * 116, 10);
+    assert!(printed.contains(&line), "{printed}");
 }

@@ -27,7 +27,8 @@ pub(crate) fn bench(words: &[String], out: &mut Output) -> Outcome {
     }
     let flags = Flags::parse(words)?;
     if flags.db.is_empty() {
-        let text = "which directory? Name it with --db; fills empty it first";
+        let text =
+            "which directory? Name it with --db; fills empty it first, if a benchmark made it";
         return Err(Failure::Usage(text.to_owned()));
     }
     Ok(Runner::<DrumlinStore>::new(flags, Env::system(), out).run()?)
