@@ -11,6 +11,7 @@ use drumlin_bench::datasets::{DataSet, DataSpec};
 use drumlin_bench::records::Records;
 use drumlin_fs::Env;
 
+use crate::date;
 use crate::engine::{Moment, Starter};
 use crate::entrant::Entrant;
 use crate::experiments::{BESIDE_CACHE, Data, Opening, Plan, Stage};
@@ -464,7 +465,7 @@ fn machine(env: &Env) -> Vec<String> {
             "system: Linux {}",
             read("/proc/sys/kernel/osrelease").trim()
         ),
-        format!("seconds since 1970: {}", env.clock.unix_seconds()),
+        format!("date: {}", date::utc(env.clock.unix_seconds())),
     ]
 }
 
@@ -501,6 +502,10 @@ mod tests {
         let lines = machine(&Env::system());
         assert!(
             lines.len() == 3 && lines.iter().all(|line| line.contains(": ")),
+            "{lines:?}"
+        );
+        assert!(
+            lines[2].starts_with("date: 20") && lines[2].ends_with(" UTC"),
             "{lines:?}"
         );
     }

@@ -12,6 +12,7 @@
 
 pub mod agent;
 pub mod contest;
+mod date;
 pub mod db_bench;
 pub mod engine;
 mod entrant;
