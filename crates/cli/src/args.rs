@@ -54,8 +54,11 @@ pub(crate) enum Command {
     Put {
         /// The key.
         key: String,
-        /// The value.
+        /// The value; `-` reads it from standard input: every byte as it is, or digits with --hex.
         value: String,
+        /// Take a VALUE of `-` for the value itself.
+        #[arg(long)]
+        literal: bool,
         /// Return only when the write outlives a power cut.
         #[arg(long)]
         sync: bool,

@@ -9,6 +9,7 @@ use drumlin_table::blob::{BlobHeader, BlobIndex, BlobReader, BlobRecords};
 use crate::args::Place;
 use crate::escape::Form;
 use crate::failure::Outcome;
+use crate::inspect::{is_named, not_one};
 use crate::output::Output;
 
 /// Prints what is known of `path`, and with `entries` every value it holds. Of a file whose end is
@@ -17,6 +18,7 @@ pub(crate) fn dump_blob(place: &Place, path: &Path, entries: bool, out: &mut Out
     let files = Env::system().files;
     let name = path.file_name().map(Path::new).and_then(FileName::parse);
     let number = name.and_then(FileName::number).unwrap_or(0);
+    let is_named = is_named(path, |name| matches!(name, FileName::Blob(_)));
     let opened = BlobReader::open(&*files, path, number);
     let (records, damage) = match opened {
         Ok(reader) => {
@@ -27,7 +29,12 @@ pub(crate) fn dump_blob(place: &Place, path: &Path, entries: bool, out: &mut Out
             (reader.records(), None)
         }
         Err(error) if error.is_corruption() => {
-            let records = BlobRecords::open_unfinished(&*files, path, number)?;
+            let records = match BlobRecords::open_unfinished(&*files, path, number) {
+                Err(error) if error.is_corruption() && !is_named => {
+                    return Err(not_one(path, "blob file", error));
+                }
+                opened => opened?,
+            };
             show_header(records.header(), out)?;
             (records, Some(error))
         }

@@ -29,7 +29,8 @@ pub(crate) fn convert(place: &Place, to: Format, target: &Path, out: &mut Output
         );
         return Err(Failure::Usage(text));
     }
-    let source = Db::open_read_only(place.dir()?, place.options())?;
+    let source = Db::open_read_only(place.dir()?, place.options());
+    let source = source.map_err(|error| place.explain(error))?;
     let families = source.families();
     if to == Format::Leveldb {
         refuse_other_families(&source, &families)?;

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 
 use drumlin_base::{Error, ErrorKind};
 
@@ -18,6 +19,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// The thing asked for is not there. Silent unless there is something to say.
     NotFound(String),
+    /// There is no database in this directory.
+    NoDatabase(PathBuf),
     /// A check failed.
     Check(String),
     /// Reading or printing failed.
@@ -31,7 +34,7 @@ impl Failure {
     /// The process's exit code.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::NotFound(_) => 1,
+            Self::NotFound(_) | Self::NoDatabase(_) => 1,
             Self::Usage(_) => 2,
             Self::Check(_) => 3,
             Self::Io(_) => 4,
@@ -57,13 +60,16 @@ impl Failure {
 
     /// What the user can do.
     fn advice(&self) -> Option<&'static str> {
-        let Self::Engine(error) = self else {
-            return None;
+        let error = match self {
+            Self::Engine(error) => error,
+            Self::NoDatabase(_) => {
+                return Some(
+                    "check --db; `drumlin put` and `drumlin load` create a database that is missing",
+                );
+            }
+            _ => return None,
         };
         Some(match error.kind() {
-            ErrorKind::NotFound => {
-                "check --db; `drumlin put` and `drumlin load` create a database that is missing"
-            }
             ErrorKind::Corruption => {
                 "run `drumlin verify` to see how far the damage goes; copy the directory before \
                  `drumlin repair`, or restore a backup"
@@ -88,6 +94,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Engine(error) => write!(f, "{error}")?,
             Self::Usage(text) | Self::NotFound(text) | Self::Check(text) => write!(f, "{text}")?,
+            Self::NoDatabase(dir) => write!(f, "there is no database in {}", dir.display())?,
             Self::Io(error) => write!(f, "{error}")?,
         }
         match self.advice() {

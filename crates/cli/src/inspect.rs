@@ -54,9 +54,15 @@ pub(crate) fn log_number(path: &Path) -> u64 {
 
 fn dump_log(env: &Env, path: &Path, form: Form, keys_only: bool, out: &mut Output) -> Outcome {
     let mut reader = RecordReader::new(env.files.open(path)?, log_number(path));
+    let is_named = is_named(path, |name| matches!(name, FileName::Wal(_)));
+    let mut batches = 0u64;
     while let Some(record) = reader.read()? {
         let at = |error: Error| error.with_file(path).with_offset(record.offset);
-        let batch = BatchView::new(record.payload).map_err(at)?;
+        let batch = match BatchView::new(record.payload) {
+            Err(error) if batches == 0 && !is_named => return Err(not_one(path, "log", error)),
+            batch => batch.map_err(at)?,
+        };
+        batches += 1;
         out.text(format!(
             "@{} seqno {} records {}",
             record.offset,
@@ -67,8 +73,11 @@ fn dump_log(env: &Env, path: &Path, form: Form, keys_only: bool, out: &mut Outpu
             out.text(show_entry(&entry.map_err(at)?, form, keys_only))?;
         }
     }
-    let verdict = reader.judge(Later::Marks)?;
-    finish(path, verdict, out)
+    match reader.judge(Later::Marks)? {
+        // A log may well end before its first batch does.
+        _ if batches == 0 && !is_named => Err(not_one(path, "log", "no batch begins it")),
+        verdict => finish(path, verdict, out),
+    }
 }
 
 fn show_entry(entry: &BatchRecord<'_>, form: Form, keys_only: bool) -> String {
@@ -126,15 +135,45 @@ pub(crate) fn dump_manifest(place: &Place, file: Option<&Path>, out: &mut Output
     let env = Env::system();
     let path = match file {
         Some(file) => file.to_path_buf(),
-        None => manifest::current(&env, place.dir()?)?,
+        None => {
+            let current = manifest::current(&env, place.dir()?);
+            current.map_err(|failure| place.explain(failure))?
+        }
     };
-    out.text(format!("# {}", path.display()))?;
-    let form = place.form();
-    let verdict = manifest::each_edit(&env, &path, |offset, edit| {
+    let (form, mut edits) = (place.form(), 0u64);
+    let read = manifest::each_edit(&env, &path, |offset, edit| {
+        if edits == 0 {
+            out.text(format!("# {}", path.display()))?;
+        }
+        edits += 1;
         out.text(format!("@{offset} family {}", edit.column_family))?;
         show_edit(&edit, form, out)
-    })?;
-    finish(&path, verdict, out)
+    });
+    let is_named = is_named(&path, |name| matches!(name, FileName::Manifest(_)));
+    match read {
+        // Whatever its name: a MANIFEST begins with a whole edit.
+        Ok(Verdict::Clean | Verdict::Torn { .. }) if edits == 0 => {
+            Err(not_one(&path, "MANIFEST", "no version edit begins it"))
+        }
+        Ok(Verdict::Corrupt { reason, .. }) if edits == 0 && !is_named => {
+            Err(not_one(&path, "MANIFEST", reason))
+        }
+        Err(Failure::Engine(error)) if error.is_corruption() && edits == 0 && !is_named => {
+            Err(not_one(&path, "MANIFEST", error))
+        }
+        read => finish(&path, read?, out),
+    }
+}
+
+/// Whether the name of `path` is that of a database's file of a kind.
+pub(crate) fn is_named(path: &Path, is_kind: fn(FileName) -> bool) -> bool {
+    let name = path.file_name().map(Path::new).and_then(FileName::parse);
+    name.is_some_and(is_kind)
+}
+
+/// The failure to take `path` for `what`, which it is neither by its name nor by what is in it.
+pub(crate) fn not_one(path: &Path, what: &str, why: impl std::fmt::Display) -> Failure {
+    Failure::NotFound(format!("{} is no {what}: {why}", path.display()))
 }
 
 fn show_edit(edit: &VersionEdit, form: Form, out: &mut Output) -> Outcome {

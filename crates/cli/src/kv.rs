@@ -1,6 +1,9 @@
 //! get, put, delete.
 
+use std::io::{self, Read};
+
 use drumlin::{ReadOptions, WriteOptions};
+use drumlin_base::limits::VALUE_BYTES_MAX;
 
 use crate::args::Place;
 use crate::failure::{Failure, Outcome};
@@ -18,7 +21,35 @@ pub(crate) fn get(place: &Place, key: &str, out: &mut Output) -> Outcome {
 
 /// Sets `key` to `value`.
 pub(crate) fn put(place: &Place, key: &str, value: &str, sync: bool) -> Outcome {
-    let (key, value) = (place.bytes(key)?, place.bytes(value)?);
+    write(place, place.bytes(key)?, &place.bytes(value)?, sync)
+}
+
+/// Sets `key` to what standard input has.
+pub(crate) fn put_input(place: &Place, key: &str, sync: bool) -> Outcome {
+    let key = place.bytes(key)?;
+    let most = VALUE_BYTES_MAX as u64;
+    // With --hex a value is twice as long as its bytes, and has a line's end.
+    let most_read = if place.hex { 2 * most + 4 } else { most };
+    let mut input = Vec::new();
+    io::stdin()
+        .lock()
+        .take(most_read + 1)
+        .read_to_end(&mut input)?;
+    if input.len() as u64 > most_read {
+        let text = format!("a value has at most {most} bytes; standard input has more");
+        return Err(Failure::Usage(text));
+    }
+    if !place.hex {
+        return write(place, key, &input, sync);
+    }
+    let value = place.form().read(input.trim_ascii()).map_err(|bad| {
+        let (at, what) = (bad.at, bad.what);
+        Failure::Usage(format!("standard input, at byte {at}: {what}"))
+    })?;
+    write(place, key, &value, sync)
+}
+
+fn write(place: &Place, key: Vec<u8>, value: &[u8], sync: bool) -> Outcome {
     let (db, family) = place.open_to_write(place.options())?;
     db.put_in(&family, key, value, &write_options(sync))?;
     Ok(db.close()?)

@@ -21,7 +21,8 @@ const RUNS_MAX: usize = 16;
 
 /// Draws the tree of the family.
 pub(crate) fn levels(place: &Place, out: &mut Output) -> Outcome {
-    let tree = Tree::read(&Env::system(), place.dir()?)?;
+    let tree = Tree::read(&Env::system(), place.dir()?);
+    let tree = tree.map_err(|failure| place.explain(failure))?;
     let family = tree.family(&place.family).ok_or_else(|| {
         Failure::NotFound(format!("there is no column family '{}'", place.family))
     })?;

@@ -1,7 +1,7 @@
 //! load: `key TAB value` lines into a family.
 
 use std::borrow::Cow;
-use std::io::BufRead;
+use std::io::{self, BufRead};
 use std::time::Duration;
 
 use drumlin::batch::WriteBatch;
@@ -12,23 +12,42 @@ use crate::args::{Load, Place};
 use crate::escape::Form;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Input};
-use crate::output::Output;
+use crate::output::{Output, remark};
 use crate::progress::Progress;
 use crate::units;
 
 /// Writes every line of the input, in batches.
 pub(crate) fn load(place: &Place, load: &Load, out: &mut Output) -> Outcome {
-    let env = Env::system();
-    let input = input::open(&load.file, &env)?;
+    let (env, form) = (Env::system(), place.form());
+    let mut lines = Lines::new(input::open(&load.file, &env)?);
+    // Looked at before anything is opened: a file that is no input leaves no empty database.
+    if lines.next()? {
+        split_line(form, &lines.line).map_err(|what| {
+            let number = lines.number;
+            Failure::Usage(format!("line {number}: {what}; nothing was written"))
+        })?;
+    }
     let (db, family) = place.open_to_load(load.compression)?;
     let began = env.clock.monotonic();
     let mut loader = Loader::new(&db, &family, load);
-    loader.read(input, place.form())?;
-    if load.no_wal {
-        db.flush_in(&family)?;
+    let read = loader.read(&mut lines, form);
+    let settled = loader.settle();
+    let (rows, bytes, rest) = (loader.rows, loader.bytes, loader.rest);
+    let number = lines.number;
+    if let Err(failure) = read.and(settled) {
+        // What is in was told to be; closing may well meet what stopped it once more.
+        let _ = db.close();
+        return Err(rest.tell(failure, number));
     }
+    lines.progress.finish();
     let took = env.clock.monotonic() - began;
-    out.text(summary(loader.rows, loader.bytes, took))?;
+    out.text(summary(rows, bytes, took))?;
+    if lines.carriage_returns > 0 {
+        let count = units::count(lines.carriage_returns);
+        remark(format!(
+            "{count} lines ended in CR LF; the CR was taken for a part of the end (in a value it is written \\r)"
+        ));
+    }
     if load.count {
         let entries = count_entries(&db, &family)?;
         let text = units::count(entries);
@@ -69,6 +88,78 @@ fn count_entries(db: &Db, family: &ColumnFamily) -> Outcome<u64> {
     Ok(count)
 }
 
+/// The input, line by line.
+struct Lines {
+    reader: Box<dyn BufRead>,
+    progress: Progress,
+    /// The line that was read last, without its end; empty at the end of the input.
+    line: Vec<u8>,
+    /// Its number, counted from 1.
+    number: u64,
+    /// How many ended in CR LF.
+    carriage_returns: u64,
+}
+
+impl Lines {
+    fn new(input: Input) -> Self {
+        Self {
+            reader: input.reader,
+            progress: Progress::new("loading", input.bytes),
+            line: Vec::new(),
+            number: 0,
+            carriage_returns: 0,
+        }
+    }
+
+    /// Goes on to the next line that is not empty; false when there is none.
+    fn next(&mut self) -> Outcome<bool> {
+        loop {
+            self.line.clear();
+            self.number += 1;
+            let read = self.reader.read_until(b'\n', &mut self.line)?;
+            if read == 0 {
+                return Ok(false);
+            }
+            self.progress.advance(read as u64);
+            self.line.pop_if(|last| *last == b'\n');
+            let returned = self.line.pop_if(|last| *last == b'\r');
+            self.carriage_returns += u64::from(returned.is_some());
+            if !self.line.is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// How far the input is in the store.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rest {
+    /// Lines that are in.
+    written: u64,
+    /// The first line that is not in.
+    next: u64,
+}
+
+impl Rest {
+    /// `failure`, met at line `number`, and what of the input is in.
+    fn tell(&self, failure: Failure, number: u64) -> Failure {
+        let Self { written, next } = self;
+        let far = match written {
+            0 => "nothing was written".to_owned(),
+            _ => format!("lines in the store: {written}; load what is left from line {next} on"),
+        };
+        let tell = |what: &dyn std::fmt::Display| format!("line {number}: {what}; {far}");
+        match failure {
+            Failure::Engine(error) => {
+                Failure::Engine(error.context(format_args!("line {number} ({far})")))
+            }
+            Failure::Io(error) => Failure::Io(io::Error::new(error.kind(), tell(&error))),
+            Failure::Usage(what) => Failure::Usage(tell(&what)),
+            other => other,
+        }
+    }
+}
+
 /// Gathers rows into batches and writes them.
 struct Loader<'d> {
     db: &'d Db,
@@ -76,8 +167,15 @@ struct Loader<'d> {
     options: WriteOptions,
     batch: WriteBatch,
     batch_bytes: usize,
+    /// Rows in the batches so far, and the bytes of their keys and values.
     rows: u64,
     bytes: u64,
+    /// The line that was added last.
+    line: u64,
+    /// What is in the memtable; without a log it is not safe yet.
+    accepted: Rest,
+    /// What is in for good.
+    rest: Rest,
 }
 
 impl<'d> Loader<'d> {
@@ -97,30 +195,23 @@ impl<'d> Loader<'d> {
             batch_bytes,
             rows: 0,
             bytes: 0,
+            line: 0,
+            accepted: Rest::default(),
+            rest: Rest::default(),
         }
     }
 
-    fn read(&mut self, mut input: Input, form: Form) -> Outcome {
-        let mut progress = Progress::new("loading", input.bytes);
-        let (mut line, mut number) = (Vec::new(), 0u64);
-        loop {
-            line.clear();
-            number += 1;
-            let read = input.reader.read_until(b'\n', &mut line)?;
-            if read == 0 {
-                break;
-            }
-            progress.advance(read as u64);
-            line.pop_if(|last| *last == b'\n');
-            if line.is_empty() {
-                continue;
-            }
-            let (key, value) = split_line(form, &line)
-                .map_err(|what| Failure::Usage(format!("line {number}: {what}")))?;
+    /// Adds the line that `lines` is at, and all after it.
+    fn read(&mut self, lines: &mut Lines, form: Form) -> Outcome {
+        while !lines.line.is_empty() {
+            let (key, value) = split_line(form, &lines.line).map_err(Failure::Usage)?;
             self.add(&key, &value)?;
+            self.line = lines.number;
+            if self.batch.len() >= self.batch_bytes {
+                self.write()?;
+            }
+            lines.next()?;
         }
-        self.write()?;
-        progress.finish();
         Ok(())
     }
 
@@ -128,16 +219,33 @@ impl<'d> Loader<'d> {
         self.batch.put_cf(self.family.id(), key, value)?;
         self.rows += 1;
         self.bytes += (key.len() + value.len()) as u64;
-        if self.batch.len() >= self.batch_bytes {
-            self.write()?;
-        }
         Ok(())
     }
 
     fn write(&mut self) -> Outcome {
         let next = WriteBatch::with_capacity(self.batch_bytes + self.batch_bytes / 8);
         let full = std::mem::replace(&mut self.batch, next);
-        Ok(self.db.write(full, &self.options)?)
+        self.db.write(full, &self.options)?;
+        self.accepted = Rest {
+            written: self.rows,
+            next: self.line + 1,
+        };
+        if !self.options.no_wal {
+            self.rest = self.accepted;
+        }
+        Ok(())
+    }
+
+    /// Writes what was gathered, and makes safe what has no log.
+    fn settle(&mut self) -> Outcome {
+        if !self.batch.is_empty() {
+            self.write()?;
+        }
+        if self.options.no_wal {
+            self.db.flush_in(self.family)?;
+            self.rest = self.accepted;
+        }
+        Ok(())
     }
 }
 

@@ -81,7 +81,15 @@ fn carry_out(place: &Place, command: Command, out: &mut Output) -> Outcome {
     match command {
         Command::Load(wanted) => load::load(place, &wanted, out),
         Command::Get { key } => kv::get(place, &key, out),
-        Command::Put { key, value, sync } => kv::put(place, &key, &value, sync),
+        Command::Put {
+            key,
+            value,
+            literal,
+            sync,
+        } => match value == "-" && !literal {
+            true => kv::put_input(place, &key, sync),
+            false => kv::put(place, &key, &value, sync),
+        },
         Command::Delete { key, sync } => kv::delete(place, &key, sync),
         Command::Scan(wanted) => scan::scan(place, &wanted, out),
         Command::Stats { property } => maintenance::stats(place, property.as_deref(), out),

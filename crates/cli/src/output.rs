@@ -1,21 +1,25 @@
 //! What commands print: buffered, and quiet when nobody reads any more.
 
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
 use crate::escape::Form;
 use crate::failure::Outcome;
+use crate::units;
 
 /// Standard output, locked for the life of the command.
 pub(crate) struct Output {
     out: BufWriter<StdoutLock<'static>>,
     line: Vec<u8>,
+    is_terminal: bool,
 }
 
 impl Output {
     /// Takes standard output.
     pub(crate) fn new() -> Self {
+        let out = io::stdout().lock();
         Self {
-            out: BufWriter::with_capacity(1 << 16, io::stdout().lock()),
+            is_terminal: out.is_terminal(),
+            out: BufWriter::with_capacity(1 << 16, out),
             line: Vec::new(),
         }
     }
@@ -42,6 +46,14 @@ impl Output {
     pub(crate) fn text(&mut self, line: impl AsRef<str>) -> Outcome {
         self.out.write_all(line.as_ref().as_bytes())?;
         Ok(self.out.write_all(b"\n")?)
+    }
+
+    /// Prints a number that is all there is on its line: with separators for people, without for programs.
+    pub(crate) fn count(&mut self, number: u64) -> Outcome {
+        match self.is_terminal {
+            true => self.text(units::count(number)),
+            false => self.text(number.to_string()),
+        }
     }
 
     /// Hands everything printed to the system.

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use drumlin::{ColumnFamily, Db, Error, ErrorKind, FamilyOptions, Options};
+use drumlin::{ColumnFamily, Db, Error, ErrorKind, FamilyOptions, Options, names};
+use drumlin_fs::Env;
 
 use crate::args::{Compressing, Place};
 use crate::escape::Form;
@@ -115,14 +116,21 @@ impl Place {
         Ok((db, family))
     }
 
-    /// Says of a missing file that it is the database that is missing.
-    fn explain(&self, error: Error) -> Failure {
-        match &self.db {
-            Some(dir) if error.is_not_found() => {
-                let missing = format!("there is no database in {}", dir.display());
-                Failure::Engine(Error::new(ErrorKind::NotFound, missing))
+    /// Says that there is no database, where a file was missing because there is none. A file that is
+    /// missing from a database is no answer to what was asked, and keeps its name.
+    pub(crate) fn explain(&self, failure: impl Into<Failure>) -> Failure {
+        match (failure.into(), &self.db) {
+            (Failure::Engine(error), Some(dir)) if error.is_not_found() => {
+                match Env::system().files.exists(&names::current(dir)) {
+                    Ok(true) => {
+                        let message = format!("a file of the database is missing: {error}");
+                        Failure::Engine(Error::new(ErrorKind::Io, message))
+                    }
+                    Ok(false) => Failure::NoDatabase(dir.clone()),
+                    Err(_) => Failure::Engine(error),
+                }
             }
-            _ => Failure::Engine(error),
+            (failure, _) => failure,
         }
     }
 

@@ -5,7 +5,6 @@ use drumlin::{DbIterator, ReadOptions};
 use crate::args::{Place, Scan};
 use crate::failure::Outcome;
 use crate::output::Output;
-use crate::units;
 
 /// Prints the entries `scan` asks for.
 pub(crate) fn scan(place: &Place, scan: &Scan, out: &mut Output) -> Outcome {
@@ -38,7 +37,7 @@ pub(crate) fn scan(place: &Place, scan: &Scan, out: &mut Output) -> Outcome {
     }
     entries.status()?;
     if scan.count {
-        out.text(units::count(printed))?;
+        out.count(printed)?;
     }
     Ok(())
 }

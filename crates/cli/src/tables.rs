@@ -14,8 +14,8 @@ use drumlin_table::{
 use crate::args::Place;
 use crate::blobs;
 use crate::escape::Form;
-use crate::failure::Outcome;
-use crate::inspect::kind_name;
+use crate::failure::{Failure, Outcome};
+use crate::inspect::{is_named, kind_name, not_one};
 use crate::output::Output;
 
 /// Memory for the blocks of one table that is walked once.
@@ -25,7 +25,13 @@ const MODEL_BYTES_MAX: u64 = 2 << 30;
 
 /// Prints what is known of `path`, and with `entries` all it holds.
 pub(crate) fn dump_table(place: &Place, path: &Path, entries: bool, out: &mut Output) -> Outcome {
-    let table = open(&Env::system(), path)?;
+    let is_named = is_named(path, |name| matches!(name, FileName::Table(_)));
+    let table = match open(&Env::system(), path) {
+        Err(Failure::Engine(error)) if error.is_corruption() && !is_named => {
+            return Err(not_one(path, "table file", error));
+        }
+        opened => opened?,
+    };
     show_properties(&table, out)?;
     if entries {
         show_entries(&table, place.form(), out)?;

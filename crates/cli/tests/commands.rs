@@ -1,62 +1,13 @@
 //! The command, run as a user runs it: what it prints and the code it ends with.
 
-use std::io::Write;
+#[path = "support/shell.rs"]
+mod shell;
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 
 use drumlin_base::rng::Rng;
-use drumlin_testkit::{TempDir, pairs, temp_dir, untidy_bytes};
-
-/// A directory with a database in it, or not yet.
-struct Shell {
-    dir: TempDir,
-}
-
-impl Shell {
-    fn new() -> Self {
-        Self { dir: temp_dir() }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    /// Runs `drumlin` with `arguments` on the database `db`.
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.run_on(&self.path("db"), arguments, b"")
-    }
-
-    fn run_on(&self, db: &Path, arguments: &[&str], input: &[u8]) -> Output {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_drumlin"))
-            .args(arguments)
-            .arg("--db")
-            .arg(db)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the command starts");
-        let mut stdin = child.stdin.take().expect("it was piped");
-        stdin.write_all(input).expect("the command reads its input");
-        drop(stdin);
-        child.wait_with_output().expect("the command ends")
-    }
-
-    /// Runs and expects success; what was printed.
-    fn print(&self, arguments: &[&str]) -> String {
-        success(self.run(arguments))
-    }
-}
-
-fn success(output: Output) -> String {
-    let remarks = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{:?}: {remarks}", output.status);
-    String::from_utf8(output.stdout).expect("output is text")
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap_or(-1)
-}
+use drumlin_testkit::{pairs, untidy_bytes};
+use shell::{Shell, code, success};
 
 #[test]
 fn a_value_put_is_got_until_it_is_deleted() {
