@@ -1,51 +1,60 @@
-//! Which suite sees each deliberate bug, and how soon.
+//! Whether each deliberate bug is seen by the suite that the catalogue names, and how soon.
 //!
-//! The suites are asked in turn until one fails: seeds of the simulation, small runs with power cuts
-//! imagined in them, then programs with tests. A suite that aborts or does not end in its time has failed too:
-//! with no bug each ends in a fraction of it.
+//! Suites are seeds of the simulation, small runs with power cuts imagined in them, and programs with
+//! tests. A suite that aborts or does not end in its time has failed too: with no bug each ends in a
+//! fraction of it. What fails without the bug as well has seen nothing.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use drumlin_fs::{Clock, SystemClock};
-use drumlin_sim::seeded;
+use drumlin_sim::seeded::{BUGS, Bug, CANARY};
 use drumlin_sim::setup::Case;
 use drumlin_sim::world::Report;
 
-/// Seeds of the simulation, and as many with cuts, after which the next suite is asked.
-const SEEDS_MAX: u64 = 120;
+/// Real time in which its suite must see a bug.
+const SEEN_WITHIN: Duration = Duration::from_secs(60);
 /// Real time after which a process does not end by itself any more.
-const PATIENCE: Duration = Duration::from_secs(400);
+const PATIENCE: Duration = Duration::from_secs(40);
 /// How often one looks whether a process has ended.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// A program with tests, built with the bugs.
 #[derive(Clone, Debug)]
-pub(crate) struct Suite {
+pub(crate) struct Program {
     name: String,
-    program: PathBuf,
+    path: PathBuf,
 }
 
-impl std::str::FromStr for Suite {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (name, program) = text.split_once('=').ok_or("not NAME=PROGRAM")?;
-        Ok(Self {
+impl Program {
+    /// The program that cargo says it has built in this line; `None` for its other lines.
+    pub(crate) fn of_line(line: &str) -> Option<Self> {
+        let (_, path) = line.trim().strip_prefix("Executable ")?.rsplit_once('(')?;
+        let path = Path::new(path.strip_suffix(')')?);
+        let (name, _) = path.file_name()?.to_str()?.rsplit_once('-')?;
+        Some(Self {
             name: name.to_owned(),
-            program: program.into(),
+            path: path.to_owned(),
         })
     }
 }
 
+/// Who is asked for a bug; see the catalogue.
+enum Suite<'a> {
+    /// Seeds from one on, and the case of each.
+    Seeds(u64, fn(u64) -> Case),
+    /// Programs of one name, and the filter of their tests.
+    Tests(Vec<&'a Program>, &'a str),
+}
+
 /// How a bug was seen.
 struct Sighting {
-    suite: String,
     /// The seed or the test.
     place: String,
     why: String,
+    took: Duration,
 }
 
 /// The small run of `seed` in which cuts are imagined.
@@ -58,51 +67,92 @@ fn with_cuts(seed: u64) -> Case {
     }
 }
 
-fn see(bug: &str, suites: &[Suite]) -> Option<Sighting> {
-    for seed in 0..SEEDS_MAX {
-        for (suite, case) in [("sim", Case::new(seed)), ("cuts", with_cuts(seed))] {
-            if let Some(why) = apart(&case, Some(bug)).failure {
-                return Some(Sighting {
-                    suite: suite.to_owned(),
-                    place: format!("seed {seed}"),
-                    why,
-                });
-            }
+impl<'a> Suite<'a> {
+    /// The suite of this name; `None` when no such program was given.
+    fn of(text: &'a str, programs: &'a [Program]) -> Option<Self> {
+        let (name, filter) = text.split_once(':').unwrap_or((text, ""));
+        let first = filter.parse().unwrap_or(0);
+        match name {
+            "sim" => return Some(Self::Seeds(first, Case::new)),
+            "cuts" => return Some(Self::Seeds(first, with_cuts)),
+            _ => {}
+        }
+        let named: Vec<_> = programs
+            .iter()
+            .filter(|program| program.name == name)
+            .collect();
+        (!named.is_empty()).then_some(Self::Tests(named, filter))
+    }
+
+    /// Asks for `bug`; `None` when it is not seen in time.
+    fn see(&self, bug: &str) -> Option<Sighting> {
+        let clock = SystemClock::new();
+        let seen = |place, why| Sighting {
+            place,
+            why,
+            took: clock.monotonic(),
+        };
+        match self {
+            Self::Seeds(first, case) => (*first..)
+                .take_while(|_| clock.monotonic() < SEEN_WITHIN)
+                .find_map(|seed| {
+                    let case = case(seed);
+                    let why = apart(&case, Some(bug)).failure?;
+                    let sighting = seen(format!("seed {seed}"), why);
+                    sound(apart(&case, Some("")).failure, sighting)
+                }),
+            Self::Tests(programs, filter) => programs.iter().find_map(|program| {
+                let place = program.failed_test(filter, bug)?;
+                let sighting = seen(place, "a test failed".to_owned());
+                sound(program.failed_test(filter, ""), sighting)
+            }),
         }
     }
-    suites.iter().find_map(|suite| suite.see(bug))
 }
 
-impl Suite {
-    fn see(&self, bug: &str) -> Option<Sighting> {
-        let outcome = Command::new(&self.program)
+/// `sighting`, unless the same fails with no bug, too.
+fn sound(without_bug: Option<String>, sighting: Sighting) -> Option<Sighting> {
+    let Some(why) = without_bug else {
+        return Some(sighting).filter(|seen| seen.took <= SEEN_WITHIN);
+    };
+    super::say(&format!("{}: fails without a bug: {why}", sighting.place));
+    None
+}
+
+impl Program {
+    /// The test that fails, if one of those that `filter` names does.
+    fn failed_test(&self, filter: &str, bug: &str) -> Option<String> {
+        let mut command = Command::new(&self.path);
+        if !filter.is_empty() {
+            command.arg(filter);
+        }
+        let outcome = command
             .env("DRUMLIN_BUG", bug)
             .env("RUST_BACKTRACE", "0")
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .and_then(wait);
-        let place = match outcome {
-            Ok((true, _)) => return None,
+        match outcome {
+            Ok((true, _)) => None,
             Ok((false, said)) => {
                 let failed = said.lines().find_map(|line| {
                     let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
-                    Some(name.to_owned())
+                    Some(
+                        name.strip_suffix(" - should panic")
+                            .unwrap_or(name)
+                            .to_owned(),
+                    )
                 });
-                failed.unwrap_or_else(|| "does not end, or aborts".to_owned())
+                Some(failed.unwrap_or_else(|| format!("{filter} does not end, or aborts")))
             }
             // A suite that cannot be run is no sighting.
             Err(error) => {
-                let program = self.program.display();
+                let program = self.path.display();
                 super::say(&format!("{program}: {error}"));
-                return None;
+                None
             }
-        };
-        Some(Sighting {
-            suite: self.name.clone(),
-            why: "a test failed".to_owned(),
-            place,
-        })
+        }
     }
 }
 
@@ -163,36 +213,77 @@ pub(crate) fn apart(case: &Case, bug: Option<&str>) -> Report {
     run().unwrap_or_else(|error| Report::failed(format!("no process: {error}")))
 }
 
-/// Has every bug looked for; whether all were seen. Prints a line of JSON for each, then the table.
-pub(crate) fn catch(suites: &[Suite]) -> bool {
-    if !cfg!(feature = "seeded-bugs") {
-        super::say("this build has no bugs: build it with --features seeded-bugs");
-        return false;
+/// What is asked for.
+#[derive(Debug)]
+pub(crate) struct Hunt<'a> {
+    /// What may be asked besides the simulation.
+    pub(crate) programs: &'a [Program],
+    /// Only bugs in whose name or room this is.
+    pub(crate) only: &'a str,
+    /// Whether every program is asked for what its own suite does not see.
+    pub(crate) ask_all: bool,
+}
+
+impl Hunt<'_> {
+    /// Has every bug looked for; whether all were seen. Prints a line of JSON for each, then the table.
+    pub(crate) fn catch(&self) -> bool {
+        if !cfg!(feature = "seeded-bugs") {
+            super::say("this build has no bugs: build it with --features seeded-bugs");
+            return false;
+        }
+        let mut table = String::from(
+            "| bug | room | suite | seconds | seed or test |\n| --- | --- | --- | ---: | --- |\n",
+        );
+        let (mut missed, mut asked) = (0, 0);
+        for bug in BUGS.iter().chain([&CANARY]) {
+            if !bug.name.contains(self.only) && !bug.room.contains(self.only) {
+                continue;
+            }
+            asked += 1;
+            let (name, room) = (bug.name, bug.room);
+            let asked_first = bug.suite.split(':').next().unwrap_or_default();
+            let Some(seen) = self.first_sighting(bug) else {
+                missed += 1;
+                super::say(&format!("{name}: not seen by {}", bug.suite));
+                let _ = writeln!(table, "| `{name}` | `{room}` | not seen | | |");
+                continue;
+            };
+            let Sighting { place, why, took } = seen;
+            let (why, took) = (why.replace(['"', '\\'], "'"), took.as_secs_f64());
+            super::say(&format!(
+                "{{\"campaign\":\"seeded-bugs\",\"bug\":\"{name}\",\"seconds\":{took:.1},\
+                 \"by\":\"{asked_first}\",\"place\":\"{place}\",\"why\":\"{why}\"}}"
+            ));
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                table,
+                "| `{name}` | `{room}` | `{asked_first}` | {took:.1} | {place} |"
+            );
+        }
+        super::say(&table);
+        super::say(&format!("{missed} missed of {asked}"));
+        missed == 0
     }
-    let clock = SystemClock::new();
-    let mut table =
-        String::from("| bug | suite | seconds | seed or test |\n| --- | --- | ---: | --- |\n");
-    let mut missed = 0;
-    for bug in seeded::BUGS.iter().chain([&seeded::CANARY]) {
-        let begin = clock.monotonic();
-        let seen = see(bug, suites);
-        let took = (clock.monotonic() - begin).as_secs_f64();
-        missed += u64::from(seen.is_none());
-        let none = || Sighting {
-            suite: "not seen".to_owned(),
-            place: String::new(),
-            why: String::new(),
-        };
-        let Sighting { suite, place, why } = seen.unwrap_or_else(none);
-        let why = why.replace(['"', '\\'], "'");
-        super::say(&format!(
-            "{{\"campaign\":\"seeded-bugs\",\"bug\":\"{bug}\",\"seconds\":{took:.1},\
-             \"by\":\"{suite}\",\"place\":\"{place}\",\"why\":\"{why}\"}}"
-        ));
-        // Writing to a string cannot fail.
-        let _ = writeln!(table, "| `{bug}` | `{suite}` | {took:.1} | {place} |");
+
+    /// What the suite of `bug` says; where it sees nothing, the others may be asked for a better name.
+    fn first_sighting(&self, bug: &Bug) -> Option<Sighting> {
+        let suite = Suite::of(bug.suite, self.programs);
+        let seen = suite.and_then(|suite| suite.see(bug.name));
+        if seen.is_some() || !self.ask_all {
+            return seen;
+        }
+        let programs = self.programs.iter().map(|program| &*program.name);
+        for name in programs.chain(["sim", "cuts"]) {
+            let suite = Suite::of(name, self.programs);
+            if let Some(seen) = suite.and_then(|suite| suite.see(bug.name)) {
+                let took = seen.took.as_secs_f64();
+                let place = seen.place;
+                super::say(&format!(
+                    "{}: {name} sees it, {took:.1} s: {place}",
+                    bug.name
+                ));
+            }
+        }
+        None
     }
-    super::say(&table);
-    super::say(&format!("{missed} missed of {}", seeded::BUGS.len() + 1));
-    missed == 0
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use bugs::{Suite, apart};
+use bugs::{Hunt, Program, apart};
 use clap::Parser;
 use drumlin_fs::{Clock, SystemClock};
 use drumlin_sim::campaign::{Totals, next_seed};
@@ -59,12 +59,18 @@ struct Args {
     /// Runs seeds with images until so many cuts were imagined, going on after the last one in `--out`.
     #[arg(long)]
     cuts: Option<u64>,
-    /// Looks for each deliberate bug, with seeds and then with `--suite`. For builds with `seeded-bugs`.
+    /// Has each deliberate bug looked for by its suite. For builds with `seeded-bugs`.
     #[arg(long)]
     bugs: bool,
-    /// Programs with tests to be asked about bugs that no seed shows.
-    #[arg(long, value_name = "NAME=PROGRAM")]
-    suite: Vec<Suite>,
+    /// Programs with tests that may be asked: what `cargo test --no-run` said when it built them.
+    #[arg(long, value_name = "FILE")]
+    programs: Option<PathBuf>,
+    /// Only the bugs with this in their name or room.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
+    /// Asks every program for a bug that its own suite does not see.
+    #[arg(long)]
+    ask_all: bool,
     /// Says what the seed did in one line, for the process that runs many.
     #[arg(long, hide = true)]
     line: bool,
@@ -108,9 +114,25 @@ fn case(args: &Args, seed: u64) -> Result<Case, String> {
     Ok(case)
 }
 
+fn hunt(args: &Args) -> Result<bool, String> {
+    let said = match &args.programs {
+        None => String::new(),
+        Some(path) => {
+            std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?
+        }
+    };
+    let programs: Vec<_> = said.lines().filter_map(Program::of_line).collect();
+    let hunt = Hunt {
+        programs: &programs,
+        only: &args.only,
+        ask_all: args.ask_all,
+    };
+    Ok(hunt.catch())
+}
+
 fn run(args: &Args) -> Result<bool, String> {
     if args.bugs {
-        return Ok(bugs::catch(&args.suite));
+        return hunt(args);
     }
     if let Some(seed) = args.seed {
         let case = case(args, seed)?;
