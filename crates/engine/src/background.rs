@@ -11,6 +11,7 @@ use std::time::Duration;
 use drumlin_base::sync::MutexGuard;
 use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_fs::JoinHandle;
+use drumlin_memtable::Memtable;
 
 use crate::compaction::Plan;
 use crate::engine::{Engine, RETRY_MAX, State};
@@ -372,6 +373,41 @@ impl Engine {
         })
     }
 
+    /// Has the memtables of all families flushed, and waits until everything in them is in tables.
+    pub(crate) fn flush_all(&self) -> Result<()> {
+        self.check_writable()?;
+        let ids: Vec<u32> = self.lock_state().families.keys().copied().collect();
+        // One new WAL for all of them, instead of one for each.
+        let (targets, left) = self.lead_alone(|leader| -> Result<_> {
+            self.check_open()?;
+            self.rotate_together(leader, &ids)?;
+            let state = self.lock_state();
+            let (mut targets, mut left) = (Vec::new(), Vec::new());
+            for (&id, family) in &state.families {
+                match family.mutable.is_empty() {
+                    true => targets.extend(
+                        family
+                            .immutables
+                            .back()
+                            .map(|i| (id, Arc::clone(&i.memtable))),
+                    ),
+                    false => left.push(id), // It had no place for one more.
+                }
+            }
+            Ok((targets, left))
+        })?;
+        for (id, target) in targets {
+            self.wait_for_table_of(id, &target)?;
+        }
+        for id in left {
+            match self.flush_family(id) {
+                Err(error) if error.kind() == ErrorKind::InvalidArgument => {} // Dropped meanwhile.
+                flushed => flushed?,
+            }
+        }
+        Ok(())
+    }
+
     /// Rotates the family's memtable and waits until everything in it is in tables.
     pub(crate) fn flush_family(&self, id: u32) -> Result<()> {
         self.check_writable()?;
@@ -404,12 +440,15 @@ impl Engine {
             }
         };
         let Some(target) = target else { return Ok(()) };
+        self.wait_for_table_of(id, &target)
+    }
+
+    /// Waits until what is in `memtable` of the family is in a table.
+    fn wait_for_table_of(&self, id: u32, memtable: &Arc<Memtable>) -> Result<()> {
         self.wait_until(|state| {
             state.families.get(&id).is_none_or(|family| {
-                !family
-                    .immutables
-                    .iter()
-                    .any(|i| Arc::ptr_eq(&i.memtable, &target))
+                let mut line = family.immutables.iter();
+                !line.any(|immutable| Arc::ptr_eq(&immutable.memtable, memtable))
             })
         })
         .map(drop)

@@ -12,11 +12,28 @@ use drumlin_fs::{CreateOptions, FileKind, RandomAccessFile, WritableFile};
 use crate::engine::Engine;
 use crate::names;
 use crate::version::Version;
+use crate::wal_replay;
 
 /// What a checkpoint consists of, pinned at one moment.
-struct Moment {
+struct Moment<'a> {
     versions: Vec<std::sync::Arc<Version>>,
     wals: Vec<(u64, u64)>,
+    /// Dropped last, when no version is held any more.
+    _pin: WalPin<'a>,
+}
+
+/// Keeps WAL files from being removed until it is dropped.
+struct WalPin<'a>(&'a Engine);
+
+impl Drop for WalPin<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock_state();
+        state.wal_pins -= 1;
+        if !self.0.read_only {
+            // What was flushed, and compacted, meanwhile.
+            self.0.remove_obsolete(&mut state);
+        }
+    }
 }
 
 /// Unfinished checkpoints of one target at a time.
@@ -53,11 +70,7 @@ impl Engine {
         }
         let unfinished = self.make_unfinished(&target)?;
         let moment = self.pin_moment(&unfinished);
-        let made = moment.and_then(|moment| {
-            let filled = self.fill_checkpoint(&moment, &unfinished);
-            self.lock_state().wal_pins -= 1;
-            filled
-        });
+        let made = moment.and_then(|moment| self.fill_checkpoint(&moment, &unfinished));
         let made = made.and_then(|()| {
             // A directory only takes the place of an empty one, so a copy that somebody else made
             // meanwhile stays.
@@ -94,7 +107,7 @@ impl Engine {
 
     /// Pins tables and WAL lengths at a moment between two write groups, and writes the MANIFEST
     /// that tells of it.
-    fn pin_moment(&self, dir: &Path) -> Result<Moment> {
+    fn pin_moment(&self, dir: &Path) -> Result<Moment<'_>> {
         self.lead_alone(|leader| {
             self.check_open()?;
             let mut state = self.lock_state();
@@ -111,36 +124,41 @@ impl Engine {
             let versions = state.families.values().map(|f| f.version.clone()).collect();
             state.versions.write_copy(dir)?;
             state.wal_pins += 1;
-            Ok(Moment { versions, wals })
+            Ok(Moment {
+                versions,
+                wals,
+                _pin: WalPin(self),
+            })
         })
     }
 
-    fn fill_checkpoint(&self, moment: &Moment, dir: &Path) -> Result<()> {
+    fn fill_checkpoint(&self, moment: &Moment<'_>, dir: &Path) -> Result<()> {
         let files = &self.env.files;
         for version in &moment.versions {
             for (_, file) in version.files() {
                 let from = self.table_cache.path(file.number);
                 let name = from.file_name().unwrap_or_default();
-                files.link(&from, &dir.join(name))?;
+                self.link_or_copy(&from, &dir.join(name))?;
             }
             for id in version.files().filter_map(|(_, file)| file.model()) {
                 let to = names::model(dir, id);
                 if !files.exists(&to)? {
-                    files.link(&names::model(&self.dir, id), &to)?;
+                    self.link_or_copy(&names::model(&self.dir, id), &to)?;
                 }
             }
             for &number in version.blobs().keys() {
                 let from = names::blob(&self.dir, number);
-                files.link(&from, &names::blob(dir, number))?;
+                self.link_or_copy(&from, &names::blob(dir, number))?;
             }
         }
         for &(number, len) in &moment.wals {
             let from = names::wal(&self.wal_dir, number);
             self.copy_file(&from, &names::wal(dir, number), len)?;
-            if self.read_only {
-                // A writer that has flushed it may have begun to write another over it: that one has
-                // another name.
-                files.info(&from)?;
+            // A writer beside one that only reads may have begun to write another over it.
+            let is_gone = || Ok(!wal_replay::begins_with_own(files.open(&from)?, number)?);
+            if self.read_only && len > 0 && is_gone()? {
+                let message = "a writer has flushed the WAL since this was opened for reading";
+                return Err(Error::new(ErrorKind::NotFound, message).with_file(&from));
             }
         }
         let identity = names::identity(dir);
@@ -149,6 +167,18 @@ impl Engine {
         file.sync()?;
         file.close()?;
         files.sync_dir(dir)
+    }
+
+    /// Gives the file `from` the second name `to`; where a writer beside one that only reads has removed it, what
+    /// is held of it is copied.
+    fn link_or_copy(&self, from: &Path, to: &Path) -> Result<()> {
+        match self.env.files.link(from, to) {
+            Err(error) if self.read_only && error.is_not_found() => {
+                let size = self.env.files.open(from)?.size();
+                self.copy_file(from, to, size)
+            }
+            linked => linked,
+        }
     }
 
     /// Copies the first `len` bytes of a file into the new one `to` and syncs the copy. One that fails is

@@ -15,6 +15,7 @@ use crate::events::{Health, RecoveryReport};
 use crate::open::{self, OpenMode};
 use crate::options::{FamilyOptions, Options, ReadOptions, WriteOptions};
 use crate::read::{self, DbIterator, ViewSource};
+use crate::reader;
 use crate::repair::{self, RepairReport};
 use crate::snapshot::Snapshot;
 use crate::statistics::Statistics;
@@ -142,19 +143,14 @@ impl Db {
         Self::open_families(dir, options, &families)
     }
 
-    /// Opens the database for reading: nothing in the directory is changed, not even its lock. What
-    /// another process writes later is not seen.
+    /// Opens the database for reading: nothing in the directory is changed, not even its lock. Another process
+    /// may be writing: what is read is one moment after this call began, which is begun anew while the files
+    /// change under it, and what is written later is not seen.
     ///
     /// # Errors
-    /// As [`Db::open`], but never `Locked`.
+    /// As [`Db::open`], but never `Locked`; `Busy` where a writer was faster a thousand times.
     pub fn open_read_only(dir: impl AsRef<Path>, options: Options) -> Result<Self> {
-        let dir = dir.as_ref();
-        let families = stored_options::all_families(dir, &options)?;
-        let families: Vec<_> = families
-            .iter()
-            .map(|(name, family)| (name.as_str(), family.clone()))
-            .collect();
-        Self::from_engine(open::open(dir, options, &families, OpenMode::ReadOnly)?)
+        Self::from_engine(reader::open_read_only(dir.as_ref(), &options)?)
     }
 
     /// The names of the families in `dir`.
@@ -474,9 +470,8 @@ impl Db {
     /// # Errors
     /// As [`Db::flush_in`].
     pub fn flush(&self) -> Result<()> {
-        self.families()
-            .iter()
-            .try_for_each(|family| self.flush_in(family))
+        self.engine.process.check()?;
+        self.engine.flush_all()
     }
 
     /// Makes every write acknowledged so far outlive a power cut.

@@ -323,7 +323,9 @@ impl Engine {
         let mut edits = vec![edit];
         // Families with nothing in memory need no older WAL either.
         for (&id, other) in &state.families {
-            if id != family.id && other.mutable.is_empty() && other.immutables.is_empty() {
+            let told = state.versions.family(id).map_or(0, |told| told.log_number);
+            let is_empty = other.mutable.is_empty() && other.immutables.is_empty();
+            if id != family.id && is_empty && told < other.mutable_wal {
                 let log_number = Some(other.mutable_wal);
                 let column_family = id;
                 edits.push(VersionEdit {

@@ -28,6 +28,7 @@ use crate::events::{Health, RecoveryReport};
 use crate::families::empty_view;
 use crate::flush::Flushed;
 use crate::foreign;
+use crate::held_files::HeldFiles;
 use crate::leader::{FullFamilies, Leader};
 use crate::manual_queue::ManualQueue;
 use crate::models::{Chooser, ModelStore};
@@ -58,10 +59,17 @@ use crate::wal_supply::WalSupply;
 const MAX_OPEN_FILES: usize = 50_000;
 
 /// Whether a database is opened for writing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OpenMode {
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum OpenMode<'a> {
     ReadWrite,
-    ReadOnly,
+    /// Only by `reader.rs`, with what holds the files.
+    ReadOnly(&'a HeldFiles),
+}
+
+impl OpenMode<'_> {
+    fn is_read_only(self) -> bool {
+        matches!(self, Self::ReadOnly(_))
+    }
 }
 
 /// An opened database whose background threads have not been started.
@@ -74,7 +82,7 @@ pub(crate) fn open(
     dir: &Path,
     mut options: Options,
     families: &[(&str, FamilyOptions)],
-    mode: OpenMode,
+    mode: OpenMode<'_>,
 ) -> Result<Opened> {
     options.validate()?;
     let mut families = with_default(families, &options)?;
@@ -82,7 +90,7 @@ pub(crate) fn open(
     foreign::refuse(&*env.files, dir)?;
     let lock = match mode {
         OpenMode::ReadWrite => Some(claim(dir, &options)?),
-        OpenMode::ReadOnly => None,
+        OpenMode::ReadOnly(_) => None,
     };
     let leveldb = is_leveldb(&env, dir, &options)?;
     options.format = match leveldb {
@@ -111,8 +119,9 @@ pub(crate) fn open(
             .iter()
             .map(|(name, f)| (name.clone(), f.order.clone()))
             .collect(),
-        read_only: mode == OpenMode::ReadOnly,
-        check_tables: true,
+        read_only: mode.is_read_only(),
+        // Who only reads holds the WAL files first.
+        check_tables: !mode.is_read_only(),
     };
     let (mut versions, info) = match VersionSet::recover(Arc::clone(&env.files), dir, &set_options)
     {
@@ -122,13 +131,19 @@ pub(crate) fn open(
         }
         Ok((versions, info)) => (versions, Some(info)),
         Err(error) if error.is_not_found() => {
-            if mode == OpenMode::ReadOnly || !options.create_if_missing {
+            if mode.is_read_only() || !options.create_if_missing {
                 return Err(error);
             }
             (create(&env, dir, &set_options)?, None)
         }
         Err(error) => return Err(error),
     };
+    if let (OpenMode::ReadOnly(held), Some(info)) = (mode, &info) {
+        let wal_dir = options.wal_dir.as_deref().unwrap_or(dir);
+        held.take_wals(wal_dir, info)?;
+        versions.check_tables()?;
+        held.take_models(dir, &versions)?;
+    }
     let free = free_at_open(&env, dir, &options);
     let derived = options.tuning.write_buffer(options.memory_budget_bytes());
     let fits = derived.min(usize::try_from(space::memtable_bytes_max(free)).unwrap_or(derived));
@@ -354,7 +369,7 @@ struct Opener<'a> {
     families: BTreeMap<String, FamilyOptions>,
     /// The OPTIONS file found.
     stored: Option<OptionsFile>,
-    mode: OpenMode,
+    mode: OpenMode<'a>,
     leveldb: bool,
     /// Who must be able to read what is written.
     vintage: Vintage,
@@ -383,14 +398,14 @@ impl Opener<'_> {
             None => Vec::new(),
         };
         let mut engine = self.build(versions, lock, wal_dir.clone())?;
-        if self.mode == OpenMode::ReadWrite {
+        if !self.mode.is_read_only() {
             let lock = wal_dir::claim(&self.env, self.dir, &wal_dir)?;
             engine.locks.lock().extend(lock);
         }
         self.check_table_formats(&engine)?;
         engine.check_models()?;
         engine.direct_io = self.takes_direct(&engine)?;
-        let report = if self.mode == OpenMode::ReadWrite {
+        let report = if !self.mode.is_read_only() {
             for wal in &wals {
                 // What a dying process left in the page cache may not be on disk yet.
                 self.env.files.sync_file(&names::wal(&wal_dir, *wal))?;
@@ -539,7 +554,7 @@ impl Opener<'_> {
             wal_dir,
             options: options.clone(),
             leveldb: self.leveldb,
-            read_only: self.mode == OpenMode::ReadOnly,
+            read_only: self.mode.is_read_only(),
             process: Process::current(),
             direct_io: false,
             budget,

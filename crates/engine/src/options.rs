@@ -201,8 +201,8 @@ pub struct Tuning {
     /// Checksum of table blocks. Default: CRC-32C, which every RocksDB knows; XXH3 is for 6.27 and later,
     /// and not used in a directory of an earlier version.
     pub checksum: ChecksumKind,
-    /// WAL bytes on disk at which the family that holds the oldest WAL is flushed. Default: four
-    /// times the memtables' bytes.
+    /// WAL bytes on disk at which the families that hold the oldest WAL are flushed. Default: twice what is in
+    /// memtables at the time, and two of the largest memtables more, however many families there are.
     pub wal_bytes_max: Option<u64>,
     /// What flushes and compactions together write a second; flushes go first, manual compactions
     /// last. A limit below what they need makes writers wait. Default: no limit.

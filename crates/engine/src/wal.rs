@@ -31,6 +31,12 @@ pub(crate) enum WalMark {
     After { number: u64, bytes: u64 },
 }
 
+/// Of at most so many files that are not live the reserved space is kept. More lie there where families are
+/// flushed one by one, and hold little.
+const WHOLE_MAX: usize = 4;
+/// A live file is looked at after so many bytes at the soonest.
+const LOOK_BYTES: u64 = 64 << 10;
+
 const AFTER_TAG: &[u8] = b"drumlin.after";
 
 impl WalMark {
@@ -185,6 +191,8 @@ pub(crate) struct Wal {
     supply: Arc<WalSupply>,
     /// From which length on the supply looks after the live file.
     order_at: u64,
+    /// From which length on somebody looks how much is in WAL files.
+    look_at: u64,
     /// Whether the last group asked for a sync.
     synced_writes: bool,
     /// Whether files are written as RocksDB does: every fragment carries its log's number, so that a
@@ -207,6 +215,7 @@ impl Wal {
             synced: None,
             supply,
             order_at: u64::MAX,
+            look_at: 0,
             synced_writes: false,
             recycles,
         }
@@ -241,7 +250,7 @@ impl Wal {
         if let (Some(old), Some(syncer)) = (self.writer.replace(fresh), syncer) {
             self.unsynced.push(before.0, syncer);
             self.closed.push(before);
-            match self.recycles {
+            match self.recycles && self.closed.len() <= WHOLE_MAX {
                 // Its unused end is not cut off: what becomes of the file may need the space.
                 true => drop(old),
                 false => old.close()?,
@@ -256,7 +265,19 @@ impl Wal {
         }
         self.number = number;
         self.order_at = self.supply.step_bytes();
+        self.look_at = self.supply.preallocate_bytes().max(LOOK_BYTES);
         Ok(())
+    }
+
+    /// Whether the live file has grown so much since the last time that somebody should look how much is in
+    /// WAL files.
+    #[inline]
+    pub(crate) fn is_due_for_look(&mut self) -> bool {
+        let is_due = self.len() >= self.look_at;
+        if is_due {
+            self.look_at = self.len() + self.supply.preallocate_bytes().max(LOOK_BYTES);
+        }
+        is_due
     }
 
     /// Whether the next record has something to tell recovery. Never in LevelDB's format, which

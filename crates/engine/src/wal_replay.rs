@@ -9,9 +9,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use drumlin_base::{Error, Result, SeqNo};
-use drumlin_fs::Env;
+use drumlin_fs::{Env, RandomAccessFile};
 
 use crate::batch::BatchView;
 use crate::events::{WalCut, WalMend};
@@ -345,4 +346,12 @@ impl WalReplay<'_> {
 fn first_of(batch: &BatchView<'_>) -> (SeqNo, Vec<WalMark>) {
     let marks = batch.log_data().filter_map(WalMark::parse).collect();
     (batch.seqno(), marks)
+}
+
+/// Whether the WAL `wal` still begins with a record of its own, and not of one that is written over it.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn begins_with_own(file: Arc<dyn RandomAccessFile>, wal: u64) -> Result<bool> {
+    Ok(RecordReader::new(file, wal).read()?.is_some())
 }

@@ -140,6 +140,11 @@ impl WalSupply {
         }
     }
 
+    /// Bytes reserved in each file.
+    pub(crate) fn preallocate_bytes(&self) -> u64 {
+        self.preallocate_bytes
+    }
+
     /// After how many more bytes to ask again: often enough that a thread that was late catches up,
     /// seldom enough to cost nothing.
     pub(crate) fn step_bytes(&self) -> u64 {

@@ -393,6 +393,10 @@ impl FileSystem for FaultFileSystem {
         self.shared.told(OpKind::SyncFile, path, outcome)
     }
 
+    fn is_open_elsewhere(&self, path: &Path) -> Result<bool> {
+        self.shared.below.is_open_elsewhere(path)
+    }
+
     fn truncate(&self, path: &Path, size: u64) -> Result<()> {
         self.shared.pass(OpKind::Truncate, path)?;
         self.shared.below.truncate(path, size)

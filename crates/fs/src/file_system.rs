@@ -306,6 +306,16 @@ pub trait FileSystem: Send + Sync + Debug {
     /// `NotFound`, `Io`.
     fn truncate(&self, path: &Path, size: u64) -> Result<()>;
 
+    /// Whether somebody else, here or in another process, has the file open, so that what is cut off it would
+    /// be missed. Where that cannot be told, somebody has. In memory nobody asks.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`.
+    fn is_open_elsewhere(&self, path: &Path) -> Result<bool> {
+        let _ = path;
+        Ok(false)
+    }
+
     /// Locks the file `path` (created if missing) against every other opener, in this process and
     /// others.
     ///
@@ -369,6 +379,14 @@ macro_rules! forward_files {
             self.$below.info(path)
         }
 
+        $crate::forward_changes!($below);
+    };
+}
+
+/// Of [`forward_files!`], what is not asked of a file by its name: changes, and what the file system has.
+#[macro_export]
+macro_rules! forward_changes {
+    ($below:ident) => {
         fn rename(
             &self,
             from: &::std::path::Path,
@@ -411,6 +429,10 @@ macro_rules! forward_files {
 
         fn truncate(&self, path: &::std::path::Path, size: u64) -> ::drumlin_base::Result<()> {
             self.$below.truncate(path, size)
+        }
+
+        fn is_open_elsewhere(&self, path: &::std::path::Path) -> ::drumlin_base::Result<bool> {
+            self.$below.is_open_elsewhere(path)
         }
 
         fn lock(

@@ -8,6 +8,14 @@ pub fn cores_available() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
+/// How many files this process may have open at once.
+pub fn open_files_max() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(usize::MAX, |limit| {
+        usize::try_from(limit).unwrap_or(usize::MAX)
+    })
+}
+
 /// The least of physical memory and the limits of this process's control groups, in bytes.
 pub fn memory_limit_bytes() -> u64 {
     let facts = rustix::system::sysinfo();

@@ -203,6 +203,15 @@ impl FileSystem for PosixFileSystem {
         syscalls::retry(|| file.set_len(size)).map_err(fail)
     }
 
+    fn is_open_elsewhere(&self, path: &Path) -> Result<bool> {
+        let mut how = OpenOptions::new();
+        how.read(true).write(true).custom_flags(libc::O_NOFOLLOW);
+        let file = how
+            .open(path)
+            .map_err(|source| Error::io("open", path, source))?;
+        Ok(syscalls::is_open_elsewhere(&file))
+    }
+
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
         Ok(Box::new(posix_lock::lock(path)?))
     }

@@ -169,6 +169,20 @@ impl RecordReader {
         Ok(Some(Record { offset, payload }))
     }
 
+    /// Goes on where reading stopped, in `file`, the same one opened again: whoever writes it may have appended
+    /// meanwhile. False where it is no longer than it was.
+    pub fn go_on(&mut self, file: Arc<dyn RandomAccessFile>) -> bool {
+        let Some(end) = self.end.filter(|_| file.size() > self.size) else {
+            return false;
+        };
+        self.size = file.size();
+        self.file = file;
+        self.window.clear();
+        self.at = end.offset;
+        self.end = None;
+        true
+    }
+
     /// Where and why reading stopped; `None` while it goes on.
     pub fn end(&self) -> Option<End> {
         self.end

@@ -14,7 +14,8 @@
 //! - A file that is removed in steps has the name `NNNNNN.sst.trash` before the first: after a crash
 //!   the name tells, and opening (RocksDB's too) removes it. One that may be reused has it too, on
 //!   disk.
-//! - A file with a second name, one in a checkpoint, is never cut nor reused: only its name here goes.
+//! - A file with a second name, one in a checkpoint, is never cut nor reused, nor is one that another process
+//!   has open: only its name here goes.
 //!   Nor is a table that is read where it lies, mapped: a value of it may be held for long.
 //! - What cannot be removed is reported and left to the next open.
 //!
@@ -279,8 +280,9 @@ impl Trash {
     fn cut(&self, waste: &mut Waste) -> Result<()> {
         self.mark(waste)?;
         // Somebody may have linked it since it was looked at, for a copy of the directory: the copy keeps its
-        // bytes. Under the new name nobody looks for it any more.
-        if self.files.info(&waste.path)?.links > 1 {
+        // bytes. A process that reads beside us may have it open. Under the new name nobody looks for it any more.
+        let is_shared = self.files.info(&waste.path)?.links > 1;
+        if is_shared || self.files.is_open_elsewhere(&waste.path)? {
             waste.may_cut = false;
             return Ok(());
         }

@@ -20,6 +20,9 @@ pub const DEFAULT_FAMILY: &str = "default";
 /// A family RocksDB keeps for itself and opens without being told.
 const STATISTICS_FAMILY: &str = "___rocksdb_stats_history___";
 
+/// How often a MANIFEST that grows while it is read is looked at again.
+const GROWTHS_MAX: usize = 64;
+
 /// Everything a MANIFEST says.
 #[derive(Debug)]
 pub(super) struct Recovered {
@@ -91,9 +94,8 @@ pub(super) fn read_manifest(
 ) -> Result<Recovered> {
     let path = names::manifest(dir, number);
     let mut replay = Replay::new(orders);
-    let mut reader = RecordReader::new(files.open(&path)?, 0);
     let verdict = replay
-        .read_all(&mut reader)
+        .read_all(files, &path)
         .map_err(|error| error.with_file(&path))?;
     replay
         .finish(verdict)
@@ -111,9 +113,8 @@ pub(super) fn read_families(
 ) -> Result<Vec<(String, Option<String>)>> {
     let path = names::manifest(dir, number);
     let mut replay = Replay::new(&[]);
-    let mut reader = RecordReader::new(files.open(&path)?, 0);
     replay
-        .read_all(&mut reader)
+        .read_all(files, &path)
         .map_err(|error| error.with_file(&path))?;
     Ok(replay
         .families
@@ -157,12 +158,19 @@ impl<'a> Replay<'a> {
         }
     }
 
-    fn read_all(&mut self, reader: &mut RecordReader) -> Result<Verdict> {
-        while let Some(record) = reader.read()? {
-            let offset = record.offset;
-            VersionEdit::decode(record.payload)
-                .and_then(|edit| self.take(edit))
-                .map_err(|error| error.with_offset(offset))?;
+    fn read_all(&mut self, files: &dyn FileSystem, path: &Path) -> Result<Verdict> {
+        let mut reader = RecordReader::new(files.open(path)?, 0);
+        for _ in 0..GROWTHS_MAX {
+            while let Some(record) = reader.read()? {
+                let offset = record.offset;
+                VersionEdit::decode(record.payload)
+                    .and_then(|edit| self.take(edit))
+                    .map_err(|error| error.with_offset(offset))?;
+            }
+            // Another process may write it: files that it named while it was read have not gone yet.
+            if !reader.go_on(files.open(path)?) {
+                break;
+            }
         }
         // Records are synced before the next are written: whatever follows an unreadable one proves
         // that it was readable once, unless the two were written together and the power failed

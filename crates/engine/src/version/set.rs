@@ -231,6 +231,15 @@ impl VersionSet {
         Ok((set, info))
     }
 
+    /// Looks whether every table and blob file is there with the right size, where that was not asked of
+    /// [`VersionSet::recover`].
+    ///
+    /// # Errors
+    /// `Corruption` naming the file; `NotSupported` where a family has none of its tables; `Io`.
+    pub fn check_tables(&self) -> Result<()> {
+        check_tables(&*self.files, &self.dir, &self.families)
+    }
+
     /// The names of the families of the database in `dir`.
     ///
     /// # Errors

@@ -3,11 +3,12 @@
 use std::sync::atomic::Ordering;
 
 use drumlin_base::sync::MutexGuard;
-use drumlin_base::{Error, ErrorKind, Result, ValueKind};
+use drumlin_base::{Error, ErrorKind, MemoryUse, Result, ValueKind};
 
 use crate::engine::{Engine, FamilyState, Immutable, State};
 use crate::events::Health;
 use crate::leader::{Leader, PendingWrite};
+use crate::version::VersionEdit;
 use crate::waits::WaitCause;
 
 /// The share of itself that a full memtable may take on top while somebody holds the state: it may be
@@ -30,7 +31,11 @@ impl Engine {
         self.slow_down(leader, own.no_stall)?;
         self.bound_memtables();
         if !self.full.any() {
-            return Ok(());
+            // What is only logged fills no memtable.
+            return match leader.wal.is_due_for_look() {
+                true => self.bound_wal(leader, own.no_stall),
+                false => Ok(()),
+            };
         }
         // Groups before this one still fill the memtables; what they find full is noted by then.
         self.published.wait_for(leader.last_seqno);
@@ -50,7 +55,7 @@ impl Engine {
             self.full.remove(id);
         }
         drop(state);
-        self.bound_wal(leader)
+        self.bound_wal(leader, own.no_stall)
     }
 
     /// Whether no memtable has taken more than its size and some on top.
@@ -122,19 +127,45 @@ impl Engine {
         if self.health() == Health::Poisoned {
             return Err(self.refusal(&state));
         }
-        if let Err(error) = self.switch_wal(leader, &mut state) {
-            let to = match error.kind() {
-                ErrorKind::NoSpace => Health::WriteStopped,
-                _ => Health::Poisoned,
-            };
-            self.degrade(&mut state, to, &error);
-            return Err(error.context("no new WAL could be made"));
+        self.retire(leader, state, &[id])
+    }
+
+    /// Makes the memtables of the families `ids` immutable, at the cost of one new WAL; those that are empty, or
+    /// have no place for one more, stay as they are.
+    ///
+    /// Requires: as [`Engine::rotate`].
+    ///
+    /// # Errors
+    /// Why there is no new WAL.
+    pub(crate) fn rotate_together(&self, leader: &mut Leader, ids: &[u32]) -> Result<()> {
+        let state = self.lock_state();
+        if self.health() == Health::Poisoned {
+            return Err(self.refusal(&state));
         }
+        let can_go = |id: &u32| {
+            let family = state.families.get(id);
+            family.is_some_and(|family| !family.mutable.is_empty()) && self.has_place(&state, *id)
+        };
+        let ids: Vec<u32> = ids.iter().copied().filter(can_go).collect();
+        match ids.is_empty() {
+            true => Ok(()),
+            false => self.retire(leader, state, &ids),
+        }
+    }
+
+    fn retire(
+        &self,
+        leader: &mut Leader,
+        mut state: MutexGuard<'_, State>,
+        ids: &[u32],
+    ) -> Result<()> {
+        self.switch_wal_or_degrade(leader, &mut state)?;
         let wal = leader.wal.number();
-        retire_mutable(state.family_mut(id)?, wal);
-        for family in state.families.values_mut() {
-            // Nothing of an empty memtable is in older WALs.
-            if family.mutable.is_empty() {
+        for (id, family) in &mut state.families {
+            if ids.contains(id) {
+                retire_mutable(family, wal);
+            } else if family.mutable.is_empty() {
+                // Nothing of an empty memtable is in older WALs.
                 family.mutable_wal = wal;
             }
         }
@@ -143,6 +174,17 @@ impl Engine {
         self.changed.notify_all();
         self.look(self.env.clock.monotonic());
         Ok(())
+    }
+
+    fn switch_wal_or_degrade(&self, leader: &mut Leader, state: &mut State) -> Result<()> {
+        self.switch_wal(leader, state).map_err(|error| {
+            let to = match error.kind() {
+                ErrorKind::NoSpace => Health::WriteStopped,
+                _ => Health::Poisoned,
+            };
+            self.degrade(state, to, &error);
+            error.context("no new WAL could be made")
+        })
     }
 
     /// Whether the family may have one more immutable memtable.
@@ -195,36 +237,76 @@ impl Engine {
         Ok(())
     }
 
-    /// When WAL files pile up because some family writes little, flushes the family that holds the
-    /// oldest.
-    fn bound_wal(&self, leader: &mut Leader) -> Result<()> {
+    /// When WAL files pile up because some families write little, flushes those that hold the oldest; where no
+    /// memtable holds any, for only log data was written, begins a new file that needs none of them.
+    fn bound_wal(&self, leader: &mut Leader, no_stall: bool) -> Result<()> {
         leader
             .wal
             .forget_below(self.oldest_wal.load(Ordering::Acquire));
-        let limit = self.wal_bytes_max();
-        if leader.wal.live_bytes() < limit {
+        if leader.wal.live_bytes() < self.wal_bytes_max() {
             return Ok(());
         }
-        let oldest = {
-            let state = self.lock_state();
-            let waiting = state
-                .families
-                .values()
-                .filter(|family| !family.mutable.is_empty());
-            waiting
-                .min_by_key(|family| family.oldest_wal())
-                .map(|family| family.family.id)
+        self.published.wait_for(leader.last_seqno);
+        let state = self.lock_state();
+        let holders = state.families.iter().filter(|(_, f)| !f.mutable.is_empty());
+        let oldest = holders.clone().map(|(_, f)| f.mutable_wal).min();
+        let Some(oldest) = oldest else {
+            let is_flushing = state.families.values().any(|f| !f.immutables.is_empty());
+            if !is_flushing {
+                return self.let_go_of_log_data(leader, state);
+            }
+            if self.options.background_threads == Some(0) && !no_stall {
+                drop(self.help_or_wait(state)?);
+            }
+            return Ok(());
         };
-        oldest.map_or(Ok(()), |id| self.rotate(leader, id, false))
+        let ids: Vec<u32> = holders
+            .filter(|(_, family)| family.mutable_wal == oldest)
+            .map(|(&id, _)| id)
+            .collect();
+        let waits = ids.iter().find(|id| !self.has_place(&state, **id)).copied();
+        drop(state);
+        self.rotate_together(leader, &ids)?;
+        match waits {
+            // A bound may be passed by who must not wait.
+            Some(id) if !no_stall => match self.rotate(leader, id, false) {
+                Err(error) if error.kind() == ErrorKind::InvalidArgument => Ok(()), // It was dropped.
+                rotated => rotated,
+            },
+            _ => Ok(()),
+        }
     }
 
+    /// Begins a new WAL and tells the MANIFEST that no older one is needed.
+    fn let_go_of_log_data(
+        &self,
+        leader: &mut Leader,
+        mut state: MutexGuard<'_, State>,
+    ) -> Result<()> {
+        self.switch_wal_or_degrade(leader, &mut state)?;
+        let wal = leader.wal.number();
+        let mut edits = Vec::new();
+        for (&id, family) in &mut state.families {
+            family.mutable_wal = wal;
+            edits.push(VersionEdit {
+                column_family: id,
+                log_number: Some(wal),
+                ..VersionEdit::default()
+            });
+        }
+        self.log_and_apply(&mut state, edits)?;
+        self.remove_obsolete(&mut state);
+        Ok(())
+    }
+
+    /// What WAL files may come to: twice what is in memory only, and on top of that two of the largest
+    /// memtables. So it does not grow with the number of families, but with what they hold.
     fn wal_bytes_max(&self) -> u64 {
         self.options.tuning.wal_bytes_max.unwrap_or_else(|| {
             let families = self.families.load();
-            families
-                .values()
-                .map(|family| 4 * family.write_buffer as u64)
-                .sum()
+            let largest = families.values().map(|family| family.write_buffer).max();
+            let held = self.budget.used(MemoryUse::Memtables);
+            2 * held.min(self.memtables_share()) as u64 + 2 * largest.unwrap_or(0) as u64
         })
     }
 }

@@ -42,11 +42,14 @@ impl Engine {
     }
 
     /// Half of the budget, or what the largest line of memtables was set to.
-    fn memtables_share(&self) -> usize {
+    pub(crate) fn memtables_share(&self) -> usize {
         let families = self.families.load();
-        let lines = families
-            .values()
-            .map(|family| family.tuning.memtables_max * family.write_buffer);
+        let lines = families.values().map(|family| {
+            family
+                .tuning
+                .memtables_max
+                .saturating_mul(family.write_buffer)
+        });
         let longest = lines.max().unwrap_or(0);
         longest.max(self.budget.limit_bytes() / 2)
     }
