@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use drumlin_base::{Error, Result};
@@ -15,6 +16,9 @@ use crate::watched::{self, Load};
 const LINES: &str = "fillseq,fillrandom,overwrite,readrandom,readseq,readreverse,seekrandom,\
                      multireadrandom,compact,readrandom,readseq,readreverse,seekrandom,\
                      fillrandom@2,readrandom@2";
+
+/// Minutes for a line unless told otherwise: many times what any took.
+const LIMIT_MINUTES: u64 = 240;
 
 /// Drumlin's workloads on other engines.
 #[derive(Debug, Parser)]
@@ -111,6 +115,10 @@ pub(crate) struct WatchArgs {
     /// Directory for the stores.
     #[arg(long, default_value = "/tmp/drumlin-peers")]
     dir: PathBuf,
+    /// Minutes that one engine may take for one line or load. What takes longer hangs: it is ended and
+    /// named, and this program fails.
+    #[arg(long, default_value_t = LIMIT_MINUTES, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    time_limit: u64,
     /// Also write the tables to this path with .md and everything with .json.
     #[arg(long)]
     pub(crate) out: Option<PathBuf>,
@@ -149,6 +157,7 @@ impl WatchArgs {
             engines: self.engines.clone(),
             rounds: self.rounds.max(1),
             dir: self.dir.clone(),
+            limit: Duration::from_secs(60 * self.time_limit),
             flags: self.value_size.iter().map(flags).collect::<Result<_>>()?,
             more_flags: self.flags.clone(),
         })
@@ -189,6 +198,10 @@ pub(crate) struct CurveArgs {
     /// Directory for the stores.
     #[arg(long, default_value = "/tmp/drumlin-peers")]
     dir: PathBuf,
+    /// Minutes that one engine may take for one line or load. What takes longer hangs: it is ended and
+    /// named, and this program fails.
+    #[arg(long, default_value_t = LIMIT_MINUTES, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    time_limit: u64,
     /// Also write the table to this path with .md and .json, and the drawing with .svg.
     #[arg(long)]
     pub(crate) out: Option<PathBuf>,
@@ -225,6 +238,7 @@ impl CurveArgs {
                 write_buffer_size: self.write_buffer_size,
                 multiread_batch: 32,
                 dir: self.dir.clone(),
+                time_limit: self.time_limit,
                 out: None,
                 db_bench: None,
                 flags,
@@ -264,6 +278,10 @@ pub(crate) struct CompareArgs {
     /// Directory for the stores.
     #[arg(long, default_value = "/tmp/drumlin-peers")]
     dir: PathBuf,
+    /// Minutes that one engine may take for one line or load. What takes longer hangs: it is ended and
+    /// named, and this program fails.
+    #[arg(long, default_value_t = LIMIT_MINUTES, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    time_limit: u64,
     /// Also write the tables to this path with .md and .json.
     #[arg(long)]
     pub(crate) out: Option<PathBuf>,
@@ -296,6 +314,7 @@ impl CompareArgs {
             lines: Line::parse_all(&self.benchmarks)?,
             rounds: self.rounds.max(1),
             dir: self.dir.clone(),
+            limit: Duration::from_secs(60 * self.time_limit),
             flags: Flags::parse(&words)?,
             multiread_batch: self.multiread_batch.max(1),
             db_bench: self.db_bench.clone(),

@@ -17,15 +17,17 @@ mod compare;
 mod curve;
 mod engines;
 mod fixture;
+mod limit;
+mod place;
 mod watched;
 
 use std::io::{Write, stderr, stdin, stdout};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
 use drumlin_base::{Error, ErrorKind, Result};
-use drumlin_bench::{Flags, Runner};
+use drumlin_bench::{Flags, Runner, mark};
 use drumlin_fs::Env;
 
 use args::{Args, BenchArgs, CompareArgs, CurveArgs, Task, WatchArgs};
@@ -66,10 +68,16 @@ fn bench(args: &BenchArgs) -> Result<()> {
         let text = "which directory? Name it with --db; fills empty it first";
         return Err(Error::invalid_argument(text));
     }
-    std::fs::create_dir_all(&flags.db)
-        .map_err(|error| Error::io("make directory", Path::new(&flags.db), error))?;
+    let (env, dir) = (Env::system(), PathBuf::from(&flags.db));
+    place::check(&flags, &env)?;
+    let keeps = flags.use_existing_db;
+    std::fs::create_dir_all(&dir).map_err(|error| Error::io("make directory", &dir, error))?;
     let mut out = stdout();
-    with_store!(args.engine, S => Runner::<S>::new(flags, Env::system(), &mut out).run())
+    let done = with_store!(args.engine, S => Runner::<S>::new(flags, env.clone(), &mut out).run());
+    if !keeps {
+        mark::set(&dir, &env)?;
+    }
+    done
 }
 
 fn agent(engine: Engine) -> Result<()> {

@@ -2,7 +2,9 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use drumlin_base::{Error, ErrorKind, Result};
@@ -11,12 +13,18 @@ use drumlin_fs::{Clock, Env};
 use crate::group::{ControlGroup, GroupMemory, Limits};
 use crate::process::{ProcessUse, page_cache_bytes};
 use crate::protocol::{Answer, Done, Request, Second, decode, encode};
+use crate::time_limit::TimeLimit;
 
 /// A process that uses less of a processor than this is idle.
 const IDLE_SHARE: f64 = 0.03;
 /// How long it must be idle to count as at rest, and how long that is waited for.
 const IDLE_FOR: Duration = Duration::from_millis(500);
 const IDLE_MAX: Duration = Duration::from_secs(60);
+/// How long an engine may say nothing before it is taken to hang. It tells each second of a step; what it
+/// says nothing during is opening a store and reading a file of records.
+const SILENCE_MAX: Duration = Duration::from_secs(2 * 3600);
+/// How long lies between two looks at a process that ends.
+const NAP: Duration = Duration::from_millis(5);
 
 /// How an engine is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,12 +58,16 @@ pub struct Moment {
 #[derive(Debug)]
 pub struct EngineProcess {
     name: String,
-    child: Child,
+    id: u32,
+    /// Locked for moments only, so that one that hangs can be killed by another thread.
+    child: Arc<Mutex<Child>>,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     group: Option<ControlGroup>,
     version: String,
     has_ended: bool,
+    silence_max: Duration,
+    env: Env,
 }
 
 impl EngineProcess {
@@ -94,12 +106,15 @@ impl EngineProcess {
         let (input, output) = pipes.expect("both were asked for above");
         Ok(Self {
             name: name.to_owned(),
-            child,
+            id: child.id(),
+            child: Arc::new(Mutex::new(child)),
             input,
             output: BufReader::new(output),
             group,
             version: String::new(),
             has_ended: false,
+            silence_max: SILENCE_MAX,
+            env: env.clone(),
         })
     }
 
@@ -111,11 +126,12 @@ impl EngineProcess {
     /// Asks, shows each second to `on_moment`, and returns what came of it.
     ///
     /// # Errors
-    /// What the engine failed with; `Aborted` when the process ended.
+    /// What the engine failed with; `Aborted` when the process ended, or hung and was killed.
     pub fn ask(&mut self, request: &Request, on_moment: &mut dyn FnMut(Moment)) -> Result<Done> {
         let gone = |error: std::io::Error| {
             Error::new(ErrorKind::Aborted, format!("the process is gone: {error}"))
         };
+        let (limit, is_late) = self.limit()?;
         self.input
             .write_all(encode(request).as_bytes())
             .and_then(|()| self.input.flush())
@@ -124,11 +140,17 @@ impl EngineProcess {
         loop {
             line.clear();
             if self.output.read_line(&mut line).map_err(gone)? == 0 {
-                let status = self.child.wait().map_err(gone)?;
+                let status = self.wait().map_err(gone)?;
                 self.has_ended = true;
-                let message = format!("{} ended before its answer, with {status}", self.name);
+                let (name, silence) = (&self.name, self.silence_max);
+                // Acquire: pairs with the release in `limit`.
+                let message = match is_late.load(Ordering::Acquire) {
+                    true => format!("{name} said nothing for {silence:?} and was killed"),
+                    false => format!("{name} ended before its answer, with {status}"),
+                };
                 return Err(Error::new(ErrorKind::Aborted, message));
             }
+            limit.goes_on();
             match decode::<Answer>(&line) {
                 None => {}
                 Some(Answer::Ready { version }) => {
@@ -149,6 +171,29 @@ impl EngineProcess {
         }
     }
 
+    /// Kills the process when it says nothing for too long; whether that was so.
+    fn limit(&self) -> Result<(TimeLimit, Arc<AtomicBool>)> {
+        let (child, is_late) = (Arc::clone(&self.child), Arc::new(AtomicBool::new(false)));
+        let tell = Arc::clone(&is_late);
+        let limit = TimeLimit::start(self.silence_max, &self.env, move || {
+            tell.store(true, Ordering::Release);
+            kill(&child);
+        })?;
+        Ok((limit, is_late))
+    }
+
+    /// Waits for its end, and lets others kill it meanwhile.
+    fn wait(&self) -> std::io::Result<ExitStatus> {
+        loop {
+            let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(status) = child.try_wait()? {
+                return Ok(status);
+            }
+            drop(child);
+            self.env.clock.sleep(NAP);
+        }
+    }
+
     /// Waits until the process uses next to no processor time, which engines that do not tell when their
     /// background work has ended are asked by; how long it had to be waited for.
     pub fn wait_until_idle(&self, clock: &dyn Clock) -> Duration {
@@ -166,7 +211,7 @@ impl EngineProcess {
 
     /// What the process used so far.
     pub fn used(&self) -> ProcessUse {
-        ProcessUse::of(self.child.id())
+        ProcessUse::of(self.id)
     }
 
     /// What is charged to its group, if it has one.
@@ -190,7 +235,8 @@ impl EngineProcess {
     /// What closing met.
     pub fn close(mut self) -> Result<()> {
         self.ask(&Request::Close, &mut |_| {})?;
-        let ended = self.child.wait();
+        let (_limit, _) = self.limit()?;
+        let ended = self.wait();
         self.has_ended = true;
         ended
             .map(|_| ())
@@ -202,8 +248,33 @@ impl Drop for EngineProcess {
     fn drop(&mut self) {
         if !self.has_ended {
             // It may have ended by itself; either way there is nothing left to do about it.
-            let _killed = self.child.kill();
-            let _ended = self.child.wait();
+            kill(&self.child);
+            let _ended = self.wait();
         }
+    }
+}
+
+/// Kills a process; one that ended by itself was waited for, so that no other one is meant.
+fn kill(child: &Mutex<Child>) {
+    let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
+    // Whoever waits for it sees what came of it.
+    let _killed = child.kill();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_that_hangs_is_killed_and_named() {
+        let (program, seconds) = (Path::new("sleep"), ["1000".to_owned()]);
+        let env = Env::system();
+        let started = EngineProcess::start("sleeper", program, &seconds, &Limits::default(), &env);
+        let mut engine = started.expect("a program that is everywhere");
+        engine.silence_max = Duration::from_millis(10);
+        let error = engine.ask(&Request::Close, &mut |_| {});
+        let error = error.expect_err("it says nothing").to_string();
+        assert!(error.contains("sleeper said nothing for 10ms"), "{error}");
+        assert!(engine.has_ended);
     }
 }

@@ -27,3 +27,4 @@ pub mod protocol;
 pub mod records;
 pub mod report;
 pub mod summary;
+pub mod time_limit;

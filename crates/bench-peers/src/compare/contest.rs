@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_bench::Flags;
@@ -13,6 +14,7 @@ use super::line::Line;
 use super::result::{Outcome, Rounds};
 use super::{db_bench, machine, report};
 use crate::engines::{Engine, with_store};
+use crate::{limit, place};
 
 /// What to compare.
 #[derive(Debug)]
@@ -31,6 +33,8 @@ pub(crate) struct Contest {
     pub(crate) multiread_batch: usize,
     /// The db_bench program to run beside, if any.
     pub(crate) db_bench: Option<String>,
+    /// How long one engine may take for a line, or db_bench for those it runs at once.
+    pub(crate) limit: Duration,
 }
 
 /// All that was measured.
@@ -55,6 +59,9 @@ pub(crate) struct Standing {
 /// # Errors
 /// The first error of an engine, naming it and the line.
 pub(crate) fn run(contest: &Contest, env: &Env, progress: &mut dyn Write) -> Result<Standing> {
+    let stores = contest.engines.iter().map(|engine| engine.name());
+    let beside = contest.db_bench.iter().map(|_| "db_bench");
+    place::claim(&contest.dir, stores.chain(beside), env)?;
     let mut standing = Standing::new(contest);
     for round in 0..contest.rounds {
         let mut entrants = enter(contest, env)?;
@@ -64,6 +71,8 @@ pub(crate) fn run(contest: &Contest, env: &Env, progress: &mut dyn Write) -> Res
                 let column = (turn + row + round) % entrants.len();
                 let flags = flags_of(contest, round, row);
                 let name = &standing.engines[column];
+                let what = format!("{name}, {}", line.label);
+                let _limit = limit::start(&what, contest.limit, env)?;
                 let outcome = entrants[column]
                     .run(line, &flags)
                     .map_err(|error| error.context(format_args!("{name}, {}", line.label)))?;
@@ -73,11 +82,13 @@ pub(crate) fn run(contest: &Contest, env: &Env, progress: &mut dyn Write) -> Res
         }
         for (column, entrant) in entrants.iter_mut().enumerate() {
             standing.versions[column] = entrant.version();
+            let what = format!("{}, closing", standing.engines[column]);
+            let _limit = limit::start(&what, contest.limit, env)?;
             entrant.leave()?;
         }
         if let Some(program) = &contest.db_bench {
             let column = contest.engines.len();
-            let measured = db_bench::run(program, contest, round)?;
+            let measured = db_bench::run(program, contest, round, env)?;
             for (row, outcome) in measured.into_iter().enumerate() {
                 tell(
                     progress,

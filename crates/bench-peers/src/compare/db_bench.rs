@@ -1,9 +1,9 @@
 //! A db_bench process under the same flags, and its lines.
 
 use std::path::Path;
-use std::process::Command;
 
 use drumlin_base::{Error, ErrorKind, Result};
+use drumlin_fs::Env;
 
 use super::contest::Contest;
 use super::line::Line;
@@ -14,7 +14,12 @@ use super::result::Outcome;
 ///
 /// multireadrandom is left out: db_bench has one flag for the size of its batches, which would
 /// change the fills as well.
-pub(super) fn run(program: &str, contest: &Contest, round: usize) -> Result<Vec<Option<Outcome>>> {
+pub(super) fn run(
+    program: &str,
+    contest: &Contest,
+    round: usize,
+    env: &Env,
+) -> Result<Vec<Option<Outcome>>> {
     let dir = contest.dir.join("db_bench");
     let mut outcomes = Vec::with_capacity(contest.lines.len());
     let settings = |line: &Line| (line.threads, line.no_wal, line.name == "fillsync");
@@ -26,7 +31,8 @@ pub(super) fn run(program: &str, contest: &Contest, round: usize) -> Result<Vec<
             continue;
         };
         let arguments = arguments(contest, &dir, &asked, first, round);
-        let text = output(program, &arguments)?;
+        let text =
+            drumlin_lab::db_bench::run_within(Path::new(program), &arguments, contest.limit, env)?;
         let mut printed = text.lines().filter_map(parse);
         for line in stretch {
             if !can_ask(line) {
@@ -97,20 +103,6 @@ fn arguments(
     let given = counts.iter().filter(|(_, count)| *count > 0);
     arguments.extend(given.map(|(name, count)| format!("--{name}={count}")));
     arguments
-}
-
-fn output(program: &str, arguments: &[String]) -> Result<String> {
-    let failed = |why: String| Error::new(ErrorKind::Aborted, format!("{program}: {why}"));
-    let output = Command::new(program)
-        .args(arguments)
-        .output()
-        .map_err(|error| failed(error.to_string()))?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    if !output.status.success() {
-        let error = String::from_utf8_lossy(&output.stderr);
-        return Err(failed(format!("{}: {}", output.status, error.trim())));
-    }
-    Ok(text)
 }
 
 /// What a line says, by name; `None` if it is no line of figures.

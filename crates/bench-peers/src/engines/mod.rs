@@ -53,7 +53,11 @@ pub(crate) fn remove_store(dir: &str, marks: &[&str]) -> Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(Error::io("list directory", dir, error)),
     };
-    let known = marks.iter().any(|mark| dir.join(mark).exists());
+    let made_here = [drumlin_bench::mark::NAME];
+    let known = marks
+        .iter()
+        .chain(&made_here)
+        .any(|mark| dir.join(mark).exists());
     if entries.peek().is_some() && !known {
         let message = format!(
             "{} is not empty and holds none of {}: not a store of this engine, left alone",

@@ -153,6 +153,7 @@ fn drumlin_keeps_what_is_written() {
     test(Engine::Drumlin);
 }
 
+#[cfg(feature = "rocksdb")]
 #[test]
 fn rocksdb_begins_anew_with_its_logs_elsewhere() {
     let mut flags = flags(Engine::RocksDb);

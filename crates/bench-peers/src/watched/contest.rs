@@ -13,6 +13,7 @@ use drumlin_fs::Env;
 use super::report;
 use crate::compare::{self, Line, machine};
 use crate::engines::{Engine, with_store};
+use crate::{limit, place};
 
 /// How long the machine rests between two engines after the disk has taken everything.
 const REST: Duration = Duration::from_secs(3);
@@ -51,6 +52,8 @@ pub(crate) struct Contest {
     pub(crate) flags: Vec<Flags>,
     /// Those of them that were given in db_bench's words, for the report.
     pub(crate) more_flags: Vec<String>,
+    /// How long one engine's run may take.
+    pub(crate) limit: Duration,
 }
 
 /// One engine's run of the load.
@@ -99,6 +102,8 @@ impl Standing {
 /// # Errors
 /// The first error of an engine, naming it.
 pub(crate) fn run(contest: &Contest, env: &Env, progress: &mut dyn Write) -> Result<Standing> {
+    let stores = contest.engines.iter().map(|engine| engine.name());
+    place::claim(&contest.dir, stores, env)?;
     let mut setting = Vec::new();
     for engine in &contest.engines {
         setting.push(with_store!(engine, S => format!("{engine}: {}", S::version())));
@@ -121,6 +126,7 @@ pub(crate) fn run(contest: &Contest, env: &Env, progress: &mut dyn Write) -> Res
                     progress,
                     &format!("round {round}, {engine}: {}\n", table.title),
                 )?;
+                let _limit = limit::start(engine.name(), contest.limit, env)?;
                 let report =
                     with_store!(engine, S => alone::<S>(contest.load, &flags, env, progress))
                         .map_err(|error| error.context(engine))?;

@@ -5,4 +5,4 @@ mod line;
 mod run;
 
 pub use line::{Line, parse};
-pub use run::DbBench;
+pub use run::{DbBench, run_within};

@@ -17,6 +17,8 @@ use crate::protocol::{Done, RoleDone, Second, Step, StoreState};
 
 /// How long the watcher sleeps between looks.
 const NAP: Duration = Duration::from_millis(20);
+/// How long a stage may take before its process is taken to hang.
+const STAGE_MAX: Duration = Duration::from_secs(6 * 3600);
 
 /// A store that db_bench works on, one process a stage. It compares no values, and prints neither
 /// percentiles nor what its writer beside readers did; what it does not say is left out.
@@ -73,29 +75,12 @@ impl DbBench {
         let Some(arguments) = arguments(step, &self.flags, &self.dir, self.is_fresh)? else {
             return Ok(Done::default());
         };
-        let child = Command::new(&self.program)
-            .args(&arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn();
-        let program = self.program.display().to_string();
-        let mut child = child.map_err(|error| {
-            Error::new(ErrorKind::Io, format!("cannot start {program}: {error}"))
+        let program = self.program.clone();
+        let output = run(&program, &arguments, &mut |child| {
+            self.watch(child, env, on_moment)
         })?;
-        let (watched, output, errors) =
-            while_read(&mut child, |child| self.watch(child, env, on_moment));
-        watched?;
-        let failed = |why: &str| {
-            let message = format!("{program} {}: {why}", arguments.join(" "));
-            Error::new(ErrorKind::Aborted, message)
-        };
-        let status = child.wait().map_err(|error| failed(&error.to_string()))?;
-        if !status.success() {
-            return Err(failed(&format!("{status}: {}", errors.trim())));
-        }
         let line = output.lines().find_map(parse);
-        let line = line.ok_or_else(|| failed("it printed no figures"))?;
+        let line = line.ok_or_else(|| failed(&program, &arguments)("it printed no figures"))?;
         let lost = line.found.filter(|(found, asked)| found < asked);
         if let Some((found, asked)) = lost
             && step
@@ -120,10 +105,7 @@ impl DbBench {
         let began = env.clock.monotonic();
         let mut end = Duration::from_secs(1);
         loop {
-            let ended = child.try_wait().map_err(|error| {
-                Error::new(ErrorKind::Io, format!("cannot wait for db_bench: {error}"))
-            })?;
-            if ended.is_some() {
+            if has_ended(child)? {
                 return Ok(());
             }
             let used = ProcessUse::of(child.id());
@@ -144,6 +126,9 @@ impl DbBench {
                     page_cache_bytes: page_cache_bytes(),
                 });
                 end += Duration::from_secs(1);
+            }
+            if env.clock.monotonic() - began >= STAGE_MAX {
+                return Err(late(STAGE_MAX));
             }
             env.clock.sleep(NAP);
         }
@@ -195,6 +180,72 @@ impl DbBench {
         let flags = drumlin_bench::Flags::parse(&self.flags).unwrap_or_default();
         entries * (flags.key_size + flags.value_size) as u64
     }
+}
+
+/// Runs `program` until it has ended, and kills it after `limit`; what it printed.
+///
+/// # Errors
+/// `Io` when it cannot be started; `Aborted` when it failed, with what it said, or took too long.
+pub fn run_within(
+    program: &Path,
+    arguments: &[String],
+    limit: Duration,
+    env: &Env,
+) -> Result<String> {
+    let began = env.clock.monotonic();
+    run(program, arguments, &mut |child| {
+        while !has_ended(child)? {
+            if env.clock.monotonic() - began >= limit {
+                return Err(late(limit));
+            }
+            env.clock.sleep(NAP);
+        }
+        Ok(())
+    })
+}
+
+/// Runs `program` while `watch` waits for its end; what it printed. Killed when `watch` fails.
+fn run(
+    program: &Path,
+    arguments: &[String],
+    watch: &mut dyn FnMut(&mut Child) -> Result<()>,
+) -> Result<String> {
+    let failed = failed(program, arguments);
+    let child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = child.map_err(|error| {
+        let program = program.display();
+        Error::new(ErrorKind::Io, format!("cannot start {program}: {error}"))
+    })?;
+    let (watched, output, errors) = while_read(&mut child, watch);
+    let status = child.wait().map_err(|error| failed(&error.to_string()))?;
+    watched.map_err(|error| error.context(program.display()))?;
+    match status.success() {
+        true => Ok(output),
+        false => Err(failed(&format!("{status}: {}", errors.trim()))),
+    }
+}
+
+fn has_ended(child: &mut Child) -> Result<bool> {
+    child
+        .try_wait()
+        .map(|status| status.is_some())
+        .map_err(|error| Error::new(ErrorKind::Io, format!("cannot wait for it: {error}")))
+}
+
+fn late(limit: Duration) -> Error {
+    let message = format!("not done after {limit:?}, and killed");
+    Error::new(ErrorKind::Aborted, message)
+}
+
+/// An error that names the command.
+fn failed(program: &Path, arguments: &[String]) -> impl Fn(&str) -> Error {
+    let command = format!("{} {}", program.display(), arguments.join(" "));
+    move |why| Error::new(ErrorKind::Aborted, format!("{command}: {why}"))
 }
 
 /// Runs `work` on `child` while what it prints is taken: a child whose pipe is full waits for ever. What
@@ -258,6 +309,23 @@ mod tests {
         waited.expect("it ended");
         assert_eq!((output.len(), errors.len()), (200_005, 300_000));
         assert!(output.ends_with("done\n"));
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_killed_at_its_limit() {
+        let (env, seconds) = (Env::system(), ["1000".to_owned()]);
+        let limit = Duration::from_millis(10);
+        let hung = run_within(Path::new("sleep"), &seconds, limit, &env);
+        let error = hung.expect_err("it takes longer").to_string();
+        assert!(error.contains("not done after 10ms"), "{error}");
+        let words = ["-c".to_owned(), "echo done".to_owned()];
+        let limit = Duration::from_secs(3600);
+        let done = run_within(Path::new("sh"), &words, limit, &env);
+        assert_eq!(done.expect("it ends"), "done\n");
+        let words = ["-c".to_owned(), "echo why >&2; exit 3".to_owned()];
+        let failed = run_within(Path::new("sh"), &words, limit, &env);
+        let error = failed.expect_err("3").to_string();
+        assert!(error.ends_with("why"), "{error}");
     }
 
     #[test]
