@@ -53,6 +53,17 @@ fn measure(reference: Reference, wanted: &Measure, out: &mut Output) -> Outcome 
         return Err(Failure::Usage(text.to_owned()));
     }
     let env = Env::system();
+    let path = match &wanted.out {
+        Some(path) => path.clone(),
+        None => PathBuf::from(format!("lab-{}", reference.name())),
+    };
+    // Found out at the end, it would cost all that was measured.
+    if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty())
+        && !env.files.exists(dir)?
+    {
+        let text = format!("--out: there is no directory {}", dir.display());
+        return Err(Failure::Usage(text));
+    }
     let contest = Contest {
         plan: planned(reference, wanted, &env)?,
         engines: engines(reference, wanted)?,
@@ -67,10 +78,6 @@ fn measure(reference: Reference, wanted: &Measure, out: &mut Output) -> Outcome 
     let outcome = contest::run(&contest, &env, &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
     let outcome = outcome?;
-    let path = match &wanted.out {
-        Some(path) => path.clone(),
-        None => PathBuf::from(format!("lab-{}", reference.name())),
-    };
     let page = path.with_extension("html");
     write(&env, &page, &report::html(&outcome))?;
     write(&env, &path.with_extension("json"), &report::json(&outcome))?;

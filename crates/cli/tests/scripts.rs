@@ -211,3 +211,15 @@ fn a_value_comes_from_standard_input() {
     assert_eq!(code(&odd), 2);
     assert!(said(&odd).contains("standard input"), "{odd:?}");
 }
+
+#[test]
+fn a_report_without_a_directory_is_refused_before_anything_is_measured() {
+    let shell = Shell::new();
+    let out = shell.path("nosuch").join("report");
+    let words = ["lab", "r5", "--against", "none", "--out", text(&out)];
+    let mut words = words.to_vec();
+    words.extend(["--scale", "0.001", "--rounds", "1", "--seconds", "1"]);
+    let refused = shell.run(&words);
+    assert_eq!(code(&refused), 2, "{refused:?}");
+    assert!(said(&refused).contains("no directory"), "{refused:?}");
+}
