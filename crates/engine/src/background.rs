@@ -92,7 +92,9 @@ impl Drop for Running {
             let _kept = std::mem::ManuallyDrop::new(Arc::clone(&self.engine));
             return;
         }
-        if let Err(error) = self.engine.close() {
+        let closed = self.engine.close();
+        self.engine.notices.tell();
+        if let Err(error) = closed {
             tracing::error!(%error, "closing the database met an error nobody waits for");
         }
     }
@@ -120,7 +122,8 @@ impl Engine {
                     state.idle_threads -= usize::from(compacts);
                 }
             };
-            let failed = self.run(job).is_err();
+            let failed = self.run(job, true).is_err();
+            self.notices.tell();
             if failed {
                 self.back_off();
             }
@@ -133,7 +136,7 @@ impl Engine {
     /// The job's; it has been counted and will be retried.
     pub(crate) fn run_one(&self) -> Result<bool> {
         let job = self.pick(&mut self.lock_state(), true);
-        job.map_or(Ok(false), |job| self.run(job).map(|()| true))
+        job.map_or(Ok(false), |job| self.run(job, false).map(|()| true))
     }
 
     /// Pauses after a failure, longer after each in a row. What other threads do is no reason to end
@@ -229,8 +232,9 @@ impl Engine {
         }
     }
 
-    /// Runs a job a callback's panic cannot escape from, and books its end.
-    pub(crate) fn run(&self, job: Job) -> Result<()> {
+    /// Runs a job a callback's panic cannot escape from, and books its end. `tells` where no lock is held: the
+    /// listener has then heard of the job when it ends.
+    pub(crate) fn run(&self, job: Job, tells: bool) -> Result<()> {
         let _busy = self.turns.begin_job();
         let is_flush = matches!(job, Job::Flush(_));
         let (id, request) = match &job {
@@ -249,6 +253,9 @@ impl Engine {
                 "a background job panicked, most likely in a callback",
             ))
         });
+        if tells {
+            self.notices.tell();
+        }
         let mut state = self.lock_state();
         if is_flush {
             state.flushes_running -= 1;

@@ -225,7 +225,7 @@ impl Db {
     /// `InvalidArgument` for an empty name or one that exists; `NotSupported` in a LevelDB
     /// directory; `Poisoned`, `Io`, `NoSpace`.
     pub fn create_family(&self, name: &str, options: FamilyOptions) -> Result<ColumnFamily> {
-        self.engine.process.check()?;
+        let _told = self.engine.enter()?;
         self.engine.create_family(name, options).map(ColumnFamily)
     }
 
@@ -235,7 +235,7 @@ impl Db {
     /// # Errors
     /// `InvalidArgument` for the default family or one already dropped; `Poisoned`, `Io`.
     pub fn drop_family(&self, family: &ColumnFamily) -> Result<()> {
-        self.engine.process.check()?;
+        let _told = self.engine.enter()?;
         self.engine.drop_family(&family.0)
     }
 
@@ -358,7 +358,7 @@ impl Db {
         if batch.is_empty() {
             return Ok(());
         }
-        self.engine.process.check()?;
+        let _told = self.engine.enter()?;
         self.engine.write(batch, options)
     }
 
@@ -461,7 +461,7 @@ impl Db {
     /// # Errors
     /// What made the flush fail.
     pub fn flush_in(&self, family: &ColumnFamily) -> Result<()> {
-        self.engine.process.check()?;
+        let _told = self.engine.enter()?;
         self.engine.flush_family(family.id())
     }
 
@@ -470,7 +470,7 @@ impl Db {
     /// # Errors
     /// As [`Db::flush_in`].
     pub fn flush(&self) -> Result<()> {
-        self.engine.process.check()?;
+        let _told = self.engine.enter()?;
         self.engine.flush_all()
     }
 
@@ -479,7 +479,7 @@ impl Db {
     /// # Errors
     /// `Io`; the database is then poisoned.
     pub fn sync_wal(&self) -> Result<()> {
-        self.engine.process.check()?;
+        let _told = self.engine.enter()?;
         self.engine.sync_wal()
     }
 
@@ -496,7 +496,7 @@ impl Db {
         begin: Option<&[u8]>,
         end: Option<&[u8]>,
     ) -> Result<()> {
-        self.engine.process.check()?;
+        let _told = self.engine.enter()?;
         self.engine.compact_range(family, (begin, end), None)
     }
 
@@ -511,7 +511,7 @@ impl Db {
         end: Option<&[u8]>,
         cancel: &CancelToken,
     ) -> Result<()> {
-        self.engine.process.check()?;
+        let _told = self.engine.enter()?;
         self.engine
             .compact_range(family, (begin, end), Some(cancel))
     }
@@ -523,7 +523,7 @@ impl Db {
     /// # Errors
     /// As [`Db::compact_range`].
     pub fn recode(&self, family: &ColumnFamily) -> Result<()> {
-        self.engine.process.check()?;
+        let _told = self.engine.enter()?;
         self.engine.recode(family)
     }
 
@@ -532,7 +532,7 @@ impl Db {
     /// # Errors
     /// The failure that keeps the background from finishing.
     pub fn wait_for_background(&self) -> Result<()> {
-        self.engine.process.check()?;
+        let _told = self.engine.enter()?;
         self.engine.wait_for_idle()
     }
 
@@ -543,7 +543,7 @@ impl Db {
     /// `InvalidArgument` when `target` exists, `NotSupported` on another file system, `NoSpace`,
     /// `Io`.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
-        self.engine.process.check()?;
+        let _told = self.engine.enter()?;
         self.engine.checkpoint(target.as_ref())
     }
 
@@ -554,7 +554,7 @@ impl Db {
     /// # Errors
     /// `InvalidArgument` for a table that is not external; `Corruption` naming what is damaged.
     pub fn ingest(&self, family: &ColumnFamily, paths: &[PathBuf], move_files: bool) -> Result<()> {
-        self.engine.process.check()?;
+        let _told = self.engine.enter()?;
         self.engine.ingest(family, paths, move_files)
     }
 
@@ -564,7 +564,7 @@ impl Db {
     /// # Errors
     /// `Shutdown`. Damage found is in the report.
     pub fn verify(&self) -> Result<VerifyReport> {
-        self.engine.process.check()?;
+        let _told = self.engine.enter()?;
         self.engine.verify()
     }
 
@@ -589,7 +589,9 @@ impl Db {
     /// # Errors
     /// What the last flush or sync met. The database is closed all the same.
     pub fn close(self) -> Result<()> {
-        self.engine.close()
+        let closed = self.engine.close();
+        self.engine.notices.tell();
+        closed
     }
 
     /// Requires: the super version was loaded before, so that it holds all that is visible.

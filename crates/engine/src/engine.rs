@@ -27,6 +27,7 @@ use crate::events::{Health, RecoveryReport};
 use crate::leader::{FullFamilies, Leader, Logged, Request};
 use crate::manual_queue::ManualQueue;
 use crate::models::{Chooser, ModelStore};
+use crate::notices::{Notice, Notices, TellAtEnd};
 use crate::options::Options;
 use crate::pressure::Board;
 use crate::published::Published;
@@ -65,6 +66,8 @@ pub(crate) struct Engine {
     pub(crate) table_cache: Arc<TableCache>,
     pub(crate) blob_cache: Arc<BlobCache>,
     /// Files on their way off the disk.
+    /// What the listener is to be told.
+    pub(crate) notices: Notices,
     /// The models that searchable tables share.
     pub(crate) models: Arc<ModelStore>,
     /// Which of them jobs write with.
@@ -270,9 +273,8 @@ impl Engine {
     /// Counts a failure that no caller is told of, and tells the listener.
     pub(crate) fn tell(&self, error: &Error) {
         self.statistics.background_errors.bump();
-        if let Some(listener) = &self.options.listener {
-            listener.background_failed(error);
-        }
+        self.notices
+            .note(|| Notice::BackgroundFailed(error.duplicate()));
     }
 
     /// Worsens the health to `to` because of `error`; never betters it.
@@ -285,9 +287,11 @@ impl Engine {
         self.health.store(to as u8, Ordering::Release);
         state.failure = Some(error.duplicate());
         tracing::error!(?from, ?to, %error, "the database's health got worse");
-        if let Some(listener) = &self.options.listener {
-            listener.health_changed(from, to, &error.to_string());
-        }
+        self.notices.note(|| Notice::HealthChanged {
+            from,
+            to,
+            cause: error.to_string(),
+        });
         self.changed.notify_all();
     }
 
@@ -307,13 +311,25 @@ impl Engine {
         self.health.store(to as u8, Ordering::Release);
         self.statistics.resumes.bump();
         tracing::info!(?from, ?to, "the database's health got better");
-        if let Some(listener) = &self.options.listener {
+        self.notices.note(|| {
             let why = left.as_ref().map(ToString::to_string);
-            listener.health_changed(from, to, why.as_deref().unwrap_or("the cause is gone"));
-        }
+            let cause = why.unwrap_or_else(|| "the cause is gone".to_owned());
+            Notice::HealthChanged { from, to, cause }
+        });
         state.failure = left;
         self.changed.notify_all();
         self.retry.notify_all();
+    }
+
+    /// Begins an operation that may have something to tell the listener, which is told when what this gives is
+    /// dropped.
+    ///
+    /// # Errors
+    /// `NotSupported` in a forked child.
+    #[inline]
+    pub(crate) fn enter(&self) -> Result<TellAtEnd<'_>> {
+        self.process.check()?;
+        Ok(TellAtEnd(&self.notices))
     }
 
     /// The error a refused writer gets.

@@ -22,6 +22,7 @@ use crate::events::{CompactionInfo, FlushInfo, Health};
 use crate::flush::{self, Flushed};
 use crate::made_files::MadeFiles;
 use crate::names;
+use crate::notices::Notice;
 use crate::pressure::{JobKind, RunningJob};
 use crate::reuse::ReusingFileSystem;
 use crate::space::Promise;
@@ -106,14 +107,13 @@ impl Engine {
         let bytes = flushed.bytes_written;
         self.statistics.flush_bytes.add(bytes);
         self.statistics.blob_bytes_written.add(flushed.blob_bytes);
-        if let Some(listener) = &self.options.listener {
-            let table = flushed.file.map(|table| table.number);
-            listener.flushed(&FlushInfo {
+        self.notices.note(|| {
+            Notice::Flushed(FlushInfo {
                 family: family.name.clone(),
-                table,
+                table: flushed.file.map(|table| table.number),
                 bytes,
-            });
-        }
+            })
+        });
         Ok(())
     }
 
@@ -579,9 +579,7 @@ impl Engine {
                 .compaction_write_bytes
                 .add(info.bytes_written);
         }
-        if let Some(listener) = &self.options.listener {
-            listener.compacted(&info);
-        }
+        self.notices.note(|| Notice::Compacted(info));
         Ok(())
     }
 

@@ -35,6 +35,7 @@ mod manual_queue;
 mod merge_operators;
 mod models;
 pub mod names;
+mod notices;
 mod open;
 mod options;
 pub mod options_file;

@@ -237,7 +237,7 @@ impl Watcher for Interrupter {
             let Some(job) = urgent else {
                 return Ok(());
             };
-            if engine.run(job).is_err() {
+            if engine.run(job, false).is_err() {
                 return Ok(()); // It was counted, and is tried again by a thread that backs off.
             }
         }

@@ -33,6 +33,7 @@ use crate::leader::{FullFamilies, Leader};
 use crate::manual_queue::ManualQueue;
 use crate::models::{Chooser, ModelStore};
 use crate::names::{self, FileName};
+use crate::notices::Notices;
 use crate::options::{DirectoryFormat, FamilyOptions, Options};
 use crate::options_file::{self, FamilySection, OptionsFile};
 use crate::pressure::Board;
@@ -417,6 +418,7 @@ impl Opener<'_> {
             report
         };
         engine.recovery = report;
+        engine.notices.tell();
         if !engine.read_only {
             // Who only reads may want a single key.
             open_tables_in_memory(&engine);
@@ -562,6 +564,7 @@ impl Opener<'_> {
             table_cache,
             blob_cache,
             models,
+            notices: Notices::new(options.listener.clone()),
             chooser: Chooser::default(),
             limiter: Arc::new(RateLimiter::new(
                 Arc::clone(&self.env.clock),

@@ -60,7 +60,7 @@ struct Counts {
 impl Memtable {
     /// An empty memtable whose user keys are sorted by `order`.
     ///
-    /// A user's own comparator must not panic: it may run under a latch, which would stay taken.
+    /// A user's own comparator that panics leaves the entry out, and every latch open.
     pub fn new(order: KeyOrder) -> Self {
         Self::with_charge(order, None, None)
     }

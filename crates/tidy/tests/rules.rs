@@ -96,7 +96,7 @@ fn the_engine_points_one_way() {
             "foreign",
             "vintage",
         ],
-        &["batch", "snapshot"],
+        &["batch", "snapshot", "notices"],
         &["record"],
         &["version", "wal_supply", "options_file"],
         &["wal", "resident_runs"],

@@ -45,7 +45,7 @@ impl Engine {
         })) {
             Turn::Served(outcome) => outcome,
             Turn::Lead(Request::Write(own)) => self.lead_group(own),
-            Turn::Share(Request::Write(own), share) => share.finish(self.apply([&own.batch])),
+            Turn::Share(Request::Write(own), share) => share.finish(self.apply_share([&own.batch])),
             // The request comes back as it was handed in.
             Turn::Lead(Request::Lead) | Turn::Share(Request::Lead, _) => Ok(()),
         }

@@ -10,6 +10,8 @@
 //!   nor of any group logged after it, is ever published, and the database is poisoned.
 //! - Nobody waits for a group before it while he leads a line that group may need.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use drumlin_base::{Error, ErrorKind, Result};
@@ -35,7 +37,8 @@ impl Engine {
             Turn::Served(outcome) => outcome,
             Turn::Lead(own) => self.lead_sync(own),
             Turn::Share(mut own, share) => {
-                let outcome = share.finish(self.apply_members(&mut own.group));
+                let applied = self.apply_members(&mut own.group);
+                let outcome = share.finish(applied.inspect_err(|error| self.poison(error)));
                 own.group.complete(&outcome);
                 outcome
             }
@@ -161,15 +164,39 @@ impl Engine {
 
     /// Poisons the database; groups after `before` are never published.
     fn poison_from(&self, before: u64, error: &Error) {
-        self.degrade(&mut self.lock_state(), Health::Poisoned, error);
+        self.poison(error);
         self.published.fail_from(before);
     }
 
-    /// Puts every record of `batches` into its memtable.
+    fn poison(&self, error: &Error) {
+        self.degrade(&mut self.lock_state(), Health::Poisoned, error);
+    }
+
+    /// A member's part of a group. Whoever waits for it only learns that it failed, so the cause is noted here.
+    pub(crate) fn apply_share<'a>(
+        &self,
+        batches: impl IntoIterator<Item = &'a WriteBatch>,
+    ) -> Result<()> {
+        self.apply(batches).inspect_err(|error| self.poison(error))
+    }
+
+    /// Puts every record of `batches` into its memtable. A key order of the user's that panics fails the group:
+    /// others wait for it, and what is logged after it may not be seen.
     pub(crate) fn apply<'a>(
         &self,
         batches: impl IntoIterator<Item = &'a WriteBatch>,
     ) -> Result<()> {
+        let apply = AssertUnwindSafe(|| self.apply_each(batches));
+        catch_unwind(apply).unwrap_or_else(|cause| {
+            let message = format!(
+                "a key order or prefix extractor panicked while a write was applied: {}",
+                said(&*cause)
+            );
+            Err(Error::new(ErrorKind::Aborted, message))
+        })
+    }
+
+    fn apply_each<'a>(&self, batches: impl IntoIterator<Item = &'a WriteBatch>) -> Result<()> {
         let families = self.families.load();
         for batch in batches {
             let mut seqno = batch.seqno();
@@ -209,4 +236,11 @@ fn complete_synced(groups: Vec<SyncFollower>, outcome: &Result<()>) {
         logged.group.complete(outcome);
         follower.complete(outcome.as_ref().map_err(Error::duplicate).copied());
     }
+}
+
+/// What a panic said.
+fn said(cause: &(dyn Any + Send)) -> &str {
+    let text = cause.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| cause.downcast_ref::<&str>().copied())
+        .unwrap_or("it gave no reason")
 }

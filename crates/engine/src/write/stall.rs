@@ -6,6 +6,7 @@ use drumlin_base::{Error, ErrorKind, Result};
 
 use crate::engine::Engine;
 use crate::leader::Leader;
+use crate::notices::Notice;
 use crate::pressure::Removal;
 use crate::waits::WaitCause;
 
@@ -77,8 +78,7 @@ impl Engine {
         let micros = u64::try_from(wait.as_micros()).unwrap_or(u64::MAX);
         self.statistics.stall_micros.add(micros);
         self.waits.of(cause).record(wait);
-        if let Some(listener) = &self.options.listener {
-            listener.write_waited(micros, cause.as_str());
-        }
+        let why = cause.as_str();
+        self.notices.note(|| Notice::WriteWaited { micros, why });
     }
 }

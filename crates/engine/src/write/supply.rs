@@ -38,6 +38,7 @@ impl Engine {
                 self.supply.deliver(None);
                 tracing::warn!(%error, "no WAL could be made ahead");
                 self.tell(&error);
+                self.notices.tell();
             }
         }
     }

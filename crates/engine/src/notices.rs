@@ -1,0 +1,130 @@
+//! What the listener is to be told, kept until no lock is held.
+//!
+//! Most of it happens under the state's lock or the writers' lead, and a listener may ask the store anything: so
+//! it is noted there, and told by whoever comes to the end of a call or of a job. One thread tells at a time, in
+//! the order in which it was noted; what a listener's own calls bring about, it hears when it returns.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use drumlin_base::Error;
+use drumlin_base::sync::Mutex;
+use drumlin_base::sync::atomic::{AtomicBool, Ordering};
+
+use crate::events::{CompactionInfo, EventListener, FlushInfo, Health};
+
+/// One call of the listener.
+#[derive(Debug)]
+pub(crate) enum Notice {
+    Flushed(FlushInfo),
+    Compacted(CompactionInfo),
+    BackgroundFailed(Error),
+    HealthChanged {
+        from: Health,
+        to: Health,
+        cause: String,
+    },
+    WriteWaited {
+        micros: u64,
+        why: &'static str,
+    },
+}
+
+/// See the module.
+pub(crate) struct Notices {
+    listener: Option<Arc<dyn EventListener>>,
+    waiting: Mutex<VecDeque<Notice>>,
+    has_any: AtomicBool,
+    /// Held by the thread that tells.
+    telling: AtomicBool,
+}
+
+impl Notices {
+    /// For `listener`; without one nothing is noted.
+    pub(crate) fn new(listener: Option<Arc<dyn EventListener>>) -> Self {
+        Self {
+            listener,
+            waiting: Mutex::default(),
+            has_any: AtomicBool::new(false),
+            telling: AtomicBool::new(false),
+        }
+    }
+
+    /// Notes what `notice` makes. Cheap, under any lock.
+    pub(crate) fn note(&self, notice: impl FnOnce() -> Notice) {
+        if self.listener.is_some() {
+            self.waiting.lock().push_back(notice());
+            self.has_any.store(true, Ordering::Release);
+        }
+    }
+
+    /// Tells what was noted, unless another thread, or a caller of this one, is telling: that one goes on with it.
+    ///
+    /// Requires: the caller holds no lock that an operation of the store takes.
+    #[inline]
+    pub(crate) fn tell(&self) {
+        if self.has_any.load(Ordering::Acquire) {
+            self.tell_all();
+        }
+    }
+
+    #[cold]
+    fn tell_all(&self) {
+        let Some(listener) = &self.listener else {
+            return;
+        };
+        while self.has_any.load(Ordering::Acquire) && !self.telling.swap(true, Ordering::AcqRel) {
+            let _turn = Turn(&self.telling);
+            loop {
+                let next = {
+                    let mut waiting = self.waiting.lock();
+                    let next = waiting.pop_front();
+                    self.has_any.store(next.is_some(), Ordering::Release);
+                    next
+                };
+                match next {
+                    Some(next) => next.tell(&**listener),
+                    None => break,
+                }
+            }
+        }
+    }
+}
+
+/// Ends the turn of who tells, though the listener may panic.
+struct Turn<'a>(&'a AtomicBool);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+impl fmt::Debug for Notices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notices").finish_non_exhaustive()
+    }
+}
+
+impl Notice {
+    fn tell(&self, listener: &dyn EventListener) {
+        match self {
+            Self::Flushed(info) => listener.flushed(info),
+            Self::Compacted(info) => listener.compacted(info),
+            Self::BackgroundFailed(error) => listener.background_failed(error),
+            Self::HealthChanged { from, to, cause } => listener.health_changed(*from, *to, cause),
+            Self::WriteWaited { micros, why } => listener.write_waited(*micros, why),
+        }
+    }
+}
+
+/// Tells what a call has brought about when it is dropped, at the call's end.
+pub(crate) struct TellAtEnd<'a>(pub(crate) &'a Notices);
+
+impl Drop for TellAtEnd<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.tell();
+    }
+}
