@@ -3,7 +3,11 @@
 //! and loses nothing. Method: a listener that asks everything on every call, through flushes, compactions,
 //! waits, failures and their end; an order that panics at a chosen key among several writers. Each in a thread
 //! that is watched.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "helpers of tests fail by panicking, and their threads are the program's"
+)]
 
 use std::cmp::Ordering as Order;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
