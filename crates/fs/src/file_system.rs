@@ -352,7 +352,12 @@ pub trait FileSystem: Send + Sync + Debug {
             let message = format!("the file has {size} bytes, more than {limit_bytes}");
             return Err(Error::new(ErrorKind::TooLarge, message).with_file(path));
         }
-        let mut bytes = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];
+        let len = usize::try_from(size).unwrap_or(usize::MAX);
+        let mut bytes = Vec::new();
+        bytes
+            .try_reserve_exact(len)
+            .map_err(|_| Error::no_memory(len).with_file(path))?;
+        bytes.resize(len, 0);
         let read = file.read_at(0, &mut bytes)?;
         bytes.truncate(read);
         Ok(bytes)

@@ -4,6 +4,7 @@
 //! the read itself; so many bytes lie on huge pages.
 
 use drumlin_base::bytes::{HUGE_PAGE_BYTES, ResidentBytes};
+use drumlin_base::{Error, Result};
 
 /// Fewer bytes stay in the allocator's memory: the last huge page is half empty on average.
 const HUGE_FROM_BYTES: usize = 4 * HUGE_PAGE_BYTES;
@@ -22,8 +23,8 @@ impl HeldBytes {
     /// `len` bytes that `fill` writes; they are zeros before.
     ///
     /// # Errors
-    /// Those of `fill`.
-    pub fn filled<E>(len: usize, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Self, E> {
+    /// Those of `fill`; `Io` when the system gives no memory.
+    pub fn filled(len: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Self> {
         let mut fill = Some(fill);
         if len >= HUGE_FROM_BYTES {
             let many = ResidentBytes::filled(len, |room| match fill.take() {
@@ -35,7 +36,10 @@ impl HeldBytes {
             }
         }
         // Few, or the system has no room for a mapping, so that nothing was filled.
-        let mut few = vec![0; len];
+        let mut few = Vec::new();
+        few.try_reserve_exact(len)
+            .map_err(|_| Error::no_memory(len))?;
+        few.resize(len, 0);
         if let Some(fill) = fill {
             fill(&mut few)?;
         }
@@ -61,7 +65,7 @@ impl HeldBytes {
 }
 
 impl From<Vec<u8>> for HeldBytes {
-    /// Many bytes are copied to huge pages.
+    /// Many bytes are copied to huge pages, where the system has some.
     fn from(mut bytes: Vec<u8>) -> Self {
         if bytes.len() < HUGE_FROM_BYTES {
             bytes.shrink_to_fit();
@@ -69,12 +73,9 @@ impl From<Vec<u8>> for HeldBytes {
         }
         let copied = Self::filled(bytes.len(), |room| {
             room.copy_from_slice(&bytes);
-            Ok::<(), std::convert::Infallible>(())
+            Ok(())
         });
-        match copied {
-            Ok(copied) => copied,
-            Err(never) => match never {},
-        }
+        copied.unwrap_or(Self(Memory::Few(bytes)))
     }
 }
 
@@ -96,13 +97,16 @@ mod tests {
             let bytes = HeldBytes::filled(len, |room| {
                 assert!(room.iter().all(|&byte| byte == 0));
                 room.fill(7);
-                Ok::<(), ()>(())
+                Ok(())
             });
             let bytes = bytes.expect("no error");
             assert!(bytes.bytes().len() == len && bytes.bytes().iter().all(|&byte| byte == 7));
             assert!((len..len + HUGE_PAGE_BYTES).contains(&bytes.memory()));
             assert_eq!(HeldBytes::from(vec![7; len]), bytes);
-            assert!(HeldBytes::filled(len, |_| Err(())).is_err());
+            let failed = HeldBytes::filled(len, |_| Err(Error::corruption("no")));
+            assert!(failed.is_err());
         }
+        let beyond = HeldBytes::filled(1 << 60, |_| Ok(()));
+        assert_eq!(beyond.unwrap_err().kind(), drumlin_base::ErrorKind::Io);
     }
 }

@@ -14,7 +14,7 @@ use crate::block::parse_block;
 use crate::block_iter::BlockIter;
 use crate::block_run::BlockRun;
 use crate::cache::SlotArray;
-use crate::compress::{Codec, Framing, PreparedDict};
+use crate::compress::{Codec, Framing, PreparedDict, zeros};
 use crate::fetch::BlockFile;
 use crate::filter::{
     FULL_FILTER_NAME, FilterReader, LEVELDB_FILTER_NAME, LevelDbFilterReader,
@@ -193,7 +193,7 @@ fn read_properties(
 fn unpatch_properties(blocks: &BlockFile, handle: BlockHandle) -> Option<Vec<u8>> {
     let len = usize::try_from(handle.size_with_trailer()?).ok()?;
     handle.check_within(blocks.limit).ok()?;
-    let mut stored = vec![0; len];
+    let mut stored = zeros(len).ok()?;
     if blocks.file.read_at(handle.offset, &mut stored).ok()? != len {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use drumlin_base::Result;
+use drumlin_base::{Error, Result};
 use drumlin_fs::RandomAccessFile;
 
 /// First window of a scan that turned out to be sequential.
@@ -96,6 +96,10 @@ impl ReadAhead {
         let file = through.as_deref().unwrap_or(file);
         let left = usize::try_from(limit.saturating_sub(offset)).unwrap_or(usize::MAX);
         let want = self.window.max(len).min(left);
+        let more = want.saturating_sub(self.buffer.len());
+        self.buffer
+            .try_reserve(more)
+            .map_err(|_| Error::no_memory(want))?;
         self.buffer.resize(want, 0);
         self.start = offset;
         match file.read_at(offset, &mut self.buffer) {

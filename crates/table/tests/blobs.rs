@@ -3,12 +3,13 @@
 //! length cut.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use drumlin_base::rng::Rng;
 use drumlin_base::{ErrorKind, Result};
 use drumlin_fs::{
     CreateOptions, Fault, FaultFileSystem, FaultRule, FileKind, FileSystem, OpKind,
-    StrictMemFileSystem,
+    RandomAccessFile, StrictMemFileSystem,
 };
 use drumlin_table::blob::{BlobAhead, BlobFileInfo, BlobIndex, BlobReader, BlobRecords};
 use drumlin_table::blob::{BlobWriter, get_sorted};
@@ -351,4 +352,54 @@ fn a_list_of_values_is_read_with_few_reads_and_each_fails_alone() {
         }
     }
     assert!(found[50].is_err() && found[60].is_err());
+}
+
+/// A file whose middle was never written: `front`, then zeros up to `size`, of which the last are `end`.
+#[derive(Debug)]
+struct Hollow {
+    front: Vec<u8>,
+    end: Vec<u8>,
+    size: u64,
+}
+
+impl RandomAccessFile for Hollow {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let end_at = self.size - self.end.len() as u64;
+        for (at, byte) in (offset..self.size).zip(&mut *buffer) {
+            let front = self.front.get(at as usize);
+            let end = at.checked_sub(end_at);
+            let end = end.and_then(|from| self.end.get(from as usize));
+            *byte = front.or(end).map_or(0, |it| *it);
+        }
+        Ok(buffer.len())
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+}
+
+/// References and records claim what lies in a hole: that takes no memory, and does not abort.
+#[test]
+fn a_hole_in_a_blob_file_is_not_taken_for_memory() {
+    const SIZE: u64 = 1 << 60;
+    let files = StrictMemFileSystem::new();
+    let rows = rows(4, 1, 100);
+    let (indexes, _) = write(&files, Codec::None, &rows);
+    let bytes = bytes_of(&files);
+    let file = Hollow {
+        front: bytes[..30].to_vec(),
+        end: bytes[bytes.len() - 32..].to_vec(),
+        size: SIZE,
+    };
+    let reader = BlobReader::over(Arc::new(file), Path::new(PATH), NUMBER).expect("sound ends");
+    let mut index = indexes[0];
+    for size in [1 << 40, 1 << 59] {
+        index.size = size;
+        for verify in [true, false] {
+            let error = reader.get(&rows[0].0, &index, verify).expect_err("a lie");
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+            assert!(error.to_string().contains(PATH), "{error}");
+        }
+    }
 }

@@ -21,11 +21,15 @@ use super::format::{
     BlobIndex, BlobRecordHeader,
 };
 use super::records::BlobRecords;
-use crate::compress::{Codec, Framing, decompress};
+use crate::compress::{Codec, Framing, decompress, zeros};
 use crate::format::TableStyle;
 
 /// Largest buffer for compressed values that a thread keeps.
 const SCRATCH_BYTES_MAX: usize = 1 << 20;
+/// No key and value with what a codec adds have more bytes.
+const RECORD_BYTES_MAX: usize = VALUE_BYTES_MAX.saturating_add(1 << 30);
+/// Records of more bytes get their memory only if the system has it.
+const USUAL_BYTES_MAX: usize = 64 << 20;
 
 thread_local! {
     /// Where a thread reads compressed values before it unpacks them.
@@ -162,7 +166,7 @@ impl BlobReader {
     pub(super) fn read_place(&self, place: &Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         let len = usize::try_from(place.end - place.start)
             .map_err(|_| Error::corruption("a blob larger than memory"))?;
-        make_room(bytes, len);
+        make_room(bytes, len).map_err(|error| error.with_file(&self.path))?;
         let read = read_exactly(&*self.file, place.start, bytes);
         read.map_err(|error| error.with_file(&self.path))
     }
@@ -198,7 +202,7 @@ impl BlobReader {
         };
         let size = usize::try_from(index.size)
             .map_err(|_| Error::corruption("a blob larger than memory"))?;
-        make_room(bytes, skipped + size);
+        make_room(bytes, skipped.saturating_add(size))?;
         let at = index.offset - skipped as u64;
         read_exactly(&*self.file, at, bytes)?;
         if verify && check_record(user_key, index, bytes).is_err() {
@@ -230,12 +234,24 @@ impl BlobReader {
 }
 
 /// Makes `bytes` `len` long, whatever is in it.
-fn make_room(bytes: &mut Vec<u8>, len: usize) {
-    if bytes.capacity() < len {
+///
+/// # Errors
+/// `Corruption` for more bytes than a blob has, which only a file with a hole has room for; `Io` when the
+/// system gives no memory.
+pub(super) fn make_room(bytes: &mut Vec<u8>, len: usize) -> Result<()> {
+    if len > RECORD_BYTES_MAX {
+        return Err(Error::corruption(format!(
+            "a blob of {len} bytes, more than any has"
+        )));
+    }
+    if bytes.capacity() >= len {
+        bytes.resize(len, 0);
+    } else if len <= USUAL_BYTES_MAX {
         *bytes = vec![0; len]; // The system zeroes what is large, and nothing is moved.
     } else {
-        bytes.resize(len, 0);
+        *bytes = zeros(len)?;
     }
+    Ok(())
 }
 
 /// Checks that `record` is sound, belongs to `user_key` and is what `index` says.

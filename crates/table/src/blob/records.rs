@@ -10,7 +10,7 @@ use drumlin_fs::{FileSystem, RandomAccessFile, SequentialReader};
 
 use super::format::{BLOB_HEADER_BYTES, BLOB_RECORD_HEADER_BYTES};
 use super::format::{BlobHeader, BlobIndex, BlobRecordHeader};
-use super::reader::unpack;
+use super::reader::{make_room, unpack};
 
 /// Walks the records of a file.
 ///
@@ -163,7 +163,7 @@ impl BlobRecords {
 /// Reads the next `len` bytes, of which the caller knows that the file has them, into `out`.
 fn fill(reader: &mut SequentialReader, out: &mut Vec<u8>, len: u64) -> Result<()> {
     let len = usize::try_from(len).map_err(|_| Error::corruption("a blob larger than memory"))?;
-    out.resize(len, 0);
+    make_room(out, len)?;
     let read = reader.read(out)?;
     if read < len {
         return Err(Error::corruption("a blob is cut off"));

@@ -12,6 +12,7 @@ use super::format::{FOOTER_BYTES, PAGE_BYTES, Part, SearchableFooter, Section};
 use super::locator::Locator;
 use super::table::SearchableTable;
 use crate::cache::SlotArray;
+use crate::compress::zeros;
 use crate::meta_block::MetaBlock;
 use crate::model_file::{StoredModel, missing, reference, shared_id};
 use crate::open::global_seqno;
@@ -67,7 +68,9 @@ fn open_parts(
     check_readable(&properties, &options.order)?;
     let extents = extents(part(Part::Extents), tail_start)?;
     let keys = KeyIndex::open(read_keys(&*file, &extents)?, part(Part::KeyTail))?;
-    if keys.len() != footer.keys || footer.pages > tail_start / PAGE_BYTES as u64 {
+    // A page has a row at least. A file with a hole can have far more pages than bytes that were written.
+    let pages_max = footer.keys.min(tail_start / PAGE_BYTES as u64);
+    if keys.len() != footer.keys || footer.pages > pages_max {
         return Err(Error::corruption(
             "a searchable table's footer counts other keys or pages than there are",
         ));
@@ -160,7 +163,7 @@ pub(crate) fn shared_model_of(file: &dyn RandomAccessFile) -> Result<Option<u64>
 /// The `len` bytes at `offset`, which lie in the file.
 pub(super) fn read_exactly(file: &dyn RandomAccessFile, offset: u64, len: u64) -> Result<Vec<u8>> {
     let len = usize::try_from(len).map_err(|_| Error::corruption("a section is too large"))?;
-    let mut bytes = vec![0; len];
+    let mut bytes = zeros(len)?;
     if file.read_at(offset, &mut bytes)? != len {
         return Err(Error::corruption("the file ends before its size").with_offset(offset));
     }
@@ -244,4 +247,65 @@ fn read_tombstones(stored: &[u8], global: Option<SeqNo>) -> Result<Vec<RangeTomb
         });
     }
     Ok(tombstones)
+}
+
+#[cfg(test)]
+mod tests {
+    use drumlin_base::{ErrorKind, MemoryBudget};
+
+    use super::*;
+    use crate::cache::BlockCache;
+
+    /// A file of `size` bytes that are zeros, but for its end.
+    #[derive(Debug)]
+    struct Hollow {
+        size: u64,
+        end: Vec<u8>,
+    }
+
+    impl RandomAccessFile for Hollow {
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+            let end_at = self.size - self.end.len() as u64;
+            for (at, byte) in (offset..self.size).zip(&mut *buffer) {
+                let from = at.checked_sub(end_at).map(|from| from as usize);
+                *byte = from.and_then(|from| self.end.get(from)).map_or(0, |it| *it);
+            }
+            let left = self.size.saturating_sub(offset);
+            Ok(usize::try_from(left)
+                .unwrap_or(usize::MAX)
+                .min(buffer.len()))
+        }
+
+        fn size(&self) -> u64 {
+            self.size
+        }
+    }
+
+    /// Most of such a file was never written: what it claims is an error, and no abort.
+    #[test]
+    fn a_hole_in_a_file_is_not_taken_for_memory() {
+        const HOLE_BYTES: u64 = 1 << 60;
+        let mut footer = SearchableFooter::default();
+        let (first, rest) = footer.sections.split_first_mut().expect("sections");
+        first.len = HOLE_BYTES;
+        rest.iter_mut().for_each(|it| it.offset = HOLE_BYTES);
+        let end = footer.encode();
+        let size = HOLE_BYTES + end.len() as u64;
+        let file = Arc::new(Hollow { size, end });
+        let budget = MemoryBudget::new(1 << 20);
+        let cache = BlockCache::new(Arc::clone(&budget));
+        let options = TableReaderOptions::new("hollow.sst".into(), 1, cache, budget);
+        let error = open(file, options).expect_err("no such memory");
+        assert_eq!(error.kind(), ErrorKind::Io);
+        let extent = Section {
+            len: HOLE_BYTES,
+            ..Section::default()
+        };
+        let file = Hollow {
+            size,
+            end: Vec::new(),
+        };
+        let error = read_keys(&file, &[extent]).expect_err("no such memory");
+        assert_eq!(error.kind(), ErrorKind::Io);
+    }
 }
