@@ -2,18 +2,22 @@
 //! did, and leave nothing behind. Method: random iterators one after the other over a random family in
 //! memory, beside its twin; and a database whose engine must go when its handles do.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use drumlin_base::operators::FixedPrefix;
 use drumlin_base::rng::Rng;
 use drumlin_base::{SeqNo, ValueKind};
-use drumlin_fs::{Env, StrictMemFileSystem};
+use drumlin_fs::{Clock, Env, StrictMemFileSystem, SystemClock};
 use drumlin_table::{TableFormat, TableReadOptions};
 
 use super::test_family::{Family, random_key};
 use super::{DbIterator, IteratorOptions, ReadContext, ViewSource, WalkShelf};
 use crate::super_version::SuperVersion;
 use crate::{Db, FamilyOptions, Options, ReadOptions};
+
+/// Far more than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 type Row = (Vec<u8>, Vec<u8>);
 
@@ -215,6 +219,20 @@ fn walked(db: &Db, family: &crate::ColumnFamily) -> usize {
     rows
 }
 
+/// Waits until `weak` has `held` owners. A background thread that looks around, as each does when something has
+/// changed, holds what it looks at for a moment, so no count is right at once.
+fn wait_for_owners<T>(weak: &Weak<T>, held: usize) {
+    let clock = SystemClock::new();
+    while weak.strong_count() != held {
+        assert!(
+            clock.monotonic() < PATIENCE,
+            "{} own it",
+            weak.strong_count()
+        );
+        clock.sleep(Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn walks_that_wait_let_go_of_old_views_and_of_what_is_closed() {
     let (db, other) = database();
@@ -228,7 +246,7 @@ fn walks_that_wait_let_go_of_old_views_and_of_what_is_closed() {
             assert_eq!((walked(&db, family), walked(&db, family)), (round, round));
             let view = Arc::downgrade(&family.0.view.load());
             db.flush_in(family).expect("memory does not fail");
-            assert_eq!(view.strong_count(), 0, "nobody reads it any more");
+            wait_for_owners(&view, 0);
             assert_eq!(walked(&db, family), round);
         }
     }
@@ -238,12 +256,12 @@ fn walks_that_wait_let_go_of_old_views_and_of_what_is_closed() {
     let dropped = Arc::downgrade(&other.0);
     drop(other);
     db.wait_for_background().expect("nothing fails");
-    assert_eq!(dropped.strong_count(), 0);
+    wait_for_owners(&dropped, 0);
     let engine = Arc::downgrade(&db.engine);
     db.clone().close().expect("nothing fails");
     assert_eq!(walked(&db, &default), 5, "a closed database is read on");
     drop((db, default));
-    assert_eq!(engine.strong_count(), 1, "the iterator's");
+    wait_for_owners(&engine, 1); // The iterator's.
     drop(held);
-    assert_eq!(engine.strong_count(), 0);
+    wait_for_owners(&engine, 0);
 }
