@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use drumlin_base::{Error, KeyOrder, MemoryBudget, Result};
 use drumlin_memtable::Memtable;
@@ -53,8 +53,16 @@ impl fmt::Debug for ColumnFamily {
     }
 }
 
+/// A number that no store opened before in this process has, this one reopened included.
+pub(crate) fn next_store() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 /// What all handles to one family share.
 pub(crate) struct Family {
+    /// Which opened store it is of, see [`next_store`].
+    pub(crate) store: u64,
     pub(crate) id: u32,
     pub(crate) name: String,
     pub(crate) options: FamilyOptions,
@@ -76,7 +84,7 @@ impl Family {
         options: FamilyOptions,
         database: &Options,
         (tables, blobs): (Arc<TableCache>, &BlobCache),
-        budget: &Arc<MemoryBudget>,
+        (store, budget): (u64, &Arc<MemoryBudget>),
         first: Arc<SuperVersion>,
     ) -> Arc<Self> {
         let tuning = options
@@ -112,6 +120,7 @@ impl Family {
             ..CompactionOptions::new(options.order.clone())
         };
         Arc::new(Self {
+            store,
             id,
             name: name.to_owned(),
             compression,

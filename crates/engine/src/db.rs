@@ -12,6 +12,7 @@ use crate::column_family::{ColumnFamily, DEFAULT_FAMILY, Family};
 use crate::compaction::CancelToken;
 use crate::engine::Engine;
 use crate::events::{Health, RecoveryReport};
+use crate::families::empty_view;
 use crate::open::{self, OpenMode};
 use crate::options::{FamilyOptions, Options, ReadOptions, WriteOptions};
 use crate::read::{self, DbIterator, ViewSource};
@@ -236,6 +237,7 @@ impl Db {
     /// `InvalidArgument` for the default family or one already dropped; `Poisoned`, `Io`.
     pub fn drop_family(&self, family: &ColumnFamily) -> Result<()> {
         let _told = self.engine.enter()?;
+        self.engine.check_own(&family.0)?;
         self.engine.drop_family(&family.0)
     }
 
@@ -276,6 +278,7 @@ impl Db {
     ) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
         let mut batch = WriteBatch::with_capacity(key.len() + value.len() + 16);
+        self.engine.check_own(&family.0)?;
         batch.put_cf(family.id(), key, value)?;
         self.write(batch, options)
     }
@@ -291,6 +294,7 @@ impl Db {
         options: &WriteOptions,
     ) -> Result<()> {
         let mut batch = WriteBatch::new();
+        self.engine.check_own(&family.0)?;
         batch.delete_cf(family.id(), key.as_ref())?;
         self.write(batch, options)
     }
@@ -308,6 +312,7 @@ impl Db {
         options: &WriteOptions,
     ) -> Result<()> {
         let mut batch = WriteBatch::new();
+        self.engine.check_own(&family.0)?;
         batch.single_delete_cf(family.id(), key.as_ref())?;
         self.write(batch, options)
     }
@@ -325,6 +330,7 @@ impl Db {
         options: &WriteOptions,
     ) -> Result<()> {
         let mut batch = WriteBatch::new();
+        self.engine.check_own(&family.0)?;
         batch.delete_range_cf(family.id(), begin.as_ref(), end.as_ref())?;
         self.write(batch, options)
     }
@@ -341,6 +347,7 @@ impl Db {
         options: &WriteOptions,
     ) -> Result<()> {
         let mut batch = WriteBatch::new();
+        self.engine.check_own(&family.0)?;
         batch.merge_cf(family.id(), key.as_ref(), operand.as_ref())?;
         self.write(batch, options)
     }
@@ -391,7 +398,7 @@ impl Db {
         options: &ReadOptions,
         answer: &mut Result<Option<PinnedSlice>>,
     ) {
-        if let Err(error) = self.engine.process.check() {
+        if let Err(error) = self.check_read(family, options) {
             *answer = Err(error);
             return;
         }
@@ -409,9 +416,8 @@ impl Db {
         keys: &[K],
         options: &ReadOptions,
     ) -> Vec<Result<Option<PinnedSlice>>> {
-        if !self.engine.process.is_present() {
-            let refuse = |_| self.engine.process.check().map(|()| None);
-            return keys.iter().map(refuse).collect();
+        if let Err(error) = self.check_read(family, options) {
+            return keys.iter().map(|_| Err(error.duplicate())).collect();
         }
         let view = family.0.view.load();
         let seqno = self.read_seqno(options);
@@ -427,6 +433,10 @@ impl Db {
     /// whatever is written, flushed, compacted or dropped meanwhile, and keeps the files alive.
     pub fn iter_in(&self, family: &ColumnFamily, options: ReadOptions) -> DbIterator {
         self.engine.statistics.iterators.bump();
+        if let Err(error) = self.check_read(family, &options) {
+            let (view, options) = (empty_view(&family.0.options), options.for_iterators());
+            return DbIterator::refused(&family.0.reads, view, options, error);
+        }
         let view = family.0.view.load();
         let seqno = self.read_seqno(&options);
         let walked = options.for_iterators();
@@ -462,6 +472,7 @@ impl Db {
     /// What made the flush fail.
     pub fn flush_in(&self, family: &ColumnFamily) -> Result<()> {
         let _told = self.engine.enter()?;
+        self.engine.check_own(&family.0)?;
         self.engine.flush_family(family.id())
     }
 
@@ -497,6 +508,7 @@ impl Db {
         end: Option<&[u8]>,
     ) -> Result<()> {
         let _told = self.engine.enter()?;
+        self.engine.check_own(&family.0)?;
         self.engine.compact_range(family, (begin, end), None)
     }
 
@@ -512,6 +524,7 @@ impl Db {
         cancel: &CancelToken,
     ) -> Result<()> {
         let _told = self.engine.enter()?;
+        self.engine.check_own(&family.0)?;
         self.engine
             .compact_range(family, (begin, end), Some(cancel))
     }
@@ -524,6 +537,7 @@ impl Db {
     /// As [`Db::compact_range`].
     pub fn recode(&self, family: &ColumnFamily) -> Result<()> {
         let _told = self.engine.enter()?;
+        self.engine.check_own(&family.0)?;
         self.engine.recode(family)
     }
 
@@ -555,6 +569,7 @@ impl Db {
     /// `InvalidArgument` for a table that is not external; `Corruption` naming what is damaged.
     pub fn ingest(&self, family: &ColumnFamily, paths: &[PathBuf], move_files: bool) -> Result<()> {
         let _told = self.engine.enter()?;
+        self.engine.check_own(&family.0)?;
         self.engine.ingest(family, paths, move_files)
     }
 
@@ -592,6 +607,17 @@ impl Db {
         let closed = self.engine.close();
         self.engine.notices.tell();
         closed
+    }
+
+    /// What a read is refused for before anything is looked at.
+    #[inline]
+    fn check_read(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<()> {
+        self.engine.process.check()?;
+        self.engine.check_own(&family.0)?;
+        match &options.snapshot {
+            Some(snapshot) => self.engine.check_snapshot(snapshot),
+            None => Ok(()),
+        }
     }
 
     /// Requires: the super version was loaded before, so that it holds all that is visible.

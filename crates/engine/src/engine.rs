@@ -31,7 +31,7 @@ use crate::notices::{Notice, Notices, TellAtEnd};
 use crate::options::Options;
 use crate::pressure::Board;
 use crate::published::Published;
-use crate::snapshot::SnapshotList;
+use crate::snapshot::{Snapshot, SnapshotList};
 use crate::space::Space;
 use crate::statistics::Statistics;
 use crate::super_version::SuperVersion;
@@ -49,6 +49,8 @@ pub(crate) const RETRY_MAX: Duration = Duration::from_secs(1);
 
 /// An open database.
 pub(crate) struct Engine {
+    /// Which of the stores opened in this process it is.
+    pub(crate) store: u64,
     pub(crate) env: Env,
     pub(crate) dir: PathBuf,
     pub(crate) wal_dir: PathBuf,
@@ -332,6 +334,30 @@ impl Engine {
         Ok(TellAtEnd(&self.notices))
     }
 
+    /// Refuses a handle of another store, or of this one before it was opened again.
+    ///
+    /// # Errors
+    /// `InvalidArgument`.
+    #[inline]
+    pub(crate) fn check_own(&self, family: &Family) -> Result<()> {
+        match family.store == self.store {
+            true => Ok(()),
+            false => Err(is_of_another(&format!("column family {:?}", family.name))),
+        }
+    }
+
+    /// Refuses a snapshot of another store, or of this one before it was opened again.
+    ///
+    /// # Errors
+    /// `InvalidArgument`.
+    #[inline]
+    pub(crate) fn check_snapshot(&self, snapshot: &Snapshot) -> Result<()> {
+        match self.snapshots.owns(snapshot) {
+            true => Ok(()),
+            false => Err(is_of_another("snapshot")),
+        }
+    }
+
     /// The error a refused writer gets.
     pub(crate) fn refusal(&self, state: &State) -> Error {
         let cause = state.failure.as_ref();
@@ -367,4 +393,11 @@ impl std::fmt::Debug for Engine {
             .field("health", &self.health())
             .finish()
     }
+}
+
+#[cold]
+fn is_of_another(what: &str) -> Error {
+    let message =
+        format!("the {what} is of another store, or of this one before it was opened again");
+    Error::invalid_argument(message)
 }

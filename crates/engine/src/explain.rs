@@ -22,6 +22,9 @@ impl Db {
     /// with `user_key` what a get of it in `family` touches. For people; the words may change.
     pub fn explain(&self, family: &ColumnFamily, user_key: Option<&[u8]>) -> String {
         let engine = &self.engine;
+        if let Err(error) = engine.check_own(&family.0) {
+            return error.to_string();
+        }
         let mut text = format!("health: {:?}\n", engine.health());
         let state = engine.lock_state();
         // Writing to a String cannot fail, here and below.

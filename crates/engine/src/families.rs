@@ -52,7 +52,7 @@ impl Engine {
             options,
             &self.options,
             (tables, &self.blob_cache),
-            &self.budget,
+            (self.store, &self.budget),
             view,
         )
     }

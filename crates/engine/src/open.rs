@@ -19,7 +19,7 @@ use drumlin_table::{BlockCache, ModelSource};
 
 use crate::batch::BatchView;
 use crate::blob_cache::BlobCache;
-use crate::column_family::{DEFAULT_FAMILY, Family};
+use crate::column_family::{DEFAULT_FAMILY, Family, next_store};
 use crate::commit_queue::CommitQueue;
 use crate::compaction::CompactionStyle;
 use crate::disk_watch::DiskWatch;
@@ -513,6 +513,7 @@ impl Opener<'_> {
         if versions.db_id().is_none() {
             versions.set_db_id(&identity(&self.env, self.dir)?);
         }
+        let store = next_store();
         let mut states = BTreeMap::new();
         for (&id, found) in versions.families() {
             let Some(family) = self.families.get(&found.name) else {
@@ -526,7 +527,7 @@ impl Opener<'_> {
                 family.clone(),
                 options,
                 (tables, &blob_cache),
-                &budget,
+                (store, &budget),
                 view,
             );
             states.insert(
@@ -551,6 +552,7 @@ impl Opener<'_> {
         };
         let trash = Arc::new(Trash::new(&self.env, reuse_from));
         let engine = Engine {
+            store,
             env: self.env.clone(),
             dir: self.dir.to_path_buf(),
             wal_dir,

@@ -274,6 +274,10 @@ impl Options {
                 "memory_budget must be at least {MEMORY_BUDGET_MIN} bytes"
             )));
         }
+        if self.background_threads.is_some_and(|n| n > THREADS_MAX) {
+            let message = "background_threads must be at most 1,024";
+            return Err(Error::invalid_argument(message));
+        }
         self.tuning.validate()?;
         self.compaction_style.validate()?;
         if let Some(style) = &self.family.compaction_style {
@@ -319,14 +323,38 @@ impl FamilyOptions {
     }
 }
 
+/// Largest memtable that can be asked for.
+const WRITE_BUFFER_BYTES_MAX: usize = 1 << 40;
+/// Most of what is counted: memtables, entries between restart points.
+const COUNT_MAX: usize = 1 << 16;
+/// Most background threads.
+const THREADS_MAX: usize = 1024;
+
 impl Tuning {
     fn validate(&self) -> Result<()> {
         let refuse = |what: &str| Err(Error::invalid_argument(what));
-        if self.memtables_max < 2 {
-            return refuse("tuning.memtables_max must be at least 2");
+        if self
+            .write_buffer_bytes
+            .is_some_and(|bytes| bytes == 0 || bytes > WRITE_BUFFER_BYTES_MAX)
+        {
+            return refuse("tuning.write_buffer_bytes must be between 1 byte and 1 TiB");
         }
-        if self.level_multiplier < 2 {
-            return refuse("tuning.level_multiplier must be at least 2");
+        if !(2..=COUNT_MAX).contains(&self.memtables_max) {
+            return refuse("tuning.memtables_max must be between 2 and 65,536");
+        }
+        if !(2..=COUNT_MAX as u64).contains(&self.level_multiplier) {
+            return refuse("tuning.level_multiplier must be between 2 and 65,536");
+        }
+        if self.l0_trigger == 0 || self.l0_slowdown == 0 {
+            return refuse("tuning.l0_trigger and tuning.l0_slowdown must be at least 1");
+        }
+        if self.key_bytes_max == 0 || self.key_bytes_max > limits::KEY_BYTES_MAX {
+            return refuse("tuning.key_bytes_max must be at least 1, and at most its default");
+        }
+        if let RateLimit::Fixed(0) | RateLimit::Auto(0..20) = self.background_rate {
+            return refuse(
+                "tuning.background_rate must be at least 1, and 20 where it is automatic",
+            );
         }
         if self.block_bytes < 64 || self.block_bytes > 16 << 20 {
             return refuse("tuning.block_bytes must be between 64 bytes and 16 MiB");
@@ -334,14 +362,14 @@ impl Tuning {
         if self.age_max_seconds == Some(0) {
             return refuse("tuning.age_max_seconds must be at least 1");
         }
-        if self.restart_interval == 0 {
-            return refuse("tuning.restart_interval must be at least 1");
+        if !(1..=COUNT_MAX).contains(&self.restart_interval) {
+            return refuse("tuning.restart_interval must be between 1 and 65,536");
         }
         if self
             .hash_ratio
-            .is_some_and(|ratio| !(0.0..=1e6).contains(&ratio))
+            .is_some_and(|ratio| ratio != 0.0 && !(0.01..=1e6).contains(&ratio))
         {
-            return refuse("tuning.hash_ratio must be a number from 0 on");
+            return refuse("tuning.hash_ratio must be 0, or between 0.01 and 1,000,000");
         }
         if !(0.0..=100.0).contains(&self.filter_bits) {
             return refuse("tuning.filter_bits must be between 0 and 100");

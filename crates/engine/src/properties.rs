@@ -34,6 +34,7 @@ impl Db {
     pub fn property(&self, family: &ColumnFamily, name: &str) -> Option<String> {
         let ours = name.strip_prefix("drumlin.");
         let name = ours.or_else(|| name.strip_prefix("rocksdb."))?;
+        self.engine.check_own(&family.0).ok()?;
         let state = self.engine.lock_state();
         let view = state.families.get(&family.id())?;
         if let Some(level) = name.strip_prefix("num-files-at-level") {
@@ -100,6 +101,9 @@ impl Db {
     /// The tree, the memory and the counters as a text for people.
     pub fn stats_text(&self, family: &ColumnFamily) -> String {
         let mut text = String::new();
+        if let Err(error) = self.engine.check_own(&family.0) {
+            return error.to_string();
+        }
         {
             let state = self.engine.lock_state();
             if let Some(view) = state.families.get(&family.id()) {

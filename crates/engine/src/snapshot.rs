@@ -47,6 +47,12 @@ impl SnapshotList {
         }
     }
 
+    /// Whether `snapshot` was taken here.
+    #[inline]
+    pub fn owns(&self, snapshot: &Snapshot) -> bool {
+        Arc::ptr_eq(&self.pins, &snapshot.pin.pins)
+    }
+
     /// The lowest pinned sequence number.
     pub fn oldest(&self) -> Option<SeqNo> {
         self.pins.lock().keys().next().copied()

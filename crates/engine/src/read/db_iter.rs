@@ -111,6 +111,8 @@ pub struct Walk {
     /// Whether the view's tables are laid out in memory.
     is_resident: bool,
     pub(super) error: Option<Error>,
+    /// Why it may never show anything.
+    refused: Option<Error>,
     /// Entries met in a row under range tombstones and left by steps.
     pub(super) covered_in_a_row: u32,
     /// Keys found dead since the last that showed, or since the walk was positioned.
@@ -152,6 +154,7 @@ impl Walk {
             is_within: false,
             told_within: false,
             error: None,
+            refused: None,
             covered_in_a_row: 0,
             dead_in_a_row: 0,
             counters: IteratorCounters::default(),
@@ -632,7 +635,14 @@ impl Walk {
     /// The walk is over: at an end, or at the cursor's error.
     pub(super) fn end(&mut self) {
         self.place = Place::Nowhere;
-        self.error = self.cursor.status().err();
+        let refused = self.refused.as_ref().map(Error::duplicate);
+        self.error = refused.or_else(|| self.cursor.status().err());
+    }
+
+    /// Requires: there is nothing in the view.
+    pub(super) fn refuse(&mut self, error: Error) {
+        self.refused = Some(error);
+        self.end();
     }
 
     #[cold]

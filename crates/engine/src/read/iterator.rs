@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use drumlin_base::bytes::Shelf;
-use drumlin_base::{PinnedSlice, Result, SeqNo};
+use drumlin_base::{Error, PinnedSlice, Result, SeqNo};
 
 use super::context::ReadContext;
 use super::db_iter::{IteratorCounters, IteratorOptions, ViewSource, Walk};
@@ -46,7 +46,21 @@ impl DbIterator {
         }
     }
 
-    /// The same, able to [`DbIterator::refresh`] from `source`.
+    /// One that shows nothing, and whose status is always `error`.
+    ///
+    /// Requires: there is nothing in `view`.
+    pub fn refused(
+        context: &Arc<ReadContext>,
+        view: Arc<SuperVersion>,
+        options: IteratorOptions,
+        error: Error,
+    ) -> Self {
+        let mut refused = Self::new(Arc::clone(context), view, 0, options);
+        refused.walk_mut().refuse(error);
+        refused
+    }
+
+    /// An iterator that is able to [`DbIterator::refresh`] from `source`.
     #[must_use]
     pub fn with_source(mut self, source: Arc<dyn ViewSource>) -> Self {
         self.walk_mut().source = Some(source);

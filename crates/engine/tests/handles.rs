@@ -1,0 +1,246 @@
+//! Goal: a handle to a column family, or a snapshot, of another store or of this one before it was opened again is
+//! refused everywhere and does nothing; and options beyond all reason are refused by name, or serve. Method:
+//! every call that takes a handle, with two stores of the same families; every number among the options at
+//! its ends.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+use std::sync::Arc;
+
+use drumlin::{
+    CancelToken, ColumnFamily, Db, Env, ErrorKind, FamilyOptions, Options, RateLimit, ReadOptions,
+    Result, Snapshot, Tuning, WriteOptions,
+};
+use drumlin_fs::StrictMemFileSystem;
+
+fn in_memory() -> Options {
+    Options {
+        env: Env::system().with_files(Arc::new(StrictMemFileSystem::new())),
+        ..Options::default()
+    }
+}
+
+fn open(options: &Options, value: &str) -> (Db, ColumnFamily) {
+    let db = Db::open_all_families("/db", options.clone()).unwrap();
+    let family = match db.family("other") {
+        Some(family) => family,
+        None => db.create_family("other", FamilyOptions::default()).unwrap(),
+    };
+    db.put_in(&family, b"key", value, &WriteOptions::default())
+        .unwrap();
+    db.put(b"key", value).unwrap();
+    (db, family)
+}
+
+fn refused<T>(outcome: Result<T>) {
+    let error = outcome.err().expect("a foreign handle is refused");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    assert!(error.to_string().contains("another store"), "{error}");
+}
+
+fn all_refused(db: &Db, foreign: &ColumnFamily) {
+    let (read, write) = (ReadOptions::default(), WriteOptions::default());
+    refused(db.get_in(foreign, b"key", &read));
+    db.multi_get_in(foreign, &[b"key", b"yek"], &read)
+        .into_iter()
+        .for_each(refused);
+    let mut iter = db.iter_in(foreign, read);
+    for _ in 0..2 {
+        refused(iter.status());
+        iter.seek_to_first();
+        assert!(!iter.valid());
+        iter.seek(b"key");
+        assert!(!iter.valid());
+        iter.seek_to_last();
+        assert!(!iter.valid());
+        assert!(iter.refresh().is_err());
+    }
+    refused(db.put_in(foreign, b"key", b"wrong", &write));
+    refused(db.delete_in(foreign, b"key", &write));
+    refused(db.single_delete_in(foreign, b"key", &write));
+    refused(db.delete_range_in(foreign, b"a", b"z", &write));
+    refused(db.merge_in(foreign, b"key", b"wrong", &write));
+    refused(db.flush_in(foreign));
+    refused(db.compact_range(foreign, None, None));
+    refused(db.compact_range_until(foreign, None, None, &CancelToken::new()));
+    refused(db.recode(foreign));
+    refused(db.ingest(foreign, &["/none.sst".into()], true));
+    refused(db.drop_family(foreign));
+    assert_eq!(db.property(foreign, "rocksdb.estimate-num-keys"), None);
+    assert!(db.stats_text(foreign).contains("another store"));
+    assert!(db.explain(foreign, Some(b"key")).contains("another store"));
+}
+
+fn snapshot_refused(db: &Db, foreign: &Snapshot) {
+    let read = || ReadOptions {
+        snapshot: Some(foreign.clone()),
+        ..ReadOptions::default()
+    };
+    let family = db.default_family();
+    refused(db.get_in(family, b"key", &read()));
+    db.multi_get_in(family, &[b"key"], &read())
+        .into_iter()
+        .for_each(refused);
+    let mut iter = db.iter(read());
+    iter.seek_to_first();
+    assert!(!iter.valid());
+    refused(iter.status());
+}
+
+fn unharmed(db: &Db, family: &ColumnFamily, value: &str) {
+    for family in [family, db.default_family()] {
+        let found = db.get_in(family, b"key", &ReadOptions::default()).unwrap();
+        assert_eq!(found.as_deref(), Some(value.as_bytes()));
+    }
+    assert_eq!(db.families().len(), 2);
+}
+
+#[test]
+fn handles_and_snapshots_of_another_store_are_refused() {
+    let ((one, family_of_one), (other, family_of_other)) =
+        (open(&in_memory(), "one"), open(&in_memory(), "other"));
+    all_refused(&one, &family_of_other);
+    all_refused(&one, other.default_family());
+    snapshot_refused(&one, &other.snapshot());
+    unharmed(&one, &family_of_one, "one");
+    unharmed(&other, &family_of_other, "other");
+}
+
+#[test]
+fn handles_and_snapshots_from_before_a_reopening_are_refused() {
+    let options = in_memory();
+    let (db, old_family) = open(&options, "before");
+    let (old_default, old_snapshot) = (db.default_family().clone(), db.snapshot());
+    db.close().unwrap();
+    let (db, family) = open(&options, "after");
+    all_refused(&db, &old_family);
+    all_refused(&db, &old_default);
+    snapshot_refused(&db, &old_snapshot);
+    unharmed(&db, &family, "after");
+    // Clones of a handle and of the store are the same store's.
+    unharmed(&db.clone(), &family.clone(), "after");
+}
+
+/// A store with such options works, or they are refused by a name in `named`.
+fn works_or_is_refused(options: &Options, named: &str, case: &str) {
+    let db = match Db::open("/db", options.clone()) {
+        Ok(db) => db,
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{case}: {error}");
+            assert!(error.to_string().contains(named), "{case}: {error}");
+            return;
+        }
+    };
+    for at in 0..300 {
+        let put = db.put(format!("key{at:03}"), vec![b'v'; 10 + at]);
+        if let Err(error) = put {
+            // A key may be too long, and a disk may have to stay free.
+            let kinds = [ErrorKind::TooLarge, ErrorKind::NoSpace];
+            assert!(kinds.contains(&error.kind()), "{case}: {error}");
+            return;
+        }
+    }
+    db.flush().unwrap();
+    db.compact_range(db.default_family(), None, None).unwrap();
+    for at in 0..300 {
+        let found = db.get(format!("key{at:03}")).unwrap();
+        assert_eq!(found.map(|value| value.len()), Some(10 + at), "{case}");
+    }
+    db.close().unwrap();
+}
+
+type Set<T> = (&'static str, fn(&mut Options, T));
+
+fn usizes() -> Vec<Set<usize>> {
+    vec![
+        ("memory_budget", |o, n| o.memory_budget = Some(n)),
+        ("background_threads", |o, n| o.background_threads = Some(n)),
+        ("max_open_files", |o, n| o.max_open_files = Some(n)),
+        ("write_buffer_bytes", |o, n| {
+            o.tuning.write_buffer_bytes = Some(n)
+        }),
+        ("memtables_max", |o, n| o.tuning.memtables_max = n),
+        ("blob_from_bytes", |o, n| o.tuning.blob_from_bytes = Some(n)),
+        ("l0_trigger", |o, n| o.tuning.l0_trigger = n),
+        ("l0_slowdown", |o, n| o.tuning.l0_slowdown = n),
+        ("block_bytes", |o, n| o.tuning.block_bytes = n),
+        ("restart_interval", |o, n| o.tuning.restart_interval = n),
+        ("key_bytes_max", |o, n| o.tuning.key_bytes_max = n),
+    ]
+}
+
+fn u64s() -> Vec<Set<u64>> {
+    vec![
+        ("target_file_bytes", |o, n| o.tuning.target_file_bytes = n),
+        ("level_base_bytes", |o, n| {
+            o.tuning.level_base_bytes = Some(n)
+        }),
+        ("level_multiplier", |o, n| o.tuning.level_multiplier = n),
+        ("age_max_seconds", |o, n| o.tuning.age_max_seconds = Some(n)),
+        ("partition_above_bytes", |o, n| {
+            o.tuning.partition_above_bytes = n
+        }),
+        ("wal_bytes_max", |o, n| o.tuning.wal_bytes_max = Some(n)),
+        ("background_rate", |o, n| {
+            o.tuning.background_rate = RateLimit::Fixed(n)
+        }),
+        ("background_rate", |o, n| {
+            o.tuning.background_rate = RateLimit::Auto(n)
+        }),
+        ("disk_reserve_bytes", |o, n| {
+            o.tuning.disk_reserve_bytes = Some(n)
+        }),
+        ("reuse_from_bytes", |o, n| o.tuning.reuse_from_bytes = n),
+        ("shared_model_from_bytes", |o, n| {
+            o.tuning.shared_model_from_bytes = n
+        }),
+    ]
+}
+
+fn small() -> Options {
+    Options {
+        tuning: Tuning {
+            write_buffer_bytes: Some(16 << 10),
+            ..Tuning::default()
+        },
+        ..in_memory()
+    }
+}
+
+#[test]
+fn extreme_numbers_serve_or_are_refused_by_name() {
+    for (name, set) in usizes() {
+        for value in [0, 1, usize::MAX / 2, usize::MAX - 1, usize::MAX] {
+            let mut options = small();
+            set(&mut options, value);
+            works_or_is_refused(&options, name, &format!("{name} = {value}"));
+        }
+    }
+    for (name, set) in u64s() {
+        for value in [0, 1, u64::MAX / 2, u64::MAX - 1, u64::MAX] {
+            // What is meant to wait for so long is not waited for.
+            if name == "background_rate" && value == 1 {
+                continue;
+            }
+            let mut options = small();
+            set(&mut options, value);
+            works_or_is_refused(&options, name, &format!("{name} = {value}"));
+        }
+    }
+    for value in [
+        0.0,
+        -0.0,
+        1e-300,
+        1e300,
+        -1.0,
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+    ] {
+        let mut options = small();
+        options.tuning.hash_ratio = Some(value);
+        works_or_is_refused(&options, "hash_ratio", &format!("hash_ratio = {value}"));
+        let mut options = small();
+        options.tuning.filter_bits = value;
+        works_or_is_refused(&options, "filter_bits", &format!("filter_bits = {value}"));
+    }
+}
