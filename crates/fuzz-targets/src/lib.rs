@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod claims;
 pub mod drive;
 mod input;
 mod models;
@@ -29,17 +30,20 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: &[Target] = &[
     ("blob_file", targets::blob::run_file),
     ("blob_index", targets::blob::run_index),
+    ("coded_rows", targets::coded_rows::run),
     ("data_block_iter", targets::data_block::run),
     ("db_ops", targets::database::run),
     ("decompress", targets::decompress::run),
     ("filter_block", targets::filter_block::run),
     ("index_block", targets::index_block::run),
+    ("key_claims", targets::key_claims::run),
     ("key_index", targets::key_index::run),
     ("manifest_edit", targets::manifest_edit::run),
     ("manifest_replay", targets::manifest_replay::run),
     ("memtable_ops", targets::memtable::run),
     ("model", targets::model::run_model),
     ("model_file", targets::model::run_file),
+    ("model_frame", targets::model_frame::run),
     ("names", targets::names::run),
     ("options_file", targets::options_file::run),
     ("range_tombstones", targets::range_tombstones::run),

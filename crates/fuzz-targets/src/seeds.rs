@@ -113,7 +113,8 @@ pub fn corpus(read: &dyn Fn(&str) -> Vec<u8>) -> Vec<Seed> {
     corpus.own_blocks();
     corpus.texts_and_batches();
     corpus.programs();
-    for (target, name, bytes) in crate::models::seeds() {
+    let made = crate::models::seeds().into_iter();
+    for (target, name, bytes) in made.chain(crate::claims::seeds()) {
         corpus.add(target, &name, bytes);
     }
     corpus.0

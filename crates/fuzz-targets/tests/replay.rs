@@ -1,17 +1,28 @@
 //! Goal: the fuzz targets hold on every machine, without a fuzzer. Method: each target runs over
 //! its committed corpus, then over seeded mutations of it. `DRUMLIN_FUZZ_ROUNDS` sets how many,
-//! `DRUMLIN_FUZZ_SEED` from which seed, `DRUMLIN_FUZZ_TARGET` for which target alone.
+//! `DRUMLIN_FUZZ_SEED` from which seed, `DRUMLIN_FUZZ_TARGET` for which target alone. The memory that a run
+//! takes is counted by the allocator and bounded by its input; an input that goes on and on ends the process.
 
 #![expect(
     clippy::disallowed_methods,
+    clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "the corpus is read from the source tree itself"
+    reason = "the corpus is read from the source tree itself, and a hang is told before the end"
 )]
 
+mod counted;
+
+use std::cell::{Cell, RefCell};
 use std::fs;
+use std::hint::black_box;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
 
 use drumlin_fuzz_targets::{CANARY, TARGETS, Target, drive, find};
+
+use counted::Taken;
 
 /// Rounds of a target that decodes bytes; those that build whole structures do fewer.
 const ROUNDS: u64 = 30_000;
@@ -27,6 +38,155 @@ const SLOWER: [(&str, u64); 9] = [
     ("sst_open_scan", 4),
     ("wal_reader", 8),
 ];
+
+/// Memory that a run may take, whatever its input.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    /// Most bytes held at a time: so many, and so many for each byte of the input.
+    peak: (u64, u64),
+    /// All bytes asked for, one after the other.
+    total: (u64, u64),
+}
+
+/// Of most targets: a decoder, and its input in a few copies.
+const DECODER: Bounds = Bounds {
+    peak: (2 << 20, 64),
+    total: (16 << 20, 4096),
+};
+/// Of those with caches, windows or memtables, whatever they read.
+const WITH_BUFFERS: Bounds = Bounds {
+    peak: (32 << 20, 64),
+    total: (128 << 20, 4096),
+};
+/// Targets with other bounds than [`DECODER`].
+const BOUNDS: [(&str, Bounds); 8] = [
+    (
+        // A decoder of bzip2 takes much each time, and all records are read in many ways.
+        "blob_file",
+        Bounds {
+            peak: (4 << 20, 64),
+            total: (512 << 20, 1 << 16),
+        },
+    ),
+    (
+        // An input of a few bytes makes records and codes of up to 128 KiB, and a damaged code may
+        // rightly come to 4,096 times its length.
+        "coded_rows",
+        Bounds {
+            peak: (256 << 20, 0),
+            total: (1 << 30, 0),
+        },
+    ),
+    ("db_ops", WITH_BUFFERS),
+    (
+        // The limit that the target sets, and what it came from.
+        "decompress",
+        Bounds {
+            peak: (4 << 20, 64),
+            total: (16 << 20, 4096),
+        },
+    ),
+    (
+        "model",
+        Bounds {
+            peak: (8 << 20, 4096),
+            total: (16 << 20, 1 << 14),
+        },
+    ),
+    (
+        // A frame of zeros holds rightly what it claims, up to 4,096 times its length.
+        "model_frame",
+        Bounds {
+            peak: (4 << 20, 1 << 14),
+            total: (16 << 20, 1 << 15),
+        },
+    ),
+    ("sst_open_scan", WITH_BUFFERS),
+    ("wal_reader", WITH_BUFFERS),
+];
+/// Longest that one input may take on a machine that does much else.
+const HANG: Duration = Duration::from_secs(300);
+
+thread_local! {
+    /// The target that [`measured`] runs, and most of what its runs took.
+    static BODY: Cell<Target> = const { Cell::new(CANARY) };
+    static MOST: Cell<Taken> = const { Cell::new(Taken { peak_bytes: 0, total_bytes: 0 }) };
+    static WATCH: RefCell<Option<SyncSender<Vec<u8>>>> = const { RefCell::new(None) };
+}
+
+/// Runs the target, and fails when it took more memory than its input accounts for.
+fn measured(data: &[u8]) {
+    let (name, body) = BODY.get();
+    WATCH.with_borrow(|watch| {
+        let told = watch
+            .as_ref()
+            .is_none_or(|watch| watch.send(data.to_vec()).is_ok());
+        assert!(told, "nobody watches");
+    });
+    counted::begin();
+    body(data);
+    let taken = counted::taken();
+    let most = MOST.get();
+    MOST.set(Taken {
+        peak_bytes: most.peak_bytes.max(taken.peak_bytes),
+        total_bytes: most.total_bytes.max(taken.total_bytes),
+    });
+    let own = BOUNDS.iter().find(|(of, _)| *of == name);
+    let bounds = own.map_or(DECODER, |(_, bounds)| *bounds);
+    let limit = |(fixed, each): (u64, u64)| fixed + each * data.len() as u64;
+    let fits = taken.peak_bytes <= limit(bounds.peak) && taken.total_bytes <= limit(bounds.total);
+    assert!(
+        fits,
+        "{} bytes take more memory than {bounds:?}: {taken:?}",
+        data.len()
+    );
+}
+
+/// Ends the process, with the input kept, when one goes on for too long.
+fn watch(target: &'static str) -> SyncSender<Vec<u8>> {
+    let (sender, inputs) = sync_channel::<Vec<u8>>(16);
+    thread::spawn(move || {
+        let mut last = Vec::new();
+        loop {
+            match inputs.recv_timeout(HANG) {
+                Ok(input) => last = input,
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {
+                    println!("{target} hangs; kept as {}", keep(target, &last).display());
+                    std::process::abort();
+                }
+            }
+        }
+    });
+    sender
+}
+
+/// Keeps an input that broke a target.
+fn keep(target: &str, input: &[u8]) -> PathBuf {
+    let kept = folder().join(format!("target/failed-{target}"));
+    fs::create_dir_all(folder().join("target")).unwrap();
+    fs::write(&kept, input).unwrap();
+    kept
+}
+
+/// [`drive`], with what each run takes counted, and most of it.
+fn drive_measured(
+    target: Target,
+    seeds: &[Vec<u8>],
+    rounds: u64,
+    seed: u64,
+) -> (Result<(), Box<drumlin_fuzz_targets::Failure>>, Taken) {
+    // What is made once for all runs is made before.
+    if let Some(first) = seeds.first() {
+        let _ = std::panic::catch_unwind(|| target.1(first));
+    }
+    BODY.set(target);
+    MOST.set(Taken::default());
+    WATCH.set(Some(watch(target.0)));
+    let outcome = drive((target.0, measured), seeds, rounds, seed);
+    WATCH.set(None);
+    (outcome, MOST.get())
+}
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")
@@ -64,14 +224,13 @@ fn every_target_survives_its_corpus_and_mutations_of_it() {
             continue;
         }
         let (seeds, rounds) = (corpus(target.0), rounds(*target));
-        if let Err(failure) = drive(*target, &seeds, rounds, seed) {
-            let kept = folder().join(format!("target/failed-{}", target.0));
-            fs::create_dir_all(folder().join("target")).unwrap();
-            fs::write(&kept, &failure.input).unwrap();
+        let (outcome, most) = drive_measured(*target, &seeds, rounds, seed);
+        if let Err(failure) = outcome {
+            let kept = keep(target.0, &failure.input);
             panic!("{failure}\nkept as {}", kept.display());
         }
         println!(
-            "{}: {} corpus files, {rounds} rounds",
+            "{}: {} corpus files, {rounds} rounds, at most {most:?}",
             target.0,
             seeds.len()
         );
@@ -114,4 +273,24 @@ fn each_target_has_a_binary_a_corpus_and_a_name_of_its_own() {
     );
     let binaries = fs::read_dir(folder().join("fuzz_targets")).unwrap().count();
     assert_eq!(binaries, TARGETS.len() + 1, "a binary without a target");
+}
+
+/// The counting is counted: memory that an input of a few bytes claims is seen, held or let go at once.
+#[test]
+fn what_a_target_takes_is_seen() {
+    fn claims(data: &[u8]) {
+        let claimed: Vec<u8> = Vec::with_capacity(data.len() << 20);
+        assert!(black_box(claimed).is_empty());
+    }
+    fn works(data: &[u8]) {
+        for _ in 0..data.len() << 2 {
+            drop(black_box(Vec::<u8>::with_capacity(1 << 20)));
+        }
+    }
+    for body in [claims, works] {
+        let target: Target = ("claims", body);
+        assert!(drive_measured(target, &[vec![0]], 0, 1).0.is_ok());
+        let failure = drive_measured(target, &[vec![0; 5]], 0, 1).0.unwrap_err();
+        assert!(failure.message.contains("more memory"), "{failure}");
+    }
 }

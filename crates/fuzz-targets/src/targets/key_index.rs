@@ -10,12 +10,12 @@ use crate::input::Input;
 const STEPS_MAX: usize = 2000;
 
 /// Keys of a block, and bytes of a key that are not from its block's own: a template's texts and digits.
-const BLOCK_KEYS: usize = 64;
+pub(super) const BLOCK_KEYS: usize = 64;
 const TEMPLATE_BYTES_MAX: usize = 8 << 10;
 
 /// Opening an index prints the first key of every block: all together they must stay in proportion to what was
 /// given, however long each claims to be.
-fn check_first_keys(index: &KeyIndex, given: usize) {
+pub(super) fn check_first_keys(index: &KeyIndex, given: usize) {
     let (mut key, mut total, mut blocks) = (Vec::new(), 0, 0);
     for rank in (0..index.len()).step_by(BLOCK_KEYS) {
         key.clear();

@@ -69,7 +69,7 @@ pub(crate) fn run_code(data: &[u8]) {
     }
 }
 
-fn decode(model: &Model, code: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn decode(model: &Model, code: &[u8]) -> Option<Vec<u8>> {
     let mut out = b"kept".to_vec();
     let outcome = or_blamed(model.decode(code, &mut out));
     if outcome.is_none() {

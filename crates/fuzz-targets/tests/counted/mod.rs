@@ -1,0 +1,83 @@
+//! An allocator that counts, for each thread, what is held and how often memory was asked for.
+//!
+//! What a thread gives back that another took is subtracted here all the same, so a count may be too low
+//! where memory wanders; never too high by more than what was taken.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// What a thread took since [`begin`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Taken {
+    /// Most bytes it held at a time, beyond what it had.
+    pub(crate) peak_bytes: u64,
+    /// All bytes it was given, one after the other: a bound on work that no clock measures.
+    pub(crate) total_bytes: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+thread_local! {
+    static HELD: Cell<i64> = const { Cell::new(0) };
+    static PEAK: Cell<i64> = const { Cell::new(0) };
+    static TOTAL: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Begins to count anew for this thread.
+pub(crate) fn begin() {
+    HELD.set(0);
+    PEAK.set(0);
+    TOTAL.set(0);
+}
+
+/// What this thread took since.
+pub(crate) fn taken() -> Taken {
+    Taken {
+        peak_bytes: PEAK.get().unsigned_abs(),
+        total_bytes: TOTAL.get(),
+    }
+}
+
+fn take(bytes: usize) {
+    let held = HELD.get() + bytes as i64;
+    HELD.set(held);
+    PEAK.set(PEAK.get().max(held));
+    TOTAL.set(TOTAL.get().saturating_add(bytes as u64));
+}
+
+fn give(bytes: usize) {
+    HELD.set(HELD.get() - bytes as i64);
+}
+
+// SAFETY: every call goes to the system's allocator as it came; what is counted lies in cells that take no
+// memory and need no end, so that counting never allocates.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        take(layout.size());
+        // SAFETY: the caller's promises are those asked for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        take(layout.size());
+        // SAFETY: the caller's promises are those asked for.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, start: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        give(layout.size());
+        take(size);
+        // SAFETY: the caller's promises are those asked for.
+        unsafe { System.realloc(start, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        give(layout.size());
+        // SAFETY: the caller's promises are those asked for.
+        unsafe { System.dealloc(start, layout) }
+    }
+}
