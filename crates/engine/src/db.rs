@@ -223,8 +223,8 @@ impl Db {
     /// Creates a family.
     ///
     /// # Errors
-    /// `InvalidArgument` for an empty name or one that exists; `NotSupported` in a LevelDB
-    /// directory; `Poisoned`, `Io`, `NoSpace`.
+    /// `InvalidArgument` for an empty name, one that exists, or an option that makes no sense;
+    /// `NotSupported` in a LevelDB directory; `Poisoned`, `Io`, `NoSpace`.
     pub fn create_family(&self, name: &str, options: FamilyOptions) -> Result<ColumnFamily> {
         let _told = self.engine.enter()?;
         self.engine.create_family(name, options).map(ColumnFamily)

@@ -69,6 +69,7 @@ impl Engine {
                 "a column family needs a name of 1 to 65536 bytes",
             ));
         }
+        options.validate()?;
         self.lead_alone(|leader| {
             self.check_open()?;
             let mut state = self.lock_state();

@@ -220,6 +220,7 @@ fn with_default(
 ) -> Result<BTreeMap<String, FamilyOptions>> {
     let mut named = BTreeMap::new();
     for (name, family) in families {
+        family.validate()?;
         if named.insert((*name).to_owned(), family.clone()).is_some() {
             let message = format!("the column family {name:?} is named twice");
             return Err(Error::invalid_argument(message));

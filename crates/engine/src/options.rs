@@ -280,13 +280,7 @@ impl Options {
         }
         self.tuning.validate()?;
         self.compaction_style.validate()?;
-        if let Some(style) = &self.family.compaction_style {
-            style.validate()?;
-        }
-        if let Some(tuning) = &self.family.tuning {
-            tuning.validate()?;
-        }
-        Ok(())
+        self.family.validate()
     }
 
     /// The budget in bytes: what was set, or a quarter of the memory this process may use.
@@ -305,6 +299,17 @@ impl Options {
 }
 
 impl FamilyOptions {
+    /// Checks what a family has of its own.
+    ///
+    /// # Errors
+    /// `InvalidArgument` naming the option.
+    pub fn validate(&self) -> Result<()> {
+        if let Some(style) = &self.compaction_style {
+            style.validate()?;
+        }
+        self.tuning.as_ref().map_or(Ok(()), Tuning::validate)
+    }
+
     /// Keeps what is written to what RocksDB of `vintage` reads, whatever was set; `database` is the
     /// database's tuning.
     pub(crate) fn keep_to(&mut self, vintage: Vintage, database: &Tuning) {

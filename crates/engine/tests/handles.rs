@@ -4,11 +4,13 @@
 //! its ends.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+use std::path::Path;
 use std::sync::Arc;
 
 use drumlin::{
-    CancelToken, ColumnFamily, Db, Env, ErrorKind, FamilyOptions, Options, RateLimit, ReadOptions,
-    Result, Snapshot, Tuning, WriteOptions,
+    CancelToken, ColumnFamily, CompactionStyle, Db, Env, ErrorKind, FamilyOptions, FifoOptions,
+    Options, RateLimit, ReadOptions, Result, Snapshot, SstFileWriter, TableWriterOptions, Tuning,
+    UniversalOptions, WriteOptions,
 };
 use drumlin_fs::StrictMemFileSystem;
 
@@ -243,4 +245,189 @@ fn extreme_numbers_serve_or_are_refused_by_name() {
         options.tuning.filter_bits = value;
         works_or_is_refused(&options, "filter_bits", &format!("filter_bits = {value}"));
     }
+}
+
+fn with_styles() -> Vec<(Options, String)> {
+    let mut styles = Vec::new();
+    for n in [0, 1, 2, usize::MAX - 1, usize::MAX] {
+        let percent = u32::try_from(n).unwrap_or(u32::MAX);
+        let usual = UniversalOptions::default();
+        styles.extend([
+            CompactionStyle::Universal(UniversalOptions {
+                runs_trigger: n,
+                ..usual
+            }),
+            CompactionStyle::Universal(UniversalOptions {
+                merge_width_min: n,
+                ..usual
+            }),
+            CompactionStyle::Universal(UniversalOptions {
+                merge_width_max: n,
+                ..usual
+            }),
+            CompactionStyle::Universal(UniversalOptions {
+                levels_max: n,
+                ..usual
+            }),
+            CompactionStyle::Universal(UniversalOptions {
+                size_ratio_percent: percent,
+                space_percent_max: percent,
+                ..usual
+            }),
+            CompactionStyle::Fifo(FifoOptions {
+                ttl_seconds: Some((n as u64).max(1 << 30)),
+                merge_small: true,
+                ..FifoOptions::default()
+            }),
+        ]);
+    }
+    for table_bytes_max in [0, u64::MAX] {
+        styles.push(CompactionStyle::Fifo(FifoOptions {
+            table_bytes_max,
+            ..FifoOptions::default()
+        }));
+    }
+    let with_style = |compaction_style| {
+        let case = format!("{compaction_style:?}");
+        let options = Options {
+            compaction_style,
+            ..small()
+        };
+        (options, case)
+    };
+    styles.into_iter().map(with_style).collect()
+}
+
+#[test]
+fn extreme_styles_serve_or_are_refused_by_name() {
+    for (options, case) in with_styles() {
+        works_or_is_refused(&options, "compaction", &case);
+    }
+}
+
+#[test]
+fn what_a_family_has_of_its_own_is_checked_too() {
+    let of = |tuning| FamilyOptions {
+        tuning: Some(tuning),
+        ..FamilyOptions::default()
+    };
+    let largest = Tuning {
+        write_buffer_bytes: Some(usize::MAX),
+        ..Tuning::default()
+    };
+    let rough = Tuning {
+        hash_ratio: Some(1e-300),
+        ..Tuning::default()
+    };
+    let never = FamilyOptions {
+        compaction_style: Some(CompactionStyle::Universal(UniversalOptions {
+            runs_trigger: 0,
+            ..UniversalOptions::default()
+        })),
+        ..FamilyOptions::default()
+    };
+    let cases = [
+        (of(largest), "write_buffer_bytes"),
+        (of(rough), "hash_ratio"),
+        (never, "runs_trigger"),
+    ];
+    let options = in_memory();
+    open(&options, "value").0.close().unwrap();
+    for (family, named) in cases {
+        let outcomes = [
+            Db::open_families("/db", options.clone(), &[("other", family.clone())]).map(drop),
+            Db::open_all_families_as("/db", options.clone(), |name, its| {
+                if name == "other" {
+                    *its = family.clone();
+                }
+            })
+            .map(drop),
+            Db::open_all_families("/db", options.clone())
+                .and_then(|db| db.create_family("third", family.clone()).map(drop)),
+        ];
+        for outcome in outcomes {
+            let error = outcome.expect_err(named);
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+            assert!(error.to_string().contains(named), "{error}");
+        }
+    }
+    let (db, family) = open(&options, "value");
+    unharmed(&db, &family, "value");
+}
+
+#[test]
+fn scans_read_ahead_as_far_as_there_is_something() {
+    let mut options = small();
+    options.tuning.blob_from_bytes = Some(200);
+    let (db, _) = open(&options, "value");
+    for at in 0..300 {
+        db.put(format!("key{at:03}"), vec![b'v'; 10 + at]).unwrap();
+    }
+    db.flush().unwrap();
+    db.compact_range(db.default_family(), None, None).unwrap();
+    db.close().unwrap();
+    for readahead_bytes in [0, 1, usize::MAX / 2, usize::MAX - 1, usize::MAX] {
+        let (db, _) = open(&options, "value");
+        let mut iter = db.iter(ReadOptions {
+            readahead_bytes,
+            ..ReadOptions::default()
+        });
+        iter.seek(b"key000");
+        for at in 0..300 {
+            assert_eq!(iter.try_value().unwrap().len(), 10 + at);
+            iter.next();
+        }
+        iter.seek_to_last();
+        for at in (0..300).rev() {
+            assert_eq!(iter.try_value().unwrap().len(), 10 + at);
+            iter.prev();
+        }
+        iter.status().unwrap();
+        drop(iter);
+        db.close().unwrap();
+    }
+}
+
+#[test]
+fn external_tables_of_extreme_options_serve() {
+    let options = in_memory();
+    let (db, family) = open(&options, "value");
+    let usual = TableWriterOptions::default;
+    let mut cases = Vec::new();
+    for n in [0, 1, usize::MAX] {
+        cases.push(TableWriterOptions {
+            block_bytes: n,
+            ..usual()
+        });
+        cases.push(TableWriterOptions {
+            restart_interval: n,
+            hash_ratio: Some(0.75),
+            ..usual()
+        });
+    }
+    for ratio in [0.0, 1e-300, 1e300, -1.0, f64::NAN, f64::INFINITY] {
+        cases.push(TableWriterOptions {
+            hash_ratio: Some(ratio),
+            ..usual()
+        });
+    }
+    for (case, table) in cases.into_iter().enumerate() {
+        let path = Path::new("/external.sst");
+        let mut writer = SstFileWriter::create(&options.env, path, table).unwrap();
+        let value = format!("value{case}");
+        for at in 0..300 {
+            writer
+                .put(format!("key{at:03}").as_bytes(), value.as_bytes())
+                .unwrap();
+        }
+        writer.finish().unwrap();
+        db.ingest(&family, &[path.to_owned()], true).unwrap();
+        for at in 0..300 {
+            let key = format!("key{at:03}");
+            let found = db.get_in(&family, key, &ReadOptions::default()).unwrap();
+            assert_eq!(found.as_deref(), Some(value.as_bytes()), "case {case}");
+        }
+    }
+    let report = db.verify().unwrap();
+    assert!(report.damaged.is_empty(), "{report:?}");
 }

@@ -92,25 +92,25 @@ impl HashIndexBuilder {
         }
     }
 
-    /// Buckets of an index over the keys so far. Odd: the hash spreads badly over powers of two.
-    fn bucket_count(&self) -> usize {
-        (self.keys.len() as f64 / self.ratio) as usize | 1
+    /// Buckets of an index over the keys so far, unless these are too many. Odd: the hash spreads badly
+    /// over powers of two.
+    fn bucket_count(&self) -> Option<u16> {
+        let count = (self.keys.len() as f64 / self.ratio) as usize | 1;
+        u16::try_from(count).ok().filter(|_| !self.too_many)
     }
 
     /// Bytes the index takes; 0 when there will be none.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
-        match self.too_many {
-            true => 0,
-            false => self.bucket_count() + COUNT_BYTES,
-        }
+        self.bucket_count()
+            .map_or(0, |count| usize::from(count) + COUNT_BYTES)
     }
 
     /// Appends the index to a block that has `block_bytes` with it, unless that or its restart points
     /// are too many. Whether it did. Then ready for the next block.
     pub(crate) fn finish(&mut self, block_bytes: usize, out: &mut Vec<u8>) -> bool {
-        let fits = !self.too_many && block_bytes <= HASHED_BLOCK_BYTES_MAX;
-        let count = u16::try_from(self.bucket_count()).ok().filter(|_| fits);
+        let fits = block_bytes <= HASHED_BLOCK_BYTES_MAX;
+        let count = self.bucket_count().filter(|_| fits);
         if let Some(count) = count {
             self.put_buckets(usize::from(count), out);
             out.extend_from_slice(&count.to_le_bytes());
@@ -189,9 +189,12 @@ mod tests {
         assert!(builder.finish(HASHED_BLOCK_BYTES_MAX, &mut out));
         assert_eq!(out, [253, 1, 0]);
         // More buckets than sixteen bits count.
-        let mut builder = HashIndexBuilder::new(0.000_01);
-        builder.add(b"key", 0);
-        assert!(!builder.finish(100, &mut Vec::new()));
+        for ratio in [0.000_01, 1e-300, f64::MIN_POSITIVE] {
+            let mut builder = HashIndexBuilder::new(ratio);
+            builder.add(b"key", 0);
+            assert_eq!(builder.bytes(), 0);
+            assert!(!builder.finish(100, &mut Vec::new()));
+        }
         assert_eq!(bucket_of(&[], b"key"), Bucket::Unknown);
     }
 }

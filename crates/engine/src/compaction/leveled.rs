@@ -270,7 +270,8 @@ impl<'a> Search<'a> {
 
     /// Tables of L0 among themselves, when there are clearly too many and they cannot go down.
     fn pick_within_l0(&self) -> Option<Plan> {
-        if self.version.level(0).len() < self.options.l0_trigger + L0_SPARE_TABLES {
+        let crowded = self.options.l0_trigger.saturating_add(L0_SPARE_TABLES);
+        if self.version.level(0).len() < crowded {
             return None;
         }
         let price = intra_l0::Price {

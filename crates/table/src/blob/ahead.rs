@@ -164,7 +164,7 @@ impl BlobAhead {
             let bytes = (scan.window_bytes as u64).max(place.end - place.start);
             let wanted = match backward {
                 true => place.end.saturating_sub(bytes)..place.end,
-                false => place.start..(place.start + bytes).min(reader.data_end()),
+                false => place.start..place.start.saturating_add(bytes).min(reader.data_end()),
             };
             scan.window.fill(reader, wanted)?;
         }
