@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use drumlin_base::limits::LEVELS;
 use drumlin_base::{Error, KeyOrder, MemoryBudget, Result};
 use drumlin_memtable::Memtable;
 use drumlin_table::{Codec, Compression, TableFormat};
@@ -117,6 +118,7 @@ impl Family {
             level_forms: std::array::from_fn(|level| {
                 level_compression(compression, level).codec as u8
             }),
+            levels: options.levels_max.unwrap_or(LEVELS).clamp(2, LEVELS),
             ..CompactionOptions::new(options.order.clone())
         };
         Arc::new(Self {

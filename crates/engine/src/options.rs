@@ -128,6 +128,10 @@ pub struct FamilyOptions {
     pub compression: Option<Compression>,
     /// Overrides [`Options::compaction_style`].
     pub compaction_style: Option<CompactionStyle>,
+    /// Levels that leveled compaction may use, with L0: RocksDB's `num_levels`, which refuses a directory with
+    /// more. Tables that lie deeper already stay readable, and their levels in use. 2 to 7. Default: as the
+    /// OPTIONS file says, 7 in a new directory.
+    pub levels_max: Option<usize>,
     /// The format of new tables; those that are there stay readable, and compaction rewrites them in
     /// time. Only this store reads plain tables: to hand a directory back to RocksDB, compact it with
     /// [`TableFormat::Block`]. LevelDB's directories always have block-based ones. Default: as the

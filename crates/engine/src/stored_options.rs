@@ -61,11 +61,14 @@ pub(crate) fn read(dir: &Path, options: &Options) -> Result<Option<OptionsFile>>
     }
 }
 
-/// Gives `family` the operators and the table format that `stored` names, where it has none, and the
+/// Gives `family` the operators, the number of levels and the table format that `stored` names, where it has none, and the
 /// style it tells, where neither the family nor the database (`style`) sets one.
 pub(crate) fn complete(family: &mut FamilyOptions, stored: &FamilySection, style: CompactionStyle) {
     if style == CompactionStyle::Auto && family.compaction_style.is_none() {
         family.compaction_style = style_text::read(&stored.options);
+    }
+    if family.levels_max.is_none() {
+        family.levels_max = style_text::levels(&stored.options);
     }
     if family.table_format.is_none() {
         family.table_format = Some(stored.table_format());
@@ -167,7 +170,9 @@ impl Engine {
             let name = compression_name(family.compression.codec);
             section.options.set("compression", name);
         }
-        style_text::write(&family.compaction.style, &mut section.options);
+        let deepest = family.view.load().version.deepest_level().unwrap_or(0);
+        let levels = family.compaction.levels.max(deepest + 1);
+        style_text::write(&family.compaction.style, levels, &mut section.options);
         describe(&mut section, &family.options);
         if let Some(ratio) = family.tuning.hash_ratio
             && section.is_block_based()

@@ -118,3 +118,89 @@ fn what_the_caller_sets_is_written() {
         &["enable_blob_files", "min_blob_size"],
     );
 }
+
+/// Writes `rounds` rounds of the same keys, with compactions between them, and one of all at the end.
+fn overwrite(db: &Db, rounds: u32) {
+    for round in 0..rounds {
+        for key in 0..200u32 {
+            db.put(key.to_be_bytes(), format!("{round}-{key}").repeat(20))
+                .unwrap();
+        }
+        db.flush().unwrap();
+    }
+    db.wait_for_background().unwrap();
+    db.compact_range(db.default_family(), None, None).unwrap();
+}
+
+/// The deepest level that has tables.
+fn deepest(db: &Db) -> usize {
+    let count = |level: usize| {
+        let name = format!("rocksdb.num-files-at-level{level}");
+        db.property(db.default_family(), &name).unwrap()
+    };
+    (0..7).rfind(|&level| count(level) != "0").unwrap()
+}
+
+/// Goal: RocksDB, which refuses tables below the levels that its options give, opens what comes back.
+#[test]
+fn a_leveled_family_keeps_to_its_number_of_levels() {
+    for (told, kept, last) in [
+        ("3", "3", 2),
+        ("1", "2", 1),
+        ("-4", "7", 6),
+        ("12", "12", 6),
+    ] {
+        let files = Arc::new(StrictMemFileSystem::new());
+        let mut options = Options {
+            env: Env {
+                files: Arc::clone(&files) as Arc<dyn FileSystem>,
+                ..Env::system()
+            },
+            ..Options::default()
+        };
+        options.tuning.target_file_bytes = 8 << 10;
+        options.tuning.level_base_bytes = Some(16 << 10);
+        Db::open(DIR, options.clone()).unwrap().close().unwrap();
+        let mut theirs = newest(&*files);
+        theirs.families[0].options.set("num_levels", told);
+        options_file::write(&*files, Path::new(DIR), 900, &theirs).unwrap();
+        for _ in 0..2 {
+            let db = Db::open(DIR, options.clone()).unwrap();
+            overwrite(&db, 9);
+            assert_eq!(deepest(&db), last, "{told}");
+            db.close().unwrap();
+            let ours = newest(&*files);
+            assert_eq!(ours.families[0].options.get("num_levels"), Some(kept));
+        }
+        // Tables that lie deeper than the file says stay in use, and it comes to say so.
+        let mut fewer = newest(&*files);
+        fewer.families[0].options.set("num_levels", "2");
+        options_file::write(&*files, Path::new(DIR), 9_000, &fewer).unwrap();
+        let db = Db::open(DIR, options).unwrap();
+        overwrite(&db, 3);
+        assert_eq!(deepest(&db), last, "{told}");
+        db.close().unwrap();
+        let levels = newest(&*files).families[0].options.number("num_levels");
+        assert_eq!(levels, Some(last as i64 + 1), "{told}");
+    }
+}
+
+/// Goal: what a caller asks for is used and told to RocksDB.
+#[test]
+fn a_caller_chooses_the_number_of_levels() {
+    let files = Arc::new(StrictMemFileSystem::new());
+    let mut options = Options {
+        env: Env {
+            files: Arc::clone(&files) as Arc<dyn FileSystem>,
+            ..Env::system()
+        },
+        ..Options::default()
+    };
+    options.family.levels_max = Some(4);
+    let db = Db::open(DIR, options).unwrap();
+    overwrite(&db, 5);
+    assert_eq!(deepest(&db), 3);
+    db.close().unwrap();
+    let levels = newest(&*files).families[0].options.number("num_levels");
+    assert_eq!(levels, Some(4));
+}

@@ -105,10 +105,10 @@ fn a_directory_of_rocksdb_goes_on_in_its_style() {
 }
 
 /// Everything in one family overwritten a few times and compacted by RocksDB, then by us, twice.
-fn hand_over(name: &str, universal: &str, levels: usize) {
+fn hand_over(name: &str, style: &str, levels: usize) {
     let options = format!(
         "create_if_missing=true;write_buffer_size=65536;target_file_size_base=65536;\
-         compaction_style=kCompactionStyleUniversal;{universal}"
+         {style}"
     );
     let dir = temp_dir();
     let mut want = Rows::new();
@@ -146,10 +146,13 @@ fn hand_over(name: &str, universal: &str, levels: usize) {
         want = ours_rows(&db, db.default_family());
         assert!(want.iter().all(|(key, _)| key != b"of RocksDB"));
         db.close().unwrap();
-        let CompactionStyle::Universal(limits) = told(dir.path()) else {
-            panic!("the style was lost");
-        };
-        assert_eq!(limits.levels_max, levels);
+        match told(dir.path()) {
+            CompactionStyle::Universal(limits) => assert_eq!(limits.levels_max, levels),
+            kept => assert_eq!(kept, CompactionStyle::Leveled),
+        }
+        // By the latest options, as many programs open.
+        let scanned = ldb_scan(dir.path(), "default");
+        assert_rows(name, &scanned, &want);
     }
     let rocks = Rocks::open_default(dir.path(), &options).unwrap();
     assert_rows(name, &rocks.rows("default"), &want);
@@ -157,20 +160,31 @@ fn hand_over(name: &str, universal: &str, levels: usize) {
 
 #[test]
 fn universal_directories_with_few_levels_keep_to_them() {
-    hand_over("one level", "num_levels=1", 1);
-    hand_over("three levels", "num_levels=3", 3);
+    let universal = "compaction_style=kCompactionStyleUniversal";
+    hand_over("one level", &format!("{universal};num_levels=1"), 1);
+    hand_over("three levels", &format!("{universal};num_levels=3"), 3);
+}
+
+#[test]
+fn leveled_directories_with_few_levels_keep_to_them() {
+    for levels in [2, 3, 4] {
+        let options = format!("max_bytes_for_level_base=131072;num_levels={levels}");
+        hand_over(&format!("{levels} levels"), &options, levels);
+    }
 }
 
 #[test]
 fn universal_directories_with_trivial_moves_and_incremental_merges_go_on() {
     hand_over(
         "trivial moves",
-        "num_levels=7;compaction_options_universal={allow_trivial_move=true;}",
+        "compaction_style=kCompactionStyleUniversal;num_levels=7;\
+         compaction_options_universal={allow_trivial_move=true;}",
         7,
     );
     hand_over(
         "incremental",
-        "num_levels=7;compaction_options_universal={incremental=true;max_size_amplification_percent=60;}",
+        "compaction_style=kCompactionStyleUniversal;num_levels=7;\
+         compaction_options_universal={incremental=true;max_size_amplification_percent=60;}",
         7,
     );
 }

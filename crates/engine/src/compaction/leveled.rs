@@ -39,6 +39,8 @@ const FOR_READS: f64 = -1.0;
 pub struct LevelTargets {
     /// The level that L0 is compacted into.
     pub base_level: usize,
+    /// The deepest level that tables may go to.
+    pub last_level: usize,
     /// Bytes each level may hold before it is compacted; levels above the base hold nothing.
     pub bytes_max: [u64; LEVELS],
 }
@@ -46,7 +48,8 @@ pub struct LevelTargets {
 impl LevelTargets {
     /// The targets for `version`.
     pub fn of(version: &Version, options: &CompactionOptions) -> Self {
-        let last = LEVELS - 1;
+        let last = options.levels.clamp(2, LEVELS) - 1;
+        let last = last.max(version.deepest_level().unwrap_or(0));
         let multiplier = options.level_multiplier.max(2);
         let largest = (1..LEVELS).map(|n| version.level_bytes(n)).max();
         let first_used = (1..LEVELS).find(|&n| !version.level(n).is_empty());
@@ -54,6 +57,7 @@ impl LevelTargets {
         let (Some(first_used), Some(largest)) = (first_used, largest) else {
             return Self {
                 base_level: last,
+                last_level: last,
                 bytes_max,
             };
         };
@@ -78,6 +82,7 @@ impl LevelTargets {
         }
         Self {
             base_level,
+            last_level: last,
             bytes_max,
         }
     }
@@ -164,7 +169,7 @@ pub fn pending_compaction_bytes(version: &Version, options: &CompactionOptions) 
         coming = version.level_bytes(0);
         total = coming + version.level_bytes(targets.base_level);
     }
-    for level in targets.base_level..LEVELS - 1 {
+    for level in targets.base_level..targets.last_level {
         let bytes = version.level_bytes(level) + coming;
         let excess = bytes.saturating_sub(targets.bytes_max(level));
         if excess > 0 {
@@ -224,7 +229,7 @@ impl<'a> Search<'a> {
         let bytes: u64 = idle(0).map(|file| file.size).sum();
         let bytes = bytes as f64 / self.options.level_base_bytes.max(1) as f64;
         let mut scores = vec![(count.max(bytes), 0)];
-        for level in self.targets.base_level..LEVELS - 1 {
+        for level in self.targets.base_level..self.targets.last_level {
             let bytes: u64 = idle(level).map(|file| file.size).sum();
             scores.push((bytes as f64 / self.targets.bytes_max(level) as f64, level));
         }
@@ -362,7 +367,7 @@ impl<'a> Search<'a> {
     /// The compactions that would spare reads the tables they were charged to most.
     fn for_reads(&self) -> Vec<Plan> {
         let mut charged: Vec<(u64, usize, usize)> = Vec::new();
-        for level in 0..LEVELS - 1 {
+        for level in 0..self.targets.last_level {
             let files = self.version.level(level).iter().enumerate();
             let idle = files.filter(|(_, file)| !file.is_compacting() && file.read_charge() > 0);
             charged.extend(idle.map(|(index, file)| (file.read_charge(), level, index)));

@@ -35,6 +35,8 @@ pub struct CompactionOptions {
     /// The form (codec, filter) of each level's tables, as a number: a table is moved only between
     /// levels of the same form, and rewritten otherwise.
     pub level_forms: [u8; LEVELS],
+    /// Levels that may be used, with L0, 2 or more; deeper ones only where tables lie there already.
+    pub levels: usize,
 }
 
 impl CompactionOptions {
@@ -51,6 +53,7 @@ impl CompactionOptions {
             age_max_seconds: None,
             filters: false,
             level_forms: [0; LEVELS],
+            levels: LEVELS,
         }
     }
 

@@ -19,14 +19,14 @@ const TTL_UNSET: u64 = u64::MAX - 1;
 
 /// Puts `style` into a family's `section`, where that does not tell it yet. The manual style says
 /// nothing: tables stay in the shape that some other style gave them, so what is told of that is kept.
-pub fn write(style: &CompactionStyle, section: &mut Section) {
-    if let CompactionStyle::Auto | CompactionStyle::Leveled = style
-        && section
-            .number(LEVELS_MAX)
-            .is_some_and(|levels| levels < LEVELS as i64)
-    {
-        // Leveled compaction uses them all, and RocksDB refuses a table below those it has.
-        section.set(LEVELS_MAX, LEVELS.to_string());
+///
+/// `levels` are those that leveled compaction uses, with L0: RocksDB refuses a table below those it has.
+pub fn write(style: &CompactionStyle, levels: usize, section: &mut Section) {
+    if let CompactionStyle::Auto | CompactionStyle::Leveled = style {
+        let told = section.number(LEVELS_MAX).unwrap_or(LEVELS as i64);
+        if told.min(LEVELS as i64) != levels as i64 {
+            section.set(LEVELS_MAX, levels.to_string());
+        }
     }
     if read(section).as_ref() == Some(style) {
         return;
@@ -59,6 +59,13 @@ pub fn write(style: &CompactionStyle, section: &mut Section) {
         }
         CompactionStyle::Manual => {}
     }
+}
+
+/// The levels that a family's section allows, with L0; `None` where it tells nothing that makes sense. As
+/// RocksDB, leveled compaction has two at least.
+pub fn levels(section: &Section) -> Option<usize> {
+    let told = usize::try_from(section.number(LEVELS_MAX)?).ok()?;
+    (told > 0).then(|| told.clamp(2, LEVELS))
 }
 
 /// The style that a family's section tells; `None` when it tells none that makes sense.
@@ -161,10 +168,10 @@ mod tests {
         ];
         for style in styles {
             let mut section = Section::default();
-            write(&style, &mut section);
+            write(&style, LEVELS, &mut section);
             assert_eq!(read(&section), Some(style));
             let mut kept = section.clone();
-            write(&CompactionStyle::Manual, &mut kept);
+            write(&CompactionStyle::Manual, LEVELS, &mut kept);
             let kept = read(&kept);
             assert_eq!(kept, Some(style), "the shape of the tables is kept");
         }

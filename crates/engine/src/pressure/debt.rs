@@ -7,7 +7,6 @@
 use crate::compaction::CompactionOptions;
 use crate::compaction::leveled::LevelTargets;
 use crate::version::Version;
-use drumlin_base::limits::LEVELS;
 
 /// Bytes to be rewritten for `version` and for `memory_bytes` that will come to L0, when L0 is
 /// compacted about every `batch_bytes`.
@@ -22,7 +21,7 @@ pub(super) fn leveled_debt(
     let mut coming = bytes_of(0) + memory_bytes;
     // The whole base level is rewritten with each batch from L0.
     let mut debt = coming * (1.0 + bytes_of(targets.base_level) / coming.max(batch_bytes).max(1.0));
-    for level in targets.base_level..LEVELS - 1 {
+    for level in targets.base_level..targets.last_level {
         let bytes = bytes_of(level) + coming;
         let target = targets
             .bytes_max
