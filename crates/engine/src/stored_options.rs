@@ -143,6 +143,9 @@ impl Engine {
             // As RocksDB: what a later open from another working directory finds as well.
             let path = std::path::absolute(&self.wal_dir).unwrap_or_else(|_| self.wal_dir.clone());
             database.set(options_file::WAL_DIR, path.display().to_string());
+        } else if database.get(options_file::WAL_DIR).is_some() {
+            // The WAL is beside the tables now. Another place would be looked for, and by RocksDB in vain.
+            database.set(options_file::WAL_DIR, "");
         }
         let options = OptionsFile {
             database,

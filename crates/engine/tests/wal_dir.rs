@@ -8,7 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
-use drumlin::{Db, ErrorKind, Options, Result, WriteOptions};
+use drumlin::{Db, Env, ErrorKind, Options, Result, WriteOptions, options_file};
 use drumlin_testkit::memory_dir;
 
 fn options(wal_dir: Option<&Path>) -> Options {
@@ -141,4 +141,30 @@ fn a_copy_with_a_wal_elsewhere_leaves_the_originals_alone() {
     put(&db, "later");
     drop(db);
     assert!(has(Db::open(at("db"), options(Some(&log))), "later").unwrap());
+}
+
+/// Goal: a place that the WAL has left for good is forgotten.
+#[test]
+fn a_wal_directory_that_was_left_is_not_told_of_any_more() {
+    let root = memory_dir();
+    let (dir, log) = (root.path().join("db"), root.path().join("log"));
+    let told = || {
+        let file = options_file::read_newest(&*Env::system().files, &dir);
+        let file = file.unwrap().unwrap();
+        file.database.get("wal_dir").map(str::to_owned)
+    };
+    let db = Db::open(&dir, options(Some(&log))).unwrap();
+    put(&db, "key");
+    db.close().unwrap();
+    assert_eq!(told().as_deref(), log.to_str());
+    // Brought home, as by hand.
+    for file in std::fs::read_dir(&log).unwrap() {
+        let from = file.unwrap().path();
+        std::fs::rename(&from, dir.join(from.file_name().unwrap())).unwrap();
+    }
+    assert!(has(Db::open(&dir, options(None)), "key").unwrap());
+    assert_eq!(told().as_deref(), Some(""));
+    // What others put there later is none of ours.
+    std::fs::write(log.join("000099.log"), b"of another store").unwrap();
+    assert!(has(Db::open(&dir, options(None)), "key").unwrap());
 }
