@@ -174,6 +174,7 @@ impl Engine {
     fn check_external(&self, family: &Family, path: &Path) -> Result<Incoming> {
         let file = self.env.files.open(path)?;
         let size = file.size();
+        let footer = Arc::clone(&file);
         let mut options = TableReaderOptions::new(
             path.to_path_buf(),
             0,
@@ -182,6 +183,17 @@ impl Engine {
         );
         options.order = family.options.order.clone();
         let table = Table::open(file, options)?;
+        if let Table::Block(_) = *table
+            && let Some(newer) = self
+                .vintage
+                .refuses(&drumlin_table::read_footer(&*footer, size)?)
+        {
+            let message = format!(
+                "an external table with {newer} in a directory of RocksDB {}, which does not read it",
+                self.vintage
+            );
+            return Err(Error::not_supported(message).with_file(path));
+        }
         let refuse = |why: String| Err(Error::invalid_argument(why).with_file(path));
         if !table.properties().user.contains_key(EXTERNAL_VERSION) {
             return refuse("the table was not made by an SST file writer".to_owned());

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use drumlin_table::ChecksumKind;
+use drumlin_table::{ChecksumKind, Footer};
 
 /// A version of RocksDB whose formats are not to be left behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,6 +95,29 @@ impl Vintage {
             ChecksumKind::Xxh64 if self < FORMAT_5 => ChecksumKind::Crc32c,
             wanted => wanted,
         }
+    }
+}
+
+impl Vintage {
+    /// What of a table with the footer `footer`, made elsewhere, it does not know, for people; `None` where it
+    /// reads the table.
+    pub(crate) fn refuses(self, footer: &Footer) -> Option<String> {
+        let needs = match footer.format_version {
+            0..=2 => return self.refuses_checksum(footer.checksum),
+            3 => Self::new(5, 15),
+            4 => DATA_BLOCK_HASH,
+            5 => FORMAT_5,
+            // Where nothing else is kept back, the caller knows whom a newer one is for.
+            _ => EVERYTHING,
+        };
+        match self < needs {
+            true => Some(format!("format_version {}", footer.format_version)),
+            false => self.refuses_checksum(footer.checksum),
+        }
+    }
+
+    fn refuses_checksum(self, kind: ChecksumKind) -> Option<String> {
+        (self.checksum(kind) != kind).then(|| format!("checksums of kind {kind:?}"))
     }
 }
 

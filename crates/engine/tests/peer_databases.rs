@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 use drumlin::{
     ChecksumKind, ColumnFamily, Db, Env, ErrorKind, FamilyOptions, Options, ReadOptions,
-    WriteOptions,
+    SstFileWriter, WriteOptions,
 };
 use drumlin_fs::{CreateOptions, FileKind, FileSystem, PosixFileSystem, StrictMemFileSystem};
-use drumlin_table::Footer;
+use drumlin_table::{Footer, TableWriterOptions};
 
 const DIR: &str = "/db";
 const EXPECTED: &str = "expected.tsv";
@@ -258,6 +258,48 @@ fn a_directory_of_rocksdb_5_stays_one() {
             check_is_of_rocksdb_5(&env, &format!("{name}, repaired {repaired}, round {round}"));
         }
     }
+}
+
+/// Tables made elsewhere keep to what the directory's own engine reads, too.
+#[test]
+fn an_external_table_that_rocksdb_5_does_not_read_is_refused() {
+    let name = fixtures("rocksdb-5").remove(0);
+    let (env, expected) = load("rocksdb-5", &name);
+    let db = Db::open_all_families(DIR, options(&env)).unwrap();
+    for (format_version, checksum, is_taken) in [
+        (5, ChecksumKind::Crc32c, false),
+        (2, ChecksumKind::Xxh3, false),
+        (2, ChecksumKind::Crc32c, true),
+    ] {
+        let table = TableWriterOptions {
+            format_version,
+            checksum,
+            ..TableWriterOptions::default()
+        };
+        let path = PathBuf::from("/external");
+        let mut writer = SstFileWriter::create(&env, &path, table).unwrap();
+        writer.put(b"zz of elsewhere", b"1").unwrap();
+        writer.finish().unwrap();
+        for moves in [false, true] {
+            let before = env.files.list(Path::new(DIR)).unwrap().len();
+            let taken = db.ingest(db.default_family(), std::slice::from_ref(&path), moves);
+            if is_taken {
+                taken.unwrap();
+                continue;
+            }
+            let error = taken.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");
+            assert!(error.to_string().contains("RocksDB 5."), "{error}");
+            assert!(env.files.exists(&path).unwrap());
+            assert_eq!(env.files.list(Path::new(DIR)).unwrap().len(), before);
+        }
+    }
+    let value = db.get(b"zz of elsewhere").unwrap();
+    assert_eq!(value.as_deref(), Some(&b"1"[..]));
+    db.delete(b"zz of elsewhere").unwrap();
+    check_all(&db, &expected, &name);
+    db.close().unwrap();
+    check_is_of_rocksdb_5(&env, &name);
 }
 
 fn remove_named(env: &Env, beginnings: &[&str]) {

@@ -67,6 +67,7 @@ pub use format::{
 pub use hint::{Hint, STEPS};
 pub use iter::BlockTableIter;
 pub use model_file::{ModelFacts, ModelSource};
+pub use open::read_footer;
 pub use options::{
     FilterOptions, TableFormat, TableReadOptions, TableReaderOptions, TableWriterOptions,
 };

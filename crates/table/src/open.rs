@@ -133,7 +133,7 @@ fn heads_max(properties: &TableProperties) -> u32 {
 ///
 /// # Errors
 /// `Corruption`, `NotSupported`, `Io`.
-pub(crate) fn read_footer(file: &dyn RandomAccessFile, size: u64) -> Result<Footer> {
+pub fn read_footer(file: &dyn RandomAccessFile, size: u64) -> Result<Footer> {
     let len = size.min(FOOTER_BYTES_MAX as u64);
     let mut tail = vec![0; len as usize];
     let read = file.read_at(size - len, &mut tail)?;
