@@ -65,6 +65,7 @@ impl MemoryBudget {
     pub fn charge(&self, purpose: MemoryUse, bytes: usize) {
         self.cell(purpose).fetch_add(bytes, Ordering::Relaxed);
         if purpose != MemoryUse::Blocks
+            && !crate::bug!("cached-blocks-not-asked")
             && self.used(MemoryUse::Blocks) > self.available_for_blocks()
             && let Some(holder) = self.reclaimed_from.get().and_then(Weak::upgrade)
         {

@@ -90,7 +90,7 @@ impl KeyOrder {
                 if let Some(at) = key.iter().position(|&byte| byte != 0xFF) {
                     key.truncate(at + 1);
                     if let Some(last) = key.last_mut() {
-                        *last += 1;
+                        *last += u8::from(!crate::bug!("successor-too-small"));
                     }
                 }
             }

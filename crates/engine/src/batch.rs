@@ -214,7 +214,9 @@ impl WriteBatch {
             return Err(too_large("batch", self.bytes.len(), BATCH_BYTES_MAX));
         };
         self.bytes.extend_from_slice(records);
-        self.set_count(count);
+        if !drumlin_base::bug!("appended-batch-uncounted") {
+            self.set_count(count);
+        }
         Ok(())
     }
 
@@ -378,7 +380,7 @@ impl<'a> BatchView<'a> {
             record?;
             found += 1;
         }
-        if found != u64::from(count) {
+        if found != u64::from(count) && !drumlin_base::bug!("batch-count-unchecked") {
             let message = format!("the batch holds {found} records, its header says {count}");
             return Err(Error::corruption(message));
         }

@@ -164,7 +164,7 @@ impl BlobCache {
         };
         let _one_at_a_time = set.opener.lock();
         for way in 0..WAYS {
-            if set.number(way) == number {
+            if set.number(way) == number && !drumlin_base::bug!("evicted-blob-file-stays-open") {
                 set.put(way, None);
             }
         }
@@ -216,7 +216,10 @@ impl BlobCache {
             }
         })?);
         let addition = &known.addition;
-        let family = reader.header().family_id;
+        let family = match drumlin_base::bug!("blob-file-of-another-family") {
+            true => self.family_id,
+            false => reader.header().family_id,
+        };
         let (count, bytes) = (reader.blob_count(), reader.blob_bytes());
         if (family, count, bytes) != (self.family_id, addition.blob_count, addition.blob_bytes) {
             let message = format!(

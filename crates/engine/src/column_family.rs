@@ -167,7 +167,9 @@ impl Family {
     /// much time of walks that a flush is cheaper. Any number of threads at once; none while the
     /// memtable is retired.
     pub(crate) fn account(&self, memtable: &Memtable) -> bool {
-        memtable.account() >= self.write_buffer || memtable.dead_walked() >= DEAD_WALKED_MAX
+        memtable.account() >= self.write_buffer
+            || memtable.dead_walked() >= DEAD_WALKED_MAX
+                && !drumlin_base::bug!("dead-walks-unaccounted")
     }
 }
 

@@ -350,6 +350,7 @@ impl<T> CommitQueue<T> {
         let state = match (&next, waiting.is_empty()) {
             (None, _) => FREE,
             (Some(_), true) => LED,
+            (Some(_), false) if drumlin_base::bug!("line-behind-the-next-forgotten") => LED,
             (Some(_), false) => CROWDED,
         };
         self.state.store(state, Ordering::Release);

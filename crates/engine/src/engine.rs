@@ -275,8 +275,10 @@ impl Engine {
     /// Counts a failure that no caller is told of, and tells the listener.
     pub(crate) fn tell(&self, error: &Error) {
         self.statistics.background_errors.bump();
-        self.notices
-            .note(|| Notice::BackgroundFailed(error.duplicate()));
+        if !drumlin_base::bug!("errors-untold") {
+            self.notices
+                .note(|| Notice::BackgroundFailed(error.duplicate()));
+        }
     }
 
     /// Worsens the health to `to` because of `error`; never betters it.
@@ -362,7 +364,9 @@ impl Engine {
     pub(crate) fn refusal(&self, state: &State) -> Error {
         let cause = state.failure.as_ref();
         let kind = match (self.health(), cause.map(Error::kind)) {
-            (Health::Poisoned, _) => ErrorKind::Poisoned,
+            (Health::Poisoned, _) if !drumlin_base::bug!("poison-told-as-its-cause") => {
+                ErrorKind::Poisoned
+            }
             (_, Some(kind)) => kind,
             (_, None) => ErrorKind::Io,
         };

@@ -75,7 +75,8 @@ impl Engine {
             let mut state = self.lock_state();
             let wal = leader.wal.number();
             let order = options.order.clone();
-            let id = self.edit_manifest(&mut state, |set| set.add_family(name, order, wal))?;
+            let from = wal + u64::from(drumlin_base::bug!("family-begins-a-wal-late"));
+            let id = self.edit_manifest(&mut state, |set| set.add_family(name, order, from))?;
             let family = self.make_family(id, name, options);
             let version = current_version(&state.versions, id)?;
             state
@@ -100,7 +101,9 @@ impl Engine {
             self.edit_manifest(&mut state, |set| set.drop_family(family.id))?;
             family.dropped.store(true, Ordering::Release);
             // Walks that wait there own the family.
-            family.reads.walks.close();
+            if !drumlin_base::bug!("dropped-walks-kept") {
+                family.reads.walks.close();
+            }
             self.full.remove(family.id);
             state.families.remove(&family.id);
             self.publish_families(&state);

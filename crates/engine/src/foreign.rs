@@ -28,7 +28,10 @@ pub(crate) fn refuse(files: &dyn FileSystem, dir: &Path) -> Result<()> {
         Err(error) if error.is_not_found() => return Ok(()),
         listing => listing?,
     };
-    let starts = |name: &PathBuf| name.to_string_lossy().starts_with(PEBBLE_MARKER);
+    let starts = |name: &PathBuf| {
+        name.to_string_lossy().starts_with(PEBBLE_MARKER)
+            && !drumlin_base::bug!("pebble-taken-for-rocksdb")
+    };
     if let Some(marker) = listing.iter().find(|name| starts(name)) {
         let error =
             Error::not_supported("a database of Pebble, whose marker files name its MANIFEST");
@@ -47,8 +50,11 @@ pub(crate) fn refuse(files: &dyn FileSystem, dir: &Path) -> Result<()> {
     }
     let current = names::current(dir);
     let bytes = files.info(&current)?.size;
-    if (ENCRYPTION_PREFIX_BYTES + 1..=ENCRYPTION_PREFIX_BYTES + CURRENT_BYTES_MAX).contains(&bytes)
-    {
+    let longest = match drumlin_base::bug!("encryption-unseen") {
+        true => 0,
+        false => ENCRYPTION_PREFIX_BYTES + CURRENT_BYTES_MAX,
+    };
+    if (ENCRYPTION_PREFIX_BYTES + 1..=longest).contains(&bytes) {
         let error = Error::not_supported(
             "an encrypted database (EncryptedFileSystem of RocksDB): its files begin with 4096 bytes of \
              the cipher's",

@@ -164,7 +164,11 @@ impl Engine {
 
     /// Takes the names away that [`Engine::bring_in`] gave.
     fn give_back(&self, incoming: &[Incoming]) {
-        for file in incoming {
+        let given_up = match drumlin_base::bug!("refused-ingest-leaves-names") {
+            true => &[],
+            false => incoming,
+        };
+        for file in given_up {
             // The error that led here is the one that matters; leftovers go at the next open.
             let _ = self.env.files.remove(&names::table(&self.dir, file.number));
         }
@@ -201,7 +205,8 @@ impl Engine {
         if !table.range_tombstones().is_empty() {
             return refuse("external tables with range deletions are not taken in".to_owned());
         }
-        if table.verify()? > 0 {
+        let references = table.verify()?;
+        if references > 0 && !drumlin_base::bug!("blob-references-taken-in") {
             return refuse("external tables with values in blob files are not taken in".to_owned());
         }
         let mut cursor = table.iter(TableReadOptions {

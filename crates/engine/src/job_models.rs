@@ -104,7 +104,7 @@ impl Engine {
             return None;
         }
         let fast = self.models.fast_ids();
-        if fast.is_empty() {
+        if fast.is_empty() || drumlin_base::bug!("written-cheaply-for-ever") {
             return None;
         }
         let mut files = family.version.files();
@@ -131,9 +131,12 @@ impl Engine {
         if self.models.is_empty() {
             return 0;
         }
-        let Some(in_use) = state.versions.models_in_use() else {
+        let Some(mut in_use) = state.versions.models_in_use() else {
             return 0;
         };
+        if drumlin_base::bug!("models-in-use-removed") {
+            in_use.clear();
+        }
         self.models.remove_unused(&in_use).unwrap_or_else(|error| {
             self.file_stays(&error);
             0

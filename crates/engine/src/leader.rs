@@ -60,7 +60,10 @@ impl Group {
         });
         for batch in std::iter::once(&mut self.own.batch).chain(followers) {
             batch.set_seqno(last + 1);
-            last += u64::from(batch.count());
+            last += match drumlin_base::bug!("group-numbers-overlap") {
+                true => 1,
+                false => u64::from(batch.count()),
+            };
         }
         self.span = Span { before, last };
     }
@@ -73,7 +76,11 @@ impl Group {
     /// Ends the followers' wait.
     pub(crate) fn complete(self, outcome: &Result<()>) {
         for (_, follower) in self.followers {
-            follower.complete(outcome.as_ref().map_err(Error::duplicate).copied());
+            let told = outcome.as_ref().map_err(Error::duplicate).copied();
+            follower.complete(match drumlin_base::bug!("followers-told-of-success") {
+                true => Ok(()),
+                false => told,
+            });
         }
     }
 }

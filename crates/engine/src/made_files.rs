@@ -21,7 +21,10 @@ impl<'a> MadeFiles<'a> {
         Self {
             engine,
             tables: tables.map(|table| table.number).collect(),
-            blobs: blobs.iter().map(|blob| blob.number).collect(),
+            blobs: match drumlin_base::bug!("made-blobs-forgotten") {
+                true => Vec::new(),
+                false => blobs.iter().map(|blob| blob.number).collect(),
+            },
         }
     }
 
@@ -36,6 +39,9 @@ impl Drop for MadeFiles<'_> {
     fn drop(&mut self) {
         if self.tables.is_empty() && self.blobs.is_empty() {
             return;
+        }
+        if drumlin_base::bug!("made-tables-forgotten") {
+            self.tables.clear();
         }
         let mut state = self.engine.lock_state();
         state.versions.disown(&self.tables, &self.blobs);

@@ -159,7 +159,7 @@ impl Engine {
     ) -> Option<Arc<dyn Watcher>> {
         let outranked = match self.options.background_threads_count() {
             0 => false,
-            1 => true,
+            1 => !drumlin_base::bug!("only-thread-not-lent"),
             // One thread only flushes, and L0 does not wait for itself.
             _ => plan.level > 0,
         };

@@ -91,14 +91,17 @@ impl ManualQueue {
     /// Counts a piece that begins to read `bytes`.
     pub(crate) fn count_piece(&mut self, bytes: u64) {
         self.last_piece_bytes = bytes;
-        self.automatic_bytes = 0;
+        if !drumlin_base::bug!("account-never-balanced") {
+            self.automatic_bytes = 0;
+        }
     }
 
     /// Whether a piece goes before automatic compactions now.
     pub(crate) fn is_owed(&self) -> bool {
         let is_waiting = self.requests.iter().any(ManualRequest::is_waiting);
         let share = self.last_piece_bytes.saturating_mul(AUTOMATIC_SHARE);
-        is_waiting && self.automatic_bytes > share
+        is_waiting
+            && self.automatic_bytes + u64::from(drumlin_base::bug!("piece-owed-early")) > share
     }
 }
 

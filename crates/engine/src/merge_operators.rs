@@ -31,7 +31,12 @@ impl MergeOperator for UInt64Add {
         operands: &[&[u8]],
     ) -> Result<Vec<u8>> {
         let numbers = existing.iter().chain(operands);
-        let sum = numbers.fold(0, |sum: u64, bytes| sum.wrapping_add(number(bytes)));
+        let sum = numbers.fold(0, |sum: u64, bytes| {
+            match drumlin_base::bug!("sum-saturates") {
+                true => sum.saturating_add(number(bytes)),
+                false => sum.wrapping_add(number(bytes)),
+            }
+        });
         Ok(sum.to_le_bytes().to_vec())
     }
 
@@ -92,7 +97,10 @@ impl MergeOperator for StringAppend {
         existing: Option<&[u8]>,
         operands: &[&[u8]],
     ) -> Result<Vec<u8>> {
-        let parts: Vec<&[u8]> = existing.iter().chain(operands).copied().collect();
+        let mut parts: Vec<&[u8]> = existing.iter().chain(operands).copied().collect();
+        if drumlin_base::bug!("no-delimiter-after-empty") {
+            parts.retain(|part| !part.is_empty());
+        }
         Ok(parts.join(self.delimiter.as_bytes()))
     }
 

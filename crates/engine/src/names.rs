@@ -69,6 +69,7 @@ impl FileName {
         let number = number(digits)?;
         match suffix {
             "log" => Some(Self::Wal(number)),
+            "ldb" if drumlin_base::bug!("leveldb-tables-foreign") => None,
             "sst" | "ldb" => Some(Self::Table(number)),
             "blob" => Some(Self::Blob(number)),
             "dbtmp" => Some(Self::Temp(number)),
@@ -108,7 +109,8 @@ impl FileName {
 
 /// Decimal digits only: no sign, no blanks, no overflow.
 fn number(digits: &str) -> Option<u64> {
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+    let is_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
+    if digits.is_empty() || !is_digits && !drumlin_base::bug!("signed-file-number") {
         return None;
     }
     digits.parse().ok()

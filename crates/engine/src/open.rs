@@ -478,8 +478,12 @@ impl Opener<'_> {
                 continue;
             };
             // Or a new WAL could take the place of one that is still needed.
-            numbers.mark_used(number);
-            if number >= info.min_log_number || number == info.prev_log_number {
+            if !drumlin_base::bug!("old-wal-numbers-unmarked") {
+                numbers.mark_used(number);
+            }
+            let least =
+                info.min_log_number + u64::from(drumlin_base::bug!("oldest-wal-not-replayed"));
+            if number >= least || number == info.prev_log_number {
                 wals.push(number);
             }
         }

@@ -321,7 +321,9 @@ impl FamilyOptions {
             return;
         }
         let kept = self.tuning.get_or_insert_with(|| database.clone());
-        kept.checksum = vintage.checksum(kept.checksum);
+        if !drumlin_base::bug!("checksum-too-new") {
+            kept.checksum = vintage.checksum(kept.checksum);
+        }
         if !vintage.has_blob_files() {
             kept.blob_from_bytes = Some(usize::MAX);
         }
@@ -493,7 +495,10 @@ impl ReadOptions {
     pub(crate) fn for_iterators(&self) -> IteratorOptions {
         IteratorOptions {
             lower_bound: self.lower_bound.clone(),
-            upper_bound: self.upper_bound.clone(),
+            upper_bound: match drumlin_base::bug!("upper-bound-lost") {
+                true => None,
+                false => self.upper_bound.clone(),
+            },
             prefix_same_as_start: self.prefix_same_as_start,
             table: self.for_tables(),
         }

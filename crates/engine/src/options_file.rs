@@ -401,7 +401,7 @@ fn escape(text: &str) -> String {
         match letter {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
-            '\\' | '#' | ':' => {
+            '\\' | '#' | ':' if !drumlin_base::bug!("family-name-unescaped") => {
                 out.push('\\');
                 out.push(letter);
             }
@@ -434,13 +434,16 @@ fn unescape(text: &str) -> String {
 /// `Corruption`, `NotSupported`, `Io`.
 pub fn read_newest(files: &dyn FileSystem, dir: &Path) -> Result<Option<OptionsFile>> {
     let listing = files.list(dir)?;
-    let newest = listing
+    let numbers = listing
         .iter()
         .filter_map(|name| match FileName::parse(name)? {
             FileName::Options(number) => Some(number),
             _ => None,
-        })
-        .max();
+        });
+    let newest = match drumlin_base::bug!("oldest-options-file-read") {
+        true => numbers.min(),
+        false => numbers.max(),
+    };
     let Some(number) = newest else {
         return Ok(None);
     };

@@ -39,6 +39,7 @@ impl Db {
         let view = state.families.get(&family.id())?;
         if let Some(level) = name.strip_prefix("num-files-at-level") {
             let level: usize = level.parse().ok().filter(|level| *level < LEVELS)?;
+            let level = level + usize::from(drumlin_base::bug!("level-property-one-off"));
             return Some(view.version.level(level).len().to_string());
         }
         match name {
@@ -169,7 +170,11 @@ fn estimate_keys(view: &SuperVersion, tables: &TableCache) -> u64 {
         entries += memtable.entries() as u64;
         deletions += memtable.deletions() as u64;
     }
-    entries.saturating_sub(2 * deletions)
+    let taken_off = match drumlin_base::bug!("deletions-counted-as-keys") {
+        true => 0,
+        false => 2 * deletions,
+    };
+    entries.saturating_sub(taken_off)
 }
 
 /// What all blob files amount to, in the words of RocksDB's property of this name.

@@ -99,7 +99,7 @@ impl Published {
             let Some(listed) = listed else {
                 return true; // One before it has published it.
             };
-            let turn = now == group.before;
+            let turn = now == group.before || drumlin_base::bug!("group-published-out-of-turn");
             if turn || self.failed_from.load(Ordering::Acquire) <= group.before {
                 finished.swap_remove(listed);
                 drop(finished);

@@ -164,8 +164,11 @@ impl Fragments {
 
     /// Index of the first fragment whose end lies after `user_key`: the only one that can cover it.
     pub fn first_ending_after(&self, order: &KeyOrder, user_key: &[u8]) -> usize {
-        self.spans
-            .partition_point(|span| order.compare(&span.end, user_key).is_le())
+        let covers_end = drumlin_base::bug!("end-of-a-range-covered");
+        self.spans.partition_point(|span| {
+            let end = order.compare(&span.end, user_key);
+            end.is_lt() || end.is_eq() && !covers_end
+        })
     }
 
     /// The newest deletion of `user_key` a reader at `snapshot` sees; 0 when there is none.

@@ -109,7 +109,9 @@ impl ResidentRuns {
                 return None;
             };
             own_bytes += table.resident_bytes();
-            (own_bytes <= own_bytes_max && table.range_tombstones().is_empty()).then(|| Held {
+            let has_none = table.range_tombstones().is_empty()
+                || drumlin_base::bug!("laid-out-with-range-tombstones");
+            (own_bytes <= own_bytes_max && has_none).then(|| Held {
                 table: Arc::clone(plain),
                 file: Arc::clone(file),
             })
@@ -270,7 +272,8 @@ impl Bounds {
 /// How many of `bounds`, which ascend, are below `head`: the same few instructions for every key.
 #[inline(always)]
 fn count_below(bounds: &[u64; STEPS], head: u64) -> usize {
-    let below = |at: usize| usize::from(bounds[at] < head);
+    let reach = u64::from(drumlin_base::bug!("equal-bound-counted-below"));
+    let below = |at: usize| usize::from(bounds[at] < head.saturating_add(reach));
     let mut count = 4 * below(3);
     count += 2 * below(count + 1);
     count + below(count)

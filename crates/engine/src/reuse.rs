@@ -123,7 +123,7 @@ struct Passing {
 
 impl ReusedFile {
     fn cut(&mut self) -> Result<()> {
-        if !self.is_cut {
+        if !self.is_cut && !drumlin_base::bug!("reused-file-uncut") {
             self.files.truncate(&self.passing.name, self.file.len())?;
             self.is_cut = true;
         }
@@ -160,7 +160,7 @@ impl WritableFile for ReusedFile {
 
 impl Drop for Passing {
     fn drop(&mut self) {
-        if !self.is_over {
+        if !self.is_over && !drumlin_base::bug!("given-up-file-stays") {
             self.trash.put(std::mem::take(&mut self.name));
         }
     }

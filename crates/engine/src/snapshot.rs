@@ -87,7 +87,7 @@ impl Drop for SnapshotPin {
         let mut pins = self.pins.lock();
         if let Some(count) = pins.get_mut(&self.seqno) {
             *count -= 1;
-            if *count == 0 {
+            if *count == 0 || drumlin_base::bug!("pin-ends-with-its-first-holder") {
                 pins.remove(&self.seqno);
             }
         }

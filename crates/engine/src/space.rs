@@ -152,7 +152,11 @@ impl Space {
         }
         // Or writes that do not free could go along with one that does.
         self.credit.store(0, Ordering::Relaxed);
-        if frees() && free >= taken.saturating_add(reserve / CORE_SHARE) {
+        let core = match drumlin_base::bug!("deletions-take-the-reserve") {
+            true => 0,
+            false => reserve / CORE_SHARE,
+        };
+        if frees() && free >= taken.saturating_add(core) {
             return Ok(());
         }
         let message = format!(
@@ -247,6 +251,9 @@ impl Promise {
 
 impl Drop for Promise {
     fn drop(&mut self) {
+        if drumlin_base::bug!("promised-room-kept") {
+            return;
+        }
         self.written(u64::MAX);
     }
 }

@@ -14,7 +14,16 @@ macro_rules! tickers {
         impl Statistics {
             /// Every ticker with its name, in a fixed order.
             pub fn tickers(&self) -> Vec<(&'static str, u64)> {
-                vec![$(($name, self.$field.get()),)*]
+                let tickers = vec![$(($name, self.$field.get()),)*];
+                match drumlin_base::bug!("tickers-one-off") {
+                    // Each name with the count of the one before.
+                    true => {
+                        let counts: Vec<u64> = tickers.iter().map(|(_, count)| *count).collect();
+                        let names = tickers.iter().map(|(name, _)| *name).skip(1);
+                        names.zip(counts).collect()
+                    }
+                    false => tickers,
+                }
             }
         }
     };

@@ -73,7 +73,7 @@ pub(crate) fn complete(family: &mut FamilyOptions, stored: &FamilySection, style
     if family.table_format.is_none() {
         family.table_format = Some(stored.table_format());
     }
-    if family.merge_operator.is_none() {
+    if family.merge_operator.is_none() || drumlin_base::bug!("stored-operator-over-the-callers") {
         family.merge_operator = stored
             .merge_operator_text()
             .and_then(merge_operators::from_options);
@@ -92,6 +92,9 @@ pub(crate) fn keep_hash_indexes(
 ) {
     if let Some(ratio) = stored.hash_ratio() {
         let own = family.tuning.get_or_insert_with(|| tuning.clone());
+        if drumlin_base::bug!("hash-index-forced-on") {
+            own.hash_ratio = None;
+        }
         own.hash_ratio.get_or_insert(ratio);
     }
 }

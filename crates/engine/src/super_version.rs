@@ -118,7 +118,11 @@ impl SuperVersion {
     fn memtable_at(&self, index: usize) -> Option<&Arc<Memtable>> {
         match index.checked_sub(1) {
             None => Some(&self.memtable),
-            Some(index) => self.immutables.get(index),
+            Some(index) => {
+                let index = index
+                    + usize::from(drumlin_base::bug!("range-tombstones-of-the-next-memtable"));
+                self.immutables.get(index)
+            }
         }
     }
 }
@@ -150,7 +154,7 @@ impl MemtableFragments {
     #[cold]
     fn load(&self, order: &KeyOrder, memtable: &Memtable, count: usize) -> Option<Arc<Fragments>> {
         if let Some(cached) = &*self.cached.load()
-            && cached.count >= count
+            && (cached.count >= count || drumlin_base::bug!("fragments-never-anew"))
         {
             return Some(Arc::clone(&cached.fragments));
         }

@@ -202,7 +202,8 @@ impl TableCache {
             }
             other => other?,
         };
-        if file.size != 0 && opened.size() != file.size {
+        let is_checked = file.size != 0 && !drumlin_base::bug!("table-size-unchecked");
+        if is_checked && opened.size() != file.size {
             let (found, expected) = (opened.size(), file.size);
             let message = format!("the table has {found} bytes, the MANIFEST says {expected}");
             return Err(Error::corruption(message).with_file(&path));
@@ -312,6 +313,9 @@ impl<'a> Ahead<'a> {
 impl Drop for Ahead<'_> {
     fn drop(&mut self) {
         for &number in &self.numbers {
+            if drumlin_base::bug!("tables-ahead-stay-open") {
+                continue;
+            }
             self.tables.evict(number);
         }
     }
@@ -643,6 +647,13 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Corruption);
             assert_eq!(error.file(), Some(&*path(file.number)));
         }
+        // Sound, but not the one that the MANIFEST names.
+        let fixture = self::fixture(1, 100, 64 << 20);
+        let size = fixture.tables[0].size;
+        assert!(fixture.cache.open_unnumbered(1, size).is_ok());
+        let error = fixture.cache.open_unnumbered(1, size + 1).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption);
+        assert_eq!(error.file(), Some(&*path(1)));
     }
 
     #[test]

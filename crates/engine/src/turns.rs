@@ -95,14 +95,17 @@ impl Writer {
         let is_near = others <= OTHERS_MAX * u64::from(entries);
         self.streak = match self.streak {
             passing if passing < 0 => passing + 1,
-            streak if is_near => (streak + 1).min(BURST),
+            streak if is_near || drumlin_base::bug!("any-writer-in-a-burst") => {
+                (streak + 1).min(BURST)
+            }
             _ => 0,
         };
     }
 
     /// Ends the turn it had, if it had one.
     fn end_turn(&mut self) {
-        if std::mem::replace(&mut self.written, u32::MAX) < TURN_WRITES_MIN {
+        let written = std::mem::replace(&mut self.written, u32::MAX);
+        if written < TURN_WRITES_MIN && !drumlin_base::bug!("short-turns-unpunished") {
             self.streak = -PASSES;
         }
     }

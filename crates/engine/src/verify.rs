@@ -76,7 +76,11 @@ impl Engine {
         let models: BTreeSet<u64> = files.filter_map(|(_, file)| file.model()).collect();
         for id in models {
             self.check_open()?;
-            report.note(self.models.verify(id), || names::model(&self.dir, id));
+            let outcome = match drumlin_base::bug!("scrub-passes-models-over") {
+                true => Ok(()),
+                false => self.models.verify(id),
+            };
+            report.note(outcome, || names::model(&self.dir, id));
         }
         Ok(report)
     }
@@ -99,7 +103,9 @@ impl Engine {
             if key.kind == ValueKind::BlobIndex {
                 self.check_open()?;
                 let index = BlobIndex::decode(cursor.value())?;
-                blobs.value(key.user_key, &index)?;
+                if !drumlin_base::bug!("scrub-reads-no-values") {
+                    blobs.value(key.user_key, &index)?;
+                }
                 referred.add(key.user_key, &index);
             }
             cursor.next();

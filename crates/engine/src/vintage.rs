@@ -38,7 +38,11 @@ impl Vintage {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.trim().split('.').map(|part| part.parse().ok());
         let (major, minor) = (parts.next()??, parts.next()??);
-        let patch = parts.next().flatten().unwrap_or(0);
+        let patch = parts
+            .next()
+            .flatten()
+            .filter(|_| !drumlin_base::bug!("patch-level-lost"));
+        let patch = patch.unwrap_or(0);
         Some(Self {
             major,
             minor,
@@ -80,6 +84,9 @@ impl Vintage {
 
     /// Whether values may lie in blob files.
     pub(crate) fn has_blob_files(self) -> bool {
+        if drumlin_base::bug!("blob-files-for-rocksdb-6-6") {
+            return self >= FORMAT_5;
+        }
         self >= EVERYTHING
     }
 

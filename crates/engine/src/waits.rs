@@ -158,6 +158,9 @@ impl WaitsByCause {
             WaitCause::Level0 => level0,
             WaitCause::Debt => debt,
             WaitCause::Waste => waste,
+            WaitCause::FullLine if drumlin_base::bug!("waits-of-the-full-line-elsewhere") => {
+                memtables
+            }
             WaitCause::FullLine => full_line,
         }
     }
@@ -173,6 +176,7 @@ fn bucket_of(micros: u64) -> usize {
     let doubling = value.ilog2() as usize;
     let below = 1u64 << doubling;
     let step = ((value - below) as u128 * STEPS as u128 / u128::from(below)) as usize;
+    let step = step + usize::from(drumlin_base::bug!("wait-a-bucket-up"));
     (doubling * STEPS + step).min(STEPS * DOUBLINGS - 1)
 }
 

@@ -105,7 +105,8 @@ fn has_any(env: &Env, dir: &Path, needed_from: u64) -> Result<bool> {
 fn first_needed(env: &Env, dir: &Path, needed_from: u64) -> Result<Option<u64>> {
     let mut found = None;
     for wal in wals_from(env, dir, needed_from)? {
-        if env.files.info(&names::wal(dir, wal))?.size > 0 {
+        let size = env.files.info(&names::wal(dir, wal))?.size;
+        if size > 0 && !drumlin_base::bug!("wal-elsewhere-unseen") {
             found = Some(found.map_or(wal, |first: u64| first.min(wal)));
         }
     }
@@ -145,7 +146,7 @@ pub(crate) fn check_tracked(env: &Env, wal_dir: &Path, info: &RecoveredInfo) -> 
 /// # Errors
 /// `Locked` while another store has it; `InvalidArgument` where it is the directory of another database.
 pub(crate) fn claim(env: &Env, dir: &Path, wal_dir: &Path) -> Result<Option<Box<dyn FileLock>>> {
-    if is_same(dir, wal_dir) {
+    if is_same(dir, wal_dir) || drumlin_base::bug!("wal-dir-unclaimed") {
         return Ok(None);
     }
     if env.files.exists(&names::current(wal_dir))? {

@@ -535,6 +535,28 @@ fn repair_makes_exact_accounts_and_keeps_every_value() {
 }
 
 #[test]
+fn a_scrub_reads_every_value() {
+    let files = StrictMemFileSystem::new();
+    let db = open(&files);
+    for at in 0..100 {
+        db.put(key(at), value(at, 0)).unwrap();
+    }
+    db.flush().unwrap();
+    check(&db, &files);
+    let mut names = files.list(Path::new(DIR)).unwrap();
+    names.retain(|name| name.to_string_lossy().ends_with(".blob"));
+    for name in names {
+        let path = Path::new(DIR).join(name);
+        let middle = files.info(&path).unwrap().size / 2;
+        files.flip(&path, middle, 3).unwrap();
+        let damaged = db.verify().unwrap().damaged;
+        assert_eq!(damaged.len(), 1, "{damaged:?}");
+        assert_eq!(damaged[0].0, path);
+        files.flip(&path, middle, 3).unwrap();
+    }
+}
+
+#[test]
 fn repair_tells_of_lost_blob_files_and_refuses_tables_that_share_blobs() {
     let files = StrictMemFileSystem::new();
     let db = open(&files);

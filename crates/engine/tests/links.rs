@@ -133,6 +133,21 @@ fn a_table_given_twice_is_taken_in_and_moved() {
 }
 
 #[test]
+fn a_table_that_is_refused_leaves_no_other_behind() {
+    let (user, dir) = (memory_dir(), memory_dir());
+    let (good, bad) = (user.path().join("good.sst"), user.path().join("bad.sst"));
+    external(&good, 1);
+    std::fs::write(&bad, b"no table").unwrap();
+    let db = Db::open(dir.path(), options()).unwrap();
+    let before = names(dir.path());
+    let taken = db.ingest(db.default_family(), &[good.clone(), bad], false);
+    assert_eq!(taken.unwrap_err().kind(), ErrorKind::Corruption);
+    assert_eq!(names(dir.path()), before);
+    assert!(db.get("key00007").unwrap().is_none());
+    assert!(good.exists());
+}
+
+#[test]
 fn who_only_reads_takes_nothing_in() {
     let (user, dir) = (memory_dir(), memory_dir());
     let path = user.path().join("table.sst");

@@ -1,4 +1,5 @@
 //! Goal: the shortest path through every room. Method: real files in a temporary directory.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 use drumlin::{CompactionStyle, Db, Options, ReadOptions, Tuning};
 
@@ -99,4 +100,56 @@ fn keys_are_estimated_whether_tables_are_open_or_not() {
         "{}",
         estimate(&db)
     );
+}
+
+/// A store of three tables that hold one key: the oldest in L1, the others in L0.
+fn three_of_one_key(dir: &std::path::Path) -> Db {
+    let options = Options {
+        compaction_style: CompactionStyle::Manual,
+        ..small()
+    };
+    let db = Db::open(dir, options).unwrap();
+    db.put("key", "oldest").unwrap();
+    db.compact_range(db.default_family(), None, None).unwrap();
+    for value in ["older", "newest"] {
+        db.put("key", value).unwrap();
+        db.flush().unwrap();
+    }
+    db
+}
+
+#[test]
+fn properties_and_explanations_tell_the_levels() {
+    let dir = drumlin_testkit::temp_dir();
+    let db = three_of_one_key(dir.path());
+    let files = |level: usize| {
+        let name = format!("rocksdb.num-files-at-level{level}");
+        let text = db.property(db.default_family(), &name);
+        text.map(|text| text.parse::<u64>().unwrap())
+    };
+    let found: Vec<_> = (0..8).map(files).collect();
+    let below: u64 = found.iter().skip(1).flatten().sum();
+    assert_eq!((found[0], below, found[7]), (Some(2), 1, None), "{found:?}");
+    let asked = |key: &str| db.explain(db.default_family(), Some(key.as_bytes()));
+    assert_eq!(asked("key").matches("(its filter first)").count(), 3);
+    assert_eq!(asked("kex").matches("(its filter first)").count(), 0);
+}
+
+#[test]
+fn the_newest_value_is_found_after_a_repair() {
+    let dir = drumlin_testkit::temp_dir();
+    let db = three_of_one_key(dir.path());
+    db.put("late", "in the WAL alone").unwrap();
+    db.close().unwrap();
+    let files = drumlin::Env::system().files;
+    for name in files.list(dir.path()).unwrap() {
+        if name.to_string_lossy().starts_with("MANIFEST") {
+            files.remove(&dir.path().join(name)).unwrap();
+        }
+    }
+    let report = Db::repair(dir.path(), &small()).unwrap();
+    assert_eq!((report.tables, report.lost.len()), (3, 0));
+    let db = Db::open(dir.path(), small()).unwrap();
+    assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"newest"[..]));
+    assert!(db.get("late").unwrap().is_some());
 }

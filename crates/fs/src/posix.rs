@@ -64,7 +64,7 @@ impl FileSystem for PosixFileSystem {
         let facts = file
             .metadata()
             .map_err(|source| Error::io("look at", old, source))?;
-        if facts.nlink() > 1 {
+        if facts.nlink() > 1 && !drumlin_base::bug!("file-with-two-names-reused") {
             return Err(has_second_name(old));
         }
         // Logs are only recycled among those who know of it.

@@ -138,7 +138,10 @@ impl RateLimiter {
             };
             // Unused time is kept up to the burst.
             *paid_at = (*paid_at)
-                .max(now.saturating_sub(BURST))
+                .max(match drumlin_base::bug!("unused-time-hoarded") {
+                    true => Duration::ZERO,
+                    false => now.saturating_sub(BURST),
+                })
                 .saturating_add(felt);
             if other == priority {
                 wait = paid_at.saturating_sub(now);

@@ -133,7 +133,7 @@ impl Filter {
     #[inline]
     pub(crate) fn may_contain(&self, hash: KeyHash) -> bool {
         let bits = hash.bits();
-        for index in 0..LAYERS {
+        for index in usize::from(drumlin_base::bug!("filter-first-layer-unasked"))..LAYERS {
             let Some(word) = self.word(hash, index) else {
                 return false;
             };

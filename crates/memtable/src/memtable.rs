@@ -140,7 +140,9 @@ impl Memtable {
         }
         // SAFETY: the arena is dropped after the tree, or together with it; no entry is reached then.
         unsafe { self.tree.insert(entry) };
-        if matches!(kind, ValueKind::Deletion | ValueKind::SingleDeletion) {
+        let is_counted =
+            kind == ValueKind::Deletion || !drumlin_base::bug!("single-deletions-uncounted");
+        if is_counted && matches!(kind, ValueKind::Deletion | ValueKind::SingleDeletion) {
             self.counts.deletions.fetch_add(1, Ordering::Relaxed);
         }
     }

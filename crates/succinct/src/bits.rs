@@ -107,6 +107,7 @@ impl<'a> Bits<'a> {
                 if left == 0 {
                     return 0;
                 }
+                let left = left - usize::from(drumlin_base::bug!("bits-a-place-off-at-the-end"));
                 self.tail << ((64 - left as u32) & 63)
             }
         }

@@ -123,7 +123,10 @@ fn parse_trailer(bytes: &[u8]) -> Result<Trailer> {
             return Err(Error::corruption("block has a hash index it cannot have"));
         }
         end = count_at
-            .checked_sub(usize::from(buckets))
+            .checked_sub(match drumlin_base::bug!("buckets-taken-for-restarts") {
+                true => 0,
+                false => usize::from(buckets),
+            })
             .ok_or_else(short)?;
     }
     let restart_count = (packed & RESTART_COUNT_MASK) as usize;
@@ -174,7 +177,7 @@ fn join_values(bytes: &[u8], trailer: &Trailer, values_at: usize) -> Option<Vec<
         out.extend_from_slice(keys.get(next..delta_end)?);
         out.extend_from_slice(values.get(value_at..value_end)?);
         at = delta_end;
-        value_at = value_end;
+        value_at = value_end + usize::from(drumlin_base::bug!("separate-values-shifted"));
     }
     if new_restarts.is_empty() {
         new_restarts.push(0); // An empty block has one restart point, at its end.

@@ -212,7 +212,7 @@ impl ModelStore {
                 _ => error,
             })?;
         let (model, facts) = ModelFacts::decode(&bytes).map_err(|error| error.with_file(&path))?;
-        if model.id() != id {
+        if model.id() != id && !drumlin_base::bug!("model-of-another-id-taken") {
             let message = format!("the file holds the model {:016x}", model.id());
             return Err(Error::corruption(message).with_file(&path));
         }
@@ -269,7 +269,8 @@ impl ModelStore {
         };
         let mut unused = Vec::new();
         self.known.lock().retain(|&id, entry| {
-            let stays = entry.holds > 0 || in_use.contains(&id);
+            let is_held = entry.holds > 0 && !drumlin_base::bug!("held-model-removed");
+            let stays = is_held || in_use.contains(&id);
             if !stays {
                 unused.push(names::model(&self.dir, id));
                 if let Some(loaded) = &entry.loaded {

@@ -29,7 +29,9 @@ impl Speed {
     pub(crate) fn record(&mut self, bytes: f64, work: Duration) {
         let seconds = work.as_secs_f64();
         if seconds <= 0.0 {
-            self.early_bytes += bytes;
+            if !drumlin_base::bug!("work-in-no-time-lost") {
+                self.early_bytes += bytes;
+            }
             return;
         }
         let bytes = bytes + std::mem::take(&mut self.early_bytes);

@@ -101,7 +101,8 @@ impl Verdict {
 
     /// The stricter of two.
     pub(crate) fn and(self, other: Self) -> Self {
-        if other.bytes_per_second < self.bytes_per_second {
+        let is_stricter = other.bytes_per_second < self.bytes_per_second;
+        if is_stricter != drumlin_base::bug!("mildest-measure-decides") {
             other
         } else {
             self

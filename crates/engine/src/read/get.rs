@@ -240,6 +240,7 @@ impl<'a> Lookup<'a> {
             // next table of the run may hold versions newer than the tombstone.
             let order = &self.context.order;
             if !matches!(self.state, State::Searching)
+                || drumlin_base::bug!("straddling-versions-unread")
                 || order
                     .compare(file.largest_user_key(), self.user_key)
                     .is_ne()

@@ -116,6 +116,7 @@ impl Walk {
             };
             if !is_same(&self.context.order, user_key, &self.key)
                 || self.covering(tag_seqno(tag)).is_some()
+                    && !drumlin_base::bug!("covered-operands-merged")
             {
                 break;
             }

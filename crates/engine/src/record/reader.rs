@@ -373,7 +373,11 @@ impl RecordReader {
                     Some(format!("a sound record follows at {}", record.offset))
                 }
                 Later::Marks => SyncedMark::in_batch(record.payload)
-                    .filter(|mark| mark.log_number == log_number && mark.bytes > end.offset)
+                    .filter(|mark| {
+                        mark.log_number == log_number
+                            || drumlin_base::bug!("marks-of-other-logs-believed")
+                    })
+                    .filter(|mark| mark.bytes > end.offset)
                     .map(|mark| format!("{} bytes were synced", mark.bytes)),
             };
             proof.is_some()

@@ -335,15 +335,16 @@ fn records_of_the_log_before_end_a_recycled_log_cleanly() {
 }
 
 fn batch_with_mark(seqno: u64, bytes: u64) -> Vec<u8> {
+    batch_with_mark_of(LOG, seqno, bytes)
+}
+
+fn batch_with_mark_of(log_number: u64, seqno: u64, bytes: u64) -> Vec<u8> {
     let mut batch = WriteBatch::new();
     batch
         .put(format!("key{seqno}").as_bytes(), &[b'v'; 50])
         .unwrap();
     batch.set_seqno(seqno);
-    let mark = SyncedMark {
-        log_number: LOG,
-        bytes,
-    };
+    let mark = SyncedMark { log_number, bytes };
     batch.put_log_data(&mark.data()).unwrap();
     batch.bytes().to_vec()
 }
@@ -397,6 +398,19 @@ fn damage_among_unsynced_groups_is_a_torn_tail() {
         let verdict = reader.judge(Later::Any).unwrap();
         assert!(matches!(verdict, Verdict::Corrupt { .. }));
     }
+}
+
+#[test]
+fn a_mark_of_another_log_proves_nothing() {
+    let payloads: Vec<_> = (1..5)
+        .map(|seqno| batch_with_mark_of(LOG - 1, seqno, u64::MAX))
+        .collect();
+    let (mut bytes, offsets) = log_of(&payloads, false);
+    bytes[offsets[1] + 20..offsets[1] + 40].fill(0xEE);
+    let (read, mut reader) = read_all(&bytes);
+    assert_eq!(read.len(), 1);
+    let verdict = reader.judge(Later::Marks).unwrap();
+    assert!(matches!(verdict, Verdict::Torn { .. }), "{verdict:?}");
 }
 
 #[test]

@@ -146,7 +146,7 @@ impl RecordWriter {
         let mut first = true;
         loop {
             let room = BLOCK_BYTES - self.block_offset;
-            if room < header_bytes {
+            if room < header_bytes + usize::from(drumlin_base::bug!("no-header-at-block-ends")) {
                 self.buffer.resize(self.buffer.len() + room, 0);
                 self.block_offset = 0;
             }

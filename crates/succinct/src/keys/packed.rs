@@ -106,7 +106,7 @@ pub(super) fn without<'t>(text: &'t [u8], prefix: &[u8]) -> Option<&'t [u8]> {
 pub(super) fn read_bits(bytes: &[u8], bit: usize, width: u32) -> u64 {
     let (at, shift) = (bit >> 3, (bit & 7) as u32);
     let low = word_at(bytes, at) >> shift;
-    if width + shift <= 64 {
+    if width + shift <= 64 || drumlin_base::bug!("ninth-byte-unread") {
         return low & mask(width);
     }
     // Nine bytes, so `shift` is not zero.

@@ -206,7 +206,9 @@ impl BlobReader {
         let at = index.offset - skipped as u64;
         read_exactly(&*self.file, at, bytes)?;
         if verify && check_record(user_key, index, bytes).is_err() {
-            read_exactly(&*self.file, at, bytes)?;
+            if !drumlin_base::bug!("damaged-blob-not-read-again") {
+                read_exactly(&*self.file, at, bytes)?;
+            }
             check_record(user_key, index, bytes)?;
         }
         Ok(skipped)
@@ -264,7 +266,7 @@ pub(super) fn check_record(user_key: &[u8], index: &BlobIndex, record: &[u8]) ->
     else {
         return Err(Error::corruption("a reference to a blob of another length"));
     };
-    if key != user_key {
+    if key != user_key && !drumlin_base::bug!("blob-of-another-key") {
         return Err(Error::corruption("a reference to the blob of another key"));
     }
     header.check(key, stored)

@@ -84,7 +84,12 @@ impl Line {
         for _ in 0..probes {
             let n = h >> 23;
             if let Some(word) = self.0.get_mut((n >> 6) as usize & 7) {
-                *word |= 1 << (n & 63);
+                let high = if drumlin_base::bug!("bloom-line-half") {
+                    31
+                } else {
+                    63
+                };
+                *word |= 1 << (n & high);
             }
             h = h.wrapping_mul(GOLDEN_RATIO);
         }

@@ -163,7 +163,10 @@ pub(super) fn stored_bytes(front: &[u8]) -> usize {
 /// Whether the checksum of a whole page fits.
 pub(super) fn is_sound(page: &[u8]) -> bool {
     page.split_last_chunk::<CHECKSUM_BYTES>()
-        .is_some_and(|(body, stored)| mask(crc32c(body)) == u32::from_le_bytes(*stored))
+        .is_some_and(|(body, stored)| {
+            mask(crc32c(body)) == u32::from_le_bytes(*stored)
+                || drumlin_base::bug!("damaged-page-taken")
+        })
 }
 
 /// Where row `row` lies in its page; `None` when it has none, or is damaged.
