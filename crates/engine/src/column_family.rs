@@ -178,7 +178,9 @@ impl Family {
 pub(crate) fn level_compression(chosen: Compression, level: usize) -> Compression {
     match chosen.codec {
         Codec::None | Codec::Snappy | Codec::Lz4 => chosen,
-        _ if level < 2 => Compression::new(Codec::Lz4),
+        _ if level < 2 - usize::from(drumlin_base::bug!("slow-codec-in-l1")) => {
+            Compression::new(Codec::Lz4)
+        }
         _ => chosen,
     }
 }
@@ -186,5 +188,23 @@ pub(crate) fn level_compression(chosen: Compression, level: usize) -> Compressio
 impl fmt::Debug for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Family({}, {:?})", self.id, self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_codecs_are_for_what_stays() {
+        let zstd = Compression::new(Codec::Zstd);
+        let chosen: Vec<_> = (0..4)
+            .map(|level| level_compression(zstd, level).codec)
+            .collect();
+        assert_eq!(chosen, [Codec::Lz4, Codec::Lz4, Codec::Zstd, Codec::Zstd]);
+        assert_eq!(
+            level_compression(Compression::new(Codec::None), 0).codec,
+            Codec::None
+        );
     }
 }

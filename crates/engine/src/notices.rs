@@ -74,12 +74,18 @@ impl Notices {
         let Some(listener) = &self.listener else {
             return;
         };
-        while self.has_any.load(Ordering::Acquire) && !self.telling.swap(true, Ordering::AcqRel) {
+        let is_my_turn = || {
+            !self.telling.swap(true, Ordering::AcqRel) || drumlin_base::bug!("told-while-telling")
+        };
+        while self.has_any.load(Ordering::Acquire) && is_my_turn() {
             let _turn = Turn(&self.telling);
             loop {
                 let next = {
                     let mut waiting = self.waiting.lock();
-                    let next = waiting.pop_front();
+                    let next = match drumlin_base::bug!("newest-notice-told-first") {
+                        true => waiting.pop_back(),
+                        false => waiting.pop_front(),
+                    };
                     self.has_any.store(next.is_some(), Ordering::Release);
                     next
                 };
@@ -126,5 +132,49 @@ impl Drop for TellAtEnd<'_> {
     #[inline]
     fn drop(&mut self) {
         self.0.tell();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::OnceLock;
+
+    use super::*;
+
+    /// Hears waits by their length; notes two more in its first call, and asks for them to be told.
+    #[derive(Default)]
+    struct Listener {
+        notices: OnceLock<Arc<Notices>>,
+        heard: Mutex<Vec<String>>,
+    }
+
+    impl EventListener for Listener {
+        fn write_waited(&self, micros: u64, _why: &str) {
+            self.heard.lock().push(format!("begin {micros}"));
+            let notices = self.notices.get().expect("it is told by them");
+            if micros == 1 {
+                wait(notices, 11);
+                wait(notices, 12);
+            }
+            notices.tell();
+            self.heard.lock().push(format!("end {micros}"));
+        }
+    }
+
+    fn wait(notices: &Notices, micros: u64) {
+        notices.note(|| Notice::WriteWaited { micros, why: "" });
+    }
+
+    #[test]
+    fn one_is_told_after_the_other_in_the_order_they_were_noted_in() {
+        let listener = Arc::new(Listener::default());
+        let notices = Arc::new(Notices::new(Some(Arc::clone(&listener) as _)));
+        assert!(listener.notices.set(Arc::clone(&notices)).is_ok());
+        wait(&notices, 1);
+        wait(&notices, 2);
+        notices.tell();
+        let told =
+            [1, 2, 11, 12].map(|micros| [format!("begin {micros}"), format!("end {micros}")]);
+        assert_eq!(*listener.heard.lock(), told.concat());
     }
 }
