@@ -58,7 +58,7 @@ pub const BUGS: &[Bug] = &[
     bug("errors-untold", "engine/engine", "sim:100"),
     bug("evicted-blob-file-stays-open", "engine/blob_cache", "drumlin:blob_cache::"),
     bug("explained-get-skips-l0", "engine/explain", "smoke:properties_and"),
-    bug("failed-group-forgotten", "engine/published", "sim"),
+    bug("failed-group-forgotten", "engine/published", "sim:30"),
     bug("failed-job-leaves-health", "engine/background", "sim"),
     bug("failed-sync-acknowledged", "engine/write", "sim"),
     bug("family-begins-a-wal-late", "engine/families", "sim"),
