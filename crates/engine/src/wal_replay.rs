@@ -213,7 +213,12 @@ impl WalReplay<'_> {
                 continue;
             };
             return match before.get(&number) {
-                Some(ended) if ended.end.offset < bytes => Gap::In(number),
+                Some(ended) if ended.end.offset < bytes => {
+                    match drumlin_base::bug!("empty-wal-is-no-gap") && ended.end.offset == 0 {
+                        true => Gap::None,
+                        false => Gap::In(number),
+                    }
+                }
                 None if number >= self.needed_from => Gap::Missing(number),
                 _ => Gap::None,
             };

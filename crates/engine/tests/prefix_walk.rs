@@ -2,13 +2,14 @@
 //! that take over one another's walks show their own moment. Method: real files; blocks are forbidden to be
 //! read (`cache_only`) where the filter alone must answer; threads whose rows must all be of one batch.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use drumlin::batch::WriteBatch;
 use drumlin::{
-    Db, DbIterator, FamilyOptions, FixedPrefix, Options, ReadOptions, TableFormat, Tuning,
-    WriteOptions,
+    CappedPrefix, Db, DbIterator, FamilyOptions, FixedPrefix, Options, ReadOptions, TableFormat,
+    Tuning, WriteOptions,
 };
 use drumlin_base::rng::Rng;
 use drumlin_testkit::temp_dir;
@@ -177,4 +178,81 @@ fn iterators_in_memory_show_whole_batches_while_tables_come_and_go() {
         }
     });
     db.close().unwrap();
+}
+
+/// A key of up to nine bytes of three letters: many are prefixes of others, and many shorter than the cap.
+fn short_key(rng: &mut Rng) -> Vec<u8> {
+    let len = rng.below(10);
+    (0..len).map(|_| b'a' + rng.below(3) as u8).collect()
+}
+
+fn capped(key: &[u8], cap: usize) -> &[u8] {
+    key.get(..cap).unwrap_or(key)
+}
+
+/// Walks from many keys within their prefixes, and compares with `rows`.
+fn check_walks(db: &Db, rows: &BTreeMap<Vec<u8>, Vec<u8>>, cap: usize, rng: &mut Rng) {
+    let mut iter = db.iter(ReadOptions {
+        prefix_same_as_start: true,
+        ..ReadOptions::default()
+    });
+    for seek in 0..300 {
+        let from = short_key(rng);
+        if seek % 50 == 0 {
+            iter.refresh().expect("it has a source");
+        }
+        iter.seek(&from);
+        let mut found = Vec::new();
+        while iter.valid() {
+            found.push((iter.key().to_vec(), iter.value().to_vec()));
+            iter.next();
+        }
+        iter.status().expect("the walk is sound");
+        let prefix = capped(&from, cap);
+        let expected: Vec<_> = rows
+            .range(from.clone()..)
+            .take_while(|(key, _)| capped(key, cap) == prefix)
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        assert_eq!(found, expected, "from {from:?}, cap {cap}");
+    }
+}
+
+#[test]
+fn walks_within_capped_prefixes_show_all_keys_of_the_prefix_and_no_other() {
+    let mut rng = Rng::new(17);
+    for format in [
+        TableFormat::Block,
+        TableFormat::Plain,
+        TableFormat::Searchable,
+    ] {
+        for cap in [1, 4, 8] {
+            let dir = temp_dir();
+            let mut options = options();
+            options.family.prefix_extractor = Some(Arc::new(CappedPrefix::new(cap)));
+            options.family.table_format = Some(format);
+            let db = Db::open(dir.path(), options).unwrap();
+            let mut rows = BTreeMap::new();
+            for layer in 0..4_u32 {
+                for _ in 0..400 {
+                    let key = short_key(&mut rng);
+                    if rng.one_in(5) {
+                        db.delete(&key).unwrap();
+                        rows.remove(&key);
+                    } else {
+                        let value = format!("{layer}").into_bytes();
+                        db.put(&key, &value).unwrap();
+                        rows.insert(key, value);
+                    }
+                }
+                match layer {
+                    0 => db.compact_range(db.default_family(), None, None).unwrap(),
+                    3 => {} // The last lies in the memtable.
+                    _ => db.flush().unwrap(),
+                }
+                check_walks(&db, &rows, cap, &mut rng);
+            }
+            db.close().unwrap();
+        }
+    }
 }

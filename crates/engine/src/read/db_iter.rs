@@ -591,7 +591,12 @@ impl Walk {
         }
         let extractor = self.context.prefix.as_deref();
         let prefix = extractor.and_then(|extractor| extractor.prefix(user_key));
-        prefix.is_some_and(|prefix| is_same_bytes(prefix, &self.prefix))
+        prefix.is_some_and(
+            |prefix| match drumlin_base::bug!("longer-keys-within-the-prefix") {
+                true => prefix.starts_with(&self.prefix),
+                false => is_same_bytes(prefix, &self.prefix),
+            },
+        )
     }
 
     /// Stays within the prefix of `key` from now on, if asked to and if it has one.

@@ -558,6 +558,66 @@ fn a_missing_wal_between_others_refuses_to_open_unless_told_otherwise() {
     );
 }
 
+/// A database with several WAL files that are all needed, each of a few short records, every one synced; the rows
+/// of "one" are in no table.
+fn short_wals() -> Everything {
+    let disk = StrictMemFileSystem::new();
+    let mut steps = vec![Step::Create("one")];
+    for index in 0..12_u8 {
+        let put = |name: &str| {
+            let key = format!("{name}{index:02}").into_bytes();
+            Op::Put(key, vec![b'v'; 20 + usize::from(index)])
+        };
+        // What is flushed comes before what only the WAL has, so that losing that leaves a prefix.
+        let ops = match index % 4 {
+            0 => vec![("default", put("d"))],
+            _ => vec![("one", put("k"))],
+        };
+        steps.push(write(ops, true));
+        if index % 4 == 3 {
+            steps.push(Step::FlushFamily("default")); // Begins another WAL.
+        }
+    }
+    let (history, db) = Script { steps }.run(&setup(&disk), true);
+    assert!(history.errors.is_empty(), "{:?}", history.errors);
+    drop(db.map(|db| db.close()));
+    disk.sync_all();
+    let mut model = Model::default();
+    for (ops, _) in &history.batches {
+        ops.iter().for_each(|(name, op)| model.apply(name, op));
+    }
+    Everything {
+        disk,
+        history,
+        model,
+    }
+}
+
+#[test]
+fn damage_around_a_wal_switch_is_told_or_leaves_what_came_before() {
+    let all = short_wals();
+    let wals = all.files(".log");
+    assert!(wals.len() >= 3, "{:?}", wals.keys());
+    for (path, content) in wals {
+        // The first records of a file, and the last of the one before.
+        let ends =
+            (0..content.len().min(100)).chain(content.len().saturating_sub(100)..content.len());
+        for at in ends {
+            let place = format!("{} at {at}", path.display());
+            let disk = all.copy();
+            disk.flip(&path, at as u64, (at % 8) as u8).unwrap();
+            all.judge(&format!("a bit of {place}"), &disk);
+            let disk = all.copy();
+            let len = (content.len() - at).min(16);
+            disk.overwrite(&path, at as u64, &vec![0; len]).unwrap();
+            all.judge_as(&format!("zeros in {place}"), &disk, Demand::Prefix);
+            let disk = all.copy();
+            disk.resize(&path, at as u64).unwrap();
+            all.judge_as(&format!("the end of {place}"), &disk, Demand::Prefix);
+        }
+    }
+}
+
 #[test]
 fn a_compaction_of_damaged_tables_keeps_its_inputs() {
     let disk = StrictMemFileSystem::new();

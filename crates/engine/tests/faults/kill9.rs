@@ -13,24 +13,58 @@ use drumlin_testkit::temp_dir;
 use crate::support::options;
 
 const DIR_VARIABLE: &str = "DRUMLIN_KILL9_DIR";
-const TEST: &str = "kill9::a_killed_process_loses_nothing_it_acknowledged";
 /// Keys are written over and over, so that compactions have something to drop.
 const KEYS: u64 = 500;
 
-fn real() -> Options {
-    Options {
-        background_threads: Some(2),
-        env: Env::system(),
-        ..options(Env::system().files)
+/// What is written, and so how large the WAL files become.
+#[derive(Clone, Copy)]
+struct Load {
+    test: &'static str,
+    rounds: u64,
+    /// Acknowledgements before the kill.
+    acks_max: u64,
+    /// Bytes of a value.
+    value_max: u64,
+    write_buffer: Option<usize>,
+}
+
+const SMALL: Load = Load {
+    test: "kill9::a_killed_process_loses_nothing_it_acknowledged",
+    rounds: 15,
+    acks_max: 1500,
+    value_max: 300,
+    write_buffer: None,
+};
+
+/// Past the 4 MiB that are mapped of a WAL at a time, again and again.
+const LARGE: Load = Load {
+    test: "kill9::a_process_killed_with_large_wal_files_loses_nothing",
+    rounds: 6,
+    acks_max: 500,
+    value_max: 60_000,
+    write_buffer: Some(24 << 20),
+};
+
+impl Load {
+    fn options(&self) -> Options {
+        let mut options = Options {
+            background_threads: Some(2),
+            env: Env::system(),
+            ..options(Env::system().files)
+        };
+        if self.write_buffer.is_some() {
+            options.tuning.write_buffer_bytes = self.write_buffer;
+        }
+        options
     }
 }
 
 /// The batch `sequence` in both families; the same whoever makes it.
-fn batch(sequence: u64, other: u32) -> WriteBatch {
+fn batch(load: &Load, sequence: u64, other: u32) -> WriteBatch {
     let mut batch = WriteBatch::new();
     let value = sequence.to_le_bytes();
     let mut long = value.to_vec();
-    long.resize(8 + Rng::new(sequence).below(300) as usize, b'.');
+    long.resize(8 + Rng::new(sequence).below(load.value_max) as usize, b'.');
     let key = |n: u64| format!("k{:04}", n % KEYS).into_bytes();
     batch.put(&key(sequence * 7), &long).expect("small");
     batch
@@ -42,11 +76,13 @@ fn batch(sequence: u64, other: u32) -> WriteBatch {
 }
 
 /// The child's life: writes on from what it finds, and says what was acknowledged.
-fn write_until_killed(dir: &Path) {
-    let db = Db::open_all_families(dir, real()).expect("opens after any death");
+fn write_until_killed(dir: &Path, load: &Load) {
+    let db = Db::open_all_families(dir, load.options()).expect("opens after any death");
     let other = match db.family("other") {
         Some(family) => family,
-        None => db.create_family("other", real().family).expect("created"),
+        None => db
+            .create_family("other", load.options().family)
+            .expect("created"),
     };
     let mut out = std::io::stdout().lock();
     let mut sequence = found(&db, &other);
@@ -56,7 +92,7 @@ fn write_until_killed(dir: &Path) {
             sync: Some(sequence.is_multiple_of(64)),
             ..WriteOptions::default()
         };
-        db.write(batch(sequence, other.id()), &options)
+        db.write(batch(load, sequence, other.id()), &options)
             .expect("written");
         if writeln!(out, "acked {sequence}")
             .and_then(|()| out.flush())
@@ -99,16 +135,26 @@ fn check(db: &Db, last: u64) {
 
 #[test]
 fn a_killed_process_loses_nothing_it_acknowledged() {
+    kill_again_and_again(&SMALL);
+}
+
+#[test]
+fn a_process_killed_with_large_wal_files_loses_nothing() {
+    kill_again_and_again(&LARGE);
+}
+
+fn kill_again_and_again(load: &Load) {
     if let Some(dir) = std::env::var_os(DIR_VARIABLE) {
-        write_until_killed(Path::new(&dir));
+        write_until_killed(Path::new(&dir), load);
         return;
     }
     let dir = temp_dir();
     let binary = std::env::current_exe().expect("this test");
     let mut rng = Rng::new(u64::from(std::process::id()));
-    for round in 0..15 {
+    let mut largest = 0;
+    for round in 0..load.rounds {
         let mut child = Command::new(&binary)
-            .args([TEST, "--exact", "--nocapture", "--test-threads", "1"])
+            .args([load.test, "--exact", "--nocapture", "--test-threads", "1"])
             .env(DIR_VARIABLE, dir.path())
             .stdout(Stdio::piped())
             .spawn()
@@ -118,7 +164,7 @@ fn a_killed_process_loses_nothing_it_acknowledged() {
         let until = if round % 3 == 2 {
             0
         } else {
-            1 + rng.below(1500)
+            1 + rng.below(load.acks_max)
         };
         let mut acked = 0;
         let mut seen = 0;
@@ -144,7 +190,8 @@ fn a_killed_process_loses_nothing_it_acknowledged() {
                 acked = number.parse().unwrap_or(acked).max(acked);
             }
         }
-        let db = match Db::open_all_families(dir.path(), real()) {
+        largest = largest.max(largest_wal(dir.path()));
+        let db = match Db::open_all_families(dir.path(), load.options()) {
             Ok(db) => db,
             Err(error) => panic!("round {round}: {error:?}"),
         };
@@ -162,4 +209,21 @@ fn a_killed_process_loses_nothing_it_acknowledged() {
         }
         db.close().expect("closed");
     }
+    assert!(
+        load.write_buffer.is_none() || largest > 4 << 20,
+        "{largest}"
+    );
+}
+
+/// Bytes of the largest WAL in `dir`.
+fn largest_wal(dir: &Path) -> u64 {
+    let files = Env::system().files;
+    let names = files.list(dir).expect("the directory is there");
+    let wals = names
+        .iter()
+        .filter(|name| name.extension().is_some_and(|e| e == "log"));
+    wals.filter_map(|wal| files.info(&dir.join(wal)).ok())
+        .map(|facts| facts.size)
+        .max()
+        .unwrap_or(0)
 }

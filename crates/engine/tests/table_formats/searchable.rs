@@ -90,3 +90,69 @@ fn an_external_searchable_table_is_taken_in() {
     check(&db, &rows, &ReadOptions::default());
     db.close().unwrap();
 }
+
+/// An external table of every third key from `from` on, each with `value`.
+fn external(path: &std::path::Path, format: TableFormat, from: u32, value: &str) {
+    let options = TableWriterOptions {
+        format,
+        ..TableWriterOptions::default()
+    };
+    let mut table = SstFileWriter::create(&Env::system(), path, options).unwrap();
+    for key in (from..600).step_by(3) {
+        let value = format!("{value} {key} carefully final deposits");
+        table
+            .put(format!("key{key:04}").as_bytes(), value.as_bytes())
+            .unwrap();
+    }
+    table.finish().unwrap();
+}
+
+#[test]
+fn batches_at_a_snapshot_see_nothing_of_tables_taken_in_later() {
+    for format in [
+        TableFormat::Searchable,
+        TableFormat::Block,
+        TableFormat::Plain,
+    ] {
+        let (dir, outside) = (memory_dir(), memory_dir());
+        let db = Db::open(dir.path(), options(Some(TableFormat::Searchable))).unwrap();
+        let mut rows = std::collections::BTreeMap::new();
+        let mut moments = vec![(db.snapshot(), rows.clone())];
+        for (round, value) in ["one", "two", "three", "four"].iter().enumerate() {
+            let path = outside.path().join(format!("{value}.sst"));
+            let from = round as u32 % 3;
+            external(&path, format, from, value);
+            db.ingest(db.default_family(), &[path], round % 2 == 0)
+                .unwrap();
+            for key in (from..600).step_by(3) {
+                let value = format!("{value} {key} carefully final deposits");
+                rows.insert(format!("key{key:04}"), value);
+            }
+            moments.push((db.snapshot(), rows.clone()));
+        }
+        for compacted in [false, true] {
+            for (snapshot, rows) in &moments {
+                let at = ReadOptions {
+                    snapshot: Some(snapshot.clone()),
+                    ..ReadOptions::default()
+                };
+                let keys: Vec<String> = (0..700).map(|key| format!("key{key:04}")).collect();
+                for keys in keys.chunks(37) {
+                    let found = db.multi_get_in(db.default_family(), keys, &at);
+                    for (key, found) in keys.iter().zip(found) {
+                        let found = found.unwrap().map(|value| value.to_vec());
+                        let expected = rows.get(key).map(|value| value.clone().into_bytes());
+                        assert_eq!(
+                            found, expected,
+                            "{key} in {format:?}, compacted: {compacted}"
+                        );
+                        let single = db.get_in(db.default_family(), key, &at).unwrap();
+                        assert_eq!(single.map(|value| value.to_vec()), expected, "{key}");
+                    }
+                }
+            }
+            compact(&db);
+        }
+        db.close().unwrap();
+    }
+}

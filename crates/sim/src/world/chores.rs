@@ -1,13 +1,16 @@
 //! Tasks that do what is neither a write nor a read.
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use drumlin::{Db, ErrorKind, Health, ReadOptions};
+use drumlin::{Db, ErrorKind, Health, ReadOptions, Result, SstFileWriter, TableWriterOptions};
 use drumlin_base::rng::Rng;
 
 use super::look::{read_log, walk};
-use super::{Counts, Round};
-use crate::model::{difference, key};
+use super::{Counts, Round, fate_of_failed};
+use crate::history::Fate;
+use crate::model::{LOG, Op, difference, key, value};
 
 /// Flushes, compacts, syncs and scrubs.
 pub(super) fn live(round: &Round, _index: u64, mut rng: Rng) {
@@ -20,7 +23,7 @@ pub(super) fn live(round: &Round, _index: u64, mut rng: Rng) {
         // A family may be dropped under what is done to it.
         let gone = |kind: ErrorKind| kind == ErrorKind::InvalidArgument && families.len() > 1;
         let acked = round.history.lock().acked();
-        match rng.below(8) {
+        match rng.below(9) {
             0 | 1 => {
                 let outcome = round.db.flush_in(family);
                 if !outcome.as_ref().is_err_and(|error| gone(error.kind())) {
@@ -53,9 +56,54 @@ pub(super) fn live(round: &Round, _index: u64, mut rng: Rng) {
                     assert!(fine, "{:?}", report.damaged);
                 }
             }
+            6 => ingest(round, &mut rng),
             _ => round.nap(&mut rng),
         }
     }
+}
+
+/// Takes a table in that was written outside: a batch of its own among those of the writers.
+fn ingest(round: &Round, rng: &mut Rng) {
+    let mut rows = BTreeMap::new();
+    for _ in 0..=rng.below(4) {
+        let gone = rng.one_in(4);
+        rows.insert(key(rng), (!gone).then(|| value(rng)));
+    }
+    let ops = rows.iter().map(|(key, value)| match value {
+        Some(value) => (0, Op::Put(key.clone(), value.clone())),
+        None => (0, Op::Delete(key.clone())),
+    });
+    let number = round.history.lock().begin(ops.collect());
+    Counts::add(&round.counts.batches);
+    let path = PathBuf::from(format!("/outside-{}.sst", round.scheduler.steps()));
+    let moves = rng.one_in(2);
+    let outcome = write_table(round, &path, number, &rows)
+        .and_then(|()| round.db.ingest(round.db.default_family(), &[path], moves));
+    let fate = match &outcome {
+        Ok(()) => Fate::Synced,
+        Err(_) => fate_of_failed(round),
+    };
+    round.history.lock().ended(number, fate);
+    round.allow("ingest", outcome);
+}
+
+fn write_table(
+    round: &Round,
+    path: &Path,
+    number: usize,
+    rows: &BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+) -> Result<()> {
+    let files = std::sync::Arc::new(round.files.clone());
+    let env = round.setup.options(files, &round.scheduler).env;
+    let mut table = SstFileWriter::create(&env, path, TableWriterOptions::default())?;
+    table.merge(LOG, number.to_string().as_bytes())?; // Before any other key.
+    for (key, value) in rows {
+        match value {
+            Some(value) => table.put(key, value)?,
+            None => table.delete(key)?,
+        }
+    }
+    table.finish().map(drop)
 }
 
 /// Makes and drops families.
