@@ -4,6 +4,7 @@
 //! around it, and a simulator calls it in an order of its own. Jobs return what they made; only
 //! [`Engine::log_and_apply`] installs it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -117,6 +118,12 @@ impl Engine {
                         // What readers kept when the last job ended: there may be no other job.
                         self.remove_obsolete(&mut state);
                     }
+                    if self.notices.wait_to_be_told() {
+                        drop(state);
+                        self.notices.tell();
+                        state = self.lock_state();
+                        continue;
+                    }
                     state.idle_threads += usize::from(compacts);
                     state = self.wait_for_background(state);
                     state.idle_threads -= usize::from(compacts);
@@ -152,12 +159,18 @@ impl Engine {
         }
     }
 
-    /// The next job, marked as running.
+    /// The next job, marked as running. A key order of the user's that panics while jobs are compared ends all.
     fn pick(&self, state: &mut State, compacts: bool) -> Option<Job> {
         if self.health() == Health::Poisoned {
             return None;
         }
-        let job = self.most_urgent(state, compacts);
+        let urgent = AssertUnwindSafe(|| self.most_urgent(state, compacts));
+        let Ok(job) = catch_unwind(urgent) else {
+            let message = "a key order panicked while the next job was chosen";
+            let error = Error::new(ErrorKind::Aborted, message);
+            self.degrade(state, Health::Poisoned, &error);
+            return None;
+        };
         if job.is_none() && compacts && state.flushes_running + state.compactions_running == 0 {
             self.note_idle(state);
         }
@@ -241,13 +254,13 @@ impl Engine {
             Job::Flush(id) | Job::Compact(id, _) => (*id, None),
             Job::Manual(request, id, _) => (*id, Some(*request)),
         };
-        let body = std::panic::AssertUnwindSafe(|| match job {
+        let body = AssertUnwindSafe(|| match job {
             Job::Flush(id) => self.run_flush(id),
             Job::Compact(id, plan) if plan.reason.can_wait() => self.run_in_quiet(id, &plan),
             Job::Compact(id, plan) => self.run_compaction(id, &plan, self.watcher(&plan, None)),
             Job::Manual(request, id, plan) => self.run_manual(request, id, &plan),
         });
-        let outcome = std::panic::catch_unwind(body).unwrap_or_else(|_| {
+        let outcome = catch_unwind(body).unwrap_or_else(|_| {
             Err(Error::new(
                 ErrorKind::Aborted,
                 "a background job panicked, most likely in a callback",

@@ -612,14 +612,20 @@ impl Db {
     /// What a read is refused for before anything is looked at.
     #[inline]
     fn check_read(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<()> {
-        if !drumlin_base::bug!("forked-child-reads") {
-            self.engine.process.check()?;
+        let engine = &self.engine;
+        let owns_family = engine.process.is_present() && family.0.store == engine.store;
+        let snapshot = options.snapshot.as_ref();
+        match owns_family && snapshot.is_none_or(|snapshot| engine.snapshots.owns(snapshot)) {
+            true => Ok(()),
+            false => self.refuse_read(family, snapshot),
         }
+    }
+
+    #[cold]
+    fn refuse_read(&self, family: &ColumnFamily, snapshot: Option<&Snapshot>) -> Result<()> {
+        self.engine.process.check()?;
         self.engine.check_own(&family.0)?;
-        match &options.snapshot {
-            Some(snapshot) => self.engine.check_snapshot(snapshot),
-            None => Ok(()),
-        }
+        snapshot.map_or(Ok(()), |snapshot| self.engine.check_snapshot(snapshot))
     }
 
     /// Requires: the super version was loaded before, so that it holds all that is visible.

@@ -67,13 +67,13 @@ pub(crate) struct Engine {
     pub(crate) block_cache: Arc<BlockCache>,
     pub(crate) table_cache: Arc<TableCache>,
     pub(crate) blob_cache: Arc<BlobCache>,
-    /// Files on their way off the disk.
     /// What the listener is to be told.
     pub(crate) notices: Notices,
     /// The models that searchable tables share.
     pub(crate) models: Arc<ModelStore>,
     /// Which of them jobs write with.
     pub(crate) chooser: Chooser,
+    /// Files on their way off the disk.
     pub(crate) trash: Arc<Trash>,
     /// What flushes and compactions write passes it.
     pub(crate) limiter: Arc<RateLimiter>,
@@ -344,7 +344,7 @@ impl Engine {
     pub(crate) fn check_own(&self, family: &Family) -> Result<()> {
         match family.store == self.store {
             true => Ok(()),
-            false => Err(is_of_another(&format!("column family {:?}", family.name))),
+            false => Err(is_of_another("column family", &family.name)),
         }
     }
 
@@ -352,11 +352,10 @@ impl Engine {
     ///
     /// # Errors
     /// `InvalidArgument`.
-    #[inline]
     pub(crate) fn check_snapshot(&self, snapshot: &Snapshot) -> Result<()> {
         match self.snapshots.owns(snapshot) {
             true => Ok(()),
-            false => Err(is_of_another("snapshot")),
+            false => Err(is_of_another("snapshot", &snapshot.seqno().to_string())),
         }
     }
 
@@ -400,8 +399,9 @@ impl std::fmt::Debug for Engine {
 }
 
 #[cold]
-fn is_of_another(what: &str) -> Error {
-    let message =
-        format!("the {what} is of another store, or of this one before it was opened again");
+fn is_of_another(what: &str, name: &str) -> Error {
+    let message = format!(
+        "the {what} {name:?} is of another store, or of this one before it was opened again"
+    );
     Error::invalid_argument(message)
 }

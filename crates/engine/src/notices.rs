@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use drumlin_base::Error;
@@ -55,7 +56,7 @@ impl Notices {
     pub(crate) fn note(&self, notice: impl FnOnce() -> Notice) {
         if self.listener.is_some() {
             self.waiting.lock().push_back(notice());
-            self.has_any.store(true, Ordering::Release);
+            self.has_any.store(true, Ordering::SeqCst);
         }
     }
 
@@ -64,9 +65,14 @@ impl Notices {
     /// Requires: the caller holds no lock that an operation of the store takes.
     #[inline]
     pub(crate) fn tell(&self) {
-        if self.has_any.load(Ordering::Acquire) {
+        if self.has_any.load(Ordering::SeqCst) {
             self.tell_all();
         }
+    }
+
+    /// Whether there is something that nobody is telling.
+    pub(crate) fn wait_to_be_told(&self) -> bool {
+        self.has_any.load(Ordering::SeqCst) && !self.telling.load(Ordering::SeqCst)
     }
 
     #[cold]
@@ -75,9 +81,9 @@ impl Notices {
             return;
         };
         let is_my_turn = || {
-            !self.telling.swap(true, Ordering::AcqRel) || drumlin_base::bug!("told-while-telling")
+            !self.telling.swap(true, Ordering::SeqCst) || drumlin_base::bug!("told-while-telling")
         };
-        while self.has_any.load(Ordering::Acquire) && is_my_turn() {
+        while self.has_any.load(Ordering::SeqCst) && is_my_turn() {
             let _turn = Turn(&self.telling);
             loop {
                 let next = {
@@ -86,24 +92,25 @@ impl Notices {
                         true => waiting.pop_back(),
                         false => waiting.pop_front(),
                     };
-                    self.has_any.store(next.is_some(), Ordering::Release);
+                    self.has_any.store(next.is_some(), Ordering::SeqCst);
                     next
                 };
-                match next {
-                    Some(next) => next.tell(&**listener),
-                    None => break,
+                let Some(next) = next else { break };
+                // Whoever tells has work of the store to end.
+                if catch_unwind(AssertUnwindSafe(|| next.tell(&**listener))).is_err() {
+                    tracing::error!(?next, "the listener panicked when it was told");
                 }
             }
         }
     }
 }
 
-/// Ends the turn of who tells, though the listener may panic.
+/// Ends the turn of who tells.
 struct Turn<'a>(&'a AtomicBool);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
+        self.0.store(false, Ordering::SeqCst);
     }
 }
 

@@ -236,3 +236,85 @@ fn an_order_that_panics_ends_writing_and_hangs_nobody() {
         }
     }
 }
+
+/// Panics whenever it is told something.
+struct Rude;
+
+impl EventListener for Rude {
+    fn flushed(&self, _: &FlushInfo) {
+        panic!("told of a flush");
+    }
+    fn compacted(&self, _: &CompactionInfo) {
+        panic!("told of a compaction");
+    }
+    fn background_failed(&self, _: &Error) {
+        panic!("told of a failure");
+    }
+}
+
+#[test]
+fn a_listener_that_panics_ends_nothing() {
+    for threads in [None, Some(0), Some(1)] {
+        watched(move || {
+            let options = Options {
+                env: Env::system().with_files(Arc::new(StrictMemFileSystem::new())),
+                listener: Some(Arc::new(Rude)),
+                background_threads: threads,
+                ..Options::default()
+            };
+            let db = Db::open("/db", options).unwrap();
+            for round in 0..5 {
+                db.put(b"key", format!("{round}")).unwrap();
+                db.flush().unwrap();
+            }
+            db.compact_range(db.default_family(), None, None).unwrap();
+            db.wait_for_background().unwrap();
+            assert_eq!(db.health(), Health::Healthy);
+            db.close().unwrap();
+        });
+    }
+}
+
+#[test]
+fn an_order_that_panics_in_the_background_hangs_nobody() {
+    for threads in [None, Some(0), Some(1)] {
+        watched(move || {
+            let order = Arc::new(Panicking {
+                armed: AtomicBool::new(false),
+            });
+            let options = Options {
+                env: Env::system().with_files(Arc::new(StrictMemFileSystem::new())),
+                family: FamilyOptions {
+                    order: KeyOrder::Custom(Arc::clone(&order) as _),
+                    ..FamilyOptions::default()
+                },
+                background_threads: threads,
+                ..Options::default()
+            };
+            let db = Db::open("/db", options.clone()).unwrap();
+            let write = |round: u32| -> drumlin::Result<()> {
+                db.put(b"a", format!("{round}"))?;
+                db.put(b"panic", format!("{round}"))?;
+                db.put(b"z", format!("{round}"))
+            };
+            for round in 0..3 {
+                write(round).unwrap();
+                db.flush().unwrap();
+            }
+            write(3).unwrap();
+            order.armed.store(true, Ordering::Release);
+            // What is due next fails, here or in the background; each comes to an end.
+            drop(db.flush());
+            drop(db.compact_range(db.default_family(), None, None));
+            drop(db.wait_for_background());
+            drop(db.close());
+            order.armed.store(false, Ordering::Release);
+            let db = Db::open("/db", options).unwrap();
+            for key in ["a", "panic", "z"] {
+                assert_eq!(db.get(key).unwrap().as_deref(), Some(&b"3"[..]));
+            }
+            db.compact_range(db.default_family(), None, None).unwrap();
+            db.close().unwrap();
+        });
+    }
+}
