@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use drumlin_base::limits::LEVELS;
 use drumlin_base::{Error, ErrorKind, MemoryBudget, MemoryUse, Result, SEQNO_MAX};
 use drumlin_fs::{Env, IoPriority, IoTimes, PacedFileSystem};
 use drumlin_memtable::Memtable;
@@ -245,7 +244,10 @@ impl Engine {
         let merge_operator = family.options.merge_operator.as_ref();
         let format = match self.leveldb {
             true => TableFormat::Block,
-            false => level_format(family.options.table_format.unwrap_or_default(), level),
+            false => {
+                let wanted = family.options.table_format.unwrap_or_default();
+                level_format(wanted, level, family.compaction.levels)
+            }
         };
         // Plain tables have no filter, but index prefixes.
         let filter_wanted = tuning.filter_bits > 0.0 || format == TableFormat::Plain;
@@ -771,12 +773,15 @@ fn blob_compression(chosen: Compression, format: TableFormat) -> Compression {
     }
 }
 
-/// The format of tables of `level`: searchable ones are dear to write, and pay where tables stay.
-fn level_format(wanted: TableFormat, level: usize) -> TableFormat {
-    /// Levels that have them, from the last up.
+/// The format of tables of `level`, of `levels` that the family uses: searchable ones are dear to write, and pay
+/// where tables stay.
+fn level_format(wanted: TableFormat, level: usize, levels: usize) -> TableFormat {
+    /// Levels that have them, from the last up, but for L0.
     const SEARCHABLE_LEVELS: usize = 2;
     match wanted {
-        TableFormat::Searchable if level + SEARCHABLE_LEVELS < LEVELS => TableFormat::Block,
+        TableFormat::Searchable if level == 0 || level + SEARCHABLE_LEVELS < levels => {
+            TableFormat::Block
+        }
         wanted => wanted,
     }
 }

@@ -311,6 +311,13 @@ impl FamilyOptions {
         if let Some(style) = &self.compaction_style {
             style.validate()?;
         }
+        if self
+            .levels_max
+            .is_some_and(|n| !(2..=limits::LEVELS).contains(&n))
+        {
+            let message = "levels_max must be between 2 and 7";
+            return Err(Error::invalid_argument(message));
+        }
         self.tuning.as_ref().map_or(Ok(()), Tuning::validate)
     }
 

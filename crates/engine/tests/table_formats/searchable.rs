@@ -156,3 +156,23 @@ fn batches_at_a_snapshot_see_nothing_of_tables_taken_in_later() {
         db.close().unwrap();
     }
 }
+
+#[test]
+fn families_of_few_levels_have_searchable_tables_in_the_last_of_them() {
+    for levels in [2, 3, 5] {
+        let dir = memory_dir();
+        let mut rows = Rows::new();
+        let mut options = options(Some(TableFormat::Searchable));
+        options.family.levels_max = Some(levels);
+        let db = Db::open(dir.path(), options).unwrap();
+        change(&db, &mut rows, 1, value);
+        compact(&db);
+        check(&db, &rows, &ReadOptions::default());
+        db.close().unwrap();
+        let (searchable, others) = formats(dir.path(), TableFormat::Searchable);
+        assert!(
+            searchable > 0 && others == 0,
+            "{levels}: {searchable} and {others}"
+        );
+    }
+}
