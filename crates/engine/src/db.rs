@@ -613,7 +613,8 @@ impl Db {
     #[inline]
     fn check_read(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<()> {
         let engine = &self.engine;
-        let owns_family = engine.process.is_present() && family.0.store == engine.store;
+        let in_process = engine.process.is_present() || drumlin_base::bug!("forked-child-reads");
+        let owns_family = in_process && family.0.store == engine.store;
         let snapshot = options.snapshot.as_ref();
         match owns_family && snapshot.is_none_or(|snapshot| engine.snapshots.owns(snapshot)) {
             true => Ok(()),
