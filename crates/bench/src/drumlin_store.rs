@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use drumlin::batch::WriteBatch;
-use drumlin::names::FileName;
+use drumlin::internals::batch::WriteBatch;
+use drumlin::internals::names::FileName;
 use drumlin::{
     ColumnFamily, CompactionStyle, Db, DbIterator, FamilyOptions, FifoOptions, Options, RateLimit,
     ReadOptions, TableFormat, Tuning, UniversalOptions, WriteOptions,

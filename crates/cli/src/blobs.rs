@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use drumlin::names::FileName;
+use drumlin::internals::names::FileName;
 use drumlin_fs::Env;
 use drumlin_table::blob::{BlobHeader, BlobIndex, BlobReader, BlobRecords};
 

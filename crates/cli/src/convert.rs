@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use drumlin::batch::WriteBatch;
+use drumlin::internals::batch::WriteBatch;
 use drumlin::{
     ColumnFamily, Db, DirectoryFormat, FamilyOptions, Options, ReadOptions, WriteOptions,
 };

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use drumlin::batch::{BatchRecord, BatchView};
-use drumlin::names::FileName;
-use drumlin::record::{Later, RecordReader, Verdict};
-use drumlin::version::{NewFile, VersionEdit};
+use drumlin::internals::batch::{BatchRecord, BatchView};
+use drumlin::internals::names::FileName;
+use drumlin::internals::record::{Later, RecordReader, Verdict};
+use drumlin::internals::version::{NewFile, VersionEdit};
 use drumlin_base::{Error, ValueKind};
 use drumlin_fs::Env;
 

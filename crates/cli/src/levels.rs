@@ -4,7 +4,7 @@
 //! axis is the rank of the tables' boundary keys, so that every boundary is visible however the
 //! keys are distributed. The MANIFEST is read directly: no lock is taken, memtables do not show.
 
-use drumlin::version::NewFile;
+use drumlin::internals::version::NewFile;
 use drumlin_fs::Env;
 
 use crate::args::Place;

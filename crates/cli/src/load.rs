@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, BufRead};
 use std::time::Duration;
 
-use drumlin::batch::WriteBatch;
+use drumlin::internals::batch::WriteBatch;
 use drumlin::{ColumnFamily, Db, ReadOptions, WriteOptions};
 use drumlin_fs::Env;
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use drumlin::names::{self, FileName};
-use drumlin::record::{Later, RecordReader, Verdict};
-use drumlin::version::{NewFile, VersionEdit};
+use drumlin::internals::names::{self, FileName};
+use drumlin::internals::record::{Later, RecordReader, Verdict};
+use drumlin::internals::version::{NewFile, VersionEdit};
 use drumlin_base::Error;
 use drumlin_fs::Env;
 

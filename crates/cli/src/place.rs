@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use drumlin::{ColumnFamily, Db, Error, ErrorKind, FamilyOptions, Options, names};
+use drumlin::internals::names;
+use drumlin::{ColumnFamily, Db, Error, ErrorKind, FamilyOptions, Options};
 use drumlin_fs::Env;
 
 use crate::args::{Compressing, Place};

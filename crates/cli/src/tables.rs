@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use drumlin::names::{self, FileName};
+use drumlin::internals::names::{self, FileName};
 use drumlin_base::key::ParsedKey;
 use drumlin_base::{InternalIterator, KeyOrder, MemoryBudget, ValueKind};
 use drumlin_fs::Env;

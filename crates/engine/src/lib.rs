@@ -8,71 +8,47 @@
 #![forbid(unsafe_code)]
 
 mod background;
-pub mod batch;
-mod blob_cache;
-mod checkpoint;
-mod column_family;
-mod commit_queue;
+#[doc(hidden)]
+pub mod caches;
+#[doc(hidden)]
 pub mod compaction;
 mod db;
-mod disk_watch;
-mod engine;
-mod events;
-mod explain;
-mod families;
-pub mod flush;
-mod for_reads;
-mod foreign;
-mod held_files;
-mod ingest;
+#[doc(hidden)]
+pub mod family;
+#[doc(hidden)]
+pub mod files;
+#[doc(hidden)]
 pub mod iter;
-mod job_models;
-mod jobs;
-mod leader;
-mod made_files;
-mod manual;
-mod manual_queue;
-mod merge_operators;
-mod models;
-pub mod names;
-mod notices;
-mod open;
-mod options;
-pub mod options_file;
-mod pressure;
-mod properties;
-mod published;
-pub mod range_tombstone;
+mod maintenance;
+#[doc(hidden)]
+pub mod options;
+#[doc(hidden)]
 pub mod read;
-mod reader;
-pub mod record;
-mod repair;
-mod repair_blobs;
 mod resident_runs;
-mod reuse;
-pub mod snapshot;
-mod space;
-mod statistics;
-mod stored_options;
-pub mod super_version;
-pub mod table_cache;
-mod trash;
-mod turns;
-mod verify;
+#[doc(hidden)]
 pub mod version;
-mod vintage;
-mod waits;
-mod wal;
-mod wal_dir;
-mod wal_replay;
-mod wal_supply;
-mod write;
+#[doc(hidden)]
+pub mod wal;
+mod watch;
+#[doc(hidden)]
+pub mod write;
 
-pub use batch::WriteBatch;
-pub use column_family::{ColumnFamily, DEFAULT_FAMILY};
+/// What this project's own tools and tests use of the engine's insides. No part of the interface: anything here may
+/// change with any version.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::compaction;
+    pub use crate::files::names;
+    pub use crate::iter::range_tombstone;
+    pub use crate::options::file as options_file;
+    pub use crate::version;
+    pub use crate::wal::record;
+    pub use crate::write::batch;
+}
+
 pub use compaction::CancelToken;
 pub use compaction::{CompactionStyle, FifoOptions, UniversalOptions};
-pub use db::Db;
+pub use db::handle::Db;
 pub use drumlin_base::operators::{CappedPrefix, FixedPrefix};
 pub use drumlin_base::{
     CompactionFilter, Comparator, Error, ErrorKind, FilterDecision, KeyOrder, MergeOperator,
@@ -80,15 +56,19 @@ pub use drumlin_base::{
 };
 pub use drumlin_fs::{Env, RateLimit, machine};
 pub use drumlin_table::{ChecksumKind, Codec, Compression, TableFormat, TableWriterOptions};
-pub use events::{
+pub use family::column_family::{ColumnFamily, DEFAULT_FAMILY};
+pub use family::merge_operators::{StringAppend, UInt64Add};
+pub use family::snapshot::Snapshot;
+pub use maintenance::ingest::SstFileWriter;
+pub use maintenance::repair::RepairReport;
+pub use maintenance::verify::VerifyReport;
+pub use options::settings::{
+    DirectoryFormat, FamilyOptions, Options, ReadOptions, Tuning, WriteOptions,
+};
+pub use read::DbIterator;
+pub use watch::events::{
     CompactionInfo, EventListener, FlushInfo, Health, RecoveryReport, WalCut, WalMend,
 };
-pub use ingest::SstFileWriter;
-pub use merge_operators::{StringAppend, UInt64Add};
-pub use options::{DirectoryFormat, FamilyOptions, Options, ReadOptions, Tuning, WriteOptions};
-pub use read::DbIterator;
-pub use repair::RepairReport;
-pub use snapshot::Snapshot;
-pub use statistics::Statistics;
-pub use verify::VerifyReport;
-pub use waits::{WaitCause, Waits, WaitsByCause};
+pub use watch::statistics::Statistics;
+pub use watch::waits::{WaitCause, Waits, WaitsByCause};
+pub use write::batch::WriteBatch;

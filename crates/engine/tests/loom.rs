@@ -6,19 +6,19 @@
 //! `RUSTFLAGS="--cfg loom" cargo test -p drumlin --release --test loom`
 #![cfg(loom)]
 
-#[path = "../src/commit_queue.rs"]
-mod commit_queue;
 #[path = "loom/pipeline.rs"]
 mod pipeline;
-#[path = "../src/published.rs"]
+#[path = "../src/write/published.rs"]
 mod published;
+#[path = "../src/write/queue.rs"]
+mod queue;
 
 use std::sync::Arc;
 
 use drumlin_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use drumlin_base::{Error, ErrorKind, Result};
 
-use commit_queue::{CommitQueue, Turn};
+use queue::{CommitQueue, Turn};
 
 /// What a leader does with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use drumlin::options_file::{self, OptionsFile, Section};
+use drumlin::internals::options_file::{self, OptionsFile, Section};
 use drumlin::{Db, Env, Options};
 use drumlin_fs::{FileSystem, StrictMemFileSystem};
 

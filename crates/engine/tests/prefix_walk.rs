@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use drumlin::batch::WriteBatch;
+use drumlin::internals::batch::WriteBatch;
 use drumlin::{
     CappedPrefix, Db, DbIterator, FamilyOptions, FixedPrefix, Options, ReadOptions, TableFormat,
     Tuning, WriteOptions,

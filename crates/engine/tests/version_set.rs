@@ -11,11 +11,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use drumlin::names;
-use drumlin::options_file;
-use drumlin::record::{Later, RecordReader, Verdict};
-use drumlin::version::obsolete::{obsolete_files, remove_files};
-use drumlin::version::{NewFile, Profile, VersionEdit, VersionSet, VersionSetOptions};
+use drumlin::internals::names;
+use drumlin::internals::options_file;
+use drumlin::internals::record::{Later, RecordReader, Verdict};
+use drumlin::internals::version::obsolete::{obsolete_files, remove_files};
+use drumlin::internals::version::{NewFile, Profile, VersionEdit, VersionSet, VersionSetOptions};
 use drumlin_base::key::internal_key;
 use drumlin_base::{ErrorKind, KeyOrder, Result, ValueKind};
 use drumlin_fs::{
@@ -483,13 +483,13 @@ fn sequence_numbers_never_go_back_within_a_group_of_edits() {
     assert_eq!(last, highest);
 }
 
-fn first_batch(files: &dyn FileSystem, number: u64) -> drumlin::batch::WriteBatch {
+fn first_batch(files: &dyn FileSystem, number: u64) -> drumlin::internals::batch::WriteBatch {
     let file = files.open(&names::wal(dir(), number)).unwrap();
     let mut reader = RecordReader::new(file, number);
     let payload = reader.read().unwrap().unwrap().payload.to_vec();
     while reader.read().unwrap().is_some() {}
     assert_eq!(reader.judge(Later::Marks).unwrap(), Verdict::Clean);
-    drumlin::batch::WriteBatch::from_bytes(payload).unwrap()
+    drumlin::internals::batch::WriteBatch::from_bytes(payload).unwrap()
 }
 
 #[test]

@@ -8,7 +8,8 @@
 
 use std::path::{Path, PathBuf};
 
-use drumlin::{Db, Env, ErrorKind, Options, Result, WriteOptions, options_file};
+use drumlin::internals::options_file;
+use drumlin::{Db, Env, ErrorKind, Options, Result, WriteOptions};
 use drumlin_testkit::memory_dir;
 
 fn options(wal_dir: Option<&Path>) -> Options {

@@ -4,7 +4,7 @@
 //! decoders of their own, as far as it can be followed, and rewrite each checksum on the way; so
 //! the mutation reaches the decoder it was aimed at.
 
-use drumlin::record::{BLOCK_BYTES, HEADER_BYTES, RECYCLABLE_HEADER_BYTES};
+use drumlin::internals::record::{BLOCK_BYTES, HEADER_BYTES, RECYCLABLE_HEADER_BYTES};
 use drumlin_base::checksum::{crc32c, mask, xxh3_64};
 use drumlin_base::coding::{Reader, unzigzag};
 use drumlin_table::blob::{BLOB_FOOTER_BYTES, BLOB_HEADER_BYTES, BLOB_RECORD_HEADER_BYTES};

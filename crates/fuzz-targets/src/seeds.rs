@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use drumlin::WriteBatch;
-use drumlin::record::RecordReader;
+use drumlin::internals::record::RecordReader;
 use drumlin_base::key::{ValueKind, internal_key};
 use drumlin_base::operators::FixedPrefix;
 use drumlin_base::rng::Rng;

@@ -2,7 +2,7 @@
 //! name, passes over what it does not know of the MANIFEST, and takes the directory back once it was
 //! recoded. Method: its own tools on the same directory.
 
-use drumlin::names::FileName;
+use drumlin::internals::names::FileName;
 use drumlin::{Db, Env, FamilyOptions, Options, TableFormat, Tuning};
 use drumlin_interop::*;
 use drumlin_testkit::temp_dir;

@@ -9,7 +9,7 @@
 
 use std::path::Path;
 
-use drumlin::compaction::style_text;
+use drumlin::internals::compaction::style_text;
 use drumlin::{CompactionStyle, Db, Env, FifoOptions, Options, UniversalOptions};
 use drumlin_interop::*;
 use drumlin_testkit::temp_dir;
@@ -23,7 +23,7 @@ fn with_style(style: CompactionStyle) -> Options {
 /// The style that the newest OPTIONS file tells.
 fn told(dir: &Path) -> CompactionStyle {
     let env = Env::system();
-    let file = drumlin::options_file::read_newest(&*env.files, dir);
+    let file = drumlin::internals::options_file::read_newest(&*env.files, dir);
     let file = file.unwrap().unwrap();
     style_text::read(&file.family("default").unwrap().options).unwrap()
 }

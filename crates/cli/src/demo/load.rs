@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use drumlin::batch::WriteBatch;
+use drumlin::internals::batch::WriteBatch;
 use drumlin::{Db, WriteOptions};
 use drumlin_base::checksum::xxh3_64;
 use drumlin_base::{Error, ErrorKind, Result};

@@ -13,7 +13,7 @@ use drumlin_base::{Error, ErrorKind, PinnedSlice, Result};
 use drumlin_fs::FileSystem;
 use drumlin_table::blob::{BlobIndex, BlobReader};
 
-use crate::names;
+use crate::files::names;
 
 /// Readers kept open. When there are more files to be read, all are closed and opened anew: a job
 /// that moves blobs reads few files, and one whose filter looks at everything reads each in order.

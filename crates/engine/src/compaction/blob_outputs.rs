@@ -25,7 +25,7 @@ use super::blob_inputs::BlobInputs;
 use super::blob_tally::BlobTally;
 use super::created::Created;
 use super::output::FileNumbers;
-use crate::names;
+use crate::files::names;
 use crate::version::BlobFileAddition;
 
 /// How a family's large values are written.

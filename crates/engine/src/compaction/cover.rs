@@ -9,7 +9,7 @@ use std::sync::Arc;
 use drumlin_base::{KeyOrder, RangeTombstone, SeqNo};
 
 use super::keep::{Below, Stripes};
-use crate::range_tombstone::{Fragment, FragmentCursor, Fragments};
+use crate::iter::range_tombstone::{Fragment, FragmentCursor, Fragments};
 
 /// The fragments of all tombstones of a job, and where the walk over them stands.
 #[derive(Clone, Debug)]

@@ -32,8 +32,8 @@ use super::span::{Span, covering_range};
 use super::split::Splitter;
 use super::stream::{Stream, StreamCounts, StreamOptions};
 use crate::iter::merging::MergingIterator;
+use crate::iter::range_tombstone::Fragments;
 use crate::iter::run::{RunFiles, RunIter, RunOptions};
-use crate::range_tombstone::Fragments;
 use crate::version::{BlobFileAddition, BlobFileGarbage, FileMeta, NewFile, Version};
 
 /// Bytes that one thread of a job reads ahead, all input runs together: what a job is charged with

@@ -34,10 +34,10 @@ use super::plan::{CompactionOptions, InFlight, ManualRange, Moment, Plan, Reason
 use super::span::Span;
 use super::stream_tests::{Append, Store};
 use super::style::{CompactionStyle, UniversalOptions};
-use crate::flush;
-use crate::names;
-use crate::range_tombstone::Fragments;
-use crate::table_cache::{TableCache, TableCacheOptions};
+use crate::caches::table_cache::{TableCache, TableCacheOptions};
+use crate::compaction::flush;
+use crate::files::names;
+use crate::iter::range_tombstone::Fragments;
 use crate::version::{BlobFile, BlobFileAddition, BlobFileGarbage, FileMeta, NewFile, Version};
 
 const DIR: &str = "/db";

@@ -13,6 +13,7 @@ pub mod cover;
 pub mod created;
 pub mod density;
 pub mod fifo;
+pub mod flush;
 pub mod for_reads;
 pub mod intra_l0;
 pub mod job;

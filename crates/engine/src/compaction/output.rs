@@ -22,9 +22,9 @@ use super::plan::CompactionOptions;
 use super::progress::{Progress, Watcher};
 use super::split::Splitter;
 use super::stream::Stream;
-use crate::names;
-use crate::space::Promise;
-use crate::table_cache::TableCache;
+use crate::caches::table_cache::TableCache;
+use crate::files::names;
+use crate::files::space::Promise;
 use crate::version::NewFile;
 
 /// A table ends early when it refers to many blobs: so many of their bytes count as one of its own.

@@ -13,7 +13,7 @@ use drumlin_base::{
 use super::cover::{Cover, retain};
 use super::keep::{Below, Stripes};
 use super::stream::{Stream, StreamCounts, StreamOptions};
-use crate::range_tombstone::Fragments;
+use crate::iter::range_tombstone::Fragments;
 
 pub(super) type Entry = (Vec<u8>, SeqNo, ValueKind, Vec<u8>);
 

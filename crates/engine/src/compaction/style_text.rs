@@ -6,7 +6,7 @@
 use drumlin_base::limits::LEVELS;
 
 use super::style::{CompactionStyle, FifoOptions, UniversalOptions};
-use crate::options_file::Section;
+use crate::options::file::Section;
 
 const STYLE: &str = "compaction_style";
 const UNIVERSAL: &str = "compaction_options_universal";

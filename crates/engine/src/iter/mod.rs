@@ -2,6 +2,7 @@
 
 pub mod merge_operands;
 pub mod merging;
+pub mod range_tombstone;
 pub mod resident;
 pub mod run;
 pub mod source;

@@ -15,8 +15,8 @@ use drumlin_base::{InternalIterator, KeyOrder};
 use drumlin_table::{KeyHint, PlainTable, TableIter};
 
 use super::run::{RunFiles, RunIter};
+use crate::family::super_version::SuperVersion;
 use crate::resident_runs::ResidentRuns;
-use crate::super_version::SuperVersion;
 use crate::version::FileMeta;
 
 /// One run of a super version's layout.

@@ -16,8 +16,8 @@ use drumlin_fs::FileSystem;
 use drumlin_table::{TableIter, TableReadOptions};
 
 use super::resident::{ResidentFiles, Visited};
-use crate::range_tombstone::{Fragment, FragmentCursor};
-use crate::table_cache::TableCache;
+use crate::caches::table_cache::TableCache;
+use crate::iter::range_tombstone::{Fragment, FragmentCursor};
 use crate::version::{FileMeta, Version};
 
 /// The tables of a run, by smallest key.

@@ -8,8 +8,8 @@ use drumlin_memtable::MemtableIter;
 
 use super::resident::{ResidentFiles, WithinPrefix};
 use super::run::{RunFiles, RunIter, RunOptions, RunTombstoneCursor};
-use crate::range_tombstone::{Fragment, FragmentCursor, Fragments};
-use crate::super_version::SuperVersion;
+use crate::family::super_version::SuperVersion;
+use crate::iter::range_tombstone::{Fragment, FragmentCursor, Fragments};
 use crate::version::Version;
 
 /// One source of a family's entries.

@@ -19,10 +19,10 @@ use drumlin_table::{TableWriter, TableWriterOptions};
 
 use super::test_family::get;
 use super::{DbIterator, IteratorOptions, ReadContext, multi_get};
-use crate::blob_cache::BlobCache;
-use crate::names;
-use crate::super_version::SuperVersion;
-use crate::table_cache::{TableCache, TableCacheOptions};
+use crate::caches::blob_cache::BlobCache;
+use crate::caches::table_cache::{TableCache, TableCacheOptions};
+use crate::family::super_version::SuperVersion;
+use crate::files::names;
 use crate::version::{BlobFile, BlobFileAddition, FileMeta, NewFile, Version};
 
 const DIR: &str = "/db";

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use drumlin_base::{KeyOrder, MergeOperator, PrefixExtractor};
 
 use super::iterator::WalkShelf;
-use crate::blob_cache::BlobCache;
-use crate::table_cache::TableCache;
+use crate::caches::blob_cache::BlobCache;
+use crate::caches::table_cache::TableCache;
 
 /// The fixed parts of one family that reads use. Made once when the family is opened.
 pub struct ReadContext {

@@ -39,13 +39,13 @@ use super::sampling::WalkMeter;
 use super::walk::{
     Covering, DEAD_STRETCH, Place, ROOM_MAX, STEPS_MAX, SavedValue, set_key, set_target,
 };
+use crate::family::snapshot::Snapshot;
+use crate::family::super_version::SuperVersion;
 use crate::iter::merge_operands::MergeOperands;
 use crate::iter::merging::MergingIterator;
 use crate::iter::resident::WithinPrefix;
 use crate::iter::run::RunOptions;
 use crate::iter::source::{Source, TombstoneCursor};
-use crate::snapshot::Snapshot;
-use crate::super_version::SuperVersion;
 
 /// How to walk.
 #[derive(Clone, Debug)]

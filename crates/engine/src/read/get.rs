@@ -23,8 +23,8 @@ use super::entity::default_column;
 use super::own_key::or_under_own_key;
 use super::resident;
 use super::sampling;
+use crate::family::super_version::SuperVersion;
 use crate::iter::merge_operands::MergeOperands;
-use crate::super_version::SuperVersion;
 use crate::version::FileMeta;
 
 /// Puts into `answer`, which is `Ok(None)`, the value of `user_key` in `view` as a reader at `seqno` sees

@@ -18,8 +18,8 @@ use drumlin_base::{Error, PinnedSlice, Result, SeqNo};
 
 use super::context::ReadContext;
 use super::db_iter::{IteratorCounters, IteratorOptions, ViewSource, Walk};
-use crate::snapshot::Snapshot;
-use crate::super_version::SuperVersion;
+use crate::family::snapshot::Snapshot;
+use crate::family::super_version::SuperVersion;
 
 /// Walks that wait for the next iterator, by super version.
 pub type WalkShelf = Shelf<Walk>;

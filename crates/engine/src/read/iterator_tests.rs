@@ -13,7 +13,7 @@ use drumlin_table::{TableFormat, TableReadOptions};
 
 use super::test_family::{Family, random_key};
 use super::{DbIterator, IteratorOptions, ReadContext, ViewSource, WalkShelf};
-use crate::super_version::SuperVersion;
+use crate::family::super_version::SuperVersion;
 use crate::{Db, FamilyOptions, Options, ReadOptions};
 
 /// Far more than anything here takes.

@@ -18,7 +18,7 @@ use drumlin_table::{Hint, STEPS, TOGETHER_MAX, Table, TableReadOptions, read_tog
 use super::context::ReadContext;
 use super::get::{Answer, Lookup, SeekKey};
 use super::{resident, sampling};
-use crate::super_version::SuperVersion;
+use crate::family::super_version::SuperVersion;
 use crate::version::{FileMeta, key_head};
 
 /// Keys looked for together.

@@ -13,10 +13,10 @@ use drumlin_table::blob::BlobIndex;
 
 use super::context::ReadContext;
 use super::walk::{is_same, set_target};
+use crate::family::super_version::SuperVersion;
 use crate::iter::merging::MergingIterator;
 use crate::iter::run::RunOptions;
 use crate::iter::source::Source;
-use crate::super_version::SuperVersion;
 
 /// The blob that an entry of `user_key` visible at `seqno` refers to by `index`. `read` is what
 /// reading it under `user_key` gave.

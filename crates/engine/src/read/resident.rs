@@ -22,8 +22,8 @@ use drumlin_table::{KeyHint, Newest, PlainTable, TableReadOptions};
 use super::context::ReadContext;
 use super::get::{Answer, get_anywhere};
 use super::multi_get::ROUND;
+use crate::family::super_version::SuperVersion;
 use crate::resident_runs::{RUNS_MAX, ResidentRuns};
-use crate::super_version::SuperVersion;
 
 /// How a search stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use drumlin_table::TableReadOptions;
 
 use super::context::ReadContext;
 use super::get::{Lookup, SeekKey};
-use crate::super_version::SuperVersion;
+use crate::family::super_version::SuperVersion;
 use crate::version::FileMeta;
 
 /// What a get pays to be spared one table. In memory a table in vain costs it a quarter of a

@@ -21,8 +21,8 @@ use drumlin_table::TableReadOptions;
 
 use super::test_tables::{TestTables, prefix};
 use super::{ReadContext, get_to};
+use crate::family::super_version::SuperVersion;
 use crate::iter::merge_operands::tests::Append;
-use crate::super_version::SuperVersion;
 use crate::version::{FileMeta, NewFile, Version};
 
 /// Descending by the first byte, ascending by the rest.

@@ -19,9 +19,9 @@ use drumlin_table::{
     TableWriter, TableWriterOptions,
 };
 
-use crate::blob_cache::BlobCache;
-use crate::names;
-use crate::table_cache::{TableCache, TableCacheOptions};
+use crate::caches::blob_cache::BlobCache;
+use crate::caches::table_cache::{TableCache, TableCacheOptions};
+use crate::files::names;
 use crate::version::{BlobFile, BlobFileAddition, FileMeta};
 
 const DIR: &str = "/db";

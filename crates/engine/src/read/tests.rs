@@ -11,7 +11,7 @@ use super::test_family::get;
 use super::test_family::{Family, random_key, universe};
 use super::test_tables::TestTables;
 use super::{DbIterator, IteratorOptions, ReadContext, ViewSource, multi_get, sampling};
-use crate::super_version::SuperVersion;
+use crate::family::super_version::SuperVersion;
 
 type Row = (Vec<u8>, Vec<u8>);
 

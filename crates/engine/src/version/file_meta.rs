@@ -10,7 +10,7 @@ use drumlin_base::key::user_key;
 use drumlin_base::{KeyOrder, SeqNo};
 use drumlin_table::Table;
 
-use crate::range_tombstone::Fragments;
+use crate::iter::range_tombstone::Fragments;
 
 /// A table with fewer entries than this is not worth compacting for its tombstones.
 const DENSE_ENTRIES_MIN: u64 = 128;

@@ -13,8 +13,8 @@ use drumlin_fs::{CreateOptions, FileKind, FileSystem};
 
 use super::set::{FamilyVersions, VersionSet};
 use super::{Profile, VersionEdit};
-use crate::names::{self, FileName};
-use crate::record::RecordWriter;
+use crate::files::names::{self, FileName};
+use crate::wal::record::RecordWriter;
 
 /// Longest content of CURRENT that is looked at.
 const CURRENT_BYTES_MAX: u64 = 4096;

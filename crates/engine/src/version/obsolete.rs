@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use drumlin_base::{Error, Result};
 use drumlin_fs::FileSystem;
 
-use crate::names::FileName;
+use crate::files::names::FileName;
 
 /// OPTIONS files kept: the present one and the one before.
 pub(crate) const OPTIONS_FILES_KEPT: usize = 2;

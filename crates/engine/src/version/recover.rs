@@ -12,8 +12,8 @@ use drumlin_fs::FileSystem;
 
 use super::set::FamilyVersions;
 use super::{BlobFileAddition, Version, VersionBuilder, VersionEdit};
-use crate::names::{self, FileName};
-use crate::record::{Later, RecordReader, Verdict};
+use crate::files::names::{self, FileName};
+use crate::wal::record::{Later, RecordReader, Verdict};
 
 /// The family every database has.
 pub const DEFAULT_FAMILY: &str = "default";

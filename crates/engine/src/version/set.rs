@@ -24,8 +24,8 @@ use super::recover::{
     DEFAULT_FAMILY, Numbers, Recovered, check_tables, read_families, read_manifest,
 };
 use super::{FileNumbers, NewFile, Profile, Version, VersionBuilder, VersionEdit};
-use crate::names::FileName;
-use crate::record::{RecordWriter, Verdict};
+use crate::files::names::FileName;
+use crate::wal::record::{RecordWriter, Verdict};
 
 /// A MANIFEST below this size is never rolled, in bytes.
 const MANIFEST_BYTES_MIN: u64 = 16 << 20;

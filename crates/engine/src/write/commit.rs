@@ -10,16 +10,16 @@ use std::sync::atomic::Ordering;
 
 use drumlin_base::{Error, ErrorKind, Result, ValueKind, limits};
 
-use crate::batch::WriteBatch;
-use crate::column_family::Family;
-use crate::commit_queue::{Follower, Turn};
-use crate::engine::Engine;
-use crate::events::Health;
-use crate::leader::{Group, Leader, Logged, PendingWrite, Request};
-use crate::options::WriteOptions;
-use crate::published::Span;
-use crate::turns::SMALL_BYTES;
-use crate::wal::{Wal, WalSync};
+use crate::db::engine::Engine;
+use crate::family::column_family::Family;
+use crate::options::settings::WriteOptions;
+use crate::wal::log::{Wal, WalSync};
+use crate::watch::events::Health;
+use crate::write::batch::WriteBatch;
+use crate::write::leader::{Group, Leader, Logged, PendingWrite, Request};
+use crate::write::published::Span;
+use crate::write::queue::{Follower, Turn};
+use crate::write::turns::SMALL_BYTES;
 
 type Followers = Vec<(Request, Arc<Follower<Request>>)>;
 

@@ -16,12 +16,12 @@ use std::sync::Arc;
 
 use drumlin_base::{Error, ErrorKind, Result};
 
-use crate::batch::WriteBatch;
-use crate::commit_queue::{Follower, Shares, Turn};
-use crate::engine::Engine;
-use crate::events::Health;
-use crate::leader::{Group, Logged, Request};
-use crate::published::Span;
+use crate::db::engine::Engine;
+use crate::watch::events::Health;
+use crate::write::batch::WriteBatch;
+use crate::write::leader::{Group, Logged, Request};
+use crate::write::published::Span;
+use crate::write::queue::{Follower, Shares, Turn};
 
 /// From how many bytes of its own on a member applies its batch itself: below, waking it takes
 /// longer than the work it takes over.

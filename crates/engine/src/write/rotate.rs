@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 use drumlin_base::sync::MutexGuard;
 use drumlin_base::{Error, ErrorKind, MemoryUse, Result, ValueKind};
 
-use crate::engine::{Engine, FamilyState, Immutable, State};
-use crate::events::Health;
-use crate::leader::{Leader, PendingWrite};
+use crate::db::engine::{Engine, FamilyState, Immutable, State};
 use crate::version::VersionEdit;
-use crate::waits::WaitCause;
+use crate::watch::events::Health;
+use crate::watch::waits::WaitCause;
+use crate::write::leader::{Leader, PendingWrite};
 
 /// The share of itself that a full memtable may take on top while somebody holds the state: it may be
 /// a job that syncs the MANIFEST, and at a bad moment a sync takes a tenth of a second.

@@ -7,7 +7,7 @@
 
 use drumlin_base::MemoryUse;
 
-use crate::engine::{Engine, FamilyState, State};
+use crate::db::engine::{Engine, FamilyState, State};
 
 impl Engine {
     /// Notes the family with the largest memtable as full when all families together are close to

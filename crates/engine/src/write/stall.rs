@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use drumlin_base::{Error, ErrorKind, Result};
 
-use crate::engine::Engine;
-use crate::leader::Leader;
-use crate::notices::Notice;
-use crate::pressure::Removal;
-use crate::waits::WaitCause;
+use crate::db::engine::Engine;
+use crate::watch::notices::Notice;
+use crate::watch::pressure::Removal;
+use crate::watch::waits::WaitCause;
+use crate::write::leader::Leader;
 
 /// Bytes written between two looks at the store while writers are free.
 const BYTES_PER_LOOK: u64 = 256 << 10;

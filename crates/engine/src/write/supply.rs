@@ -2,9 +2,9 @@
 
 use drumlin_base::Result;
 
-use crate::engine::Engine;
-use crate::names;
-use crate::wal_supply::{FreshWal, Task};
+use crate::db::engine::Engine;
+use crate::files::names;
+use crate::wal::supply::{FreshWal, Task};
 
 impl Engine {
     /// The thread's life.

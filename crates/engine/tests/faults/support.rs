@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use drumlin::names::FileName;
+use drumlin::internals::names::FileName;
 use drumlin::{
     ColumnFamily, Db, Env, Error, FamilyOptions, KeyOrder, MergeOperator, Options, ReadOptions,
     Result, Tuning, WriteBatch, WriteOptions,

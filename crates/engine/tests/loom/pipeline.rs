@@ -7,8 +7,8 @@ use drumlin_base::sync::Mutex;
 use drumlin_base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use drumlin_base::{Error, ErrorKind, Result};
 
-use crate::commit_queue::{CommitQueue, Follower, Shares, Turn};
 use crate::published::{Published, Span};
+use crate::queue::{CommitQueue, Follower, Shares, Turn};
 
 /// A write of one entry, or the wish for the lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use drumlin::batch::WriteBatch;
+use drumlin::internals::batch::WriteBatch;
 use drumlin::{
     Db, Env, FamilyOptions, FixedPrefix, Options, ReadOptions, StringAppend, TableFormat, Tuning,
     WriteOptions,

@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use drumlin::names::{self, FileName};
-use drumlin::version::{VersionEdit, VersionSet, VersionSetOptions};
+use drumlin::internals::names::{self, FileName};
+use drumlin::internals::version::{VersionEdit, VersionSet, VersionSetOptions};
 use drumlin::{Db, Env, ErrorKind, Options, ReadOptions, TableFormat};
 use drumlin_base::rng::Rng;
 use drumlin_fs::{CreateOptions, FileKind};
@@ -134,7 +134,7 @@ fn a_dropped_family_takes_its_model_along() {
     let family = db.create_family("words", searchable).unwrap();
     let mut rng = Rng::new(5);
     for number in 0..2000 {
-        let mut batch = drumlin::batch::WriteBatch::new();
+        let mut batch = drumlin::internals::batch::WriteBatch::new();
         batch
             .put_cf(family.id(), &common::key(number), &value(&mut rng))
             .unwrap();

@@ -1,7 +1,7 @@
 //! Write batches: every accepted one can be walked whole, and written again gives the same bytes.
 
 use drumlin::WriteBatch;
-use drumlin::batch::BatchView;
+use drumlin::internals::batch::BatchView;
 
 use super::expect::or_blamed;
 

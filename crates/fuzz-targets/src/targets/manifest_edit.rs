@@ -1,6 +1,6 @@
 //! Version edits: an accepted one, encoded and decoded again, is the same.
 
-use drumlin::version::{Profile, VersionEdit};
+use drumlin::internals::version::{Profile, VersionEdit};
 
 use super::expect::or_blamed;
 

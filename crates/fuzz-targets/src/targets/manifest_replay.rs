@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use drumlin::version::{NewFile, VersionEdit, VersionSet, VersionSetOptions};
+use drumlin::internals::version::{NewFile, VersionEdit, VersionSet, VersionSetOptions};
 use drumlin_base::limits::LEVELS;
 use drumlin_base::{KeyOrder, SeqNo};
 use drumlin_fs::{CreateOptions, FileKind, FileSystem, StrictMemFileSystem};

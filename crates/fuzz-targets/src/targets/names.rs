@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use drumlin::names::{self, FileName};
+use drumlin::internals::names::{self, FileName};
 use drumlin_table::{ChecksumKind, Codec};
 
 pub(crate) fn run(data: &[u8]) {

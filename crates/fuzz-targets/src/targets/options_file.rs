@@ -1,6 +1,6 @@
 //! OPTIONS files: an accepted text, written again, is accepted and says the same.
 
-use drumlin::options_file::OptionsFile;
+use drumlin::internals::options_file::OptionsFile;
 
 use super::expect::or_blamed;
 

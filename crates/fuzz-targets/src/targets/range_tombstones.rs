@@ -1,6 +1,6 @@
 //! Fragments of range tombstones against a look at every tombstone.
 
-use drumlin::range_tombstone::Fragments;
+use drumlin::internals::range_tombstone::Fragments;
 use drumlin_base::{KeyOrder, RangeTombstone, SeqNo};
 
 use crate::input::Input;

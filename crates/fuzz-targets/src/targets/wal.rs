@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use drumlin::record::{Later, RecordReader, RecordWriter, SyncedMark, Verdict};
+use drumlin::internals::record::{Later, RecordReader, RecordWriter, SyncedMark, Verdict};
 use drumlin_fs::{CreateOptions, FileKind, FileSystem, StrictMemFileSystem};
 
 use super::expect::{memory_file, or_blamed};

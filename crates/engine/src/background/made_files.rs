@@ -1,0 +1,50 @@
+//! What becomes of the files of a job that could not install them.
+
+use crate::db::engine::Engine;
+use crate::version::{BlobFileAddition, NewFile};
+
+/// The files that a job made, which are given up when this is dropped unless they were installed: nobody
+/// else knows of them.
+pub(crate) struct MadeFiles<'a> {
+    engine: &'a Engine,
+    tables: Vec<u64>,
+    blobs: Vec<u64>,
+}
+
+impl<'a> MadeFiles<'a> {
+    /// Guards `tables` and `blobs`.
+    pub(crate) fn new<'f>(
+        engine: &'a Engine,
+        tables: impl Iterator<Item = &'f NewFile>,
+        blobs: &[BlobFileAddition],
+    ) -> Self {
+        Self {
+            engine,
+            tables: tables.map(|table| table.number).collect(),
+            blobs: match drumlin_base::bug!("made-blobs-forgotten") {
+                true => Vec::new(),
+                false => blobs.iter().map(|blob| blob.number).collect(),
+            },
+        }
+    }
+
+    /// They were installed.
+    pub(crate) fn keep(&mut self) {
+        self.tables.clear();
+        self.blobs.clear();
+    }
+}
+
+impl Drop for MadeFiles<'_> {
+    fn drop(&mut self) {
+        if self.tables.is_empty() && self.blobs.is_empty() {
+            return;
+        }
+        if drumlin_base::bug!("made-tables-forgotten") {
+            self.tables.clear();
+        }
+        let mut state = self.engine.lock_state();
+        state.versions.disown(&self.tables, &self.blobs);
+        self.engine.remove_obsolete(&mut state);
+    }
+}

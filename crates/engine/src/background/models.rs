@@ -1,0 +1,303 @@
+//! The models of searchable tables: which one a job writes with, and which files of models go.
+
+use std::sync::Arc;
+
+use drumlin_base::{KeyOrder, Result};
+use drumlin_table::{Effort, Table, TableFormat};
+
+use crate::caches::models::{Appointment, ModelHold, Wanted};
+use crate::compaction::output::JobContext;
+use crate::compaction::{Leveled, ManualRange, Plan, Reason};
+use crate::db::engine::{Engine, FamilyState, State};
+use crate::family::column_family::{ColumnFamily, Family};
+use crate::version::Version;
+
+impl Engine {
+    /// Gives the job of `plan` a model for its tables, if these are searchable. To be kept until the
+    /// tables are installed.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io` of reading inputs and models; `Io`, `NoSpace` of writing a new one.
+    pub(crate) fn give_model(
+        &self,
+        family: &Family,
+        version: &Version,
+        plan: &Plan,
+        context: &mut JobContext,
+    ) -> Result<Option<ModelHold>> {
+        let Some(writer) = context.writers.get_mut(plan.output_level) else {
+            return Ok(None);
+        };
+        // Keys in another order get block-based tables, whatever is asked for.
+        let is_bytewise = matches!(writer.order, KeyOrder::Bytewise);
+        if writer.format != TableFormat::Searchable || !is_bytewise {
+            return Ok(None);
+        }
+        let inputs = plan.files().map(|(_, file)| context.tables.find(file));
+        let inputs: Vec<_> = inputs.collect::<Result<_>>()?;
+        let effort = match self.is_pressed(plan) && !is_mostly_coded(&inputs) {
+            true => Effort::Fast,
+            false => Effort::Small,
+        };
+        let wanted = self.wanted(family, version, &inputs, effort);
+        let number = || (context.numbers)();
+        let held = self.chooser.choose(&self.models, &wanted, number)?;
+        writer.model = held.as_ref().map(|held| Arc::clone(held.model()));
+        Ok(held)
+    }
+
+    fn wanted<'a>(
+        &'a self,
+        family: &'a Family,
+        version: &'a Version,
+        inputs: &'a [Arc<Table>],
+        effort: Effort,
+    ) -> Wanted<'a> {
+        Wanted {
+            family: family.id,
+            tables: &family.reads.tables,
+            version,
+            inputs,
+            effort,
+            from_bytes: family.tuning.shared_model_from_bytes,
+            budget: &self.budget,
+        }
+    }
+
+    /// Whether writers are being slowed down and wait for `plan`, among others.
+    pub(crate) fn is_pressed(&self, plan: &Plan) -> bool {
+        plan.reason.is_for_writers() && self.board.allowed().is_finite()
+    }
+
+    /// Writes all of the family anew, in the family's format; searchable tables under one model,
+    /// learned from all of them if that pays.
+    ///
+    /// # Errors
+    /// As a compaction of everything; as learning a model.
+    pub(crate) fn recode(&self, family: &ColumnFamily) -> Result<()> {
+        self.flush_family(family.id())?;
+        let appointed = match family.0.options.table_format {
+            Some(TableFormat::Searchable) if !self.leveldb => self.appoint_model(family)?,
+            _ => None,
+        };
+        let outcome = self.compact_range(family, (None, None), None);
+        drop(appointed);
+        outcome
+    }
+
+    fn appoint_model(&self, family: &ColumnFamily) -> Result<Option<Appointment<'_>>> {
+        let version = Arc::clone(&self.lock_state().family_mut(family.id())?.version);
+        let _pending = self.begin_job()?;
+        let tables = version
+            .files()
+            .map(|(_, file)| family.0.reads.tables.find(file));
+        let tables: Vec<_> = tables.collect::<Result<_>>()?;
+        let wanted = self.wanted(&family.0, &version, &tables, Effort::Small);
+        self.chooser
+            .appoint(&self.models, &wanted, || self.numbers.take())
+    }
+
+    /// The plan that writes the next tables of the family again that were written under pressure. None
+    /// while the family is as it was when there was no room for that.
+    pub(crate) fn recode_plan(&self, family: &FamilyState) -> Option<Plan> {
+        if !family.may_have_room() {
+            return None;
+        }
+        let fast = self.models.fast_ids();
+        if fast.is_empty() || drumlin_base::bug!("written-cheaply-for-ever") {
+            return None;
+        }
+        let mut files = family.version.files();
+        let (level, file) = files.find(|(level, file)| {
+            let is_fast = file.model().is_some_and(|id| fast.contains(&id));
+            *level > 0 && is_fast && !file.is_compacting()
+        })?;
+        let range = ManualRange {
+            level,
+            output_level: level,
+            begin: Some(file.smallest_user_key()),
+            end: Some(file.largest_user_key()),
+        };
+        let options = &family.family.compaction;
+        let plan = Leveled.plan_manual(&family.version, options, &family.in_flight, &range)?;
+        Some(Plan {
+            reason: Reason::Recode,
+            ..plan
+        })
+    }
+
+    /// Removes the files of models that no table names any more; how many went.
+    pub(crate) fn remove_unused_models(&self, state: &State) -> usize {
+        if self.models.is_empty() {
+            return 0;
+        }
+        let Some(mut in_use) = state.versions.models_in_use() else {
+            return 0;
+        };
+        if drumlin_base::bug!("models-in-use-removed") {
+            in_use.clear();
+        }
+        self.models.remove_unused(&in_use).unwrap_or_else(|error| {
+            self.file_stays(&error);
+            0
+        })
+    }
+
+    /// Looks up the models of tables of which the MANIFEST does not tell it: another engine may have
+    /// written it anew. Refuses what names a model that is missing.
+    ///
+    /// # Errors
+    /// `Corruption` when a model is missing.
+    pub(crate) fn check_models(&self) -> Result<()> {
+        let state = self.lock_state();
+        for family in state.families.values() {
+            let tables = &family.family.reads.tables;
+            for (_, file) in family.version.files() {
+                match file.model() {
+                    Some(id) => self.models.check(id)?,
+                    None if self.models.is_empty() => {}
+                    None => match tables.model_of(file.number) {
+                        Ok(Some(id)) => file.note_model(id),
+                        Ok(None) => {}
+                        // Reading it will tell; until then nobody knows what it needs.
+                        Err(_) => self.models.keep_all(),
+                    },
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether most of what is to be written lies in tables of a shared model: copying its rows is cheaper
+/// than any coder.
+fn is_mostly_coded(inputs: &[Arc<Table>]) -> bool {
+    let bytes = |table: &Arc<Table>| table.properties().raw_value_size;
+    let all: u64 = inputs.iter().map(bytes).sum();
+    let coded = inputs.iter().filter(|table| table.shared_model().is_some());
+    coded.map(bytes).sum::<u64>() > all / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use drumlin_fs::{Env, FileSystem, StrictMemFileSystem};
+
+    use super::*;
+    use crate::Db;
+    use crate::options::settings::{FamilyOptions, Options, ReadOptions, Tuning};
+
+    fn options() -> Options {
+        let files: Arc<dyn FileSystem> = Arc::new(StrictMemFileSystem::new());
+        Options {
+            family: FamilyOptions {
+                table_format: Some(TableFormat::Searchable),
+                ..FamilyOptions::default()
+            },
+            background_threads: Some(0),
+            tuning: Tuning {
+                shared_model_from_bytes: 0,
+                target_file_bytes: 8 << 10,
+                ..Tuning::default()
+            },
+            env: Env::system().with_files(files),
+            ..Options::default()
+        }
+    }
+
+    fn row(n: u32) -> (String, String) {
+        let value = format!("{n}|{}|till and drumlins", n % 7);
+        (format!("key{n:05}"), value)
+    }
+
+    fn version(engine: &Engine) -> Arc<Version> {
+        let state = engine.lock_state();
+        Arc::clone(&state.families.get(&0).unwrap().version)
+    }
+
+    fn named(engine: &Engine) -> Vec<Option<u64>> {
+        let version = version(engine);
+        version.files().map(|(_, file)| file.model()).collect()
+    }
+
+    /// Some tables, all of one model for cheap codes.
+    fn write_cheaply(db: &Db) {
+        let (engine, family) = (&*db.engine, db.default_family());
+        for (key, value) in (0..4000).map(row) {
+            db.put(key, value).unwrap();
+        }
+        db.flush().unwrap();
+        let before = version(engine);
+        let tables = before
+            .files()
+            .map(|(_, file)| family.0.reads.tables.find(file));
+        let tables: Vec<_> = tables.collect::<Result<_>>().unwrap();
+        let wanted = engine.wanted(&family.0, &before, &tables, Effort::Fast);
+        let number = || engine.numbers.take();
+        let appointed = engine.chooser.appoint(&engine.models, &wanted, number);
+        db.compact_range(family, None, None).unwrap();
+        drop((appointed, before, tables));
+        let fast = engine.models.fast_ids();
+        let named = named(engine);
+        let is_fast = |id: &Option<u64>| id.is_some_and(|id| fast.contains(&id));
+        assert!(!named.is_empty() && named.iter().all(is_fast));
+    }
+
+    #[test]
+    fn what_was_written_under_pressure_is_written_well_in_quiet() {
+        let db = Db::open("/db", options()).unwrap();
+        let engine = &*db.engine;
+        write_cheaply(&db);
+        let fast = engine.models.fast_ids();
+        let cheap = version(engine).bytes_total();
+
+        db.wait_for_background().unwrap();
+        let is_fast = |id: &Option<u64>| id.is_some_and(|id| fast.contains(&id));
+        assert!(!named(engine).iter().any(is_fast), "a quiet store recodes");
+        assert!(named(engine).iter().all(Option::is_some));
+        assert!(version(engine).bytes_total() <= cheap);
+        assert!(engine.models.fast_ids().is_empty(), "the cheap model went");
+        let mut walk = db.iter(ReadOptions::default());
+        walk.seek_to_first();
+        for (key, value) in (0..4000).map(row) {
+            assert_eq!(
+                (walk.key(), walk.value()),
+                (key.as_bytes(), value.as_bytes())
+            );
+            walk.next();
+        }
+        assert!(!walk.valid());
+    }
+
+    #[test]
+    fn what_has_no_room_to_be_written_well_waits_for_the_next_change() {
+        let memory = StrictMemFileSystem::new();
+        let files: Arc<dyn FileSystem> = Arc::new(memory.clone());
+        let mut options = options();
+        options.env = Env::system().with_files(files);
+        let db = Db::open("/db", options).unwrap();
+        let engine = &*db.engine;
+        write_cheaply(&db);
+        memory.set_quota(memory.used_bytes());
+        db.wait_for_background().unwrap();
+        assert!(!engine.models.fast_ids().is_empty(), "there was no room");
+        memory.set_quota(u64::MAX);
+        db.put("key", "one more").unwrap();
+        db.flush().unwrap();
+        db.wait_for_background().unwrap();
+        assert!(engine.models.fast_ids().is_empty(), "now there is");
+    }
+
+    #[test]
+    fn no_model_is_learned_for_keys_in_another_order() {
+        let mut options = options();
+        options.family.order = KeyOrder::ReverseBytewise;
+        let db = Db::open("/db", options).unwrap();
+        for (key, value) in (0..4000).map(row) {
+            db.put(key, value).unwrap();
+        }
+        let ids = Arc::clone(&db.engine.models);
+        let family = db.default_family();
+        db.compact_range(family, None, None).unwrap();
+        assert!(ids.is_empty());
+    }
+}

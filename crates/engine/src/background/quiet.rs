@@ -1,0 +1,146 @@
+//! Compactions that only reads gain by: when one may begin, and when it is given up.
+//!
+//! They are the last thing the background does: none begins while anything else runs or waits, and one
+//! under way ends, with nothing done, as soon as writes want the thread or the tables it holds.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use drumlin_base::{Error, ErrorKind, Result};
+
+use crate::compaction::progress::Watcher;
+use crate::compaction::{Plan, Reason};
+use crate::db::engine::{Engine, State};
+use crate::watch::events::Health;
+
+impl Engine {
+    /// Whether the background has nothing else to do and writers are free.
+    pub(crate) fn is_quiet(&self, state: &State) -> bool {
+        let families = state.families.values();
+        let mut flushes = families.map(|it| it.flushing || !it.immutables.is_empty());
+        self.health() == Health::Healthy
+            && state.flushes_running == 0
+            && state.compactions_running == 0
+            && state.manual.requests.is_empty()
+            && !flushes.any(|due| due)
+            && self.are_writers_free()
+    }
+
+    /// Whether nothing holds writers back, now: where the last look found something, it may be gone since, and
+    /// without writes and jobs nobody else looks.
+    fn are_writers_free(&self) -> bool {
+        if self.board.allowed().is_finite() && !drumlin_base::bug!("old-verdict-holds-on") {
+            self.look(self.env.clock.monotonic());
+        }
+        self.board.allowed().is_infinite()
+    }
+
+    /// Carries out a claimed plan that only a quiet store does: one that reads have paid for, that
+    /// uncovers garbage, or that writes better what was written cheaply. What was paid is gone, however
+    /// it ends: work that was given up must be paid for again.
+    pub(crate) fn run_in_quiet(&self, id: u32, plan: &Plan) -> Result<()> {
+        let watcher = self.me.get().map(|engine| -> Arc<dyn Watcher> {
+            Arc::new(Yielding {
+                engine: engine.clone(),
+                family: id,
+                seen: AtomicU64::new(0),
+            })
+        });
+        for (_, file) in plan.files() {
+            file.forget_reads();
+        }
+        match self.run_compaction(id, plan, watcher) {
+            Err(error) if is_no_failure(&error) => {
+                if error.kind() == ErrorKind::NoSpace {
+                    self.tell(&error); // The health stays as it is, but nothing fails untold.
+                }
+                if plan.reason == Reason::Reads {
+                    self.statistics.compactions_for_reads_given_up.bump();
+                } else if error.kind() == ErrorKind::NoSpace
+                    && let Ok(family) = self.lock_state().family_mut(id)
+                {
+                    family.no_room_at = Some(family.installs);
+                }
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Whether a compaction for reads of `family` is in the way of anything.
+    fn wants_background(&self, state: &State, family: u32) -> bool {
+        let is_l0_due = state.families.get(&family).is_none_or(|family| {
+            let idle = family.version.level(0).iter();
+            let idle = idle.filter(|file| !file.is_compacting()).count();
+            idle >= family.family.compaction.l0_trigger
+        });
+        let mut families = state.families.values();
+        let flush_waits = self.options.background_threads_count() < 2
+            && families.any(|family| !family.immutables.is_empty());
+        let is_thread_wanted = || state.idle_threads == 0 && self.best_plan(state).is_some();
+        is_l0_due
+            || flush_waits
+            || !state.manual.requests.is_empty()
+            || self.board.allowed().is_finite()
+            || is_thread_wanted()
+    }
+}
+
+/// Whether `error` only says that this was not the time: it was given up, or there is no room on the
+/// disk beside what writes need.
+fn is_no_failure(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Shutdown | ErrorKind::NoSpace)
+}
+
+/// Has a compaction for reads end when something else wants the background.
+struct Yielding {
+    engine: Weak<Engine>,
+    family: u32,
+    /// Changes of the state up to which nothing wanted it.
+    seen: AtomicU64,
+}
+
+impl Watcher for Yielding {
+    fn check(&self) -> Result<()> {
+        let Some(engine) = self.engine.upgrade() else {
+            return Ok(());
+        };
+        // Relaxed: a change missed now is seen at the next check.
+        let changes = engine.changes.load(Ordering::Relaxed);
+        if self.seen.swap(changes, Ordering::Relaxed) == changes
+            || drumlin_base::bug!("quiet-work-never-yields")
+        {
+            return Ok(());
+        }
+        let state = engine.lock_state();
+        match engine.wants_background(&state, self.family) {
+            true => Err(Error::new(
+                ErrorKind::Shutdown,
+                "a compaction that can wait was given up for writes",
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use drumlin_fs::{Env, StrictMemFileSystem};
+
+    use super::*;
+    use crate::{Db, Options};
+
+    #[test]
+    fn a_store_at_rest_is_quiet_though_writers_were_held_back_at_the_last_look() {
+        let options = Options {
+            create_if_missing: true,
+            env: Env::system().with_files(Arc::new(StrictMemFileSystem::new())),
+            ..Options::default()
+        };
+        let db = Db::open("/db", options).unwrap();
+        let engine = &*db.engine;
+        engine.board.allow(1.0);
+        assert!(engine.is_quiet(&engine.lock_state()));
+        assert!(engine.board.allowed().is_infinite());
+    }
+}

@@ -1,0 +1,303 @@
+//! Which model a job writes its tables with.
+//!
+//! A family keeps its model as long as it serves: rows of one model are copied from table to table as
+//! they are, so a change costs the encoding of everything once more. Each job encodes a small fresh
+//! sample of its inputs. Only when that comes out clearly larger than it did when the model was made,
+//! or the family holds so much more that a larger sample says more, a new model is learned; and it
+//! is taken only when it saves enough on values that neither has seen.
+//!
+//! An attempt that did not pay is not repeated before many times its sample went through jobs.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use drumlin_base::budget::Charge;
+use drumlin_base::sync::Mutex;
+use drumlin_base::{MemoryBudget, MemoryUse, Result};
+use drumlin_table::{Effort, Encoder, Model, ModelFacts, Table};
+
+use super::sample::Sample;
+use super::store::{ModelHold, ModelStore};
+use crate::caches::table_cache::TableCache;
+use crate::version::Version;
+
+/// Bytes of the fresh sample that tells whether the model serves.
+const CHECK_BYTES: u64 = 1 << 20;
+/// A sample to learn from has at most this part of the budget, for learning takes three times as much.
+const BUDGET_SHARE: u64 = 16;
+/// What a sample and learning from it take together, in samples.
+const LEARNING_SAMPLES: u64 = 4;
+/// And at most this many bytes: what dictionaries gain from more is not worth the time.
+const SAMPLE_BYTES_MAX: u64 = 64 << 20;
+/// A sample for the cheap coder: its few tokens are learned from little.
+const FAST_SAMPLE_BYTES: u64 = 4 << 20;
+/// A new model must save this many percent, and codes this much larger are a reason to look for one.
+const GAIN_PERCENT: f64 = 3.0;
+/// The family must have grown by this factor for a larger sample to be a reason.
+const GROWTH: u64 = 4;
+/// After an attempt, this many times its sample must go through jobs before the next.
+const PAUSE: u64 = 64;
+/// Tables beside the job's inputs that a sample to learn from is taken from.
+const SAMPLED_TABLES_MAX: usize = 64;
+/// One value in so many is held back to judge by.
+const JUDGED_SHARE: usize = 8;
+
+/// What a job wants a model for.
+#[derive(Debug)]
+pub(crate) struct Wanted<'a> {
+    /// The family's id.
+    pub(crate) family: u32,
+    /// Where its tables are opened.
+    pub(crate) tables: &'a TableCache,
+    /// Its present tables.
+    pub(crate) version: &'a Version,
+    /// The job's inputs.
+    pub(crate) inputs: &'a [Arc<Table>],
+    /// What the model shall be good at.
+    pub(crate) effort: Effort,
+    /// Jobs of fewer bytes of values get no shared model while the family has none.
+    pub(crate) from_bytes: u64,
+    /// The memory budget, which is charged while a model is learned.
+    pub(crate) budget: &'a Arc<MemoryBudget>,
+}
+
+/// Chooses models; remembers when one was last looked for in vain.
+#[derive(Debug, Default)]
+pub(crate) struct Chooser {
+    /// By family: bytes that are yet to go through its jobs before the next attempt.
+    pauses: Mutex<HashMap<u32, u64>>,
+    /// By family: the model that everything is being written with.
+    appointed: Mutex<HashMap<u32, u64>>,
+}
+
+/// Has the jobs of a family write with one model until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Appointment<'a> {
+    chooser: &'a Chooser,
+    family: u32,
+    _held: ModelHold,
+}
+
+impl Drop for Appointment<'_> {
+    fn drop(&mut self) {
+        self.chooser.appointed.lock().remove(&self.family);
+    }
+}
+
+impl Chooser {
+    /// The model to write with; `None` when the tables shall learn their own. `number` gives a file
+    /// number for a new model's file.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io` of reading inputs and models; `Io`, `NoSpace` of writing a new one.
+    pub(crate) fn choose(
+        &self,
+        models: &Arc<ModelStore>,
+        wanted: &Wanted<'_>,
+        number: impl FnOnce() -> u64,
+    ) -> Result<Option<ModelHold>> {
+        // Held before the lock is let go: once the appointment has ended, its model's file may go.
+        if let Some(&id) = self.appointed.lock().get(&wanted.family) {
+            return models.hold(id).map(Some);
+        }
+        let job_bytes = value_bytes(wanted.inputs);
+        let present = present(models, wanted)?;
+        if present.is_none() && job_bytes < wanted.from_bytes {
+            return Ok(None);
+        }
+        let data_bytes = data_bytes(wanted, job_bytes);
+        let serves = match &present {
+            Some(present) => !self.is_doubtful(present, wanted, job_bytes, data_bytes)?,
+            None => false,
+        };
+        match serves {
+            true => Ok(present),
+            false => self
+                .learn(models, wanted, present, data_bytes, number)
+                .map(Some),
+        }
+    }
+
+    /// Learns a model for all of the family's tables if it pays, and has every job write with the better
+    /// one until the appointment ends; `None` for a family with too little in it.
+    ///
+    /// # Errors
+    /// As [`Chooser::choose`].
+    pub(crate) fn appoint(
+        &self,
+        models: &Arc<ModelStore>,
+        wanted: &Wanted<'_>,
+        number: impl FnOnce() -> u64,
+    ) -> Result<Option<Appointment<'_>>> {
+        let job_bytes = value_bytes(wanted.inputs);
+        if job_bytes < wanted.from_bytes.max(1) {
+            return Ok(None);
+        }
+        let present = present(models, wanted)?;
+        let data_bytes = data_bytes(wanted, job_bytes);
+        let held = self.learn(models, wanted, present, data_bytes, number)?;
+        let id = held.model().id();
+        self.appointed.lock().insert(wanted.family, id);
+        Ok(Some(Appointment {
+            chooser: self,
+            family: wanted.family,
+            _held: held,
+        }))
+    }
+
+    /// Learns a model from all of the family; the better one of it and `present`.
+    fn learn(
+        &self,
+        models: &Arc<ModelStore>,
+        wanted: &Wanted<'_>,
+        present: Option<ModelHold>,
+        data_bytes: u64,
+        number: impl FnOnce() -> u64,
+    ) -> Result<ModelHold> {
+        let bytes_max = sample_bytes(wanted);
+        // Cached blocks make room for it, until the model is there.
+        let charge = Charge::new(Arc::clone(wanted.budget), MemoryUse::Jobs);
+        charge.grow_to((bytes_max.min(data_bytes) * LEARNING_SAMPLES) as usize);
+        let sample = Sample::take(&spread(wanted)?, bytes_max)?;
+        let pause = (sample.taken() as u64).saturating_mul(PAUSE);
+        self.pauses.lock().insert(wanted.family, pause);
+        let (model, facts, old_bytes) = learn(&sample, wanted.effort, present.as_ref(), data_bytes);
+        match (present, old_bytes) {
+            (Some(present), Some(old)) if !pays(&model, &facts, old) => Ok(present),
+            _ => models.write(model, facts, number()),
+        }
+    }
+
+    /// Whether it is worth looking for another model than `present`.
+    fn is_doubtful(
+        &self,
+        present: &ModelHold,
+        wanted: &Wanted<'_>,
+        job_bytes: u64,
+        data_bytes: u64,
+    ) -> Result<bool> {
+        {
+            let mut pauses = self.pauses.lock();
+            let pause = pauses.entry(wanted.family).or_insert(0);
+            *pause = pause.saturating_sub(job_bytes);
+            if *pause > 0 {
+                return Ok(false);
+            }
+        }
+        let facts = present.facts();
+        let could_say_more = facts.sample_bytes.saturating_mul(2) <= sample_bytes(wanted);
+        if could_say_more && data_bytes / GROWTH >= facts.data_bytes {
+            return Ok(true);
+        }
+        let sample = Sample::take(wanted.inputs, CHECK_BYTES)?;
+        let codes = code_bytes(present.model(), &sample.values());
+        let then = facts.code_bytes as f64 / facts.judged_bytes.max(1) as f64;
+        let now = codes as f64 / sample.bytes().max(1) as f64;
+        Ok(now > then * (1.0 + GAIN_PERCENT / 100.0))
+    }
+}
+
+/// The job's inputs and tables from all over the family, by their keys.
+fn spread(wanted: &Wanted<'_>) -> Result<Vec<Arc<Table>>> {
+    let mut tables = wanted.inputs.to_vec();
+    let files: Vec<_> = wanted.version.files().map(|(_, file)| file).collect();
+    for file in files
+        .iter()
+        .step_by(files.len().div_ceil(SAMPLED_TABLES_MAX).max(1))
+    {
+        let table = wanted.tables.find(file)?;
+        if !tables.iter().any(|known| Arc::ptr_eq(known, &table)) {
+            tables.push(table);
+        }
+    }
+    Ok(tables)
+}
+
+/// Bytes of the values of `tables`.
+fn value_bytes(tables: &[Arc<Table>]) -> u64 {
+    let held = |table: &Arc<Table>| table.properties().raw_value_size;
+    tables.iter().map(held).sum()
+}
+
+/// The family's model: that of its newest table whose model has the effort wanted.
+fn present(models: &Arc<ModelStore>, wanted: &Wanted<'_>) -> Result<Option<ModelHold>> {
+    let mut newest: HashMap<u64, u64> = HashMap::new();
+    for (_, file) in wanted.version.files() {
+        if let Some(id) = file.model() {
+            let number = newest.entry(id).or_default();
+            *number = file.number.max(*number);
+        }
+    }
+    let mut ids: Vec<(u64, u64)> = newest.into_iter().map(|(id, n)| (n, id)).collect();
+    ids.sort_unstable_by(|a, b| b.cmp(a));
+    for (_, id) in ids {
+        let held = models.hold(id)?;
+        if held.facts().effort == wanted.effort {
+            return Ok(Some(held));
+        }
+    }
+    Ok(None)
+}
+
+/// Bytes of the values of the whole family: as the job's inputs are to their files.
+fn data_bytes(wanted: &Wanted<'_>, job_bytes: u64) -> u64 {
+    let files: u64 = wanted.inputs.iter().map(|table| table.size()).sum();
+    let rest = wanted.version.bytes_total() as f64 / files.max(1) as f64;
+    (job_bytes as f64 * rest.max(1.0)) as u64
+}
+
+fn sample_bytes(wanted: &Wanted<'_>) -> u64 {
+    let most = match wanted.effort {
+        Effort::Small => SAMPLE_BYTES_MAX,
+        Effort::Fast => FAST_SAMPLE_BYTES,
+    };
+    most.min(wanted.budget.limit_bytes() as u64 / BUDGET_SHARE)
+}
+
+/// Learns a model; beside it what is to be kept of that, and what the codes of the values it is judged
+/// by take under `present`.
+fn learn(
+    sample: &Sample,
+    effort: Effort,
+    present: Option<&ModelHold>,
+    data_bytes: u64,
+) -> (Model, ModelFacts, Option<u64>) {
+    let values = sample.values();
+    let is_judged = |index: &usize| index % JUDGED_SHARE == JUDGED_SHARE - 1;
+    let pick = |judged: bool| -> Vec<&[u8]> {
+        let values = values.iter().enumerate();
+        let picked = values.filter(|(index, _)| is_judged(index) == judged);
+        picked.map(|(_, value)| *value).collect()
+    };
+    let (learned, judged) = (pick(false), pick(true));
+    let model = Arc::new(Model::train(&learned, effort));
+    let judged_bytes = judged.iter().map(|value| value.len() as u64).sum();
+    let old_bytes = present.map(|present| code_bytes(present.model(), &judged));
+    let facts = ModelFacts {
+        effort,
+        sample_bytes: sample.taken() as u64,
+        judged_bytes,
+        code_bytes: code_bytes(&model, &judged),
+        data_bytes,
+    };
+    let model = Arc::into_inner(model).unwrap_or_else(Model::raw);
+    (model, facts, old_bytes)
+}
+
+/// Whether a new model, its file included, saves enough of what the present one needs.
+fn pays(model: &Model, facts: &ModelFacts, old_bytes: u64) -> bool {
+    let whole = facts.data_bytes as f64 / facts.judged_bytes.max(1) as f64;
+    let new = facts.code_bytes as f64 * whole + model.to_bytes().len() as f64;
+    new < old_bytes as f64 * whole * (1.0 - GAIN_PERCENT / 100.0)
+}
+
+fn code_bytes(model: &Arc<Model>, values: &[&[u8]]) -> u64 {
+    let mut encoder = Encoder::new(Arc::clone(model));
+    let (mut code, mut bytes) = (Vec::new(), 0);
+    for value in values {
+        code.clear();
+        encoder.encode(value, &mut code);
+        bytes += code.len() as u64;
+    }
+    bytes
+}

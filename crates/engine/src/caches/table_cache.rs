@@ -1,0 +1,688 @@
+//! Open tables, and the limits on how many there are.
+//!
+//! An open table hangs in its file's own slot ([`FileMeta::table`]), so finding it is one load: no
+//! lock, no hash table, nothing written that readers share. The price is that nobody notes which
+//! tables are used. The order of eviction is found out by *parking*: the table opened longest ago
+//! is taken out of its slot but stays open for a while; whoever needs it meanwhile gets it back at
+//! the price of a short lock, and it counts as newly opened. What nobody asked for is closed. This
+//! is second-chance FIFO with the chance checked on the miss path only.
+//!
+//! A table is opened by one thread at a time (sharded locks); the rest wait for it. Lock order: one
+//! opener shard, then the queues. Tables are dropped, and thus closed, under no lock.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+use drumlin_base::bytes::{Lender, Recalled};
+use drumlin_base::sync::Mutex;
+use drumlin_base::{Error, KeyOrder, MemoryBudget, MemoryUse, PrefixExtractor, Result, SeqNo};
+use drumlin_fs::{Env, RandomAccessFile};
+use drumlin_table::{BlockCache, ModelSource, Table, TableFormat, TableReaderOptions};
+
+use crate::files::names;
+use crate::version::{FileMeta, NewFile};
+
+const SHARDS: usize = 16;
+
+/// Tables that stay open whatever their memory, so that reads keep moving.
+const OPEN_MIN: usize = 8;
+
+/// The operating system's numbers for "too many open files", of the process and of the machine.
+const TOO_MANY_OPEN: [i32; 2] = [24, 23];
+
+/// What the table caches of one database share.
+#[derive(Clone, Debug)]
+pub struct TableCacheOptions {
+    /// Files.
+    pub env: Env,
+    /// Where the tables lie.
+    pub dir: PathBuf,
+    /// Where their blocks are kept.
+    pub blocks: Arc<BlockCache>,
+    /// What their indexes and filters are charged to; they may take up half of it.
+    pub budget: Arc<MemoryBudget>,
+    /// Where tables find the models that they name.
+    pub models: Option<Arc<dyn ModelSource>>,
+    /// Open tables kept at most.
+    pub open_max: usize,
+}
+
+/// Finds the open table of a file, opening it if need be. Shared by all threads.
+///
+/// One handle serves the families of one key order and prefix extractor; all handles of a database
+/// share the limits. Cheap to clone by [`TableCache::for_family`].
+pub struct TableCache {
+    shared: Arc<Shared>,
+    order: KeyOrder,
+    prefix: Option<Arc<dyn PrefixExtractor>>,
+}
+
+struct Shared {
+    options: TableCacheOptions,
+    openers: [Mutex<()>; SHARDS],
+    queues: Mutex<Queues>,
+}
+
+/// Invariant: a table is in its file's slot, or parked, or neither, never both.
+#[derive(Default)]
+struct Queues {
+    /// Files whose slot was filled, the longest ago first. Some may have been dropped since.
+    open: VecDeque<Weak<FileMeta>>,
+    /// Parked tables with the tick they were parked at, the longest parked first; some may have
+    /// been taken back since.
+    parked_order: VecDeque<(u64, u64)>,
+    /// By number, with the tick.
+    parked: HashMap<u64, (u64, Recalled<Arc<Table>>)>,
+    /// Counts parkings.
+    tick: u64,
+}
+
+impl TableCache {
+    /// A cache for tables in bytewise order without prefixes.
+    pub fn new(options: TableCacheOptions) -> Arc<Self> {
+        Arc::new(Self {
+            shared: Arc::new(Shared {
+                options,
+                openers: Default::default(),
+                queues: Mutex::default(),
+            }),
+            order: KeyOrder::Bytewise,
+            prefix: None,
+        })
+    }
+
+    /// The same cache for the tables of a family with another order or prefix.
+    pub fn for_family(
+        &self,
+        order: KeyOrder,
+        prefix: Option<Arc<dyn PrefixExtractor>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            shared: Arc::clone(&self.shared),
+            order,
+            prefix,
+        })
+    }
+
+    /// The open table of `file`.
+    ///
+    /// Requires: the handle is one for the file's family.
+    ///
+    /// # Errors
+    /// `Corruption` when the file is missing or damaged; `Io`, also when too many files are open
+    /// even after some were closed.
+    #[inline]
+    pub fn find(&self, file: &Arc<FileMeta>) -> Result<Arc<Table>> {
+        match file.table.load_full() {
+            Some(table) => Ok(table),
+            None => self.find_closed(file),
+        }
+    }
+
+    /// The open table of `file`, if it is open.
+    pub fn find_open(&self, file: &Arc<FileMeta>) -> Option<Arc<Table>> {
+        file.table.load_full().or_else(|| {
+            let is_parked = self.shared.queues.lock().parked.contains_key(&file.number);
+            // Found without opening it, unless it is closed this very moment.
+            is_parked.then(|| self.find(file).ok()).flatten()
+        })
+    }
+
+    /// Memory of our own that tables held open by a layout may take; 0 while open tables take more than
+    /// they should, for what is held open cannot be closed.
+    pub fn laid_out_bytes_max(&self) -> usize {
+        match self.shared.own_bytes() > self.shared.own_bytes_max() {
+            true => 0,
+            false => self.shared.own_bytes_max(),
+        }
+    }
+
+    /// Whether another table can be opened without closing one.
+    pub fn has_room(&self) -> bool {
+        let shared = &*self.shared;
+        let open = shared.queues.lock().open.len();
+        open < shared.options.open_max.max(OPEN_MIN) - shared.parked_max()
+            && shared.own_bytes() < shared.own_bytes_max()
+    }
+
+    #[cold]
+    fn find_closed(&self, file: &Arc<FileMeta>) -> Result<Arc<Table>> {
+        let shared = &*self.shared;
+        let shard = shared.openers.get(file.number as usize % SHARDS);
+        let guard = shard.map(|shard| shard.lock());
+        if let Some(table) = file.table.load_full() {
+            return Ok(table);
+        }
+        let table = match shared.take_parked(file.number) {
+            Some(table) => table,
+            None => self.open(file)?,
+        };
+        file.note_properties(&table);
+        shared.hang(file, &table);
+        drop(guard);
+        shared.shrink();
+        Ok(table)
+    }
+
+    /// Opens the table of `file`, which no version has yet, so that its first reader finds it open:
+    /// worth it where opening reads the whole file. To be kept open with [`Ahead`].
+    fn open_ahead(&self, file: &NewFile) -> Result<()> {
+        self.park_ahead(file.number, self.open(file)?);
+        Ok(())
+    }
+
+    fn park_ahead(&self, number: u64, table: Arc<Table>) {
+        // Parked as one that was taken out of a slot: the first reader takes it back.
+        let slot = Lender::new(Some(table));
+        if let Some(table) = slot.swap(None) {
+            self.shared.queues.lock().park(number, table);
+        }
+        self.shared.shrink();
+    }
+
+    /// Opens a table that has no sequence number yet, for [`Ahead::take`].
+    ///
+    /// # Errors
+    /// As [`TableCache::find`].
+    pub fn open_unnumbered(&self, number: u64, size: u64) -> Result<Arc<Table>> {
+        self.open(&NewFile {
+            number,
+            size,
+            ..NewFile::default()
+        })
+    }
+
+    fn open(&self, file: &NewFile) -> Result<Arc<Table>> {
+        let (path, opened) = match self.shared.open_file(file.number) {
+            Err(error) if is_too_many_open(&error) => {
+                self.shared.close_some();
+                self.shared.open_file(file.number)?
+            }
+            other => other?,
+        };
+        let is_checked = file.size != 0 && !drumlin_base::bug!("table-size-unchecked");
+        if is_checked && opened.size() != file.size {
+            let (found, expected) = (opened.size(), file.size);
+            let message = format!("the table has {found} bytes, the MANIFEST says {expected}");
+            return Err(Error::corruption(message).with_file(&path));
+        }
+        let options = TableReaderOptions {
+            order: self.order.clone(),
+            prefix: self.prefix.clone(),
+            models: self.shared.options.models.clone(),
+            largest_seqno: (file.largest_seqno != 0).then_some(file.largest_seqno),
+            ..TableReaderOptions::new(
+                path.clone(),
+                file.number,
+                Arc::clone(&self.shared.options.blocks),
+                Arc::clone(&self.shared.options.budget),
+            )
+        };
+        Table::open(opened, options).map_err(|error| error.with_file(&path))
+    }
+
+    /// Whether the table with this number is of a format that is read; its footer alone is looked at.
+    ///
+    /// # Errors
+    /// `NotSupported` when it is not; `Corruption`, `Io`.
+    pub fn check_format(&self, number: u64) -> Result<()> {
+        let (path, file) = self.shared.open_file(number)?;
+        TableFormat::of(&*file).map_err(|error| error.with_file(&path))?;
+        Ok(())
+    }
+
+    /// The model in a file of its own that the table with this number names, if it does.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io`.
+    pub fn model_of(&self, number: u64) -> Result<Option<u64>> {
+        let (path, file) = self.shared.open_file(number)?;
+        Table::shared_model_of(&*file).map_err(|error| error.with_file(&path))
+    }
+
+    /// Forgets the table with this number, whose file is about to be removed.
+    pub fn evict(&self, number: u64) {
+        drop(self.shared.take_parked(number));
+    }
+
+    /// Where the table with this number lies: `NNNNNN.sst`, unless only `NNNNNN.ldb` is there.
+    pub fn path(&self, number: u64) -> PathBuf {
+        let options = &self.shared.options;
+        let leveldb = names::leveldb_table(&options.dir, number);
+        let path = names::table(&options.dir, number);
+        let is_there = |path: &Path| options.env.files.exists(path).unwrap_or(false);
+        if !is_there(&path) && is_there(&leveldb) {
+            leveldb
+        } else {
+            path
+        }
+    }
+
+    /// Tables that are open now, parked ones included. Dropped files may still count for a while.
+    pub fn open_count(&self) -> usize {
+        let queues = self.shared.queues.lock();
+        queues.open.len() + queues.parked.len()
+    }
+}
+
+/// Tables that were opened before a version has them. Closed again when this is dropped, unless
+/// they are kept: what failed must not hold memory, nor, mapped, space of a file that was removed.
+#[derive(Debug)]
+pub struct Ahead<'a> {
+    tables: &'a TableCache,
+    numbers: Vec<u64>,
+}
+
+impl<'a> Ahead<'a> {
+    /// None yet.
+    pub fn new(tables: &'a TableCache) -> Self {
+        Self {
+            tables,
+            numbers: Vec::new(),
+        }
+    }
+
+    /// Opens the table of `file`.
+    ///
+    /// # Errors
+    /// As [`TableCache::find`].
+    pub fn open(&mut self, file: &NewFile) -> Result<()> {
+        self.tables.open_ahead(file)?;
+        self.numbers.push(file.number);
+        Ok(())
+    }
+
+    /// Takes in the `table` of the file `number`, from [`TableCache::open_unnumbered`], whose entries all
+    /// have the sequence number `seqno` now. One of a format that does not take it afterwards is
+    /// closed, and opened by its first reader.
+    pub fn take(&mut self, number: u64, mut table: Arc<Table>, seqno: SeqNo) {
+        if Table::number(&mut table, seqno) {
+            self.tables.park_ahead(number, table);
+            self.numbers.push(number);
+        }
+    }
+
+    /// Leaves them open: a version has them.
+    pub fn keep(mut self) {
+        self.numbers.clear();
+    }
+}
+
+impl Drop for Ahead<'_> {
+    fn drop(&mut self) {
+        for &number in &self.numbers {
+            if drumlin_base::bug!("tables-ahead-stay-open") {
+                continue;
+            }
+            self.tables.evict(number);
+        }
+    }
+}
+
+impl Shared {
+    fn open_file(&self, number: u64) -> Result<(PathBuf, Arc<dyn RandomAccessFile>)> {
+        let files = &self.options.env.files;
+        let path = names::table(&self.options.dir, number);
+        let missing = match files.open(&path) {
+            Ok(file) => return Ok((path, file)),
+            Err(error) if error.is_not_found() => error,
+            Err(error) => return Err(error),
+        };
+        let leveldb = names::leveldb_table(&self.options.dir, number);
+        match files.open(&leveldb) {
+            Ok(file) => Ok((leveldb, file)),
+            Err(error) if error.is_not_found() => Err(missing
+                .with_kind(drumlin_base::ErrorKind::Corruption)
+                .context("a table of the MANIFEST is missing")
+                .with_file(&path)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn take_parked(&self, number: u64) -> Option<Arc<Table>> {
+        let (_, table) = self.queues.lock().parked.remove(&number)?;
+        Some(Arc::clone(&table))
+    }
+
+    /// Hangs `table` in the file's slot.
+    fn hang(&self, file: &Arc<FileMeta>, table: &Arc<Table>) {
+        let mut queues = self.queues.lock();
+        file.table.store(Some(Arc::clone(table)));
+        while let Some(first) = queues.open.front()
+            && first.strong_count() == 0
+        {
+            queues.open.pop_front();
+        }
+        queues.open.push_back(Arc::downgrade(file));
+    }
+
+    fn own_bytes_max(&self) -> usize {
+        self.options.budget.limit_bytes() / 2
+    }
+
+    /// What open tables take now.
+    fn own_bytes(&self) -> usize {
+        self.options.budget.used(MemoryUse::TableMeta)
+    }
+
+    /// Tables that may be parked beside the open ones.
+    fn parked_max(&self) -> usize {
+        (self.options.open_max.max(OPEN_MIN) / 8).max(1)
+    }
+
+    /// Parks and closes until the limits hold again.
+    fn shrink(&self) {
+        let open_max = self.options.open_max.max(OPEN_MIN);
+        let parked_max = self.parked_max();
+        let mut closed = Vec::new();
+        let mut queues = self.queues.lock();
+        // The parking is kept full, so that a parked table has its chance over many misses.
+        while queues.open.len() > open_max - parked_max && queues.park_oldest() {
+            while queues.parked.len() > parked_max {
+                closed.extend(queues.unpark_oldest());
+            }
+        }
+        let mut meta = self.own_bytes();
+        let meta_max = self.own_bytes_max();
+        while meta > meta_max && queues.open.len() + queues.parked.len() > OPEN_MIN {
+            if queues.parked.is_empty() && !queues.park_oldest() {
+                break;
+            }
+            if let Some(table) = queues.unpark_oldest() {
+                // What others still hold stays charged, but goes when they let go.
+                meta = meta.saturating_sub(table.resident_bytes());
+                closed.push(table);
+            }
+        }
+        drop(queues);
+        drop(closed);
+    }
+
+    /// Closes an eighth of the open tables, after the system refused to open more.
+    fn close_some(&self) {
+        let mut closed = Vec::new();
+        let mut queues = self.queues.lock();
+        let count = (queues.open.len() / 8).max(OPEN_MIN);
+        for _ in 0..count {
+            if !queues.park_oldest() {
+                break;
+            }
+        }
+        while !queues.parked.is_empty() {
+            closed.extend(queues.unpark_oldest());
+        }
+        drop(queues);
+        drop(closed);
+    }
+}
+
+impl Queues {
+    /// Parks the table opened longest ago; false when none is open. Files that are gone, or whose
+    /// slot was emptied, are passed over.
+    fn park_oldest(&mut self) -> bool {
+        while let Some(file) = self.open.pop_front() {
+            let Some(file) = file.upgrade() else { continue };
+            if let Some(table) = file.table.swap(None) {
+                self.park(file.number, table);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn park(&mut self, number: u64, table: Recalled<Arc<Table>>) {
+        self.tick += 1;
+        self.parked.insert(number, (self.tick, table));
+        self.parked_order.push_back((number, self.tick));
+        self.forget_taken_back();
+    }
+
+    /// The table parked longest ago, no longer kept here.
+    fn unpark_oldest(&mut self) -> Option<Recalled<Arc<Table>>> {
+        while let Some((number, tick)) = self.parked_order.pop_front() {
+            if self.is_parked_since(number, tick) {
+                return self.parked.remove(&number).map(|(_, table)| table);
+            }
+        }
+        // Every parked table has its number in the order.
+        debug_assert!(self.parked.is_empty());
+        None
+    }
+
+    fn is_parked_since(&self, number: u64, tick: u64) -> bool {
+        self.parked
+            .get(&number)
+            .is_some_and(|(since, _)| *since == tick)
+    }
+
+    /// Drops what was taken back from the order, once that is most of it.
+    fn forget_taken_back(&mut self) {
+        if self.parked_order.len() > 2 * self.parked.len() + OPEN_MIN {
+            let mut order = std::mem::take(&mut self.parked_order);
+            order.retain(|&(number, tick)| self.is_parked_since(number, tick));
+            self.parked_order = order;
+        }
+    }
+}
+
+/// Whether the system refused to open one more file.
+pub(crate) fn is_too_many_open(error: &Error) -> bool {
+    error
+        .os_code()
+        .is_some_and(|code| TOO_MANY_OPEN.contains(&code))
+}
+
+impl fmt::Debug for TableCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TableCache")
+            .field("dir", &self.shared.options.dir)
+            .field("open_max", &self.shared.options.open_max)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use drumlin_base::key::internal_key;
+    use drumlin_base::rng::Rng;
+    use drumlin_base::{ErrorKind, ValueKind};
+    use drumlin_fs::{
+        CreateOptions, Fault, FaultFileSystem, FaultRule, FileKind, FileSystem, OpKind,
+        StrictMemFileSystem, SystemClock, ThreadSpawner,
+    };
+    use drumlin_table::{TableWriter, TableWriterOptions};
+
+    use super::*;
+    use crate::version::NewFile;
+
+    const DIR: &str = "/db";
+
+    struct Fixture {
+        files: FaultFileSystem,
+        cache: Arc<TableCache>,
+        tables: Vec<Arc<FileMeta>>,
+    }
+
+    fn fixture(count: u64, open_max: usize, budget_bytes: usize) -> Fixture {
+        let files = FaultFileSystem::over_memory(&StrictMemFileSystem::new());
+        files.create_dir_all(Path::new(DIR)).unwrap();
+        let budget = MemoryBudget::new(budget_bytes);
+        let cache = TableCache::new(TableCacheOptions {
+            env: Env {
+                files: Arc::new(files.clone()),
+                clock: Arc::new(SystemClock::new()),
+                spawner: Arc::new(ThreadSpawner),
+                seed: 1,
+            },
+            dir: PathBuf::from(DIR),
+            blocks: BlockCache::new(Arc::clone(&budget)),
+            budget,
+            models: None,
+            open_max,
+        });
+        let tables = (1..=count).map(|number| write(&files, number)).collect();
+        files.record_history();
+        Fixture {
+            files,
+            cache,
+            tables,
+        }
+    }
+
+    fn write(files: &dyn FileSystem, number: u64) -> Arc<FileMeta> {
+        let path = names::table(Path::new(DIR), number);
+        let file = files
+            .create(&path, CreateOptions::new(FileKind::Table))
+            .unwrap();
+        let mut writer = TableWriter::new(file, TableWriterOptions::default());
+        let key = internal_key(&number.to_be_bytes(), number, ValueKind::Value);
+        writer.add(&key, b"v").unwrap();
+        let finished = writer.finish().unwrap();
+        Arc::new(FileMeta::new(NewFile {
+            number,
+            size: finished.size,
+            smallest: key.clone(),
+            largest: key,
+            ..NewFile::default()
+        }))
+    }
+
+    impl Fixture {
+        /// How often a table file was opened.
+        fn opened(&self) -> usize {
+            let history = self.files.history();
+            history.iter().filter(|(op, _)| *op == OpKind::Open).count()
+        }
+    }
+
+    #[test]
+    fn tables_opened_ahead_stay_open_only_if_they_are_kept() {
+        let fixture = fixture(2, 100, 64 << 20);
+        for (kept, left) in [(false, 0), (true, 2)] {
+            let mut ahead = Ahead::new(&fixture.cache);
+            for table in &fixture.tables {
+                ahead.open(table.described()).unwrap();
+            }
+            assert_eq!(fixture.cache.open_count(), 2);
+            match kept {
+                true => ahead.keep(),
+                false => drop(ahead),
+            }
+            assert_eq!(fixture.cache.open_count(), left);
+        }
+    }
+
+    #[test]
+    fn a_table_is_opened_once_and_found_by_everybody() {
+        let fixture = fixture(1, 100, 64 << 20);
+        let file = &fixture.tables[0];
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| fixture.cache.find(file).unwrap());
+            }
+        });
+        let (a, b) = (fixture.cache.find(file), fixture.cache.find(file));
+        assert!(Arc::ptr_eq(&a.unwrap(), &b.unwrap()));
+        assert_eq!(fixture.opened(), 1);
+    }
+
+    #[test]
+    fn no_more_tables_stay_open_than_allowed_and_the_used_ones_stay() {
+        let fixture = fixture(200, 32, 64 << 20);
+        let hot = &fixture.tables[0];
+        for file in &fixture.tables {
+            fixture.cache.find(file).unwrap();
+            fixture.cache.find(hot).unwrap();
+            assert!(fixture.cache.open_count() <= 33);
+        }
+        assert_eq!(fixture.opened(), 200, "the hot table was never closed");
+        let slots = fixture.tables.iter().filter(|f| f.table.load().is_some());
+        assert!(slots.count() <= 32);
+    }
+
+    #[test]
+    fn indexes_and_filters_stay_within_their_share_of_the_budget() {
+        let fixture = fixture(100, 1000, 40 << 10);
+        for file in &fixture.tables {
+            fixture.cache.find(file).unwrap();
+        }
+        let budget = &fixture.cache.shared.options.budget;
+        let share = budget.limit_bytes() / 2;
+        let few = fixture.cache.open_count() <= OPEN_MIN;
+        assert!(budget.used(MemoryUse::TableMeta) <= share || few);
+        assert!(fixture.cache.open_count() < 100);
+    }
+
+    #[test]
+    fn too_many_open_files_closes_some_and_tries_again() {
+        let fixture = fixture(40, 100, 64 << 20);
+        for file in &fixture.tables[..39] {
+            fixture.cache.find(file).unwrap();
+        }
+        fixture
+            .files
+            .add_rule(FaultRule::once(0, Fault::TooManyFiles).on(OpKind::Open));
+        fixture.cache.find(&fixture.tables[39]).unwrap();
+        assert!(fixture.cache.open_count() < 39);
+        fixture
+            .files
+            .add_rule(FaultRule::always(Fault::TooManyFiles).on(OpKind::Open));
+        let error = fixture.cache.find(&fixture.tables[0]).unwrap_err();
+        assert!(is_too_many_open(&error), "{error:?}");
+    }
+
+    #[test]
+    fn missing_and_cut_tables_are_damage_that_names_the_file() {
+        let fixture = fixture(2, 100, 64 << 20);
+        let path = |number| names::table(Path::new(DIR), number);
+        fixture.files.remove(&path(1)).unwrap();
+        fixture
+            .files
+            .truncate(&path(2), fixture.tables[1].size - 1)
+            .unwrap();
+        for file in &fixture.tables {
+            let error = fixture.cache.find(file).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corruption);
+            assert_eq!(error.file(), Some(&*path(file.number)));
+        }
+        // Sound, but not the one that the MANIFEST names.
+        let fixture = self::fixture(1, 100, 64 << 20);
+        let size = fixture.tables[0].size;
+        assert!(fixture.cache.open_unnumbered(1, size).is_ok());
+        let error = fixture.cache.open_unnumbered(1, size + 1).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption);
+        assert_eq!(error.file(), Some(&*path(1)));
+    }
+
+    #[test]
+    fn tables_under_leveldbs_name_are_found() {
+        let fixture = fixture(1, 100, 64 << 20);
+        let leveldb = names::leveldb_table(Path::new(DIR), 1);
+        let path = names::table(Path::new(DIR), 1);
+        assert_eq!(fixture.cache.path(1), path);
+        fixture.files.rename(&path, &leveldb).unwrap();
+        assert_eq!(fixture.cache.path(1), leveldb);
+        fixture.cache.find(&fixture.tables[0]).unwrap();
+    }
+
+    #[test]
+    fn threads_that_fight_over_few_places_all_get_their_tables() {
+        let fixture = fixture(64, 8, 64 << 20);
+        std::thread::scope(|scope| {
+            for seed in 0..4 {
+                let fixture = &fixture;
+                scope.spawn(move || {
+                    let mut rng = Rng::new(seed);
+                    for _ in 0..2000 {
+                        let file = &fixture.tables[rng.below(64) as usize];
+                        let table = fixture.cache.find(file).unwrap();
+                        assert_eq!(table.size(), file.size);
+                    }
+                });
+            }
+        });
+        assert!(fixture.cache.open_count() <= 8);
+    }
+}

@@ -1,0 +1,642 @@
+//! The handle a program holds: every method checks its arguments and hands on.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use drumlin_base::{Error, PinnedSlice, Result, SeqNo};
+use drumlin_fs::Env;
+
+use crate::compaction::CancelToken;
+use crate::db::engine::Engine;
+use crate::db::open::{self, OpenMode};
+use crate::db::reader;
+use crate::family::column_family::{ColumnFamily, DEFAULT_FAMILY, Family};
+use crate::family::families::empty_view;
+use crate::family::snapshot::Snapshot;
+use crate::family::super_version::SuperVersion;
+use crate::maintenance::repair::{self, RepairReport};
+use crate::maintenance::verify::VerifyReport;
+use crate::options::settings::{FamilyOptions, Options, ReadOptions, WriteOptions};
+use crate::options::stored as stored_options;
+use crate::read::{self, DbIterator, ViewSource};
+use crate::watch::events::{Health, RecoveryReport};
+use crate::watch::statistics::Statistics;
+use crate::write::batch::WriteBatch;
+
+/// Where an iterator finds the present state when it is refreshed.
+struct FamilyView {
+    engine: Arc<Engine>,
+    family: Arc<Family>,
+}
+
+impl ViewSource for FamilyView {
+    fn view(&self) -> (Arc<SuperVersion>, SeqNo) {
+        let view = self.family.view.load_full();
+        (view, self.engine.visible_seqno())
+    }
+
+    fn seqno_of(&self, held: &Arc<SuperVersion>) -> Option<SeqNo> {
+        let present = self.family.view.load();
+        Arc::ptr_eq(&present, held).then(|| self.engine.visible_seqno())
+    }
+}
+
+/// An open database. Cheap to clone; every method may be called from any thread.
+///
+/// The database is closed when the last clone is dropped, or by [`Db::close`], which reports what
+/// dropping cannot.
+///
+/// A process that has it open may fork. The child's copies of the handle refuse what they are asked with
+/// `InvalidArgument` and do nothing when they are dropped; the child may open databases of its own. Iterators
+/// and snapshots are not to be used in a child.
+///
+/// ```
+/// # fn main() -> drumlin::Result<()> {
+/// # let dir = std::env::temp_dir().join(format!("drumlin-doc-{}", std::process::id()));
+/// use drumlin::{Db, Options};
+///
+/// let db = Db::open(&dir, Options::default())?;
+/// db.put(b"key", b"value")?;
+/// assert_eq!(db.get(b"key")?.as_deref(), Some(&b"value"[..]));
+/// db.delete(b"key")?;
+/// assert!(db.get(b"key")?.is_none());
+/// db.close()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Db {
+    pub(crate) engine: Arc<Engine>,
+    /// Stops the background threads when the last handle goes.
+    _running: Arc<crate::background::scheduler::Running>,
+    default: ColumnFamily,
+}
+
+impl fmt::Debug for Db {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Db({})", self.engine.dir.display())
+    }
+}
+
+impl Db {
+    /// Opens the database in `dir` with its default family only.
+    ///
+    /// A merge operator or a prefix extractor that is built in, that the directory's OPTIONS file
+    /// names and that `options` leaves open is used; so it is in every way of opening.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the database has other families (see [`Db::open_families`]) or an
+    /// option makes no sense; `Locked` when another process or handle has it open; `Corruption`
+    /// naming what is damaged; `NotSupported` naming a feature that cannot be read faithfully;
+    /// `Io`, `NoSpace`. A failed open changes nothing that a good open needs.
+    pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let family = options.family.clone();
+        Self::open_families(dir, options, &[(DEFAULT_FAMILY, family)])
+    }
+
+    /// Opens the database in `dir` with `families`, which must name every family it has. The
+    /// default family may be left out; families that are not there are an error (create them with
+    /// [`Db::create_family`]).
+    ///
+    /// # Errors
+    /// As [`Db::open`].
+    pub fn open_families(
+        dir: impl AsRef<Path>,
+        options: Options,
+        families: &[(&str, FamilyOptions)],
+    ) -> Result<Self> {
+        Self::from_engine(open::open(
+            dir.as_ref(),
+            options,
+            families,
+            OpenMode::ReadWrite,
+        )?)
+    }
+
+    /// Opens every family in the directory, each with `options.family`, and in the key order it was
+    /// written in where that is a built-in one.
+    ///
+    /// # Errors
+    /// As [`Db::open`].
+    pub fn open_all_families(dir: impl AsRef<Path>, options: Options) -> Result<Self> {
+        Self::open_all_families_as(dir, options, |_, _| {})
+    }
+
+    /// The same, each with what `adapt` makes of its options; it is given the family's name.
+    ///
+    /// # Errors
+    /// As [`Db::open`].
+    pub fn open_all_families_as(
+        dir: impl AsRef<Path>,
+        options: Options,
+        mut adapt: impl FnMut(&str, &mut FamilyOptions),
+    ) -> Result<Self> {
+        let dir = dir.as_ref();
+        let mut families = stored_options::all_families(dir, &options)?;
+        for (name, family) in &mut families {
+            adapt(name, family);
+        }
+        let families: Vec<_> = families
+            .iter()
+            .map(|(name, family)| (name.as_str(), family.clone()))
+            .collect();
+        Self::open_families(dir, options, &families)
+    }
+
+    /// Opens the database for reading: nothing in the directory is changed, not even its lock. Another process
+    /// may be writing: what is read is one moment after this call began, which is begun anew while the files
+    /// change under it, and what is written later is not seen.
+    ///
+    /// # Errors
+    /// As [`Db::open`], but never `Locked`; `Busy` where a writer was faster a thousand times.
+    pub fn open_read_only(dir: impl AsRef<Path>, options: Options) -> Result<Self> {
+        Self::from_engine(reader::open_read_only(dir.as_ref(), &options)?)
+    }
+
+    /// The names of the families in `dir`.
+    ///
+    /// # Errors
+    /// `NotFound` when `dir` holds no database; `Corruption`, `Io`.
+    pub fn list_families(dir: impl AsRef<Path>, env: &Env) -> Result<Vec<String>> {
+        open::list_families(dir.as_ref(), env)
+    }
+
+    /// Rebuilds the MANIFEST of the database in `dir` from its tables, for when it is lost or damaged.
+    /// Damaged files are moved to the folder `lost`; WAL files are replayed by the next open. Keys
+    /// deleted shortly before may come back, where a crash kept replaced tables from being removed.
+    ///
+    /// # Errors
+    /// `NotSupported` where no database is, or none of a family's tables; what is wrong with a table
+    /// where none can be read; nothing was changed then. `Locked`, `Io`, `NoSpace`.
+    pub fn repair(dir: impl AsRef<Path>, options: &Options) -> Result<RepairReport> {
+        repair::repair(dir.as_ref(), options)
+    }
+
+    fn from_engine(opened: open::Opened) -> Result<Self> {
+        let engine = opened.engine;
+        let families = engine.families.load();
+        let Some(default) = families.get(&0) else {
+            return Err(Error::corruption("the database has no default family"));
+        };
+        let default = ColumnFamily(Arc::clone(default));
+        let running = crate::background::scheduler::Running::start(&engine)?;
+        drop(families);
+        Ok(Self {
+            engine,
+            _running: running,
+            default,
+        })
+    }
+
+    /// What recovery found when the database was opened.
+    pub fn recovery_report(&self) -> &RecoveryReport {
+        &self.engine.recovery
+    }
+
+    /// The default family.
+    pub fn default_family(&self) -> &ColumnFamily {
+        &self.default
+    }
+
+    /// The family called `name`.
+    pub fn family(&self, name: &str) -> Option<ColumnFamily> {
+        let families = self.engine.families.load();
+        families
+            .values()
+            .find(|family| family.name == name)
+            .cloned()
+            .map(ColumnFamily)
+    }
+
+    /// Every family, by id.
+    pub fn families(&self) -> Vec<ColumnFamily> {
+        self.engine
+            .families
+            .load()
+            .values()
+            .cloned()
+            .map(ColumnFamily)
+            .collect()
+    }
+
+    /// Creates a family.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an empty name, one that exists, or an option that makes no sense;
+    /// `NotSupported` in a LevelDB directory; `Poisoned`, `Io`, `NoSpace`.
+    pub fn create_family(&self, name: &str, options: FamilyOptions) -> Result<ColumnFamily> {
+        let _told = self.engine.enter()?;
+        self.engine.create_family(name, options).map(ColumnFamily)
+    }
+
+    /// Drops a family. Its data is gone when this returns; handles, iterators and snapshots of it
+    /// go on reading what they see until they are dropped, and its files go with the last of them.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for the default family or one already dropped; `Poisoned`, `Io`.
+    pub fn drop_family(&self, family: &ColumnFamily) -> Result<()> {
+        let _told = self.engine.enter()?;
+        self.engine.check_own(&family.0)?;
+        self.engine.drop_family(&family.0)
+    }
+
+    /// Sets `key` to `value` in the default family.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.put_in(&self.default, key, value, &WriteOptions::default())
+    }
+
+    /// Removes `key` from the default family. Removing what is not there is no error.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_in(&self.default, key, &WriteOptions::default())
+    }
+
+    /// The value of `key` in the default family.
+    ///
+    /// # Errors
+    /// As [`Db::get_in`].
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedSlice>> {
+        self.get_in(&self.default, key, &ReadOptions::default())
+    }
+
+    /// Sets `key` to `value`.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn put_in(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        let mut batch = WriteBatch::with_capacity(key.len() + value.len() + 16);
+        self.engine.check_own(&family.0)?;
+        batch.put_cf(family.id(), key, value)?;
+        self.write(batch, options)
+    }
+
+    /// Removes `key`.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn delete_in(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        self.engine.check_own(&family.0)?;
+        batch.delete_cf(family.id(), key.as_ref())?;
+        self.write(batch, options)
+    }
+
+    /// Removes `key`, which was put exactly once since it was last removed; the two then vanish
+    /// together in compaction. On a key that was put more often the result is undefined, as in
+    /// RocksDB.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn single_delete_in(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        self.engine.check_own(&family.0)?;
+        batch.single_delete_cf(family.id(), key.as_ref())?;
+        self.write(batch, options)
+    }
+
+    /// Removes every key from `begin` up to, not including, `end`. Costs one entry, however many
+    /// keys are covered.
+    ///
+    /// # Errors
+    /// As [`Db::write`]; `InvalidArgument` when `end` comes before `begin`.
+    pub fn delete_range_in(
+        &self,
+        family: &ColumnFamily,
+        begin: impl AsRef<[u8]>,
+        end: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        self.engine.check_own(&family.0)?;
+        batch.delete_range_cf(family.id(), begin.as_ref(), end.as_ref())?;
+        self.write(batch, options)
+    }
+
+    /// Adds `operand` to `key` for the family's merge operator.
+    ///
+    /// # Errors
+    /// As [`Db::write`]; `InvalidArgument` when the family has no merge operator.
+    pub fn merge_in(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        self.engine.check_own(&family.0)?;
+        batch.merge_cf(family.id(), key.as_ref(), operand.as_ref())?;
+        self.write(batch, options)
+    }
+
+    /// Applies `batch` as a whole: after a crash all of it is there or nothing.
+    ///
+    /// When this returns, the write outlives the process; with `sync` also a power cut. Writers on
+    /// several threads are logged together.
+    ///
+    /// # Errors
+    /// `TooLarge`, `InvalidArgument` before anything is written; `NoSpace` while the disk is full
+    /// (heals by itself), `Poisoned` after a failed sync (reopen), `Io`, `Shutdown`; `Busy` where it
+    /// would wait and [`WriteOptions::no_stall`] is set.
+    pub fn write(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let _told = self.engine.enter()?;
+        self.engine.write(batch, options)
+    }
+
+    /// The value of `key`, pinned where it lies.
+    ///
+    /// # Errors
+    /// `Corruption` naming file and offset, `Io`, `Incomplete` under
+    /// [`ReadOptions::cache_only`].
+    #[inline]
+    pub fn get_in(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> Result<Option<PinnedSlice>> {
+        let mut answer = Ok(None);
+        self.get_to(family, key.as_ref(), options, &mut answer);
+        answer
+    }
+
+    /// As [`Db::get_in`], into `answer`.
+    ///
+    /// For whoever looks up millions of keys a second in memory: a small value lies in its [`PinnedSlice`],
+    /// and one that is moved right after it was written is read in other words than it was written in,
+    /// for which the processor waits. Kept where it is, a get takes a tenth less.
+    pub fn get_to(
+        &self,
+        family: &ColumnFamily,
+        key: &[u8],
+        options: &ReadOptions,
+        answer: &mut Result<Option<PinnedSlice>>,
+    ) {
+        if let Err(error) = self.check_read(family, options) {
+            *answer = Err(error);
+            return;
+        }
+        *answer = Ok(None);
+        let view = family.0.view.load();
+        let seqno = self.read_seqno(options);
+        let reads = &family.0.reads;
+        read::get_to(&view, reads, key, seqno, || options.for_tables(), answer);
+    }
+
+    /// The values of `keys`, in their order, all as of one moment.
+    pub fn multi_get_in<K: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily,
+        keys: &[K],
+        options: &ReadOptions,
+    ) -> Vec<Result<Option<PinnedSlice>>> {
+        if let Err(error) = self.check_read(family, options) {
+            return keys.iter().map(|_| Err(error.duplicate())).collect();
+        }
+        let view = family.0.view.load();
+        let seqno = self.read_seqno(options);
+        read::multi_get(&view, &family.0.reads, keys, seqno, &options.for_tables())
+    }
+
+    /// A cursor over the default family. See [`Db::iter_in`].
+    pub fn iter(&self, options: ReadOptions) -> DbIterator {
+        self.iter_in(&self.default, options)
+    }
+
+    /// A cursor over what the family holds now (or at the snapshot). It keeps seeing exactly that,
+    /// whatever is written, flushed, compacted or dropped meanwhile, and keeps the files alive.
+    pub fn iter_in(&self, family: &ColumnFamily, options: ReadOptions) -> DbIterator {
+        self.engine.statistics.iterators.bump();
+        if let Err(error) = self.check_read(family, &options) {
+            let (view, options) = (empty_view(&family.0.options), options.for_iterators());
+            return DbIterator::refused(&family.0.reads, view, options, error);
+        }
+        let view = family.0.view.load();
+        let seqno = self.read_seqno(&options);
+        let walked = options.for_iterators();
+        DbIterator::over_present(
+            &family.0.reads,
+            &view,
+            (seqno, options.snapshot),
+            walked,
+            || {
+                Arc::new(FamilyView {
+                    engine: Arc::clone(&self.engine),
+                    family: Arc::clone(&family.0),
+                })
+            },
+        )
+    }
+
+    /// Pins the present moment for reads. Holding one keeps overwritten values on disk.
+    pub fn snapshot(&self) -> Snapshot {
+        self.engine
+            .snapshots
+            .take_current(|| self.engine.visible_seqno())
+    }
+
+    /// The newest sequence number readers see.
+    pub fn latest_seqno(&self) -> SeqNo {
+        self.engine.visible_seqno()
+    }
+
+    /// Writes the family's memtables to a table and waits for it.
+    ///
+    /// # Errors
+    /// What made the flush fail.
+    pub fn flush_in(&self, family: &ColumnFamily) -> Result<()> {
+        let _told = self.engine.enter()?;
+        self.engine.check_own(&family.0)?;
+        self.engine.flush_family(family.id())
+    }
+
+    /// [`Db::flush_in`] for every family.
+    ///
+    /// # Errors
+    /// As [`Db::flush_in`].
+    pub fn flush(&self) -> Result<()> {
+        let _told = self.engine.enter()?;
+        self.engine.flush_all()
+    }
+
+    /// Makes every write acknowledged so far outlive a power cut.
+    ///
+    /// # Errors
+    /// `Io`; the database is then poisoned.
+    pub fn sync_wal(&self) -> Result<()> {
+        let _told = self.engine.enter()?;
+        self.engine.sync_wal()
+    }
+
+    /// Rewrites everything between `begin` and `end` (inclusive; `None` is unbounded) into the
+    /// deepest level, dropping what is deleted or overwritten. Blocks; writes and reads go on. It is
+    /// done in pieces of a few tables, after whatever the store itself needs, and what it has to do is
+    /// not charged to writers.
+    ///
+    /// # Errors
+    /// What made a compaction fail; `Shutdown`.
+    pub fn compact_range(
+        &self,
+        family: &ColumnFamily,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> Result<()> {
+        let _told = self.engine.enter()?;
+        self.engine.check_own(&family.0)?;
+        self.engine.compact_range(family, (begin, end), None)
+    }
+
+    /// [`Db::compact_range`], until `cancel` says to end. What was done by then stays done.
+    ///
+    /// # Errors
+    /// As [`Db::compact_range`]; `Aborted` when it was cancelled.
+    pub fn compact_range_until(
+        &self,
+        family: &ColumnFamily,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        cancel: &CancelToken,
+    ) -> Result<()> {
+        let _told = self.engine.enter()?;
+        self.engine.check_own(&family.0)?;
+        self.engine
+            .compact_range(family, (begin, end), Some(cancel))
+    }
+
+    /// Writes everything in `family` anew, in the table format it has now: after the format was changed
+    /// this moves all of it at once, where compaction would by and by. Searchable tables share one model
+    /// afterwards, learned anew from all of them if that saves enough.
+    ///
+    /// # Errors
+    /// As [`Db::compact_range`].
+    pub fn recode(&self, family: &ColumnFamily) -> Result<()> {
+        let _told = self.engine.enter()?;
+        self.engine.check_own(&family.0)?;
+        self.engine.recode(family)
+    }
+
+    /// Waits until no flush or compaction is running or due.
+    ///
+    /// # Errors
+    /// The failure that keeps the background from finishing.
+    pub fn wait_for_background(&self) -> Result<()> {
+        let _told = self.engine.enter()?;
+        self.engine.wait_for_idle()
+    }
+
+    /// Makes `target`, which must not exist, a copy of the database as of now. Tables are linked,
+    /// not copied; `target` must be on the same file system.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when `target` exists, `NotSupported` on another file system, `NoSpace`,
+    /// `Io`.
+    pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
+        let _told = self.engine.enter()?;
+        self.engine.checkpoint(target.as_ref())
+    }
+
+    /// Takes in tables made by [`crate::SstFileWriter`] (or RocksDB's), in order: where they overlap,
+    /// later ones win, and all of them win over what the database holds. Files are linked where they
+    /// can be; `move_files` removes the originals. All are taken, or none.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a table that is not external; `Corruption` naming what is damaged.
+    pub fn ingest(&self, family: &ColumnFamily, paths: &[PathBuf], move_files: bool) -> Result<()> {
+        let _told = self.engine.enter()?;
+        self.engine.check_own(&family.0)?;
+        self.engine.ingest(family, paths, move_files)
+    }
+
+    /// Reads every live table whole, with the models and values in blob files that it refers to, and
+    /// compares it with the MANIFEST: a scrub.
+    ///
+    /// # Errors
+    /// `Shutdown`. Damage found is in the report.
+    pub fn verify(&self) -> Result<VerifyReport> {
+        let _told = self.engine.enter()?;
+        self.engine.verify()
+    }
+
+    /// How the database stands.
+    pub fn health(&self) -> Health {
+        self.engine.health()
+    }
+
+    /// Counters since the database was opened.
+    pub fn statistics(&self) -> &Statistics {
+        &self.engine.statistics
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.engine.dir
+    }
+
+    /// Flushes what only memtables hold (writes without WAL), stops the background and releases
+    /// the directory. Iterators and snapshots held elsewhere stay readable.
+    ///
+    /// # Errors
+    /// What the last flush or sync met. The database is closed all the same.
+    pub fn close(self) -> Result<()> {
+        let closed = self.engine.close();
+        self.engine.notices.tell();
+        closed
+    }
+
+    /// What a read is refused for before anything is looked at.
+    #[inline]
+    fn check_read(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<()> {
+        let engine = &self.engine;
+        let in_process = engine.process.is_present() || drumlin_base::bug!("forked-child-reads");
+        let owns_family = in_process && family.0.store == engine.store;
+        let snapshot = options.snapshot.as_ref();
+        match owns_family && snapshot.is_none_or(|snapshot| engine.snapshots.owns(snapshot)) {
+            true => Ok(()),
+            false => self.refuse_read(family, snapshot),
+        }
+    }
+
+    #[cold]
+    fn refuse_read(&self, family: &ColumnFamily, snapshot: Option<&Snapshot>) -> Result<()> {
+        self.engine.process.check()?;
+        self.engine.check_own(&family.0)?;
+        snapshot.map_or(Ok(()), |snapshot| self.engine.check_snapshot(snapshot))
+    }
+
+    /// Requires: the super version was loaded before, so that it holds all that is visible.
+    #[inline]
+    fn read_seqno(&self, options: &ReadOptions) -> SeqNo {
+        match &options.snapshot {
+            Some(snapshot) => {
+                snapshot.seqno() + u64::from(drumlin_base::bug!("snapshot-reads-one-more"))
+            }
+            None => self.engine.visible_seqno(),
+        }
+    }
+}

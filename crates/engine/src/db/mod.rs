@@ -1,0 +1,7 @@
+//! The handle users hold, and how a directory becomes one.
+
+pub(crate) mod engine;
+pub(crate) mod foreign;
+pub(crate) mod handle;
+pub(crate) mod open;
+pub(crate) mod reader;

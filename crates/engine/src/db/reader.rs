@@ -1,0 +1,119 @@
+//! Opening for reading beside a process that writes.
+//!
+//! A writer removes what it needs no more while a reader opens: tables that were compacted, WAL files that were
+//! flushed, an old MANIFEST. It writes a new WAL over an old one, and what it is appending ends in the middle of
+//! a record. So an opening that fails, or that may have missed something, begins anew from CURRENT, until it has
+//! all files of one moment; from then on it holds them open, and the writer may remove their names. Damage is
+//! told apart by this: it is the same twice in a row, and nobody changed the directory meanwhile.
+//!
+//! What makes a moment: the MANIFEST is read until it grows no more; the first WAL that it needs is still there
+//! once the WAL files were listed. They go in the order of their numbers, so none of those behind it has gone. A
+//! WAL that was read still begins with a record of its own number: another that is written over it begins at the
+//! front.
+//!
+//! Limit: at most half as many files are held as the process may have open. Of a store with more, a table that
+//! a compaction removes before it is read the first time is not found.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use drumlin_base::{Error, ErrorKind, Result};
+use drumlin_fs::FileSystem;
+
+use crate::db::open::{self, OpenMode, Opened};
+use crate::files::held_files::HeldFiles;
+use crate::files::names;
+use crate::options::settings::Options;
+use crate::options::stored as stored_options;
+
+/// How often it is begun anew. Beside a writer with memtables of 16 KiB on two cores, five times are usual.
+const ATTEMPTS_MAX: usize = 1000;
+
+/// Opens `dir` for reading, as of a moment after the call began.
+///
+/// # Errors
+/// As [`open::open`]; `Busy` where a writer was faster each time.
+pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<Opened> {
+    let mut before = Picture::of(dir, options);
+    let mut failed: Option<(String, Picture)> = None;
+    let mut last = None;
+    for _ in 0..ATTEMPTS_MAX {
+        let open_max = options.max_open_files.unwrap_or(usize::MAX);
+        let held = Arc::new(HeldFiles::new(Arc::clone(&options.env.files), open_max));
+        let outcome = attempt(dir, options, &held);
+        let after = Picture::of(dir, options);
+        match outcome {
+            Ok(opened) if !held.is_in_doubt() || before == after => return Ok(opened),
+            Ok(_) => failed = None,
+            Err(error) => {
+                let said = error.to_string();
+                let again = failed.take().is_some_and(|(message, picture)| {
+                    message == said && picture == before && before == after
+                });
+                if again || !may_pass(&error) {
+                    return Err(error);
+                }
+                failed = Some((said, after.clone()));
+                last = Some(error);
+            }
+        }
+        before = after;
+    }
+    let last = last.map_or_else(String::new, |error| format!("; the last time: {error}"));
+    let message = format!("a writer changes the files faster than they can be opened{last}");
+    Err(Error::new(ErrorKind::Busy, message).with_file(dir))
+}
+
+/// Whether `error` may come of files that went while they were opened: of none of them being there, too.
+fn may_pass(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::NotFound | ErrorKind::Corruption | ErrorKind::NotSupported
+    )
+}
+
+fn attempt(dir: &Path, options: &Options, held: &Arc<HeldFiles>) -> Result<Opened> {
+    let mut options = options.clone();
+    options.env.files = Arc::clone(held) as Arc<dyn FileSystem>;
+    let families = stored_options::all_families(dir, &options)?;
+    let families: Vec<_> = families
+        .iter()
+        .map(|(name, family)| (name.as_str(), family.clone()))
+        .collect();
+    let opened = open::open(dir, options, &families, OpenMode::ReadOnly(held))?;
+    let engine = &opened.engine;
+    held.check_replayed(&engine.wal_dir, &engine.replayed_wals)?;
+    if engine
+        .recovery
+        .cut
+        .as_ref()
+        .is_some_and(|cut| cut.later_wals > 0)
+    {
+        held.doubt();
+    }
+    Ok(opened)
+}
+
+/// What shows that somebody changed the database: CURRENT, and the names of the files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Picture {
+    current: Vec<u8>,
+    names: Vec<PathBuf>,
+}
+
+impl Picture {
+    /// Of what cannot be read, the opening says why.
+    fn of(dir: &Path, options: &Options) -> Self {
+        let files = &options.env.files;
+        let dirs = std::iter::once(dir).chain(options.wal_dir.as_deref());
+        let mut names: Vec<_> = dirs
+            .flat_map(|dir| files.list(dir).unwrap_or_default())
+            .collect();
+        names.sort_unstable();
+        let current = files.read_file(&names::current(dir), 1 << 10);
+        Self {
+            current: current.unwrap_or_default(),
+            names,
+        }
+    }
+}

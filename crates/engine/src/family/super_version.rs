@@ -1,0 +1,248 @@
+//! Everything a reader of one family needs, pinned together.
+//!
+//! A [`SuperVersion`] is immutable but for its caches. Writers of the tree (rotate, flush,
+//! compaction) install a new one; readers take the present one without a lock and without touching
+//! a shared counter.
+//!
+//! A reader without a snapshot takes the super version first and the published sequence number
+//! second. The other way round, a flush and a compaction in between could drop the very versions
+//! that the older number still needs.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwapOption;
+use drumlin_base::bytes::{Lender, Loan, Recalled};
+use drumlin_base::{KeyOrder, SeqNo};
+use drumlin_memtable::Memtable;
+
+use crate::caches::table_cache::TableCache;
+use crate::iter::range_tombstone::Fragments;
+use crate::resident_runs::ResidentRuns;
+use crate::version::Version;
+
+/// The memtables and the tables of one family at one moment.
+pub struct SuperVersion {
+    /// Takes writes.
+    pub memtable: Arc<Memtable>,
+    /// Full and waiting for their flush, newest first.
+    pub immutables: Vec<Arc<Memtable>>,
+    /// The tables.
+    pub version: Arc<Version>,
+    /// Counts up with every install.
+    pub number: u64,
+    /// Beside each memtable, the mutable one first.
+    fragments: Box<[MemtableFragments]>,
+    /// Made when first asked for.
+    resident_runs: OnceLock<Option<ResidentRuns>>,
+}
+
+impl SuperVersion {
+    /// Pins these together.
+    pub fn new(
+        memtable: Arc<Memtable>,
+        immutables: Vec<Arc<Memtable>>,
+        version: Arc<Version>,
+        number: u64,
+    ) -> Arc<Self> {
+        let fragments = (0..=immutables.len()).map(|_| MemtableFragments::default());
+        Arc::new(Self {
+            fragments: fragments.collect(),
+            resident_runs: OnceLock::new(),
+            memtable,
+            immutables,
+            version,
+            number,
+        })
+    }
+
+    /// The memtables, newest first.
+    pub fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        std::iter::once(&self.memtable).chain(&self.immutables)
+    }
+
+    /// The tables laid out for lookups in memory, if they can be: all of them must be open. That is
+    /// found out once, by the first that asks, or by several at a time.
+    #[inline]
+    pub fn resident_runs(&self, order: &KeyOrder, tables: &TableCache) -> Option<&ResidentRuns> {
+        match self.resident_runs.get() {
+            Some(known) => known.as_ref(),
+            None => self.lay_out(order, tables),
+        }
+    }
+
+    /// As [`SuperVersion::resident_runs`], of whoever has asked that already.
+    #[inline]
+    pub fn laid_out(&self) -> Option<&ResidentRuns> {
+        self.resident_runs.get()?.as_ref()
+    }
+
+    #[cold]
+    fn lay_out(&self, order: &KeyOrder, tables: &TableCache) -> Option<&ResidentRuns> {
+        // Before the cell is touched: this takes locks, and others must not wait in the cell meanwhile.
+        let open = |file: &_| tables.find_open(file);
+        let made = ResidentRuns::of(&self.version, order, tables.laid_out_bytes_max(), open);
+        // Somebody else may have been faster; either will do.
+        let _ = self.resident_runs.set(made);
+        self.resident_runs.get()?.as_ref()
+    }
+
+    /// The range tombstones of the memtable at `index` of [`SuperVersion::memtables`], at least
+    /// those published before the call; `None` when it has none, which costs one relaxed load.
+    #[inline]
+    pub fn fragments(&self, order: &KeyOrder, index: usize) -> Option<Arc<Fragments>> {
+        let memtable = self.memtable_at(index)?;
+        let count = memtable.range_tombstone_count();
+        if count == 0 {
+            return None;
+        }
+        self.fragments.get(index)?.load(order, memtable, count)
+    }
+
+    /// The newest range tombstone in the memtable at `index` that covers `user_key` and that a
+    /// reader at `snapshot` sees; 0 when there is none.
+    #[inline]
+    pub fn max_covering_seqno(
+        &self,
+        order: &KeyOrder,
+        index: usize,
+        user_key: &[u8],
+        snapshot: SeqNo,
+    ) -> SeqNo {
+        self.fragments(order, index).map_or(0, |fragments| {
+            fragments.max_covering_seqno(order, user_key, snapshot)
+        })
+    }
+
+    #[inline]
+    fn memtable_at(&self, index: usize) -> Option<&Arc<Memtable>> {
+        match index.checked_sub(1) {
+            None => Some(&self.memtable),
+            Some(index) => {
+                let index = index
+                    + usize::from(drumlin_base::bug!("range-tombstones-of-the-next-memtable"));
+                self.immutables.get(index)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for SuperVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SuperVersion")
+            .field("number", &self.number)
+            .field("immutables", &self.immutables.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A memtable's range tombstones, fragmented once for as long as none is added.
+#[derive(Default)]
+struct MemtableFragments {
+    cached: ArcSwapOption<Counted>,
+}
+
+struct Counted {
+    /// Tombstones the fragments were made of.
+    count: usize,
+    fragments: Arc<Fragments>,
+}
+
+impl MemtableFragments {
+    /// Fragments of at least the first `count` tombstones. Having more does no harm: those carry
+    /// sequence numbers that the reader, who saw `count`, does not see.
+    #[cold]
+    fn load(&self, order: &KeyOrder, memtable: &Memtable, count: usize) -> Option<Arc<Fragments>> {
+        if let Some(cached) = &*self.cached.load()
+            && (cached.count >= count || drumlin_base::bug!("fragments-never-anew"))
+        {
+            return Some(Arc::clone(&cached.fragments));
+        }
+        let tombstones = memtable.range_tombstones();
+        debug_assert!(tombstones.len() >= count);
+        let fragments = Arc::new(Fragments::new(order, &tombstones));
+        self.cached.store(Some(Arc::new(Counted {
+            count: tombstones.len(),
+            fragments: Arc::clone(&fragments),
+        })));
+        Some(fragments)
+    }
+}
+
+/// Where a family keeps its present super version.
+#[derive(Debug)]
+pub struct SuperVersionCell {
+    /// Never empty.
+    current: Lender<Arc<SuperVersion>>,
+}
+
+impl SuperVersionCell {
+    /// A cell holding `first`.
+    pub fn new(first: Arc<SuperVersion>) -> Self {
+        Self {
+            current: Lender::new(Some(first)),
+        }
+    }
+
+    /// The present super version on loan, for a short read: no lock, no shared counter.
+    #[inline]
+    pub fn load(&self) -> Loan<'_, Arc<SuperVersion>> {
+        self.current.load().expect("a family always has one")
+    }
+
+    /// The present super version for as long as it is needed, as iterators do.
+    pub fn load_full(&self) -> Arc<SuperVersion> {
+        Arc::clone(&self.load())
+    }
+
+    /// Makes `next` the present one and gives back the former, whose last reader frees it.
+    ///
+    /// Requires: installs are made under the family's lock, with rising numbers.
+    pub fn install(&self, next: Arc<SuperVersion>) -> Recalled<Arc<SuperVersion>> {
+        let number = next.number;
+        let former = self.current.swap(Some(next));
+        let former = former.expect("a family always has one");
+        debug_assert!(former.number < number);
+        former
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use drumlin_base::{SEQNO_MAX, ValueKind};
+
+    fn view(number: u64) -> Arc<SuperVersion> {
+        let memtable = || Arc::new(Memtable::new(KeyOrder::Bytewise));
+        let version = Arc::new(Version::empty());
+        SuperVersion::new(memtable(), vec![memtable()], version, number)
+    }
+
+    #[test]
+    fn fragments_follow_the_tombstones_added() {
+        let (order, view) = (KeyOrder::Bytewise, view(1));
+        let covering = |at| view.max_covering_seqno(&order, 0, b"k", at);
+        assert!(view.fragments(&order, 0).is_none());
+        view.memtable.add(5, ValueKind::RangeDeletion, b"a", b"z");
+        assert_eq!((covering(4), covering(SEQNO_MAX)), (0, 5));
+        let first = view.fragments(&order, 0).expect("one tombstone");
+        let again = view.fragments(&order, 0).expect("one tombstone");
+        assert!(
+            Arc::ptr_eq(&first, &again),
+            "made once while nothing is added"
+        );
+        view.memtable.add(6, ValueKind::RangeDeletion, b"j", b"l");
+        assert_eq!((covering(5), covering(SEQNO_MAX)), (5, 6));
+        assert!(view.fragments(&order, 1).is_none() && view.fragments(&order, 2).is_none());
+    }
+
+    #[test]
+    fn a_reader_keeps_the_view_it_took() {
+        let cell = SuperVersionCell::new(view(1));
+        let taken = cell.load_full();
+        let borrowed = cell.load();
+        let former = cell.install(view(2));
+        assert_eq!((taken.number, borrowed.number, former.number), (1, 1, 1));
+        assert_eq!(cell.load().number, 2);
+    }
+}

@@ -1,0 +1,206 @@
+//! The files of one moment, held open by who only reads, while a writer beside it removes their names.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use drumlin_base::Result;
+use drumlin_base::sync::Mutex;
+use drumlin_fs::{CreateOptions, FileInfo, FileSystem, RandomAccessFile, WritableFile};
+
+use crate::files::names::{self, FileName};
+use crate::version::{RecoveredInfo, VersionSet};
+use crate::wal::replay::begins_with_own;
+
+/// A file system that holds the files of one moment open, so that they can be read when their names are gone.
+#[derive(Debug)]
+pub(crate) struct HeldFiles {
+    below: Arc<dyn FileSystem>,
+    held: Mutex<HashMap<PathBuf, Arc<dyn RandomAccessFile>>>,
+    held_max: usize,
+    /// A directory, and the names in it as they were when its WAL files were held.
+    listed: Mutex<Option<(PathBuf, Vec<PathBuf>)>>,
+    /// Which of the WAL files had a record when they were held.
+    begun: Mutex<Vec<u64>>,
+    /// Whether something may be missing, if the directory was changed meanwhile.
+    in_doubt: AtomicBool,
+}
+
+impl HeldFiles {
+    /// Nothing yet, of `below`. With fewer files open than `open_max`.
+    pub(crate) fn new(below: Arc<dyn FileSystem>, open_max: usize) -> Self {
+        Self {
+            below,
+            held: Mutex::default(),
+            held_max: open_max.min(drumlin_fs::machine::open_files_max()) / 2,
+            listed: Mutex::default(),
+            begun: Mutex::default(),
+            in_doubt: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether what was opened is one moment only if nobody changed the directory meanwhile.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.in_doubt.load(Ordering::Relaxed)
+    }
+
+    /// Something may be missing.
+    pub(crate) fn doubt(&self) {
+        self.in_doubt.store(true, Ordering::Relaxed);
+    }
+
+    /// Lists `wal_dir` and holds the WAL files there that the MANIFEST, of which `info` tells, may need. From here
+    /// on those are what is listed.
+    ///
+    /// # Errors
+    /// `NotFound` of a file that is gone; `Io`.
+    pub(crate) fn take_wals(&self, wal_dir: &Path, info: &RecoveredInfo) -> Result<()> {
+        let needed = info.min_log_number;
+        let mut names = match self.below.list(wal_dir) {
+            // Whoever looks for the WAL directory says what is wrong.
+            Err(error) if error.is_not_found() => return Ok(()),
+            names => names?,
+        };
+        names.retain(|name| match FileName::parse(name) {
+            Some(FileName::Wal(number)) => number >= needed || number == info.prev_log_number,
+            _ => true,
+        });
+        let mut begun = Vec::new();
+        for name in &names {
+            let Some(FileName::Wal(number)) = FileName::parse(name) else {
+                continue;
+            };
+            let path = wal_dir.join(name);
+            self.hold(&path)?;
+            if begins_with_own(self.open(&path)?, number)? {
+                begun.push(number);
+            } else if !self.below.exists(&path)? {
+                self.doubt(); // Another may have been written over what it held.
+            }
+        }
+        if !begun.contains(&needed) {
+            self.doubt();
+        }
+        *self.begun.lock() = begun;
+        *self.listed.lock() = Some((wal_dir.to_path_buf(), names));
+        Ok(())
+    }
+
+    /// Looks whether a WAL of which something was there when it was taken may have been written over before it
+    /// was replayed; `replayed` are the WALs with the bytes that were.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn check_replayed(&self, wal_dir: &Path, replayed: &[(u64, u64)]) -> Result<()> {
+        for &wal in &*self.begun.lock() {
+            let file = self.open(&names::wal(wal_dir, wal))?;
+            let is_in = replayed
+                .iter()
+                .any(|&(number, bytes)| number == wal && bytes > 0);
+            if !is_in || !begins_with_own(file, wal)? {
+                self.doubt();
+            }
+        }
+        Ok(())
+    }
+
+    /// Holds the models that `versions` refer to. Their tables and blob files are held since they were looked
+    /// at.
+    ///
+    /// # Errors
+    /// As [`HeldFiles::take_wals`].
+    pub(crate) fn take_models(&self, dir: &Path, versions: &VersionSet) -> Result<()> {
+        let families = versions.families().values();
+        let files = families.flat_map(|family| family.current.files());
+        files
+            .filter_map(|(_, file)| file.model())
+            .try_for_each(|model| self.hold(&names::model(dir, model)).map(drop))
+    }
+
+    /// Opens and holds `path`, unless too many are held.
+    fn hold(&self, path: &Path) -> Result<Option<Arc<dyn RandomAccessFile>>> {
+        let mut held = self.held.lock();
+        if let Some(file) = held.get(path) {
+            return Ok(Some(Arc::clone(file)));
+        }
+        if held.len() >= self.held_max {
+            return Ok(None);
+        }
+        let file = self.below.open(path)?;
+        held.insert(path.to_path_buf(), Arc::clone(&file));
+        Ok(Some(file))
+    }
+
+    fn held(&self, path: &Path) -> Option<Arc<dyn RandomAccessFile>> {
+        self.held.lock().get(path).cloned()
+    }
+}
+
+/// Whether files of this name are held from the first look at them.
+fn is_of_a_moment(path: &Path) -> bool {
+    let name = path
+        .file_name()
+        .and_then(|name| FileName::parse(name.as_ref()));
+    matches!(
+        name,
+        Some(FileName::Wal(_) | FileName::Table(_) | FileName::Blob(_))
+    )
+}
+
+impl FileSystem for HeldFiles {
+    fn create(&self, path: &Path, options: CreateOptions) -> Result<Box<dyn WritableFile>> {
+        self.below.create(path, options)
+    }
+
+    fn reuse(
+        &self,
+        old: &Path,
+        new: &Path,
+        options: CreateOptions,
+    ) -> Result<Box<dyn WritableFile>> {
+        self.below.reuse(old, new, options)
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn RandomAccessFile>> {
+        match self.held(path) {
+            Some(file) => Ok(file),
+            None => self.below.open(path),
+        }
+    }
+
+    fn open_direct(&self, path: &Path) -> Result<Arc<dyn RandomAccessFile>> {
+        match self.held(path) {
+            Some(file) => Ok(file),
+            None => self.below.open_direct(path),
+        }
+    }
+
+    fn takes_direct(&self, path: &Path) -> Result<bool> {
+        self.below.takes_direct(path)
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {
+        match &*self.listed.lock() {
+            Some((listed, names)) if listed == dir => Ok(names.clone()),
+            _ => self.below.list(dir),
+        }
+    }
+
+    fn info(&self, path: &Path) -> Result<FileInfo> {
+        if !is_of_a_moment(path) {
+            return self.below.info(path);
+        }
+        match self.hold(path)? {
+            Some(file) => Ok(FileInfo {
+                size: file.size(),
+                is_dir: false,
+                links: 1,
+                is_symlink: false,
+            }),
+            None => self.below.info(path),
+        }
+    }
+
+    drumlin_fs::forward_changes!(below);
+}

@@ -1,0 +1,246 @@
+//! A consistent copy of the database in another directory, made of hard links.
+//!
+//! Tables, models and blob files are immutable, so they are linked; the WAL up to this moment is copied, so that nothing
+//! has to be flushed; the MANIFEST is written anew. The target appears under its name only when it
+//! is complete and on disk.
+
+use std::path::{Path, PathBuf};
+
+use drumlin_base::{Error, ErrorKind, Result};
+use drumlin_fs::{CreateOptions, FileKind, RandomAccessFile, WritableFile};
+
+use crate::db::engine::Engine;
+use crate::files::names;
+use crate::version::Version;
+use crate::wal::replay as wal_replay;
+
+/// What a checkpoint consists of, pinned at one moment.
+struct Moment<'a> {
+    versions: Vec<std::sync::Arc<Version>>,
+    wals: Vec<(u64, u64)>,
+    /// Dropped last, when no version is held any more.
+    _pin: WalPin<'a>,
+}
+
+/// Keeps WAL files from being removed until it is dropped.
+struct WalPin<'a>(&'a Engine);
+
+impl Drop for WalPin<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock_state();
+        state.wal_pins -= 1;
+        if !self.0.read_only {
+            // What was flushed, and compacted, meanwhile.
+            self.0.remove_obsolete(&mut state);
+        }
+    }
+}
+
+/// Unfinished checkpoints of one target at a time.
+const UNFINISHED_MAX: u32 = 1000;
+/// Bytes copied at a time.
+const COPY_BYTES: usize = 1 << 20;
+
+impl Engine {
+    /// Makes `target` a copy of the database as of now; where it was opened for reading, of what was there
+    /// then.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when `target` exists or names no directory that could be made; `NotSupported` where
+    /// it is on another file system; `NoSpace`, `Io`; `NotFound` where a writer has removed files since this
+    /// was opened for reading. What was begun is removed again.
+    pub(crate) fn checkpoint(&self, target: &Path) -> Result<()> {
+        let files = &self.env.files;
+        // Without the slash that may end it, which would have names made inside.
+        let Some(name) = target.file_name() else {
+            let message = "the target of a checkpoint must be a new directory";
+            return Err(Error::invalid_argument(message).with_file(target));
+        };
+        let parent = match target.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let target = parent.join(name);
+        let refuse = || {
+            let message = "the target of a checkpoint must not exist";
+            Err(Error::invalid_argument(message).with_file(&target))
+        };
+        if files.exists(&target)? {
+            return refuse();
+        }
+        let unfinished = self.make_unfinished(&target)?;
+        let moment = self.pin_moment(&unfinished);
+        let made = moment.and_then(|moment| self.fill_checkpoint(&moment, &unfinished));
+        let made = made.and_then(|()| {
+            // A directory only takes the place of an empty one, so a copy that somebody else made
+            // meanwhile stays.
+            if files.exists(&target)? {
+                return refuse();
+            }
+            files.rename(&unfinished, &target)?;
+            files.sync_dir(parent)
+        });
+        if made.is_err() {
+            // The error that matters is the first.
+            let _ = self.remove_dir_with_files(&unfinished);
+        }
+        made
+    }
+
+    /// A new directory beside `target`, of this call alone.
+    fn make_unfinished(&self, target: &Path) -> Result<PathBuf> {
+        let files = &self.env.files;
+        if let Some(parent) = target.parent() {
+            files.create_dir_all(parent)?;
+        }
+        for attempt in 0..UNFINISHED_MAX {
+            let mut name = target.as_os_str().to_owned();
+            name.push(format!(".{}-{attempt}.unfinished", self.session_id));
+            let unfinished = PathBuf::from(name);
+            if files.create_dir(&unfinished)? {
+                return Ok(unfinished);
+            }
+        }
+        let message = "too many unfinished checkpoints lie beside the target";
+        Err(Error::invalid_argument(message).with_file(target))
+    }
+
+    /// Pins tables and WAL lengths at a moment between two write groups, and writes the MANIFEST
+    /// that tells of it.
+    fn pin_moment(&self, dir: &Path) -> Result<Moment<'_>> {
+        self.lead_alone(|leader| {
+            self.check_open()?;
+            let mut state = self.lock_state();
+            let oldest = state.versions.min_log_number();
+            // Where nothing may be written the WALs that were replayed, up to where they were.
+            let mut wals = self.replayed_wals.clone();
+            for &number in state.wals.range(oldest..) {
+                let len = match leader.wal.len_of(number) {
+                    Some(len) => len,
+                    None => files_len(self, number)?,
+                };
+                wals.push((number, len));
+            }
+            let versions = state.families.values().map(|f| f.version.clone()).collect();
+            state.versions.write_copy(dir)?;
+            state.wal_pins += 1;
+            Ok(Moment {
+                versions,
+                wals,
+                _pin: WalPin(self),
+            })
+        })
+    }
+
+    fn fill_checkpoint(&self, moment: &Moment<'_>, dir: &Path) -> Result<()> {
+        let files = &self.env.files;
+        for version in &moment.versions {
+            for (_, file) in version.files() {
+                let from = self.table_cache.path(file.number);
+                let name = from.file_name().unwrap_or_default();
+                self.link_or_copy(&from, &dir.join(name))?;
+            }
+            for id in version.files().filter_map(|(_, file)| file.model()) {
+                let to = names::model(dir, id);
+                if !files.exists(&to)? {
+                    self.link_or_copy(&names::model(&self.dir, id), &to)?;
+                }
+            }
+            for &number in version.blobs().keys() {
+                let from = names::blob(&self.dir, number);
+                self.link_or_copy(&from, &names::blob(dir, number))?;
+            }
+        }
+        for &(number, len) in &moment.wals {
+            let from = names::wal(&self.wal_dir, number);
+            self.copy_file(&from, &names::wal(dir, number), len)?;
+            // A writer beside one that only reads may have begun to write another over it.
+            let is_gone = || Ok(!wal_replay::begins_with_own(files.open(&from)?, number)?);
+            if self.read_only && len > 0 && is_gone()? {
+                let message = "a writer has flushed the WAL since this was opened for reading";
+                return Err(Error::new(ErrorKind::NotFound, message).with_file(&from));
+            }
+        }
+        let identity = names::identity(dir);
+        let mut file = files.create(&identity, CreateOptions::new(FileKind::Other))?;
+        file.append(self.db_id.as_bytes())?;
+        file.sync()?;
+        file.close()?;
+        match drumlin_base::bug!("checkpoint-names-unsynced") {
+            true => Ok(()),
+            false => files.sync_dir(dir),
+        }
+    }
+
+    /// Gives the file `from` the second name `to`; where a writer beside one that only reads has removed it, what
+    /// is held of it is copied.
+    fn link_or_copy(&self, from: &Path, to: &Path) -> Result<()> {
+        match self.env.files.link(from, to) {
+            Err(error) if self.read_only && error.is_not_found() => {
+                let size = self.env.files.open(from)?.size();
+                self.copy_file(from, to, size)
+            }
+            linked => linked,
+        }
+    }
+
+    /// Copies the first `len` bytes of a file into the new one `to` and syncs the copy. One that fails is
+    /// removed.
+    pub(crate) fn copy_file(&self, from: &Path, to: &Path, len: u64) -> Result<()> {
+        let files = &self.env.files;
+        let source = files.open(from)?;
+        // As a table: made once, and written in large pieces.
+        let target = files.create(to, CreateOptions::new(FileKind::Table))?;
+        copy(&*source, target, len).map_err(|error| {
+            // The error of the copy is the one that matters.
+            let _ = files.remove(to);
+            error.with_file(from)
+        })
+    }
+
+    fn remove_dir_with_files(&self, dir: &Path) -> Result<()> {
+        let files = &self.env.files;
+        let names = match files.list(dir) {
+            Ok(names) => names,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        for name in names {
+            files.remove(&dir.join(name))?;
+        }
+        files.remove_dir(dir)
+    }
+}
+
+/// Writes the first `len` bytes of `source` to `target`, synced.
+fn copy(source: &dyn RandomAccessFile, mut target: Box<dyn WritableFile>, len: u64) -> Result<()> {
+    let mut buffer = vec![0; COPY_BYTES];
+    let mut at = 0;
+    let len = match drumlin_base::bug!("checkpoint-without-wal") {
+        true => len / 2,
+        false => len,
+    };
+    while at < len {
+        let wanted = usize::try_from(len - at)
+            .unwrap_or(COPY_BYTES)
+            .min(COPY_BYTES);
+        let (chunk, _) = buffer.split_at_mut(wanted);
+        let read = source.read_at(at, chunk)?;
+        if read == 0 {
+            let message = format!("the file ends at {at}, before {len}");
+            return Err(Error::corruption(message));
+        }
+        target.append(chunk.get(..read).unwrap_or_default())?;
+        at += read as u64;
+    }
+    target.sync()?;
+    target.close()
+}
+
+fn files_len(engine: &Engine, wal: u64) -> Result<u64> {
+    engine
+        .env
+        .files
+        .info(&names::wal(&engine.wal_dir, wal))
+        .map(|info| info.size)
+}

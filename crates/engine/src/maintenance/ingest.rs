@@ -1,0 +1,402 @@
+//! Tables made outside the database, and taking them in.
+//!
+//! An external table holds each key once, with sequence number 0, and says so in a property. Taking
+//! one in gives all its entries one new sequence number, which only the MANIFEST tells: the file's
+//! bytes stay as they are, so it can be linked (RocksDB since 5.16 does the same).
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use drumlin_base::key::{append_internal, user_key};
+use drumlin_base::{Error, ErrorKind, InternalIterator, KeyOrder, Result, SeqNo, ValueKind};
+use drumlin_fs::{CreateOptions, Env, FileKind};
+use drumlin_table::{Table, TableReadOptions, TableReaderOptions, TableWriter, TableWriterOptions};
+
+use crate::caches::table_cache::Ahead;
+use crate::db::engine::Engine;
+use crate::family::column_family::{ColumnFamily, Family};
+use crate::files::names;
+use crate::version::{NewFile, VersionEdit};
+
+/// The property that marks a table as external, and the version of its rules.
+const EXTERNAL_VERSION: &str = "rocksdb.external_sst_file.version";
+const GLOBAL_SEQNO: &str = "rocksdb.external_sst_file.global_seqno";
+const VERSION: u32 = 2;
+
+/// Writes a table outside any database, to be taken in by [`crate::Db::ingest`].
+///
+/// Keys must come in ascending order, each once.
+#[derive(Debug)]
+pub struct SstFileWriter {
+    writer: TableWriter,
+    key: Vec<u8>,
+}
+
+impl SstFileWriter {
+    /// Creates the file `path` for keys in `order`, compressed as `options` says. A file that has the name
+    /// loses it and keeps its bytes: a database that took it in may have them by another name.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`.
+    pub fn create(env: &Env, path: &Path, mut options: TableWriterOptions) -> Result<Self> {
+        match env.files.remove(path) {
+            Err(error) if !error.is_not_found() => return Err(error),
+            _ => {}
+        }
+        let file = env
+            .files
+            .create(path, CreateOptions::new(FileKind::Table))?;
+        let properties = &mut options.user_properties;
+        properties.insert(EXTERNAL_VERSION.to_owned(), VERSION.to_le_bytes().to_vec());
+        properties.insert(GLOBAL_SEQNO.to_owned(), 0u64.to_le_bytes().to_vec());
+        Ok(Self {
+            writer: TableWriter::new(file, options),
+            key: Vec::new(),
+        })
+    }
+
+    /// Adds a value.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when `key` is not after the one before; `Io`, `NoSpace`.
+    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.add(key, ValueKind::Value, value)
+    }
+
+    /// Adds an operand for the merge operator.
+    ///
+    /// # Errors
+    /// As [`SstFileWriter::put`].
+    pub fn merge(&mut self, key: &[u8], operand: &[u8]) -> Result<()> {
+        self.add(key, ValueKind::Merge, operand)
+    }
+
+    /// Adds a deletion.
+    ///
+    /// # Errors
+    /// As [`SstFileWriter::put`].
+    pub fn delete(&mut self, key: &[u8]) -> Result<()> {
+        self.add(key, ValueKind::Deletion, b"")
+    }
+
+    /// Completes and syncs the file; its size in bytes.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when nothing was added; `Io`, `NoSpace`.
+    pub fn finish(self) -> Result<u64> {
+        if self.writer.entries() == 0 {
+            return Err(Error::invalid_argument("an external table without entries"));
+        }
+        self.writer.finish().map(|finished| finished.size)
+    }
+
+    fn add(&mut self, key: &[u8], kind: ValueKind, value: &[u8]) -> Result<()> {
+        self.key.clear();
+        append_internal(&mut self.key, key, 0, kind as u8);
+        self.writer.add(&self.key, value)
+    }
+}
+
+/// A checked external table, under its new name in the database's directory.
+struct Incoming {
+    number: u64,
+    size: u64,
+    smallest: Vec<u8>,
+    largest: Vec<u8>,
+}
+
+impl Engine {
+    /// Takes the tables at `paths` in, in order: later ones win. Everything is checked before
+    /// anything changes; either all are taken or none.
+    pub(crate) fn ingest(
+        &self,
+        family: &ColumnFamily,
+        paths: &[PathBuf],
+        move_files: bool,
+    ) -> Result<()> {
+        if self.leveldb {
+            return Err(Error::not_supported(
+                "taking external tables into a LevelDB directory",
+            ));
+        }
+        self.check_writable()?;
+        family.0.check_alive()?;
+        let _pending = self.begin_job()?;
+        let mut incoming = Vec::new();
+        let taken = paths.iter().try_for_each(|path| {
+            let checked = self.check_external(&family.0, path)?;
+            incoming.push(self.bring_in(path, checked)?);
+            Ok(())
+        });
+        let brought = taken.and_then(|()| self.env.files.sync_dir(&self.dir));
+        if let Err(error) = brought {
+            self.give_back(&incoming);
+            return Err(error);
+        }
+        let mut opened = Vec::new();
+        if family.0.reads.in_memory {
+            // Before writers are held up: it reads them whole. One that cannot be opened is told of by
+            // its first reader.
+            let tables = &family.0.reads.tables;
+            let open = |file: &Incoming| tables.open_unnumbered(file.number, file.size).ok();
+            opened.extend(incoming.iter().map(open));
+        }
+        let mut told = false;
+        let installed = self.install_external(&family.0, &incoming, opened, &mut told);
+        if let Err(error) = installed {
+            // Once the MANIFEST was told, nobody knows whether it names the tables: they stay, and the next
+            // open tells.
+            if !told {
+                self.give_back(&incoming);
+            }
+            return Err(error);
+        }
+        for path in paths.iter().filter(|_| move_files) {
+            // All were taken in, which is what was asked for; an original that stays is told of. A path that
+            // was given twice is gone already.
+            match self.env.files.remove(path) {
+                Err(error) if !error.is_not_found() => self.file_stays(&error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the names away that [`Engine::bring_in`] gave.
+    fn give_back(&self, incoming: &[Incoming]) {
+        let given_up = match drumlin_base::bug!("refused-ingest-leaves-names") {
+            true => &[],
+            false => incoming,
+        };
+        for file in given_up {
+            // The error that led here is the one that matters; leftovers go at the next open.
+            let _ = self.env.files.remove(&names::table(&self.dir, file.number));
+        }
+    }
+
+    /// Reads the whole table: a sound external table of this family's order.
+    fn check_external(&self, family: &Family, path: &Path) -> Result<Incoming> {
+        let file = self.env.files.open(path)?;
+        let size = file.size();
+        let footer = Arc::clone(&file);
+        let mut options = TableReaderOptions::new(
+            path.to_path_buf(),
+            0,
+            Arc::clone(&self.block_cache),
+            Arc::clone(&self.budget),
+        );
+        options.order = family.options.order.clone();
+        let table = Table::open(file, options)?;
+        if let Table::Block(_) = *table
+            && let Some(newer) = self
+                .vintage
+                .refuses(&drumlin_table::read_footer(&*footer, size)?)
+        {
+            let message = format!(
+                "an external table with {newer} in a directory of RocksDB {}, which does not read it",
+                self.vintage
+            );
+            return Err(Error::not_supported(message).with_file(path));
+        }
+        let refuse = |why: String| Err(Error::invalid_argument(why).with_file(path));
+        if !table.properties().user.contains_key(EXTERNAL_VERSION) {
+            return refuse("the table was not made by an SST file writer".to_owned());
+        }
+        if !table.range_tombstones().is_empty() {
+            return refuse("external tables with range deletions are not taken in".to_owned());
+        }
+        let references = table.verify()?;
+        if references > 0 && !drumlin_base::bug!("blob-references-taken-in") {
+            return refuse("external tables with values in blob files are not taken in".to_owned());
+        }
+        let mut cursor = table.iter(TableReadOptions {
+            fill_cache: false,
+            ..Default::default()
+        });
+        cursor.seek_to_first();
+        let smallest = if cursor.valid() {
+            cursor.key().to_vec()
+        } else {
+            Vec::new()
+        };
+        cursor.seek_to_last();
+        let largest = if cursor.valid() {
+            cursor.key().to_vec()
+        } else {
+            Vec::new()
+        };
+        cursor.status()?;
+        if smallest.is_empty() {
+            return refuse("the table holds no entry".to_owned());
+        }
+        Ok(Incoming {
+            number: 0,
+            size,
+            smallest,
+            largest,
+        })
+    }
+
+    /// Gives the file a second name among the tables, or copies it where that cannot be.
+    fn bring_in(&self, path: &Path, mut checked: Incoming) -> Result<Incoming> {
+        checked.number = self.numbers.take();
+        let to = names::table(&self.dir, checked.number);
+        match self.env.files.link(path, &to) {
+            Err(error) if error.kind() == ErrorKind::NotSupported => {
+                self.copy_file(path, &to, checked.size)?;
+            }
+            linked => linked?,
+        }
+        if let Err(error) = self.env.files.sync_file(&to) {
+            self.give_back(&[checked]);
+            return Err(error);
+        }
+        Ok(checked)
+    }
+
+    /// Between two write groups: memtables go first, so that what is taken in is newer than them,
+    /// then the tables get their sequence numbers and their place in L0.
+    ///
+    /// Sets `told` once the MANIFEST may name the tables. Of those in `opened` a lookup finds the tables open as soon as it can find them at all.
+    fn install_external(
+        &self,
+        family: &Arc<Family>,
+        incoming: &[Incoming],
+        opened: Vec<Option<Arc<Table>>>,
+        told: &mut bool,
+    ) -> Result<()> {
+        self.flush_family(family.id)?; // Most of it without holding up writers.
+        self.lead_alone(|leader| {
+            self.check_open()?;
+            if !drumlin_base::bug!("ingested-under-the-memtable") {
+                self.rotate(leader, family.id, false)?;
+            }
+            let mut state = self.wait_for_flushed(family.id)?;
+            let mut edit = VersionEdit::of_family(family.id);
+            let mut seqno = leader.last_seqno;
+            let mut ahead = Ahead::new(&family.reads.tables);
+            let mut opened = opened.into_iter();
+            for file in incoming {
+                seqno += u64::from(!drumlin_base::bug!("ingested-at-an-old-number"));
+                edit.new_files
+                    .push((0, file.described(&family.options.order, seqno)));
+                if let Some(table) = opened.next().flatten() {
+                    ahead.take(file.number, table, seqno);
+                }
+            }
+            edit.last_seqno = Some(seqno);
+            *told = true;
+            self.log_and_apply(&mut state, vec![edit])?;
+            ahead.keep();
+            leader.last_seqno = seqno;
+            self.published.set(seqno);
+            // A compaction may be due now.
+            self.changed.notify_all();
+            Ok(())
+        })
+    }
+}
+
+impl Incoming {
+    fn described(&self, order: &KeyOrder, seqno: SeqNo) -> NewFile {
+        let bound = |key: &[u8]| {
+            let mut out = Vec::new();
+            let kind = drumlin_base::key::split_internal(key).map_or(0, |(_, tag)| tag as u8);
+            append_internal(&mut out, user_key(key), seqno, kind);
+            out
+        };
+        debug_assert!(
+            order
+                .compare(user_key(&self.smallest), user_key(&self.largest))
+                .is_le()
+        );
+        NewFile {
+            number: self.number,
+            size: self.size,
+            smallest: bound(&self.smallest),
+            largest: bound(&self.largest),
+            smallest_seqno: seqno,
+            largest_seqno: seqno,
+            ..NewFile::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use drumlin_table::TableFormat;
+    use drumlin_testkit::memory_dir;
+
+    use super::*;
+    use crate::{Db, Options, ReadOptions};
+
+    fn is_laid_out(db: &Db) -> bool {
+        let family = &db.default_family().0;
+        let view = family.view.load();
+        view.resident_runs(&family.reads.order, &family.reads.tables)
+            .is_some()
+    }
+
+    fn options() -> Options {
+        let mut options = Options::default();
+        options.family.table_format = Some(TableFormat::Plain);
+        options
+    }
+
+    /// An external table of `keys`, each with `value`.
+    fn external(path: PathBuf, format: TableFormat, keys: &[&str], value: &[u8]) -> PathBuf {
+        let options = TableWriterOptions {
+            format,
+            ..TableWriterOptions::default()
+        };
+        let mut writer = SstFileWriter::create(&Env::system(), &path, options).unwrap();
+        for key in keys {
+            writer.put(key.as_bytes(), value).unwrap();
+        }
+        writer.finish().unwrap();
+        path
+    }
+
+    #[test]
+    fn tables_taken_in_are_open_and_laid_out_before_the_first_lookup() {
+        let dir = memory_dir();
+        let db = Db::open(dir.path(), options()).unwrap();
+        db.put(b"b", b"old").unwrap();
+        db.flush().unwrap();
+        let before = ReadOptions {
+            snapshot: Some(db.snapshot()),
+            ..ReadOptions::default()
+        };
+        let at = |name: &str| dir.path().join(name);
+        let tables = [
+            external(at("one"), TableFormat::Plain, &["a", "b"], b"one"),
+            external(at("two"), TableFormat::Plain, &["b", "c"], b"two"),
+        ];
+        db.ingest(db.default_family(), &tables, true).unwrap();
+        let check = |db: &Db| {
+            assert!(is_laid_out(db));
+            for (key, value) in [("a", "one"), ("b", "two"), ("c", "two")] {
+                let found = db.get(key).unwrap();
+                assert_eq!(found.as_deref(), Some(value.as_bytes()), "{key}");
+            }
+        };
+        check(&db);
+        let old = ["a", "b", "c"].map(|key| db.get_in(db.default_family(), key, &before).unwrap());
+        assert_eq!(old.each_ref().map(Option::is_some), [false, true, false]);
+        assert_eq!(old[1].as_deref(), Some(&b"old"[..]));
+        drop((before, old));
+        db.close().unwrap();
+        let db = Db::open(dir.path(), options()).unwrap();
+        check(&db);
+    }
+
+    #[test]
+    fn a_table_of_another_format_is_taken_in_and_opened_by_its_first_reader() {
+        let dir = memory_dir();
+        let db = Db::open(dir.path(), options()).unwrap();
+        let table = external(dir.path().join("one"), TableFormat::Block, &["a"], b"one");
+        db.ingest(db.default_family(), &[table], true).unwrap();
+        assert!(!is_laid_out(&db));
+        assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"one"[..]));
+    }
+}

@@ -1,0 +1,442 @@
+//! Making a database openable again when its MANIFEST is lost or damaged.
+//!
+//! Every table is read whole; the sound ones go to L0 of the family they name, ordered by their
+//! newest sequence number; what is damaged is moved to the folder `lost`, never deleted, with the
+//! models that tables there may name. The WAL
+//! files stay and are replayed by the next open. Blob files stay that a sound table refers to, the
+//! others go to `lost` too; values of one that is damaged throughout are told as missing when they are
+//! read. Limit: a table that a compaction had already
+//! replaced, and that a crash kept from being deleted, comes back; so may keys deleted since.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use drumlin_base::key::{ParsedKey, append_internal, compare_internal};
+use drumlin_base::{
+    Error, ErrorKind, InternalIterator, KeyOrder, MemoryBudget, Result, SEQNO_MAX, ValueKind,
+};
+use drumlin_fs::FileSystem;
+use drumlin_table::blob::BlobIndex;
+use drumlin_table::{BlockCache, ModelSource, Table, TableReadOptions, TableReaderOptions};
+
+use crate::caches::models::ModelStore;
+use crate::db::foreign;
+use crate::db::open::stored_identity;
+use crate::family::column_family::DEFAULT_FAMILY;
+use crate::files::names::{self, FileName};
+use crate::maintenance::repair_blobs::{self, References};
+use crate::options::file as options_file;
+use crate::options::settings::{DirectoryFormat, Options};
+use crate::options::vintage::Vintage;
+use crate::version::{
+    BlobFileAddition, BlobFileGarbage, NewFile, Profile, VersionEdit, VersionSet,
+    VersionSetOptions, refuse_tables_elsewhere,
+};
+
+/// What a repair did.
+#[derive(Debug, Default)]
+pub struct RepairReport {
+    /// Tables that are part of the database again.
+    pub tables: usize,
+    /// Entries in them.
+    pub entries: u64,
+    /// Blob files that they refer to.
+    pub blob_files: usize,
+    /// The families found, by name.
+    pub families: Vec<String>,
+    /// Files moved to `lost`, each with what is wrong with it.
+    pub lost: Vec<(PathBuf, Error)>,
+}
+
+struct Found {
+    family: (u32, String),
+    order: KeyOrder,
+    entries: u64,
+    file: NewFile,
+    references: References,
+    /// Whether its properties show RocksDB 6.6 or later, or us.
+    is_dated: bool,
+}
+
+struct Repairer<'a> {
+    dir: &'a Path,
+    options: &'a Options,
+    profile: Profile,
+    cache: Arc<BlockCache>,
+    budget: Arc<MemoryBudget>,
+    models: Arc<ModelStore>,
+    report: RepairReport,
+}
+
+/// Rebuilds the MANIFEST of `dir` from its tables. See [`crate::Db::repair`].
+pub(crate) fn repair(dir: &Path, options: &Options) -> Result<RepairReport> {
+    options.validate()?;
+    let files = &options.env.files;
+    foreign::refuse(&**files, dir)?;
+    refuse_no_database(&**files, dir)?;
+    let _lock = files.lock(&names::lock(dir))?;
+    refuse_tables_elsewhere(&**files, dir)?;
+    let budget = MemoryBudget::new(options.memory_budget_bytes());
+    let cache = BlockCache::new(Arc::clone(&budget));
+    let listing = files.list(dir)?;
+    let models = ModelStore::open(Arc::clone(files), dir, &budget)?;
+    let mut repairer = Repairer {
+        dir,
+        options,
+        profile: Profile::RocksDb,
+        cache,
+        budget,
+        models,
+        report: RepairReport::default(),
+    };
+    let (mut found, mut damaged) = (Vec::new(), Vec::new());
+    let mut highest = 0;
+    for name in &listing {
+        let parsed = FileName::parse(name);
+        highest = highest.max(parsed.and_then(FileName::number).unwrap_or(0));
+        if let Some(FileName::Table(number)) = parsed {
+            let path = dir.join(name);
+            match repairer.read_table(&path, number) {
+                Ok(table) => found.push(table),
+                Err(error) => damaged.push((path, error)),
+            }
+        }
+    }
+    if found.is_empty() && !damaged.is_empty() {
+        let (_, error) = damaged.swap_remove(0);
+        return Err(
+            error.context("no table can be read, so nothing would be left; nothing was changed")
+        );
+    }
+    for (path, error) in damaged {
+        repairer.lose(&path, error)?;
+    }
+    let told = told_vintage(dir, options);
+    repairer.profile = profile(options, &listing, told, &found);
+    let mut references = References::default();
+    for table in &mut found {
+        references.append(std::mem::take(&mut table.references));
+    }
+    let accounts = repair_blobs::accounts(&**files, dir, &listing, references)?;
+    for (path, error) in accounts.lost {
+        repairer.lose(&path, error)?;
+    }
+    repairer.keep_models(&found)?;
+    repairer.put_aside_manifests(&listing)?;
+    let oldest_wal = repairer.oldest_wal(&listing)?;
+    repairer.rebuild(found, accounts.families, highest, oldest_wal)?;
+    Ok(repairer.report)
+}
+
+/// Refuses a directory that shows no database. A WAL's name is a common one, so one alone is no sign.
+fn refuse_no_database(files: &dyn FileSystem, dir: &Path) -> Result<()> {
+    let listing = files.list(dir)?;
+    let has = |wanted: fn(&FileName) -> bool| {
+        let mut names = listing.iter().filter_map(|name| FileName::parse(name));
+        names.any(|name| wanted(&name))
+    };
+    let is_sure = |name: &FileName| {
+        matches!(
+            name,
+            FileName::Current | FileName::Manifest(_) | FileName::Table(_)
+        )
+    };
+    let is_beside = |name: &FileName| {
+        matches!(
+            name,
+            FileName::Identity | FileName::Options(_) | FileName::Lock
+        )
+    };
+    let is_data = |name: &FileName| name.is_evidence_of_a_database();
+    match has(is_sure) || has(is_data) && has(is_beside) {
+        true => Ok(()),
+        false => {
+            let message = "there is no database in the directory, so there is nothing to repair";
+            Err(Error::not_supported(message).with_file(dir))
+        }
+    }
+}
+
+/// Whose MANIFEST to write: LevelDB's where nothing is there that RocksDB always leaves. The OPTIONS file
+/// tells which RocksDB that was, and without one the tables do: since 6.6 they say when they were made.
+fn profile(
+    options: &Options,
+    listing: &[PathBuf],
+    told: Option<Vintage>,
+    found: &[Found],
+) -> Profile {
+    let is_rocksdb = |name: &PathBuf| {
+        let parsed = FileName::parse(name);
+        matches!(parsed, Some(FileName::Identity | FileName::Options(_)))
+    };
+    let has_tables_of_5 = !found.is_empty() && !found.iter().any(|table| table.is_dated);
+    let is_of_5 = told.map_or(has_tables_of_5, |vintage| !vintage.skips_unknown_records());
+    match options.format {
+        DirectoryFormat::LevelDb => Profile::LevelDb,
+        DirectoryFormat::Auto if !listing.iter().any(is_rocksdb) => Profile::LevelDb,
+        _ if is_of_5 => Profile::RocksDb5,
+        _ => Profile::RocksDb,
+    }
+}
+
+/// The version that the newest OPTIONS file names. One that cannot be read tells nothing.
+fn told_vintage(dir: &Path, options: &Options) -> Option<Vintage> {
+    let stored = options_file::read_newest(&*options.env.files, dir).ok()??;
+    Vintage::parse(&stored.rocksdb_version)
+}
+
+impl Repairer<'_> {
+    /// Opens a table in the order it says it has: the one of the options, or a built-in one.
+    fn open_table(&self, path: &Path, number: u64) -> Result<(Arc<Table>, KeyOrder)> {
+        let given = self.options.family.order.clone();
+        let built_in = [KeyOrder::Bytewise, KeyOrder::ReverseBytewise];
+        let others: Vec<_> = built_in
+            .into_iter()
+            .filter(|order| *order != given)
+            .collect();
+        let mut opened = self.open_ordered(path, number, given);
+        for order in others {
+            // This kind of error says that the order is another one, before any key was read.
+            match &opened {
+                Err(error) if error.kind() == ErrorKind::InvalidArgument => {}
+                _ => break,
+            }
+            opened = self.open_ordered(path, number, order);
+        }
+        let table = opened?;
+        let order = table.order().clone();
+        Ok((table, order))
+    }
+
+    fn open_ordered(&self, path: &Path, number: u64, order: KeyOrder) -> Result<Arc<Table>> {
+        let file = self.options.env.files.open(path)?;
+        let mut options = TableReaderOptions::new(
+            path.to_path_buf(),
+            number,
+            Arc::clone(&self.cache),
+            Arc::clone(&self.budget),
+        );
+        options.order = order;
+        options.models = Some(Arc::clone(&self.models) as Arc<dyn ModelSource>);
+        Table::open(file, options)
+    }
+
+    fn read_table(&self, path: &Path, number: u64) -> Result<Found> {
+        let (table, order) = self.open_table(path, number)?;
+        let size = table.size();
+        table.verify()?;
+        let properties = table.properties();
+        let mut described = NewFile {
+            number,
+            size,
+            smallest_seqno: SEQNO_MAX,
+            creation_time: properties.creation_time,
+            model: table.shared_model(),
+            ..NewFile::default()
+        };
+        let mut references = References::default();
+        let entries = scan(&table, &order, &mut described, &mut references)?;
+        described.oldest_blob_file = references.oldest();
+        let family = match properties.column_family_name.as_str() {
+            "" => (0, DEFAULT_FAMILY.to_owned()),
+            name => (properties.column_family_id as u32, name.to_owned()),
+        };
+        Ok(Found {
+            family,
+            order,
+            entries,
+            file: described,
+            references,
+            is_dated: properties.counts_tombstones(),
+        })
+    }
+
+    fn lose(&mut self, path: &Path, error: Error) -> Result<()> {
+        let files = &self.options.env.files;
+        let lost = self.dir.join("lost");
+        files.create_dir_all(&lost)?;
+        files.rename(path, &lost.join(path.file_name().unwrap_or_default()))?;
+        self.report.lost.push((path.to_path_buf(), error));
+        Ok(())
+    }
+
+    /// Gives the tables in `lost` every model beside them: without it nobody could look into them.
+    fn keep_models(&self, found: &[Found]) -> Result<()> {
+        if self.report.lost.is_empty() {
+            return Ok(());
+        }
+        let files = &self.options.env.files;
+        let lost = self.dir.join("lost");
+        for id in self.models.ids() {
+            let (from, to) = (names::model(self.dir, id), names::model(&lost, id));
+            let is_needed = found.iter().any(|table| table.file.model == Some(id));
+            match is_needed {
+                true if files.exists(&to)? => {}
+                true => files.link(&from, &to)?,
+                false => files.rename(&from, &to)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn put_aside_manifests(&self, listing: &[PathBuf]) -> Result<()> {
+        let files = &self.options.env.files;
+        for name in listing {
+            if matches!(
+                FileName::parse(name),
+                Some(FileName::Manifest(_) | FileName::Current)
+            ) {
+                let lost = self.dir.join("lost");
+                files.create_dir_all(&lost)?;
+                files.rename(&self.dir.join(name), &lost.join(name))?;
+            }
+        }
+        files.sync_dir(self.dir)
+    }
+
+    /// The lowest number of a WAL file that is there; 0 for none. Those before it were removed
+    /// because tables hold what was in them.
+    fn oldest_wal(&self, listing: &[PathBuf]) -> Result<u64> {
+        let elsewhere = match &self.options.wal_dir {
+            Some(wal_dir) => self.options.env.files.list(wal_dir)?,
+            None => Vec::new(),
+        };
+        let names = listing.iter().chain(&elsewhere);
+        let wals = names.filter_map(|name| match FileName::parse(name)? {
+            FileName::Wal(number) => Some(number),
+            _ => None,
+        });
+        Ok(wals.min().unwrap_or(0))
+    }
+
+    fn rebuild(
+        &mut self,
+        mut found: Vec<Found>,
+        blobs: BTreeMap<u32, Vec<(BlobFileAddition, BlobFileGarbage)>>,
+        highest: u64,
+        oldest_wal: u64,
+    ) -> Result<()> {
+        let mut families: BTreeMap<u32, (String, KeyOrder)> = BTreeMap::new();
+        let default = found.iter().find(|table| table.family.0 == 0);
+        let order = default.map_or(&self.options.family.order, |table| &table.order);
+        families.insert(0, (DEFAULT_FAMILY.to_owned(), order.clone()));
+        for table in &found {
+            let (id, name) = table.family.clone();
+            families.entry(id).or_insert((name, table.order.clone()));
+        }
+        let files = Arc::clone(&self.options.env.files);
+        let default_order = families
+            .get(&0)
+            .map(|(_, order)| order.clone())
+            .unwrap_or_default();
+        let set_options = VersionSetOptions {
+            profile: self.profile,
+            families: vec![(DEFAULT_FAMILY.to_owned(), default_order)],
+            read_only: false,
+            check_tables: true,
+        };
+        let mut set = VersionSet::create(files, self.dir, &set_options)?;
+        set.numbers().mark_used(highest); // No new file may take a number that an old one has.
+        for (&id, (name, order)) in families.iter().filter(|(id, _)| **id != 0) {
+            // Ids were given out in turn; those in between were dropped.
+            while set.max_family_id() + 1 < id {
+                let gap = set.add_family("dropped before the repair", order.clone(), 0)?;
+                set.drop_family(gap)?;
+            }
+            set.add_family(name, order.clone(), oldest_wal)?;
+        }
+        // Lower epochs are older.
+        found.sort_by_key(|table| table.file.largest_seqno);
+        if drumlin_base::bug!("repair-turns-ages-round") {
+            found.reverse();
+        }
+        let mut edits: BTreeMap<u32, VersionEdit> = BTreeMap::new();
+        for &id in families.keys() {
+            let mut edit = VersionEdit::of_family(id);
+            edit.log_number =
+                Some(oldest_wal + u64::from(drumlin_base::bug!("repair-skips-a-wal")));
+            edits.insert(id, edit);
+        }
+        for table in found {
+            self.report.tables += 1;
+            self.report.entries += table.entries;
+            let edit = edits
+                .entry(table.family.0)
+                .or_insert_with(|| VersionEdit::of_family(table.family.0));
+            edit.new_files.push((0, table.file));
+        }
+        for (family, files) in blobs {
+            self.report.blob_files += files.len();
+            if let Some(edit) = edits.get_mut(&family) {
+                (edit.blob_additions, edit.blob_garbage) = files.into_iter().unzip();
+                edit.blob_garbage
+                    .retain(|garbage| garbage.garbage_count > 0);
+            }
+        }
+        set.log_and_apply(edits.into_values().collect())?;
+        if let (Profile::RocksDb, Some(id)) =
+            (self.profile, stored_identity(&self.options.env, self.dir)?)
+        {
+            // Shows later opens that these are no tables of RocksDB 5, should there be no OPTIONS file.
+            set.set_db_id(&id);
+            set.write_copy(self.dir)?;
+        }
+        self.report.families = families.into_values().map(|(name, _)| name).collect();
+        Ok(())
+    }
+}
+
+/// Walks the whole table and notes its bounds; how many entries it has.
+fn scan(
+    table: &Arc<Table>,
+    order: &KeyOrder,
+    file: &mut NewFile,
+    references: &mut References,
+) -> Result<u64> {
+    let mut cursor = table.iter(TableReadOptions {
+        fill_cache: false,
+        ..Default::default()
+    });
+    let mut entries = 0;
+    cursor.seek_to_first();
+    while cursor.valid() {
+        let key = ParsedKey::parse(cursor.key())?;
+        widen(order, file, cursor.key(), cursor.key());
+        note_seqno(file, key.seqno);
+        if key.kind == ValueKind::BlobIndex {
+            let index = BlobIndex::decode(cursor.value())?;
+            references.add(file.number, key.user_key, &index);
+        }
+        entries += 1;
+        cursor.next();
+    }
+    cursor.status()?;
+    for tombstone in table.range_tombstones() {
+        let (mut begin, mut end) = (Vec::new(), Vec::new());
+        let kind = ValueKind::RangeDeletion as u8;
+        append_internal(&mut begin, &tombstone.begin, tombstone.seqno, kind);
+        append_internal(&mut end, &tombstone.end, SEQNO_MAX, kind);
+        widen(order, file, &begin, &end);
+        note_seqno(file, tombstone.seqno);
+        entries += 1;
+    }
+    if entries == 0 {
+        return Err(Error::corruption("the table holds nothing"));
+    }
+    Ok(entries)
+}
+
+fn note_seqno(file: &mut NewFile, seqno: u64) {
+    file.smallest_seqno = file.smallest_seqno.min(seqno);
+    file.largest_seqno = file.largest_seqno.max(seqno);
+}
+
+fn widen(order: &KeyOrder, file: &mut NewFile, smallest: &[u8], largest: &[u8]) {
+    if file.smallest.is_empty() || compare_internal(order, smallest, &file.smallest).is_lt() {
+        file.smallest = smallest.to_vec();
+    }
+    if file.largest.is_empty() || compare_internal(order, largest, &file.largest).is_gt() {
+        file.largest = largest.to_vec();
+    }
+}

@@ -1,0 +1,513 @@
+//! What a user may set: about ten options; everything else follows from them and the machine.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use drumlin_base::{
+    CompactionFilter, Error, KeyOrder, MergeOperator, PrefixExtractor, Result, limits,
+};
+use drumlin_fs::{Env, RateLimit};
+use drumlin_table::{ChecksumKind, Codec, Compression, TableFormat, TableReadOptions};
+
+use crate::compaction::CompactionStyle;
+use crate::family::snapshot::Snapshot;
+use crate::options::vintage::Vintage;
+use crate::read::IteratorOptions;
+use crate::watch::events::EventListener;
+
+/// Whose files the directory holds. Both are always readable; this is about writing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DirectoryFormat {
+    /// Keep what is there; a new directory is RocksDB's.
+    #[default]
+    Auto,
+    /// RocksDB's: every RocksDB from 6.6 on opens it, from 6.27 on where values lie in blob files; a
+    /// directory of an older one stays readable by that.
+    RocksDb,
+    /// LevelDB's: one family, puts and deletions only, so that LevelDB opens it.
+    LevelDb,
+}
+
+/// Options of a database.
+#[derive(Clone)]
+pub struct Options {
+    /// Create the database when the directory holds none. Default: true.
+    pub create_if_missing: bool,
+    /// Fail when the database exists. Default: false.
+    pub error_if_exists: bool,
+    /// Bytes the database may keep in memory for memtables, cached blocks, indexes, filters and
+    /// compaction buffers together. Default: a quarter of the machine's (or container's) memory,
+    /// at least 64 MiB.
+    pub memory_budget: Option<usize>,
+    /// Compression of the lower levels; L0 and L1 are rewritten soon and stay uncompressed
+    /// unless the codec is as cheap as LZ4 or Snappy. Default: LZ4.
+    pub compression: Compression,
+    /// Whether writes are synced unless they say otherwise. Default: false: a write outlives the
+    /// process, not a power cut.
+    pub sync: bool,
+    /// Threads for flushes and compactions. Default: one a core, at least two. With 0 there are
+    /// none: whoever flushes, compacts or waits for the background does its work, one job at a
+    /// time, so that a run depends on its caller alone.
+    pub background_threads: Option<usize>,
+    /// How tables are rearranged. Default: as the OPTIONS file says, leveled in a new directory.
+    pub compaction_style: CompactionStyle,
+    /// Where WAL files go. An open that would miss some because they lie elsewhere (beside the tables, or where
+    /// the OPTIONS file says) is refused. No two databases may share it. Default: beside the tables.
+    pub wal_dir: Option<PathBuf>,
+    /// Open tables kept at most. Default: 50,000.
+    pub max_open_files: Option<usize>,
+    /// Is told of flushes, compactions, state changes and stalls.
+    pub listener: Option<Arc<dyn EventListener>>,
+    /// Whose format the directory is written in.
+    pub format: DirectoryFormat,
+    /// After damage to the WAL short of its synced end: false refuses to open (the error names
+    /// the place), true opens at the last good point, keeps the WAL under a `.quarantine` name
+    /// and says so in the recovery report. Default: false.
+    pub point_in_time_recovery: bool,
+    /// Options of the default family and of families opened without their own.
+    pub family: FamilyOptions,
+    /// Sizes that are derived unless set.
+    pub tuning: Tuning,
+    /// Files, clock, threads, seed.
+    pub env: Env,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            create_if_missing: true,
+            error_if_exists: false,
+            memory_budget: None,
+            compression: Compression::new(Codec::Lz4),
+            sync: false,
+            background_threads: None,
+            compaction_style: CompactionStyle::Auto,
+            wal_dir: None,
+            max_open_files: None,
+            listener: None,
+            format: DirectoryFormat::Auto,
+            point_in_time_recovery: false,
+            family: FamilyOptions::default(),
+            tuning: Tuning::default(),
+            env: Env::system(),
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("create_if_missing", &self.create_if_missing)
+            .field("memory_budget", &self.memory_budget)
+            .field("compression", &self.compression)
+            .field("sync", &self.sync)
+            .field("background_threads", &self.background_threads)
+            .field("compaction_style", &self.compaction_style)
+            .field("wal_dir", &self.wal_dir)
+            .field("tuning", &self.tuning)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Options of one column family.
+#[derive(Clone, Default)]
+pub struct FamilyOptions {
+    /// Order of the user keys. Fixed for the family's life.
+    pub order: KeyOrder,
+    /// Combines merge operands; needed once `merge` is called.
+    pub merge_operator: Option<Arc<dyn MergeOperator>>,
+    /// Looks at values on their way through compaction.
+    pub compaction_filter: Option<Arc<dyn CompactionFilter>>,
+    /// Cuts prefixes for the filters of tables and memtables, and for walks within a prefix. Tables keep its
+    /// name: one written under another name is read without its prefixes, so it may be changed at any
+    /// open. Rename your own whenever it cuts otherwise.
+    pub prefix_extractor: Option<Arc<dyn PrefixExtractor>>,
+    /// Overrides [`Options::compression`].
+    pub compression: Option<Compression>,
+    /// Overrides [`Options::compaction_style`].
+    pub compaction_style: Option<CompactionStyle>,
+    /// Levels that leveled compaction may use, with L0: RocksDB's `num_levels`, which refuses a directory with
+    /// more. Tables that lie deeper already stay readable, and their levels in use. 2 to 7. Default: as the
+    /// OPTIONS file says, 7 in a new directory.
+    pub levels_max: Option<usize>,
+    /// The format of new tables; those that are there stay readable, and compaction rewrites them in
+    /// time. Only this store reads plain tables: to hand a directory back to RocksDB, compact it with
+    /// [`TableFormat::Block`]. LevelDB's directories always have block-based ones. Default: as the
+    /// OPTIONS file says, block-based in a new directory.
+    pub table_format: Option<TableFormat>,
+    /// Overrides [`Options::tuning`].
+    pub tuning: Option<Tuning>,
+}
+
+impl fmt::Debug for FamilyOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FamilyOptions")
+            .field("order", &self.order)
+            .field(
+                "merge_operator",
+                &self.merge_operator.as_ref().map(|m| m.name().to_owned()),
+            )
+            .field(
+                "prefix_extractor",
+                &self.prefix_extractor.as_ref().map(|p| p.name().to_owned()),
+            )
+            .field("compression", &self.compression)
+            .field("compaction_style", &self.compaction_style)
+            .field("table_format", &self.table_format)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Sizes that follow from the memory budget unless set; tests and benchmarks set them.
+#[derive(Clone, Debug)]
+pub struct Tuning {
+    /// Bytes of a memtable before it is flushed. Default: an eighth of the budget, 1 to 256 MiB;
+    /// less on a disk with less than 16 GiB free: a 64th of that, at least 1 MiB.
+    pub write_buffer_bytes: Option<usize>,
+    /// Memtables, mutable and not, kept before writers wait. Default: 4.
+    pub memtables_max: usize,
+    /// Size at which compaction begins a new table. Default: 64 MiB.
+    pub target_file_bytes: u64,
+    /// Size of the first level below L0. Default: four memtables, at least 256 MiB.
+    pub level_base_bytes: Option<u64>,
+    /// How much larger each level is than the one above. Default: 10.
+    pub level_multiplier: u64,
+    /// Values of this many bytes and more are kept apart from the tables, in blob files, so that
+    /// compaction does not rewrite them at every level; `usize::MAX` for none. LevelDB's
+    /// directories have none. Default: 4 KiB; 64 KiB in families with searchable tables, whose model
+    /// serves what lies in tables.
+    pub blob_from_bytes: Option<usize>,
+    /// L0 tables that start a compaction. Default: 4.
+    pub l0_trigger: usize,
+    /// Half the L0 tables that are too many: from about half of this on writers are slowed, if
+    /// compactions do not follow. Default: 24.
+    pub l0_slowdown: usize,
+    /// Seconds after which data that lies over older data goes down a level, so that what was
+    /// deleted goes at last, and, with a compaction filter, tables are rewritten; `None` is never.
+    /// Default: 30 days.
+    pub age_max_seconds: Option<u64>,
+    /// Bytes of a data block before compression. Default: 4 KiB.
+    pub block_bytes: usize,
+    /// Entries between restart points in a data block. Default: 16.
+    pub restart_interval: usize,
+    /// Keys a bucket of the hash index in data blocks, RocksDB's `kDataBlockBinaryAndHash`: for RocksDB
+    /// as a reader, as lookups here do as well without. 0 writes none. LevelDB's directories have none.
+    /// Default: as the OPTIONS file says of the family, else none.
+    pub hash_ratio: Option<f64>,
+    /// Bloom filter bits a key; 0 writes no filters. Default: 10.
+    pub filter_bits: f64,
+    /// Put whole keys in filters (beside prefixes, when there is an extractor). Default: true.
+    pub whole_key_filter: bool,
+    /// Tables expected to be larger than this get a two-level index and filter. Default: 512 MiB.
+    pub partition_above_bytes: u64,
+    /// Checksum of table blocks. Default: CRC-32C, which every RocksDB knows; XXH3 is for 6.27 and later,
+    /// and not used in a directory of an earlier version.
+    pub checksum: ChecksumKind,
+    /// WAL bytes on disk at which the families that hold the oldest WAL are flushed. Default: twice what is in
+    /// memtables at the time, and two of the largest memtables more, however many families there are.
+    pub wal_bytes_max: Option<u64>,
+    /// What flushes and compactions together write a second; flushes go first, manual compactions
+    /// last. A limit below what they need makes writers wait. Default: no limit.
+    pub background_rate: RateLimit,
+    /// Whether flushes and compactions read and write past the page cache, so that it stays with the
+    /// readers, at the price of a disk that works in their time only. Where the file system has no
+    /// direct I/O they go through the cache, and the listener is told. Default: as the OPTIONS file
+    /// says (`use_direct_io_for_flush_and_compaction`), else false.
+    pub background_direct_io: Option<bool>,
+    /// Bytes kept free on the disk: writes other than deletions are refused politely before they
+    /// would be used, and compactions that would not fit wait. 0 never looks. Default: what the
+    /// memtables may take, 64 MiB to 1 GiB, and at most an eighth of what was seen free.
+    pub disk_reserve_bytes: Option<u64>,
+    /// Obsolete tables and blob files of this many bytes and more are kept for a while, for new ones
+    /// to be written in their place; `u64::MAX` for none. What is kept is at most what the store
+    /// holds, and what was written in the last 8 to 16 seconds. Default: 8 MiB.
+    pub reuse_from_bytes: u64,
+    /// The first compaction into searchable tables that reads this many bytes of values learns a model
+    /// for all tables of the family to share; in smaller ones each table learns its own. Default: 1 MiB.
+    pub shared_model_from_bytes: u64,
+    /// Most bytes of a user key.
+    pub key_bytes_max: usize,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self {
+            write_buffer_bytes: None,
+            memtables_max: 4,
+            target_file_bytes: 64 << 20,
+            level_base_bytes: None,
+            level_multiplier: 10,
+            blob_from_bytes: None,
+            l0_trigger: 4,
+            l0_slowdown: 24,
+            age_max_seconds: Some(30 * 24 * 60 * 60),
+            block_bytes: 4 << 10,
+            restart_interval: 16,
+            hash_ratio: None,
+            filter_bits: 10.0,
+            whole_key_filter: true,
+            partition_above_bytes: 512 << 20,
+            checksum: ChecksumKind::Crc32c,
+            wal_bytes_max: None,
+            background_rate: RateLimit::Unlimited,
+            background_direct_io: None,
+            disk_reserve_bytes: None,
+            reuse_from_bytes: 8 << 20,
+            shared_model_from_bytes: 1 << 20,
+            key_bytes_max: limits::KEY_BYTES_MAX,
+        }
+    }
+}
+
+/// Smallest memory budget: below it nothing useful fits.
+pub(crate) const MEMORY_BUDGET_MIN: usize = 1 << 20;
+
+impl Options {
+    /// Checks what can be checked without touching the disk.
+    ///
+    /// # Errors
+    /// `InvalidArgument` naming the option.
+    pub fn validate(&self) -> Result<()> {
+        if self
+            .memory_budget
+            .is_some_and(|bytes| bytes < MEMORY_BUDGET_MIN)
+        {
+            return Err(Error::invalid_argument(format!(
+                "memory_budget must be at least {MEMORY_BUDGET_MIN} bytes"
+            )));
+        }
+        if self.background_threads.is_some_and(|n| n > THREADS_MAX) {
+            let message = "background_threads must be at most 1,024";
+            return Err(Error::invalid_argument(message));
+        }
+        self.tuning.validate()?;
+        self.compaction_style.validate()?;
+        self.family.validate()
+    }
+
+    /// The budget in bytes: what was set, or a quarter of the memory this process may use.
+    pub fn memory_budget_bytes(&self) -> usize {
+        self.memory_budget.unwrap_or_else(|| {
+            let quarter = drumlin_fs::machine::memory_limit_bytes() / 4;
+            usize::try_from(quarter).unwrap_or(usize::MAX).max(64 << 20)
+        })
+    }
+
+    /// Background threads: what was set, or one a core and at least two.
+    pub fn background_threads_count(&self) -> usize {
+        self.background_threads
+            .unwrap_or_else(|| drumlin_fs::machine::cores_available().max(2))
+    }
+}
+
+impl FamilyOptions {
+    /// Checks what a family has of its own.
+    ///
+    /// # Errors
+    /// `InvalidArgument` naming the option.
+    pub fn validate(&self) -> Result<()> {
+        if let Some(style) = &self.compaction_style {
+            style.validate()?;
+        }
+        if self
+            .levels_max
+            .is_some_and(|n| !(2..=limits::LEVELS).contains(&n))
+        {
+            let message = "levels_max must be between 2 and 7";
+            return Err(Error::invalid_argument(message));
+        }
+        self.tuning.as_ref().map_or(Ok(()), Tuning::validate)
+    }
+
+    /// Keeps what is written to what RocksDB of `vintage` reads, whatever was set; `database` is the
+    /// database's tuning.
+    pub(crate) fn keep_to(&mut self, vintage: Vintage, database: &Tuning) {
+        if vintage.takes_all() {
+            return;
+        }
+        let kept = self.tuning.get_or_insert_with(|| database.clone());
+        if !drumlin_base::bug!("checksum-too-new") {
+            kept.checksum = vintage.checksum(kept.checksum);
+        }
+        if !vintage.has_blob_files() {
+            kept.blob_from_bytes = Some(usize::MAX);
+        }
+        if !vintage.has_hash_indexes() {
+            kept.hash_ratio = None;
+        }
+        tracing::info!(%vintage, "tables are written as the directory's RocksDB reads them");
+    }
+}
+
+/// Largest memtable that can be asked for.
+const WRITE_BUFFER_BYTES_MAX: usize = 1 << 40;
+/// Most of what is counted: memtables, entries between restart points.
+const COUNT_MAX: usize = 1 << 16;
+/// Most background threads.
+const THREADS_MAX: usize = 1024;
+
+impl Tuning {
+    fn validate(&self) -> Result<()> {
+        let refuse = |what: &str| Err(Error::invalid_argument(what));
+        if self
+            .write_buffer_bytes
+            .is_some_and(|bytes| bytes == 0 || bytes > WRITE_BUFFER_BYTES_MAX)
+        {
+            return refuse("tuning.write_buffer_bytes must be between 1 byte and 1 TiB");
+        }
+        if !(2..=COUNT_MAX).contains(&self.memtables_max) {
+            return refuse("tuning.memtables_max must be between 2 and 65,536");
+        }
+        if !(2..=COUNT_MAX as u64).contains(&self.level_multiplier) {
+            return refuse("tuning.level_multiplier must be between 2 and 65,536");
+        }
+        if self.l0_trigger == 0 || self.l0_slowdown == 0 {
+            return refuse("tuning.l0_trigger and tuning.l0_slowdown must be at least 1");
+        }
+        if self.key_bytes_max == 0 || self.key_bytes_max > limits::KEY_BYTES_MAX {
+            return refuse("tuning.key_bytes_max must be at least 1, and at most its default");
+        }
+        if let RateLimit::Fixed(0) | RateLimit::Auto(0..20) = self.background_rate {
+            return refuse(
+                "tuning.background_rate must be at least 1, and 20 where it is automatic",
+            );
+        }
+        if self.block_bytes < 64 || self.block_bytes > 16 << 20 {
+            return refuse("tuning.block_bytes must be between 64 bytes and 16 MiB");
+        }
+        if self.age_max_seconds == Some(0) {
+            return refuse("tuning.age_max_seconds must be at least 1");
+        }
+        if !(1..=COUNT_MAX).contains(&self.restart_interval) {
+            return refuse("tuning.restart_interval must be between 1 and 65,536");
+        }
+        if self
+            .hash_ratio
+            .is_some_and(|ratio| ratio != 0.0 && !(0.01..=1e6).contains(&ratio))
+        {
+            return refuse("tuning.hash_ratio must be 0, or between 0.01 and 1,000,000");
+        }
+        if !(0.0..=100.0).contains(&self.filter_bits) {
+            return refuse("tuning.filter_bits must be between 0 and 100");
+        }
+        if self.blob_from_bytes == Some(0) {
+            return refuse("tuning.blob_from_bytes must be at least 1");
+        }
+        if self.target_file_bytes < 1 << 10 {
+            return refuse("tuning.target_file_bytes must be at least 1 KiB");
+        }
+        Ok(())
+    }
+
+    /// Memtable size under `budget` bytes.
+    pub fn write_buffer(&self, budget: usize) -> usize {
+        self.write_buffer_bytes
+            .unwrap_or_else(|| (budget / 8).clamp(1 << 20, 256 << 20))
+    }
+
+    /// Size from which values of a family with tables of `format` are kept apart.
+    pub fn blob_from(&self, format: TableFormat) -> usize {
+        self.blob_from_bytes.unwrap_or(match format {
+            TableFormat::Searchable => 64 << 10,
+            _ => 4 << 10,
+        })
+    }
+
+    /// Size at which a blob file ends: four tables, so that there are fewer files of what is
+    /// rewritten less often.
+    pub fn blob_file_bytes(&self) -> u64 {
+        self.target_file_bytes.saturating_mul(4)
+    }
+
+    /// Size of the first level below L0 under `budget` bytes.
+    pub fn level_base(&self, budget: usize) -> u64 {
+        self.level_base_bytes
+            .unwrap_or_else(|| (4 * self.write_buffer(budget) as u64).max(256 << 20))
+    }
+}
+
+/// How one read is done.
+#[derive(Clone, Debug)]
+pub struct ReadOptions {
+    /// Read as of this snapshot instead of now.
+    pub snapshot: Option<Snapshot>,
+    /// Iterators stay at or above this user key.
+    pub lower_bound: Option<Vec<u8>>,
+    /// Iterators stay below this user key.
+    pub upper_bound: Option<Vec<u8>>,
+    /// Iterators stay within the prefix of the key they were sought with.
+    pub prefix_same_as_start: bool,
+    /// Keep blocks that are read in the cache. Turn off for scans of everything.
+    pub fill_cache: bool,
+    /// Check block checksums when blocks are read from disk.
+    pub verify_checksums: bool,
+    /// Read only what is in memory; anything else is `Incomplete`.
+    pub cache_only: bool,
+    /// Bytes read ahead on scans; 0 grows from small to large as a scan goes on.
+    pub readahead_bytes: usize,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self {
+            snapshot: None,
+            lower_bound: None,
+            upper_bound: None,
+            prefix_same_as_start: false,
+            fill_cache: true,
+            verify_checksums: true,
+            cache_only: false,
+            readahead_bytes: 0,
+        }
+    }
+}
+
+/// How one write is done.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WriteOptions {
+    /// Return only when the write outlives a power cut. `None`: as [`Options::sync`] says.
+    pub sync: Option<bool>,
+    /// Do not log: the write is lost with the process unless a flush comes first.
+    pub no_wal: bool,
+    /// Fail with `Busy` where the write would have to wait for the background.
+    pub no_stall: bool,
+}
+
+impl WriteOptions {
+    /// A synced write.
+    pub fn synced() -> Self {
+        Self {
+            sync: Some(true),
+            ..Self::default()
+        }
+    }
+}
+
+impl ReadOptions {
+    /// What of this concerns tables.
+    #[inline]
+    pub(crate) fn for_tables(&self) -> TableReadOptions {
+        TableReadOptions {
+            fill_cache: self.fill_cache,
+            verify_checksums: self.verify_checksums,
+            cache_only: self.cache_only,
+            readahead_bytes: self.readahead_bytes,
+            codes_of: None,
+        }
+    }
+
+    /// What of this concerns iterators.
+    pub(crate) fn for_iterators(&self) -> IteratorOptions {
+        IteratorOptions {
+            lower_bound: self.lower_bound.clone(),
+            upper_bound: match drumlin_base::bug!("upper-bound-lost") {
+                true => None,
+                false => self.upper_bound.clone(),
+            },
+            prefix_same_as_start: self.prefix_same_as_start,
+            table: self.for_tables(),
+        }
+    }
+}

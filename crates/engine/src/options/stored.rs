@@ -1,0 +1,404 @@
+//! What a directory tells of its families, for what the user leaves open.
+//!
+//! RocksDB keeps the name of each family's key order in the MANIFEST and the names of its merge
+//! operator and prefix extractor in the OPTIONS file. What is named there and built in here is used
+//! where the user set nothing, so that a directory of another program opens without its code. The
+//! OPTIONS file is a comfort: one that is missing or makes no sense is passed over.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use drumlin_base::operators::{CappedPrefix, FixedPrefix};
+use drumlin_base::{ErrorKind, KeyOrder, PrefixExtractor, Result};
+use drumlin_table::{Codec, TableFormat};
+
+use crate::compaction::{CompactionStyle, style_text};
+use crate::db::engine::{Engine, State};
+use crate::db::foreign;
+use crate::family::column_family::{DEFAULT_FAMILY, Family};
+use crate::family::merge_operators;
+use crate::options::file as options_file;
+use crate::options::file::{FamilySection, OptionsFile, Section};
+use crate::options::settings::{FamilyOptions, Options, Tuning};
+use crate::options::vintage::Vintage;
+use crate::version::VersionSet;
+
+/// Every family of `dir` (the default one where there is no database yet) with `options.family`,
+/// in the key order it was written in where that is a built-in one.
+pub(crate) fn all_families(dir: &Path, options: &Options) -> Result<Vec<(String, FamilyOptions)>> {
+    foreign::refuse(&*options.env.files, dir)?;
+    let stored = match VersionSet::list_family_orders(&*options.env.files, dir) {
+        Err(error) if error.is_not_found() => vec![(DEFAULT_FAMILY.to_owned(), None)],
+        other => other?,
+    };
+    let family = |(name, order): (String, Option<String>)| {
+        let mut family = options.family.clone();
+        if let Some(order) = order
+            .as_deref()
+            .filter(|order| *order != family.order.name())
+            && let Some(order) = KeyOrder::by_name(order)
+        {
+            family.order = order;
+        }
+        (name, family)
+    };
+    Ok(stored.into_iter().map(family).collect())
+}
+
+/// The newest OPTIONS file of `dir`, if there is one that makes sense.
+pub(crate) fn read(dir: &Path, options: &Options) -> Result<Option<OptionsFile>> {
+    match options_file::read_newest(&*options.env.files, dir) {
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::Corruption | ErrorKind::NotSupported
+            ) =>
+        {
+            tracing::warn!(%error, "the OPTIONS file is passed over");
+            Ok(None)
+        }
+        other => other,
+    }
+}
+
+/// Gives `family` the operators, the number of levels and the table format that `stored` names, where it has none, and the
+/// style it tells, where neither the family nor the database (`style`) sets one.
+pub(crate) fn complete(family: &mut FamilyOptions, stored: &FamilySection, style: CompactionStyle) {
+    if style == CompactionStyle::Auto && family.compaction_style.is_none() {
+        family.compaction_style = style_text::read(&stored.options);
+    }
+    if family.levels_max.is_none() {
+        family.levels_max = style_text::levels(&stored.options);
+    }
+    if family.table_format.is_none() {
+        family.table_format = Some(stored.table_format());
+    }
+    if family.merge_operator.is_none() || drumlin_base::bug!("stored-operator-over-the-callers") {
+        family.merge_operator = stored
+            .merge_operator_text()
+            .and_then(merge_operators::from_options);
+    }
+    if family.prefix_extractor.is_none() {
+        family.prefix_extractor = stored.prefix_extractor().and_then(prefix_extractor);
+    }
+}
+
+/// Has tables of `family` go on to get hash indexes in their data blocks where `stored` says so and
+/// nobody says otherwise. `tuning` is the database's, complete.
+pub(crate) fn keep_hash_indexes(
+    family: &mut FamilyOptions,
+    stored: &FamilySection,
+    tuning: &Tuning,
+) {
+    if let Some(ratio) = stored.hash_ratio() {
+        let own = family.tuning.get_or_insert_with(|| tuning.clone());
+        if drumlin_base::bug!("hash-index-forced-on") {
+            own.hash_ratio = None;
+        }
+        own.hash_ratio.get_or_insert(ratio);
+    }
+}
+
+/// Keeps blob files out of `family` where `stored` says so and nobody says otherwise: what the program
+/// that comes back uses beside may not bear them. `tuning` is the database's, complete.
+pub(crate) fn keep_blobs_out(family: &mut FamilyOptions, stored: &FamilySection, tuning: &Tuning) {
+    if stored.blobs() == Some(None) {
+        let own = family.tuning.get_or_insert_with(|| tuning.clone());
+        own.blob_from_bytes.get_or_insert(usize::MAX);
+    }
+}
+
+/// Who must be able to read what is written into a directory of RocksDB's.
+pub(crate) fn vintage(stored: Option<&OptionsFile>, versions: &VersionSet) -> Vintage {
+    let told = stored.and_then(|file| Vintage::parse(&file.rocksdb_version));
+    told.unwrap_or_else(|| {
+        let mut families = versions.families().values();
+        let has_tables = families.any(|family| family.current.files().next().is_some());
+        Vintage::of_manifest(versions.db_id().is_some(), has_tables)
+    })
+}
+
+impl Engine {
+    /// Writes an OPTIONS file of the families in `state` that RocksDB's tools read, and removes all
+    /// but the newest two.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`; the older files are then still there.
+    pub(crate) fn write_options(&self, state: &State) -> Result<()> {
+        let stored = read(&self.dir, &self.options)?;
+        let sections = state.families.values().map(|family| {
+            let family = &family.family;
+            let stored = stored.as_ref().and_then(|file| file.family(&family.name));
+            self.section_of(family, stored)
+        });
+        let sections = sections.collect();
+        let mut database = Section::default();
+        let mut rocksdb_version = String::new();
+        if let Some(stored) = stored {
+            (database, rocksdb_version) = (stored.database, stored.rocksdb_version);
+        }
+        if let Some(direct) = self.options.tuning.background_direct_io
+            && database.flag(options_file::DIRECT_IO) != Some(direct)
+        {
+            database.set(options_file::DIRECT_IO, direct.to_string());
+        }
+        if self.wal_dir != self.dir {
+            // As RocksDB: what a later open from another working directory finds as well.
+            let path = std::path::absolute(&self.wal_dir).unwrap_or_else(|_| self.wal_dir.clone());
+            database.set(options_file::WAL_DIR, path.display().to_string());
+        } else if database.get(options_file::WAL_DIR).is_some() {
+            // The WAL is beside the tables now. Another place would be looked for, and by RocksDB in vain.
+            database.set(options_file::WAL_DIR, "");
+        }
+        let options = OptionsFile {
+            database,
+            families: sections,
+            rocksdb_version: self.vintage.older_name().unwrap_or(rocksdb_version),
+        };
+        let files = &*self.env.files;
+        options_file::write(files, &self.dir, self.numbers.take(), &options)?;
+        options_file::remove_older(files, &self.dir)
+    }
+
+    /// What the OPTIONS file is to say of `family`: all that is `stored`, and what is done otherwise now.
+    fn section_of(&self, family: &Family, stored: Option<&FamilySection>) -> FamilySection {
+        let order = family.options.order.name();
+        let mut section = match stored {
+            Some(stored) => stored.clone(),
+            None => FamilySection::new(&family.name, order),
+        };
+        if section.comparator() != Some(order) {
+            section.options.set("comparator", order);
+        }
+        let is_asked = family.options.compression.is_some()
+            || family.compression.codec != Options::default().compression.codec;
+        if section.compression().is_none() || is_asked {
+            let name = compression_name(family.compression.codec);
+            section.options.set("compression", name);
+        }
+        let deepest = family.view.load().version.deepest_level().unwrap_or(0);
+        let levels = family.compaction.levels.max(deepest + 1);
+        style_text::write(&family.compaction.style, levels, &mut section.options);
+        describe(&mut section, &family.options);
+        if let Some(ratio) = family.tuning.hash_ratio
+            && section.is_block_based()
+        {
+            section.set_hash_ratio(ratio);
+        }
+        if self.vintage.takes_all() {
+            let format = family.options.table_format.unwrap_or_default();
+            let bytes = family.tuning.blob_from(format);
+            let bytes = (bytes < usize::MAX).then_some(bytes as u64);
+            let told = section.blobs();
+            // The size of theirs is left alone where nobody asks for another.
+            let is_asked = family.tuning.blob_from_bytes.is_some() && told != Some(bytes);
+            if is_asked || told.is_none_or(|told| told.is_some() != bytes.is_some()) {
+                section.set_blobs(bytes);
+            }
+        }
+        section
+    }
+}
+
+/// Puts the table format and the operators of `family` into `section`. Names there that nothing here
+/// stands for are kept: the program that knows them will want them back.
+fn describe(section: &mut FamilySection, family: &FamilyOptions) {
+    section.set_table_format(match family.table_format.unwrap_or_default() {
+        // What is written then: RocksDB must not be kept from it.
+        TableFormat::Searchable if !matches!(family.order, KeyOrder::Bytewise) => {
+            TableFormat::Block
+        }
+        format => format,
+    });
+    if let Some(operator) = &family.merge_operator {
+        section
+            .options
+            .set("merge_operator", operator.options_text());
+    }
+    if let Some(extractor) = &family.prefix_extractor
+        && section.prefix_extractor() != Some(extractor.name())
+    {
+        section.options.set("prefix_extractor", extractor.name());
+    }
+}
+
+/// RocksDB's name of a codec in OPTIONS files.
+fn compression_name(codec: Codec) -> &'static str {
+    match codec {
+        Codec::None => "kNoCompression",
+        Codec::Snappy => "kSnappyCompression",
+        Codec::Zlib => "kZlibCompression",
+        Codec::Bzip2 => "kBZip2Compression",
+        Codec::Lz4 => "kLZ4Compression",
+        Codec::Lz4Hc => "kLZ4HCCompression",
+        Codec::Zstd => "kZSTD",
+    }
+}
+
+/// The built-in extractor called `name`.
+fn prefix_extractor(name: &str) -> Option<Arc<dyn PrefixExtractor>> {
+    let length = |short: &str, long: &str| {
+        let rest = name
+            .strip_prefix(short)
+            .or_else(|| name.strip_prefix(long))?;
+        rest.parse::<usize>().ok()
+    };
+    if let Some(length) = length("fixed:", "rocksdb.FixedPrefix.") {
+        return Some(Arc::new(FixedPrefix::new(length)));
+    }
+    let length = length("capped:", "rocksdb.CappedPrefix.")?;
+    Some(Arc::new(CappedPrefix::new(length)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AUTO: CompactionStyle = CompactionStyle::Auto;
+
+    fn section(key: &str, value: &str) -> FamilySection {
+        let mut section = FamilySection::new("default", "leveldb.BytewiseComparator");
+        section.options.set(key, value);
+        section
+    }
+
+    #[test]
+    fn operators_named_on_disk_are_used_where_the_user_set_none() {
+        let mut family = FamilyOptions::default();
+        complete(
+            &mut family,
+            &section("prefix_extractor", "rocksdb.CappedPrefix.3"),
+            AUTO,
+        );
+        complete(
+            &mut family,
+            &section("merge_operator", "UInt64AddOperator"),
+            AUTO,
+        );
+        let extractor = family.prefix_extractor.clone().unwrap();
+        assert_eq!(extractor.prefix(b"ab"), Some(&b"ab"[..]));
+        assert_eq!(extractor.name(), "rocksdb.CappedPrefix.3");
+        // What is set stays.
+        complete(
+            &mut family,
+            &section("prefix_extractor", "rocksdb.FixedPrefix.8"),
+            AUTO,
+        );
+        complete(
+            &mut family,
+            &section("merge_operator", "stringappend"),
+            AUTO,
+        );
+        assert_eq!(
+            family.prefix_extractor.unwrap().name(),
+            "rocksdb.CappedPrefix.3"
+        );
+        assert_eq!(family.merge_operator.unwrap().name(), "UInt64AddOperator");
+    }
+
+    #[test]
+    fn the_table_format_is_kept_unless_it_is_set() {
+        let mut written = FamilySection::new("default", "leveldb.BytewiseComparator");
+        let plain = FamilyOptions {
+            table_format: Some(TableFormat::Plain),
+            ..FamilyOptions::default()
+        };
+        describe(&mut written, &plain);
+        let text = OptionsFile {
+            families: vec![written],
+            ..OptionsFile::default()
+        };
+        let read = OptionsFile::parse(&text.to_text()).unwrap();
+        let section = read.family("default").unwrap();
+        assert!(!section.is_block_based());
+        let mut family = FamilyOptions::default();
+        complete(&mut family, section, AUTO);
+        assert_eq!(family.table_format, Some(TableFormat::Plain));
+        family.table_format = Some(TableFormat::Block);
+        complete(&mut family, section, AUTO);
+        assert_eq!(family.table_format, Some(TableFormat::Block));
+        let mut back = section.clone();
+        describe(&mut back, &family);
+        assert!(back.is_block_based());
+    }
+
+    #[test]
+    fn hash_indexes_go_on_unless_they_are_switched_off() {
+        let text = "[Version]\n  rocksdb_version=7.8.3\n  options_file_version=1.1\n\
+                    [DBOptions]\n[CFOptions \"default\"]\n  table_factory=BlockBasedTable\n\
+                    [TableOptions/BlockBasedTable \"default\"]\n  \
+                    data_block_index_type=kDataBlockBinaryAndHash\n  \
+                    data_block_hash_table_util_ratio=0.500000\n";
+        let stored = OptionsFile::parse(text).unwrap();
+        let section = stored.family("default").unwrap();
+        let (mut family, tuning) = (FamilyOptions::default(), Tuning::default());
+        keep_hash_indexes(&mut family, section, &tuning);
+        assert_eq!(family.tuning.clone().unwrap().hash_ratio, Some(0.5));
+        let off = Tuning {
+            hash_ratio: Some(0.0),
+            ..Tuning::default()
+        };
+        family.tuning = Some(off);
+        keep_hash_indexes(&mut family, section, &tuning);
+        assert_eq!(family.tuning.unwrap().hash_ratio, Some(0.0));
+        // What is written is read again; other tables have none.
+        let mut own = FamilySection::new("default", "leveldb.BytewiseComparator");
+        assert_eq!(own.hash_ratio(), None);
+        own.set_hash_ratio(0.25);
+        assert_eq!(own.hash_ratio(), Some(0.25));
+        own.set_table_format(TableFormat::Plain);
+        assert_eq!(own.hash_ratio(), None);
+    }
+
+    #[test]
+    fn only_formats_that_are_written_keep_rocksdb_out() {
+        for (order, block_based) in [
+            (KeyOrder::Bytewise, false),
+            (KeyOrder::ReverseBytewise, true),
+        ] {
+            let mut section = FamilySection::new("default", order.name());
+            let searchable = FamilyOptions {
+                order,
+                table_format: Some(TableFormat::Searchable),
+                ..FamilyOptions::default()
+            };
+            describe(&mut section, &searchable);
+            assert_eq!(section.is_block_based(), block_based);
+            let format = section.table_format();
+            assert_eq!(format == TableFormat::Block, block_based);
+        }
+    }
+
+    #[test]
+    fn rocksdbs_plain_tables_are_not_taken_for_ours() {
+        let text = "[Version]\n  rocksdb_version=7.8.3\n  options_file_version=1.1\n\
+                    [DBOptions]\n[CFOptions \"default\"]\n  table_factory=PlainTable\n\
+                    [TableOptions/PlainTable \"default\"]\n  user_key_len=0\n  \
+                    encoding_type=kPlain\n";
+        let theirs = OptionsFile::parse(text).unwrap();
+        let section = theirs.family("default").unwrap();
+        assert!(!section.is_block_based());
+        let mut family = FamilyOptions::default();
+        complete(&mut family, section, AUTO);
+        assert_eq!(family.table_format, Some(TableFormat::Block));
+    }
+
+    #[test]
+    fn names_of_other_programs_are_kept_for_them() {
+        let mut family = FamilyOptions::default();
+        let stored = section("merge_operator", "{id=Theirs;depth=3;}");
+        complete(&mut family, &stored, AUTO);
+        assert!(family.merge_operator.is_none());
+        let mut written = stored.clone();
+        describe(&mut written, &family);
+        assert_eq!(written.merge_operator_text(), Some("{id=Theirs;depth=3;}"));
+        assert_eq!(written.prefix_extractor(), None);
+        complete(
+            &mut family,
+            &section("prefix_extractor", "rocksdb.Noop"),
+            AUTO,
+        );
+        assert!(family.prefix_extractor.is_none());
+    }
+}

@@ -1,0 +1,439 @@
+//! Which WAL file is live, and which older ones are not yet safe from a power cut.
+//!
+//! Invariants:
+//! - A synced write syncs every older WAL first, so that what survives a power cut is a prefix.
+//! - The first record of each WAL after the first names the last WAL before it that holds records,
+//!   and its length, so that recovery notices when the end of that one was lost.
+//! - After each sync the next record carries how far the WAL is synced; recovery then knows damage
+//!   before that point from a torn tail.
+//! - A WAL on which anything failed is never written or synced again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use drumlin_base::coding::{Reader, put_fixed64};
+use drumlin_base::sync::Mutex;
+use drumlin_base::sync::atomic::{AtomicBool, Ordering};
+use drumlin_base::{Error, ErrorKind, Result};
+use drumlin_fs::{Env, FileSyncer, FileSystem};
+
+use crate::files::names;
+use crate::wal::record::{RecordWriter, SyncedMark};
+use crate::wal::supply::{FreshWal, WalSupply};
+use crate::write::batch::WriteBatch;
+
+/// What a record tells recovery, beside its batch, as log data that every reader skips.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WalMark {
+    /// This much of a WAL is on disk, and every WAL before it whole.
+    Synced(SyncedMark),
+    /// The WAL `number` has `bytes` bytes, and the one that says so follows it.
+    After { number: u64, bytes: u64 },
+}
+
+/// Of at most so many files that are not live the reserved space is kept. More lie there where families are
+/// flushed one by one, and hold little.
+const WHOLE_MAX: usize = 4;
+/// A live file is looked at after so many bytes at the soonest.
+const LOOK_BYTES: u64 = 64 << 10;
+
+const AFTER_TAG: &[u8] = b"drumlin.after";
+
+impl WalMark {
+    /// The mark as log data.
+    pub(crate) fn encode(self) -> Vec<u8> {
+        match self {
+            Self::Synced(mark) => mark.data(),
+            Self::After { number, bytes } => {
+                let mut data = AFTER_TAG.to_vec();
+                put_fixed64(&mut data, number);
+                put_fixed64(&mut data, bytes);
+                data
+            }
+        }
+    }
+
+    /// The mark in `log_data`, if it is one.
+    pub(crate) fn parse(log_data: &[u8]) -> Option<Self> {
+        let Some(rest) = log_data.strip_prefix(AFTER_TAG) else {
+            return SyncedMark::parse(log_data).map(Self::Synced);
+        };
+        let mut rest = Reader::new(rest);
+        let mark = Self::After {
+            number: rest.fixed64()?,
+            bytes: rest.fixed64()?,
+        };
+        rest.is_empty().then_some(mark)
+    }
+}
+
+/// WAL files closed for appending whose bytes may not have reached the disk. Shared by the leader
+/// and the flushes, which must sync them without the lead (a leader may be waiting for a flush).
+#[derive(Debug, Default)]
+pub(crate) struct UnsyncedWals {
+    /// Held for a moment only: a writer that begins a new WAL adds to it.
+    files: Mutex<Vec<(u64, Arc<dyn FileSyncer>)>>,
+    /// Held while they are synced; whether that ever failed.
+    syncing: Mutex<bool>,
+    /// How far the last sync went, until a record tells of it.
+    news: Mutex<Option<SyncedMark>>,
+    has_news: AtomicBool,
+}
+
+impl UnsyncedWals {
+    /// Makes them outlive a power cut, oldest first.
+    ///
+    /// # Errors
+    /// `Io`; the database must then be poisoned.
+    pub(crate) fn sync(&self) -> Result<()> {
+        // Also for those who find nothing to do: what they follow is safe only when this is over.
+        let mut failed = self.syncing.lock();
+        if *failed {
+            let message = "an earlier sync of the WAL failed";
+            return Err(Error::new(ErrorKind::Poisoned, message));
+        }
+        let files = self.files.lock().clone();
+        for (number, syncer) in files {
+            syncer.sync().inspect_err(|_| *failed = true)?;
+            self.files.lock().retain(|(file, _)| *file != number);
+        }
+        Ok(())
+    }
+
+    /// Keeps `mark` for the next record.
+    fn tell(&self, mark: SyncedMark) {
+        *self.news.lock() = Some(mark);
+        self.has_news.store(true, Ordering::Release);
+    }
+
+    fn take_news(&self) -> Option<SyncedMark> {
+        if !self.has_news() {
+            return None;
+        }
+        self.has_news.store(false, Ordering::Relaxed);
+        self.news.lock().take()
+    }
+
+    #[inline]
+    fn has_news(&self) -> bool {
+        // Acquire pairs with the release in `tell`; the lock orders the rest.
+        self.has_news.load(Ordering::Acquire)
+    }
+
+    fn push(&self, number: u64, syncer: Arc<dyn FileSyncer>) {
+        self.files.lock().push((number, syncer));
+    }
+
+    fn forget_below(&self, number: u64) {
+        self.files.lock().retain(|(file, _)| *file >= number);
+    }
+}
+
+/// Syncs a file that was given up, through a handle of its own.
+#[derive(Debug)]
+struct NamedFile {
+    files: Arc<dyn FileSystem>,
+    path: PathBuf,
+}
+
+impl FileSyncer for NamedFile {
+    fn sync(&self) -> Result<()> {
+        match self.files.sync_file(&self.path) {
+            // It was removed or recycled: what it held is in tables.
+            Err(error) if error.is_not_found() && !drumlin_base::bug!("removed-wal-poisons") => {
+                Ok(())
+            }
+            synced => synced,
+        }
+    }
+}
+
+/// What makes the WAL up to a moment outlive a power cut, while others go on appending.
+#[derive(Debug)]
+pub(crate) struct WalSync {
+    unsynced: Arc<UnsyncedWals>,
+    live: Arc<dyn FileSyncer>,
+    mark: SyncedMark,
+}
+
+impl WalSync {
+    /// Syncs every older WAL, then the one that was live.
+    ///
+    /// # Errors
+    /// `Io`; the database must then be poisoned.
+    pub(crate) fn run(&self) -> Result<()> {
+        if !drumlin_base::bug!("older-wals-unsynced") {
+            self.unsynced.sync()?;
+        }
+        if !drumlin_base::bug!("wal-sync-skipped") {
+            self.live.sync()?;
+        }
+        self.unsynced.tell(self.mark);
+        Ok(())
+    }
+}
+
+/// The live WAL.
+#[derive(Debug)]
+pub(crate) struct Wal {
+    env: Env,
+    dir: PathBuf,
+    number: u64,
+    writer: Option<RecordWriter>,
+    /// Syncs what `writer` writes.
+    syncer: Option<Arc<dyn FileSyncer>>,
+    unsynced: Arc<UnsyncedWals>,
+    /// Number and length of closed files that may still be needed.
+    closed: Vec<(u64, u64)>,
+    /// What the next record must tell recovery: which file it follows, and what was synced.
+    after: Option<WalMark>,
+    synced: Option<WalMark>,
+    supply: Arc<WalSupply>,
+    /// From which length on the supply looks after the live file.
+    order_at: u64,
+    /// From which length on somebody looks how much is in WAL files.
+    look_at: u64,
+    /// Whether the last group asked for a sync.
+    synced_writes: bool,
+    /// Whether files are written as RocksDB does: every fragment carries its log's number, so that a
+    /// later file may take the place, and batches carry marks.
+    recycles: bool,
+}
+
+impl Wal {
+    /// A WAL room without a live file; [`Wal::switch`] makes the first.
+    pub(crate) fn new(env: Env, dir: PathBuf, supply: Arc<WalSupply>, recycles: bool) -> Self {
+        Self {
+            env,
+            dir,
+            number: 0,
+            writer: None,
+            syncer: None,
+            unsynced: Arc::default(),
+            closed: Vec::new(),
+            after: None,
+            synced: None,
+            supply,
+            order_at: u64::MAX,
+            look_at: 0,
+            synced_writes: false,
+            recycles,
+        }
+    }
+
+    /// The live file's number; 0 before the first.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Bytes in the live file.
+    pub(crate) fn len(&self) -> u64 {
+        self.writer.as_ref().map_or(0, RecordWriter::len)
+    }
+
+    /// Goes on in `fresh`; the file before stays unsynced until the next sync. Waits for no disk,
+    /// but in LevelDB's format.
+    ///
+    /// # Errors
+    /// `Io`; the live file is then unchanged.
+    pub(crate) fn switch(&mut self, fresh: FreshWal) -> Result<()> {
+        let FreshWal { number, file } = fresh;
+        let fresh = match self.recycles {
+            true => RecordWriter::recyclable(file, number),
+            false => RecordWriter::new(file),
+        };
+        let before = (self.number, self.len());
+        if let (Some(old), false) = (&mut self.writer, self.recycles) {
+            old.sync()?; // No mark will tell whether its end was lost.
+        }
+        let syncer = self.syncer.replace(fresh.syncer());
+        if let (Some(old), Some(syncer)) = (self.writer.replace(fresh), syncer) {
+            self.unsynced.push(before.0, syncer);
+            self.closed.push(before);
+            match self.recycles && self.closed.len() <= WHOLE_MAX {
+                // Its unused end is not cut off: what becomes of the file may need the space.
+                true => drop(old),
+                false => old.close()?,
+            }
+            if before.1 > 0 {
+                // Else the next record follows what the empty file would have followed.
+                self.after = Some(WalMark::After {
+                    number: before.0,
+                    bytes: before.1,
+                });
+            }
+        }
+        self.number = number;
+        self.order_at = self.supply.step_bytes();
+        self.look_at = self.supply.preallocate_bytes().max(LOOK_BYTES);
+        Ok(())
+    }
+
+    /// Whether the live file has grown so much since the last time that somebody should look how much is in
+    /// WAL files.
+    #[inline]
+    pub(crate) fn is_due_for_look(&mut self) -> bool {
+        let is_due = self.len() >= self.look_at;
+        if is_due {
+            self.look_at = self.len() + self.supply.preallocate_bytes().max(LOOK_BYTES);
+        }
+        is_due
+    }
+
+    /// Whether the next record has something to tell recovery. Never in LevelDB's format, which
+    /// has no log data.
+    pub(crate) fn has_mark(&self) -> bool {
+        self.recycles && (self.after.is_some() || self.unsynced.has_news())
+    }
+
+    /// Adds what recovery must be told to `batch`, which is then the next to be appended.
+    pub(crate) fn put_mark(&mut self, batch: &mut WriteBatch) -> Result<()> {
+        if !self.recycles {
+            return Ok(());
+        }
+        if let Some(news) = self.unsynced.take_news() {
+            self.synced = Some(WalMark::Synced(news));
+        }
+        let mut marks = self.after.iter().chain(&self.synced);
+        marks.try_for_each(|mark| batch.put_log_data(&mark.encode()))
+    }
+
+    /// Appends one record, which holds the marks if there are any. When it returns, the record
+    /// outlives this process.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Io`; the live file must then be abandoned.
+    #[inline]
+    pub(crate) fn append(&mut self, payload: &[u8]) -> Result<()> {
+        match &mut self.writer {
+            Some(writer) => writer.append(payload)?,
+            None => return Err(no_live_file()),
+        }
+        (self.after, self.synced) = (None, None);
+        if self.len() >= self.order_at {
+            self.order();
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn order(&mut self) {
+        self.order_at = self.len() + self.supply.step_bytes();
+        if let (Some(live), true) = (&self.syncer, self.recycles) {
+            self.supply.order(live, self.len(), self.synced_writes);
+        }
+    }
+
+    /// Notes whether the next record is to be synced.
+    pub(crate) fn note_synced(&mut self, synced: bool) {
+        self.synced_writes = synced;
+    }
+
+    /// Makes everything appended outlive a power cut, older files first.
+    ///
+    /// # Errors
+    /// `Io`; the database must then be poisoned.
+    pub(crate) fn sync(&self) -> Result<()> {
+        match self.is_open() {
+            true => self.sync_handle()?.run(),
+            false => self.unsynced.sync(),
+        }
+    }
+
+    /// What makes everything appended up to now outlive a power cut.
+    ///
+    /// # Errors
+    /// `Poisoned` when there is no live file.
+    pub(crate) fn sync_handle(&self) -> Result<WalSync> {
+        let Some(live) = &self.syncer else {
+            return Err(no_live_file());
+        };
+        let (log_number, bytes) = (self.number, self.len());
+        Ok(WalSync {
+            unsynced: Arc::clone(&self.unsynced),
+            live: Arc::clone(live),
+            mark: SyncedMark { log_number, bytes },
+        })
+    }
+
+    /// The files before the live one.
+    pub(crate) fn unsynced(&self) -> Arc<UnsyncedWals> {
+        Arc::clone(&self.unsynced)
+    }
+
+    /// Forgets files below `number`: what they hold is in tables.
+    pub(crate) fn forget_below(&mut self, number: u64) {
+        self.unsynced.forget_below(number);
+        self.closed.retain(|(closed, _)| *closed >= number);
+    }
+
+    /// Bytes of WAL `number`, live or closed.
+    pub(crate) fn len_of(&self, number: u64) -> Option<u64> {
+        if number == self.number
+            && (self.is_open() || drumlin_base::bug!("given-up-wal-has-no-length"))
+        {
+            return Some(self.len());
+        }
+        let closed = self.closed.iter().find(|(closed, _)| *closed == number);
+        closed.map(|(_, len)| *len)
+    }
+
+    /// Bytes in files that may still be needed.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        self.len() + self.closed.iter().map(|(_, len)| len).sum::<u64>()
+    }
+
+    /// Gives up the live file after a failed append, cutting off what the append left behind so
+    /// that recovery finds a clean end.
+    ///
+    /// # Errors
+    /// `Io` when the tail cannot be cut; the database must then be poisoned.
+    pub(crate) fn abandon_tail(&mut self, good_len: u64) -> Result<()> {
+        let Some(broken) = self.writer.take() else {
+            return Ok(());
+        };
+        self.syncer = None;
+        drop(broken); // Its handle is not to be trusted again; the file is synced by its name.
+        let path = names::wal(&self.dir, self.number);
+        if !drumlin_base::bug!("torn-tail-kept") {
+            self.env.files.truncate(&path, good_len)?;
+        }
+        let files = Arc::clone(&self.env.files);
+        self.unsynced
+            .push(self.number, Arc::new(NamedFile { files, path }));
+        self.closed.push((self.number, good_len));
+        if good_len > 0 {
+            self.after = Some(WalMark::After {
+                number: self.number,
+                bytes: good_len,
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether there is a live file.
+    pub(crate) fn is_open(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    /// Closes the live file, cutting off reserved space, its own and that of files before it that
+    /// are still needed.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn close(&mut self) -> Result<()> {
+        self.syncer = None;
+        let mut outcome = self.writer.take().map_or(Ok(()), RecordWriter::close);
+        for (number, len) in self.closed.drain(..).filter(|_| self.recycles) {
+            match self.env.files.truncate(&names::wal(&self.dir, number), len) {
+                Err(error) if !error.is_not_found() => outcome = outcome.and(Err(error)),
+                _ => {}
+            }
+        }
+        outcome
+    }
+}
+
+fn no_live_file() -> Error {
+    Error::new(ErrorKind::Poisoned, "there is no WAL to write to")
+}

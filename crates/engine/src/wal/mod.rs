@@ -1,0 +1,7 @@
+//! The write-ahead log: its files, the records in them, and their replay.
+
+pub(crate) mod dir;
+pub(crate) mod log;
+pub mod record;
+pub(crate) mod replay;
+pub(crate) mod supply;

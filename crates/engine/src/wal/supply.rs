@@ -1,0 +1,284 @@
+//! The next WAL file, made before it is needed, and the space behind the live one.
+//!
+//! Beginning a WAL takes a file with reserved space and a directory on disk that names it; filling
+//! one takes pages the kernel may be slow to give. A thread does both ahead, so that a writer waits
+//! for neither. Where there is no such thread, or it is late, the writer does the work itself.
+//!
+//! Invariants:
+//! - A file handed out is named in the directory on disk, so a synced write in it is not lost with
+//!   its name.
+//! - Numbers of WAL files ascend in the order they are handed out: nobody makes one of his own while
+//!   one is being made here.
+//! - A file that was not handed out holds no record of its own number: zeros, or records of the WAL
+//!   whose place it took. After a crash it reads as an empty WAL after the live one, for RocksDB and
+//!   LevelDB too.
+//!
+//! Thread safety: every method may be called from any thread; `make` by one at a time.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use drumlin_base::sync::{Condvar, Mutex};
+use drumlin_base::{ErrorKind, Result};
+use drumlin_fs::{CreateOptions, Env, FileKind, FileSyncer, WritableFile};
+
+use crate::files::names;
+
+/// Most bytes that are appended before the thread looks after the live file again.
+const STEP_BYTES_MAX: u64 = 1 << 20;
+
+/// A WAL file nothing was written to yet.
+#[derive(Debug)]
+pub(crate) struct FreshWal {
+    pub(crate) number: u64,
+    pub(crate) file: Box<dyn WritableFile>,
+}
+
+/// What the thread is to do next.
+#[derive(Debug)]
+pub(crate) enum Task {
+    /// Make the next file.
+    Make,
+    /// Get space ready behind what was appended to this one.
+    Prepare(Arc<dyn FileSyncer>),
+    /// End.
+    End,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct WalSupply {
+    env: Env,
+    dir: PathBuf,
+    preallocate_bytes: u64,
+    shelf: Mutex<Shelf>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Shelf {
+    /// Whether a thread works here.
+    served: bool,
+    wanted: bool,
+    making: bool,
+    ready: Option<FreshWal>,
+    behind: Option<Arc<dyn FileSyncer>>,
+    /// Whether appends are synced one by one.
+    synced: bool,
+}
+
+impl WalSupply {
+    /// Makes files in `dir`, reserving `preallocate_bytes` in each.
+    pub(crate) fn new(env: Env, dir: PathBuf, preallocate_bytes: u64) -> Arc<Self> {
+        Arc::new(Self {
+            env,
+            dir,
+            preallocate_bytes,
+            shelf: Mutex::default(),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// Makes the file `number`, of `recycled` where that can be, and puts its name on disk.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Io`; there may then be an empty file of that name.
+    pub(crate) fn make(&self, number: u64, recycled: Option<u64>) -> Result<FreshWal> {
+        let path = names::wal(&self.dir, number);
+        let options = CreateOptions {
+            preallocate_bytes: self.preallocate_bytes,
+            ..CreateOptions::new(FileKind::Wal)
+        };
+        let file = self.begin_file(&path, recycled, options)?;
+        if !drumlin_base::bug!("wal-name-unsynced") {
+            self.env.files.sync_dir(&self.dir)?;
+        }
+        Ok(FreshWal { number, file })
+    }
+
+    /// The file `path`, made of `recycled` where that can be.
+    fn begin_file(
+        &self,
+        path: &Path,
+        recycled: Option<u64>,
+        options: CreateOptions,
+    ) -> Result<Box<dyn WritableFile>> {
+        if let Some(old) = recycled {
+            let old = names::wal(&self.dir, old);
+            match self.env.files.reuse(&old, path, options) {
+                Err(error)
+                    if error.kind() == ErrorKind::NotSupported
+                        && !drumlin_base::bug!("second-name-recycled") =>
+                {
+                    // A second name shares its bytes, for one in a copy somebody made.
+                    self.env.files.remove(&old)?;
+                }
+                reused => return reused,
+            }
+        }
+        self.env.files.create(path, options)
+    }
+
+    /// Takes the file that was made, waiting for one that is being made; `None` when the caller has
+    /// to make his own.
+    pub(crate) fn take(&self) -> Option<FreshWal> {
+        let mut shelf = self.shelf.lock();
+        while shelf.making {
+            shelf = self.changed.wait(shelf);
+        }
+        shelf.ready.take()
+    }
+
+    /// Asks for what the live file, `len` bytes long, will need soon: space behind its end, and the
+    /// next file once it is half full. `synced` says that appends are synced one by one.
+    pub(crate) fn order(&self, live: &Arc<dyn FileSyncer>, len: u64, synced: bool) {
+        let mut shelf = self.shelf.lock();
+        if shelf.served {
+            // A sync would write the space that was got ready; it waits for the disk anyway.
+            shelf.behind = (!synced).then(|| Arc::clone(live));
+            shelf.synced = synced;
+            shelf.wanted |= len >= self.preallocate_bytes / 2;
+            drop(shelf);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Bytes reserved in each file.
+    pub(crate) fn preallocate_bytes(&self) -> u64 {
+        self.preallocate_bytes
+    }
+
+    /// After how many more bytes to ask again: often enough that a thread that was late catches up,
+    /// seldom enough to cost nothing.
+    pub(crate) fn step_bytes(&self) -> u64 {
+        (self.preallocate_bytes / 2).clamp(1, STEP_BYTES_MAX)
+    }
+
+    /// A thread begins, or ends, to work here.
+    pub(crate) fn set_served(&self, served: bool) {
+        self.shelf.lock().served = served;
+        self.changed.notify_all();
+    }
+
+    /// What the thread does next. Waits until there is something.
+    pub(crate) fn next_task(&self) -> Task {
+        let mut shelf = self.shelf.lock();
+        loop {
+            if !shelf.served {
+                return Task::End;
+            }
+            if let Some(file) = shelf.behind.take() {
+                return Task::Prepare(file);
+            }
+            if shelf.wanted && shelf.ready.is_none() {
+                return Task::Make;
+            }
+            shelf = self.changed.wait(shelf);
+        }
+    }
+
+    /// Announces that the thread makes a file, so that nobody takes a number after its own; false
+    /// when none is wanted any more.
+    ///
+    /// Requires: the caller holds the lock under which numbers of WAL files are taken.
+    pub(crate) fn begin(&self) -> bool {
+        let mut shelf = self.shelf.lock();
+        shelf.making = shelf.wanted && shelf.ready.is_none();
+        shelf.wanted = false;
+        shelf.making
+    }
+
+    /// Ends what [`WalSupply::begin`] announced, with a file or without.
+    pub(crate) fn deliver(&self, file: Option<FreshWal>) {
+        if let Some(file) = &file
+            && !self.shelf.lock().synced
+        {
+            file.file.syncer().prepare();
+        }
+        let mut shelf = self.shelf.lock();
+        shelf.making = false;
+        shelf.ready = file;
+        drop(shelf);
+        self.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use drumlin_fs::StrictMemFileSystem;
+
+    use super::*;
+
+    const DIR: &str = "/db";
+
+    fn supply() -> Arc<WalSupply> {
+        let files = StrictMemFileSystem::new();
+        let env = Env::system().with_files(Arc::new(files));
+        env.files.create_dir_all(Path::new(DIR)).unwrap();
+        let supply = WalSupply::new(env, DIR.into(), 1000);
+        supply.set_served(true);
+        supply
+    }
+
+    fn order(supply: &WalSupply, live: &FreshWal, len: u64) {
+        supply.order(&live.file.syncer(), len, true);
+    }
+
+    #[test]
+    fn the_next_file_is_made_once_the_live_one_is_half_full() {
+        let supply = supply();
+        let live = supply.make(1, None).unwrap();
+        order(&supply, &live, 499);
+        assert!(!supply.begin());
+        order(&supply, &live, 500);
+        assert!(matches!(supply.next_task(), Task::Make));
+        assert!(supply.begin());
+        supply.deliver(Some(supply.make(2, None).unwrap()));
+        assert!(!supply.begin(), "one is enough");
+        assert_eq!(supply.take().map(|fresh| fresh.number), Some(2));
+        assert!(supply.take().is_none());
+    }
+
+    #[test]
+    fn a_file_that_is_being_made_is_waited_for() {
+        let supply = supply();
+        let live = supply.make(1, None).unwrap();
+        for fails in [false, true] {
+            order(&supply, &live, 1000);
+            assert!(supply.begin());
+            std::thread::scope(|scope| {
+                let taken = scope.spawn(|| supply.take().map(|fresh| fresh.number));
+                let made = (!fails).then(|| supply.make(2, None).unwrap());
+                supply.deliver(made);
+                let taken = taken.join().unwrap();
+                assert_eq!(taken, (!fails).then_some(2));
+            });
+        }
+    }
+
+    #[test]
+    fn a_supply_nobody_serves_leaves_the_work_to_who_needs_it() {
+        let supply = supply();
+        supply.set_served(false);
+        let live = supply.make(1, None).unwrap();
+        order(&supply, &live, 1000);
+        assert!(!supply.begin() && supply.take().is_none());
+        assert!(matches!(supply.next_task(), Task::End));
+    }
+
+    #[test]
+    fn a_recycled_file_takes_its_new_name_and_one_in_a_copy_stays() {
+        let supply = supply();
+        drop(supply.make(1, None).unwrap());
+        drop(supply.make(2, None).unwrap());
+        let copy = Path::new("/copy");
+        let files = &supply.env.files;
+        files.link(&names::wal(&supply.dir, 2), copy).unwrap();
+        drop(supply.make(3, Some(1)).unwrap());
+        drop(supply.make(4, Some(2)).unwrap());
+        let mut left = files.list(&supply.dir).unwrap();
+        left.sort();
+        assert_eq!(left, ["000003.log", "000004.log"].map(PathBuf::from));
+        assert!(files.exists(copy).unwrap());
+    }
+}

@@ -1,0 +1,9 @@
+//! What is counted, timed, judged and told.
+
+pub(crate) mod events;
+pub(crate) mod explain;
+pub(crate) mod notices;
+pub(crate) mod pressure;
+pub(crate) mod properties;
+pub(crate) mod statistics;
+pub(crate) mod waits;

@@ -1,0 +1,187 @@
+//! What the listener is to be told, kept until no lock is held.
+//!
+//! Most of it happens under the state's lock or the writers' lead, and a listener may ask the store anything: so
+//! it is noted there, and told by whoever comes to the end of a call or of a job. One thread tells at a time, in
+//! the order in which it was noted; what a listener's own calls bring about, it hears when it returns.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use drumlin_base::Error;
+use drumlin_base::sync::Mutex;
+use drumlin_base::sync::atomic::{AtomicBool, Ordering};
+
+use crate::watch::events::{CompactionInfo, EventListener, FlushInfo, Health};
+
+/// One call of the listener.
+#[derive(Debug)]
+pub(crate) enum Notice {
+    Flushed(FlushInfo),
+    Compacted(CompactionInfo),
+    BackgroundFailed(Error),
+    HealthChanged {
+        from: Health,
+        to: Health,
+        cause: String,
+    },
+    WriteWaited {
+        micros: u64,
+        why: &'static str,
+    },
+}
+
+/// See the module.
+pub(crate) struct Notices {
+    listener: Option<Arc<dyn EventListener>>,
+    waiting: Mutex<VecDeque<Notice>>,
+    has_any: AtomicBool,
+    /// Held by the thread that tells.
+    telling: AtomicBool,
+}
+
+impl Notices {
+    /// For `listener`; without one nothing is noted.
+    pub(crate) fn new(listener: Option<Arc<dyn EventListener>>) -> Self {
+        Self {
+            listener,
+            waiting: Mutex::default(),
+            has_any: AtomicBool::new(false),
+            telling: AtomicBool::new(false),
+        }
+    }
+
+    /// Notes what `notice` makes. Cheap, under any lock.
+    pub(crate) fn note(&self, notice: impl FnOnce() -> Notice) {
+        if self.listener.is_some() {
+            self.waiting.lock().push_back(notice());
+            self.has_any.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Tells what was noted, unless another thread, or a caller of this one, is telling: that one goes on with it.
+    ///
+    /// Requires: the caller holds no lock that an operation of the store takes.
+    #[inline]
+    pub(crate) fn tell(&self) {
+        if self.has_any.load(Ordering::SeqCst) {
+            self.tell_all();
+        }
+    }
+
+    /// Whether there is something that nobody is telling.
+    pub(crate) fn wait_to_be_told(&self) -> bool {
+        self.has_any.load(Ordering::SeqCst) && !self.telling.load(Ordering::SeqCst)
+    }
+
+    #[cold]
+    fn tell_all(&self) {
+        let Some(listener) = &self.listener else {
+            return;
+        };
+        let is_my_turn = || {
+            !self.telling.swap(true, Ordering::SeqCst) || drumlin_base::bug!("told-while-telling")
+        };
+        while self.has_any.load(Ordering::SeqCst) && is_my_turn() {
+            let _turn = Turn(&self.telling);
+            loop {
+                let next = {
+                    let mut waiting = self.waiting.lock();
+                    let next = match drumlin_base::bug!("newest-notice-told-first") {
+                        true => waiting.pop_back(),
+                        false => waiting.pop_front(),
+                    };
+                    self.has_any.store(next.is_some(), Ordering::SeqCst);
+                    next
+                };
+                let Some(next) = next else { break };
+                // Whoever tells has work of the store to end.
+                if catch_unwind(AssertUnwindSafe(|| next.tell(&**listener))).is_err() {
+                    tracing::error!(?next, "the listener panicked when it was told");
+                }
+            }
+        }
+    }
+}
+
+/// Ends the turn of who tells.
+struct Turn<'a>(&'a AtomicBool);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+}
+
+impl fmt::Debug for Notices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notices").finish_non_exhaustive()
+    }
+}
+
+impl Notice {
+    fn tell(&self, listener: &dyn EventListener) {
+        match self {
+            Self::Flushed(info) => listener.flushed(info),
+            Self::Compacted(info) => listener.compacted(info),
+            Self::BackgroundFailed(error) => listener.background_failed(error),
+            Self::HealthChanged { from, to, cause } => listener.health_changed(*from, *to, cause),
+            Self::WriteWaited { micros, why } => listener.write_waited(*micros, why),
+        }
+    }
+}
+
+/// Tells what a call has brought about when it is dropped, at the call's end.
+pub(crate) struct TellAtEnd<'a>(pub(crate) &'a Notices);
+
+impl Drop for TellAtEnd<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.tell();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::OnceLock;
+
+    use super::*;
+
+    /// Hears waits by their length; notes two more in its first call, and asks for them to be told.
+    #[derive(Default)]
+    struct Listener {
+        notices: OnceLock<Arc<Notices>>,
+        heard: Mutex<Vec<String>>,
+    }
+
+    impl EventListener for Listener {
+        fn write_waited(&self, micros: u64, _why: &str) {
+            self.heard.lock().push(format!("begin {micros}"));
+            let notices = self.notices.get().expect("it is told by them");
+            if micros == 1 {
+                wait(notices, 11);
+                wait(notices, 12);
+            }
+            notices.tell();
+            self.heard.lock().push(format!("end {micros}"));
+        }
+    }
+
+    fn wait(notices: &Notices, micros: u64) {
+        notices.note(|| Notice::WriteWaited { micros, why: "" });
+    }
+
+    #[test]
+    fn one_is_told_after_the_other_in_the_order_they_were_noted_in() {
+        let listener = Arc::new(Listener::default());
+        let notices = Arc::new(Notices::new(Some(Arc::clone(&listener) as _)));
+        assert!(listener.notices.set(Arc::clone(&notices)).is_ok());
+        wait(&notices, 1);
+        wait(&notices, 2);
+        notices.tell();
+        let told =
+            [1, 2, 11, 12].map(|micros| [format!("begin {micros}"), format!("end {micros}")]);
+        assert_eq!(*listener.heard.lock(), told.concat());
+    }
+}

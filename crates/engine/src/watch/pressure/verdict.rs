@@ -1,0 +1,155 @@
+//! What one measure of being behind allows: a curve without steps, and the least over all measures.
+//!
+//! Up to its soft limit a store is free. Past it the share `y` of the way to the hard limit allows
+//! `(1 - y) / y` times the speed at which the background drains (to a power): without bound at the
+//! soft limit, that very speed half-way, little at the hard one. Where more is let in than goes out
+//! the fill grows and less is let in, so an error in the measured speed only moves the point where
+//! both meet.
+
+use crate::watch::waits::WaitCause;
+
+/// How full something is that may hold `limit`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Fill {
+    pub(crate) used: f64,
+    pub(crate) limit: f64,
+}
+
+impl Fill {
+    /// 1 is at the limit.
+    pub(crate) fn share(&self) -> f64 {
+        if self.limit > 0.0 {
+            self.used / self.limit
+        } else {
+            0.0
+        }
+    }
+}
+
+/// How the fill of one measure becomes an allowance.
+#[derive(Clone, Copy, Debug)]
+struct Curve {
+    /// The share of the limit up to which writers are free.
+    soft: f64,
+    /// Steepness: by how much the allowance answers to the fill.
+    power: f64,
+    /// The least share of the drain speed that is let through.
+    least: f64,
+}
+
+/// A line of memtables is filled within a second, so the answer is steep, and its end is near.
+const MEMORY: Curve = Curve {
+    soft: 0.5,
+    power: 1.0,
+    least: 1.0 / 64.0,
+};
+
+/// L0, the debt and waste come and go in lumps, which the gentle answer keeps from the writers. They
+/// have no end, and are caught up with as well by a quarter less coming in, so writers need not creep.
+const TREE: Curve = Curve {
+    soft: 0.25,
+    power: 0.5,
+    least: 0.75,
+};
+
+impl Curve {
+    fn of(cause: WaitCause) -> Self {
+        match cause {
+            WaitCause::Memtables | WaitCause::FullLine => MEMORY,
+            WaitCause::Level0 | WaitCause::Debt | WaitCause::Waste => TREE,
+        }
+    }
+
+    /// How many times the drain speed a fill of `share` allows.
+    fn allowance(&self, share: f64) -> f64 {
+        let y = (share - self.soft) / (1.0 - self.soft);
+        if y <= 0.0 {
+            return f64::INFINITY;
+        }
+        ((1.0 - y).max(0.0) / y).powf(self.power).max(self.least)
+    }
+}
+
+/// How fast writers may go, and what says so.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Verdict {
+    /// Bytes a second; infinite when nothing holds writers back.
+    pub(crate) bytes_per_second: f64,
+    /// What allows the least.
+    pub(crate) cause: Option<WaitCause>,
+}
+
+impl Verdict {
+    /// No limit.
+    pub(crate) const FREE: Self = Self {
+        bytes_per_second: f64::INFINITY,
+        cause: None,
+    };
+
+    /// What a fill of `share` allows where `drain` bytes a second go out.
+    pub(crate) fn of(cause: WaitCause, share: f64, drain: f64) -> Self {
+        let bytes_per_second = Curve::of(cause).allowance(share) * drain;
+        if bytes_per_second.is_finite() {
+            Self {
+                bytes_per_second,
+                cause: Some(cause),
+            }
+        } else {
+            Self::FREE
+        }
+    }
+
+    /// The stricter of two.
+    pub(crate) fn and(self, other: Self) -> Self {
+        let is_stricter = other.bytes_per_second < self.bytes_per_second;
+        if is_stricter != drumlin_base::bug!("mildest-measure-decides") {
+            other
+        } else {
+            self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_allowance_falls_without_steps_from_everything_to_a_little() {
+        for curve in [MEMORY, TREE] {
+            assert_eq!(curve.allowance(0.0), f64::INFINITY);
+            assert_eq!(curve.allowance(curve.soft), f64::INFINITY);
+            assert!(curve.allowance(curve.soft + 1e-9) > 1e3);
+            let middle = f64::midpoint(curve.soft, 1.0);
+            assert!((curve.allowance(middle) - 1.0).abs() < 1e-9);
+            let mut last = f64::INFINITY;
+            for step in 0..3000 {
+                let now = curve.allowance(f64::from(step) / 1000.0);
+                assert!(now >= curve.least && now <= last);
+                let is_edge = !(2.0 * MEMORY.least..=20.0).contains(&last);
+                assert!(is_edge || now > 0.6 * last, "{step}: {last} {now}");
+                last = now;
+            }
+            assert_eq!(last, curve.least);
+        }
+    }
+
+    #[test]
+    fn the_strictest_measure_decides_and_says_why() {
+        let memory = Verdict::of(WaitCause::Memtables, 0.9, 100.0);
+        let debt = Verdict::of(WaitCause::Debt, 0.8, 10.0);
+        let free = Verdict::of(WaitCause::Level0, 0.2, 10.0);
+        assert_eq!(free, Verdict::FREE);
+        assert_eq!(free.and(memory).and(debt).cause, Some(WaitCause::Debt));
+        assert_eq!(debt.and(memory).cause, Some(WaitCause::Debt));
+    }
+
+    #[test]
+    fn something_without_a_limit_holds_nobody() {
+        let fill = Fill {
+            used: 1e12,
+            limit: 0.0,
+        };
+        assert_eq!(TREE.allowance(fill.share()), f64::INFINITY);
+    }
+}

@@ -1,0 +1,203 @@
+//! What a program may ask of a running database, under RocksDB's property names.
+
+use std::fmt::Write as _;
+
+use drumlin_base::MemoryUse;
+use drumlin_base::limits::LEVELS;
+
+use crate::caches::table_cache::TableCache;
+use crate::db::engine::{FamilyState, State};
+use crate::db::handle::Db;
+use crate::family::column_family::ColumnFamily;
+use crate::family::super_version::SuperVersion;
+use crate::watch::events::Health;
+
+impl Db {
+    /// The property `name` of `family` as text, or `None` when there is no such property.
+    ///
+    /// Known: `rocksdb.num-files-at-level<N>`, `rocksdb.num-immutable-mem-table`,
+    /// `rocksdb.cur-size-active-mem-table`, `rocksdb.cur-size-all-mem-tables`,
+    /// `rocksdb.num-entries-active-mem-table`, `rocksdb.estimate-num-keys`,
+    /// `rocksdb.estimate-table-readers-mem`, `rocksdb.block-cache-usage`,
+    /// `rocksdb.block-cache-capacity`, `rocksdb.total-sst-files-size`,
+    /// `rocksdb.live-sst-files-size`, `rocksdb.estimate-live-data-size`, `rocksdb.num-snapshots`,
+    /// `rocksdb.num-running-flushes`, `rocksdb.num-running-compactions`,
+    /// `rocksdb.estimate-pending-compaction-bytes`, `rocksdb.background-errors`,
+    /// `rocksdb.actual-delayed-write-rate` (0: writers are not slowed),
+    /// `rocksdb.is-write-stopped`, `rocksdb.levelstats`, `rocksdb.stats`, `rocksdb.sstables`,
+    /// `rocksdb.num-blob-files`, `rocksdb.blob-stats`, `rocksdb.total-blob-file-size`,
+    /// `rocksdb.live-blob-file-size`, `rocksdb.live-blob-file-garbage-size`;
+    /// `drumlin.disk-free-bytes`, `drumlin.disk-reserve-bytes` (writes are refused when less is
+    /// free), `drumlin.trash-bytes` (of obsolete files not removed yet).
+    ///
+    /// Cost: `rocksdb.estimate-num-keys` opens each table that was not open since the database was, once.
+    pub fn property(&self, family: &ColumnFamily, name: &str) -> Option<String> {
+        let ours = name.strip_prefix("drumlin.");
+        let name = ours.or_else(|| name.strip_prefix("rocksdb."))?;
+        self.engine.check_own(&family.0).ok()?;
+        let state = self.engine.lock_state();
+        let view = state.families.get(&family.id())?;
+        if let Some(level) = name.strip_prefix("num-files-at-level") {
+            let level: usize = level.parse().ok().filter(|level| *level < LEVELS)?;
+            let level = level + usize::from(drumlin_base::bug!("level-property-one-off"));
+            return Some(view.version.level(level).len().to_string());
+        }
+        match name {
+            "levelstats" => return Some(level_stats(view)),
+            "sstables" => return Some(format!("{}", view.version)),
+            "blob-stats" => return Some(blob_stats(view)),
+            "stats" => {
+                drop(state);
+                return Some(self.stats_text(family));
+            }
+            "estimate-num-keys" => {
+                // Tables may have to be opened, which nobody should wait for.
+                drop(state);
+                let view = family.0.view.load_full();
+                return Some(estimate_keys(&view, &family.0.reads.tables).to_string());
+            }
+            _ => {}
+        }
+        self.number_property(&state, view, name)
+            .map(|number| number.to_string())
+    }
+
+    fn number_property(&self, state: &State, view: &FamilyState, name: &str) -> Option<u64> {
+        let engine = &self.engine;
+        let immutable_bytes: usize = view.immutables.iter().map(|i| i.memtable.bytes()).sum();
+        Some(match name {
+            "num-immutable-mem-table" => view.immutables.len() as u64,
+            "cur-size-active-mem-table" => view.mutable.bytes() as u64,
+            "cur-size-all-mem-tables" => (view.mutable.bytes() + immutable_bytes) as u64,
+            "num-entries-active-mem-table" => view.mutable.entries() as u64,
+            "estimate-table-readers-mem" => engine.budget.used(MemoryUse::TableMeta) as u64,
+            "block-cache-usage" => engine.block_cache.used_bytes() as u64,
+            "block-cache-capacity" => engine.budget.available_for_blocks() as u64,
+            "total-sst-files-size" | "live-sst-files-size" => view.version.bytes_total(),
+            "estimate-live-data-size" => {
+                let blobs = view.version.blob_totals();
+                let live = blobs.blob_bytes.saturating_sub(blobs.garbage_bytes);
+                view.version.bytes_total() + live
+            }
+            "num-blob-files" => view.version.blob_totals().files,
+            "total-blob-file-size" | "live-blob-file-size" => view.version.blob_totals().file_bytes,
+            "live-blob-file-garbage-size" => view.version.blob_totals().garbage_bytes,
+            "num-snapshots" => engine.snapshots.all().len() as u64,
+            "num-running-flushes" => state.flushes_running as u64,
+            "num-running-compactions" => state.compactions_running as u64,
+            "estimate-pending-compaction-bytes" => engine.compaction_debt(view),
+            "background-errors" => engine.statistics.background_errors.get(),
+            "actual-delayed-write-rate" => match engine.board.allowed() {
+                free if free.is_infinite() => 0,
+                rate => (rate as u64).max(1),
+            },
+            "trash-bytes" => engine.trash.bytes(),
+            "disk-free-bytes" => engine.space.free().ok()?,
+            "disk-reserve-bytes" => engine.space.reserve(),
+            "is-write-stopped" => u64::from(engine.health() >= Health::WriteStopped),
+            _ => return None,
+        })
+    }
+
+    /// The tree, the memory and the counters as a text for people.
+    pub fn stats_text(&self, family: &ColumnFamily) -> String {
+        let mut text = String::new();
+        if let Err(error) = self.engine.check_own(&family.0) {
+            return error.to_string();
+        }
+        {
+            let state = self.engine.lock_state();
+            if let Some(view) = state.families.get(&family.id()) {
+                text.push_str(&level_stats(view));
+                text.push_str(&blob_stats(view));
+            }
+        }
+        let budget = &self.engine.budget;
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "memory: {} of {} bytes (memtables {}, blocks {}, tables {}, jobs {})",
+            budget.used_total(),
+            budget.limit_bytes(),
+            budget.used(MemoryUse::Memtables),
+            budget.used(MemoryUse::Blocks),
+            budget.used(MemoryUse::TableMeta),
+            budget.used(MemoryUse::Jobs),
+        );
+        let cache = &self.engine.block_cache;
+        let _ = writeln!(
+            text,
+            "block cache: {} hits, {} misses",
+            cache.hits(),
+            cache.misses()
+        );
+        for (name, value) in self.engine.statistics.tickers() {
+            let _ = writeln!(text, "{name} COUNT : {value}");
+        }
+        for (cause, waits) in self.waits().iter().filter(|(_, waits)| waits.count() > 0) {
+            let _ = writeln!(text, "drumlin.wait.{} : {waits}", cause.name());
+        }
+        text
+    }
+}
+
+/// Entries less the deletions and what these delete, as RocksDB reckons. A table that was never
+/// open is opened for it once; one that cannot be read is taken to hold as much a byte as the others,
+/// for reads tell of the damage.
+fn estimate_keys(view: &SuperVersion, tables: &TableCache) -> u64 {
+    let (mut entries, mut deletions) = (0u64, 0u64);
+    let (mut bytes, mut unknown_bytes) = (0u64, 0u64);
+    for (_, file) in view.version.files() {
+        if file.counts().is_none() {
+            // Opening it makes the counts known.
+            let _ = tables.find(file);
+        }
+        match file.counts() {
+            Some(counts) => {
+                entries += counts.entries;
+                deletions += counts.deletions;
+                bytes += file.size;
+            }
+            None => unknown_bytes += file.size,
+        }
+    }
+    if unknown_bytes > 0 && bytes > 0 {
+        let share = unknown_bytes as f64 / bytes as f64;
+        entries += (entries as f64 * share) as u64;
+        deletions += (deletions as f64 * share) as u64;
+    }
+    for memtable in view.memtables() {
+        entries += memtable.entries() as u64;
+        deletions += memtable.deletions() as u64;
+    }
+    let taken_off = match drumlin_base::bug!("deletions-counted-as-keys") {
+        true => 0,
+        false => 2 * deletions,
+    };
+    entries.saturating_sub(taken_off)
+}
+
+/// What all blob files amount to, in the words of RocksDB's property of this name.
+fn blob_stats(view: &FamilyState) -> String {
+    let totals = view.version.blob_totals();
+    let live = totals.blob_bytes.saturating_sub(totals.garbage_bytes);
+    let amplification = match live {
+        0 => 0.0,
+        live => totals.file_bytes as f64 / live as f64,
+    };
+    format!(
+        "Number of blob files: {}\nTotal size of blob files: {}\nTotal size of garbage in blob \
+         files: {}\nBlob file space amplification: {amplification:.2}\n",
+        totals.files, totals.file_bytes, totals.garbage_bytes,
+    )
+}
+
+fn level_stats(view: &FamilyState) -> String {
+    let mut text = String::from("Level Files Size(MB)\n--------------------\n");
+    for level in 0..LEVELS {
+        let files = view.version.level(level).len();
+        let megabytes = view.version.level_bytes(level) as f64 / f64::from(1 << 20);
+        let _ = writeln!(text, "{level:>5} {files:>5} {megabytes:>8.0}");
+    }
+    text
+}
