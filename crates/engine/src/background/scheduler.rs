@@ -613,8 +613,8 @@ impl Engine {
         });
         let spare = {
             let mut state = self.lock_state();
-            while self.numbers.has_pending() {
-                // Jobs of callers' own threads; they look at `closing` often.
+            while self.numbers.has_pending() || state.wal_pins > 0 {
+                // Jobs and checkpoints of callers' own threads; they look at `closing` often.
                 state = self.changed.wait_for(state, JOB_END_PAUSE);
             }
             self.remove_obsolete(&mut state);

@@ -136,7 +136,7 @@ pub(crate) struct State {
     pub(crate) families: BTreeMap<u32, FamilyState>,
     /// WAL files on disk that may still be needed, with the live one.
     pub(crate) wals: BTreeSet<u64>,
-    /// Checkpoints copying WAL files, which must stay what they are meanwhile.
+    /// Checkpoints under way: WAL files must stay what they are meanwhile, and closing waits.
     pub(crate) wal_pins: usize,
     /// WAL files nobody needs, kept on disk to become new ones.
     pub(crate) spare_wals: Vec<u64>,

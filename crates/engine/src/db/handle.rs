@@ -555,7 +555,7 @@ impl Db {
     ///
     /// # Errors
     /// `InvalidArgument` when `target` exists, `NotSupported` on another file system, `NoSpace`,
-    /// `Io`.
+    /// `Io`; `Shutdown` when the database is closed meanwhile, which waits until this has given up.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
         let _told = self.engine.enter()?;
         self.engine.checkpoint(target.as_ref())

@@ -1,8 +1,8 @@
 //! A consistent copy of the database in another directory, made of hard links.
 //!
 //! Tables, models and blob files are immutable, so they are linked; the WAL up to this moment is copied, so that nothing
-//! has to be flushed; the MANIFEST is written anew. The target appears under its name only when it
-//! is complete and on disk.
+//! has to be flushed; the MANIFEST and the OPTIONS file are written anew. The target appears under its name
+//! only when it is complete and on disk.
 
 use std::path::{Path, PathBuf};
 
@@ -11,21 +11,34 @@ use drumlin_fs::{CreateOptions, FileKind, RandomAccessFile, WritableFile};
 
 use crate::db::engine::Engine;
 use crate::files::names;
+use crate::options::file::{self as options_file, OptionsFile};
+use crate::options::stored as stored_options;
 use crate::version::Version;
 use crate::wal::replay as wal_replay;
 
 /// What a checkpoint consists of, pinned at one moment.
-struct Moment<'a> {
+struct Moment {
     versions: Vec<std::sync::Arc<Version>>,
     wals: Vec<(u64, u64)>,
-    /// Dropped last, when no version is held any more.
-    _pin: WalPin<'a>,
+    /// With the number of their file; `None` where the directory has no such file.
+    options: Option<(u64, OptionsFile)>,
 }
 
-/// Keeps WAL files from being removed until it is dropped.
-struct WalPin<'a>(&'a Engine);
+/// A checkpoint under way: keeps WAL files from being removed, and the directory from being given back,
+/// until it is dropped.
+struct UnderWay<'a>(&'a Engine);
 
-impl Drop for WalPin<'_> {
+impl<'a> UnderWay<'a> {
+    fn begin(engine: &'a Engine) -> Result<Self> {
+        let mut state = engine.lock_state();
+        // Under the lock, as whoever closes looks at the count under it.
+        engine.check_open()?;
+        state.wal_pins += 1;
+        Ok(Self(engine))
+    }
+}
+
+impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock_state();
         state.wal_pins -= 1;
@@ -33,6 +46,7 @@ impl Drop for WalPin<'_> {
             // What was flushed, and compacted, meanwhile.
             self.0.remove_obsolete(&mut state);
         }
+        self.0.changed.notify_all();
     }
 }
 
@@ -48,7 +62,7 @@ impl Engine {
     /// # Errors
     /// `InvalidArgument` when `target` exists or names no directory that could be made; `NotSupported` where
     /// it is on another file system; `NoSpace`, `Io`; `NotFound` where a writer has removed files since this
-    /// was opened for reading. What was begun is removed again.
+    /// was opened for reading; `Shutdown` where it is closed meanwhile. What was begun is removed again.
     pub(crate) fn checkpoint(&self, target: &Path) -> Result<()> {
         let files = &self.env.files;
         // Without the slash that may end it, which would have names made inside.
@@ -68,6 +82,7 @@ impl Engine {
         if files.exists(&target)? {
             return refuse();
         }
+        let _under_way = UnderWay::begin(self)?;
         let unfinished = self.make_unfinished(&target)?;
         let moment = self.pin_moment(&unfinished);
         let made = moment.and_then(|moment| self.fill_checkpoint(&moment, &unfinished));
@@ -107,10 +122,11 @@ impl Engine {
 
     /// Pins tables and WAL lengths at a moment between two write groups, and writes the MANIFEST
     /// that tells of it.
-    fn pin_moment(&self, dir: &Path) -> Result<Moment<'_>> {
+    fn pin_moment(&self, dir: &Path) -> Result<Moment> {
+        let stored = stored_options::read(&self.dir, &self.options)?;
         self.lead_alone(|leader| {
             self.check_open()?;
-            let mut state = self.lock_state();
+            let state = self.lock_state();
             let oldest = state.versions.min_log_number();
             // Where nothing may be written the WALs that were replayed, up to where they were.
             let mut wals = self.replayed_wals.clone();
@@ -122,20 +138,25 @@ impl Engine {
                 wals.push((number, len));
             }
             let versions = state.families.values().map(|f| f.version.clone()).collect();
+            // Before the MANIFEST, which tells the next number.
+            let options = match self.leveldb {
+                true => None,
+                false => Some((self.numbers.take(), self.options_of_copy(&state, stored))),
+            };
             state.versions.write_copy(dir)?;
-            state.wal_pins += 1;
             Ok(Moment {
                 versions,
                 wals,
-                _pin: WalPin(self),
+                options,
             })
         })
     }
 
-    fn fill_checkpoint(&self, moment: &Moment<'_>, dir: &Path) -> Result<()> {
+    fn fill_checkpoint(&self, moment: &Moment, dir: &Path) -> Result<()> {
         let files = &self.env.files;
         for version in &moment.versions {
             for (_, file) in version.files() {
+                self.check_open()?; // Whoever closes waits for this.
                 let from = self.table_cache.path(file.number);
                 let name = from.file_name().unwrap_or_default();
                 self.link_or_copy(&from, &dir.join(name))?;
@@ -147,6 +168,7 @@ impl Engine {
                 }
             }
             for &number in version.blobs().keys() {
+                self.check_open()?;
                 let from = names::blob(&self.dir, number);
                 self.link_or_copy(&from, &names::blob(dir, number))?;
             }
@@ -160,6 +182,13 @@ impl Engine {
                 let message = "a writer has flushed the WAL since this was opened for reading";
                 return Err(Error::new(ErrorKind::NotFound, message).with_file(&from));
             }
+        }
+        if let Some((number, options)) = &moment.options {
+            options_file::write(&**files, dir, *number, options)?;
+        }
+        // LevelDB's directories have none, by which they are told.
+        if self.leveldb {
+            return files.sync_dir(dir);
         }
         let identity = names::identity(dir);
         let mut file = files.create(&identity, CreateOptions::new(FileKind::Other))?;

@@ -122,9 +122,11 @@ impl Engine {
         self.check_writable()?;
         family.0.check_alive()?;
         let _pending = self.begin_job()?;
+        let check = |path: &PathBuf| self.check_external(&family.0, path);
+        // All of them, before the first one gets a name here.
+        let checked = paths.iter().map(check).collect::<Result<Vec<_>>>()?;
         let mut incoming = Vec::new();
-        let taken = paths.iter().try_for_each(|path| {
-            let checked = self.check_external(&family.0, path)?;
+        let taken = paths.iter().zip(checked).try_for_each(|(path, checked)| {
             incoming.push(self.bring_in(path, checked)?);
             Ok(())
         });

@@ -258,6 +258,14 @@ impl OptionsFile {
         self.families.iter().find(|family| family.name == name)
     }
 
+    /// Names no directory for the WAL where the file names one: it is beside the tables, and another place would
+    /// be looked for, and by RocksDB in vain.
+    pub(crate) fn keep_wal_beside(&mut self) {
+        if self.database.get(WAL_DIR).is_some() {
+            self.database.set(WAL_DIR, "");
+        }
+    }
+
     /// The file's text.
     ///
     /// # Errors

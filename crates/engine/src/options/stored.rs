@@ -127,12 +127,44 @@ impl Engine {
     /// `Io`, `NoSpace`; the older files are then still there.
     pub(crate) fn write_options(&self, state: &State) -> Result<()> {
         let stored = read(&self.dir, &self.options)?;
-        let sections = state.families.values().map(|family| {
-            let family = &family.family;
-            let stored = stored.as_ref().and_then(|file| file.family(&family.name));
-            self.section_of(family, stored)
+        let mut options = self.present_options(state, stored);
+        if self.wal_dir != self.dir {
+            // As RocksDB: what a later open from another working directory finds as well.
+            let path = std::path::absolute(&self.wal_dir).unwrap_or_else(|_| self.wal_dir.clone());
+            let path = path.display().to_string();
+            options.database.set(options_file::WAL_DIR, path);
+        } else {
+            options.keep_wal_beside();
+        }
+        let files = &*self.env.files;
+        options_file::write(files, &self.dir, self.numbers.take(), &options)?;
+        options_file::remove_older(files, &self.dir)
+    }
+
+    /// What the OPTIONS file of a copy of the database as it is in `state` says; the copy has its WAL beside
+    /// its tables.
+    pub(crate) fn options_of_copy(
+        &self,
+        state: &State,
+        stored: Option<OptionsFile>,
+    ) -> OptionsFile {
+        let mut options = self.present_options(state, stored);
+        options.keep_wal_beside();
+        options
+    }
+
+    /// All that is `stored`, and what is done otherwise now; of the families that the MANIFEST names, and no
+    /// others. Who only reads changes nothing of what is stored.
+    fn present_options(&self, state: &State, stored: Option<OptionsFile>) -> OptionsFile {
+        let families = state.versions.families().iter().map(|(id, found)| {
+            let stored = stored.as_ref().and_then(|file| file.family(&found.name));
+            match (stored, state.families.get(id)) {
+                (Some(stored), _) if self.read_only => stored.clone(),
+                (stored, Some(family)) => self.section_of(&family.family, stored),
+                (_, None) => FamilySection::new(&found.name, found.order.name()),
+            }
         });
-        let sections = sections.collect();
+        let families = families.collect();
         let mut database = Section::default();
         let mut rocksdb_version = String::new();
         if let Some(stored) = stored {
@@ -140,25 +172,15 @@ impl Engine {
         }
         if let Some(direct) = self.options.tuning.background_direct_io
             && database.flag(options_file::DIRECT_IO) != Some(direct)
+            && !self.read_only
         {
             database.set(options_file::DIRECT_IO, direct.to_string());
         }
-        if self.wal_dir != self.dir {
-            // As RocksDB: what a later open from another working directory finds as well.
-            let path = std::path::absolute(&self.wal_dir).unwrap_or_else(|_| self.wal_dir.clone());
-            database.set(options_file::WAL_DIR, path.display().to_string());
-        } else if database.get(options_file::WAL_DIR).is_some() {
-            // The WAL is beside the tables now. Another place would be looked for, and by RocksDB in vain.
-            database.set(options_file::WAL_DIR, "");
-        }
-        let options = OptionsFile {
+        OptionsFile {
             database,
-            families: sections,
+            families,
             rocksdb_version: self.vintage.older_name().unwrap_or(rocksdb_version),
-        };
-        let files = &*self.env.files;
-        options_file::write(files, &self.dir, self.numbers.take(), &options)?;
-        options_file::remove_older(files, &self.dir)
+        }
     }
 
     /// What the OPTIONS file is to say of `family`: all that is `stored`, and what is done otherwise now.
