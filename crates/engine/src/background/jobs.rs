@@ -90,12 +90,7 @@ impl Engine {
         let flushed = self.write_memtables(&family, &memtables, posted.progress())?;
         let mut made = MadeFiles::new(self, flushed.file.iter(), &flushed.blob_files);
         drop(charge);
-        if self.families.load().len() > 1 && !drumlin_base::bug!("flush-before-wal-sync") {
-            // Or a power cut could keep this family's newest writes and lose another's older ones.
-            self.unsynced_wals.sync().inspect_err(|error| {
-                self.degrade(&mut self.lock_state(), Health::Poisoned, error);
-            })?;
-        }
+        self.sync_closed_wals()?;
         let ahead = open_ahead(&family, flushed.file.iter())?;
         self.install_flush(&family, memtables.len(), &flushed, &mut made)?;
         ahead.keep();
@@ -114,6 +109,17 @@ impl Engine {
             })
         });
         Ok(())
+    }
+
+    /// Syncs the WAL files before the live one, for whoever is about to install tables that no compaction made:
+    /// or a power cut could keep this family's newest writes and lose another's older ones.
+    pub(crate) fn sync_closed_wals(&self) -> Result<()> {
+        if self.families.load().len() < 2 || drumlin_base::bug!("flush-before-wal-sync") {
+            return Ok(());
+        }
+        self.unsynced_wals.sync().inspect_err(|error| {
+            self.degrade(&mut self.lock_state(), Health::Poisoned, error);
+        })
     }
 
     /// Writes `memtables` (oldest first) to a new table for L0 and to blob files, which are not
@@ -327,8 +333,10 @@ impl Engine {
         for (&id, other) in &state.families {
             let told = state.versions.family(id).map_or(0, |told| told.log_number);
             let is_empty = other.mutable.is_empty() && other.immutables.is_empty();
-            if id != family.id && is_empty && told < other.mutable_wal {
-                let log_number = Some(other.mutable_wal);
+            // Only what is synced is let go of; a WAL may have been closed since.
+            let needed = other.mutable_wal.min(next_wal);
+            if id != family.id && is_empty && told < needed {
+                let log_number = Some(needed);
                 let column_family = id;
                 edits.push(VersionEdit {
                     column_family,

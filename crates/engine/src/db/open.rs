@@ -43,7 +43,7 @@ use crate::version::{
 };
 use crate::wal::dir as wal_dir;
 use crate::wal::log::Wal;
-use crate::wal::replay::WalReplay;
+use crate::wal::replay::{FlushedFamily, WalReplay};
 use crate::wal::supply::WalSupply;
 use crate::watch::events::{Health, RecoveryReport};
 use crate::watch::notices::Notices;
@@ -370,7 +370,6 @@ struct Opener<'a> {
     dir: &'a Path,
     options: Options,
     families: BTreeMap<String, FamilyOptions>,
-    /// The OPTIONS file found.
     stored: Option<OptionsFile>,
     mode: OpenMode<'a>,
     leveldb: bool,
@@ -724,6 +723,7 @@ impl Engine {
             point_in_time: self.options.point_in_time_recovery,
             keep_damaged: tables.is_some(),
             needed_from,
+            flushed: FlushedFamily::all(&self.lock_state().versions),
         };
         let replayed = replay.run(wals, |wal, batch| {
             self.apply_recovered(wal, batch)?;

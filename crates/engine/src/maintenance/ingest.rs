@@ -268,6 +268,7 @@ impl Engine {
         told: &mut bool,
     ) -> Result<()> {
         self.flush_family(family.id)?; // Most of it without holding up writers.
+        self.sync_closed_wals()?;
         self.lead_alone(|leader| {
             self.check_open()?;
             if !drumlin_base::bug!("ingested-under-the-memtable") {
