@@ -26,7 +26,7 @@ pub use blob_garbage::excess_garbage;
 pub use builder::{Built, VersionBuilder};
 pub use edit::{BlobFileAddition, BlobFileGarbage, Profile, VersionEdit};
 pub use file_meta::{FileChecksum, FileMeta, NewFile};
-pub use levels::{BlobFile, BlobTotals, Version, key_head};
+pub use levels::{BlobFile, BlobTotals, Version, key_prefix};
 pub use manifest::locate_manifest;
 pub(crate) use manifest::refuse_tables_elsewhere;
 pub use numbers::{FileNumbers, JobFiles};
