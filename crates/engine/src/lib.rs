@@ -25,11 +25,13 @@ pub mod options;
 #[doc(hidden)]
 pub mod read;
 mod resident_runs;
+mod store;
 #[doc(hidden)]
 pub mod version;
 #[doc(hidden)]
 pub mod wal;
 mod watch;
+#[doc(hidden)]
 #[doc(hidden)]
 pub mod write;
 

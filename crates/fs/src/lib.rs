@@ -11,8 +11,6 @@ mod io_times;
 pub mod machine;
 mod mapping;
 mod mem;
-mod mem_crash;
-mod mem_disk;
 mod mem_file;
 mod mem_image;
 mod paced;
@@ -24,11 +22,8 @@ mod posix_wal;
 pub mod process;
 mod rate;
 mod read_queue;
-#[cfg(test)]
-mod read_queue_tests;
 mod readahead;
 mod ring;
-mod shared_file;
 mod sim;
 mod spawner;
 mod syscalls;
@@ -45,8 +40,7 @@ pub use file_system::{
     WritableFile,
 };
 pub use io_times::{CallTimes, IoTimes};
-pub use mem::StrictMemFileSystem;
-pub use mem_image::CrashPolicy;
+pub use mem::{CrashPolicy, StrictMemFileSystem};
 pub use paced::PacedFileSystem;
 pub use posix::PosixFileSystem;
 pub use rate::{IoPriority, RateLimit, RateLimiter};

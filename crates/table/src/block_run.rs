@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use drumlin_base::bytes::{HazardGuard, SlabPlace};
+use drumlin_base::bytes::{Loan, Place};
 
 use crate::block::Block;
 use crate::cache::{BlockCache, Cached, SlotArray};
@@ -39,7 +39,7 @@ impl Cached for Block {
         self.memory_bytes()
     }
 
-    fn place(&self) -> Option<SlabPlace> {
+    fn place(&self) -> Option<Place> {
         Self::place(self)
     }
 }
@@ -47,7 +47,7 @@ impl Cached for Block {
 /// Something read through the cache: still in its slot, or owned by this reader alone.
 pub(crate) enum Held<'a, T: Cached> {
     /// In its slot. Counts no reference, so that readers of one block do not share a counter.
-    InSlot(HazardGuard<'a, T>),
+    InSlot(Loan<'a, T>),
     /// Not cached, or just loaded.
     Owned(T),
 }
@@ -57,7 +57,7 @@ impl<T: Cached> Held<'_, T> {
     #[inline]
     pub(crate) fn get(&self) -> &T {
         match self {
-            Self::InSlot(guard) => guard,
+            Self::InSlot(loan) => loan,
             Self::Owned(item) => item,
         }
     }
@@ -65,7 +65,7 @@ impl<T: Cached> Held<'_, T> {
     /// A handle of one's own.
     pub(crate) fn into_handle(self) -> T {
         match self {
-            Self::InSlot(guard) => T::clone(&guard),
+            Self::InSlot(loan) => T::clone(&loan),
             Self::Owned(item) => item,
         }
     }

@@ -34,7 +34,7 @@ use crate::properties::TableProperties;
 use crate::readahead::ReadAhead;
 use crate::table_filter::TableFilter;
 
-/// Cache lines that a block's header, its key prefixes and its first key mostly take: a lookup needs them all
+/// Cache lines that a block's header, its heads and its first key mostly take: a lookup needs them all
 /// at once.
 pub(crate) const LOOKUP_LINES: usize = 7;
 
@@ -54,9 +54,9 @@ pub struct BlockTable {
     pub(crate) prefix: Option<Arc<dyn PrefixExtractor>>,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) budget: Arc<MemoryBudget>,
-    /// Room for key prefixes that a block of this table gets: an eighth more than its blocks have entries
+    /// Room for heads that a block of this table gets: an eighth more than its blocks have entries
     /// on average.
-    pub(crate) prefixes_max: u32,
+    pub(crate) heads_max: u32,
     pub(crate) resident_bytes: usize,
     pub(crate) size: u64,
 }
@@ -173,7 +173,7 @@ impl BlockTable {
         let Some(seqno) = self.stored_seqno(seqno) else {
             return Ok(());
         };
-        match (&self.filter, &self.index, self.prefetch_filter(user_key)) {
+        match (&self.filter, &self.index, self.ask_ahead(user_key)) {
             (TableFilter::Full(filter), TableIndex::Single(run), Known::Filter(spot)) => {
                 // What most keys need next comes while the filter's line does.
                 let about = run.index.prefetch_for(user_key);
@@ -228,7 +228,7 @@ impl BlockTable {
                 let target = PointTarget {
                     user_key,
                     seqno,
-                    by_prefixes: true,
+                    by_heads: true,
                 };
                 // Not by way of `Held`: what is made of parts and moved at once keeps the processor
                 // waiting for the parts.
@@ -261,9 +261,9 @@ impl BlockTable {
         visit: &mut impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
     ) -> Result<PointEnd> {
         let block = self.load_block(run, at, options, None)?;
-        // A block met for the first time may never be met again: no key prefixes are made for it.
+        // A block met for the first time may never be met again: no heads are made for it.
         let target = PointTarget {
-            by_prefixes: false,
+            by_heads: false,
             ..target
         };
         self.get_in_block(&block, target, visit)
@@ -410,8 +410,8 @@ impl BlockTable {
         options: &TableReadOptions,
         ahead: Option<&mut ReadAhead>,
     ) -> Result<Held<'a, Block>> {
-        if let Some(guard) = run.slots.get(at) {
-            return Ok(Held::InSlot(guard));
+        if let Some(loan) = run.slots.get(at) {
+            return Ok(Held::InSlot(loan));
         }
         self.load_block(run, at, options, ahead).map(Held::Owned)
     }
@@ -430,7 +430,7 @@ impl BlockTable {
         }
         let handle = run.index.handle(at).ok_or_else(no_such_block)?;
         let room = |len| match options.fill_cache {
-            true => self.cache.draft(len, self.prefixes_max),
+            true => self.cache.draft(len, self.heads_max),
             false => Draft::try_on_heap(len, 0),
         };
         let draft = self
@@ -457,7 +457,7 @@ impl BlockTable {
         stored: &[u8],
         options: &TableReadOptions,
     ) {
-        let room = |len| self.cache.draft(len, self.prefixes_max);
+        let room = |len| self.cache.draft(len, self.heads_max);
         let unpacked = self
             .blocks
             .unpack_stored(handle, options.verify_checksums, stored, room);
@@ -486,8 +486,8 @@ impl BlockTable {
         at: usize,
         options: &TableReadOptions,
     ) -> Result<Held<'a, Arc<BlockRun>>> {
-        if let Some(guard) = parts.slots.get(at) {
-            return Ok(Held::InSlot(guard));
+        if let Some(loan) = parts.slots.get(at) {
+            return Ok(Held::InSlot(loan));
         }
         self.cache.count_miss();
         if options.cache_only {

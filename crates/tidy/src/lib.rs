@@ -3,6 +3,8 @@
 //! This crate reads source files as text; it depends on nothing, so that no change elsewhere can
 //! break the check of the rules.
 
+pub mod graph;
+
 use std::path::{Path, PathBuf};
 
 /// A source file of the project.

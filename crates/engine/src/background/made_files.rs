@@ -1,12 +1,12 @@
 //! What becomes of the files of a job that could not install them.
 
-use crate::db::engine::Engine;
+use crate::store::store::Store;
 use crate::version::{BlobFileAddition, NewFile};
 
 /// The files that a job made, which are given up when this is dropped unless they were installed: nobody
 /// else knows of them.
 pub(crate) struct MadeFiles<'a> {
-    engine: &'a Engine,
+    store: &'a Store,
     tables: Vec<u64>,
     blobs: Vec<u64>,
 }
@@ -14,12 +14,12 @@ pub(crate) struct MadeFiles<'a> {
 impl<'a> MadeFiles<'a> {
     /// Guards `tables` and `blobs`.
     pub(crate) fn new<'f>(
-        engine: &'a Engine,
+        store: &'a Store,
         tables: impl Iterator<Item = &'f NewFile>,
         blobs: &[BlobFileAddition],
     ) -> Self {
         Self {
-            engine,
+            store,
             tables: tables.map(|table| table.number).collect(),
             blobs: match drumlin_base::bug!("made-blobs-forgotten") {
                 true => Vec::new(),
@@ -43,8 +43,8 @@ impl Drop for MadeFiles<'_> {
         if drumlin_base::bug!("made-tables-forgotten") {
             self.tables.clear();
         }
-        let mut state = self.engine.lock_state();
+        let mut state = self.store.lock_state();
         state.versions.disown(&self.tables, &self.blobs);
-        self.engine.remove_obsolete(&mut state);
+        self.store.remove_obsolete(&mut state);
     }
 }

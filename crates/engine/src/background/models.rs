@@ -5,14 +5,15 @@ use std::sync::Arc;
 use drumlin_base::{KeyOrder, Result};
 use drumlin_table::{Effort, Table, TableFormat};
 
+use crate::background::setup::Background;
 use crate::caches::models::{Appointment, ModelHold, Wanted};
 use crate::compaction::output::JobContext;
 use crate::compaction::{Leveled, ManualRange, Plan, Reason};
-use crate::db::engine::{Engine, FamilyState, State};
 use crate::family::column_family::{ColumnFamily, Family};
+use crate::store::state::FamilyState;
 use crate::version::Version;
 
-impl Engine {
+impl Background {
     /// Gives the job of `plan` a model for its tables, if these are searchable. To be kept until the
     /// tables are installed.
     ///
@@ -41,7 +42,11 @@ impl Engine {
         };
         let wanted = self.wanted(family, version, &inputs, effort);
         let number = || (context.numbers)();
-        let held = self.chooser.choose(&self.models, &wanted, number)?;
+        let held = self
+            .store
+            .caches
+            .chooser
+            .choose(&self.store.caches.models, &wanted, number)?;
         writer.model = held.as_ref().map(|held| Arc::clone(held.model()));
         Ok(held)
     }
@@ -60,41 +65,29 @@ impl Engine {
             inputs,
             effort,
             from_bytes: family.tuning.shared_model_from_bytes,
-            budget: &self.budget,
+            budget: &self.store.caches.budget,
         }
     }
 
     /// Whether writers are being slowed down and wait for `plan`, among others.
     pub(crate) fn is_pressed(&self, plan: &Plan) -> bool {
-        plan.reason.is_for_writers() && self.board.allowed().is_finite()
+        plan.reason.is_for_writers() && self.store.watch.board.allowed().is_finite()
     }
 
-    /// Writes all of the family anew, in the family's format; searchable tables under one model,
-    /// learned from all of them if that pays.
-    ///
-    /// # Errors
-    /// As a compaction of everything; as learning a model.
-    pub(crate) fn recode(&self, family: &ColumnFamily) -> Result<()> {
-        self.flush_family(family.id())?;
-        let appointed = match family.0.options.table_format {
-            Some(TableFormat::Searchable) if !self.leveldb => self.appoint_model(family)?,
-            _ => None,
-        };
-        let outcome = self.compact_range(family, (None, None), None);
-        drop(appointed);
-        outcome
-    }
-
-    fn appoint_model(&self, family: &ColumnFamily) -> Result<Option<Appointment<'_>>> {
-        let version = Arc::clone(&self.lock_state().family_mut(family.id())?.version);
-        let _pending = self.begin_job()?;
+    pub(crate) fn appoint_model(&self, family: &ColumnFamily) -> Result<Option<Appointment<'_>>> {
+        let version = Arc::clone(&self.store.lock_state().family_mut(family.id())?.version);
+        let _pending = self.store.begin_job()?;
         let tables = version
             .files()
             .map(|(_, file)| family.0.reads.tables.find(file));
         let tables: Vec<_> = tables.collect::<Result<_>>()?;
         let wanted = self.wanted(&family.0, &version, &tables, Effort::Small);
-        self.chooser
-            .appoint(&self.models, &wanted, || self.numbers.take())
+        self.store
+            .caches
+            .chooser
+            .appoint(&self.store.caches.models, &wanted, || {
+                self.store.files.numbers.take()
+            })
     }
 
     /// The plan that writes the next tables of the family again that were written under pressure. None
@@ -103,7 +96,7 @@ impl Engine {
         if !family.may_have_room() {
             return None;
         }
-        let fast = self.models.fast_ids();
+        let fast = self.store.caches.models.fast_ids();
         if fast.is_empty() || drumlin_base::bug!("written-cheaply-for-ever") {
             return None;
         }
@@ -126,41 +119,24 @@ impl Engine {
         })
     }
 
-    /// Removes the files of models that no table names any more; how many went.
-    pub(crate) fn remove_unused_models(&self, state: &State) -> usize {
-        if self.models.is_empty() {
-            return 0;
-        }
-        let Some(mut in_use) = state.versions.models_in_use() else {
-            return 0;
-        };
-        if drumlin_base::bug!("models-in-use-removed") {
-            in_use.clear();
-        }
-        self.models.remove_unused(&in_use).unwrap_or_else(|error| {
-            self.file_stays(&error);
-            0
-        })
-    }
-
     /// Looks up the models of tables of which the MANIFEST does not tell it: another engine may have
     /// written it anew. Refuses what names a model that is missing.
     ///
     /// # Errors
     /// `Corruption` when a model is missing.
     pub(crate) fn check_models(&self) -> Result<()> {
-        let state = self.lock_state();
+        let state = self.store.lock_state();
         for family in state.families.values() {
             let tables = &family.family.reads.tables;
             for (_, file) in family.version.files() {
                 match file.model() {
-                    Some(id) => self.models.check(id)?,
-                    None if self.models.is_empty() => {}
+                    Some(id) => self.store.caches.models.check(id)?,
+                    None if self.store.caches.models.is_empty() => {}
                     None => match tables.model_of(file.number) {
                         Ok(Some(id)) => file.note_model(id),
                         Ok(None) => {}
                         // Reading it will tell; until then nobody knows what it needs.
-                        Err(_) => self.models.keep_all(),
+                        Err(_) => self.store.caches.models.keep_all(),
                     },
                 }
             }
@@ -184,6 +160,7 @@ mod tests {
 
     use super::*;
     use crate::Db;
+    use crate::db::engine::Engine;
     use crate::options::settings::{FamilyOptions, Options, ReadOptions, Tuning};
 
     fn options() -> Options {
@@ -210,7 +187,7 @@ mod tests {
     }
 
     fn version(engine: &Engine) -> Arc<Version> {
-        let state = engine.lock_state();
+        let state = engine.store.lock_state();
         Arc::clone(&state.families.get(&0).unwrap().version)
     }
 
@@ -231,12 +208,19 @@ mod tests {
             .files()
             .map(|(_, file)| family.0.reads.tables.find(file));
         let tables: Vec<_> = tables.collect::<Result<_>>().unwrap();
-        let wanted = engine.wanted(&family.0, &before, &tables, Effort::Fast);
-        let number = || engine.numbers.take();
-        let appointed = engine.chooser.appoint(&engine.models, &wanted, number);
+        let wanted = engine
+            .jobs
+            .wanted(&family.0, &before, &tables, Effort::Fast);
+        let number = || engine.store.files.numbers.take();
+        let appointed =
+            engine
+                .store
+                .caches
+                .chooser
+                .appoint(&engine.store.caches.models, &wanted, number);
         db.compact_range(family, None, None).unwrap();
         drop((appointed, before, tables));
-        let fast = engine.models.fast_ids();
+        let fast = engine.store.caches.models.fast_ids();
         let named = named(engine);
         let is_fast = |id: &Option<u64>| id.is_some_and(|id| fast.contains(&id));
         assert!(!named.is_empty() && named.iter().all(is_fast));
@@ -247,7 +231,7 @@ mod tests {
         let db = Db::open("/db", options()).unwrap();
         let engine = &*db.engine;
         write_cheaply(&db);
-        let fast = engine.models.fast_ids();
+        let fast = engine.store.caches.models.fast_ids();
         let cheap = version(engine).bytes_total();
 
         db.wait_for_background().unwrap();
@@ -255,7 +239,10 @@ mod tests {
         assert!(!named(engine).iter().any(is_fast), "a quiet store recodes");
         assert!(named(engine).iter().all(Option::is_some));
         assert!(version(engine).bytes_total() <= cheap);
-        assert!(engine.models.fast_ids().is_empty(), "the cheap model went");
+        assert!(
+            engine.store.caches.models.fast_ids().is_empty(),
+            "the cheap model went"
+        );
         let mut walk = db.iter(ReadOptions::default());
         walk.seek_to_first();
         for (key, value) in (0..4000).map(row) {
@@ -279,12 +266,18 @@ mod tests {
         write_cheaply(&db);
         memory.set_quota(memory.used_bytes());
         db.wait_for_background().unwrap();
-        assert!(!engine.models.fast_ids().is_empty(), "there was no room");
+        assert!(
+            !engine.store.caches.models.fast_ids().is_empty(),
+            "there was no room"
+        );
         memory.set_quota(u64::MAX);
         db.put("key", "one more").unwrap();
         db.flush().unwrap();
         db.wait_for_background().unwrap();
-        assert!(engine.models.fast_ids().is_empty(), "now there is");
+        assert!(
+            engine.store.caches.models.fast_ids().is_empty(),
+            "now there is"
+        );
     }
 
     #[test]
@@ -295,7 +288,7 @@ mod tests {
         for (key, value) in (0..4000).map(row) {
             db.put(key, value).unwrap();
         }
-        let ids = Arc::clone(&db.engine.models);
+        let ids = Arc::clone(&db.engine.store.caches.models);
         let family = db.default_family();
         db.compact_range(family, None, None).unwrap();
         assert!(ids.is_empty());

@@ -8,56 +8,37 @@ use std::sync::{Arc, Weak};
 
 use drumlin_base::{Error, ErrorKind, Result};
 
+use crate::background::setup::Background;
 use crate::compaction::progress::Watcher;
 use crate::compaction::{Plan, Reason};
-use crate::db::engine::{Engine, State};
-use crate::watch::events::Health;
+use crate::store::state::State;
 
-impl Engine {
-    /// Whether the background has nothing else to do and writers are free.
-    pub(crate) fn is_quiet(&self, state: &State) -> bool {
-        let families = state.families.values();
-        let mut flushes = families.map(|it| it.flushing || !it.immutables.is_empty());
-        self.health() == Health::Healthy
-            && state.flushes_running == 0
-            && state.compactions_running == 0
-            && state.manual.requests.is_empty()
-            && !flushes.any(|due| due)
-            && self.are_writers_free()
-    }
-
-    /// Whether nothing holds writers back, now: where the last look found something, it may be gone since, and
-    /// without writes and jobs nobody else looks.
-    fn are_writers_free(&self) -> bool {
-        if self.board.allowed().is_finite() && !drumlin_base::bug!("old-verdict-holds-on") {
-            self.look(self.env.clock.monotonic());
-        }
-        self.board.allowed().is_infinite()
-    }
-
+impl Background {
     /// Carries out a claimed plan that only a quiet store does: one that reads have paid for, that
     /// uncovers garbage, or that writes better what was written cheaply. What was paid is gone, however
     /// it ends: work that was given up must be paid for again.
     pub(crate) fn run_in_quiet(&self, id: u32, plan: &Plan) -> Result<()> {
-        let watcher = self.me.get().map(|engine| -> Arc<dyn Watcher> {
-            Arc::new(Yielding {
-                engine: engine.clone(),
-                family: id,
-                seen: AtomicU64::new(0),
-            })
+        let watcher: Arc<dyn Watcher> = Arc::new(Yielding {
+            jobs: self.me.clone(),
+            family: id,
+            seen: AtomicU64::new(0),
         });
         for (_, file) in plan.files() {
             file.forget_reads();
         }
-        match self.run_compaction(id, plan, watcher) {
+        match self.run_compaction(id, plan, Some(watcher)) {
             Err(error) if is_no_failure(&error) => {
                 if error.kind() == ErrorKind::NoSpace {
-                    self.tell(&error); // The health stays as it is, but nothing fails untold.
+                    self.store.watch.tell(&error); // The health stays as it is, but nothing fails untold.
                 }
                 if plan.reason == Reason::Reads {
-                    self.statistics.compactions_for_reads_given_up.bump();
+                    self.store
+                        .watch
+                        .statistics
+                        .compactions_for_reads_given_up
+                        .bump();
                 } else if error.kind() == ErrorKind::NoSpace
-                    && let Ok(family) = self.lock_state().family_mut(id)
+                    && let Ok(family) = self.store.lock_state().family_mut(id)
                 {
                     family.no_room_at = Some(family.installs);
                 }
@@ -75,13 +56,13 @@ impl Engine {
             idle >= family.family.compaction.l0_trigger
         });
         let mut families = state.families.values();
-        let flush_waits = self.options.background_threads_count() < 2
+        let flush_waits = self.store.id.options.background_threads_count() < 2
             && families.any(|family| !family.immutables.is_empty());
         let is_thread_wanted = || state.idle_threads == 0 && self.best_plan(state).is_some();
         is_l0_due
             || flush_waits
             || !state.manual.requests.is_empty()
-            || self.board.allowed().is_finite()
+            || self.store.watch.board.allowed().is_finite()
             || is_thread_wanted()
     }
 }
@@ -94,7 +75,7 @@ fn is_no_failure(error: &Error) -> bool {
 
 /// Has a compaction for reads end when something else wants the background.
 struct Yielding {
-    engine: Weak<Engine>,
+    jobs: Weak<Background>,
     family: u32,
     /// Changes of the state up to which nothing wanted it.
     seen: AtomicU64,
@@ -102,18 +83,18 @@ struct Yielding {
 
 impl Watcher for Yielding {
     fn check(&self) -> Result<()> {
-        let Some(engine) = self.engine.upgrade() else {
+        let Some(jobs) = self.jobs.upgrade() else {
             return Ok(());
         };
         // Relaxed: a change missed now is seen at the next check.
-        let changes = engine.changes.load(Ordering::Relaxed);
+        let changes = jobs.store.changes.load(Ordering::Relaxed);
         if self.seen.swap(changes, Ordering::Relaxed) == changes
             || drumlin_base::bug!("quiet-work-never-yields")
         {
             return Ok(());
         }
-        let state = engine.lock_state();
-        match engine.wants_background(&state, self.family) {
+        let state = jobs.store.lock_state();
+        match jobs.wants_background(&state, self.family) {
             true => Err(Error::new(
                 ErrorKind::Shutdown,
                 "a compaction that can wait was given up for writes",
@@ -139,8 +120,8 @@ mod tests {
         };
         let db = Db::open("/db", options).unwrap();
         let engine = &*db.engine;
-        engine.board.allow(1.0);
-        assert!(engine.is_quiet(&engine.lock_state()));
-        assert!(engine.board.allowed().is_infinite());
+        engine.store.watch.board.allow(1.0);
+        assert!(engine.jobs.is_quiet(&engine.store.lock_state()));
+        assert!(engine.store.watch.board.allowed().is_infinite());
     }
 }

@@ -24,9 +24,11 @@ use drumlin_table::{Codec, Compression, Framing};
 use super::blob_inputs::BlobInputs;
 use super::blob_tally::BlobTally;
 use super::created::Created;
-use super::output::FileNumbers;
 use crate::files::names;
 use crate::version::BlobFileAddition;
+
+/// Gives out file numbers that no file has.
+pub type FileNumbers = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// How a family's large values are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use drumlin_base::{
 use drumlin_fs::{CreateOptions, Env, FileKind};
 use drumlin_table::{TableFormat, TableStyle, TableWriter, TableWriterOptions};
 
-use super::blob_outputs::{BlobChanges, BlobOptions, BlobOutputs, BlobPlace, Placed};
+use super::blob_outputs::{BlobChanges, BlobOptions, BlobOutputs, BlobPlace, FileNumbers, Placed};
 use super::blob_tally::BlobTally;
 use super::cover::Territory;
 use super::created::Created;
@@ -31,9 +31,6 @@ use crate::version::NewFile;
 /// References are so small that a table of the usual size would refer to hundreds of times its
 /// bytes, and emptying a blob file rewrites whole tables and moves what they refer to.
 const BLOB_BYTES_PER_TABLE_BYTE: u64 = 16;
-
-/// Gives out file numbers that no file has.
-pub type FileNumbers = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// What flushes and compactions of one family are done with.
 #[derive(Clone)]

@@ -8,18 +8,20 @@ use drumlin_base::{Error, PinnedSlice, Result, SeqNo};
 use drumlin_fs::Env;
 
 use crate::compaction::CancelToken;
-use crate::db::engine::Engine;
-use crate::db::open::{self, OpenMode};
-use crate::db::reader;
+use crate::db::engine::{Engine, Running};
+use crate::db::open::OpenMode;
+use crate::db::{open, reader};
 use crate::family::column_family::{ColumnFamily, DEFAULT_FAMILY, Family};
-use crate::family::families::empty_view;
 use crate::family::snapshot::Snapshot;
 use crate::family::super_version::SuperVersion;
-use crate::maintenance::repair::{self, RepairReport};
+use crate::family::super_version::empty_view;
+use crate::maintenance::repair::RepairReport;
 use crate::maintenance::verify::VerifyReport;
+use crate::maintenance::{checkpoint, compact, families, ingest, repair, verify};
 use crate::options::settings::{FamilyOptions, Options, ReadOptions, WriteOptions};
 use crate::options::stored as stored_options;
-use crate::read::{self, DbIterator, ViewSource};
+use crate::read;
+use crate::read::{DbIterator, ViewSource};
 use crate::watch::events::{Health, RecoveryReport};
 use crate::watch::statistics::Statistics;
 use crate::write::batch::WriteBatch;
@@ -33,12 +35,12 @@ struct FamilyView {
 impl ViewSource for FamilyView {
     fn view(&self) -> (Arc<SuperVersion>, SeqNo) {
         let view = self.family.view.load_full();
-        (view, self.engine.visible_seqno())
+        (view, self.engine.store.visible_seqno())
     }
 
     fn seqno_of(&self, held: &Arc<SuperVersion>) -> Option<SeqNo> {
         let present = self.family.view.load();
-        Arc::ptr_eq(&present, held).then(|| self.engine.visible_seqno())
+        Arc::ptr_eq(&present, held).then(|| self.engine.store.visible_seqno())
     }
 }
 
@@ -49,7 +51,7 @@ impl ViewSource for FamilyView {
 ///
 /// A process that has it open may fork. The child's copies of the handle refuse what they are asked with
 /// `InvalidArgument` and do nothing when they are dropped; the child may open databases of its own. Iterators
-/// that it holds end with that error at their next move, reads at its snapshots are refused.
+/// and snapshots are not to be used in a child.
 ///
 /// ```
 /// # fn main() -> drumlin::Result<()> {
@@ -69,13 +71,13 @@ impl ViewSource for FamilyView {
 pub struct Db {
     pub(crate) engine: Arc<Engine>,
     /// Stops the background threads when the last handle goes.
-    _running: Arc<crate::background::scheduler::Running>,
+    _running: Arc<Running>,
     default: ColumnFamily,
 }
 
 impl fmt::Debug for Db {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Db({})", self.engine.dir.display())
+        write!(f, "Db({})", self.engine.store.id.dir.display())
     }
 }
 
@@ -175,12 +177,12 @@ impl Db {
 
     fn from_engine(opened: open::Opened) -> Result<Self> {
         let engine = opened.engine;
-        let families = engine.families.load();
+        let families = engine.store.families.load();
         let Some(default) = families.get(&0) else {
             return Err(Error::corruption("the database has no default family"));
         };
         let default = ColumnFamily(Arc::clone(default));
-        let running = crate::background::scheduler::Running::start(&engine)?;
+        let running = Running::start(&engine)?;
         drop(families);
         Ok(Self {
             engine,
@@ -191,7 +193,7 @@ impl Db {
 
     /// What recovery found when the database was opened.
     pub fn recovery_report(&self) -> &RecoveryReport {
-        &self.engine.recovery
+        &self.engine.store.id.recovered().report
     }
 
     /// The default family.
@@ -201,7 +203,7 @@ impl Db {
 
     /// The family called `name`.
     pub fn family(&self, name: &str) -> Option<ColumnFamily> {
-        let families = self.engine.families.load();
+        let families = self.engine.store.families.load();
         families
             .values()
             .find(|family| family.name == name)
@@ -212,6 +214,7 @@ impl Db {
     /// Every family, by id.
     pub fn families(&self) -> Vec<ColumnFamily> {
         self.engine
+            .store
             .families
             .load()
             .values()
@@ -226,8 +229,8 @@ impl Db {
     /// `InvalidArgument` for an empty name, one that exists, or an option that makes no sense;
     /// `NotSupported` in a LevelDB directory; `Poisoned`, `Io`, `NoSpace`.
     pub fn create_family(&self, name: &str, options: FamilyOptions) -> Result<ColumnFamily> {
-        let _told = self.engine.enter()?;
-        self.engine.create_family(name, options).map(ColumnFamily)
+        let _told = self.engine.store.enter()?;
+        families::create_family(&self.engine, name, options).map(ColumnFamily)
     }
 
     /// Drops a family. Its data is gone when this returns; handles, iterators and snapshots of it
@@ -236,9 +239,9 @@ impl Db {
     /// # Errors
     /// `InvalidArgument` for the default family or one already dropped; `Poisoned`, `Io`.
     pub fn drop_family(&self, family: &ColumnFamily) -> Result<()> {
-        let _told = self.engine.enter()?;
-        self.engine.check_own(&family.0)?;
-        self.engine.drop_family(&family.0)
+        let _told = self.engine.store.enter()?;
+        self.engine.store.check_own(&family.0)?;
+        families::drop_family(&self.engine, &family.0)
     }
 
     /// Sets `key` to `value` in the default family.
@@ -278,7 +281,7 @@ impl Db {
     ) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
         let mut batch = WriteBatch::with_capacity(key.len() + value.len() + 16);
-        self.engine.check_own(&family.0)?;
+        self.engine.store.check_own(&family.0)?;
         batch.put_cf(family.id(), key, value)?;
         self.write(batch, options)
     }
@@ -294,7 +297,7 @@ impl Db {
         options: &WriteOptions,
     ) -> Result<()> {
         let mut batch = WriteBatch::new();
-        self.engine.check_own(&family.0)?;
+        self.engine.store.check_own(&family.0)?;
         batch.delete_cf(family.id(), key.as_ref())?;
         self.write(batch, options)
     }
@@ -312,7 +315,7 @@ impl Db {
         options: &WriteOptions,
     ) -> Result<()> {
         let mut batch = WriteBatch::new();
-        self.engine.check_own(&family.0)?;
+        self.engine.store.check_own(&family.0)?;
         batch.single_delete_cf(family.id(), key.as_ref())?;
         self.write(batch, options)
     }
@@ -330,7 +333,7 @@ impl Db {
         options: &WriteOptions,
     ) -> Result<()> {
         let mut batch = WriteBatch::new();
-        self.engine.check_own(&family.0)?;
+        self.engine.store.check_own(&family.0)?;
         batch.delete_range_cf(family.id(), begin.as_ref(), end.as_ref())?;
         self.write(batch, options)
     }
@@ -347,7 +350,7 @@ impl Db {
         options: &WriteOptions,
     ) -> Result<()> {
         let mut batch = WriteBatch::new();
-        self.engine.check_own(&family.0)?;
+        self.engine.store.check_own(&family.0)?;
         batch.merge_cf(family.id(), key.as_ref(), operand.as_ref())?;
         self.write(batch, options)
     }
@@ -365,8 +368,8 @@ impl Db {
         if batch.is_empty() {
             return Ok(());
         }
-        let _told = self.engine.enter()?;
-        self.engine.write(batch, options)
+        let _told = self.engine.store.enter()?;
+        self.engine.writes.write(batch, options)
     }
 
     /// The value of `key`, pinned where it lies.
@@ -432,9 +435,12 @@ impl Db {
     /// A cursor over what the family holds now (or at the snapshot). It keeps seeing exactly that,
     /// whatever is written, flushed, compacted or dropped meanwhile, and keeps the files alive.
     pub fn iter_in(&self, family: &ColumnFamily, options: ReadOptions) -> DbIterator {
-        self.engine.statistics.iterators.bump();
+        self.engine.store.watch.statistics.iterators.bump();
         if let Err(error) = self.check_read(family, &options) {
-            let (view, options) = (empty_view(&family.0.options), options.for_iterators());
+            let (view, options) = (
+                empty_view(family.0.options.order.clone()),
+                options.for_iterators(),
+            );
             return DbIterator::refused(&family.0.reads, view, options, error);
         }
         let view = family.0.view.load();
@@ -457,13 +463,14 @@ impl Db {
     /// Pins the present moment for reads. Holding one keeps overwritten values on disk.
     pub fn snapshot(&self) -> Snapshot {
         self.engine
+            .store
             .snapshots
-            .take_current(|| self.engine.visible_seqno())
+            .take_current(|| self.engine.store.visible_seqno())
     }
 
     /// The newest sequence number readers see.
     pub fn latest_seqno(&self) -> SeqNo {
-        self.engine.visible_seqno()
+        self.engine.store.visible_seqno()
     }
 
     /// Writes the family's memtables to a table and waits for it.
@@ -471,8 +478,8 @@ impl Db {
     /// # Errors
     /// What made the flush fail.
     pub fn flush_in(&self, family: &ColumnFamily) -> Result<()> {
-        let _told = self.engine.enter()?;
-        self.engine.check_own(&family.0)?;
+        let _told = self.engine.store.enter()?;
+        self.engine.store.check_own(&family.0)?;
         self.engine.flush_family(family.id())
     }
 
@@ -481,7 +488,7 @@ impl Db {
     /// # Errors
     /// As [`Db::flush_in`].
     pub fn flush(&self) -> Result<()> {
-        let _told = self.engine.enter()?;
+        let _told = self.engine.store.enter()?;
         self.engine.flush_all()
     }
 
@@ -490,7 +497,7 @@ impl Db {
     /// # Errors
     /// `Io`; the database is then poisoned.
     pub fn sync_wal(&self) -> Result<()> {
-        let _told = self.engine.enter()?;
+        let _told = self.engine.store.enter()?;
         self.engine.sync_wal()
     }
 
@@ -507,9 +514,9 @@ impl Db {
         begin: Option<&[u8]>,
         end: Option<&[u8]>,
     ) -> Result<()> {
-        let _told = self.engine.enter()?;
-        self.engine.check_own(&family.0)?;
-        self.engine.compact_range(family, (begin, end), None)
+        let _told = self.engine.store.enter()?;
+        self.engine.store.check_own(&family.0)?;
+        compact::compact_range(&self.engine, family, (begin, end), None)
     }
 
     /// [`Db::compact_range`], until `cancel` says to end. What was done by then stays done.
@@ -523,10 +530,9 @@ impl Db {
         end: Option<&[u8]>,
         cancel: &CancelToken,
     ) -> Result<()> {
-        let _told = self.engine.enter()?;
-        self.engine.check_own(&family.0)?;
-        self.engine
-            .compact_range(family, (begin, end), Some(cancel))
+        let _told = self.engine.store.enter()?;
+        self.engine.store.check_own(&family.0)?;
+        compact::compact_range(&self.engine, family, (begin, end), Some(cancel))
     }
 
     /// Writes everything in `family` anew, in the table format it has now: after the format was changed
@@ -536,9 +542,9 @@ impl Db {
     /// # Errors
     /// As [`Db::compact_range`].
     pub fn recode(&self, family: &ColumnFamily) -> Result<()> {
-        let _told = self.engine.enter()?;
-        self.engine.check_own(&family.0)?;
-        self.engine.recode(family)
+        let _told = self.engine.store.enter()?;
+        self.engine.store.check_own(&family.0)?;
+        compact::recode(&self.engine, family)
     }
 
     /// Waits until no flush or compaction is running or due.
@@ -546,8 +552,8 @@ impl Db {
     /// # Errors
     /// The failure that keeps the background from finishing.
     pub fn wait_for_background(&self) -> Result<()> {
-        let _told = self.engine.enter()?;
-        self.engine.wait_for_idle()
+        let _told = self.engine.store.enter()?;
+        self.engine.jobs.wait_for_idle()
     }
 
     /// Makes `target`, which must not exist, a copy of the database as of now. Tables are linked,
@@ -557,8 +563,8 @@ impl Db {
     /// `InvalidArgument` when `target` exists, `NotSupported` on another file system, `NoSpace`,
     /// `Io`; `Shutdown` when the database is closed meanwhile, which waits until this has given up.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
-        let _told = self.engine.enter()?;
-        self.engine.checkpoint(target.as_ref())
+        let _told = self.engine.store.enter()?;
+        checkpoint::checkpoint(&self.engine, target.as_ref())
     }
 
     /// Takes in tables made by [`crate::SstFileWriter`] (or RocksDB's), in order: where they overlap,
@@ -568,9 +574,9 @@ impl Db {
     /// # Errors
     /// `InvalidArgument` for a table that is not external; `Corruption` naming what is damaged.
     pub fn ingest(&self, family: &ColumnFamily, paths: &[PathBuf], move_files: bool) -> Result<()> {
-        let _told = self.engine.enter()?;
-        self.engine.check_own(&family.0)?;
-        self.engine.ingest(family, paths, move_files)
+        let _told = self.engine.store.enter()?;
+        self.engine.store.check_own(&family.0)?;
+        ingest::ingest(&self.engine, family, paths, move_files)
     }
 
     /// Reads every live table whole, with the models and values in blob files that it refers to, and
@@ -579,23 +585,23 @@ impl Db {
     /// # Errors
     /// `Shutdown`. Damage found is in the report.
     pub fn verify(&self) -> Result<VerifyReport> {
-        let _told = self.engine.enter()?;
-        self.engine.verify()
+        let _told = self.engine.store.enter()?;
+        verify::verify(&self.engine)
     }
 
     /// How the database stands.
     pub fn health(&self) -> Health {
-        self.engine.health()
+        self.engine.store.health()
     }
 
     /// Counters since the database was opened.
     pub fn statistics(&self) -> &Statistics {
-        &self.engine.statistics
+        &self.engine.store.watch.statistics
     }
 
     /// The directory.
     pub fn path(&self) -> &Path {
-        &self.engine.dir
+        &self.engine.store.id.dir
     }
 
     /// Flushes what only memtables hold (writes without WAL), stops the background and releases
@@ -605,7 +611,7 @@ impl Db {
     /// What the last flush or sync met. The database is closed all the same.
     pub fn close(self) -> Result<()> {
         let closed = self.engine.close();
-        self.engine.notices.tell();
+        self.engine.store.watch.notices.tell();
         closed
     }
 
@@ -613,10 +619,11 @@ impl Db {
     #[inline]
     fn check_read(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<()> {
         let engine = &self.engine;
-        let in_process = engine.process.is_present() || drumlin_base::bug!("forked-child-reads");
-        let owns_family = in_process && family.0.store == engine.store;
+        let in_process =
+            engine.store.id.process.is_present() || drumlin_base::bug!("forked-child-reads");
+        let owns_family = in_process && family.0.store == engine.store.id.number;
         let snapshot = options.snapshot.as_ref();
-        match owns_family && snapshot.is_none_or(|snapshot| engine.snapshots.owns(snapshot)) {
+        match owns_family && snapshot.is_none_or(|snapshot| engine.store.snapshots.owns(snapshot)) {
             true => Ok(()),
             false => self.refuse_read(family, snapshot),
         }
@@ -624,9 +631,11 @@ impl Db {
 
     #[cold]
     fn refuse_read(&self, family: &ColumnFamily, snapshot: Option<&Snapshot>) -> Result<()> {
-        self.engine.process.check()?;
-        self.engine.check_own(&family.0)?;
-        snapshot.map_or(Ok(()), |snapshot| self.engine.check_snapshot(snapshot))
+        self.engine.store.id.process.check()?;
+        self.engine.store.check_own(&family.0)?;
+        snapshot.map_or(Ok(()), |snapshot| {
+            self.engine.store.check_snapshot(snapshot)
+        })
     }
 
     /// Requires: the super version was loaded before, so that it holds all that is visible.
@@ -636,7 +645,7 @@ impl Db {
             Some(snapshot) => {
                 snapshot.seqno() + u64::from(drumlin_base::bug!("snapshot-reads-one-more"))
             }
-            None => self.engine.visible_seqno(),
+            None => self.engine.store.visible_seqno(),
         }
     }
 }

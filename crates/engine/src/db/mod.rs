@@ -3,5 +3,7 @@
 pub(crate) mod engine;
 pub(crate) mod foreign;
 pub(crate) mod handle;
+pub(crate) mod identity;
 pub(crate) mod open;
 pub(crate) mod reader;
+pub(crate) mod recover;

@@ -4,57 +4,52 @@
 //! MANIFEST is written anew, and only when both are on disk do the old files go. A crash at any
 //! point of this leaves a directory that opens again to the same state.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use arc_swap::ArcSwap;
-use drumlin_base::sync::{Condvar, Mutex};
-use drumlin_base::{Error, ErrorKind, MemoryBudget, Result, SeqNo};
+use drumlin_base::sync::Mutex;
+use drumlin_base::{Error, ErrorKind, MemoryBudget, Result};
 use drumlin_fs::process::Process;
-use drumlin_fs::{CreateOptions, Env, FileKind, FileLock, FileSystem, RateLimiter};
-use drumlin_memtable::Memtable;
+use drumlin_fs::{Env, FileLock, FileSystem, RateLimiter};
 use drumlin_table::{BlockCache, ModelSource};
 
-use crate::background::manual_queue::ManualQueue;
+use crate::background::setup::Background;
 use crate::caches::blob_cache::BlobCache;
 use crate::caches::models::{Chooser, ModelStore};
 use crate::caches::table_cache::{TableCache, TableCacheOptions};
 use crate::compaction::CompactionStyle;
-use crate::compaction::flush::Flushed;
-use crate::db::engine::{Engine, FamilyState, State};
-use crate::db::foreign;
+use crate::db::engine::Engine;
+use crate::db::identity::{identity, session_id, stored_identity, write_identity_file};
+use crate::db::{foreign, recover};
 use crate::family::column_family::{DEFAULT_FAMILY, Family, next_store};
-use crate::family::families::empty_view;
-use crate::family::snapshot::SnapshotList;
-use crate::files::disk_watch::DiskWatch;
+use crate::family::super_version::empty_view;
 use crate::files::held_files::HeldFiles;
-use crate::files::names::{self, FileName};
-use crate::files::space::{self, Space};
+use crate::files::names::FileName;
+use crate::files::space::Space;
 use crate::files::trash::Trash;
+use crate::files::{names, space};
 use crate::options::file as options_file;
 use crate::options::file::{FamilySection, OptionsFile};
 use crate::options::settings::{DirectoryFormat, FamilyOptions, Options};
 use crate::options::stored as stored_options;
 use crate::options::vintage::Vintage;
+use crate::store::caches::Caches;
+use crate::store::files::Files;
+use crate::store::identity::Identity;
+use crate::store::state::{FamilyState, State};
+use crate::store::store::Store;
+use crate::store::watch::Watch;
 use crate::version::{
-    FileMeta, FileNumbers, Profile, RecoveredInfo, VersionEdit, VersionSet, VersionSetOptions,
+    FileMeta, FileNumbers, Profile, RecoveredInfo, VersionSet, VersionSetOptions,
 };
 use crate::wal::dir as wal_dir;
 use crate::wal::log::Wal;
-use crate::wal::replay::{FlushedFamily, WalReplay};
 use crate::wal::supply::WalSupply;
-use crate::watch::events::{Health, RecoveryReport};
 use crate::watch::notices::Notices;
-use crate::watch::pressure::Board;
-use crate::watch::statistics::Statistics;
-use crate::watch::waits::WaitsByCause;
-use crate::write::batch::BatchView;
-use crate::write::leader::{FullFamilies, Leader};
-use crate::write::published::Published;
-use crate::write::queue::CommitQueue;
-use crate::write::turns::Turns;
+use crate::write::commit::CommitPipeline;
+use crate::write::rotate::WriteEnv;
 
 /// Open tables kept unless the options say otherwise. Where the process may open fewer files, the
 /// table cache closes some when it meets that limit.
@@ -287,28 +282,6 @@ fn create(env: &Env, dir: &Path, options: &VersionSetOptions) -> Result<VersionS
     VersionSet::create(Arc::clone(&env.files), dir, options)
 }
 
-fn write_identity_file(env: &Env, dir: &Path, id: &str) -> Result<()> {
-    let options = CreateOptions::new(FileKind::Other);
-    let mut file = env.files.create(&names::identity(dir), options)?;
-    file.append(id.as_bytes())?;
-    file.sync()?;
-    file.close()?;
-    env.files.sync_dir(dir)
-}
-
-/// What IDENTITY says; `None` when it is missing or says nothing.
-pub(crate) fn stored_identity(env: &Env, dir: &Path) -> Result<Option<String>> {
-    let bytes = match env.files.read_file(&names::identity(dir), 4096) {
-        Ok(bytes) => bytes,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::TooLarge) => {
-            return Ok(None);
-        }
-        Err(error) => return Err(error),
-    };
-    let text = String::from_utf8(bytes).unwrap_or_default();
-    Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
-}
-
 /// In LevelDB's directories the file number alone tells which table of L0 is newer: no style works
 /// there that merges tables within L0.
 fn refuse_style(family: &FamilyOptions, options: &Options) -> Result<()> {
@@ -329,9 +302,9 @@ fn refuse_style(family: &FamilyOptions, options: &Options) -> Result<()> {
 /// Opens the tables of families in memory, each of which is read as a whole, before a reader needs them,
 /// as long as they fit beside each other. One that cannot be opened is left to the reader that asks it,
 /// who is told why.
-fn open_tables_in_memory(engine: &Engine) {
+fn open_tables_in_memory(store: &Store) {
     let mut wanted = Vec::new();
-    for family in engine.lock_state().families.values() {
+    for family in store.lock_state().families.values() {
         if family.family.reads.in_memory {
             let files = family.version.files().map(|(_, file)| Arc::clone(file));
             wanted.extend(files.map(|file| (Arc::clone(&family.family.reads.tables), file)));
@@ -351,10 +324,14 @@ fn open_tables_in_memory(engine: &Engine) {
             }
         }
     };
-    let helpers = engine.options.background_threads_count().min(wanted.len());
+    let helpers = store
+        .id
+        .options
+        .background_threads_count()
+        .min(wanted.len());
     // Without more threads to be had, this one does all.
     let spawn = |_| {
-        let thread = engine.env.spawner.spawn("drumlin-open", Box::new(work()));
+        let thread = store.id.env.spawner.spawn("drumlin-open", Box::new(work()));
         thread.ok()
     };
     let helpers: Vec<_> = (1..helpers).filter_map(spawn).collect();
@@ -370,6 +347,7 @@ struct Opener<'a> {
     dir: &'a Path,
     options: Options,
     families: BTreeMap<String, FamilyOptions>,
+    /// The OPTIONS file found.
     stored: Option<OptionsFile>,
     mode: OpenMode<'a>,
     leveldb: bool,
@@ -399,60 +377,61 @@ impl Opener<'_> {
             Some(info) => self.wal_files(&wal_dir, info, versions.numbers())?,
             None => Vec::new(),
         };
-        let mut engine = self.build(versions, lock, wal_dir.clone())?;
+        let (direct_io, untold) = self.takes_direct()?;
+        let engine = self.build(versions, lock, wal_dir.clone(), direct_io)?;
+        if let Some(error) = untold {
+            engine.store.watch.tell(&error);
+        }
         if !self.mode.is_read_only() {
             let lock = wal_dir::claim(&self.env, self.dir, &wal_dir)?;
             engine.locks.lock().extend(lock);
         }
-        self.check_table_formats(&engine)?;
-        engine.check_models()?;
-        engine.direct_io = self.takes_direct(&engine)?;
-        let report = if !self.mode.is_read_only() {
-            for wal in &wals {
-                // What a dying process left in the page cache may not be on disk yet.
-                self.env.files.sync_file(&names::wal(&wal_dir, *wal))?;
+        self.check_table_formats(&engine.store)?;
+        engine.jobs.check_models()?;
+        let recovered = match self.mode.is_read_only() {
+            true => recover::replay(&engine, &wals, needed_from)?,
+            false => {
+                for wal in &wals {
+                    // What a dying process left in the page cache may not be on disk yet.
+                    self.env.files.sync_file(&names::wal(&wal_dir, *wal))?;
+                }
+                recover::recover(&engine, &wals, needed_from)?
             }
-            engine.recover(&wals, needed_from)?
-        } else {
-            let (report, replayed) = engine.replay(&wals, needed_from, None)?;
-            engine.replayed_wals = replayed;
-            report
         };
-        engine.recovery = report;
-        engine.notices.tell();
-        if !engine.read_only {
+        engine.store.id.set_recovered(recovered);
+        engine.store.watch.notices.tell();
+        if !self.mode.is_read_only() {
             // Who only reads may want a single key.
-            open_tables_in_memory(&engine);
+            open_tables_in_memory(&engine.store);
         }
         Ok(Opened {
             engine: Arc::new(engine),
         })
     }
 
-    /// Whether flushes and compactions shall pass the page cache by, and can; that they cannot is told.
-    fn takes_direct(&self, engine: &Engine) -> Result<bool> {
-        if self.options.tuning.background_direct_io != Some(true) || engine.read_only {
-            return Ok(false);
+    /// Whether flushes and compactions bypass the page cache; an error to tell when they shall and cannot.
+    fn takes_direct(&self) -> Result<(bool, Option<Error>)> {
+        let wanted = self.options.tuning.background_direct_io == Some(true);
+        if !wanted || self.mode.is_read_only() {
+            return Ok((false, None));
         }
-        let current = names::current(self.dir);
-        let takes = self.env.files.takes_direct(&current)?;
-        if !takes {
-            let message = "this file system has no direct I/O, so flushes and compactions go through \
-                           the page cache";
-            let error = Error::not_supported(message).with_file(self.dir);
-            tracing::warn!(%error, "background_direct_io has no effect");
-            engine.tell(&error);
+        if self.env.files.takes_direct(&names::current(self.dir))? {
+            return Ok((true, None));
         }
-        Ok(takes)
+        let message = "this file system has no direct I/O, so flushes and compactions go through \
+                       the page cache";
+        let error = Error::not_supported(message).with_file(self.dir);
+        tracing::warn!(%error, "background_direct_io has no effect");
+        Ok((false, Some(error)))
     }
 
     /// Looks at the tables of families whose OPTIONS name another table format than the usual one, so
     /// that one we cannot read is refused now and not by some later read.
-    fn check_table_formats(&self, engine: &Engine) -> Result<()> {
+    fn check_table_formats(&self, store: &Store) -> Result<()> {
         let Some(stored) = &self.stored else {
             return Ok(());
         };
-        let state = engine.lock_state();
+        let state = store.lock_state();
         for family in state.families.values() {
             let section = stored.family(&family.family.name);
             if section.is_none_or(FamilySection::is_block_based) {
@@ -491,16 +470,76 @@ impl Opener<'_> {
         Ok(wals)
     }
 
+    /// The engine over `versions`, before its WALs are replayed.
     fn build(
         &self,
         mut versions: VersionSet,
         lock: Option<Box<dyn FileLock>>,
         wal_dir: PathBuf,
+        direct_io: bool,
     ) -> Result<Engine> {
-        let options = &self.options;
-        let budget = MemoryBudget::new(options.memory_budget_bytes());
+        if versions.db_id().is_none() {
+            versions.set_db_id(&identity(&self.env, self.dir)?);
+        }
+        let id = self.identity(&versions, wal_dir, direct_io)?;
+        let caches = self.caches()?;
+        let families = self.families(&versions, &caches, id.number);
+        let last_seqno = versions.last_seqno();
+        let write_buffer = id.options.tuning.write_buffer(caches.budget.limit_bytes()) as u64;
+        let preallocate = write_buffer.min(space::wal_bytes_max(self.free));
+        let supply = WalSupply::new(self.env.clone(), id.wal_dir.clone(), preallocate);
+        let wal = Wal::new(
+            self.env.clone(),
+            id.wal_dir.clone(),
+            Arc::clone(&supply),
+            !self.leveldb,
+        );
+        let files = self.files(&versions, &wal, supply, write_buffer);
+        let watch = Watch::new(Notices::new(self.options.listener.clone()));
+        let state = State::new(versions, families);
+        let store = Store::new(id, files, caches, watch, state, last_seqno);
+        let store = Arc::new(store);
+        let jobs = Background::new(Arc::clone(&store));
+        let env = WriteEnv::new(Arc::clone(&store), Arc::clone(&jobs));
+        store.publish_families(&store.lock_state());
+        Ok(Engine {
+            writes: CommitPipeline::new(env, wal, last_seqno, self.options.sync),
+            store,
+            jobs,
+            locks: Mutex::new(lock.into_iter().collect()),
+        })
+    }
+
+    fn identity(
+        &self,
+        versions: &VersionSet,
+        wal_dir: PathBuf,
+        direct_io: bool,
+    ) -> Result<Identity> {
+        let Some(db_id) = versions.db_id() else {
+            return Err(Error::corruption("the database has no id").with_file(self.dir));
+        };
+        Ok(Identity {
+            number: next_store(),
+            env: self.env.clone(),
+            dir: self.dir.to_path_buf(),
+            wal_dir,
+            options: self.options.clone(),
+            leveldb: self.leveldb,
+            read_only: self.mode.is_read_only(),
+            process: Process::current(),
+            direct_io,
+            db_id: db_id.to_owned(),
+            session_id: session_id(&self.env),
+            vintage: self.vintage,
+            recovered: OnceLock::new(),
+        })
+    }
+
+    fn caches(&self) -> Result<Caches> {
+        let budget = MemoryBudget::new(self.options.memory_budget_bytes());
         let block_cache = BlockCache::new(Arc::clone(&budget));
-        let max_open_files = options.max_open_files.unwrap_or(MAX_OPEN_FILES);
+        let open_max = self.options.max_open_files.unwrap_or(MAX_OPEN_FILES);
         let models = ModelStore::open(Arc::clone(&self.env.files), self.dir, &budget)?;
         let table_cache = TableCache::new(TableCacheOptions {
             env: self.env.clone(),
@@ -508,293 +547,75 @@ impl Opener<'_> {
             blocks: Arc::clone(&block_cache),
             budget: Arc::clone(&budget),
             models: Some(Arc::clone(&models) as Arc<dyn ModelSource>),
-            open_max: max_open_files.saturating_sub(BlobCache::share_of(max_open_files)),
+            open_max: open_max.saturating_sub(BlobCache::share_of(open_max)),
         });
-        let blob_cache = BlobCache::new(
-            Arc::clone(&self.env.files),
-            self.dir.to_path_buf(),
-            max_open_files,
-        );
-        if versions.db_id().is_none() {
-            versions.set_db_id(&identity(&self.env, self.dir)?);
-        }
-        let store = next_store();
+        let files = Arc::clone(&self.env.files);
+        Ok(Caches {
+            blob_cache: BlobCache::new(files, self.dir.to_path_buf(), open_max),
+            budget,
+            block_cache,
+            table_cache,
+            models,
+            chooser: Chooser::default(),
+        })
+    }
+
+    fn families(
+        &self,
+        versions: &VersionSet,
+        caches: &Caches,
+        store: u64,
+    ) -> BTreeMap<u32, FamilyState> {
         let mut states = BTreeMap::new();
         for (&id, found) in versions.families() {
             let Some(family) = self.families.get(&found.name) else {
                 continue;
             };
-            let tables =
-                table_cache.for_family(family.order.clone(), family.prefix_extractor.clone());
-            let view = empty_view(family);
+            let (order, prefix) = (family.order.clone(), family.prefix_extractor.clone());
             let shared = Family::new(
                 (id, &found.name),
                 family.clone(),
-                options,
-                (tables, &blob_cache),
-                (store, &budget),
-                view,
+                &self.options,
+                (
+                    caches.table_cache.for_family(order, prefix),
+                    &caches.blob_cache,
+                ),
+                (store, &caches.budget),
+                empty_view(family.order.clone()),
             );
-            states.insert(
-                id,
-                FamilyState::new(shared, Arc::clone(&found.current), found.log_number),
-            );
+            let version = Arc::clone(&found.current);
+            states.insert(id, FamilyState::new(shared, version, found.log_number));
         }
-        let last_seqno = versions.last_seqno();
-        let write_buffer = options.tuning.write_buffer(budget.limit_bytes()) as u64;
-        let preallocate = write_buffer.min(space::wal_bytes_max(self.free));
-        let supply = WalSupply::new(self.env.clone(), wal_dir.clone(), preallocate);
-        let wal = Wal::new(
-            self.env.clone(),
-            wal_dir.clone(),
-            Arc::clone(&supply),
-            !self.leveldb,
-        );
-        let db_id = versions.db_id().unwrap_or_default().to_owned();
+        states
+    }
+
+    fn files(
+        &self,
+        versions: &VersionSet,
+        wal: &Wal,
+        supply: Arc<WalSupply>,
+        write_buffer: u64,
+    ) -> Files {
+        let tuning = &self.options.tuning;
         let reuse_from = match self.leveldb {
             true => u64::MAX, // LevelDB does not know what is meant by the name.
-            false => options.tuning.reuse_from_bytes,
+            false => tuning.reuse_from_bytes,
         };
         let trash = Arc::new(Trash::new(&self.env, reuse_from));
-        let engine = Engine {
-            store,
-            env: self.env.clone(),
-            dir: self.dir.to_path_buf(),
-            wal_dir,
-            options: options.clone(),
-            leveldb: self.leveldb,
-            read_only: self.mode.is_read_only(),
-            process: Process::current(),
-            direct_io: false,
-            budget,
-            block_cache,
-            table_cache,
-            blob_cache,
-            models,
-            notices: Notices::new(options.listener.clone()),
-            chooser: Chooser::default(),
-            limiter: Arc::new(RateLimiter::new(
-                Arc::clone(&self.env.clock),
-                options.tuning.background_rate,
-            )),
+        let clock = Arc::clone(&self.env.clock);
+        Files {
+            numbers: Arc::clone(versions.numbers()),
+            limiter: Arc::new(RateLimiter::new(clock, tuning.background_rate)),
             space: Space::new(
                 Arc::clone(&self.env.files),
                 self.dir.to_path_buf(),
                 Arc::clone(&trash),
-                options.tuning.disk_reserve_bytes,
-                write_buffer.saturating_mul(options.tuning.memtables_max as u64),
+                tuning.disk_reserve_bytes,
+                write_buffer.saturating_mul(tuning.memtables_max as u64),
             ),
             trash,
-            queue: CommitQueue::quick(),
-            unsynced_wals: wal.unsynced(),
             supply,
-            leader: Mutex::new(Leader::new(wal, last_seqno)),
-            syncs: CommitQueue::slow(),
-            published: Published::new(last_seqno),
-            turns: Turns::new(drumlin_fs::machine::cores_available()),
-            full: FullFamilies::default(),
-            oldest_wal: AtomicU64::new(0),
-            numbers: Arc::clone(versions.numbers()),
-            state: Mutex::new(State {
-                versions,
-                families: states,
-                wals: BTreeSet::new(),
-                wal_pins: 0,
-                spare_wals: Vec::new(),
-                flushes_running: 0,
-                compactions_running: 0,
-                idle_threads: 0,
-                manual: ManualQueue::default(),
-                failure: None,
-                failures_in_row: 0,
-                flush_failures: 0,
-                compaction_failures: 0,
-                flush_failing: false,
-                closed: false,
-                compaction_blocked: None,
-            }),
-            changed: Condvar::new(),
-            retry: Condvar::new(),
-            families: ArcSwap::from_pointee(BTreeMap::new()),
-            snapshots: Arc::new(SnapshotList::new()),
-            statistics: Statistics::default(),
-            waits: WaitsByCause::default(),
-            board: Board::default(),
-            disk: DiskWatch::default(),
-            health: AtomicU8::new(Health::Healthy as u8),
-            closing: Arc::new(AtomicBool::new(false)),
-            db_id,
-            vintage: self.vintage,
-            session_id: session_id(&self.env),
-            recovery: RecoveryReport::default(),
-            replayed_wals: Vec::new(),
-            threads: Mutex::new(Vec::new()),
-            me: OnceLock::new(),
-            changes: AtomicU64::new(0),
-            unlogged: AtomicBool::new(false),
-            locks: Mutex::new(lock.into_iter().collect()),
-        };
-        engine.publish_families(&engine.lock_state());
-        Ok(engine)
-    }
-}
-
-/// The database's id: what IDENTITY says, or a new random one in the form of a UUID.
-fn identity(env: &Env, dir: &Path) -> Result<String> {
-    if let Some(stored) = stored_identity(env, dir)? {
-        return Ok(stored);
-    }
-    let mut rng = drumlin_base::rng::Rng::new(env.seed ^ env.clock.unix_seconds());
-    let (a, b) = (rng.next_u64(), rng.next_u64());
-    Ok(format!(
-        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
-        a >> 32,
-        (a >> 16) & 0xFFFF,
-        a & 0xFFF,
-        0x8000 | (b >> 48) & 0x3FFF,
-        b & 0xFFFF_FFFF_FFFF,
-    ))
-}
-
-/// Twenty characters that tell this run from others, as RocksDB's session ids do.
-fn session_id(env: &Env) -> String {
-    const DIGITS: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    let mut rng = drumlin_base::rng::Rng::new(env.seed ^ env.clock.monotonic().as_nanos() as u64);
-    let digit = |rng: &mut drumlin_base::rng::Rng| {
-        let index = rng.below(DIGITS.len() as u64) as usize;
-        char::from(DIGITS.get(index).copied().unwrap_or(b'0'))
-    };
-    (0..20).map(|_| digit(&mut rng)).collect()
-}
-
-impl Engine {
-    /// Replays `wals` into tables, then begins a fresh WAL, installs all of it with one atomic
-    /// group of edits and removes what it replaces.
-    fn recover(&mut self, wals: &[u64], needed_from: u64) -> Result<RecoveryReport> {
-        let _pending = self.numbers.begin_job();
-        let mut tables = Vec::new();
-        let (mut report, _) = self.replay(wals, needed_from, Some(&mut tables))?;
-        let mut leader = self.leader.lock();
-        let mut state = self.lock_state();
-        self.switch_wal(&mut leader, &mut state)?;
-        let wal = leader.wal.number();
-        let mut edits: BTreeMap<u32, VersionEdit> = BTreeMap::new();
-        for (&id, family) in &mut state.families {
-            family.mutable_wal = wal;
-            edits.insert(
-                id,
-                VersionEdit {
-                    column_family: id,
-                    log_number: Some(wal),
-                    prev_log_number: Some(0),
-                    ..VersionEdit::default()
-                },
-            );
+            unsynced_wals: wal.unsynced(),
         }
-        for (id, flushed) in tables {
-            if let Some(edit) = edits.get_mut(&id) {
-                edit.new_files.extend(flushed.file.map(|table| (0, table)));
-                edit.blob_additions.extend(flushed.blob_files);
-            }
-        }
-        self.log_and_apply(&mut state, edits.into_values().collect())?;
-        if !self.leveldb {
-            if stored_identity(&self.env, &self.dir)?.is_none() {
-                write_identity_file(&self.env, &self.dir, &self.db_id)?;
-            }
-            self.write_options(&state)?;
-        }
-        report.files_removed = self.remove_leftovers(&mut state)?;
-        Ok(report)
-    }
-
-    /// Replays `wals` into memtables, or, when full (and at the end), from there into `tables`. With the
-    /// report it gives the WALs, each with the bytes of it that were replayed.
-    fn replay(
-        &self,
-        wals: &[u64],
-        needed_from: u64,
-        mut tables: Option<&mut Vec<(u32, Flushed)>>,
-    ) -> Result<(RecoveryReport, Vec<(u64, u64)>)> {
-        let first_seqno = self.visible_seqno();
-        let replay = WalReplay {
-            env: &self.env,
-            dir: &self.wal_dir,
-            point_in_time: self.options.point_in_time_recovery,
-            keep_damaged: tables.is_some(),
-            needed_from,
-            flushed: FlushedFamily::all(&self.lock_state().versions),
-        };
-        let replayed = replay.run(wals, |wal, batch| {
-            self.apply_recovered(wal, batch)?;
-            tables
-                .as_mut()
-                .map_or(Ok(()), |tables| self.flush_recovered(tables, false))
-        })?;
-        self.set_last_seqno(first_seqno.max(replayed.last_seqno));
-        if let Some(tables) = tables {
-            self.flush_recovered(tables, true)?;
-        }
-        let report = RecoveryReport {
-            batches_replayed: replayed.batches,
-            entries_replayed: replayed.entries,
-            cut: replayed.cut,
-            mended: replayed.mended,
-            files_removed: 0,
-            leveldb: self.leveldb,
-        };
-        Ok((report, replayed.wals))
-    }
-
-    fn set_last_seqno(&self, last: SeqNo) {
-        self.leader.lock().last_seqno = last;
-        self.published.set(last);
-    }
-
-    fn apply_recovered(&self, wal: u64, batch: &BatchView<'_>) -> Result<()> {
-        let state = self.lock_state();
-        let mut seqno = batch.seqno();
-        for record in batch.iter() {
-            let record = record?;
-            if let Some(family) = state.families.get(&record.family) {
-                // Older WAL files hold what this family's tables already have.
-                if wal >= family.mutable_wal {
-                    family
-                        .mutable
-                        .add(seqno, record.kind, record.key, record.value);
-                }
-            } else if record.family > state.versions.max_family_id() {
-                let message = format!("the WAL writes to the unknown family {}", record.family);
-                return Err(Error::corruption(message).with_file(&names::wal(&self.wal_dir, wal)));
-            }
-            seqno += 1;
-        }
-        drop(state);
-        self.set_last_seqno(self.visible_seqno().max(seqno.saturating_sub(1)));
-        Ok(())
-    }
-
-    /// Writes recovered memtables that are full (or all of them) to tables, which are installed
-    /// only when all is recovered: a crash before that finds the WAL files and no trace of them.
-    fn flush_recovered(&self, tables: &mut Vec<(u32, Flushed)>, all: bool) -> Result<()> {
-        let due: Vec<(Arc<Family>, Arc<Memtable>)> = {
-            let mut state = self.lock_state();
-            let full = state.families.values_mut().filter(|family| {
-                !family.mutable.is_empty()
-                    && (all || family.mutable.bytes() >= family.family.write_buffer)
-            });
-            full.map(|family| {
-                let fresh = family.family.fresh_memtable();
-                let old = std::mem::replace(&mut family.mutable, fresh);
-                family.install();
-                (Arc::clone(&family.family), old)
-            })
-            .collect()
-        };
-        for (family, memtable) in due {
-            let flushed = self.write_memtables(&family, &[memtable], Arc::default())?;
-            tables.push((family.id, flushed));
-        }
-        Ok(())
     }
 }

@@ -82,9 +82,12 @@ fn attempt(dir: &Path, options: &Options, held: &Arc<HeldFiles>) -> Result<Opene
         .collect();
     let opened = open::open(dir, options, &families, OpenMode::ReadOnly(held))?;
     let engine = &opened.engine;
-    held.check_replayed(&engine.wal_dir, &engine.replayed_wals)?;
+    held.check_replayed(&engine.store.id.wal_dir, &engine.store.id.recovered().wals)?;
     if engine
-        .recovery
+        .store
+        .id
+        .recovered()
+        .report
         .cut
         .as_ref()
         .is_some_and(|cut| cut.later_wals > 0)

@@ -11,7 +11,8 @@ use drumlin_fs::{CreateOptions, FileKind, RandomAccessFile, WritableFile};
 
 use crate::db::engine::Engine;
 use crate::files::names;
-use crate::options::file::{self as options_file, OptionsFile};
+use crate::options::file as options_file;
+use crate::options::file::OptionsFile;
 use crate::options::stored as stored_options;
 use crate::version::Version;
 use crate::wal::replay as wal_replay;
@@ -30,9 +31,9 @@ struct UnderWay<'a>(&'a Engine);
 
 impl<'a> UnderWay<'a> {
     fn begin(engine: &'a Engine) -> Result<Self> {
-        let mut state = engine.lock_state();
+        let mut state = engine.store.lock_state();
         // Under the lock, as whoever closes looks at the count under it.
-        engine.check_open()?;
+        engine.store.check_open()?;
         state.wal_pins += 1;
         Ok(Self(engine))
     }
@@ -40,205 +41,210 @@ impl<'a> UnderWay<'a> {
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.lock_state();
+        let mut state = self.0.store.lock_state();
         state.wal_pins -= 1;
-        if !self.0.read_only {
+        if !self.0.store.id.read_only {
             // What was flushed, and compacted, meanwhile.
-            self.0.remove_obsolete(&mut state);
+            self.0.store.remove_obsolete(&mut state);
         }
-        self.0.changed.notify_all();
+        self.0.store.changed.notify_all();
     }
 }
 
 /// Unfinished checkpoints of one target at a time.
 const UNFINISHED_MAX: u32 = 1000;
+
 /// Bytes copied at a time.
 const COPY_BYTES: usize = 1 << 20;
 
-impl Engine {
-    /// Makes `target` a copy of the database as of now; where it was opened for reading, of what was there
-    /// then.
-    ///
-    /// # Errors
-    /// `InvalidArgument` when `target` exists or names no directory that could be made; `NotSupported` where
-    /// it is on another file system; `NoSpace`, `Io`; `NotFound` where a writer has removed files since this
-    /// was opened for reading; `Shutdown` where it is closed meanwhile. What was begun is removed again.
-    pub(crate) fn checkpoint(&self, target: &Path) -> Result<()> {
-        let files = &self.env.files;
-        // Without the slash that may end it, which would have names made inside.
-        let Some(name) = target.file_name() else {
-            let message = "the target of a checkpoint must be a new directory";
-            return Err(Error::invalid_argument(message).with_file(target));
-        };
-        let parent = match target.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        let target = parent.join(name);
-        let refuse = || {
-            let message = "the target of a checkpoint must not exist";
-            Err(Error::invalid_argument(message).with_file(&target))
-        };
+/// Makes `target` a copy of the database as of now; where it was opened for reading, of what was there
+/// then.
+///
+/// # Errors
+/// `InvalidArgument` when `target` exists or names no directory that could be made; `NotSupported` where
+/// it is on another file system; `NoSpace`, `Io`; `NotFound` where a writer has removed files since this
+/// was opened for reading; `Shutdown` where it is closed meanwhile. What was begun is removed again.
+pub(crate) fn checkpoint(engine: &Engine, target: &Path) -> Result<()> {
+    let files = &engine.store.id.env.files;
+    // Without the slash that may end it, which would have names made inside.
+    let Some(name) = target.file_name() else {
+        let message = "the target of a checkpoint must be a new directory";
+        return Err(Error::invalid_argument(message).with_file(target));
+    };
+    let parent = match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let target = parent.join(name);
+    let refuse = || {
+        let message = "the target of a checkpoint must not exist";
+        Err(Error::invalid_argument(message).with_file(&target))
+    };
+    if files.exists(&target)? {
+        return refuse();
+    }
+    let _under_way = UnderWay::begin(engine)?;
+    let unfinished = make_unfinished(engine, &target)?;
+    let moment = pin_moment(engine, &unfinished);
+    let made = moment.and_then(|moment| fill_checkpoint(engine, &moment, &unfinished));
+    let made = made.and_then(|()| {
+        // A directory only takes the place of an empty one, so a copy that somebody else made
+        // meanwhile stays.
         if files.exists(&target)? {
             return refuse();
         }
-        let _under_way = UnderWay::begin(self)?;
-        let unfinished = self.make_unfinished(&target)?;
-        let moment = self.pin_moment(&unfinished);
-        let made = moment.and_then(|moment| self.fill_checkpoint(&moment, &unfinished));
-        let made = made.and_then(|()| {
-            // A directory only takes the place of an empty one, so a copy that somebody else made
-            // meanwhile stays.
-            if files.exists(&target)? {
-                return refuse();
-            }
-            files.rename(&unfinished, &target)?;
-            files.sync_dir(parent)
-        });
-        if made.is_err() {
-            // The error that matters is the first.
-            let _ = self.remove_dir_with_files(&unfinished);
-        }
-        made
+        files.rename(&unfinished, &target)?;
+        files.sync_dir(parent)
+    });
+    if made.is_err() {
+        // The error that matters is the first.
+        let _ = remove_dir_with_files(engine, &unfinished);
     }
+    made
+}
 
-    /// A new directory beside `target`, of this call alone.
-    fn make_unfinished(&self, target: &Path) -> Result<PathBuf> {
-        let files = &self.env.files;
-        if let Some(parent) = target.parent() {
-            files.create_dir_all(parent)?;
-        }
-        for attempt in 0..UNFINISHED_MAX {
-            let mut name = target.as_os_str().to_owned();
-            name.push(format!(".{}-{attempt}.unfinished", self.session_id));
-            let unfinished = PathBuf::from(name);
-            if files.create_dir(&unfinished)? {
-                return Ok(unfinished);
-            }
-        }
-        let message = "too many unfinished checkpoints lie beside the target";
-        Err(Error::invalid_argument(message).with_file(target))
+/// A new directory beside `target`, of this call alone.
+fn make_unfinished(engine: &Engine, target: &Path) -> Result<PathBuf> {
+    let files = &engine.store.id.env.files;
+    if let Some(parent) = target.parent() {
+        files.create_dir_all(parent)?;
     }
+    for attempt in 0..UNFINISHED_MAX {
+        let mut name = target.as_os_str().to_owned();
+        name.push(format!(
+            ".{}-{attempt}.unfinished",
+            engine.store.id.session_id
+        ));
+        let unfinished = PathBuf::from(name);
+        if files.create_dir(&unfinished)? {
+            return Ok(unfinished);
+        }
+    }
+    let message = "too many unfinished checkpoints lie beside the target";
+    Err(Error::invalid_argument(message).with_file(target))
+}
 
-    /// Pins tables and WAL lengths at a moment between two write groups, and writes the MANIFEST
-    /// that tells of it.
-    fn pin_moment(&self, dir: &Path) -> Result<Moment> {
-        let stored = stored_options::read(&self.dir, &self.options)?;
-        self.lead_alone(|leader| {
-            self.check_open()?;
-            let state = self.lock_state();
-            let oldest = state.versions.min_log_number();
-            // Where nothing may be written the WALs that were replayed, up to where they were.
-            let mut wals = self.replayed_wals.clone();
-            for &number in state.wals.range(oldest..) {
-                let len = match leader.wal.len_of(number) {
-                    Some(len) => len,
-                    None => files_len(self, number)?,
-                };
-                wals.push((number, len));
-            }
-            let versions = state.families.values().map(|f| f.version.clone()).collect();
-            // Before the MANIFEST, which tells the next number.
-            let options = match self.leveldb {
-                true => None,
-                false => Some((self.numbers.take(), self.options_of_copy(&state, stored))),
+/// Pins tables and WAL lengths at a moment between two write groups, and writes the MANIFEST
+/// that tells of it.
+fn pin_moment(engine: &Engine, dir: &Path) -> Result<Moment> {
+    let stored = stored_options::read(&engine.store.id.dir, &engine.store.id.options)?;
+    engine.writes.lead_alone(|leader| {
+        engine.store.check_open()?;
+        let state = engine.store.lock_state();
+        let oldest = state.versions.min_log_number();
+        // Where nothing may be written the WALs that were replayed, up to where they were.
+        let mut wals = engine.store.id.recovered().wals.clone();
+        for &number in state.wals.range(oldest..) {
+            let len = match leader.wal.len_of(number) {
+                Some(len) => len,
+                None => files_len(engine, number)?,
             };
-            state.versions.write_copy(dir)?;
-            Ok(Moment {
-                versions,
-                wals,
-                options,
-            })
-        })
-    }
-
-    fn fill_checkpoint(&self, moment: &Moment, dir: &Path) -> Result<()> {
-        let files = &self.env.files;
-        for version in &moment.versions {
-            for (_, file) in version.files() {
-                self.check_open()?; // Whoever closes waits for this.
-                let from = self.table_cache.path(file.number);
-                let name = from.file_name().unwrap_or_default();
-                self.link_or_copy(&from, &dir.join(name))?;
-            }
-            for id in version.files().filter_map(|(_, file)| file.model()) {
-                let to = names::model(dir, id);
-                if !files.exists(&to)? {
-                    self.link_or_copy(&names::model(&self.dir, id), &to)?;
-                }
-            }
-            for &number in version.blobs().keys() {
-                self.check_open()?;
-                let from = names::blob(&self.dir, number);
-                self.link_or_copy(&from, &names::blob(dir, number))?;
-            }
+            wals.push((number, len));
         }
-        for &(number, len) in &moment.wals {
-            let from = names::wal(&self.wal_dir, number);
-            self.copy_file(&from, &names::wal(dir, number), len)?;
-            // A writer beside one that only reads may have begun to write another over it.
-            let is_gone = || Ok(!wal_replay::begins_with_own(files.open(&from)?, number)?);
-            if self.read_only && len > 0 && is_gone()? {
-                let message = "a writer has flushed the WAL since this was opened for reading";
-                return Err(Error::new(ErrorKind::NotFound, message).with_file(&from));
-            }
-        }
-        if let Some((number, options)) = &moment.options {
-            options_file::write(&**files, dir, *number, options)?;
-        }
-        // LevelDB's directories have none, by which they are told.
-        if self.leveldb {
-            return files.sync_dir(dir);
-        }
-        let identity = names::identity(dir);
-        let mut file = files.create(&identity, CreateOptions::new(FileKind::Other))?;
-        file.append(self.db_id.as_bytes())?;
-        file.sync()?;
-        file.close()?;
-        match drumlin_base::bug!("checkpoint-names-unsynced") {
-            true => Ok(()),
-            false => files.sync_dir(dir),
-        }
-    }
-
-    /// Gives the file `from` the second name `to`; where a writer beside one that only reads has removed it, what
-    /// is held of it is copied.
-    fn link_or_copy(&self, from: &Path, to: &Path) -> Result<()> {
-        match self.env.files.link(from, to) {
-            Err(error) if self.read_only && error.is_not_found() => {
-                let size = self.env.files.open(from)?.size();
-                self.copy_file(from, to, size)
-            }
-            linked => linked,
-        }
-    }
-
-    /// Copies the first `len` bytes of a file into the new one `to` and syncs the copy. One that fails is
-    /// removed.
-    pub(crate) fn copy_file(&self, from: &Path, to: &Path, len: u64) -> Result<()> {
-        let files = &self.env.files;
-        let source = files.open(from)?;
-        // As a table: made once, and written in large pieces.
-        let target = files.create(to, CreateOptions::new(FileKind::Table))?;
-        copy(&*source, target, len).map_err(|error| {
-            // The error of the copy is the one that matters.
-            let _ = files.remove(to);
-            error.with_file(from)
-        })
-    }
-
-    fn remove_dir_with_files(&self, dir: &Path) -> Result<()> {
-        let files = &self.env.files;
-        let names = match files.list(dir) {
-            Ok(names) => names,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(error),
+        let versions = state.families.values().map(|f| f.version.clone()).collect();
+        // Before the MANIFEST, which tells the next number.
+        let options = match engine.store.id.leveldb {
+            true => None,
+            false => Some((
+                engine.store.files.numbers.take(),
+                stored_options::options_of_copy(&engine.store, &state, stored),
+            )),
         };
-        for name in names {
-            files.remove(&dir.join(name))?;
+        state.versions.write_copy(dir)?;
+        Ok(Moment {
+            versions,
+            wals,
+            options,
+        })
+    })
+}
+
+fn fill_checkpoint(engine: &Engine, moment: &Moment, dir: &Path) -> Result<()> {
+    let files = &engine.store.id.env.files;
+    for version in &moment.versions {
+        for (_, file) in version.files() {
+            engine.store.check_open()?; // Whoever closes waits for this.
+            let from = engine.store.caches.table_cache.path(file.number);
+            let name = from.file_name().unwrap_or_default();
+            link_or_copy(engine, &from, &dir.join(name))?;
         }
-        files.remove_dir(dir)
+        for id in version.files().filter_map(|(_, file)| file.model()) {
+            let to = names::model(dir, id);
+            if !files.exists(&to)? {
+                link_or_copy(engine, &names::model(&engine.store.id.dir, id), &to)?;
+            }
+        }
+        for &number in version.blobs().keys() {
+            engine.store.check_open()?;
+            let from = names::blob(&engine.store.id.dir, number);
+            link_or_copy(engine, &from, &names::blob(dir, number))?;
+        }
     }
+    for &(number, len) in &moment.wals {
+        let from = names::wal(&engine.store.id.wal_dir, number);
+        copy_file(engine, &from, &names::wal(dir, number), len)?;
+        // A writer beside one that only reads may have begun to write another over it.
+        let is_gone = || Ok(!wal_replay::begins_with_own(files.open(&from)?, number)?);
+        if engine.store.id.read_only && len > 0 && is_gone()? {
+            let message = "a writer has flushed the WAL since this was opened for reading";
+            return Err(Error::new(ErrorKind::NotFound, message).with_file(&from));
+        }
+    }
+    if let Some((number, options)) = &moment.options {
+        options_file::write(&**files, dir, *number, options)?;
+    }
+    // LevelDB's directories have none, by which they are told.
+    if engine.store.id.leveldb {
+        return files.sync_dir(dir);
+    }
+    let identity = names::identity(dir);
+    let mut file = files.create(&identity, CreateOptions::new(FileKind::Other))?;
+    file.append(engine.store.id.db_id.as_bytes())?;
+    file.sync()?;
+    file.close()?;
+    match drumlin_base::bug!("checkpoint-names-unsynced") {
+        true => Ok(()),
+        false => files.sync_dir(dir),
+    }
+}
+
+/// Gives the file `from` the second name `to`; where a writer beside one that only reads has removed it, what
+/// is held of it is copied.
+fn link_or_copy(engine: &Engine, from: &Path, to: &Path) -> Result<()> {
+    match engine.store.id.env.files.link(from, to) {
+        Err(error) if engine.store.id.read_only && error.is_not_found() => {
+            let size = engine.store.id.env.files.open(from)?.size();
+            copy_file(engine, from, to, size)
+        }
+        linked => linked,
+    }
+}
+
+/// Copies the first `len` bytes of a file into the new one `to` and syncs the copy. One that fails is
+/// removed.
+pub(crate) fn copy_file(engine: &Engine, from: &Path, to: &Path, len: u64) -> Result<()> {
+    let files = &engine.store.id.env.files;
+    let source = files.open(from)?;
+    // As a table: made once, and written in large pieces.
+    let target = files.create(to, CreateOptions::new(FileKind::Table))?;
+    copy(&*source, target, len).map_err(|error| {
+        // The error of the copy is the one that matters.
+        let _ = files.remove(to);
+        error.with_file(from)
+    })
+}
+
+fn remove_dir_with_files(engine: &Engine, dir: &Path) -> Result<()> {
+    let files = &engine.store.id.env.files;
+    let names = match files.list(dir) {
+        Ok(names) => names,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for name in names {
+        files.remove(&dir.join(name))?;
+    }
+    files.remove_dir(dir)
 }
 
 /// Writes the first `len` bytes of `source` to `target`, synced.
@@ -268,8 +274,10 @@ fn copy(source: &dyn RandomAccessFile, mut target: Box<dyn WritableFile>, len: u
 
 fn files_len(engine: &Engine, wal: u64) -> Result<u64> {
     engine
+        .store
+        .id
         .env
         .files
-        .info(&names::wal(&engine.wal_dir, wal))
+        .info(&names::wal(&engine.store.id.wal_dir, wal))
         .map(|info| info.size)
 }

@@ -16,11 +16,14 @@ use crate::caches::table_cache::Ahead;
 use crate::db::engine::Engine;
 use crate::family::column_family::{ColumnFamily, Family};
 use crate::files::names;
+use crate::maintenance::checkpoint::copy_file;
 use crate::version::{NewFile, VersionEdit};
 
 /// The property that marks a table as external, and the version of its rules.
 const EXTERNAL_VERSION: &str = "rocksdb.external_sst_file.version";
+
 const GLOBAL_SEQNO: &str = "rocksdb.external_sst_file.global_seqno";
+
 const VERSION: u32 = 2;
 
 /// Writes a table outside any database, to be taken in by [`crate::Db::ingest`].
@@ -105,199 +108,203 @@ struct Incoming {
     largest: Vec<u8>,
 }
 
-impl Engine {
-    /// Takes the tables at `paths` in, in order: later ones win. Everything is checked before
-    /// anything changes; either all are taken or none.
-    pub(crate) fn ingest(
-        &self,
-        family: &ColumnFamily,
-        paths: &[PathBuf],
-        move_files: bool,
-    ) -> Result<()> {
-        if self.leveldb {
-            return Err(Error::not_supported(
-                "taking external tables into a LevelDB directory",
-            ));
-        }
-        self.check_writable()?;
-        family.0.check_alive()?;
-        let _pending = self.begin_job()?;
-        let check = |path: &PathBuf| self.check_external(&family.0, path);
-        // All of them, before the first one gets a name here.
-        let checked = paths.iter().map(check).collect::<Result<Vec<_>>>()?;
-        let mut incoming = Vec::new();
-        let taken = paths.iter().zip(checked).try_for_each(|(path, checked)| {
-            incoming.push(self.bring_in(path, checked)?);
-            Ok(())
-        });
-        let brought = taken.and_then(|()| self.env.files.sync_dir(&self.dir));
-        if let Err(error) = brought {
-            self.give_back(&incoming);
-            return Err(error);
-        }
-        let mut opened = Vec::new();
-        if family.0.reads.in_memory {
-            // Before writers are held up: it reads them whole. One that cannot be opened is told of by
-            // its first reader.
-            let tables = &family.0.reads.tables;
-            let open = |file: &Incoming| tables.open_unnumbered(file.number, file.size).ok();
-            opened.extend(incoming.iter().map(open));
-        }
-        let mut told = false;
-        let installed = self.install_external(&family.0, &incoming, opened, &mut told);
-        if let Err(error) = installed {
-            // Once the MANIFEST was told, nobody knows whether it names the tables: they stay, and the next
-            // open tells.
-            if !told {
-                self.give_back(&incoming);
-            }
-            return Err(error);
-        }
-        for path in paths.iter().filter(|_| move_files) {
-            // All were taken in, which is what was asked for; an original that stays is told of. A path that
-            // was given twice is gone already.
-            match self.env.files.remove(path) {
-                Err(error) if !error.is_not_found() => self.file_stays(&error),
-                _ => {}
-            }
-        }
+/// Takes the tables at `paths` in, in order: later ones win. Everything is checked before
+/// anything changes; either all are taken or none.
+pub(crate) fn ingest(
+    engine: &Engine,
+    family: &ColumnFamily,
+    paths: &[PathBuf],
+    move_files: bool,
+) -> Result<()> {
+    if engine.store.id.leveldb {
+        return Err(Error::not_supported(
+            "taking external tables into a LevelDB directory",
+        ));
+    }
+    engine.store.check_writable()?;
+    family.0.check_alive()?;
+    let _pending = engine.store.begin_job()?;
+    let check = |path: &PathBuf| check_external(engine, &family.0, path);
+    // All of them, before the first one gets a name here.
+    let checked = paths.iter().map(check).collect::<Result<Vec<_>>>()?;
+    let mut incoming = Vec::new();
+    let taken = paths.iter().zip(checked).try_for_each(|(path, checked)| {
+        incoming.push(bring_in(engine, path, checked)?);
         Ok(())
+    });
+    let brought = taken.and_then(|()| engine.store.id.env.files.sync_dir(&engine.store.id.dir));
+    if let Err(error) = brought {
+        give_back(engine, &incoming);
+        return Err(error);
     }
-
-    /// Takes the names away that [`Engine::bring_in`] gave.
-    fn give_back(&self, incoming: &[Incoming]) {
-        let given_up = match drumlin_base::bug!("refused-ingest-leaves-names") {
-            true => &[],
-            false => incoming,
-        };
-        for file in given_up {
-            // The error that led here is the one that matters; leftovers go at the next open.
-            let _ = self.env.files.remove(&names::table(&self.dir, file.number));
+    let mut opened = Vec::new();
+    if family.0.reads.in_memory {
+        // Before writers are held up: it reads them whole. One that cannot be opened is told of by
+        // its first reader.
+        let tables = &family.0.reads.tables;
+        let open = |file: &Incoming| tables.open_unnumbered(file.number, file.size).ok();
+        opened.extend(incoming.iter().map(open));
+    }
+    let mut told = false;
+    let installed = install_external(engine, &family.0, &incoming, opened, &mut told);
+    if let Err(error) = installed {
+        // Once the MANIFEST was told, nobody knows whether it names the tables: they stay, and the next
+        // open tells.
+        if !told {
+            give_back(engine, &incoming);
+        }
+        return Err(error);
+    }
+    for path in paths.iter().filter(|_| move_files) {
+        // All were taken in, which is what was asked for; an original that stays is told of. A path that
+        // was given twice is gone already.
+        match engine.store.id.env.files.remove(path) {
+            Err(error) if !error.is_not_found() => engine.store.file_stays(&error),
+            _ => {}
         }
     }
+    Ok(())
+}
 
-    /// Reads the whole table: a sound external table of this family's order.
-    fn check_external(&self, family: &Family, path: &Path) -> Result<Incoming> {
-        let file = self.env.files.open(path)?;
-        let size = file.size();
-        let footer = Arc::clone(&file);
-        let mut options = TableReaderOptions::new(
-            path.to_path_buf(),
-            0,
-            Arc::clone(&self.block_cache),
-            Arc::clone(&self.budget),
+/// Takes the names away that [`Engine::bring_in`] gave.
+fn give_back(engine: &Engine, incoming: &[Incoming]) {
+    let given_up = match drumlin_base::bug!("refused-ingest-leaves-names") {
+        true => &[],
+        false => incoming,
+    };
+    for file in given_up {
+        // The error that led here is the one that matters; leftovers go at the next open.
+        let _ = engine
+            .store
+            .id
+            .env
+            .files
+            .remove(&names::table(&engine.store.id.dir, file.number));
+    }
+}
+
+/// Reads the whole table: a sound external table of this family's order.
+fn check_external(engine: &Engine, family: &Family, path: &Path) -> Result<Incoming> {
+    let file = engine.store.id.env.files.open(path)?;
+    let size = file.size();
+    let footer = Arc::clone(&file);
+    let mut options = TableReaderOptions::new(
+        path.to_path_buf(),
+        0,
+        Arc::clone(&engine.store.caches.block_cache),
+        Arc::clone(&engine.store.caches.budget),
+    );
+    options.order = family.options.order.clone();
+    let table = Table::open(file, options)?;
+    if let Table::Block(_) = *table
+        && let Some(newer) = engine
+            .store
+            .id
+            .vintage
+            .refuses(&drumlin_table::read_footer(&*footer, size)?)
+    {
+        let message = format!(
+            "an external table with {newer} in a directory of RocksDB {}, which does not read it",
+            engine.store.id.vintage
         );
-        options.order = family.options.order.clone();
-        let table = Table::open(file, options)?;
-        if let Table::Block(_) = *table
-            && let Some(newer) = self
-                .vintage
-                .refuses(&drumlin_table::read_footer(&*footer, size)?)
-        {
-            let message = format!(
-                "an external table with {newer} in a directory of RocksDB {}, which does not read it",
-                self.vintage
-            );
-            return Err(Error::not_supported(message).with_file(path));
-        }
-        let refuse = |why: String| Err(Error::invalid_argument(why).with_file(path));
-        if !table.properties().user.contains_key(EXTERNAL_VERSION) {
-            return refuse("the table was not made by an SST file writer".to_owned());
-        }
-        if !table.range_tombstones().is_empty() {
-            return refuse("external tables with range deletions are not taken in".to_owned());
-        }
-        let references = table.verify()?;
-        if references > 0 && !drumlin_base::bug!("blob-references-taken-in") {
-            return refuse("external tables with values in blob files are not taken in".to_owned());
-        }
-        let mut cursor = table.iter(TableReadOptions {
-            fill_cache: false,
-            ..Default::default()
-        });
-        cursor.seek_to_first();
-        let smallest = if cursor.valid() {
-            cursor.key().to_vec()
-        } else {
-            Vec::new()
-        };
-        cursor.seek_to_last();
-        let largest = if cursor.valid() {
-            cursor.key().to_vec()
-        } else {
-            Vec::new()
-        };
-        cursor.status()?;
-        if smallest.is_empty() {
-            return refuse("the table holds no entry".to_owned());
-        }
-        Ok(Incoming {
-            number: 0,
-            size,
-            smallest,
-            largest,
-        })
+        return Err(Error::not_supported(message).with_file(path));
     }
+    let refuse = |why: String| Err(Error::invalid_argument(why).with_file(path));
+    if !table.properties().user.contains_key(EXTERNAL_VERSION) {
+        return refuse("the table was not made by an SST file writer".to_owned());
+    }
+    if !table.range_tombstones().is_empty() {
+        return refuse("external tables with range deletions are not taken in".to_owned());
+    }
+    let references = table.verify()?;
+    if references > 0 && !drumlin_base::bug!("blob-references-taken-in") {
+        return refuse("external tables with values in blob files are not taken in".to_owned());
+    }
+    let mut cursor = table.iter(TableReadOptions {
+        fill_cache: false,
+        ..Default::default()
+    });
+    cursor.seek_to_first();
+    let smallest = if cursor.valid() {
+        cursor.key().to_vec()
+    } else {
+        Vec::new()
+    };
+    cursor.seek_to_last();
+    let largest = if cursor.valid() {
+        cursor.key().to_vec()
+    } else {
+        Vec::new()
+    };
+    cursor.status()?;
+    if smallest.is_empty() {
+        return refuse("the table holds no entry".to_owned());
+    }
+    Ok(Incoming {
+        number: 0,
+        size,
+        smallest,
+        largest,
+    })
+}
 
-    /// Gives the file a second name among the tables, or copies it where that cannot be.
-    fn bring_in(&self, path: &Path, mut checked: Incoming) -> Result<Incoming> {
-        checked.number = self.numbers.take();
-        let to = names::table(&self.dir, checked.number);
-        match self.env.files.link(path, &to) {
-            Err(error) if error.kind() == ErrorKind::NotSupported => {
-                self.copy_file(path, &to, checked.size)?;
-            }
-            linked => linked?,
+/// Gives the file a second name among the tables, or copies it where that cannot be.
+fn bring_in(engine: &Engine, path: &Path, mut checked: Incoming) -> Result<Incoming> {
+    checked.number = engine.store.files.numbers.take();
+    let to = names::table(&engine.store.id.dir, checked.number);
+    match engine.store.id.env.files.link(path, &to) {
+        Err(error) if error.kind() == ErrorKind::NotSupported => {
+            copy_file(engine, path, &to, checked.size)?;
         }
-        if let Err(error) = self.env.files.sync_file(&to) {
-            self.give_back(&[checked]);
-            return Err(error);
-        }
-        Ok(checked)
+        linked => linked?,
     }
+    if let Err(error) = engine.store.id.env.files.sync_file(&to) {
+        give_back(engine, &[checked]);
+        return Err(error);
+    }
+    Ok(checked)
+}
 
-    /// Between two write groups: memtables go first, so that what is taken in is newer than them,
-    /// then the tables get their sequence numbers and their place in L0.
-    ///
-    /// Sets `told` once the MANIFEST may name the tables. Of those in `opened` a lookup finds the tables open as soon as it can find them at all.
-    fn install_external(
-        &self,
-        family: &Arc<Family>,
-        incoming: &[Incoming],
-        opened: Vec<Option<Arc<Table>>>,
-        told: &mut bool,
-    ) -> Result<()> {
-        self.flush_family(family.id)?; // Most of it without holding up writers.
-        self.sync_closed_wals()?;
-        self.lead_alone(|leader| {
-            self.check_open()?;
-            if !drumlin_base::bug!("ingested-under-the-memtable") {
-                self.rotate(leader, family.id, false)?;
+/// Between two write groups: memtables go first, so that what is taken in is newer than them,
+/// then the tables get their sequence numbers and their place in L0.
+///
+/// Sets `told` once the MANIFEST may name the tables. Of those in `opened` a lookup finds the tables open as soon as it can find them at all.
+fn install_external(
+    engine: &Engine,
+    family: &Arc<Family>,
+    incoming: &[Incoming],
+    opened: Vec<Option<Arc<Table>>>,
+    told: &mut bool,
+) -> Result<()> {
+    engine.flush_family(family.id)?; // Most of it without holding up writers.
+    engine.writes.lead_alone(|leader| {
+        engine.store.check_open()?;
+        if !drumlin_base::bug!("ingested-under-the-memtable") {
+            engine.writes.env.rotate(leader, family.id, false)?;
+        }
+        let mut state = engine.jobs.wait_for_flushed(family.id)?;
+        let mut edit = VersionEdit::of_family(family.id);
+        let mut seqno = leader.last_seqno;
+        let mut ahead = Ahead::new(&family.reads.tables);
+        let mut opened = opened.into_iter();
+        for file in incoming {
+            seqno += u64::from(!drumlin_base::bug!("ingested-at-an-old-number"));
+            edit.new_files
+                .push((0, file.described(&family.options.order, seqno)));
+            if let Some(table) = opened.next().flatten() {
+                ahead.take(file.number, table, seqno);
             }
-            let mut state = self.wait_for_flushed(family.id)?;
-            let mut edit = VersionEdit::of_family(family.id);
-            let mut seqno = leader.last_seqno;
-            let mut ahead = Ahead::new(&family.reads.tables);
-            let mut opened = opened.into_iter();
-            for file in incoming {
-                seqno += u64::from(!drumlin_base::bug!("ingested-at-an-old-number"));
-                edit.new_files
-                    .push((0, file.described(&family.options.order, seqno)));
-                if let Some(table) = opened.next().flatten() {
-                    ahead.take(file.number, table, seqno);
-                }
-            }
-            edit.last_seqno = Some(seqno);
-            *told = true;
-            self.log_and_apply(&mut state, vec![edit])?;
-            ahead.keep();
-            leader.last_seqno = seqno;
-            self.published.set(seqno);
-            // A compaction may be due now.
-            self.changed.notify_all();
-            Ok(())
-        })
-    }
+        }
+        edit.last_seqno = Some(seqno);
+        *told = true;
+        engine.store.log_and_apply(&mut state, vec![edit])?;
+        ahead.keep();
+        leader.last_seqno = seqno;
+        engine.store.published.set(seqno);
+        // A compaction may be due now.
+        engine.store.changed.notify_all();
+        Ok(())
+    })
 }
 
 impl Incoming {

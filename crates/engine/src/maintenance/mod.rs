@@ -1,6 +1,8 @@
-//! Operations on a whole store: check, mend, copy, take files in.
+//! Operations on a whole store: check, mend, copy, compact, take files in, create and drop families.
 
 pub(crate) mod checkpoint;
+pub(crate) mod compact;
+pub(crate) mod families;
 pub(crate) mod ingest;
 pub(crate) mod repair;
 pub(crate) mod repair_blobs;

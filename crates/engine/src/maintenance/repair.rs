@@ -22,7 +22,7 @@ use drumlin_table::{BlockCache, ModelSource, Table, TableReadOptions, TableReade
 
 use crate::caches::models::ModelStore;
 use crate::db::foreign;
-use crate::db::open::stored_identity;
+use crate::db::identity::stored_identity;
 use crate::family::column_family::DEFAULT_FAMILY;
 use crate::files::names::{self, FileName};
 use crate::maintenance::repair_blobs::{self, References};

@@ -35,83 +35,81 @@ pub struct VerifyReport {
     pub damaged: Vec<(PathBuf, Error)>,
 }
 
-impl Engine {
-    /// Reads every live table whole, and what tables refer to.
-    ///
-    /// # Errors
-    /// `Shutdown` when the database is closed meanwhile. Damage is no error but a finding.
-    pub(crate) fn verify(&self) -> Result<VerifyReport> {
-        let versions: Vec<(Arc<TableCache>, Arc<Version>)> = {
-            let state = self.lock_state();
-            let families = state.families.values();
-            families
-                .map(|f| (Arc::clone(&f.family.reads.tables), Arc::clone(&f.version)))
-                .collect()
+/// Reads every live table whole, and what tables refer to.
+///
+/// # Errors
+/// `Shutdown` when the database is closed meanwhile. Damage is no error but a finding.
+pub(crate) fn verify(engine: &Engine) -> Result<VerifyReport> {
+    let versions: Vec<(Arc<TableCache>, Arc<Version>)> = {
+        let state = engine.store.lock_state();
+        let families = state.families.values();
+        families
+            .map(|f| (Arc::clone(&f.family.reads.tables), Arc::clone(&f.version)))
+            .collect()
+    };
+    let mut report = VerifyReport::default();
+    for (tables, version) in &versions {
+        let mut blobs = BlobInputs::new(&engine.store.id.env.files, &engine.store.id.dir);
+        let mut referred = BlobTally::default();
+        let mut sound = true;
+        for (_, file) in version.files() {
+            engine.store.check_open()?;
+            verify_table(tables, file, &mut report);
+            if file.oldest_blob_file != 0 {
+                let read = verify_references(engine, tables, file, &mut blobs, &mut referred);
+                sound &= report.note(read, || tables.path(file.number));
+            }
+        }
+        for blob in version.blobs().values() {
+            engine.store.check_open()?;
+            report.blob_files += 1;
+            let referred = sound.then_some(&referred);
+            let path = names::blob(&engine.store.id.dir, blob.addition.number);
+            let outcome = verify_blob_file(&*engine.store.id.env.files, &path, blob, referred);
+            report.note(outcome, || path);
+        }
+        report.blobs += referred.blobs();
+    }
+    // Afterwards: a table that the MANIFEST says nothing about has told its model when it was opened.
+    let files = versions.iter().flat_map(|(_, version)| version.files());
+    let models: BTreeSet<u64> = files.filter_map(|(_, file)| file.model()).collect();
+    for id in models {
+        engine.store.check_open()?;
+        let outcome = match drumlin_base::bug!("scrub-passes-models-over") {
+            true => Ok(()),
+            false => engine.store.caches.models.verify(id),
         };
-        let mut report = VerifyReport::default();
-        for (tables, version) in &versions {
-            let mut blobs = BlobInputs::new(&self.env.files, &self.dir);
-            let mut referred = BlobTally::default();
-            let mut sound = true;
-            for (_, file) in version.files() {
-                self.check_open()?;
-                verify_table(tables, file, &mut report);
-                if file.oldest_blob_file != 0 {
-                    let read = self.verify_references(tables, file, &mut blobs, &mut referred);
-                    sound &= report.note(read, || tables.path(file.number));
-                }
-            }
-            for blob in version.blobs().values() {
-                self.check_open()?;
-                report.blob_files += 1;
-                let referred = sound.then_some(&referred);
-                let path = names::blob(&self.dir, blob.addition.number);
-                let outcome = verify_blob_file(&*self.env.files, &path, blob, referred);
-                report.note(outcome, || path);
-            }
-            report.blobs += referred.blobs();
-        }
-        // Afterwards: a table that the MANIFEST says nothing about has told its model when it was opened.
-        let files = versions.iter().flat_map(|(_, version)| version.files());
-        let models: BTreeSet<u64> = files.filter_map(|(_, file)| file.model()).collect();
-        for id in models {
-            self.check_open()?;
-            let outcome = match drumlin_base::bug!("scrub-passes-models-over") {
-                true => Ok(()),
-                false => self.models.verify(id),
-            };
-            report.note(outcome, || names::model(&self.dir, id));
-        }
-        Ok(report)
+        report.note(outcome, || names::model(&engine.store.id.dir, id));
     }
+    Ok(report)
+}
 
-    /// Reads every value that `file` refers to, and counts the references.
-    fn verify_references(
-        &self,
-        tables: &TableCache,
-        file: &Arc<FileMeta>,
-        blobs: &mut BlobInputs,
-        referred: &mut BlobTally,
-    ) -> Result<()> {
-        let mut cursor = tables.find(file)?.iter(TableReadOptions {
-            fill_cache: false,
-            ..TableReadOptions::default()
-        });
-        cursor.seek_to_first();
-        while cursor.valid() {
-            let key = ParsedKey::parse(cursor.key())?;
-            if key.kind == ValueKind::BlobIndex {
-                self.check_open()?;
-                let index = BlobIndex::decode(cursor.value())?;
-                if !drumlin_base::bug!("scrub-reads-no-values") {
-                    blobs.value(key.user_key, &index)?;
-                }
-                referred.add(key.user_key, &index);
+/// Reads every value that `file` refers to, and counts the references.
+fn verify_references(
+    engine: &Engine,
+    tables: &TableCache,
+    file: &Arc<FileMeta>,
+    blobs: &mut BlobInputs,
+    referred: &mut BlobTally,
+) -> Result<()> {
+    let mut cursor = tables.find(file)?.iter(TableReadOptions {
+        fill_cache: false,
+        ..TableReadOptions::default()
+    });
+    cursor.seek_to_first();
+    while cursor.valid() {
+        let key = ParsedKey::parse(cursor.key())?;
+        if key.kind == ValueKind::BlobIndex {
+            engine.store.check_open()?;
+            let index = BlobIndex::decode(cursor.value())?;
+            if !drumlin_base::bug!("scrub-reads-no-values") {
+                blobs.value(key.user_key, &index)?;
             }
-            cursor.next();
+            referred.add(key.user_key, &index);
         }
-        cursor.status()
+        cursor.next();
     }
+    cursor.status()
 }
 
 impl VerifyReport {

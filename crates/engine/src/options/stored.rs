@@ -13,7 +13,6 @@ use drumlin_base::{ErrorKind, KeyOrder, PrefixExtractor, Result};
 use drumlin_table::{Codec, TableFormat};
 
 use crate::compaction::{CompactionStyle, style_text};
-use crate::db::engine::{Engine, State};
 use crate::db::foreign;
 use crate::family::column_family::{DEFAULT_FAMILY, Family};
 use crate::family::merge_operators;
@@ -21,6 +20,8 @@ use crate::options::file as options_file;
 use crate::options::file::{FamilySection, OptionsFile, Section};
 use crate::options::settings::{FamilyOptions, Options, Tuning};
 use crate::options::vintage::Vintage;
+use crate::store::state::State;
+use crate::store::store::Store;
 use crate::version::VersionSet;
 
 /// Every family of `dir` (the default one where there is no database yet) with `options.family`,
@@ -119,108 +120,107 @@ pub(crate) fn vintage(stored: Option<&OptionsFile>, versions: &VersionSet) -> Vi
     })
 }
 
-impl Engine {
-    /// Writes an OPTIONS file of the families in `state` that RocksDB's tools read, and removes all
-    /// but the newest two.
-    ///
-    /// # Errors
-    /// `Io`, `NoSpace`; the older files are then still there.
-    pub(crate) fn write_options(&self, state: &State) -> Result<()> {
-        let stored = read(&self.dir, &self.options)?;
-        let mut options = self.present_options(state, stored);
-        if self.wal_dir != self.dir {
-            // As RocksDB: what a later open from another working directory finds as well.
-            let path = std::path::absolute(&self.wal_dir).unwrap_or_else(|_| self.wal_dir.clone());
-            let path = path.display().to_string();
-            options.database.set(options_file::WAL_DIR, path);
-        } else {
-            options.keep_wal_beside();
-        }
-        let files = &*self.env.files;
-        options_file::write(files, &self.dir, self.numbers.take(), &options)?;
-        options_file::remove_older(files, &self.dir)
-    }
-
-    /// What the OPTIONS file of a copy of the database as it is in `state` says; the copy has its WAL beside
-    /// its tables.
-    pub(crate) fn options_of_copy(
-        &self,
-        state: &State,
-        stored: Option<OptionsFile>,
-    ) -> OptionsFile {
-        let mut options = self.present_options(state, stored);
+/// Writes an OPTIONS file of the families in `state` that RocksDB's tools read, and removes all
+/// but the newest two.
+///
+/// # Errors
+/// `Io`, `NoSpace`; the older files are then still there.
+pub(crate) fn write_options(store: &Store, state: &State) -> Result<()> {
+    let stored = read(&store.id.dir, &store.id.options)?;
+    let mut options = present_options(store, state, stored);
+    if store.id.wal_dir != store.id.dir {
+        // As RocksDB: what a later open from another working directory finds as well.
+        let path =
+            std::path::absolute(&store.id.wal_dir).unwrap_or_else(|_| store.id.wal_dir.clone());
+        let path = path.display().to_string();
+        options.database.set(options_file::WAL_DIR, path);
+    } else {
         options.keep_wal_beside();
-        options
     }
+    let files = &*store.id.env.files;
+    options_file::write(files, &store.id.dir, store.files.numbers.take(), &options)?;
+    options_file::remove_older(files, &store.id.dir)
+}
 
-    /// All that is `stored`, and what is done otherwise now; of the families that the MANIFEST names, and no
-    /// others. Who only reads changes nothing of what is stored.
-    fn present_options(&self, state: &State, stored: Option<OptionsFile>) -> OptionsFile {
-        let families = state.versions.families().iter().map(|(id, found)| {
-            let stored = stored.as_ref().and_then(|file| file.family(&found.name));
-            match (stored, state.families.get(id)) {
-                (Some(stored), _) if self.read_only => stored.clone(),
-                (stored, Some(family)) => self.section_of(&family.family, stored),
-                (_, None) => FamilySection::new(&found.name, found.order.name()),
-            }
-        });
-        let families = families.collect();
-        let mut database = Section::default();
-        let mut rocksdb_version = String::new();
-        if let Some(stored) = stored {
-            (database, rocksdb_version) = (stored.database, stored.rocksdb_version);
-        }
-        if let Some(direct) = self.options.tuning.background_direct_io
-            && database.flag(options_file::DIRECT_IO) != Some(direct)
-            && !self.read_only
-        {
-            database.set(options_file::DIRECT_IO, direct.to_string());
-        }
-        OptionsFile {
-            database,
-            families,
-            rocksdb_version: self.vintage.older_name().unwrap_or(rocksdb_version),
-        }
-    }
+/// What the OPTIONS file of a copy of the database as it is in `state` says; the copy has its WAL beside
+/// its tables.
+pub(crate) fn options_of_copy(
+    store: &Store,
+    state: &State,
+    stored: Option<OptionsFile>,
+) -> OptionsFile {
+    let mut options = present_options(store, state, stored);
+    options.keep_wal_beside();
+    options
+}
 
-    /// What the OPTIONS file is to say of `family`: all that is `stored`, and what is done otherwise now.
-    fn section_of(&self, family: &Family, stored: Option<&FamilySection>) -> FamilySection {
-        let order = family.options.order.name();
-        let mut section = match stored {
-            Some(stored) => stored.clone(),
-            None => FamilySection::new(&family.name, order),
-        };
-        if section.comparator() != Some(order) {
-            section.options.set("comparator", order);
+/// All that is `stored`, and what is done otherwise now; of the families that the MANIFEST names, and no
+/// others. Who only reads changes nothing of what is stored.
+fn present_options(store: &Store, state: &State, stored: Option<OptionsFile>) -> OptionsFile {
+    let families = state.versions.families().iter().map(|(id, found)| {
+        let stored = stored.as_ref().and_then(|file| file.family(&found.name));
+        match (stored, state.families.get(id)) {
+            (Some(stored), _) if store.id.read_only => stored.clone(),
+            (stored, Some(family)) => section_of(store, &family.family, stored),
+            (_, None) => FamilySection::new(&found.name, found.order.name()),
         }
-        let is_asked = family.options.compression.is_some()
-            || family.compression.codec != Options::default().compression.codec;
-        if section.compression().is_none() || is_asked {
-            let name = compression_name(family.compression.codec);
-            section.options.set("compression", name);
-        }
-        let deepest = family.view.load().version.deepest_level().unwrap_or(0);
-        let levels = family.compaction.levels.max(deepest + 1);
-        style_text::write(&family.compaction.style, levels, &mut section.options);
-        describe(&mut section, &family.options);
-        if let Some(ratio) = family.tuning.hash_ratio
-            && section.is_block_based()
-        {
-            section.set_hash_ratio(ratio);
-        }
-        if self.vintage.takes_all() {
-            let format = family.options.table_format.unwrap_or_default();
-            let bytes = family.tuning.blob_from(format);
-            let bytes = (bytes < usize::MAX).then_some(bytes as u64);
-            let told = section.blobs();
-            // The size of theirs is left alone where nobody asks for another.
-            let is_asked = family.tuning.blob_from_bytes.is_some() && told != Some(bytes);
-            if is_asked || told.is_none_or(|told| told.is_some() != bytes.is_some()) {
-                section.set_blobs(bytes);
-            }
-        }
-        section
+    });
+    let families = families.collect();
+    let mut database = Section::default();
+    let mut rocksdb_version = String::new();
+    if let Some(stored) = stored {
+        (database, rocksdb_version) = (stored.database, stored.rocksdb_version);
     }
+    if let Some(direct) = store.id.options.tuning.background_direct_io
+        && database.flag(options_file::DIRECT_IO) != Some(direct)
+        && !store.id.read_only
+    {
+        database.set(options_file::DIRECT_IO, direct.to_string());
+    }
+    OptionsFile {
+        database,
+        families,
+        rocksdb_version: store.id.vintage.older_name().unwrap_or(rocksdb_version),
+    }
+}
+
+/// What the OPTIONS file is to say of `family`: all that is `stored`, and what is done otherwise now.
+fn section_of(store: &Store, family: &Family, stored: Option<&FamilySection>) -> FamilySection {
+    let order = family.options.order.name();
+    let mut section = match stored {
+        Some(stored) => stored.clone(),
+        None => FamilySection::new(&family.name, order),
+    };
+    if section.comparator() != Some(order) {
+        section.options.set("comparator", order);
+    }
+    let is_asked = family.options.compression.is_some()
+        || family.compression.codec != Options::default().compression.codec;
+    if section.compression().is_none() || is_asked {
+        let name = compression_name(family.compression.codec);
+        section.options.set("compression", name);
+    }
+    let deepest = family.view.load().version.deepest_level().unwrap_or(0);
+    let levels = family.compaction.levels.max(deepest + 1);
+    style_text::write(&family.compaction.style, levels, &mut section.options);
+    describe(&mut section, &family.options);
+    if let Some(ratio) = family.tuning.hash_ratio
+        && section.is_block_based()
+    {
+        section.set_hash_ratio(ratio);
+    }
+    if store.id.vintage.takes_all() {
+        let format = family.options.table_format.unwrap_or_default();
+        let bytes = family.tuning.blob_from(format);
+        let bytes = (bytes < usize::MAX).then_some(bytes as u64);
+        let told = section.blobs();
+        // The size of theirs is left alone where nobody asks for another.
+        let is_asked = family.tuning.blob_from_bytes.is_some() && told != Some(bytes);
+        if is_asked || told.is_none_or(|told| told.is_some() != bytes.is_some()) {
+            section.set_blobs(bytes);
+        }
+    }
+    section
 }
 
 /// Puts the table format and the operators of `family` into `section`. Names there that nothing here

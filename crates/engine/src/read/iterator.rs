@@ -2,19 +2,18 @@
 //!
 //! To make a walk takes a handle to each thing that it reads, counted where all threads count: the super
 //! version, memtables, tables, the engine itself; to drop it gives them back. In memory, where a short walk
-//! takes a microsecond, that was half of it. So an iterator that is dropped puts its walk in a pool of
-//! the family ([`LocalPool`]), where the next iterator of the same thread finds it and begins anew: as many
+//! takes a microsecond, that was half of it. So an iterator that is dropped lays its walk down on a shelf of
+//! the family ([`Shelf`]), where the next iterator of the same thread finds it and begins anew: as many
 //! iterators as there are threads, one after the other, count nothing and allocate nothing.
 //!
 //! Only walks over tables laid out in memory are kept, and only over the present super version: they hold
-//! nothing but what that holds open itself. Whoever installs the next super version empties the pool; who
+//! nothing but what that holds open itself. Whoever installs the next super version renews the shelf; who
 //! closes the database or drops the family closes it, for a walk that lies there owns engine and family.
 
 use std::fmt;
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-use drumlin_base::bytes::LocalPool;
+use drumlin_base::bytes::Shelf;
 use drumlin_base::{Error, PinnedSlice, Result, SeqNo};
 
 use super::context::ReadContext;
@@ -23,13 +22,12 @@ use crate::family::snapshot::Snapshot;
 use crate::family::super_version::SuperVersion;
 
 /// Walks that wait for the next iterator, by super version.
-pub type WalkPool = LocalPool<Walk>;
+pub type WalkShelf = Shelf<Walk>;
 
 /// A walk over one family, forwards and backwards, as of one moment.
 ///
 /// Position it first; read and move only while it is valid, and an end is an end only if `status()` is
-/// `Ok`. Flushes, compactions, drops and closing do not disturb it. One thread at a time. In a forked child every
-/// move ends it.
+/// `Ok`. Flushes, compactions, drops and closing do not disturb it. One thread at a time.
 pub struct DbIterator {
     /// There until this is dropped.
     walk: Option<Box<Walk>>,
@@ -69,7 +67,7 @@ impl DbIterator {
         self
     }
 
-    /// A walk over `view`, which is the present one, by what is in the pool of `context` if that will do.
+    /// A walk over `view`, which is the present one, by what lies on the shelf of `context` if that will do.
     /// `snapshot`, if given, is held to keep `seqno` pinned; `source` names where the iterator is
     /// refreshed from.
     #[inline]
@@ -105,17 +103,6 @@ impl DbIterator {
         self.walk
             .as_deref_mut()
             .expect("taken only when this is dropped")
-    }
-
-    /// The walk, to be moved; `None` in a forked child, where it ends.
-    #[inline]
-    fn moving(&mut self) -> Option<&mut Walk> {
-        let walk = self.walk_mut();
-        if !walk.is_at_home() {
-            walk.refuse_child();
-            return None;
-        }
-        Some(walk)
     }
 
     /// Whether the walk stands on a key.
@@ -158,7 +145,7 @@ impl DbIterator {
     /// # Errors
     /// `Corruption` and `Io` from tables, `InvalidArgument` for merge operands without an operator,
     /// `NotSupported` for entries only another engine serves, `Incomplete` when only cached blocks
-    /// may be read; `InvalidArgument` in a forked child.
+    /// may be read.
     pub fn status(&self) -> Result<()> {
         self.walk().status()
     }
@@ -191,30 +178,22 @@ impl DbIterator {
 
     /// Stands on the first key.
     pub fn seek_to_first(&mut self) {
-        if let Some(walk) = self.moving() {
-            walk.seek_to_first();
-        }
+        self.walk_mut().seek_to_first();
     }
 
     /// Stands on the last key.
     pub fn seek_to_last(&mut self) {
-        if let Some(walk) = self.moving() {
-            walk.seek_to_last();
-        }
+        self.walk_mut().seek_to_last();
     }
 
     /// Stands on the first key at or after `key`.
     pub fn seek(&mut self, key: &[u8]) {
-        if let Some(walk) = self.moving() {
-            walk.seek(key);
-        }
+        self.walk_mut().seek(key);
     }
 
     /// Stands on the last key at or before `key`.
     pub fn seek_for_prev(&mut self, key: &[u8]) {
-        if let Some(walk) = self.moving() {
-            walk.seek_for_prev(key);
-        }
+        self.walk_mut().seek_for_prev(key);
     }
 
     /// Moves to the next key.
@@ -222,9 +201,7 @@ impl DbIterator {
     /// Requires: `valid()`; otherwise nothing happens.
     #[inline]
     pub fn next(&mut self) {
-        if let Some(walk) = self.moving() {
-            walk.next();
-        }
+        self.walk_mut().next();
     }
 
     /// Moves to the key before.
@@ -232,25 +209,17 @@ impl DbIterator {
     /// Requires: `valid()`; otherwise nothing happens.
     #[inline]
     pub fn prev(&mut self) {
-        if let Some(walk) = self.moving() {
-            walk.prev();
-        }
+        self.walk_mut().prev();
     }
 }
 
 impl Drop for DbIterator {
     #[inline]
     fn drop(&mut self) {
-        let Some(mut walk) = self.walk.take() else {
-            return;
-        };
-        if !walk.is_at_home() {
-            // What it holds is the parent's, and to let go of it takes locks.
-            let _kept = ManuallyDrop::new(walk);
-            return;
-        }
-        if walk.end_for_now() {
-            LocalPool::put(walk, |walk| (&walk.context.walks, walk.view.number));
+        if let Some(mut walk) = self.walk.take()
+            && walk.end_for_now()
+        {
+            Shelf::put(walk, |walk| (&walk.context.walks, walk.view.number));
         }
     }
 }

@@ -17,9 +17,11 @@
 //! choice out never chooses more files, and ends.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{BlobFile, BlobTotals, FileMeta, Version};
+use super::FileMeta;
+use super::blob_file::{BlobFile, BlobTotals};
 
 /// The share of garbage in all blob bytes above which files are emptied.
 pub const GARBAGE_MAX: (u64, u64) = (1, 3);
@@ -40,19 +42,22 @@ pub struct Collection {
 }
 
 impl Collection {
-    /// What is to be done in `version`; `None` while it has no more garbage than allowed.
-    pub fn of(version: &Version) -> Option<Self> {
-        let totals = version.blob_totals();
+    /// What is to be done in a version of these blob files and tables; `None` while it has no more garbage than
+    /// allowed.
+    pub fn of<'a>(
+        totals: &BlobTotals,
+        blobs: &BTreeMap<u64, BlobFile>,
+        files: impl Iterator<Item = (usize, &'a Arc<FileMeta>)>,
+    ) -> Option<Self> {
         let (all, garbage) = (totals.blob_bytes, totals.garbage_bytes);
         if !exceeds(garbage, all, GARBAGE_MAX) {
             return None;
         }
-        let chosen = choose(version.blobs().values(), all, garbage);
+        let chosen = choose(blobs.values(), all, garbage);
         let mut emptied: Vec<u64> = chosen.iter().map(|file| file.addition.number).collect();
         emptied.sort_unstable();
         let refers = |file: &FileMeta| emptied.iter().any(|&number| file.may_refer_to(number));
-        let mut tables: Vec<_> = version
-            .files()
+        let mut tables: Vec<_> = files
             .filter(|(_, file)| refers(file))
             .map(|(level, file)| (level, Arc::clone(file)))
             .collect();
@@ -108,15 +113,17 @@ fn exceeds(part: u64, whole: u64, (numerator, denominator): (u64, u64)) -> bool 
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use drumlin_base::key::internal_key;
     use drumlin_base::limits::LEVELS;
     use drumlin_base::rng::Rng;
     use drumlin_base::{KeyOrder, ValueKind};
 
-    use super::super::{BlobFileAddition, NewFile};
+    use super::super::{BlobFileAddition, NewFile, Version};
     use super::*;
+
+    fn collection(version: Version) -> Option<Collection> {
+        Collection::of(&version.blob_totals(), version.blobs(), version.files())
+    }
 
     /// Files 10, 11, .. with as many bytes and as much garbage as given.
     fn blobs(files: &[(u64, u64)]) -> BTreeMap<u64, BlobFile> {
@@ -159,16 +166,16 @@ mod tests {
 
     #[test]
     fn nothing_is_emptied_while_a_third_is_garbage_or_less() {
-        assert!(Collection::of(&version(&[], vec![])).is_none());
-        assert!(Collection::of(&version(&[(100, 0), (100, 0)], vec![])).is_none());
-        assert!(Collection::of(&version(&[(100, 99), (200, 1)], vec![])).is_none());
-        assert!(Collection::of(&version(&[(100, 99), (200, 2)], vec![])).is_some());
+        assert!(collection(version(&[], vec![])).is_none());
+        assert!(collection(version(&[(100, 0), (100, 0)], vec![])).is_none());
+        assert!(collection(version(&[(100, 99), (200, 1)], vec![])).is_none());
+        assert!(collection(version(&[(100, 99), (200, 2)], vec![])).is_some());
     }
 
     #[test]
     fn the_files_with_most_garbage_for_their_size_are_emptied_until_little_is_left() {
         let files = [(100, 20), (1000, 600), (100, 70), (500, 60)];
-        let found = Collection::of(&version(&files, vec![])).unwrap();
+        let found = collection(version(&files, vec![])).unwrap();
         // 750 of 1700: without the 70 of file 12 and the 600 of file 11, 80 of 1030 are left.
         assert_eq!(found.emptied, [11, 12]);
         assert_eq!(found.live_bytes, 400 + 30);
@@ -185,7 +192,7 @@ mod tests {
             (2, table(5, 10, None)),
             (3, table(6, 0, None)),
         ];
-        let found = Collection::of(&version(&[(100, 0), (100, 90), (10, 0)], tables)).unwrap();
+        let found = collection(version(&[(100, 0), (100, 90), (10, 0)], tables)).unwrap();
         assert_eq!(found.emptied, [11]);
         let named: Vec<_> = found.tables.iter().map(|(l, f)| (*l, f.number)).collect();
         assert_eq!(named, [(2, 5), (1, 4), (0, 1)]);
@@ -201,7 +208,7 @@ mod tests {
                     (bytes, rng.below(bytes + 1))
                 })
                 .collect();
-            let Some(first) = Collection::of(&version(&files, vec![])) else {
+            let Some(first) = collection(version(&files, vec![])) else {
                 continue;
             };
             // Move some of what is alive into a new file.
@@ -213,7 +220,7 @@ mod tests {
                 moved += step;
             }
             files.push((moved, 0));
-            let second = Collection::of(&version(&files, vec![])).unwrap();
+            let second = collection(version(&files, vec![])).unwrap();
             let is_old = |number| first.emptied.contains(number);
             assert!(second.emptied.iter().all(is_old), "seed {seed}");
             // All of it moved, the files are gone.

@@ -13,7 +13,7 @@ use drumlin_base::key::compare_internal;
 use drumlin_base::limits::LEVELS;
 use drumlin_base::{Error, KeyOrder, Result};
 
-use super::levels::BlobFile;
+use super::blob_file::BlobFile;
 use super::{BlobFileAddition, FileMeta, NewFile, Version, VersionEdit};
 
 /// A version and the edits since.

@@ -1,44 +1,10 @@
 //! What left the versions, and what never came into one: when it may be deleted.
 
-use std::collections::HashSet;
-use std::sync::Arc;
-
-use super::FileMeta;
-use super::edit::BlobFileAddition;
 use super::obsolete::Needed;
-use super::retired::Retired;
 use super::set::VersionSet;
-
-/// Files that are not part of the present versions any more.
-#[derive(Debug, Default)]
-pub(super) struct Left {
-    pub(super) tables: Retired<FileMeta>,
-    pub(super) blobs: Retired<BlobFileAddition>,
-    /// Tables of jobs whose edit was not installed.
-    pub(super) stray_tables: Vec<u64>,
-    /// Blob files of the same.
-    pub(super) stray_blobs: Vec<u64>,
-    /// MANIFESTs that could not be written, and those that others took the place of.
-    pub(super) manifests: Vec<u64>,
-}
-
-/// What leaves the present versions.
-#[derive(Debug, Default)]
-pub(super) struct Leaving {
-    pub(super) tables: Vec<Arc<FileMeta>>,
-    pub(super) blobs: Vec<Arc<BlobFileAddition>>,
-}
+use std::collections::HashSet;
 
 impl VersionSet {
-    pub(super) fn retire(&mut self, leaving: Leaving) {
-        for table in &leaving.tables {
-            self.left.tables.add(table.number, table);
-        }
-        for blob in &leaving.blobs {
-            self.left.blobs.add(blob.number, blob);
-        }
-    }
-
     /// Tables that left the versions and that nobody reads any more: they may be deleted, and are
     /// given once. Empty while a failed write leaves in doubt what the disk names.
     ///

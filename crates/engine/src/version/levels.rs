@@ -19,68 +19,9 @@ use drumlin_base::KeyOrder;
 use drumlin_base::key::{compare_internal, user_key};
 use drumlin_base::limits::LEVELS;
 
+use super::FileMeta;
+use super::blob_file::{BlobFile, BlobTotals};
 use super::blob_garbage::Collection;
-use super::{BlobFileAddition, FileMeta};
-
-/// A blob file, and how much of it nothing refers to any more.
-///
-/// All counts are of whole records (header, key, stored value), as the MANIFEST has them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BlobFile {
-    /// The file as it was added. Shared by every version that has it: while any of them lives the
-    /// file is not deleted.
-    pub addition: Arc<BlobFileAddition>,
-    /// Blobs inside that are garbage.
-    pub garbage_count: u64,
-    /// Bytes of those.
-    pub garbage_bytes: u64,
-}
-
-impl BlobFile {
-    /// Bytes of the blobs that some table refers to.
-    pub fn live_bytes(&self) -> u64 {
-        self.addition.blob_bytes.saturating_sub(self.garbage_bytes)
-    }
-
-    /// How many those are.
-    pub fn live_count(&self) -> u64 {
-        self.addition.blob_count.saturating_sub(self.garbage_count)
-    }
-}
-
-/// The blob files of a version, added up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BlobTotals {
-    /// How many there are.
-    pub files: u64,
-    /// Bytes of the files.
-    pub file_bytes: u64,
-    /// Blobs inside, garbage too.
-    pub blobs: u64,
-    /// Bytes of all blobs inside.
-    pub blob_bytes: u64,
-    /// Blobs nothing refers to.
-    pub garbage_blobs: u64,
-    /// Bytes of those.
-    pub garbage_bytes: u64,
-}
-
-impl BlobTotals {
-    fn of(blobs: &BTreeMap<u64, BlobFile>) -> Self {
-        let mut totals = Self::default();
-        // Saturating: a MANIFEST may claim any sizes.
-        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
-        for blob in blobs.values() {
-            add(&mut totals.files, 1);
-            add(&mut totals.file_bytes, blob.addition.file_bytes());
-            add(&mut totals.blobs, blob.addition.blob_count);
-            add(&mut totals.blob_bytes, blob.addition.blob_bytes);
-            add(&mut totals.garbage_blobs, blob.garbage_count);
-            add(&mut totals.garbage_bytes, blob.garbage_bytes);
-        }
-        totals
-    }
-}
 
 /// The tables of one family at one moment. See the module's text for the invariants.
 pub struct Version {
@@ -95,7 +36,7 @@ pub struct Version {
 #[derive(Clone, Default)]
 struct Level {
     files: Arc<[Arc<FileMeta>]>,
-    prefixes: KeyPrefixes,
+    heads: Heads,
     bytes: u64,
     /// The numbers of the tables, ascending.
     numbers: Arc<[u64]>,
@@ -105,12 +46,12 @@ impl Level {
     fn new(order: &KeyOrder, n: usize, files: Vec<Arc<FileMeta>>) -> Self {
         let mut numbers: Vec<u64> = files.iter().map(|file| file.number).collect();
         numbers.sort_unstable();
-        let prefixes = match n {
-            0 => KeyPrefixes::default(),
-            _ => KeyPrefixes::of(order, &files),
+        let heads = match n {
+            0 => Heads::default(),
+            _ => Heads::of(order, &files),
         };
         Self {
-            prefixes,
+            heads,
             bytes: files.iter().map(|file| file.size).sum(),
             numbers: numbers.into(),
             files: files.into(),
@@ -181,7 +122,7 @@ impl Version {
     /// Cost: of all tables and blob files, once a version.
     pub fn collection(&self) -> Option<&Collection> {
         self.collection
-            .get_or_init(|| Collection::of(self))
+            .get_or_init(|| Collection::of(&self.blob_totals, &self.blobs, self.files()))
             .as_ref()
     }
 
@@ -238,7 +179,7 @@ impl Version {
         debug_assert!(n > 0, "the tables of L0 are not sorted by key");
         let level = self.levels.get(n)?;
         let range = level
-            .prefixes
+            .heads
             .narrow(user_key(internal_key), level.files.len());
         let within = level.files.get(range.clone())?;
         let at = range.start
@@ -344,18 +285,18 @@ fn max<'a>(order: &KeyOrder, a: &'a [u8], b: &'a [u8]) -> &'a [u8] {
 
 /// The largest keys of a level, eight bytes each, in the order of the level.
 ///
-/// `shared` is what all the largest user keys begin with; `prefixes` are the eight bytes after it,
+/// `shared` is what all the largest user keys begin with; `heads` are the eight bytes after it,
 /// big-endian and padded with zeros, turned round for the reverse order, so that comparing two as
-/// numbers never contradicts comparing the keys: a lower key prefix means a lower key, an equal key prefix says
-/// nothing. An order of the user's own has no key prefixes.
+/// numbers never contradicts comparing the keys: a lower head means a lower key, an equal head says
+/// nothing. An order of the user's own has no heads.
 #[derive(Clone, Default)]
-struct KeyPrefixes {
+struct Heads {
     flip: u64,
     shared: Arc<[u8]>,
-    prefixes: Arc<[u64]>,
+    heads: Arc<[u64]>,
 }
 
-impl KeyPrefixes {
+impl Heads {
     fn of(order: &KeyOrder, files: &[Arc<FileMeta>]) -> Self {
         let flip = match order {
             KeyOrder::Bytewise => 0,
@@ -369,16 +310,14 @@ impl KeyPrefixes {
         let (first, last) = (first.largest_user_key(), last.largest_user_key());
         let common = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         let shared = first.get(..common).unwrap_or_default();
-        let prefixes = files
+        let heads = files
             .iter()
-            .map(|file| {
-                flip ^ key_prefix(file.largest_user_key().get(common..).unwrap_or_default())
-            })
+            .map(|file| flip ^ key_head(file.largest_user_key().get(common..).unwrap_or_default()))
             .collect();
         Self {
             flip,
             shared: shared.into(),
-            prefixes,
+            heads,
         }
     }
 
@@ -386,7 +325,7 @@ impl KeyPrefixes {
     /// them; everything before the range is lower than `key`.
     #[inline]
     fn narrow(&self, key: &[u8], len: usize) -> std::ops::Range<usize> {
-        if self.prefixes.len() != len {
+        if self.heads.len() != len {
             return 0..len;
         }
         let (begins, rest) = match key.split_at_checked(self.shared.len()) {
@@ -403,11 +342,11 @@ impl KeyPrefixes {
             Ordering::Less => 0..0,
             Ordering::Greater => len..len,
             Ordering::Equal => {
-                let prefix = self.flip ^ key_prefix(rest);
-                let first = self.prefixes.partition_point(|&other| other < prefix);
-                let ties = self.prefixes.get(first..).unwrap_or_default();
-                // Ties are rare: most often the very next key prefix is already higher.
-                let tied = ties.iter().take_while(|&&other| other == prefix).count();
+                let head = self.flip ^ key_head(rest);
+                let first = self.heads.partition_point(|&other| other < head);
+                let ties = self.heads.get(first..).unwrap_or_default();
+                // Ties are rare: most often the very next head is already higher.
+                let tied = ties.iter().take_while(|&&other| other == head).count();
                 first..first + tied
             }
         }
@@ -416,7 +355,7 @@ impl KeyPrefixes {
 
 /// The first eight bytes as a number, never larger for the smaller of two keys; shorter keys end in zeros.
 #[inline]
-pub fn key_prefix(key: &[u8]) -> u64 {
+pub fn key_head(key: &[u8]) -> u64 {
     if let Some(first) = key.first_chunk::<8>() {
         return u64::from_be_bytes(*first);
     }

@@ -11,7 +11,7 @@ use std::path::Path;
 use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_fs::{CreateOptions, FileKind, FileSystem};
 
-use super::set::{FamilyVersions, VersionSet};
+use super::family_versions::FamilyVersions;
 use super::{Profile, VersionEdit};
 use crate::files::names::{self, FileName};
 use crate::wal::record::RecordWriter;
@@ -99,13 +99,6 @@ fn holds_a_database(files: &dyn FileSystem, dir: &Path) -> Result<bool> {
     let mut found = listing.iter().filter_map(|name| FileName::parse(name));
     Ok(found
         .any(|name| name.is_evidence_of_a_database() && name != FileName::Manifest(FIRST_MANIFEST)))
-}
-
-impl VersionSet {
-    /// Writes edits as `profile` says from the next new MANIFEST on, which the first edit begins.
-    pub fn set_profile(&mut self, profile: Profile) {
-        self.profile = profile;
-    }
 }
 
 /// Everything a MANIFEST says at one moment.

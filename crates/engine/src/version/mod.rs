@@ -5,30 +5,36 @@
 //! durable and installed by `set`, which is the only place that does so. `obsolete` decides which
 //! files nobody needs any more.
 
+mod blob_file;
 pub mod blob_garbage;
 mod builder;
 pub mod edit;
 mod edit_decode;
 mod edit_encode;
+mod family_versions;
 mod file_meta;
 mod leaving;
 mod levels;
 mod manifest;
 mod numbers;
 pub mod obsolete;
+mod open;
 mod recover;
 mod retired;
 mod set;
 #[cfg(test)]
 mod tests;
 
+pub use blob_file::{BlobFile, BlobTotals};
 pub use blob_garbage::excess_garbage;
 pub use builder::{Built, VersionBuilder};
 pub use edit::{BlobFileAddition, BlobFileGarbage, Profile, VersionEdit};
+pub use family_versions::FamilyVersions;
 pub use file_meta::{FileChecksum, FileMeta, NewFile};
-pub use levels::{BlobFile, BlobTotals, Version, key_prefix};
+pub use levels::{Version, key_head};
 pub use manifest::locate_manifest;
 pub(crate) use manifest::refuse_tables_elsewhere;
 pub use numbers::{FileNumbers, JobFiles};
+pub use open::{RecoveredInfo, VersionSetOptions};
 pub use recover::{DEFAULT_FAMILY, find_table};
-pub use set::{FamilyVersions, RecoveredInfo, VersionSet, VersionSetOptions};
+pub use set::VersionSet;

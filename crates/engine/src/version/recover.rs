@@ -10,7 +10,7 @@ use std::sync::Arc;
 use drumlin_base::{Error, ErrorKind, KeyOrder, Result};
 use drumlin_fs::FileSystem;
 
-use super::set::FamilyVersions;
+use super::family_versions::FamilyVersions;
 use super::{BlobFileAddition, Version, VersionBuilder, VersionEdit};
 use crate::files::names::{self, FileName};
 use crate::wal::record::{Later, RecordReader, Verdict};

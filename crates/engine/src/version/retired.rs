@@ -5,6 +5,9 @@
 
 use std::sync::{Arc, Weak};
 
+use super::edit::BlobFileAddition;
+use super::file_meta::FileMeta;
+
 /// The numbers of such files with what tells whether they are still in use. One owner.
 #[derive(Debug)]
 pub(super) struct Retired<T> {
@@ -48,6 +51,26 @@ impl<T> Retired<T> {
         let pinned = pinned.filter(|(_, file)| file.strong_count() > 0);
         pinned.map(|(number, _)| *number)
     }
+}
+
+/// Files that are not part of the present versions any more.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    pub(super) tables: Retired<FileMeta>,
+    pub(super) blobs: Retired<BlobFileAddition>,
+    /// Tables of jobs whose edit was not installed.
+    pub(super) stray_tables: Vec<u64>,
+    /// Blob files of the same.
+    pub(super) stray_blobs: Vec<u64>,
+    /// MANIFESTs that could not be written, and those that others took the place of.
+    pub(super) manifests: Vec<u64>,
+}
+
+/// What leaves the present versions.
+#[derive(Debug, Default)]
+pub(super) struct Leaving {
+    pub(super) tables: Vec<Arc<FileMeta>>,
+    pub(super) blobs: Vec<Arc<BlobFileAddition>>,
 }
 
 #[cfg(test)]

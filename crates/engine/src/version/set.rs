@@ -11,303 +11,65 @@
 //! Thread safety: one owner, behind the database's lock. File numbers are taken without it, through
 //! [`VersionSet::numbers`].
 
-use std::collections::{BTreeMap, HashSet};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
+use super::family_versions::FamilyVersions;
+use super::manifest::{Snapshot, write_and_make_live};
+use super::recover::Numbers;
+use super::retired::{Leaving, Left};
+use super::{FileNumbers, NewFile, Profile, VersionBuilder, VersionEdit};
+use crate::wal::record::RecordWriter;
 use drumlin_base::{Error, ErrorKind, KeyOrder, Result, SeqNo};
 use drumlin_fs::FileSystem;
-
-use super::leaving::{Leaving, Left};
-use super::manifest::{FIRST_MANIFEST, Snapshot, locate_manifest, write_and_make_live};
-use super::recover::{
-    DEFAULT_FAMILY, Numbers, Recovered, check_tables, read_families, read_manifest,
-};
-use super::{FileNumbers, NewFile, Profile, Version, VersionBuilder, VersionEdit};
-use crate::files::names::FileName;
-use crate::wal::record::{RecordWriter, Verdict};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A MANIFEST below this size is never rolled, in bytes.
 const MANIFEST_BYTES_MIN: u64 = 16 << 20;
 
-/// The present version of one family.
-#[derive(Clone, Debug)]
-pub struct FamilyVersions {
-    /// Its id; 0 is `default`.
-    pub id: u32,
-    /// Its name.
-    pub name: String,
-    /// The order of its keys.
-    pub order: KeyOrder,
-    /// WAL files below this number hold nothing the family still needs.
-    pub log_number: u64,
-    /// Its tables.
-    pub current: Arc<Version>,
-    /// The epoch of the next table of L0.
-    pub(super) next_epoch: u64,
-    /// Per level, the internal key at which the next compaction begins.
-    pub(super) cursors: BTreeMap<u32, Vec<u8>>,
-}
-
-impl FamilyVersions {
-    fn new(id: u32, name: &str, order: KeyOrder, log_number: u64) -> Self {
-        Self {
-            id,
-            name: name.to_owned(),
-            order,
-            log_number,
-            current: Arc::new(Version::empty()),
-            next_epoch: 1,
-            cursors: BTreeMap::new(),
-        }
-    }
-
-    /// The internal key at which the next compaction of `level` begins.
-    pub fn compact_cursor(&self, level: u32) -> Option<&[u8]> {
-        self.cursors.get(&level).map(Vec::as_slice)
-    }
-
-    pub(super) fn compact_cursors(&self) -> Vec<(u32, Vec<u8>)> {
-        let cursors = self.cursors.iter();
-        cursors.map(|(&level, key)| (level, key.clone())).collect()
-    }
-}
-
-/// How a set is opened.
-#[derive(Clone, Debug)]
-pub struct VersionSetOptions {
-    /// Whose MANIFEST is written.
-    pub profile: Profile,
-    /// Every family to open, with its order. `default` must be among them.
-    pub families: Vec<(String, KeyOrder)>,
-    /// Nothing will be written; families that are not named stay closed.
-    pub read_only: bool,
-    /// Whether every table must be there with the right size before the set opens.
-    pub check_tables: bool,
-}
-
-impl VersionSetOptions {
-    /// The default family alone, bytewise.
-    pub fn new() -> Self {
-        Self {
-            profile: Profile::RocksDb,
-            families: vec![(DEFAULT_FAMILY.to_owned(), KeyOrder::Bytewise)],
-            read_only: false,
-            check_tables: true,
-        }
-    }
-}
-
-impl Default for VersionSetOptions {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// What recovery found besides versions.
-#[derive(Clone, Debug)]
-pub struct RecoveredInfo {
-    /// The MANIFEST that was read.
-    pub manifest_number: u64,
-    /// Whether its last record was torn, and then where and how much was dropped.
-    pub manifest_end: Verdict,
-    /// WAL files from this number on are to be replayed.
-    pub min_log_number: u64,
-    /// An older WAL to be replayed too; 0 for none (old LevelDB).
-    pub prev_log_number: u64,
-    /// WAL files the MANIFEST tracks: number, and bytes synced when the file was closed.
-    pub tracked_wals: Vec<(u64, Option<u64>)>,
-    /// Families on disk that were not named (reading only).
-    pub unopened_families: Vec<String>,
-}
-
 /// The present versions and their MANIFEST. See the module's text.
 #[derive(Debug)]
 pub struct VersionSet {
-    files: Arc<dyn FileSystem>,
-    dir: PathBuf,
+    pub(super) files: Arc<dyn FileSystem>,
+    pub(super) dir: PathBuf,
     pub(super) profile: Profile,
     pub(super) read_only: bool,
     pub(super) families: BTreeMap<u32, FamilyVersions>,
     pub(super) numbers: Arc<FileNumbers>,
-    state: Numbers,
+    pub(super) state: Numbers,
     /// `None` before the first edit, and after a failed write.
-    manifest: Option<RecordWriter>,
+    pub(super) manifest: Option<RecordWriter>,
     pub(super) manifest_number: u64,
     /// Size of the live MANIFEST when it was new.
-    snapshot_bytes: u64,
+    pub(super) snapshot_bytes: u64,
     /// What left the versions.
     pub(super) left: Left,
     /// Writing failed and no new MANIFEST was made since: the disk may hold edits that were not
     /// installed, so nothing may be deleted.
     pub(super) in_doubt: bool,
     /// A failure that a new MANIFEST made good.
-    healed: Option<Error>,
+    pub(super) healed: Option<Error>,
     /// Why nothing can be written any more.
-    poison: Option<Error>,
+    pub(super) poison: Option<Error>,
 }
 
 impl VersionSet {
-    /// Creates a database of empty families in the existing directory `dir`.
-    ///
-    /// # Errors
-    /// `Io`, `NoSpace`; `InvalidArgument` when `default` is not named or a name comes twice.
-    ///
-    /// Requires: [`locate_manifest`] says that no database is there.
-    pub fn create(
-        files: Arc<dyn FileSystem>,
-        dir: &Path,
-        options: &VersionSetOptions,
-    ) -> Result<Self> {
-        check_names(&options.families)?;
-        let mut families = BTreeMap::new();
-        let default = options
-            .families
-            .iter()
-            .filter(|(name, _)| name == DEFAULT_FAMILY);
-        let others = options
-            .families
-            .iter()
-            .filter(|(name, _)| name != DEFAULT_FAMILY);
-        for (id, (name, order)) in (0..).zip(default.chain(others)) {
-            families.insert(id, FamilyVersions::new(id, name, order.clone(), 0));
-        }
-        let state = Numbers {
-            log_number: Some(0),
-            last_seqno: Some(0),
-            max_family: families.keys().copied().max().unwrap_or(0),
-            ..Numbers::default()
-        };
-        let mut set = Self::assemble(files, dir, options, families, state);
-        set.numbers.mark_used(FIRST_MANIFEST);
-        set.mark_numbers_used()?;
-        set.roll(FIRST_MANIFEST)?;
-        Ok(set)
-    }
-
-    /// Reads the database in `dir`. Changes nothing on disk: the first edit does.
-    ///
-    /// # Errors
-    /// `NotFound` when no database is there; `Corruption` when one is and cannot be read as it was
-    /// written (a table missing included); `NotSupported`; `InvalidArgument` when a family on disk
-    /// is not named, or has another order.
-    pub fn recover(
-        files: Arc<dyn FileSystem>,
-        dir: &Path,
-        options: &VersionSetOptions,
-    ) -> Result<(Self, RecoveredInfo)> {
-        check_names(&options.families)?;
-        let Some(manifest_number) = locate_manifest(&*files, dir)? else {
-            let error = Error::new(ErrorKind::NotFound, "there is no database");
-            return Err(error.with_file(dir));
-        };
-        let recovered = read_manifest(&*files, dir, manifest_number, &options.families)?;
-        let Recovered {
-            families,
-            numbers: state,
-            verdict,
-            unopened,
-        } = recovered;
-        check_families(options, &families, &unopened)?;
-        if options.check_tables {
-            check_tables(&*files, dir, &families)?;
-        }
-        let mut set = Self::assemble(files, dir, options, families, state);
-        set.manifest_number = manifest_number;
-        set.mark_numbers_used()?;
-        let info = RecoveredInfo {
-            manifest_number,
-            manifest_end: verdict,
-            min_log_number: set.min_log_number(),
-            prev_log_number: set.state.prev_log_number,
-            tracked_wals: set
-                .state
-                .wals
-                .iter()
-                .map(|(&n, &bytes)| (n, bytes))
-                .collect(),
-            unopened_families: unopened,
-        };
-        Ok((set, info))
-    }
-
-    /// Looks whether every table and blob file is there with the right size, where that was not asked of
-    /// [`VersionSet::recover`].
-    ///
-    /// # Errors
-    /// `Corruption` naming the file; `NotSupported` where a family has none of its tables; `Io`.
-    pub fn check_tables(&self) -> Result<()> {
-        check_tables(&*self.files, &self.dir, &self.families)
-    }
-
-    /// The names of the families of the database in `dir`.
-    ///
-    /// # Errors
-    /// `NotFound` when no database is there; as [`VersionSet::recover`].
-    pub fn list_families(files: &dyn FileSystem, dir: &Path) -> Result<Vec<String>> {
-        let families = Self::list_family_orders(files, dir)?;
-        Ok(families.into_iter().map(|(name, _)| name).collect())
-    }
-
-    /// The families of the database in `dir`, by id: each one's name and the name of the key order
-    /// it was written in, where the MANIFEST gives one.
-    ///
-    /// # Errors
-    /// As [`VersionSet::list_families`].
-    pub fn list_family_orders(
-        files: &dyn FileSystem,
-        dir: &Path,
-    ) -> Result<Vec<(String, Option<String>)>> {
-        match locate_manifest(files, dir)? {
-            Some(number) => read_families(files, dir, number),
-            None => {
-                let error = Error::new(ErrorKind::NotFound, "there is no database");
-                Err(error.with_file(dir))
-            }
-        }
-    }
-
-    fn assemble(
-        files: Arc<dyn FileSystem>,
-        dir: &Path,
-        options: &VersionSetOptions,
-        families: BTreeMap<u32, FamilyVersions>,
-        state: Numbers,
-    ) -> Self {
-        Self {
-            files,
-            dir: dir.to_path_buf(),
-            profile: options.profile,
-            read_only: options.read_only,
-            families,
-            numbers: FileNumbers::new(state.next_file_number.unwrap_or(1)),
-            state,
-            manifest: None,
-            manifest_number: 0,
-            snapshot_bytes: 0,
-            left: Left::default(),
-            in_doubt: false,
-            healed: None,
-            poison: None,
-        }
-    }
-
-    /// No number of a file in the directory, wanted or not, is ever given again.
-    fn mark_numbers_used(&self) -> Result<()> {
-        for name in self.files.list(&self.dir)? {
-            if let Some(number) = FileName::parse(&name).and_then(FileName::number) {
-                self.numbers.mark_used(number);
-            }
-        }
-        let logs = self.families.values().map(|family| family.log_number);
-        logs.chain([self.state.prev_log_number, self.manifest_number])
-            .for_each(|number| self.numbers.mark_used(number));
-        Ok(())
-    }
-
     /// The families, by id.
     pub fn families(&self) -> &BTreeMap<u32, FamilyVersions> {
         &self.families
+    }
+
+    /// Writes edits as `profile` says from the next new MANIFEST on, which the first edit begins.
+    pub fn set_profile(&mut self, profile: Profile) {
+        self.profile = profile;
+    }
+
+    fn retire(&mut self, leaving: Leaving) {
+        for table in &leaving.tables {
+            self.left.tables.add(table.number, table);
+        }
+        for blob in &leaving.blobs {
+            self.left.blobs.add(blob.number, blob);
+        }
     }
 
     /// The family with this id.
@@ -639,7 +401,7 @@ impl VersionSet {
         rolled
     }
 
-    fn roll(&mut self, number: u64) -> Result<()> {
+    pub(super) fn roll(&mut self, number: u64) -> Result<()> {
         let snapshot = self.snapshot();
         let writer = write_and_make_live(&*self.files, &self.dir, number, self.profile, &snapshot)?;
         self.snapshot_bytes = writer.len();
@@ -691,38 +453,5 @@ fn fill_epochs(edit: &mut VersionEdit, family: &FamilyVersions, next_epoch: &mut
             *next_epoch += 1;
             epoch
         });
-    }
-}
-
-fn check_names(families: &[(String, KeyOrder)]) -> Result<()> {
-    let mut seen = HashSet::new();
-    if let Some((name, _)) = families.iter().find(|(name, _)| !seen.insert(name)) {
-        return Err(Error::invalid_argument(format!(
-            "family {name:?} is named twice"
-        )));
-    }
-    match families.iter().any(|(name, _)| name == DEFAULT_FAMILY) {
-        true => Ok(()),
-        false => Err(Error::invalid_argument(
-            "the family \"default\" must be named",
-        )),
-    }
-}
-
-fn check_families(
-    options: &VersionSetOptions,
-    families: &BTreeMap<u32, FamilyVersions>,
-    unopened: &[String],
-) -> Result<()> {
-    if !unopened.is_empty() && !options.read_only {
-        let message = format!("families not opened: {}", unopened.join(", "));
-        return Err(Error::invalid_argument(message));
-    }
-    let there = |name: &str| families.values().any(|family| family.name == name);
-    match options.families.iter().find(|(name, _)| !there(name)) {
-        None => Ok(()),
-        Some((name, _)) => Err(Error::invalid_argument(format!(
-            "there is no family {name:?}"
-        ))),
     }
 }

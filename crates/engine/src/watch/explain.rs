@@ -8,10 +8,12 @@ use drumlin_base::key;
 use drumlin_base::limits::LEVELS;
 
 use crate::compaction::read_account;
-use crate::db::engine::{Engine, FamilyState, State};
+use crate::db::engine::Engine;
 use crate::db::handle::Db;
 use crate::family::column_family::ColumnFamily;
 use crate::files::disk_watch::{DiskCost, share};
+use crate::store::state::FamilyState;
+use crate::store::state::State;
 use crate::version::Version;
 use crate::watch::pressure::{Fill, PressureState};
 use crate::watch::waits::{WaitCause, WaitsByCause};
@@ -22,11 +24,11 @@ impl Db {
     /// with `user_key` what a get of it in `family` touches. For people; the words may change.
     pub fn explain(&self, family: &ColumnFamily, user_key: Option<&[u8]>) -> String {
         let engine = &self.engine;
-        if let Err(error) = engine.check_own(&family.0) {
+        if let Err(error) = engine.store.check_own(&family.0) {
             return error.to_string();
         }
-        let mut text = format!("health: {:?}\n", engine.health());
-        let state = engine.lock_state();
+        let mut text = format!("health: {:?}\n", engine.store.health());
+        let state = engine.store.lock_state();
         // Writing to a String cannot fail, here and below.
         if let Some(failure) = &state.failure {
             let _ = writeln!(text, "cause: {failure}");
@@ -34,14 +36,20 @@ impl Db {
         for view in state.families.values() {
             explain_family(&mut text, engine, view);
         }
-        let cost = engine.disk.cost();
+        let cost = engine.store.watch.disk.cost();
         explain_verdict(&mut text, engine, &cost);
         explain_disk(&mut text, &cost);
-        if engine.direct_io {
+        if engine.store.id.direct_io {
             text.push_str("flushes and compactions go past the page cache\n");
         }
         explain_jobs(&mut text, engine, &state);
-        for (cause, waits) in engine.waits.iter().filter(|(_, waits)| waits.count() > 0) {
+        for (cause, waits) in engine
+            .store
+            .watch
+            .waits
+            .iter()
+            .filter(|(_, waits)| waits.count() > 0)
+        {
             let _ = writeln!(text, "writers waited because {}: {waits}", cause.as_str());
         }
         match (state.families.get(&family.id()), user_key) {
@@ -54,7 +62,7 @@ impl Db {
 
     /// How long writers waited, by cause, since the database was opened.
     pub fn waits(&self) -> &WaitsByCause {
-        &self.engine.waits
+        &self.engine.store.watch.waits
     }
 }
 
@@ -87,7 +95,7 @@ fn explain_family(text: &mut String, engine: &Engine, view: &FamilyState) {
         false => levels.join(", "),
     };
     let _ = writeln!(text, "  {levels}");
-    let debt = megabytes(engine.compaction_debt(view) as f64);
+    let debt = megabytes(engine.jobs.compaction_debt(view) as f64);
     let _ = writeln!(text, "  compaction debt: {debt:.1} MB");
     explain_reads(text, view);
     explain_blobs(text, &view.version);
@@ -131,13 +139,13 @@ fn explain_blobs(text: &mut String, version: &Version) {
 }
 
 fn explain_verdict(text: &mut String, engine: &Engine, cost: &DiskCost) {
-    let verdict = match engine.board.allowed() {
+    let verdict = match engine.store.watch.board.allowed() {
         free if free.is_infinite() => "writers are free".to_owned(),
         rate => format!(
             "writers may write {:.1} MB/s: {}{}",
             megabytes(rate),
-            engine.board.cause().as_str(),
-            behind(engine.board.cause(), cost),
+            engine.store.watch.board.cause().as_str(),
+            behind(engine.store.watch.board.cause(), cost),
         ),
     };
     let _ = writeln!(text, "verdict: {verdict}");
@@ -147,7 +155,7 @@ fn explain_verdict(text: &mut String, engine: &Engine, cost: &DiskCost) {
         compaction_speed,
         amplification,
         sustainable,
-    }) = engine.board.state()
+    }) = engine.store.watch.board.state()
     else {
         return;
     };
@@ -210,8 +218,8 @@ fn explain_disk(text: &mut String, cost: &DiskCost) {
 }
 
 fn explain_jobs(text: &mut String, engine: &Engine, state: &State) {
-    let now = engine.env.clock.monotonic();
-    for job in engine.board.jobs() {
+    let now = engine.store.id.env.clock.monotonic();
+    for job in engine.store.watch.board.jobs() {
         let progress = &job.progress;
         let took = now.saturating_sub(job.since);
         let _ = writeln!(
@@ -225,7 +233,7 @@ fn explain_jobs(text: &mut String, engine: &Engine, state: &State) {
             100.0 * share(took, progress.io()).unwrap_or(0.0),
         );
     }
-    let _ = writeln!(text, "next: {}", engine.describe_next(state));
+    let _ = writeln!(text, "next: {}", engine.jobs.describe_next(state));
 }
 
 fn explain_read(text: &mut String, view: &FamilyState, user_key: &[u8]) {

@@ -6,10 +6,11 @@ use drumlin_base::MemoryUse;
 use drumlin_base::limits::LEVELS;
 
 use crate::caches::table_cache::TableCache;
-use crate::db::engine::{FamilyState, State};
 use crate::db::handle::Db;
 use crate::family::column_family::ColumnFamily;
 use crate::family::super_version::SuperVersion;
+use crate::store::state::FamilyState;
+use crate::store::state::State;
 use crate::watch::events::Health;
 
 impl Db {
@@ -34,8 +35,8 @@ impl Db {
     pub fn property(&self, family: &ColumnFamily, name: &str) -> Option<String> {
         let ours = name.strip_prefix("drumlin.");
         let name = ours.or_else(|| name.strip_prefix("rocksdb."))?;
-        self.engine.check_own(&family.0).ok()?;
-        let state = self.engine.lock_state();
+        self.engine.store.check_own(&family.0).ok()?;
+        let state = self.engine.store.lock_state();
         let view = state.families.get(&family.id())?;
         if let Some(level) = name.strip_prefix("num-files-at-level") {
             let level: usize = level.parse().ok().filter(|level| *level < LEVELS)?;
@@ -70,9 +71,11 @@ impl Db {
             "cur-size-active-mem-table" => view.mutable.bytes() as u64,
             "cur-size-all-mem-tables" => (view.mutable.bytes() + immutable_bytes) as u64,
             "num-entries-active-mem-table" => view.mutable.entries() as u64,
-            "estimate-table-readers-mem" => engine.budget.used(MemoryUse::TableMeta) as u64,
-            "block-cache-usage" => engine.block_cache.used_bytes() as u64,
-            "block-cache-capacity" => engine.budget.available_for_blocks() as u64,
+            "estimate-table-readers-mem" => {
+                engine.store.caches.budget.used(MemoryUse::TableMeta) as u64
+            }
+            "block-cache-usage" => engine.store.caches.block_cache.used_bytes() as u64,
+            "block-cache-capacity" => engine.store.caches.budget.available_for_blocks() as u64,
             "total-sst-files-size" | "live-sst-files-size" => view.version.bytes_total(),
             "estimate-live-data-size" => {
                 let blobs = view.version.blob_totals();
@@ -82,19 +85,19 @@ impl Db {
             "num-blob-files" => view.version.blob_totals().files,
             "total-blob-file-size" | "live-blob-file-size" => view.version.blob_totals().file_bytes,
             "live-blob-file-garbage-size" => view.version.blob_totals().garbage_bytes,
-            "num-snapshots" => engine.snapshots.all().len() as u64,
+            "num-snapshots" => engine.store.snapshots.all().len() as u64,
             "num-running-flushes" => state.flushes_running as u64,
             "num-running-compactions" => state.compactions_running as u64,
-            "estimate-pending-compaction-bytes" => engine.compaction_debt(view),
-            "background-errors" => engine.statistics.background_errors.get(),
-            "actual-delayed-write-rate" => match engine.board.allowed() {
+            "estimate-pending-compaction-bytes" => engine.jobs.compaction_debt(view),
+            "background-errors" => engine.store.watch.statistics.background_errors.get(),
+            "actual-delayed-write-rate" => match engine.store.watch.board.allowed() {
                 free if free.is_infinite() => 0,
                 rate => (rate as u64).max(1),
             },
-            "trash-bytes" => engine.trash.bytes(),
-            "disk-free-bytes" => engine.space.free().ok()?,
-            "disk-reserve-bytes" => engine.space.reserve(),
-            "is-write-stopped" => u64::from(engine.health() >= Health::WriteStopped),
+            "trash-bytes" => engine.store.files.trash.bytes(),
+            "disk-free-bytes" => engine.store.files.space.free().ok()?,
+            "disk-reserve-bytes" => engine.store.files.space.reserve(),
+            "is-write-stopped" => u64::from(engine.store.health() >= Health::WriteStopped),
             _ => return None,
         })
     }
@@ -102,17 +105,17 @@ impl Db {
     /// The tree, the memory and the counters as a text for people.
     pub fn stats_text(&self, family: &ColumnFamily) -> String {
         let mut text = String::new();
-        if let Err(error) = self.engine.check_own(&family.0) {
+        if let Err(error) = self.engine.store.check_own(&family.0) {
             return error.to_string();
         }
         {
-            let state = self.engine.lock_state();
+            let state = self.engine.store.lock_state();
             if let Some(view) = state.families.get(&family.id()) {
                 text.push_str(&level_stats(view));
                 text.push_str(&blob_stats(view));
             }
         }
-        let budget = &self.engine.budget;
+        let budget = &self.engine.store.caches.budget;
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
@@ -124,14 +127,14 @@ impl Db {
             budget.used(MemoryUse::TableMeta),
             budget.used(MemoryUse::Jobs),
         );
-        let cache = &self.engine.block_cache;
+        let cache = &self.engine.store.caches.block_cache;
         let _ = writeln!(
             text,
             "block cache: {} hits, {} misses",
             cache.hits(),
             cache.misses()
         );
-        for (name, value) in self.engine.statistics.tickers() {
+        for (name, value) in self.engine.store.watch.statistics.tickers() {
             let _ = writeln!(text, "{name} COUNT : {value}");
         }
         for (cause, waits) in self.waits().iter().filter(|(_, waits)| waits.count() > 0) {

@@ -44,8 +44,6 @@ tickers! {
     write_groups => "rocksdb.write.self";
     /// Writes committed by another writer's group.
     write_followers => "rocksdb.write.other";
-    /// Times a writer in a burst slept for a millisecond so that another had the turn alone.
-    writer_turns => "drumlin.writer.turns";
     /// Microseconds writers waited.
     stall_micros => "rocksdb.stall.micros";
     /// Flushes done.

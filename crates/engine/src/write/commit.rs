@@ -1,60 +1,117 @@
-//! The lead: make room, give the group its sequence numbers, log it with one append, and let the
-//! next leader go on while this group is synced, applied and published ([`super::publish`]).
+//! The commit pipeline: writers join a group, its leader logs it, and it is synced, applied and published.
 //!
-//! The leader holds the `leader` lock while it logs, so sequence numbers are assigned and logged in
-//! one order. Whoever changes what groups write to (a memtable, the WAL's file) holds the lead and
-//! waits for every group before it.
+//! The leader holds the `leader` lock while it makes room and logs, so sequence numbers are assigned and logged in one
+//! order. The next leader goes on while this group is synced, applied and published. Whoever changes what groups write
+//! to (a memtable, the WAL's file) holds the lead and waits for every group before it.
+//!
+//! Syncs have a lead of their own. Groups logged while a sync is under way stand in its line; the next sync serves all
+//! of them. It begins as soon as the one before it has ended, beside the work of the groups that one served.
+//!
+//! Invariants:
+//! - Sequence numbers ascend in the order of the log, without gaps.
+//! - A synced group is applied and published only after its sync. When that fails, nothing of it,
+//!   nor of any group logged after it, is ever published, and the database is poisoned.
+//! - A writer waits for a group before it only when it leads no line which that group may need.
+//!
+//! The pipeline knows the store as a [`CommitEnv`] only.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use drumlin_base::{Error, ErrorKind, Result, ValueKind, limits};
+use drumlin_base::sync::Mutex;
+use drumlin_base::{Error, ErrorKind, Result, SeqNo, limits};
+use drumlin_fs::Clock;
 
-use crate::db::engine::Engine;
-use crate::family::column_family::Family;
 use crate::options::settings::WriteOptions;
 use crate::wal::log::{Wal, WalSync};
 use crate::watch::events::Health;
+use crate::watch::pressure::Toll;
+use crate::watch::statistics::Statistics;
 use crate::write::batch::WriteBatch;
-use crate::write::leader::{Group, Leader, Logged, PendingWrite, Request};
-use crate::write::published::Span;
-use crate::write::queue::{Follower, Turn};
-use crate::write::turns::SMALL_BYTES;
+use crate::write::published::{Published, Span};
+use crate::write::queue::{CommitQueue, Follower, Shares, Turn};
+
+/// From how many bytes of its own on a member applies its batch itself: below, waking it takes
+/// longer than the work it takes over.
+const SHARE_BYTES_MIN: usize = 32 << 10;
 
 type Followers = Vec<(Request, Arc<Follower<Request>>)>;
+type SyncFollower = (Logged, Arc<Follower<Logged>>);
 
-impl Engine {
+/// The store as the pipeline needs it. Tests have one without a database.
+pub(crate) trait CommitEnv {
+    /// Refuses a batch that would fail half-way.
+    fn check(&self, batch: &WriteBatch) -> Result<()>;
+    /// Returns when the group led by `own` may be logged. The leader has the lead.
+    ///
+    /// # Errors
+    /// Why it may not be written; nothing of the group is.
+    fn make_room(&self, leader: &mut Leader, own: &PendingWrite) -> Result<()>;
+    /// Bytes that are known to fit on the disk.
+    fn credit(&self) -> u64;
+    /// Takes `bytes` of that.
+    fn spend(&self, bytes: usize);
+    /// Notes that the group just logged has `bytes`.
+    fn charge(&self, leader: &mut Leader, bytes: u64);
+    /// Notes that a group skipped the WAL.
+    fn note_unlogged(&self);
+    /// Puts every record of `batches` into its memtable.
+    fn apply<'a>(&self, batches: impl IntoIterator<Item = &'a WriteBatch>) -> Result<()>;
+    /// Worsens the store's health because of `error`.
+    fn degrade(&self, to: Health, error: &Error);
+    /// The error of a writer that is refused because of the store's health.
+    fn refusal(&self) -> Error;
+    /// The newest sequence number readers may see.
+    fn published(&self) -> &Published;
+    fn statistics(&self) -> &Statistics;
+    fn clock(&self) -> &dyn Clock;
+    /// Notes how long a sync of the WAL took.
+    fn wal_synced(&self, took: Duration);
+}
+
+/// See the module.
+pub(crate) struct CommitPipeline<E> {
+    pub(crate) env: E,
+    queue: CommitQueue<Request>,
+    leader: Mutex<Leader>,
+    /// Groups that are logged and wait for a sync.
+    syncs: CommitQueue<Logged>,
+    /// Whether writes are synced that do not say.
+    syncs_by_default: bool,
+}
+
+impl<E: CommitEnv> CommitPipeline<E> {
+    /// A pipeline onto `wal`, whose newest sequence number is `last_seqno`.
+    pub(crate) fn new(env: E, wal: Wal, last_seqno: SeqNo, syncs_by_default: bool) -> Self {
+        Self {
+            env,
+            queue: CommitQueue::quick(),
+            leader: Mutex::new(Leader::new(wal, last_seqno)),
+            syncs: CommitQueue::slow(),
+            syncs_by_default,
+        }
+    }
+
     /// Writes `batch`, alone or in a group.
     pub(crate) fn write(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
-        let sync = options.sync.unwrap_or(self.options.sync);
+        let sync = options.sync.unwrap_or(self.syncs_by_default);
         if sync && options.no_wal {
             return Err(Error::invalid_argument(
                 "a write without WAL cannot be synced",
             ));
         }
-        self.check_batch(&batch)?;
-        let (no_wal, no_stall) = (options.no_wal, options.no_stall);
-        if !sync && !no_stall && batch.len() <= SMALL_BYTES {
-            self.take_turn(batch.count());
-        }
+        self.env.check(&batch)?;
         match self.queue.join(Request::Write(PendingWrite {
             batch,
             sync,
-            no_wal,
-            no_stall,
+            no_wal: options.no_wal,
+            no_stall: options.no_stall,
         })) {
             Turn::Served(outcome) => outcome,
             Turn::Lead(Request::Write(own)) => self.lead_group(own),
             Turn::Share(Request::Write(own), share) => share.finish(self.apply_share([&own.batch])),
             // The request comes back as it was handed in.
             Turn::Lead(Request::Lead) | Turn::Share(Request::Lead, _) => Ok(()),
-        }
-    }
-
-    /// Lets another writer in a burst go on alone for a while where cores are short.
-    fn take_turn(&self, entries: u32) {
-        if self.turns.enter(entries, &self.published, &*self.env.clock) {
-            self.statistics.writer_turns.bump();
         }
     }
 
@@ -65,60 +122,23 @@ impl Engine {
         while !matches!(self.queue.join(Request::Lead), Turn::Lead(_)) {}
         let _lead = self.queue.lead();
         let mut leader = self.leader.lock();
-        self.published.wait_for(leader.last_seqno);
+        self.env.published().wait_for(leader.last_seqno);
         body(&mut leader)
     }
 
-    /// Refuses what would fail half-way: unknown or dropped families, keys over the limit, what the
-    /// directory's format cannot hold.
-    fn check_batch(&self, batch: &WriteBatch) -> Result<()> {
-        self.check_writable()?;
-        let families = self.families.load();
-        let mut last: Option<&Arc<Family>> = None;
-        for record in batch.iter() {
-            let record = record?;
-            let family = match last {
-                Some(family) if family.id == record.family => family,
-                _ => {
-                    let Some(family) = families.get(&record.family) else {
-                        let message = format!("there is no column family {}", record.family);
-                        return Err(Error::invalid_argument(message));
-                    };
-                    family.check_alive()?;
-                    last.insert(family)
-                }
-            };
-            let limit = family.tuning.key_bytes_max;
-            if record.key.len() > limit {
-                let message = format!("the key has {} bytes, more than {limit}", record.key.len());
-                return Err(Error::new(ErrorKind::TooLarge, message));
-            }
-            check_kind(record.kind, family, self.leveldb)?;
-            if record.kind == ValueKind::RangeDeletion
-                && family
-                    .options
-                    .order
-                    .compare(record.key, record.value)
-                    .is_gt()
-            {
-                return Err(Error::invalid_argument(
-                    "a range deletion ends before it begins",
-                ));
-            }
-        }
-        Ok(())
-    }
-
     /// Logs a group. A group that need not be synced is then applied and published while the next
-    /// is logged; one that must be goes on in [`Engine::sync_then_publish`].
+    /// is logged; one that must be goes on in [`CommitPipeline::sync_then_publish`].
     fn lead_group(&self, own: PendingWrite) -> Result<()> {
         let lead = self.queue.lead();
         let mut leader = self.leader.lock();
-        self.make_room(&mut leader, &own)?;
+        self.env.make_room(&mut leader, &own)?;
         let followers = self.gather(&own);
-        self.statistics.write_groups.bump();
+        self.env.statistics().write_groups.bump();
         if !followers.is_empty() {
-            self.statistics.write_followers.add(followers.len() as u64);
+            self.env
+                .statistics()
+                .write_followers
+                .add(followers.len() as u64);
         }
         let span = Span { before: 0, last: 0 };
         let mut group = Group {
@@ -143,7 +163,7 @@ impl Engine {
     /// which are known to fit on the disk.
     fn gather(&self, own: &PendingWrite) -> Followers {
         let room_max = limits::GROUP_BYTES_MAX.saturating_sub(own.batch.len());
-        let room_max = usize::try_from(self.space.credit()).map_or(room_max, |c| c.min(room_max));
+        let room_max = usize::try_from(self.env.credit()).map_or(room_max, |c| c.min(room_max));
         let mut room = room_max;
         let followers = self.queue.take_followers(|request| match request {
             Request::Lead => false,
@@ -158,7 +178,7 @@ impl Engine {
             }
         });
         if !followers.is_empty() {
-            self.space.spend(room_max - room);
+            self.env.spend(room_max - room);
         }
         followers
     }
@@ -168,12 +188,12 @@ impl Engine {
     fn log(&self, leader: &mut Leader, group: &mut Group) -> Result<Option<WalSync>> {
         group.number(leader.last_seqno);
         if group.own.no_wal {
-            self.unlogged.store(true, Ordering::Release);
+            self.env.note_unlogged();
         } else {
             self.append(leader, group)?;
         }
         leader.last_seqno = group.span.last;
-        self.charge_writers(leader, group.bytes() as u64);
+        self.env.charge(leader, group.bytes() as u64);
         group.own.sync.then(|| leader.wal.sync_handle()).transpose()
     }
 
@@ -194,7 +214,7 @@ impl Engine {
         if let Err(error) = wal.append(batch.bytes()) {
             return Err(self.wal_append_failed(wal, good_len, error));
         }
-        self.statistics.wal_bytes.add(wal.len() - good_len);
+        self.env.statistics().wal_bytes.add(wal.len() - good_len);
         Ok(())
     }
 
@@ -207,21 +227,274 @@ impl Engine {
         } else {
             Health::Poisoned
         };
-        let mut state = self.lock_state();
-        self.degrade(&mut state, to, &error);
+        self.env.degrade(to, &error);
         error.context("the write could not be logged")
+    }
+
+    /// Makes a logged group outlive a power cut, applies and publishes it: as the leader of a sync,
+    /// or served by one.
+    pub(crate) fn sync_then_publish(&self, logged: Logged) -> Result<()> {
+        match self.syncs.join(logged) {
+            Turn::Served(outcome) => outcome,
+            Turn::Lead(own) => self.lead_sync(own),
+            Turn::Share(mut own, share) => {
+                let applied = self.apply_members(&mut own.group);
+                let outcome = share.finish(applied.inspect_err(|error| self.poison(error)));
+                own.group.complete(&outcome);
+                outcome
+            }
+        }
+    }
+
+    fn lead_sync(&self, own: Logged) -> Result<()> {
+        let lead = self.syncs.lead();
+        let others = self.syncs.take_followers(|_| true);
+        let newest = others.iter().map(|(other, _)| other).chain([&own]);
+        let newest = newest.max_by_key(|logged| logged.group.span.last);
+        self.env.statistics().wal_syncs.bump();
+        let begin = self.env.clock().monotonic();
+        let synced = newest.map_or(Ok(()), |newest| newest.sync.run());
+        let end = self.env.clock().monotonic();
+        self.env.wal_synced(end.saturating_sub(begin));
+        let synced = match drumlin_base::bug!("failed-sync-acknowledged") {
+            true => Ok(()),
+            false => synced,
+        };
+        if let Err(error) = &synced {
+            // Before the next one leads: it must not acknowledge what follows a hole.
+            let groups = others.iter().map(|(other, _)| other).chain([&own]);
+            let first = groups.map(|logged| logged.group.span.before).min();
+            self.poison_from(first.unwrap_or(0), error);
+        }
+        drop(lead);
+        match synced {
+            Ok(()) => self.apply_synced(own, others),
+            Err(error) => {
+                let error = error.context("the WAL could not be synced");
+                let outcome = Err(error);
+                complete_synced(others, &outcome);
+                own.group.complete(&outcome);
+                outcome
+            }
+        }
+    }
+
+    /// Applies and publishes the groups one sync has served.
+    fn apply_synced(&self, mut own: Logged, others: Vec<SyncFollower>) -> Result<()> {
+        let mut spans: Vec<Span> = others.iter().map(|(other, _)| other.group.span).collect();
+        spans.push(own.group.span);
+        spans.sort_unstable();
+
+        let is_large = |(other, _): &SyncFollower| other.group.bytes() >= SHARE_BYTES_MIN;
+        let (shared, mut others): (Vec<_>, Vec<_>) = others.into_iter().partition(is_large);
+        let shares = Shares::new(shared.len());
+        let mut sharing = Vec::with_capacity(shared.len());
+        for (logged, follower) in shared {
+            follower.share(logged, &shares);
+            sharing.push(follower);
+        }
+        let mut applied = self.apply_members(&mut own.group);
+        for (other, _) in &mut others {
+            applied = applied.and(self.apply_members(&mut other.group));
+        }
+        let outcome = self.after_shares(&shares, applied, spans.first().copied());
+        let outcome = outcome.and_then(|()| spans.iter().try_for_each(|span| self.publish(*span)));
+        for follower in sharing {
+            follower.complete(outcome.as_ref().map_err(Error::duplicate).copied());
+        }
+        complete_synced(others, &outcome);
+        own.group.complete(&outcome);
+        outcome
+    }
+
+    /// Applies a group that needs no sync, large followers their own part.
+    pub(crate) fn apply_group(&self, group: &mut Group) -> Result<()> {
+        let applied = self.apply_members(group);
+        applied.inspect_err(|error| self.poison_from(group.span.before, error))
+    }
+
+    /// Puts a group's batches into the memtables: large ones by the members that brought them.
+    fn apply_members(&self, group: &mut Group) -> Result<()> {
+        let is_large = |request: &Request| match request {
+            Request::Write(write) => write.batch.len() >= SHARE_BYTES_MIN,
+            Request::Lead => false,
+        };
+        let large = group
+            .followers
+            .iter()
+            .filter(|(request, _)| is_large(request));
+        let large = large.count();
+        if large == 0 {
+            return self.env.apply(group.batches());
+        }
+        let shares = Shares::new(large);
+        for (request, follower) in &mut group.followers {
+            if is_large(request) {
+                follower.share(std::mem::replace(request, Request::Lead), &shares);
+            }
+        }
+        let applied = self.env.apply(group.batches());
+        self.after_shares(&shares, applied, None)
+    }
+
+    /// Waits for the members' parts. A part that failed fails the group; `from` is then where what
+    /// will never be published begins.
+    fn after_shares(&self, shares: &Shares, applied: Result<()>, from: Option<Span>) -> Result<()> {
+        let whole = shares.wait();
+        let outcome = applied.and_then(|()| match whole {
+            true => Ok(()),
+            false => Err(Error::new(
+                ErrorKind::Aborted,
+                "a member of the group could not apply its part",
+            )),
+        });
+        if let (Err(error), Some(from)) = (&outcome, from) {
+            self.poison_from(from.before, error);
+        }
+        outcome
+    }
+
+    /// Shows a group to readers, after all before it.
+    pub(crate) fn publish(&self, span: Span) -> Result<()> {
+        if self.env.published().publish(span) {
+            self.env
+                .statistics()
+                .keys_written
+                .add(span.last - span.before);
+            return Ok(());
+        }
+        Err(self.env.refusal())
+    }
+
+    /// Poisons the database; groups after `before` are never published.
+    fn poison_from(&self, before: u64, error: &Error) {
+        self.poison(error);
+        self.env.published().fail_from(before);
+    }
+
+    fn poison(&self, error: &Error) {
+        self.env.degrade(Health::Poisoned, error);
+    }
+
+    /// A member's part of a group. Whoever waits for it only learns that it failed, so the cause is noted here.
+    pub(crate) fn apply_share<'a>(
+        &self,
+        batches: impl IntoIterator<Item = &'a WriteBatch>,
+    ) -> Result<()> {
+        self.env
+            .apply(batches)
+            .inspect_err(|error| self.poison(error))
     }
 }
 
-fn check_kind(kind: ValueKind, family: &Family, leveldb: bool) -> Result<()> {
-    if kind == ValueKind::Merge && family.options.merge_operator.is_none() {
-        let message = format!("column family {:?} has no merge operator", family.name);
-        return Err(Error::invalid_argument(message));
+fn complete_synced(groups: Vec<SyncFollower>, outcome: &Result<()>) {
+    for (logged, follower) in groups {
+        logged.group.complete(outcome);
+        follower.complete(outcome.as_ref().map_err(Error::duplicate).copied());
     }
-    if leveldb && !matches!(kind, ValueKind::Value | ValueKind::Deletion) {
-        return Err(Error::not_supported(format!(
-            "{kind:?} in a LevelDB directory; open it with DirectoryFormat::RocksDb to convert it"
-        )));
+}
+
+/// What a writer asks of the leader.
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// Apply a batch.
+    Write(PendingWrite),
+    /// Nothing: the caller wants the lead itself, with no writer beside it.
+    Lead,
+}
+
+/// A batch and how it is to be written.
+#[derive(Debug)]
+pub(crate) struct PendingWrite {
+    pub(crate) batch: WriteBatch,
+    pub(crate) sync: bool,
+    pub(crate) no_wal: bool,
+    pub(crate) no_stall: bool,
+}
+
+/// Writers whose batches go into the log together.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) own: PendingWrite,
+    pub(crate) followers: Vec<(Request, Arc<Follower<Request>>)>,
+    pub(crate) span: Span,
+}
+
+impl Group {
+    /// The batches, the leader's first.
+    pub(crate) fn batches(&self) -> impl Iterator<Item = &WriteBatch> {
+        let followers = self.followers.iter();
+        let followers = followers.filter_map(|(request, _)| match request {
+            Request::Write(write) => Some(&write.batch),
+            Request::Lead => None,
+        });
+        std::iter::once(&self.own.batch).chain(followers)
     }
-    Ok(())
+
+    /// Gives the batches the sequence numbers after `before`.
+    pub(crate) fn number(&mut self, before: SeqNo) {
+        let mut last = before;
+        let followers = self.followers.iter_mut();
+        let followers = followers.filter_map(|(request, _)| match request {
+            Request::Write(write) => Some(&mut write.batch),
+            Request::Lead => None,
+        });
+        for batch in std::iter::once(&mut self.own.batch).chain(followers) {
+            batch.set_seqno(last + 1);
+            last += match drumlin_base::bug!("group-numbers-overlap") {
+                true => 1,
+                false => u64::from(batch.count()),
+            };
+        }
+        self.span = Span { before, last };
+    }
+
+    /// Bytes of all batches.
+    pub(crate) fn bytes(&self) -> usize {
+        self.batches().map(WriteBatch::len).sum()
+    }
+
+    /// Ends the followers' wait.
+    pub(crate) fn complete(self, outcome: &Result<()>) {
+        for (_, follower) in self.followers {
+            let told = outcome.as_ref().map_err(Error::duplicate).copied();
+            follower.complete(match drumlin_base::bug!("followers-told-of-success") {
+                true => Ok(()),
+                false => told,
+            });
+        }
+    }
+}
+
+/// A group in the log that is not yet synced.
+#[derive(Debug)]
+pub(crate) struct Logged {
+    pub(crate) group: Group,
+    pub(crate) sync: WalSync,
+}
+
+/// What belongs to whoever leads.
+#[derive(Debug)]
+pub(crate) struct Leader {
+    pub(crate) wal: Wal,
+    /// The end of the last group logged, which may not be published yet.
+    pub(crate) last_seqno: SeqNo,
+    /// Where groups of several batches are put together.
+    pub(crate) scratch: WriteBatch,
+    /// What was written and is not paid for yet.
+    pub(crate) toll: Toll,
+    /// When the leader last looked whether writers must be slowed.
+    pub(crate) looked_at: Duration,
+}
+
+impl Leader {
+    pub(crate) fn new(wal: Wal, last_seqno: SeqNo) -> Self {
+        Self {
+            wal,
+            last_seqno,
+            scratch: WriteBatch::new(),
+            toll: Toll::default(),
+            looked_at: Duration::ZERO,
+        }
+    }
 }

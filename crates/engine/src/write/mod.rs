@@ -1,13 +1,12 @@
-//! The write path: writers join a group, its leader logs and applies it, then publishes.
+//! The write path.
+//!
+//! A write passes four stages, all of them in `commit`: it joins a group (`queue`), whose leader finds room
+//! (`room`, and `rotate` when a memtable or a WAL is full) and logs it; it is synced if it asked for that; applied to
+//! the memtables (`room`); and published in the order of the log (`published`).
 
 pub mod batch;
-mod commit;
-pub(crate) mod leader;
-mod publish;
+pub(crate) mod commit;
 pub(crate) mod published;
 pub(crate) mod queue;
-mod rotate;
-mod share;
-mod stall;
-mod supply;
-pub(crate) mod turns;
+pub(crate) mod room;
+pub(crate) mod rotate;

@@ -1,106 +1,43 @@
-//! Making room: new memtables, new WAL files.
+//! New memtables and new WAL files.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
-use drumlin_base::sync::MutexGuard;
-use drumlin_base::{Error, ErrorKind, MemoryUse, Result, ValueKind};
+use drumlin_base::sync::atomic::{AtomicBool, Ordering};
+use drumlin_base::sync::{Mutex, MutexGuard};
+use drumlin_base::{Error, ErrorKind, MemoryUse, Result};
 
-use crate::db::engine::{Engine, FamilyState, Immutable, State};
+use crate::background::setup::Background;
+use crate::store::state::{FamilyState, Immutable, State};
+use crate::store::store::Store;
 use crate::version::VersionEdit;
+use crate::wal::supply::FreshWal;
 use crate::watch::events::Health;
 use crate::watch::waits::WaitCause;
-use crate::write::leader::{Leader, PendingWrite};
+use crate::write::commit::Leader;
 
-/// The share of itself that a full memtable may take on top while somebody holds the state: it may be
-/// a job that syncs the MANIFEST, and at a bad moment a sync takes a tenth of a second.
-const OVERFILL: usize = 2;
+/// The store as the commit pipeline sees it.
+pub(crate) struct WriteEnv {
+    pub(crate) store: Arc<Store>,
+    pub(crate) jobs: Arc<Background>,
+    /// Families whose memtable the next leader rotates.
+    pub(crate) full: FullFamilies,
+    /// Whether some write skipped the WAL since the database was opened.
+    pub(crate) unlogged: AtomicBool,
+}
 
-impl Engine {
-    /// Returns when the group may be written. The usual case touches two atomics.
-    pub(crate) fn make_room(&self, leader: &mut Leader, own: &PendingWrite) -> Result<()> {
-        if self.closing.load(Ordering::Acquire) {
-            return Err(Error::new(
-                ErrorKind::Shutdown,
-                "the database is being closed",
-            ));
-        }
-        if self.health() >= Health::WriteStopped || !leader.wal.is_open() {
-            self.try_resume(leader)?;
-        }
-        self.check_space(own)?;
-        self.slow_down(leader, own.no_stall)?;
-        self.bound_memtables();
-        if !self.full.any() {
-            // What is only logged fills no memtable.
-            return match leader.wal.is_due_for_look() {
-                true => self.bound_wal(leader, own.no_stall),
-                false => Ok(()),
-            };
-        }
-        // Groups before this one still fill the memtables; what they find full is noted by then.
-        self.published.wait_for(leader.last_seqno);
-        let mut state = self.state.try_lock();
-        if state.is_none() && self.may_overfill() {
-            return Ok(());
-        }
-        while let Some(id) = self.full.last() {
-            let state = state.take().unwrap_or_else(|| self.lock_state());
-            let rotated = self.rotate_locked(leader, state, id, own.no_stall);
-            if rotated
-                .as_ref()
-                .is_err_and(|error| error.kind() != ErrorKind::InvalidArgument)
-            {
-                return rotated; // `InvalidArgument`: the family was dropped, nothing is full.
-            }
-            self.full.remove(id);
-        }
-        drop(state);
-        self.bound_wal(leader, own.no_stall)
-    }
-
-    /// Whether no memtable has taken more than its size and some on top.
-    fn may_overfill(&self) -> bool {
-        self.families.load().values().all(|family| {
-            let most = family.write_buffer + family.write_buffer / OVERFILL;
-            family.view.load().memtable.bytes() < most
-        })
-    }
-
-    /// After a full disk: tries a fresh WAL, and if there is room for one, all is well again.
-    fn try_resume(&self, leader: &mut Leader) -> Result<()> {
-        self.published.wait_for(leader.last_seqno);
-        let mut state = self.lock_state();
-        if self.health() == Health::Poisoned {
-            return Err(self.refusal(&state));
-        }
-        match self.switch_wal(leader, &mut state) {
-            Ok(()) => {
-                self.recover_health(&mut state);
-                Ok(())
-            }
-            Err(error) => {
-                self.degrade(&mut state, Health::WriteStopped, &error);
-                Err(error.context("writes are still refused"))
-            }
+impl WriteEnv {
+    /// The environment of `store`, whose full memtables `jobs` flushes.
+    pub(crate) fn new(store: Arc<Store>, jobs: Arc<Background>) -> Self {
+        Self {
+            store,
+            jobs,
+            full: FullFamilies::default(),
+            unlogged: AtomicBool::new(false),
         }
     }
+}
 
-    /// Refuses what would fill the disk.
-    fn check_space(&self, own: &PendingWrite) -> Result<()> {
-        let only_deletes = || {
-            let mut records = own.batch.iter();
-            records.all(|record| record.is_ok_and(|record| is_deletion(record.kind)))
-        };
-        match self.space.admit(own.batch.len(), only_deletes) {
-            Err(error) if error.kind() != ErrorKind::NoSpace => {
-                // Not to know how much is free is no reason to refuse.
-                self.tell(&error);
-                Ok(())
-            }
-            outcome => outcome,
-        }
-    }
-
+impl WriteEnv {
     /// Makes the family's memtable immutable and gives it a fresh one with a fresh WAL. Waits for
     /// a flush when every memtable is full.
     ///
@@ -110,10 +47,10 @@ impl Engine {
     /// `InvalidArgument` when the family is gone, `Busy` when it would wait and may not, the cause
     /// when flushing fails.
     pub(crate) fn rotate(&self, leader: &mut Leader, id: u32, no_stall: bool) -> Result<()> {
-        self.rotate_locked(leader, self.lock_state(), id, no_stall)
+        self.rotate_locked(leader, self.store.lock_state(), id, no_stall)
     }
 
-    fn rotate_locked(
+    pub(super) fn rotate_locked(
         &self,
         leader: &mut Leader,
         state: MutexGuard<'_, State>,
@@ -124,8 +61,8 @@ impl Engine {
         if state.family_mut(id)?.mutable.is_empty() {
             return Ok(());
         }
-        if self.health() == Health::Poisoned {
-            return Err(self.refusal(&state));
+        if self.store.health() == Health::Poisoned {
+            return Err(self.store.refusal(&state));
         }
         self.retire(leader, state, &[id])
     }
@@ -138,9 +75,9 @@ impl Engine {
     /// # Errors
     /// Why there is no new WAL.
     pub(crate) fn rotate_together(&self, leader: &mut Leader, ids: &[u32]) -> Result<()> {
-        let state = self.lock_state();
-        if self.health() == Health::Poisoned {
-            return Err(self.refusal(&state));
+        let state = self.store.lock_state();
+        if self.store.health() == Health::Poisoned {
+            return Err(self.store.refusal(&state));
         }
         let can_go = |id: &u32| {
             let family = state.families.get(id);
@@ -170,9 +107,9 @@ impl Engine {
             }
         }
         drop(state);
-        self.changes.fetch_add(1, Ordering::Relaxed);
-        self.changed.notify_all();
-        self.look(self.env.clock.monotonic());
+        self.store.changes.fetch_add(1, Ordering::Relaxed);
+        self.store.changed.notify_all();
+        self.store.look(self.store.id.env.clock.monotonic());
         Ok(())
     }
 
@@ -182,7 +119,7 @@ impl Engine {
                 ErrorKind::NoSpace => Health::WriteStopped,
                 _ => Health::Poisoned,
             };
-            self.degrade(state, to, &error);
+            self.store.degrade(state, to, &error);
             error.context("no new WAL could be made")
         })
     }
@@ -192,7 +129,7 @@ impl Engine {
         let family = state.families.get(&id);
         let line = family
             .is_none_or(|family| 1 + family.immutables.len() < family.family.tuning.memtables_max);
-        line && !self.memtables_wait(state)
+        line && !self.store.memtables_wait(state)
     }
 
     /// The state, with room for one more immutable memtable of the family.
@@ -208,20 +145,20 @@ impl Engine {
             if self.has_place(&state, id) {
                 break;
             }
-            self.check_open()?;
-            let retried_here = self.options.background_threads == Some(0);
-            if self.health() == Health::Poisoned || (state.flush_failing && !retried_here) {
-                return Err(self.refusal(&state));
+            self.store.check_open()?;
+            let retried_here = self.store.id.options.background_threads == Some(0);
+            if self.store.health() == Health::Poisoned || (state.flush_failing && !retried_here) {
+                return Err(self.store.refusal(&state));
             }
             if no_stall {
                 return Err(Error::new(ErrorKind::Busy, WaitCause::FullLine.as_str()));
             }
-            waited_since.get_or_insert_with(|| self.env.clock.monotonic());
-            state = self.help_or_wait(state)?;
+            waited_since.get_or_insert_with(|| self.store.id.env.clock.monotonic());
+            state = self.jobs.help_or_wait(state)?;
         }
         if let Some(since) = waited_since {
-            let wait = self.env.clock.monotonic().saturating_sub(since);
-            self.note_wait(wait, WaitCause::FullLine);
+            let wait = self.store.id.env.clock.monotonic().saturating_sub(since);
+            self.store.watch.note_wait(wait, WaitCause::FullLine);
         }
         Ok(state)
     }
@@ -237,17 +174,31 @@ impl Engine {
         Ok(())
     }
 
+    /// A WAL nothing was written to yet: the one made ahead, or one made now.
+    ///
+    /// Requires: the state's lock is held, under which numbers of WAL files are taken.
+    pub(crate) fn fresh_wal(&self, spares: &mut Vec<u64>) -> Result<FreshWal> {
+        match self.store.files.supply.take() {
+            Some(fresh) => Ok(fresh),
+            None => self
+                .store
+                .files
+                .supply
+                .make(self.store.files.numbers.take(), spares.pop()),
+        }
+    }
+
     /// When WAL files pile up because some families write little, flushes those that hold the oldest; where no
     /// memtable holds any, for only log data was written, begins a new file that needs none of them.
-    fn bound_wal(&self, leader: &mut Leader, no_stall: bool) -> Result<()> {
+    pub(super) fn bound_wal(&self, leader: &mut Leader, no_stall: bool) -> Result<()> {
         leader
             .wal
-            .forget_below(self.oldest_wal.load(Ordering::Acquire));
+            .forget_below(self.store.oldest_wal.load(Ordering::Acquire));
         if leader.wal.live_bytes() < self.wal_bytes_max() {
             return Ok(());
         }
-        self.published.wait_for(leader.last_seqno);
-        let state = self.lock_state();
+        self.store.published.wait_for(leader.last_seqno);
+        let state = self.store.lock_state();
         let holders = state.families.iter().filter(|(_, f)| !f.mutable.is_empty());
         let oldest = holders.clone().map(|(_, f)| f.mutable_wal).min();
         let Some(oldest) = oldest else {
@@ -255,8 +206,8 @@ impl Engine {
             if !is_flushing {
                 return self.let_go_of_log_data(leader, state);
             }
-            if self.options.background_threads == Some(0) && !no_stall {
-                drop(self.help_or_wait(state)?);
+            if self.store.id.options.background_threads == Some(0) && !no_stall {
+                drop(self.jobs.help_or_wait(state)?);
             }
             return Ok(());
         };
@@ -294,26 +245,26 @@ impl Engine {
                 ..VersionEdit::default()
             });
         }
-        self.log_and_apply(&mut state, edits)?;
-        self.remove_obsolete(&mut state);
+        self.store.log_and_apply(&mut state, edits)?;
+        self.store.remove_obsolete(&mut state);
         Ok(())
     }
 
     /// What WAL files may come to: twice what is in memory only, and on top of that two of the largest
     /// memtables. So it does not grow with the number of families, but with what they hold.
     fn wal_bytes_max(&self) -> u64 {
-        self.options.tuning.wal_bytes_max.unwrap_or_else(|| {
-            let families = self.families.load();
-            let largest = families.values().map(|family| family.write_buffer).max();
-            let held = self.budget.used(MemoryUse::Memtables);
-            2 * held.min(self.memtables_share()) as u64 + 2 * largest.unwrap_or(0) as u64
-        })
+        self.store
+            .id
+            .options
+            .tuning
+            .wal_bytes_max
+            .unwrap_or_else(|| {
+                let families = self.store.families.load();
+                let largest = families.values().map(|family| family.write_buffer).max();
+                let held = self.store.caches.budget.used(MemoryUse::Memtables);
+                2 * held.min(self.store.memtables_share()) as u64 + 2 * largest.unwrap_or(0) as u64
+            })
     }
-}
-
-fn is_deletion(kind: ValueKind) -> bool {
-    use ValueKind::{Deletion, RangeDeletion, SingleDeletion};
-    matches!(kind, Deletion | SingleDeletion | RangeDeletion)
 }
 
 /// Moves the mutable memtable to the immutables and shows readers the change.
@@ -326,4 +277,41 @@ pub(crate) fn retire_mutable(family: &mut FamilyState, wal: u64) {
     });
     family.mutable_wal = wal;
     family.install();
+}
+
+/// Families whose memtable is full: noted by those who fill them, rotated by the next leader.
+#[derive(Debug, Default)]
+pub(crate) struct FullFamilies {
+    any: AtomicBool,
+    ids: Mutex<Vec<u32>>,
+}
+
+impl FullFamilies {
+    /// Notes `id`, once.
+    #[cold]
+    pub(crate) fn add(&self, id: u32) {
+        let mut ids = self.ids.lock();
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+        self.any.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether one is noted. One relaxed load: what it misses, the next leader sees.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
+    }
+
+    /// One of them.
+    pub(crate) fn last(&self) -> Option<u32> {
+        self.ids.lock().last().copied()
+    }
+
+    /// Forgets `id`.
+    pub(crate) fn remove(&self, id: u32) {
+        let mut ids = self.ids.lock();
+        ids.retain(|full| *full != id);
+        self.any.store(!ids.is_empty(), Ordering::Relaxed);
+    }
 }

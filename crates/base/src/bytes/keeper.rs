@@ -2,7 +2,7 @@
 //!
 //! A memtable is one thing that all readers pin: were its pins counted in one place, every get would
 //! write to that line. Here each thread counts on a stripe of its own; a pin is given up on the stripe
-//! it was counted on, whichever thread does it. Nobody can tell from the stripes of a living owner how
+//! it was counted on, whichever thread does it. Nobody can tell from the stripes of a living keeper how
 //! many pins there are, and nobody has to: only when the owner goes are they added up.
 //!
 //! ```text
@@ -45,17 +45,17 @@ struct Kept<T> {
 }
 
 /// Owns a value, and leaves it to the last pin when it goes. Dereferences to the value.
-pub struct StripedPin<T> {
+pub struct Keeper<T> {
     kept: NonNull<Kept<T>>,
 }
 
 // SAFETY: gives shared access to the value, which may be dropped by whichever thread is last.
-unsafe impl<T: Send + Sync> Send for StripedPin<T> {}
+unsafe impl<T: Send + Sync> Send for Keeper<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for StripedPin<T> {}
+unsafe impl<T: Send + Sync> Sync for Keeper<T> {}
 
-/// Keeps the value of a [`StripedPin`] in memory.
-pub(super) struct CountedPin {
+/// Keeps the value of a [`Keeper`] in memory.
+pub(super) struct KeeperPin {
     /// The stripe it is counted on.
     stripe: NonNull<Stripe>,
     kept: NonNull<()>,
@@ -63,11 +63,11 @@ pub(super) struct CountedPin {
 }
 
 // SAFETY: does nothing but to give itself up, which any thread may.
-unsafe impl Send for CountedPin {}
+unsafe impl Send for KeeperPin {}
 // SAFETY: as above.
-unsafe impl Sync for CountedPin {}
+unsafe impl Sync for KeeperPin {}
 
-impl<T: Send + Sync + 'static> StripedPin<T> {
+impl<T: Send + Sync + 'static> Keeper<T> {
     /// Keeps `value`, which may borrow nothing: pins do not know how long that would last.
     pub fn new(value: T) -> Self {
         let kept = Box::new(Kept {
@@ -95,13 +95,13 @@ impl<T: Send + Sync + 'static> StripedPin<T> {
     }
 
     #[inline]
-    fn pin(&self) -> CountedPin {
+    fn pin(&self) -> KeeperPin {
         let kept = self.kept();
         let [first, ..] = &kept.stripes;
         let stripe = kept.stripes.get(own_stripe()).unwrap_or(first);
         // Relaxed: the owner lives, so nobody frees the value; it adds the pin up in some ordered way.
         stripe.0.fetch_add(1, Ordering::Relaxed);
-        CountedPin {
+        KeeperPin {
             stripe: NonNull::from(stripe),
             kept: self.kept.cast(),
             free_one: free_one::<T>,
@@ -109,14 +109,14 @@ impl<T: Send + Sync + 'static> StripedPin<T> {
     }
 }
 
-impl<T> StripedPin<T> {
+impl<T> Keeper<T> {
     fn kept(&self) -> &Kept<T> {
         // SAFETY: lives at least as long as its owner, which is `self`.
         unsafe { self.kept.as_ref() }
     }
 }
 
-impl<T> Deref for StripedPin<T> {
+impl<T> Deref for Keeper<T> {
     type Target = T;
 
     #[inline]
@@ -125,7 +125,7 @@ impl<T> Deref for StripedPin<T> {
     }
 }
 
-impl<T> Drop for StripedPin<T> {
+impl<T> Drop for Keeper<T> {
     fn drop(&mut self) {
         let kept = self.kept();
         let mut pins = 0;
@@ -144,7 +144,7 @@ impl<T> Drop for StripedPin<T> {
     }
 }
 
-impl Drop for CountedPin {
+impl Drop for KeeperPin {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: the stripe is part of what this pin keeps.
@@ -192,9 +192,9 @@ pub(super) fn own_stripe() -> usize {
     NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES
 }
 
-impl<T> std::fmt::Debug for StripedPin<T> {
+impl<T> std::fmt::Debug for Keeper<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("StripedPin")
+        f.write_str("Keeper")
     }
 }
 
@@ -210,11 +210,11 @@ mod tests {
         for seed in 0..200 {
             let mut rng = Rng::new(seed);
             let counted = Arc::new(());
-            let owner = StripedPin::new((vec![7u8; 500], Arc::clone(&counted)));
+            let keeper = Keeper::new((vec![7u8; 500], Arc::clone(&counted)));
             let slice = || {
-                let (bytes, _) = &*owner;
+                let (bytes, _) = &*keeper;
                 // SAFETY: nobody changes the vector, which goes with the value.
-                unsafe { owner.slice(bytes) }
+                unsafe { keeper.slice(bytes) }
             };
             let mut pins: Vec<_> = (0..rng.below(6)).map(|_| slice()).collect();
             std::thread::scope(|scope| {
@@ -223,7 +223,7 @@ mod tests {
                 scope.spawn(|| drop(given_up));
             });
             let is_left = !pins.is_empty();
-            drop(owner);
+            drop(keeper);
             assert_eq!(Arc::strong_count(&counted), 1 + usize::from(is_left));
             assert!(pins.iter().all(|pin| pin.is_pinned() && **pin == [7; 500]));
             drop(pins);

@@ -1,0 +1,231 @@
+//! A compaction: a claimed plan is carried out, and what it made is installed.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use drumlin_base::{ErrorKind, Result};
+use drumlin_fs::IoPriority;
+
+use crate::background::made_files::MadeFiles;
+use crate::background::setup::{Background, DIRECT_BYTES, FILTER_SHARE, JOB_BYTES, open_ahead};
+use crate::compaction::job::Outcome;
+use crate::compaction::output::JobContext;
+use crate::compaction::progress::Watcher;
+use crate::compaction::{Plan, Reason, Work, job};
+use crate::files::space::Promise;
+use crate::store::state::FamilyState;
+use crate::store::store::Store;
+use crate::version::VersionEdit;
+use crate::watch::events::CompactionInfo;
+use crate::watch::notices::Notice;
+
+/// From this score on a compaction is so far behind that it takes cores from writers.
+const URGENT_SCORE: f64 = 2.0;
+
+impl Background {
+    /// Carries out a claimed plan and installs its outcome.
+    pub(crate) fn run_compaction(
+        &self,
+        id: u32,
+        plan: &Plan,
+        watcher: Option<Arc<dyn Watcher>>,
+    ) -> Result<()> {
+        let claim = Claim {
+            store: &self.store,
+            id,
+            plan,
+        };
+        let outcome = self.compact(id, plan, watcher);
+        drop(claim);
+        self.store.changes.fetch_add(1, Ordering::Relaxed);
+        self.store.changed.notify_all();
+        outcome
+    }
+
+    fn compact(&self, id: u32, plan: &Plan, watcher: Option<Arc<dyn Watcher>>) -> Result<()> {
+        let (family, version) = match self.store.lock_state().family_mut(id) {
+            Ok(view) => (Arc::clone(&view.family), Arc::clone(&view.version)),
+            Err(_) => return Ok(()),
+        };
+        let _span = tracing::info_span!("compaction", family = family.name).entered();
+        let mut info = CompactionInfo {
+            family: family.name.clone(),
+            level: plan.level,
+            output_level: plan.output_level,
+            inputs: plan.files().count(),
+            outputs: plan.files().count(),
+            bytes_read: 0,
+            bytes_written: 0,
+            trivial_move: plan.work == Work::Move,
+            for_reads: plan.reason == Reason::Reads,
+        };
+        if let Some(edit) = plan.edit_alone(id) {
+            let mut state = self.store.lock_state();
+            if state.families.contains_key(&id) {
+                self.store.log_and_apply(&mut state, vec![edit])?;
+            }
+            let count = info.inputs as u64;
+            if plan.work == Work::Drop {
+                info.outputs = 0;
+                self.store.watch.statistics.dropped_tables.add(count);
+            } else {
+                self.store.watch.statistics.trivial_moves.add(count);
+            }
+        } else {
+            let _pending = self.store.begin_job()?;
+            let mut posted = self.post_compaction(&family, plan);
+            let priority = match plan.reason.is_for_writers() {
+                true => IoPriority::Compaction,
+                false => IoPriority::Manual,
+            };
+            let mut context = self.job_context(&family, posted.progress(), priority);
+            context.watcher = watcher;
+            if self.leaves_cores(plan) {
+                context.threads_max = 1;
+            }
+            // First: without room no model need be learned.
+            context.room = Some(Arc::new(self.room_for(&context, plan)?));
+            let model = self.give_model(&family, &version, plan, &mut context)?;
+            let output = family.tuning.target_file_bytes as usize / FILTER_SHARE;
+            let direct = if self.store.id.direct_io {
+                DIRECT_BYTES
+            } else {
+                0
+            };
+            let job = JOB_BYTES + direct + output;
+            let _charge = self
+                .store
+                .caches
+                .charge_job(context.threads_max.max(1) * job);
+            let outcome = job::run(&context, &version, plan, &self.store.closing)?;
+            let files = outcome.new_files.iter().map(|(_, file)| file);
+            let mut made = MadeFiles::new(&self.store, files, &outcome.blob_additions);
+            info.outputs = outcome.new_files.len();
+            (info.bytes_read, info.bytes_written) = (outcome.bytes_read, outcome.bytes_written);
+            self.count_blobs(&outcome);
+            let ahead = open_ahead(&family, outcome.new_files.iter().map(|(_, file)| file))?;
+            self.install_compaction(id, outcome, &mut made)?;
+            drop(made);
+            drop(model);
+            ahead.keep();
+            posted.is_done = true;
+            drop(posted);
+            self.store.watch.statistics.compactions.bump();
+            if plan.reason == Reason::Reads {
+                self.store.watch.statistics.compactions_for_reads.bump();
+            }
+            self.store
+                .watch
+                .statistics
+                .compaction_read_bytes
+                .add(info.bytes_read);
+            self.store
+                .watch
+                .statistics
+                .compaction_write_bytes
+                .add(info.bytes_written);
+        }
+        self.store.watch.notices.note(|| Notice::Compacted(info));
+        Ok(())
+    }
+
+    /// Whether a compaction keeps to one thread, and leaves the other cores to writers: one that they do not
+    /// wait for, while they write.
+    fn leaves_cores(&self, plan: &Plan) -> bool {
+        let is_urgent = self.is_pressed(plan) || plan.score >= URGENT_SCORE;
+        let is_written = self.store.watch.board.was_written();
+        plan.reason.can_wait() || (is_written && !is_urgent)
+    }
+
+    fn count_blobs(&self, outcome: &Outcome) {
+        let statistics = &self.store.watch.statistics;
+        statistics
+            .blob_bytes_written
+            .add(outcome.blob_bytes_written);
+        statistics.blobs_moved.add(outcome.blobs_moved);
+        statistics.blob_bytes_moved.add(outcome.blob_bytes_moved);
+    }
+
+    /// Keeps room on the disk for what the plan will write.
+    fn room_for(&self, context: &JobContext, plan: &Plan) -> Result<Promise> {
+        // New filters, indexes and properties may make it a little more than the inputs.
+        let bytes_max = plan.input_bytes() / 16 * 17;
+        self.store.files.space.promise(bytes_max).or_else(|error| {
+            if error.kind() != ErrorKind::NoSpace {
+                return Err(error);
+            }
+            // Compactions that drop deleted entries are how a full disk gets space back: of these
+            // only what is likely to stay must fit.
+            let mut likely = 0;
+            for (_, file) in plan.files() {
+                let table = context.tables.find(file)?;
+                let properties = table.properties();
+                if !table.range_tombstones().is_empty() {
+                    return self.store.files.space.promise(0);
+                }
+                let entries = properties.num_entries.max(1);
+                let gone = properties.num_deletions.saturating_mul(2).min(entries);
+                likely += file.size / entries * (entries - gone);
+            }
+            match likely < bytes_max / 2 {
+                true => self.store.files.space.promise(likely),
+                false => Err(error),
+            }
+        })
+    }
+
+    fn install_compaction(
+        &self,
+        id: u32,
+        outcome: Outcome,
+        files: &mut MadeFiles<'_>,
+    ) -> Result<()> {
+        let mut state = self.store.lock_state();
+        if !state.families.contains_key(&id) {
+            return Ok(()); // Dropped meanwhile: nobody needs the tables.
+        }
+        let edit = VersionEdit {
+            column_family: id,
+            deleted_files: outcome.deleted_files,
+            new_files: outcome.new_files,
+            blob_additions: outcome.blob_additions,
+            blob_garbage: outcome.blob_garbage,
+            ..VersionEdit::default()
+        };
+        self.store.log_and_apply(&mut state, vec![edit])?;
+        files.keep();
+        Ok(())
+    }
+}
+
+/// Gives a plan's inputs back when its job ends, also by a panic in a callback.
+struct Claim<'a> {
+    store: &'a Store,
+    id: u32,
+    plan: &'a Plan,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        if let Some(family) = self.store.lock_state().families.get_mut(&self.id) {
+            end(family, self.plan);
+        }
+        self.plan.release_claims();
+    }
+}
+
+/// Claims the plan's inputs and notes it as running; false when another plan has one of them.
+pub(crate) fn begin(family: &mut FamilyState, plan: &Plan) -> bool {
+    if !plan.claim() {
+        return false;
+    }
+    let running = plan.running(&family.family.options.order);
+    family.in_flight.running.extend(running);
+    true
+}
+
+fn end(family: &mut FamilyState, plan: &Plan) {
+    if let Some(running) = plan.running(&family.family.options.order) {
+        family.in_flight.remove(&running);
+    }
+}

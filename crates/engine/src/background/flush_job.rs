@@ -1,0 +1,163 @@
+//! A flush: a family's oldest immutable memtables become one table of L0.
+
+use std::sync::Arc;
+
+use drumlin_base::Result;
+use drumlin_fs::IoPriority;
+use drumlin_memtable::Memtable;
+
+use crate::background::made_files::MadeFiles;
+use crate::background::setup::Background;
+use crate::background::setup::{FILTER_SHARE, JOB_BYTES, open_ahead};
+use crate::compaction::flush;
+use crate::compaction::flush::Flushed;
+use crate::compaction::progress::Progress;
+use crate::family::column_family::Family;
+use crate::store::state::{FamilyState, State};
+use crate::version::VersionEdit;
+use crate::watch::events::{FlushInfo, Health};
+use crate::watch::notices::Notice;
+use crate::watch::pressure::JobKind;
+
+impl Background {
+    /// Flushes all of a family's immutable memtables into one table and installs it.
+    pub(crate) fn run_flush(&self, id: u32) -> Result<()> {
+        let (family, memtables) = {
+            let mut state = self.store.lock_state();
+            let Ok(family) = state.family_mut(id) else {
+                return Ok(());
+            };
+            (Arc::clone(&family.family), next_to_flush(family))
+        };
+        let pending = self.store.begin_job()?;
+        let bytes: usize = memtables.iter().map(|memtable| memtable.bytes()).sum();
+        let what = format!("flush of {} memtables", memtables.len());
+        let mut posted = self.post(&family, what, JobKind::Flush, bytes as u64);
+        let charge = self
+            .store
+            .caches
+            .charge_job(JOB_BYTES + family.write_buffer / FILTER_SHARE);
+        let flushed = self.write_memtables(&family, &memtables, posted.progress())?;
+        let mut made = MadeFiles::new(&self.store, flushed.file.iter(), &flushed.blob_files);
+        drop(charge);
+        if self.store.families.load().len() > 1 && !drumlin_base::bug!("flush-before-wal-sync") {
+            // Or a power cut could keep this family's newest writes and lose another's older ones.
+            self.store.files.unsynced_wals.sync().inspect_err(|error| {
+                self.store
+                    .degrade(&mut self.store.lock_state(), Health::Poisoned, error);
+            })?;
+        }
+        let ahead = open_ahead(&family, flushed.file.iter())?;
+        self.install_flush(&family, memtables.len(), &flushed, &mut made)?;
+        ahead.keep();
+        posted.is_done = true;
+        drop(posted);
+        drop(pending);
+        self.store.watch.statistics.flushes.bump();
+        let bytes = flushed.bytes_written;
+        self.store.watch.statistics.flush_bytes.add(bytes);
+        self.store
+            .watch
+            .statistics
+            .blob_bytes_written
+            .add(flushed.blob_bytes);
+        self.store.watch.notices.note(|| {
+            Notice::Flushed(FlushInfo {
+                family: family.name.clone(),
+                table: flushed.file.map(|table| table.number),
+                bytes,
+            })
+        });
+        Ok(())
+    }
+
+    /// Writes `memtables` (oldest first) to a new table for L0 and to blob files, which are not
+    /// installed yet.
+    ///
+    /// Requires: the caller holds a guard of `FileNumbers::begin_job` until it is.
+    pub(crate) fn write_memtables(
+        &self,
+        family: &Arc<Family>,
+        memtables: &[Arc<Memtable>],
+        progress: Arc<Progress>,
+    ) -> Result<Flushed> {
+        let _span = tracing::info_span!("flush", family = family.name).entered();
+        let context = self.job_context(family, progress, IoPriority::Flush);
+        flush::run(&context, memtables)
+    }
+
+    fn install_flush(
+        &self,
+        family: &Arc<Family>,
+        flushed: usize,
+        made: &Flushed,
+        files: &mut MadeFiles<'_>,
+    ) -> Result<()> {
+        let mut state = self.store.lock_state();
+        let is_there = state.families.contains_key(&family.id);
+        let outcome = self.install_flush_locked(&mut state, family, flushed, made);
+        if outcome.is_ok() {
+            if is_there {
+                files.keep();
+            }
+            self.store.remove_obsolete(&mut state);
+        }
+        self.store.changed.notify_all();
+        outcome
+    }
+
+    fn install_flush_locked(
+        &self,
+        state: &mut State,
+        family: &Arc<Family>,
+        flushed: usize,
+        made: &Flushed,
+    ) -> Result<()> {
+        let Ok(view) = state.family_mut(family.id) else {
+            return Ok(()); // Dropped meanwhile: nobody needs the table.
+        };
+        let next_wal = view
+            .immutables
+            .get(flushed)
+            .map_or(view.mutable_wal, |next| next.wal);
+        let edit = VersionEdit {
+            column_family: family.id,
+            log_number: Some(next_wal),
+            new_files: made.file.iter().map(|table| (0, table.clone())).collect(),
+            blob_additions: made.blob_files.clone(),
+            ..VersionEdit::default()
+        };
+        let mut edits = vec![edit];
+        // Families with nothing in memory need no older WAL either.
+        for (&id, other) in &state.families {
+            let told = state.versions.family(id).map_or(0, |told| told.log_number);
+            let is_empty = other.mutable.is_empty() && other.immutables.is_empty();
+            if id != family.id && is_empty && told < other.mutable_wal {
+                let log_number = Some(other.mutable_wal);
+                let column_family = id;
+                edits.push(VersionEdit {
+                    column_family,
+                    log_number,
+                    ..VersionEdit::default()
+                });
+            }
+        }
+        self.store.log_flush(state, edits, (family.id, flushed))
+    }
+}
+
+/// The oldest memtables to be flushed together: one, or as many small ones as make up one. More at
+/// once would free none until all are written, while writers fill the rest of the line.
+fn next_to_flush(family: &FamilyState) -> Vec<Arc<Memtable>> {
+    let mut room = family.family.write_buffer;
+    let mut taken = Vec::new();
+    for immutable in &family.immutables {
+        let bytes = immutable.memtable.bytes();
+        if !taken.is_empty() && bytes > room {
+            break;
+        }
+        room = room.saturating_sub(bytes);
+        taken.push(Arc::clone(&immutable.memtable));
+    }
+    taken
+}

@@ -1,0 +1,111 @@
+//! Creating and dropping column families.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use drumlin_base::{Error, Result, limits};
+
+use crate::db::engine::Engine;
+use crate::family::column_family::Family;
+use crate::family::super_version::empty_view;
+use crate::options::settings::FamilyOptions;
+use crate::options::stored as stored_options;
+use crate::store::install::current_version;
+use crate::store::state::{FamilyState, State};
+use crate::store::store::Store;
+
+pub(crate) fn create_family(
+    engine: &Engine,
+    name: &str,
+    options: FamilyOptions,
+) -> Result<Arc<Family>> {
+    if engine.store.id.leveldb {
+        return Err(Error::not_supported(
+            "column families in a LevelDB directory",
+        ));
+    }
+    engine.store.check_writable()?;
+    if name.is_empty() || name.len() > limits::NAME_BYTES_MAX {
+        return Err(Error::invalid_argument(
+            "a column family needs a name of 1 to 65536 bytes",
+        ));
+    }
+    options.validate()?;
+    engine.writes.lead_alone(|leader| {
+        engine.store.check_open()?;
+        let mut state = engine.store.lock_state();
+        let wal = leader.wal.number();
+        let order = options.order.clone();
+        let from = wal + u64::from(drumlin_base::bug!("family-begins-a-wal-late"));
+        let id = engine
+            .store
+            .edit_manifest(&mut state, |set| set.add_family(name, order, from))?;
+        let family = make_family(&engine.store, id, name, options);
+        let version = current_version(&state.versions, id)?;
+        state
+            .families
+            .insert(id, FamilyState::new(Arc::clone(&family), version, wal));
+        engine.store.publish_families(&state);
+        rewrite_options(engine, &state);
+        Ok(family)
+    })
+}
+
+pub(crate) fn drop_family(engine: &Engine, family: &Arc<Family>) -> Result<()> {
+    if family.id == 0 {
+        return Err(Error::invalid_argument(
+            "the default family cannot be dropped",
+        ));
+    }
+    engine.writes.lead_alone(|_leader| {
+        engine.store.check_open()?;
+        family.check_alive()?;
+        let mut state = engine.store.lock_state();
+        engine
+            .store
+            .edit_manifest(&mut state, |set| set.drop_family(family.id))?;
+        family.dropped.store(true, Ordering::Release);
+        // Walks that wait there own the family.
+        if !drumlin_base::bug!("dropped-walks-kept") {
+            family.reads.walks.close();
+        }
+        engine.writes.env.full.remove(family.id);
+        state.families.remove(&family.id);
+        engine.store.publish_families(&state);
+        rewrite_options(engine, &state);
+        engine.store.changed.notify_all();
+        Ok(())
+    })
+}
+
+/// Tells the OPTIONS file of the families there are now. The MANIFEST has been written, so a
+/// failure here is no failure of the operation.
+fn rewrite_options(engine: &Engine, state: &State) {
+    if let Err(error) = stored_options::write_options(&engine.store, state) {
+        tracing::warn!(%error, "the OPTIONS file does not tell of the present families");
+        engine.store.watch.tell(&error);
+    }
+}
+
+/// What all handles of a family share, before its state exists.
+pub(crate) fn make_family(
+    store: &Store,
+    id: u32,
+    name: &str,
+    mut options: FamilyOptions,
+) -> Arc<Family> {
+    options.keep_to(store.id.vintage, &store.id.options.tuning);
+    let tables = store
+        .caches
+        .table_cache
+        .for_family(options.order.clone(), options.prefix_extractor.clone());
+    let view = empty_view(options.order.clone());
+    Family::new(
+        (id, name),
+        options,
+        &store.id.options,
+        (tables, &store.caches.blob_cache),
+        (store.id.number, &store.caches.budget),
+        view,
+    )
+}

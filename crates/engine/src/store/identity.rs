@@ -1,0 +1,54 @@
+//! What a store is: where it is, how it was opened, and by whom.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use drumlin_fs::Env;
+use drumlin_fs::process::Process;
+
+use crate::options::settings::Options;
+use crate::options::vintage::Vintage;
+use crate::watch::events::RecoveryReport;
+
+/// See the module. Nothing in it changes once the store is open.
+pub(crate) struct Identity {
+    /// Which of the stores opened in this process it is.
+    pub(crate) number: u64,
+    pub(crate) env: Env,
+    pub(crate) dir: PathBuf,
+    pub(crate) wal_dir: PathBuf,
+    pub(crate) options: Options,
+    pub(crate) leveldb: bool,
+    pub(crate) read_only: bool,
+    /// The process that opened the database. A forked child may not use it.
+    pub(crate) process: Process,
+    /// Whether flushes and compactions bypass the page cache (`O_DIRECT`).
+    pub(crate) direct_io: bool,
+    pub(crate) db_id: String,
+    pub(crate) session_id: String,
+    /// Who must be able to read what is written.
+    pub(crate) vintage: Vintage,
+    /// Set at the end of opening.
+    pub(crate) recovered: OnceLock<Recovered>,
+}
+
+/// What opening found in the WALs.
+#[derive(Debug, Default)]
+pub(crate) struct Recovered {
+    pub(crate) report: RecoveryReport,
+    /// The WALs that were replayed, each with how many bytes of it. Empty where they became tables.
+    pub(crate) wals: Vec<(u64, u64)>,
+}
+
+impl Identity {
+    /// Sets what recovery found, once.
+    pub(crate) fn set_recovered(&self, found: Recovered) {
+        let is_first = self.recovered.set(found).is_ok();
+        assert!(is_first, "a store is recovered once");
+    }
+
+    /// What recovery found. Requires: the store is open.
+    pub(crate) fn recovered(&self) -> &Recovered {
+        self.recovered.get_or_init(Recovered::default)
+    }
+}

@@ -1,0 +1,19 @@
+//! What writers, background jobs and readers of one database share.
+//!
+//! `store` is the whole and its lock, `state` what the lock guards; `health`, `install`, `obsolete` and `throttle` are
+//! what may be done with it. `identity`, `files`, `caches` and `watch` own the rest.
+
+pub(crate) mod caches;
+pub(crate) mod files;
+pub(crate) mod health;
+pub(crate) mod identity;
+pub(crate) mod install;
+pub(crate) mod obsolete;
+pub(crate) mod state;
+#[expect(
+    clippy::module_inception,
+    reason = "the room is named after its main type"
+)]
+pub(crate) mod store;
+pub(crate) mod throttle;
+pub(crate) mod watch;

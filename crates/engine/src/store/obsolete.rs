@@ -1,0 +1,156 @@
+//! Files that nothing needs any more: how they are found, and who removes them.
+
+use std::sync::atomic::Ordering;
+
+use drumlin_base::{Error, Result};
+
+use crate::files::names;
+use crate::store::state::State;
+use crate::store::store::Store;
+use crate::version::obsolete::{obsolete_files, remove_files};
+
+/// WAL files kept to be recycled.
+const SPARE_WALS_MAX: usize = 2;
+
+impl Store {
+    /// Gives up files nobody needs any more; how many. Cheap when nothing left the versions. They
+    /// are removed by the background, or at once where no thread works in it.
+    pub(crate) fn remove_obsolete(&self, state: &mut State) -> usize {
+        if state.closed {
+            return 0;
+        }
+        if let Some(oldest) = state.oldest_wal() {
+            // What the MANIFEST asks for stays too, or recovery would take it for lost.
+            let oldest = match drumlin_base::bug!("wal-removed-early") {
+                true => oldest + 1,
+                false => oldest.min(state.versions.min_log_number()),
+            };
+            self.oldest_wal.store(oldest, Ordering::Release);
+        }
+        let oldest_wal = self.oldest_wal.load(Ordering::Acquire);
+        let mut given_up = 0;
+        for number in state.versions.take_obsolete_tables() {
+            self.caches.table_cache.evict(number);
+            self.files.trash.put(names::table(&self.id.dir, number));
+            given_up += 1;
+        }
+        for number in state.versions.take_obsolete_manifests() {
+            self.files.trash.put(names::manifest(&self.id.dir, number));
+            given_up += 1;
+        }
+        for number in state.versions.take_obsolete_blobs() {
+            self.caches.blob_cache.evict(number);
+            self.files.trash.put(names::blob(&self.id.dir, number));
+            given_up += 1;
+        }
+        if given_up > 0 || self.caches.models.take_changed() {
+            given_up += self.remove_unused_models(state);
+        }
+        if state.wal_pins == 0 {
+            let gone: Vec<u64> = state.wals.range(..oldest_wal).copied().collect();
+            for number in gone {
+                state.wals.remove(&number);
+                if !self.id.leveldb && state.spare_wals.len() < SPARE_WALS_MAX {
+                    state.spare_wals.push(number);
+                } else {
+                    self.files.trash.put(names::wal(&self.id.wal_dir, number));
+                    given_up += 1;
+                }
+            }
+        }
+        self.settle_trash();
+        given_up
+    }
+
+    /// Where no thread removes what was given up: does so, but for what is kept for reuse.
+    fn settle_trash(&self) {
+        if self.id.options.background_threads == Some(0)
+            && let Err(error) = self.files.trash.settle()
+        {
+            self.file_stays(&error);
+        }
+    }
+
+    /// Has what is kept for reuse removed too.
+    pub(crate) fn release_trash(&self) {
+        self.files.trash.release();
+        self.settle_trash();
+    }
+
+    /// Removes what was given up, now and on this thread.
+    pub(crate) fn empty_trash(&self) {
+        if let Err(error) = self.files.trash.empty() {
+            self.file_stays(&error);
+        }
+    }
+
+    pub(crate) fn file_stays(&self, error: &Error) {
+        tracing::warn!(%error, "an obsolete file stays until the next open");
+        self.watch.tell(error);
+    }
+
+    /// The life of the thread that removes obsolete files.
+    pub(crate) fn remove_trash(&self) {
+        self.files.trash.work(|outcome| {
+            if let Err(error) = outcome {
+                self.file_stays(&error);
+            }
+            if self.files.trash.is_empty() {
+                // Through the lock, so that who has just looked and is about to wait is woken.
+                drop(self.lock_state());
+                self.changed.notify_all();
+            }
+        });
+    }
+
+    /// Looks at the whole directory and removes what nobody needs: what an earlier run left.
+    pub(crate) fn remove_leftovers(&self, state: &mut State) -> Result<usize> {
+        let mut removed = self.remove_obsolete(state);
+        self.empty_trash();
+        let Some(mut needed) = state
+            .versions
+            .needed(state.spare_wals.iter().copied().collect())
+        else {
+            return Ok(removed);
+        };
+        needed.wals_from = needed
+            .wals_from
+            .min(self.oldest_wal.load(Ordering::Acquire));
+        needed.models.extend(self.caches.models.ids()); // Those that are not needed were given up above.
+        for dir in [&self.id.dir, &self.id.wal_dir] {
+            let listing = self.id.env.files.list(dir)?;
+            let names = obsolete_files(&listing, &needed);
+            removed += remove_files(&*self.id.env.files, dir, &names)?;
+        }
+        Ok(removed)
+    }
+
+    /// Removes the files of models that no table names any more; how many went.
+    pub(crate) fn remove_unused_models(&self, state: &State) -> usize {
+        if self.caches.models.is_empty() {
+            return 0;
+        }
+        let Some(mut in_use) = state.versions.models_in_use() else {
+            return 0;
+        };
+        if drumlin_base::bug!("models-in-use-removed") {
+            in_use.clear();
+        }
+        self.caches
+            .models
+            .remove_unused(&in_use)
+            .unwrap_or_else(|error| {
+                self.file_stays(&error);
+                0
+            })
+    }
+
+    /// Ends the supply and removes what it made; after the thread's end.
+    pub(crate) fn clear_supply(&self) {
+        if let Some(unused) = self.files.supply.take() {
+            let path = names::wal(&self.id.wal_dir, unused.number);
+            drop(unused);
+            self.files.trash.put(path);
+        }
+    }
+}

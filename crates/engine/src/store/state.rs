@@ -1,0 +1,172 @@
+//! Everything the state's lock guards: versions, memtable lists, the bookkeeping of jobs.
+//!
+//! The lock is never held while a table is read or written, only for MANIFEST appends and for making a WAL file.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use drumlin_base::{Error, Result};
+use drumlin_memtable::Memtable;
+
+use crate::background::manual_queue::ManualQueue;
+use crate::compaction::InFlight;
+use crate::family::column_family::Family;
+use crate::family::super_version::SuperVersion;
+use crate::version::{Version, VersionSet};
+
+/// Everything the state lock guards.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) versions: VersionSet,
+    pub(crate) families: BTreeMap<u32, FamilyState>,
+    /// WAL files on disk that may still be needed, with the live one.
+    pub(crate) wals: BTreeSet<u64>,
+    /// Checkpoints under way: WAL files must stay what they are meanwhile, and closing waits.
+    pub(crate) wal_pins: usize,
+    /// WAL files nobody needs, kept on disk to become new ones.
+    pub(crate) spare_wals: Vec<u64>,
+    pub(crate) flushes_running: usize,
+    pub(crate) compactions_running: usize,
+    /// Threads for compactions that wait for work.
+    pub(crate) idle_threads: usize,
+    /// Compactions that were asked for.
+    pub(crate) manual: ManualQueue,
+    /// The error that changed the health, for those who are refused because of it.
+    pub(crate) failure: Option<Error>,
+    /// Failures of background jobs in a row.
+    pub(crate) failures_in_row: u32,
+    /// Flushes and compactions that failed since the database was opened.
+    pub(crate) flush_failures: u64,
+    pub(crate) compaction_failures: u64,
+    /// The last flush failed.
+    pub(crate) flush_failing: bool,
+    /// The directory was given back: nothing in it may be changed any more.
+    pub(crate) closed: bool,
+    /// The damage compaction met in its input: it stays off until the database is reopened.
+    pub(crate) compaction_blocked: Option<Error>,
+}
+
+/// One family's memtables and version.
+#[derive(Debug)]
+pub(crate) struct FamilyState {
+    pub(crate) family: Arc<Family>,
+    pub(crate) mutable: Arc<Memtable>,
+    /// The oldest WAL that may hold entries of `mutable`.
+    pub(crate) mutable_wal: u64,
+    /// Oldest first.
+    pub(crate) immutables: VecDeque<Immutable>,
+    pub(crate) version: Arc<Version>,
+    pub(crate) flushing: bool,
+    /// Compactions of this family under way.
+    pub(crate) in_flight: InFlight,
+    /// Grows with every installed super version.
+    pub(crate) installs: u64,
+    /// `installs` when the disk had no room for work that can wait.
+    pub(crate) no_room_at: Option<u64>,
+}
+
+/// A full memtable on its way to L0.
+#[derive(Debug)]
+pub(crate) struct Immutable {
+    pub(crate) memtable: Arc<Memtable>,
+    pub(crate) wal: u64,
+}
+
+impl FamilyState {
+    /// The oldest WAL this family still needs.
+    pub(crate) fn oldest_wal(&self) -> u64 {
+        self.immutables
+            .front()
+            .map_or(self.mutable_wal, |first| first.wal)
+    }
+
+    /// Whether work that can wait is worth a try: not where it found no room and nothing changed since.
+    pub(crate) fn may_have_room(&self) -> bool {
+        self.no_room_at != Some(self.installs)
+    }
+
+    /// Until the memtable is full, at `pace` bytes a second; `u64::MAX` where nothing is written.
+    pub(crate) fn seconds_to_flush(&self, pace: f64) -> u64 {
+        let room = self
+            .family
+            .write_buffer
+            .saturating_sub(self.mutable.bytes());
+        match pace > 0.0 {
+            true => (room as f64 / pace) as u64,
+            false => u64::MAX,
+        }
+    }
+
+    /// Shows readers the present memtables and version.
+    pub(crate) fn install(&mut self) {
+        self.installs += 1;
+        let immutables = self
+            .immutables
+            .iter()
+            .rev()
+            .map(|i| Arc::clone(&i.memtable))
+            .collect();
+        self.family.install(SuperVersion::new(
+            Arc::clone(&self.mutable),
+            immutables,
+            Arc::clone(&self.version),
+            self.installs,
+        ));
+    }
+}
+
+impl State {
+    /// Nothing runs yet.
+    pub(crate) fn new(versions: VersionSet, families: BTreeMap<u32, FamilyState>) -> Self {
+        Self {
+            versions,
+            families,
+            wals: BTreeSet::new(),
+            wal_pins: 0,
+            spare_wals: Vec::new(),
+            flushes_running: 0,
+            compactions_running: 0,
+            idle_threads: 0,
+            manual: ManualQueue::default(),
+            failure: None,
+            failures_in_row: 0,
+            flush_failures: 0,
+            compaction_failures: 0,
+            flush_failing: false,
+            closed: false,
+            compaction_blocked: None,
+        }
+    }
+
+    /// The oldest WAL any family still needs; `None` when there is no family.
+    pub(crate) fn oldest_wal(&self) -> Option<u64> {
+        self.families.values().map(FamilyState::oldest_wal).min()
+    }
+
+    /// The family `id`, or why there is none.
+    pub(crate) fn family_mut(&mut self, id: u32) -> Result<&mut FamilyState> {
+        self.families
+            .get_mut(&id)
+            .ok_or_else(|| Error::invalid_argument(format!("column family {id} was dropped")))
+    }
+}
+
+impl FamilyState {
+    /// A family as it stands after recovery or creation: an empty memtable over `version`.
+    pub(crate) fn new(family: Arc<Family>, version: Arc<Version>, wal: u64) -> Self {
+        let mutable = family.fresh_memtable();
+        let mut state = Self {
+            family,
+            mutable,
+            mutable_wal: wal,
+            immutables: VecDeque::new(),
+            version,
+            flushing: false,
+            in_flight: InFlight::default(),
+            installs: 0,
+            no_room_at: None,
+        };
+        state.install();
+        state
+    }
+}

@@ -1,0 +1,151 @@
+//! The store: everything that writers, background jobs and readers of one database share.
+//!
+//! It owns the state behind its lock, and four parts with data and methods of their own: what the store is
+//! ([`Identity`]), its files on disk ([`Files`]), its memory ([`Caches`]) and what is told of it ([`Watch`]).
+//!
+//! Lock order: the lead of the commit queue, then `leader`, then `state`. Readers take none of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use drumlin_base::sync::{Condvar, Mutex, MutexGuard};
+use drumlin_base::{Error, Result, SeqNo};
+
+use crate::family::column_family::Family;
+use crate::family::snapshot::{Snapshot, SnapshotList};
+use crate::store::caches::Caches;
+use crate::store::files::Files;
+use crate::store::identity::Identity;
+use crate::store::state::State;
+use crate::store::watch::Watch;
+use crate::watch::events::Health;
+use crate::watch::notices::TellAtEnd;
+use crate::write::published::Published;
+
+/// See the module.
+pub(crate) struct Store {
+    pub(crate) id: Identity,
+    pub(crate) files: Files,
+    pub(crate) caches: Caches,
+    pub(crate) watch: Watch,
+    pub(crate) state: Mutex<State>,
+    /// Notified whenever `state` changed in a way someone may wait for.
+    pub(crate) changed: Condvar,
+    /// With `state`: threads that pause after a failure; woken when its cause is gone, or to end.
+    pub(crate) retry: Condvar,
+    /// Counts changes of `state`, so that a long job knows when to look for something more urgent.
+    pub(crate) changes: AtomicU64,
+    /// Families by id, for the write path; follows `state`.
+    pub(crate) families: ArcSwap<BTreeMap<u32, Arc<Family>>>,
+    pub(crate) snapshots: Arc<SnapshotList>,
+    /// The newest sequence number readers may see: the memtables hold everything up to it.
+    pub(crate) published: Published,
+    /// WAL files below this number are in tables; follows `state`.
+    pub(crate) oldest_wal: AtomicU64,
+    pub(crate) health: AtomicU8,
+    pub(crate) closing: Arc<AtomicBool>,
+}
+
+impl Store {
+    /// A store whose newest sequence number is `last_seqno`.
+    pub(crate) fn new(
+        id: Identity,
+        files: Files,
+        caches: Caches,
+        watch: Watch,
+        state: State,
+        last_seqno: SeqNo,
+    ) -> Self {
+        Self {
+            id,
+            files,
+            caches,
+            watch,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            retry: Condvar::new(),
+            changes: AtomicU64::new(0),
+            families: ArcSwap::from_pointee(BTreeMap::new()),
+            snapshots: Arc::new(SnapshotList::new()),
+            published: Published::new(last_seqno),
+            oldest_wal: AtomicU64::new(0),
+            health: AtomicU8::new(Health::Healthy as u8),
+            closing: Arc::new(AtomicBool::new(false)),
+        }
+    }
+
+    pub(crate) fn lock_state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// The newest sequence number a reader may see.
+    #[inline]
+    pub(crate) fn visible_seqno(&self) -> SeqNo {
+        self.published.load()
+    }
+
+    /// Waits until something in `state` changes, or a moment passes, so that retries come due.
+    pub(crate) fn wait_for_background<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+    ) -> MutexGuard<'a, State> {
+        self.changed.wait_for(state, RETRY_MAX)
+    }
+
+    /// Begins an operation that may have something to tell the listener, which is told when what this gives is
+    /// dropped.
+    ///
+    /// # Errors
+    /// `NotSupported` in a forked child.
+    #[inline]
+    pub(crate) fn enter(&self) -> Result<TellAtEnd<'_>> {
+        self.id.process.check()?;
+        Ok(TellAtEnd(&self.watch.notices))
+    }
+
+    /// Refuses a handle of another store, or of this one before it was opened again.
+    ///
+    /// # Errors
+    /// `InvalidArgument`.
+    #[inline]
+    pub(crate) fn check_own(&self, family: &Family) -> Result<()> {
+        match family.store == self.id.number {
+            true => Ok(()),
+            false => Err(is_of_another("column family", &family.name)),
+        }
+    }
+
+    /// Refuses a snapshot of another store, or of this one before it was opened again.
+    ///
+    /// # Errors
+    /// `InvalidArgument`.
+    pub(crate) fn check_snapshot(&self, snapshot: &Snapshot) -> Result<()> {
+        match self.snapshots.owns(snapshot) {
+            true => Ok(()),
+            false => Err(is_of_another("snapshot", &snapshot.seqno().to_string())),
+        }
+    }
+
+    /// Families by id.
+    pub(crate) fn publish_families(&self, state: &State) {
+        let map = state
+            .families
+            .iter()
+            .map(|(id, f)| (*id, Arc::clone(&f.family)))
+            .collect();
+        self.families.store(Arc::new(map));
+    }
+}
+
+/// Longest pause between tries of a failed job: a disk that has space again is noticed within it.
+pub(crate) const RETRY_MAX: Duration = Duration::from_secs(1);
+
+fn is_of_another(what: &str, which: &str) -> Error {
+    let message = format!(
+        "the {what} {which:?} is of another store, or of this one before it was opened again"
+    );
+    Error::invalid_argument(message)
+}

@@ -1,0 +1,48 @@
+//! How fast writers may go, and what memtables may take: judged from what runs, waits and is held.
+//!
+//! The memtables of several families share half of the budget. A family alone keeps to its own line of memtables,
+//! which by default is that half.
+
+use std::time::Duration;
+
+use drumlin_base::MemoryUse;
+
+use crate::store::state::State;
+use crate::store::store::Store;
+use crate::watch::pressure::Removal;
+
+impl Store {
+    /// Judges anew how fast writers may go.
+    pub(crate) fn look(&self, now: Duration) {
+        if self.id.options.background_threads == Some(0) {
+            return; // Whoever waits does the work: nobody drains anything while a writer sleeps.
+        }
+        let families = self.families.load();
+        let removal = Removal {
+            waiting: self.files.trash.waste_bytes(),
+            freed: self.files.trash.freed(),
+        };
+        let needed = self.watch.board.look(now, removal, families.values());
+        self.files.trash.set_store_bytes(needed);
+    }
+
+    /// Whether a full memtable has to wait for the flushes of others.
+    pub(crate) fn memtables_wait(&self, state: &State) -> bool {
+        state.families.len() > 1
+            && self.caches.budget.used(MemoryUse::Memtables) > self.memtables_share()
+            && state.families.values().any(|f| !f.immutables.is_empty())
+    }
+
+    /// Half of the budget, or what the largest line of memtables was set to.
+    pub(crate) fn memtables_share(&self) -> usize {
+        let families = self.families.load();
+        let lines = families.values().map(|family| {
+            family
+                .tuning
+                .memtables_max
+                .saturating_mul(family.write_buffer)
+        });
+        let longest = lines.max().unwrap_or(0);
+        longest.max(self.caches.budget.limit_bytes() / 2)
+    }
+}
