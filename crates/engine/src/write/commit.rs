@@ -63,7 +63,9 @@ pub(crate) trait CommitEnv {
     fn refusal(&self) -> Error;
     /// The newest sequence number readers may see.
     fn published(&self) -> &Published;
+    /// Counters of groups and bytes.
     fn statistics(&self) -> &Statistics;
+    /// The clock that syncs are timed by.
     fn clock(&self) -> &dyn Clock;
     /// Notes how long a sync of the WAL took.
     fn wal_synced(&self, took: Duration);
@@ -233,7 +235,7 @@ impl<E: CommitEnv> CommitPipeline<E> {
 
     /// Makes a logged group outlive a power cut, applies and publishes it: as the leader of a sync,
     /// or served by one.
-    pub(crate) fn sync_then_publish(&self, logged: Logged) -> Result<()> {
+    fn sync_then_publish(&self, logged: Logged) -> Result<()> {
         match self.syncs.join(logged) {
             Turn::Served(outcome) => outcome,
             Turn::Lead(own) => self.lead_sync(own),
@@ -308,7 +310,7 @@ impl<E: CommitEnv> CommitPipeline<E> {
     }
 
     /// Applies a group that needs no sync, large followers their own part.
-    pub(crate) fn apply_group(&self, group: &mut Group) -> Result<()> {
+    fn apply_group(&self, group: &mut Group) -> Result<()> {
         let applied = self.apply_members(group);
         applied.inspect_err(|error| self.poison_from(group.span.before, error))
     }
@@ -355,7 +357,7 @@ impl<E: CommitEnv> CommitPipeline<E> {
     }
 
     /// Shows a group to readers, after all before it.
-    pub(crate) fn publish(&self, span: Span) -> Result<()> {
+    fn publish(&self, span: Span) -> Result<()> {
         if self.env.published().publish(span) {
             self.env
                 .statistics()
@@ -377,10 +379,7 @@ impl<E: CommitEnv> CommitPipeline<E> {
     }
 
     /// A member's part of a group. Whoever waits for it only learns that it failed, so the cause is noted here.
-    pub(crate) fn apply_share<'a>(
-        &self,
-        batches: impl IntoIterator<Item = &'a WriteBatch>,
-    ) -> Result<()> {
+    fn apply_share<'a>(&self, batches: impl IntoIterator<Item = &'a WriteBatch>) -> Result<()> {
         self.env
             .apply(batches)
             .inspect_err(|error| self.poison(error))

@@ -6,6 +6,8 @@
 
 pub mod batch;
 pub(crate) mod commit;
+#[cfg(test)]
+mod commit_tests;
 pub(crate) mod published;
 pub(crate) mod queue;
 pub(crate) mod room;

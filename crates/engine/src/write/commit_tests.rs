@@ -1,0 +1,262 @@
+//! Goal: what the commit pipeline promises, whatever the store behind it is: sequence numbers ascend in the order of
+//! the log, readers see groups whole and in that order, and nothing after a failure is ever seen. Method: the
+//! pipeline over a WAL in memory and an environment that keeps what is applied in a map; no database.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use std::time::Duration;
+
+use drumlin_base::sync::Mutex;
+use drumlin_base::{Error, ErrorKind, Result, SeqNo};
+use drumlin_fs::{
+    Clock, Env, Fault, FaultFileSystem, FaultRule, FileKind, FileSystem, OpKind,
+    StrictMemFileSystem, SystemClock,
+};
+
+use super::commit::{CommitEnv, CommitPipeline, Leader, PendingWrite};
+use super::published::Published;
+use crate::files::names;
+use crate::options::settings::WriteOptions;
+use crate::wal::log::Wal;
+use crate::wal::record::RecordReader;
+use crate::wal::supply::WalSupply;
+use crate::watch::events::Health;
+use crate::watch::statistics::Statistics;
+use crate::write::batch::{BatchView, WriteBatch};
+
+/// A store that is a map.
+struct MapEnv {
+    published: Published,
+    statistics: Statistics,
+    clock: SystemClock,
+    /// What was applied: the key by its sequence number.
+    applied: Mutex<BTreeMap<SeqNo, Vec<u8>>>,
+    /// Whether there is no room.
+    is_full: AtomicBool,
+    /// A batch with this key cannot be applied.
+    bad_key: Option<&'static [u8]>,
+    health: Mutex<Health>,
+}
+
+impl CommitEnv for MapEnv {
+    fn check(&self, batch: &WriteBatch) -> Result<()> {
+        match batch
+            .iter()
+            .any(|record| record.is_ok_and(|it| it.key == b"refused"))
+        {
+            true => Err(Error::invalid_argument("refused")),
+            false => Ok(()),
+        }
+    }
+
+    fn make_room(&self, _: &mut Leader, _: &PendingWrite) -> Result<()> {
+        match self.is_full.load(Ordering::Relaxed) {
+            true => Err(Error::new(ErrorKind::NoSpace, "the disk is full")),
+            false if *self.health.lock() == Health::Poisoned => Err(self.refusal()),
+            false => Ok(()),
+        }
+    }
+
+    fn credit(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn spend(&self, _: usize) {}
+
+    fn charge(&self, _: &mut Leader, _: u64) {}
+
+    fn note_unlogged(&self) {}
+
+    fn apply<'a>(&self, batches: impl IntoIterator<Item = &'a WriteBatch>) -> Result<()> {
+        for batch in batches {
+            for (seqno, record) in (batch.seqno()..).zip(batch.iter()) {
+                let key = record?.key;
+                if Some(key) == self.bad_key {
+                    return Err(Error::new(ErrorKind::Aborted, "the key is bad"));
+                }
+                let before = self.applied.lock().insert(seqno, key.to_vec());
+                assert!(before.is_none(), "{seqno} is applied twice");
+            }
+        }
+        Ok(())
+    }
+
+    fn degrade(&self, to: Health, _: &Error) {
+        let mut health = self.health.lock();
+        *health = to.max(*health);
+    }
+
+    fn refusal(&self) -> Error {
+        Error::new(ErrorKind::Poisoned, "writes are refused")
+    }
+
+    fn published(&self) -> &Published {
+        &self.published
+    }
+
+    fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        &self.clock
+    }
+
+    fn wal_synced(&self, _: Duration) {}
+}
+
+const DIR: &str = "/wal";
+
+/// A pipeline over an empty WAL, and its file system.
+fn pipeline(bad_key: Option<&'static [u8]>) -> (CommitPipeline<MapEnv>, FaultFileSystem) {
+    let memory = StrictMemFileSystem::new();
+    let files = FaultFileSystem::over_memory(&memory);
+    files.create_dir_all(Path::new(DIR)).unwrap();
+    let env = Env::system().with_files(Arc::new(files.clone()));
+    let supply = WalSupply::new(env.clone(), PathBuf::from(DIR), 0);
+    let fresh = supply.make(1, None).unwrap();
+    let mut wal = Wal::new(env, PathBuf::from(DIR), supply, true);
+    wal.switch(fresh).unwrap();
+    let env = MapEnv {
+        published: Published::new(0),
+        statistics: Statistics::default(),
+        clock: SystemClock::default(),
+        applied: Mutex::default(),
+        is_full: AtomicBool::new(false),
+        bad_key,
+        health: Mutex::new(Health::Healthy),
+    };
+    (CommitPipeline::new(env, wal, 0, false), files)
+}
+
+fn batch(keys: &[&[u8]]) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    for key in keys {
+        batch.put(key, b"value").unwrap();
+    }
+    batch
+}
+
+fn synced(sync: bool) -> WriteOptions {
+    WriteOptions {
+        sync: Some(sync),
+        ..WriteOptions::default()
+    }
+}
+
+/// What the WAL says: the key of each sequence number.
+fn logged(files: &FaultFileSystem) -> BTreeMap<SeqNo, Vec<u8>> {
+    let file = files.open(&names::wal(Path::new(DIR), 1)).unwrap();
+    let mut reader = RecordReader::new(file, 1);
+    let mut found = BTreeMap::new();
+    while let Some(record) = reader.read().unwrap() {
+        let view = BatchView::new(record.payload).unwrap();
+        for (seqno, record) in (view.seqno()..).zip(view.iter()) {
+            found.insert(seqno, record.unwrap().key.to_vec());
+        }
+    }
+    found
+}
+
+#[test]
+fn numbers_ascend_without_a_gap_and_what_is_seen_is_what_is_logged() {
+    let (pipeline, files) = pipeline(None);
+    thread::scope(|scope| {
+        for writer in 0..4u32 {
+            let pipeline = &pipeline;
+            scope.spawn(move || {
+                for write in 0..100u32 {
+                    let key = format!("{writer}-{write}");
+                    let keys: Vec<&[u8]> = vec![key.as_bytes(); 1 + (write % 3) as usize];
+                    let sync = (writer + write) % 5 == 0;
+                    pipeline.write(batch(&keys), &synced(sync)).unwrap();
+                    let seen = pipeline.env.published.load();
+                    let applied = pipeline.env.applied.lock();
+                    assert_eq!(applied.range(..=seen).count() as u64, seen);
+                }
+            });
+        }
+    });
+    let applied = pipeline.env.applied.lock().clone();
+    let last = pipeline.env.published.load();
+    assert!(applied.keys().copied().eq(1..=last));
+    assert_eq!(logged(&files), applied);
+}
+
+#[test]
+fn nothing_logged_with_or_after_a_failed_sync_is_seen() {
+    let (pipeline, files) = pipeline(None);
+    pipeline.write(batch(&[b"a"]), &synced(true)).unwrap();
+    files.add_rule(
+        FaultRule::always(Fault::Io)
+            .on(OpKind::Sync)
+            .of_kind(FileKind::Wal),
+    );
+    let error = pipeline.write(batch(&[b"b"]), &synced(true)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert_eq!(*pipeline.env.health.lock(), Health::Poisoned);
+    files.clear_rules();
+    let error = pipeline.write(batch(&[b"c"]), &synced(false)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Poisoned);
+    assert_eq!(pipeline.env.published.load(), 1);
+    assert_eq!(pipeline.env.applied.lock().len(), 1);
+}
+
+#[test]
+fn a_group_that_cannot_be_applied_poisons_and_is_not_seen() {
+    let (pipeline, _) = pipeline(Some(b"bad"));
+    pipeline.write(batch(&[b"a"]), &synced(false)).unwrap();
+    let error = pipeline
+        .write(batch(&[b"b", b"bad"]), &synced(false))
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Aborted);
+    assert_eq!(*pipeline.env.health.lock(), Health::Poisoned);
+    assert_eq!(pipeline.env.published.load(), 1);
+}
+
+#[test]
+fn without_room_nothing_is_logged_and_with_room_again_writes_go_on() {
+    let (pipeline, files) = pipeline(None);
+    pipeline.env.is_full.store(true, Ordering::Relaxed);
+    let error = pipeline.write(batch(&[b"a"]), &synced(false)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoSpace);
+    pipeline.env.is_full.store(false, Ordering::Relaxed);
+    pipeline.write(batch(&[b"b"]), &synced(false)).unwrap();
+    assert_eq!(logged(&files), BTreeMap::from([(1, b"b".to_vec())]));
+}
+
+#[test]
+fn a_batch_that_is_refused_takes_no_number() {
+    let (pipeline, files) = pipeline(None);
+    pipeline
+        .write(batch(&[b"refused"]), &synced(false))
+        .unwrap_err();
+    let no_wal = WriteOptions {
+        no_wal: true,
+        ..synced(true)
+    };
+    pipeline.write(batch(&[b"a"]), &no_wal).unwrap_err();
+    assert!(logged(&files).is_empty());
+    assert_eq!(pipeline.lead_alone(|leader| leader.last_seqno), 0);
+}
+
+#[test]
+fn an_append_that_finds_no_space_stops_writes_and_loses_nothing_before_it() {
+    let (pipeline, files) = pipeline(None);
+    pipeline.write(batch(&[b"a"]), &synced(false)).unwrap();
+    files.add_rule(
+        FaultRule::always(Fault::NoSpace)
+            .on(OpKind::Append)
+            .of_kind(FileKind::Wal),
+    );
+    let large = vec![b'k'; 1 << 20];
+    let outcome = pipeline.write(batch(&[&large]), &synced(false));
+    assert_eq!(outcome.unwrap_err().kind(), ErrorKind::NoSpace);
+    assert_eq!(*pipeline.env.health.lock(), Health::WriteStopped);
+    assert_eq!(logged(&files), BTreeMap::from([(1, b"a".to_vec())]));
+    assert_eq!(pipeline.env.published.load(), 1);
+}
