@@ -29,13 +29,13 @@ use drumlin_base::key::ValueKind;
 use drumlin_base::{Result, SeqNo};
 
 use crate::block::BlockView;
-use crate::block_lookup::prefetch_entry;
+use crate::block::TableFilter;
+use crate::block::prefetch_entry;
+use crate::block::{BlockTable, LOOKUP_LINES, TableIndex};
 use crate::filter::{Spot, hash};
 use crate::options::TableReadOptions;
 use crate::plain::{KeyHint, PlainTable, PlainValue};
 use crate::searchable::{HEAD_LINES, RowPlace, RowSpan, SearchableTable, SearchableValue};
-use crate::table::{BlockTable, LOOKUP_LINES, TableIndex};
-use crate::table_filter::TableFilter;
 
 /// Steps after which nothing is left to ask for.
 pub const STEPS: usize = 5;

@@ -10,7 +10,7 @@ use drumlin_succinct::Model;
 use crate::cache::BlockCache;
 use crate::compress::Compression;
 use crate::format::{ChecksumKind, FORMAT_VERSION_WRITTEN, TableStyle};
-use crate::model_file::ModelSource;
+use crate::searchable::ModelSource;
 
 /// How an existing table is opened.
 #[derive(Clone)]

@@ -1,637 +1,363 @@
-//! An open table: lookups, filters, and what iterators start from.
+//! An open table, whatever its format: what the engine reads tables through.
 //!
-//! A lookup asks the filter, searches the resident index, takes the block from its slot and walks
-//! one restart interval: no lock, no allocation, no shared counter while everything is cached.
+//! The magic number at the end of the file says which format it is ([`Table::open`]), so a family's
+//! tables may be of several formats at once, and compaction moves data from one to another. A call
+//! is one `match`, no dynamic dispatch: a new format is a new variant here, of [`TableValue`], of
+//! [`crate::TableIter`] and of [`crate::TableWriter`], and the compiler says what it must answer.
 //!
-//! Thread safety: immutable after open but for the cache slots, which are atomic. Dropping the last
-//! handle gives back what the table charged, and its cached blocks.
+//! Thread safety: as the formats': immutable, shared by any number of threads.
 
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use drumlin_base::bytes::Draft;
-use drumlin_base::key::{ValueKind, seek_key, split_internal, tag_kind, tag_seqno};
-use drumlin_base::{
-    Error, KeyOrder, MemoryBudget, MemoryUse, PinnedSlice, PrefixExtractor, RangeTombstone, Result,
-    SEQNO_MAX, SeqNo,
-};
+use drumlin_base::key::ValueKind;
+use drumlin_base::{KeyOrder, PinnedSlice, RangeTombstone, Result, SeqNo};
 use drumlin_fs::RandomAccessFile;
 
-use crate::block::{Block, parse_block, parse_draft};
-use crate::block_iter::BlockIter;
-use crate::block_point::{PointEnd, PointTarget, visit_versions};
-use crate::block_run::{BlockRun, Held};
-use crate::cache::{BlockCache, SlotArray};
-use crate::fetch::BlockFile;
-use crate::filter::FilterReader;
-use crate::format::BlockHandle;
-use crate::hint::{Hint, Known};
-use crate::index::{FlatIndex, IndexFormat};
-use crate::iter::BlockTableIter;
-use crate::open::open_table;
-use crate::options::{TableReadOptions, TableReaderOptions};
-use crate::properties::TableProperties;
-use crate::readahead::ReadAhead;
-use crate::table_filter::TableFilter;
+use crate::block::read_footer;
+use crate::block::{BlockTable, BlockValue};
+use crate::format::TableProperties;
+use crate::hint::Hint;
+use crate::iter::TableIter;
+use crate::options::{TableFormat, TableReadOptions, TableReaderOptions};
+use crate::plain::{PLAIN_MAGIC, PlainTable, PlainValue};
+use crate::searchable::{SEARCHABLE_MAGIC, SearchableTable, SearchableValue, shared_model_of};
 
-/// Cache lines that a block's header, its heads and its first key mostly take: a lookup needs them all
-/// at once.
-pub(crate) const LOOKUP_LINES: usize = 7;
-
-/// An open table file of RocksDB's or LevelDB's. See the module for cost and thread safety.
-pub struct BlockTable {
-    pub(crate) blocks: BlockFile,
-    pub(crate) order: KeyOrder,
-    pub(crate) index: TableIndex,
-    pub(crate) filter: TableFilter,
-    pub(crate) properties: TableProperties,
-    pub(crate) range_tombstones: Vec<RangeTombstone>,
-    /// What every entry's sequence number is, in an ingested table.
-    pub(crate) global_seqno: Option<SeqNo>,
-    /// Whether the filter knows whole keys.
-    pub(crate) whole_key_filter: bool,
-    /// Set only when the filter knows the prefixes that this extractor cuts.
-    pub(crate) prefix: Option<Arc<dyn PrefixExtractor>>,
-    pub(crate) cache: Arc<BlockCache>,
-    pub(crate) budget: Arc<MemoryBudget>,
-    /// Room for heads that a block of this table gets: an eighth more than its blocks have entries
-    /// on average.
-    pub(crate) heads_max: u32,
-    pub(crate) resident_bytes: usize,
-    pub(crate) size: u64,
-}
-
-/// The index of an open table.
+/// An open table file.
 #[derive(Debug)]
-pub(crate) enum TableIndex {
-    /// Resident as a whole.
-    Single(Arc<BlockRun>),
-    /// Of two levels: the top resident, the runs loaded through the cache.
-    Partitioned(PartitionedIndex),
+pub enum Table {
+    /// RocksDB's block-based table, or LevelDB's.
+    Block(Arc<BlockTable>),
+    /// For data that lives in memory.
+    Plain(Arc<PlainTable>),
+    /// Keys and values compressed apart.
+    Searchable(Arc<SearchableTable>),
 }
 
-/// The top level of an index, and a slot for each run under it.
+/// A value where it lies in its table.
 #[derive(Debug)]
-pub(crate) struct PartitionedIndex {
-    pub(crate) top: FlatIndex,
-    pub(crate) slots: Arc<SlotArray<Arc<BlockRun>>>,
-    pub(crate) format: IndexFormat,
+pub enum TableValue<'a> {
+    /// In a data block.
+    Block(BlockValue<'a>),
+    /// In a plain table.
+    Plain(PlainValue<'a>),
+    /// In a page of a searchable table, or decoded from it.
+    Searchable(SearchableValue<'a>),
 }
 
-impl TableIndex {
-    pub(crate) fn resident_bytes(&self) -> usize {
-        match self {
-            Self::Single(run) => run.resident_bytes(),
-            Self::Partitioned(parts) => parts.top.resident_bytes() + parts.slots.resident_bytes(),
-        }
-    }
-
-    /// Number of runs.
-    pub(crate) fn runs(&self) -> usize {
-        match self {
-            Self::Single(_) => 1,
-            Self::Partitioned(parts) => parts.top.len(),
-        }
-    }
-}
-
-/// A value where it lies in its block.
-#[derive(Clone, Copy, Debug)]
-pub struct BlockValue<'a> {
-    block: &'a Block,
-    start: usize,
-    end: usize,
-}
-
-impl<'a> BlockValue<'a> {
+impl TableValue<'_> {
     /// The bytes.
     #[inline]
-    pub fn bytes(&self) -> &'a [u8] {
-        self.block
-            .bytes()
-            .get(self.start..self.end)
-            .unwrap_or_default()
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Block(value) => value.bytes(),
+            Self::Plain(value) => value.bytes(),
+            Self::Searchable(value) => value.bytes(),
+        }
     }
 
-    /// The bytes with their block kept in memory; copied if they are few.
+    /// The bytes with the memory they lie in kept: no copy.
     #[inline]
-    pub fn pin(&self) -> PinnedSlice {
-        PinnedSlice::of_shared(self.block, self.start..self.end)
-            .unwrap_or_else(|| PinnedSlice::owned(Vec::new()))
+    pub fn pin(self) -> PinnedSlice {
+        match self {
+            Self::Block(value) => value.pin(),
+            Self::Plain(value) => value.pin(),
+            Self::Searchable(value) => value.pin(),
+        }
     }
 }
 
-impl BlockTable {
-    /// Opens `file`, told to be RocksDB's or LevelDB's by its magic number. Reads and decodes
-    /// footer, properties, index, filter and range tombstones, and charges them to the budget.
+impl Table {
+    /// Opens `file`, told by its magic number. Reads and checks what every lookup needs, and charges
+    /// it to the budget.
     ///
     /// # Errors
     /// `Corruption` for damage, `NotSupported` naming a feature that cannot be read faithfully,
     /// `InvalidArgument` when the table is sorted by another order, `Io`.
     pub fn open(file: Arc<dyn RandomAccessFile>, options: TableReaderOptions) -> Result<Arc<Self>> {
-        open_table(file, options)
+        let magic = read_magic(&*file).map_err(|error| error.with_file(&options.path))?;
+        let table = match magic {
+            Some(PLAIN_MAGIC) => Self::Plain(PlainTable::open(file, options)?),
+            Some(SEARCHABLE_MAGIC) => Self::Searchable(SearchableTable::open(file, options)?),
+            _ => Self::Block(BlockTable::open(file, options)?), // Says what other numbers mean.
+        };
+        Ok(Arc::new(table))
     }
 
-    /// As [`BlockTable::get`], after the steps that `hint` took for this key and sequence number.
-    ///
-    /// # Errors
-    /// As [`BlockTable::get`].
-    #[inline]
-    pub(crate) fn get_hinted(
-        &self,
-        hint: &Hint,
-        user_key: &[u8],
-        seqno: SeqNo,
-        options: &TableReadOptions,
-        mut visit: impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
-    ) -> Result<()> {
-        let (TableIndex::Single(run), Some(stored)) = (&self.index, self.stored_seqno(seqno))
-        else {
-            return self.get(user_key, seqno, options, visit);
+    /// Gives all entries of `table` the sequence number `seqno`: it was made outside a database and
+    /// opened before it was known. False, and nothing done, where that cannot be: the table is not a
+    /// plain one, or has other owners.
+    pub fn number(table: &mut Arc<Self>, seqno: SeqNo) -> bool {
+        let Some(Self::Plain(plain)) = Arc::get_mut(table) else {
+            return false;
         };
-        match hint.known {
-            Known::Absent => Ok(()),
-            Known::Block(at) => self
-                .get_from_block(run, at, user_key, stored, options, &mut visit)
-                .map(|_| ()),
-            _ => self.get(user_key, seqno, options, visit),
-        }
+        let own = Arc::get_mut(plain);
+        own.map(|plain| plain.number(seqno)).is_some()
     }
 
     /// Visits the versions of `user_key` with a sequence number of at most `seqno`, newest first,
-    /// until `visit` breaks. The filter is asked first. Range tombstones are not consulted.
+    /// until `visit` breaks. Range tombstones are not consulted.
     ///
     /// # Errors
     /// `Corruption`, `Io`; `Incomplete` when only the cache may be read and does not suffice.
+    #[inline]
     pub fn get(
         &self,
         user_key: &[u8],
         seqno: SeqNo,
         options: &TableReadOptions,
-        mut visit: impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
+        mut visit: impl FnMut(SeqNo, ValueKind, TableValue<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
-        let Some(seqno) = self.stored_seqno(seqno) else {
-            return Ok(());
-        };
-        match (&self.filter, &self.index, self.ask_ahead(user_key)) {
-            (TableFilter::Full(filter), TableIndex::Single(run), Known::Filter(spot)) => {
-                // What most keys need next comes while the filter's line does.
-                let about = run.index.prefetch_for(user_key);
-                run.slots.prefetch_slots_about(about);
-                if !filter.test(spot) {
-                    return Ok(());
-                }
-            }
-            _ if !self.filter_admits(user_key, seqno, options)? => return Ok(()),
-            _ => {}
+        match self {
+            Self::Block(table) => table.get(user_key, seqno, options, |seqno, kind, value| {
+                visit(seqno, kind, TableValue::Block(value))
+            }),
+            Self::Plain(table) => table.get(user_key, seqno, |seqno, kind, value| {
+                visit(seqno, kind, TableValue::Plain(value))
+            }),
+            Self::Searchable(table) => table.get(user_key, seqno, options, |seqno, kind, value| {
+                visit(seqno, kind, TableValue::Searchable(value))
+            }),
         }
-        match &self.index {
-            TableIndex::Single(run) => {
-                self.get_in_run(run, user_key, seqno, options, &mut visit)?;
-            }
-            TableIndex::Partitioned(parts) => {
-                for at in parts.top.find(user_key, seqno)..parts.top.len() {
-                    let run = self.run_in_slot(parts, at, options)?;
-                    let end = self.get_in_run(run.get(), user_key, seqno, options, &mut visit)?;
-                    if end == PointEnd::Done {
-                        break;
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 
-    fn get_in_run(
-        &self,
-        run: &BlockRun,
-        user_key: &[u8],
-        seqno: SeqNo,
-        options: &TableReadOptions,
-        visit: &mut impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
-    ) -> Result<PointEnd> {
-        let first = run.index.find(user_key, seqno);
-        self.get_from_block(run, first, user_key, seqno, options, visit)
-    }
-
-    fn get_from_block(
-        &self,
-        run: &BlockRun,
-        first: usize,
-        user_key: &[u8],
-        seqno: SeqNo,
-        options: &TableReadOptions,
-        visit: &mut impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
-    ) -> Result<PointEnd> {
-        for at in first..run.index.len() {
-            if self.block_may_contain(run, at, user_key) {
-                let target = PointTarget {
-                    user_key,
-                    seqno,
-                    by_heads: true,
-                };
-                // Not by way of `Held`: what is made of parts and moved at once keeps the processor
-                // waiting for the parts.
-                let end = match run.slots.get(at) {
-                    Some(block) => {
-                        block.prefetch(LOOKUP_LINES);
-                        self.get_in_block(&block, target, visit)
-                    }
-                    None => self.get_in_new_block(run, at, target, options, visit),
-                }
-                .map_err(|error| self.locate(error, run.index.handle(at)))?;
-                if end == PointEnd::Done {
-                    return Ok(PointEnd::Done);
-                }
-            }
-            if !run.index.versions_may_go_on(at, user_key) {
-                return Ok(PointEnd::Done);
-            }
-        }
-        Ok(PointEnd::BlockEnded)
-    }
-
-    #[inline(never)]
-    fn get_in_new_block(
-        &self,
-        run: &BlockRun,
-        at: usize,
-        target: PointTarget<'_>,
-        options: &TableReadOptions,
-        visit: &mut impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
-    ) -> Result<PointEnd> {
-        let block = self.load_block(run, at, options, None)?;
-        // A block met for the first time may never be met again: no heads are made for it.
-        let target = PointTarget {
-            by_heads: false,
-            ..target
-        };
-        self.get_in_block(&block, target, visit)
-    }
-
+    /// Takes the next step for one key of a batch; see [`Hint`].
     #[inline]
-    fn get_in_block(
+    pub fn step(&self, hint: &mut Hint, user_key: &[u8], seqno: SeqNo) {
+        match self {
+            Self::Block(table) => table.step(hint, user_key, seqno),
+            Self::Plain(table) => table.step(hint, user_key),
+            Self::Searchable(table) => table.step(hint, user_key),
+        }
+    }
+
+    /// Looks for `keys` together, of which there are at most [`TOGETHER_MAX`] with a hint each, as far as it can be
+    /// done in memory: gives values to `visit` with the places of their keys, and notes in the hints how far the
+    /// search for the others got. Of one key at most one version is given. False, and nothing done, where the
+    /// table's format has steps instead ([`Table::step`]).
+    pub fn get_together(
         &self,
-        block: &Block,
-        target: PointTarget<'_>,
-        visit: &mut impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
-    ) -> Result<PointEnd> {
-        let mut unknown_kind = None;
-        let found = |tag: u64, value: Range<usize>| {
-            let kind = match ValueKind::from_byte(tag_kind(tag)) {
-                Ok(kind) => kind,
-                Err(error) => {
-                    unknown_kind = Some(error);
-                    return ControlFlow::Break(());
-                }
-            };
-            let seqno = self.global_seqno.unwrap_or(tag_seqno(tag));
-            let value = BlockValue {
-                block,
-                start: value.start,
-                end: value.end,
-            };
-            visit(seqno, kind, value)
+        keys: &[&[u8]],
+        hints: &mut [Hint],
+        seqno: SeqNo,
+        mut visit: impl FnMut(usize, SeqNo, ValueKind, TableValue<'_>),
+    ) -> bool {
+        let Self::Searchable(table) = self else {
+            return false;
         };
-        let end = match self.order {
-            KeyOrder::Bytewise => visit_versions(block, target, found)?,
-            _ => visit_versions_slowly(&self.order, block, target, found)?,
-        };
-        match unknown_kind {
-            Some(error) => Err(error),
-            None => Ok(end),
-        }
+        table.get_together(keys, hints, seqno, |at, seqno, kind, value| {
+            visit(at, seqno, kind, TableValue::Searchable(value));
+        });
+        true
     }
 
-    /// The sequence number to look for in the file so that the caller sees what `seqno` may see;
-    /// `None` when that is nothing.
-    #[inline]
-    pub(crate) fn stored_seqno(&self, seqno: SeqNo) -> Option<SeqNo> {
-        match self.global_seqno {
-            None => Some(seqno),
-            Some(global) => (seqno >= global).then_some(SEQNO_MAX),
-        }
-    }
-
-    /// Whether `user_key` may be in the table, by the filter alone. True when it cannot tell.
+    /// As [`Table::get`], after steps for the same key and sequence number.
     ///
     /// # Errors
-    /// `Corruption`, `Io` while loading a filter partition.
+    /// As [`Table::get`].
+    #[inline]
+    pub fn get_hinted(
+        &self,
+        hint: &Hint,
+        user_key: &[u8],
+        seqno: SeqNo,
+        options: &TableReadOptions,
+        mut visit: impl FnMut(SeqNo, ValueKind, TableValue<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        match self {
+            Self::Block(table) => {
+                table.get_hinted(hint, user_key, seqno, options, |seqno, kind, value| {
+                    visit(seqno, kind, TableValue::Block(value))
+                })
+            }
+            Self::Plain(table) => {
+                table.get_after_steps(hint, user_key, seqno, |seqno, kind, value| {
+                    visit(seqno, kind, TableValue::Plain(value))
+                })
+            }
+            Self::Searchable(table) => {
+                table.get_hinted(hint, user_key, seqno, options, |seqno, kind, value| {
+                    visit(seqno, kind, TableValue::Searchable(value))
+                })
+            }
+        }
+    }
+
+    /// Whether `user_key` may be in the table, as far as that is known without reading entries. True
+    /// when it cannot be told.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io` while loading a part of a filter.
     pub fn may_contain(&self, user_key: &[u8]) -> Result<bool> {
-        self.filter_admits(user_key, SEQNO_MAX, &TableReadOptions::default())
+        match self {
+            Self::Block(table) => table.may_contain(user_key),
+            Self::Plain(table) => Ok(table.may_contain(user_key)),
+            Self::Searchable(table) => Ok(table.may_contain(user_key)),
+        }
     }
 
-    /// Whether a key with `key`'s prefix may be in the table. True when it cannot tell: without a
-    /// prefix filter, with another extractor, or when `key` has no prefix.
+    /// Whether a key with `key`'s prefix may be in the table. True when it cannot be told: without
+    /// knowledge of prefixes, with another extractor, or when `key` has no prefix.
     ///
     /// # Errors
-    /// As [`BlockTable::may_contain`].
+    /// As [`Table::may_contain`].
     pub fn may_contain_prefix(&self, key: &[u8]) -> Result<bool> {
-        let Some(prefix) = self.prefix.as_ref().and_then(|by| by.prefix(key)) else {
-            return Ok(true);
-        };
-        self.ask_filter(key, prefix, SEQNO_MAX, &TableReadOptions::default())
-    }
-
-    #[inline]
-    fn filter_admits(
-        &self,
-        user_key: &[u8],
-        seqno: SeqNo,
-        options: &TableReadOptions,
-    ) -> Result<bool> {
-        if self.whole_key_filter {
-            return self.ask_filter(user_key, user_key, seqno, options);
+        match self {
+            Self::Block(table) => table.may_contain_prefix(key),
+            Self::Plain(table) => Ok(table.may_contain_prefix(key)),
+            Self::Searchable(table) => Ok(table.may_contain_prefix(key)),
         }
-        match self.prefix.as_ref().and_then(|by| by.prefix(user_key)) {
-            Some(prefix) => self.ask_filter(user_key, prefix, seqno, options),
-            None => Ok(true),
-        }
-    }
-
-    /// Asks for `asked`, a key or a prefix, in the filter that covers `user_key`.
-    #[inline]
-    fn ask_filter(
-        &self,
-        user_key: &[u8],
-        asked: &[u8],
-        seqno: SeqNo,
-        options: &TableReadOptions,
-    ) -> Result<bool> {
-        match &self.filter {
-            TableFilter::None | TableFilter::LevelDb(_) => Ok(true),
-            TableFilter::Full(filter) => Ok(filter.may_contain_key(asked)),
-            TableFilter::Partitioned(parts) => {
-                let Some(at) = parts.find(user_key, seqno) else {
-                    return Ok(true);
-                };
-                if let Some(filter) = parts.slots.get(at) {
-                    return Ok(filter.may_contain_key(asked));
-                }
-                if options.cache_only {
-                    return Ok(true);
-                }
-                let filter = self.load_filter(parts.index.handle(at))?;
-                let filter = match options.fill_cache {
-                    true => parts.slots.fill(at, Arc::new(filter)),
-                    false => Arc::new(filter),
-                };
-                Ok(filter.may_contain_key(asked))
-            }
-        }
-    }
-
-    fn load_filter(&self, handle: Option<BlockHandle>) -> Result<FilterReader> {
-        self.cache.count_miss();
-        let handle = handle.ok_or_else(no_such_block)?;
-        Ok(FilterReader::parse(self.blocks.meta_block(handle)?))
-    }
-
-    /// LevelDB's filter knows keys by the block they are in.
-    #[inline]
-    fn block_may_contain(&self, run: &BlockRun, at: usize, user_key: &[u8]) -> bool {
-        match (&self.filter, run.index.handle(at)) {
-            (TableFilter::LevelDb(filter), Some(handle)) => {
-                filter.may_contain(handle.offset, user_key)
-            }
-            _ => true,
-        }
-    }
-
-    /// Data block `at` of `run`, from its slot or the file.
-    ///
-    /// # Errors
-    /// `Corruption`, `Io`, `Incomplete`.
-    #[inline]
-    pub(crate) fn block<'a>(
-        &self,
-        run: &'a BlockRun,
-        at: usize,
-        options: &TableReadOptions,
-        ahead: Option<&mut ReadAhead>,
-    ) -> Result<Held<'a, Block>> {
-        if let Some(loan) = run.slots.get(at) {
-            return Ok(Held::InSlot(loan));
-        }
-        self.load_block(run, at, options, ahead).map(Held::Owned)
-    }
-
-    #[inline(never)]
-    fn load_block(
-        &self,
-        run: &BlockRun,
-        at: usize,
-        options: &TableReadOptions,
-        ahead: Option<&mut ReadAhead>,
-    ) -> Result<Block> {
-        self.cache.count_miss();
-        if options.cache_only {
-            return Err(self.blocks.not_cached());
-        }
-        let handle = run.index.handle(at).ok_or_else(no_such_block)?;
-        let room = |len| match options.fill_cache {
-            true => self.cache.draft(len, self.heads_max),
-            false => Draft::try_on_heap(len, 0),
-        };
-        let draft = self
-            .blocks
-            .data_block(handle, options.verify_checksums, ahead, room)?;
-        let block = parse_draft(draft).map_err(|error| self.locate(error, Some(handle)))?;
-        Ok(match options.fill_cache {
-            true => run.slots.fill(at, block),
-            false => block,
-        })
-    }
-
-    /// Whether block `at` of the only run is not cached.
-    #[inline]
-    pub(crate) fn lacks(&self, at: usize) -> bool {
-        matches!(&self.index, TableIndex::Single(run) if run.slots.peek(at).is_none())
-    }
-
-    /// Caches block `at` of `run`, stored as `stored`; not if it is damaged.
-    pub(crate) fn keep_block(
-        &self,
-        (run, at): (&BlockRun, usize),
-        handle: BlockHandle,
-        stored: &[u8],
-        options: &TableReadOptions,
-    ) {
-        let room = |len| self.cache.draft(len, self.heads_max);
-        let unpacked = self
-            .blocks
-            .unpack_stored(handle, options.verify_checksums, stored, room);
-        if let Ok(block) = unpacked.and_then(parse_draft) {
-            self.cache.count_miss();
-            run.slots.fill(at, block);
-        }
-    }
-
-    /// Run `at` of the index.
-    ///
-    /// # Errors
-    /// `Corruption`, `Io`, `Incomplete`.
-    pub(crate) fn run(&self, at: usize, options: &TableReadOptions) -> Result<Arc<BlockRun>> {
-        match &self.index {
-            TableIndex::Single(run) => Ok(Arc::clone(run)),
-            TableIndex::Partitioned(parts) => {
-                self.run_in_slot(parts, at, options).map(Held::into_handle)
-            }
-        }
-    }
-
-    fn run_in_slot<'a>(
-        &self,
-        parts: &'a PartitionedIndex,
-        at: usize,
-        options: &TableReadOptions,
-    ) -> Result<Held<'a, Arc<BlockRun>>> {
-        if let Some(loan) = parts.slots.get(at) {
-            return Ok(Held::InSlot(loan));
-        }
-        self.cache.count_miss();
-        if options.cache_only {
-            return Err(self.blocks.not_cached());
-        }
-        let handle = parts.top.handle(at).ok_or_else(no_such_block)?;
-        let index = parse_block(&self.blocks.meta_block(handle)?)
-            .and_then(|block| {
-                FlatIndex::decode(&block, parts.format, &self.order, self.blocks.limit)
-            })
-            .map_err(|error| self.locate(error, Some(handle)))?;
-        let run = Arc::new(BlockRun::new(index, &self.cache));
-        Ok(Held::Owned(match options.fill_cache {
-            true => parts.slots.fill(at, run),
-            false => run,
-        }))
     }
 
     /// A cursor over the table's entries, not yet positioned.
-    pub fn iter(self: &Arc<Self>, options: TableReadOptions) -> BlockTableIter {
-        BlockTableIter::new(Arc::clone(self), options)
+    pub fn iter(&self, options: TableReadOptions) -> TableIter {
+        match self {
+            Self::Block(table) => TableIter::Block(table.iter(options)),
+            Self::Plain(table) => TableIter::Plain(table.iter(options)),
+            Self::Searchable(table) => TableIter::Searchable(Box::new(table.iter(options))),
+        }
     }
 
     /// Every range tombstone in the table, as stored: by begin ascending, then newest first.
+    #[inline]
     pub fn range_tombstones(&self) -> &[RangeTombstone] {
-        &self.range_tombstones
+        match self {
+            Self::Block(table) => table.range_tombstones(),
+            Self::Plain(table) => table.range_tombstones(),
+            Self::Searchable(table) => table.range_tombstones(),
+        }
     }
 
     /// What the table says about itself.
     pub fn properties(&self) -> &TableProperties {
-        &self.properties
+        match self {
+            Self::Block(table) => table.properties(),
+            Self::Plain(table) => table.properties(),
+            Self::Searchable(table) => table.properties(),
+        }
     }
 
-    /// About where in the file the entries at or after `internal_key` begin. Reads an index
-    /// partition if it must; on failure the answer is the end of the data.
+    /// About where in the file the entries at or after `internal_key` begin. On failure the answer
+    /// is the end of the data.
     pub fn approximate_offset(&self, internal_key: &[u8]) -> u64 {
-        let at = match &self.index {
-            TableIndex::Single(run) => run.index.handle(run.index.find_internal(internal_key)),
-            TableIndex::Partitioned(parts) => {
-                let at = parts.top.find_internal(internal_key);
-                let run = self.run_in_slot(parts, at, &TableReadOptions::default());
-                run.ok().and_then(|run| {
-                    let index = &run.get().index;
-                    index.handle(index.find_internal(internal_key))
-                })
-            }
-        };
-        at.map_or_else(|| self.data_end(), |handle| handle.offset)
+        match self {
+            Self::Block(table) => table.approximate_offset(internal_key),
+            Self::Plain(table) => table.approximate_offset(internal_key),
+            Self::Searchable(table) => table.approximate_offset(internal_key),
+        }
     }
 
     /// At most `count_max` user keys that cut the table's data into parts of about one size,
-    /// ascending; they need not be keys of the table. From the index in memory, nothing is read.
+    /// ascending; they need not be keys of the table. From memory, nothing is read.
     pub fn key_samples(&self, count_max: usize) -> Vec<Vec<u8>> {
-        let index = match &self.index {
-            TableIndex::Single(run) => &run.index,
-            TableIndex::Partitioned(parts) => &parts.top,
-        };
-        // What lies behind the last block is no cut.
-        let cuts = index.len().saturating_sub(1);
-        let step = index.len().div_ceil(count_max + 1).max(1);
-        let cuts = (0..cuts).skip(step - 1).step_by(step);
-        cuts.map(|at| index.user_separator(at).to_vec()).collect()
+        match self {
+            Self::Block(table) => table.key_samples(count_max),
+            Self::Plain(table) => table.key_samples(count_max),
+            Self::Searchable(table) => table.key_samples(count_max),
+        }
     }
 
-    /// Where the data blocks end, as far as the properties tell.
-    fn data_end(&self) -> u64 {
-        match self.properties.data_size {
-            0 => self.blocks.limit,
-            bytes => bytes.min(self.blocks.limit),
+    /// How keys and values are encoded, in lines for people; nothing for formats in which each table
+    /// encodes them alike.
+    pub fn describe(&self) -> Vec<String> {
+        match self {
+            Self::Block(_) | Self::Plain(_) => Vec::new(),
+            Self::Searchable(table) => table.describe(),
+        }
+    }
+
+    /// Reads every byte and checks checksums, the order of entries, that every key is found as
+    /// lookups find it, and that the counts in the properties are right. Tells how many of the
+    /// entries refer to values in blob files, which are not looked at.
+    ///
+    /// # Errors
+    /// `Corruption` saying what does not fit; `Io`. Cost: a scan of the file.
+    pub fn verify(&self) -> Result<u64> {
+        match self {
+            Self::Block(table) => table.verify(),
+            Self::Plain(table) => table.verify(),
+            Self::Searchable(table) => table.verify(),
         }
     }
 
     /// The file's size in bytes.
     pub fn size(&self) -> u64 {
-        self.size
+        match self {
+            Self::Block(table) => table.size(),
+            Self::Plain(table) => table.size(),
+            Self::Searchable(table) => table.size(),
+        }
     }
 
-    /// Memory that index, filter, properties and range tombstones take while the table is open,
-    /// charged to the budget as `TableMeta`.
+    /// Memory that the table takes while it is open, charged to the budget.
     pub fn resident_bytes(&self) -> usize {
-        self.resident_bytes
+        match self {
+            Self::Block(table) => table.resident_bytes(),
+            Self::Plain(table) => table.resident_bytes(),
+            Self::Searchable(table) => table.resident_bytes(),
+        }
+    }
+
+    /// The id of the model in a file of its own that the table names, if it does.
+    pub fn shared_model(&self) -> Option<u64> {
+        match self {
+            Self::Block(_) | Self::Plain(_) => None,
+            Self::Searchable(table) => table.shared_model(),
+        }
+    }
+
+    /// The same of the table `file`, which need not be opened for it.
+    ///
+    /// # Errors
+    /// `Corruption` when it is a damaged searchable table; `Io`.
+    pub fn shared_model_of(file: &dyn RandomAccessFile) -> Result<Option<u64>> {
+        match read_magic(file)? {
+            Some(SEARCHABLE_MAGIC) => shared_model_of(file),
+            _ => Ok(None),
+        }
     }
 
     /// The order of the table's keys.
     pub fn order(&self) -> &KeyOrder {
-        &self.order
-    }
-
-    /// Adds to `error` which file and block it met.
-    #[cold]
-    pub(crate) fn locate(&self, error: Error, handle: Option<BlockHandle>) -> Error {
-        let error = error.with_file(&self.blocks.path);
-        match handle {
-            Some(handle) => error.with_offset(handle.offset),
-            None => error,
+        match self {
+            Self::Block(table) => table.order(),
+            Self::Plain(table) => table.order(),
+            Self::Searchable(table) => table.order(),
         }
     }
 }
 
-/// [`visit_versions`] for orders in which the first differing byte does not decide.
-fn visit_versions_slowly(
-    order: &KeyOrder,
-    block: &Block,
-    target: PointTarget<'_>,
-    mut visit: impl FnMut(u64, Range<usize>) -> ControlFlow<()>,
-) -> Result<PointEnd> {
-    let mut iter = BlockIter::default();
-    iter.set_block(block.clone());
-    iter.seek(order, &seek_key(target.user_key, target.seqno), false);
-    while iter.valid() {
-        let Some((found, tag)) = split_internal(iter.key()) else {
-            break;
-        };
-        if order.compare(found, target.user_key).is_ne() {
-            return Ok(PointEnd::Done);
+/// The last eight bytes of a file; `None` when it is shorter.
+fn read_magic(file: &dyn RandomAccessFile) -> Result<Option<u64>> {
+    let mut magic = [0; 8];
+    let Some(at) = file.size().checked_sub(8) else {
+        return Ok(None);
+    };
+    let read = file.read_at(at, &mut magic)?;
+    Ok((read == 8).then_some(u64::from_le_bytes(magic)))
+}
+
+impl TableFormat {
+    /// The format of the table `file`, by its last bytes alone.
+    ///
+    /// # Errors
+    /// `Corruption` when it is no table; `NotSupported` for formats and versions of other engines
+    /// that are not read; `Io`.
+    pub fn of(file: &dyn RandomAccessFile) -> Result<Self> {
+        match read_magic(file)? {
+            Some(PLAIN_MAGIC) => Ok(Self::Plain),
+            Some(SEARCHABLE_MAGIC) => Ok(Self::Searchable),
+            _ => read_footer(file, file.size()).map(|_| Self::Block),
         }
-        if let Some((_, range)) = iter.value_range()
-            && visit(tag, range).is_break()
-        {
-            return Ok(PointEnd::Done);
+    }
+
+    /// Whether tables of the format are mapped while they are read: values pinned in one may be read
+    /// long after it was closed, so its file must be neither overwritten nor cut; only its name may
+    /// be removed.
+    pub fn is_read_in_place(self) -> bool {
+        match self {
+            Self::Block | Self::Searchable => false,
+            Self::Plain => true,
         }
-        iter.next();
-    }
-    iter.status()?;
-    Ok(PointEnd::BlockEnded)
-}
-
-#[cold]
-fn no_such_block() -> Error {
-    Error::corruption("a block number lies past the index")
-}
-
-impl Drop for BlockTable {
-    fn drop(&mut self) {
-        self.budget
-            .release(MemoryUse::TableMeta, self.resident_bytes);
-    }
-}
-
-impl std::fmt::Debug for BlockTable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("BlockTable")
-            .field("path", &self.blocks.path)
-            .field("size", &self.size)
-            .finish_non_exhaustive()
     }
 }

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use drumlin_base::bytes::Draft;
 use drumlin_fs::ReadQueue;
 
-use crate::any_table::Table;
-use crate::block_run::BlockRun;
+use crate::block::BlockRun;
+use crate::block::{BlockTable, TableIndex};
 use crate::format::BlockHandle;
 use crate::hint::{Hint, Known};
 use crate::options::TableReadOptions;
 use crate::searchable::{PageMeta, SearchableTable};
-use crate::table::{BlockTable, TableIndex};
+use crate::table::Table;
 
 /// Larger blocks are left to the lookup: what is read together is in memory together.
 const PART_BYTES_MAX: usize = 1 << 20;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use drumlin_base::key::{ParsedKey, ValueKind, compare_internal, user_key};
 use drumlin_base::{Error, InternalIterator, KeyOrder, MemoryBudget, Result};
 
+use crate::block::BlockTable;
+use crate::block::BlockTableIter;
 use crate::cache::BlockCache;
+use crate::format::TableProperties;
 use crate::format::TableStyle;
-use crate::iter::BlockTableIter;
 use crate::options::{TableReadOptions, TableReaderOptions};
 use crate::plain::PlainTable;
-use crate::properties::TableProperties;
-use crate::table::BlockTable;
 
 /// The cache verification reads through, for index and filter partitions.
 const OWN_CACHE_BYTES: usize = 8 << 20;

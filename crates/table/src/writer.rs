@@ -1,191 +1,40 @@
-//! Writing a table: data blocks as entries come, everything about them at the end.
+//! Writing a table of the format its options ask for.
 //!
-//! ```text
-//! data blocks · filter · index · dictionary · range tombstones · properties · metaindex · footer
-//! ```
-//!
-//! Blocks are built where they are written from (see [`crate::block_builder`]) and go to the file in
-//! large pieces. With a dictionary, the first blocks wait uncompressed until there is enough to
-//! train on.
+//! One owner; every call is one `match`.
 
-use drumlin_base::key::user_key;
-use drumlin_base::{Error, Result, SeqNo};
+use drumlin_base::{Error, KeyOrder, Result, SeqNo, ValueCode};
 use drumlin_fs::WritableFile;
 
-use crate::block_builder::BlockBuilder;
-use crate::compress::{Codec, Framing, PreparedDict, compress, train_dictionary};
-use crate::filter_writer::FilterWriter;
-use crate::format::{
-    BlockHandle, ChecksumKind, FORMAT_VERSION_WRITTEN, TableStyle, append_trailer,
-};
-use crate::index_builder::{IndexBuilder, IndexStyle};
-use crate::intake::{check_entry, tombstone_key};
-use crate::options::TableWriterOptions;
-use crate::properties::TableProperties;
-use crate::table_tail::write_tail;
-
-/// Finished blocks are handed to the file when this many bytes of them wait.
-const FLUSH_BYTES: usize = 256 << 10;
-/// Sample bytes per dictionary byte: zstd's trainer asks for about a hundred.
-const SAMPLE_RATIO: usize = 100;
-/// Most sample bytes kept waiting.
-const SAMPLE_BYTES_MAX: usize = 8 << 20;
-
-/// A table that was written, synced and closed.
-#[derive(Clone, Debug)]
-pub struct FinishedTable {
-    /// Bytes of the file.
-    pub size: u64,
-    /// Bytes behind the data blocks: what a reader loads to open the file.
-    pub tail_size: u64,
-    /// What the table says about itself.
-    pub properties: TableProperties,
-}
+use crate::block::{BlockTableWriter, FinishedTable};
+use crate::options::{TableFormat, TableWriterOptions};
+use crate::plain::PlainTableWriter;
+use crate::searchable::SearchableTableWriter;
 
 /// Writes one table. Entries come in ascending internal-key order.
 ///
 /// After an error the file is useless: drop the writer and remove the file.
-pub struct BlockTableWriter {
-    pub(crate) output: TableOutput,
-    pub(crate) options: TableWriterOptions,
-    pub(crate) data: BlockBuilder,
-    pub(crate) index: IndexBuilder,
-    pub(crate) filter: FilterWriter,
-    pub(crate) tombstones: BlockBuilder,
-    pub(crate) tombstone_count: u64,
-    pub(crate) properties: TableProperties,
-    /// Whether index (and perhaps filter) are cut into partitions.
-    pub(crate) partitioned: bool,
-    /// The dictionary, once it is trained.
-    pub(crate) dict: Option<PreparedDict>,
-    samples: Option<Samples>,
-}
-
-/// Blocks that wait for the dictionary.
 #[derive(Debug)]
-struct Samples {
-    blocks: Vec<Vec<u8>>,
-    bytes: usize,
-    bytes_wanted: usize,
+pub enum TableWriter {
+    /// A block-based table.
+    Block(Box<BlockTableWriter>),
+    /// A plain table.
+    Plain(Box<PlainTableWriter>),
+    /// A searchable table.
+    Searchable(Box<SearchableTableWriter>),
 }
 
-/// The file and how blocks are put into it.
-pub(crate) struct TableOutput {
-    file: Box<dyn WritableFile>,
-    /// Bytes handed to the file.
-    written: u64,
-    framing: Framing,
-    checksum: ChecksumKind,
-    pub(crate) format_version: u32,
-    /// The base of context checksums, which format versions 6 and later have.
-    pub(crate) context: Option<u32>,
-    /// Compressed blocks are made here.
-    scratch: Vec<u8>,
-}
-
-impl TableOutput {
-    /// Ends the block that fills `buffer` from `start` on: appends the trailer. `buffer` begins
-    /// where the file now ends.
-    #[inline]
-    fn seal(&self, buffer: &mut Vec<u8>, start: usize, codec: Codec) -> BlockHandle {
-        let handle = BlockHandle {
-            offset: self.written + start as u64,
-            size: (buffer.len() - start) as u64,
-        };
-        let kind = codec.id(self.framing.style()).unwrap_or(0);
-        append_trailer(
-            buffer,
-            start,
-            kind,
-            self.checksum,
-            self.context,
-            handle.offset,
-        );
-        handle
-    }
-
-    /// Hands finished blocks to the file.
-    fn append(&mut self, buffer: &mut Vec<u8>) -> Result<()> {
-        self.file.append(buffer)?;
-        self.written += buffer.len() as u64;
-        buffer.clear();
-        Ok(())
-    }
-
-    /// Writes one block of the tail, uncompressed.
-    pub(crate) fn write_block(&mut self, mut contents: Vec<u8>) -> Result<BlockHandle> {
-        let handle = self.seal(&mut contents, 0, Codec::None);
-        self.append(&mut contents)?;
-        Ok(handle)
-    }
-
-    /// Writes bytes that are no block: the footer.
-    pub(crate) fn write_raw(&mut self, mut bytes: Vec<u8>) -> Result<()> {
-        self.append(&mut bytes)
-    }
-
-    /// Where the next byte goes.
-    pub(crate) fn offset(&self) -> u64 {
-        self.written
-    }
-
-    pub(crate) fn checksum(&self) -> ChecksumKind {
-        self.checksum
-    }
-
-    /// Syncs and closes the file.
-    pub(crate) fn close(mut self) -> Result<()> {
-        self.file.sync()?;
-        self.file.close()
-    }
-}
-
-impl BlockTableWriter {
+impl TableWriter {
     /// A writer into `file`, which must be empty.
     pub fn new(file: Box<dyn WritableFile>, options: TableWriterOptions) -> Self {
-        let leveldb = options.style == TableStyle::LevelDb;
-        let (checksum, format_version) = match leveldb {
-            true => (ChecksumKind::Crc32c, 0),
-            false => (options.checksum, options.format_version),
-        };
-        let large = options.expected_bytes > options.partition_index_above_bytes;
-        let partitioned = large && format_version >= FORMAT_VERSION_WRITTEN;
-        let style = IndexStyle::of(format_version);
-        // Under other orders equal keys may differ in their bytes; LevelDB knows no hash index.
-        let may_hash = !leveldb && options.order.equality_is_bytewise();
-        let dictionary_bytes = options.compression.dictionary_bytes as usize;
-        let takes_dictionary =
-            !leveldb && dictionary_bytes > 0 && options.compression.codec.takes_dictionary();
-        Self {
-            output: TableOutput {
-                file,
-                written: 0,
-                framing: Framing::of(options.style, format_version),
-                checksum,
-                format_version,
-                context: None,
-                scratch: Vec::new(),
-            },
-            data: BlockBuilder::with_hash(
-                options.restart_interval,
-                options.hash_ratio.filter(|_| may_hash),
-            ),
-            index: IndexBuilder::new(options.order.clone(), style),
-            filter: FilterWriter::new(&options, partitioned && options.partition_filters),
-            tombstones: BlockBuilder::new(1),
-            tombstone_count: 0,
-            properties: TableProperties {
-                user: options.user_properties.clone(),
-                ..TableProperties::default()
-            },
-            partitioned,
-            dict: None,
-            samples: takes_dictionary.then(|| Samples {
-                blocks: Vec::new(),
-                bytes: 0,
-                bytes_wanted: (dictionary_bytes * SAMPLE_RATIO).min(SAMPLE_BYTES_MAX),
-            }),
-            options,
+        match options.format {
+            TableFormat::Block => Self::Block(Box::new(BlockTableWriter::new(file, options))),
+            TableFormat::Plain => Self::Plain(Box::new(PlainTableWriter::new(file, options))),
+            TableFormat::Searchable if !matches!(options.order, KeyOrder::Bytewise) => {
+                Self::Block(Box::new(BlockTableWriter::new(file, options)))
+            }
+            TableFormat::Searchable => {
+                Self::Searchable(Box::new(SearchableTableWriter::new(file, options)))
+            }
         }
     }
 
@@ -194,224 +43,82 @@ impl BlockTableWriter {
     /// # Errors
     /// `InvalidArgument` when the key is not after the one before, is no internal key, or is a range
     /// tombstone's; `TooLarge`; `Io`, `NoSpace`.
+    #[inline]
     pub fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
-        let (user_key, tag) = check_entry(
-            &self.options.order,
-            self.data.last_key(),
-            internal_key,
-            value,
-        )?;
-        if self.block_is_full(internal_key.len() + value.len()) {
-            self.index
-                .push_separator(self.data.last_key(), Some(internal_key));
-            self.finish_block()?;
+        match self {
+            Self::Block(writer) => writer.add(internal_key, value),
+            Self::Plain(writer) => writer.add(internal_key, value),
+            Self::Searchable(writer) => writer.add(internal_key, value),
         }
-        if self.data.is_empty() {
-            let offset = self.data_offset();
-            self.filter.start_block(offset);
-        }
-        self.filter.add(user_key);
-        self.data.add(internal_key, value);
-        self.properties
-            .count_entry(internal_key.len(), value.len(), tag);
-        Ok(())
     }
 
-    /// Whether the present block is to be ended before an entry of `entry_bytes`. A block is let
-    /// grow past its size only from below nine tenths of it.
+    /// Adds an entry whose value is copied as it is stored elsewhere.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the table does not name the code's model; as [`TableWriter::add`].
     #[inline]
-    fn block_is_full(&self, entry_bytes: usize) -> bool {
-        let (size, limit) = (self.data.size(), self.options.block_bytes);
-        !self.data.is_empty()
-            && (size >= limit || (size + entry_bytes > limit && size * 10 > limit * 9))
+    pub fn add_code(&mut self, internal_key: &[u8], code: &ValueCode<'_>) -> Result<()> {
+        match self {
+            Self::Block(_) | Self::Plain(_) => Err(foreign_code()),
+            Self::Searchable(writer) => writer.add_code(internal_key, code),
+        }
     }
 
     /// Adds a range tombstone. They come by begin ascending, then newest first, and may come before,
     /// between or after the entries.
     ///
     /// # Errors
-    /// `InvalidArgument` when the order is broken, the range is empty or the style has none of them.
+    /// `InvalidArgument` when the order is broken, the range is empty or the format has none of them.
     pub fn add_range_tombstone(&mut self, begin: &[u8], end: &[u8], seqno: SeqNo) -> Result<()> {
-        if self.options.style == TableStyle::LevelDb {
-            return Err(Error::invalid_argument(
-                "LevelDB tables hold no range tombstones",
-            ));
+        match self {
+            Self::Block(writer) => writer.add_range_tombstone(begin, end, seqno),
+            Self::Plain(writer) => writer.add_range_tombstone(begin, end, seqno),
+            Self::Searchable(writer) => writer.add_range_tombstone(begin, end, seqno),
         }
-        let last = self.tombstones.last_key();
-        let key = tombstone_key(&self.options.order, last, begin, end, seqno)?;
-        self.tombstones.add(&key, end);
-        self.tombstone_count += 1;
-        self.properties.count_range_tombstone(key.len(), end, seqno);
-        Ok(())
     }
 
     /// Bytes the file would have if it were finished now, about.
+    #[inline]
     pub fn size_estimate(&self) -> u64 {
-        let waiting = self.data.buffered() + self.samples.as_ref().map_or(0, |s| s.bytes);
-        self.output.offset()
-            + (waiting
-                + self.index.size_estimate()
-                + self.filter.size_estimate()
-                + self.tombstones.size()) as u64
+        match self {
+            Self::Block(writer) => writer.size_estimate(),
+            Self::Plain(writer) => writer.size_estimate(),
+            Self::Searchable(writer) => writer.size_estimate(),
+        }
     }
 
     /// Entries added so far, range tombstones included.
     pub fn entries(&self) -> u64 {
-        self.properties.num_entries
+        match self {
+            Self::Block(writer) => writer.entries(),
+            Self::Plain(writer) => writer.entries(),
+            Self::Searchable(writer) => writer.entries(),
+        }
+    }
+
+    /// The id of the model in a file of its own that the table names, if it does.
+    pub fn shared_model(&self) -> Option<u64> {
+        match self {
+            Self::Block(_) | Self::Plain(_) => None,
+            Self::Searchable(writer) => writer.shared_model(),
+        }
     }
 
     /// Writes everything that is left, then syncs and closes the file.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.
-    pub fn finish(mut self) -> Result<FinishedTable> {
-        if !self.data.is_empty() {
-            self.index.push_separator(self.data.last_key(), None);
-            self.finish_block()?;
+    pub fn finish(self) -> Result<FinishedTable> {
+        match self {
+            Self::Block(writer) => writer.finish(),
+            Self::Plain(writer) => writer.finish(),
+            Self::Searchable(writer) => writer.finish(),
         }
-        self.train()?;
-        self.output.append(self.data.buffer_mut())?;
-        write_tail(self)
-    }
-
-    /// Where the present block will begin, if no block before it waits for a dictionary.
-    fn data_offset(&self) -> u64 {
-        self.output.offset() + self.data.start() as u64
-    }
-
-    /// Ends the present data block; its separator is already known.
-    fn finish_block(&mut self) -> Result<()> {
-        let start = self.data.finish();
-        if let Some(samples) = &mut self.samples {
-            let buffer = self.data.buffer_mut();
-            samples.bytes += buffer.len() - start;
-            samples.blocks.push(buffer.split_off(start));
-            self.data.start_next();
-            if samples.bytes >= samples.bytes_wanted {
-                self.train()?;
-            }
-            return Ok(());
-        }
-        self.emit(start)
-    }
-
-    /// Compresses and seals the block that fills the buffer from `start` on.
-    fn emit(&mut self, start: usize) -> Result<()> {
-        let compression = self.options.compression;
-        let buffer = self.data.buffer_mut();
-        let mut codec = Codec::None;
-        if compression.codec != Codec::None {
-            let scratch = &mut self.output.scratch;
-            scratch.clear();
-            codec = compress(
-                compression.codec,
-                compression.level,
-                self.dict.as_ref(),
-                buffer.get(start..).unwrap_or_default(),
-                self.output.framing,
-                scratch,
-            );
-            if codec != Codec::None {
-                buffer.truncate(start);
-                buffer.extend_from_slice(scratch);
-            }
-        }
-        let handle = self.output.seal(buffer, start, codec);
-        self.index.push_handle(handle);
-        if buffer.len() >= FLUSH_BYTES {
-            self.output.append(buffer)?;
-        }
-        self.data.start_next();
-        Ok(())
-    }
-
-    /// Trains the dictionary on the blocks that wait, and writes them. Nothing if none do.
-    fn train(&mut self) -> Result<()> {
-        let Some(samples) = self.samples.take() else {
-            return Ok(());
-        };
-        let views: Vec<&[u8]> = samples.blocks.iter().map(Vec::as_slice).collect();
-        let raw = train_dictionary(&self.options.compression, &views);
-        if !raw.is_empty() {
-            self.dict = Some(PreparedDict::for_writing(raw, &self.options.compression));
-        }
-        for block in &samples.blocks {
-            let start = self.data.start();
-            self.data.buffer_mut().extend_from_slice(block);
-            self.emit(start)?;
-        }
-        Ok(())
     }
 }
 
-impl std::fmt::Debug for BlockTableWriter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("BlockTableWriter")
-            .field("entries", &self.entries())
-            .field("last_key", &user_key(self.data.last_key()))
-            .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::ops::ControlFlow;
-    use std::path::Path;
-    use std::sync::Arc;
-
-    use drumlin_base::key::internal_key;
-    use drumlin_base::{ErrorKind, MemoryBudget, SEQNO_MAX, ValueKind};
-    use drumlin_fs::{CreateOptions, FileKind, FileSystem, StrictMemFileSystem};
-
-    use super::*;
-    use crate::cache::BlockCache;
-    use crate::options::{TableReadOptions, TableReaderOptions};
-    use crate::table::BlockTable;
-
-    /// A table in the frame of a later format version, opened again.
-    fn open_as(format_version: u32) -> Result<Arc<BlockTable>> {
-        let files = StrictMemFileSystem::new();
-        let path = Path::new("000001.sst");
-        let file = files.create(path, CreateOptions::new(FileKind::Table))?;
-        let options = TableWriterOptions {
-            compression: crate::compress::Compression::none(),
-            filter: Some(crate::options::FilterOptions::default()),
-            block_bytes: 256,
-            ..TableWriterOptions::default()
-        };
-        let mut writer = BlockTableWriter::new(file, options);
-        writer.output.format_version = format_version;
-        writer.output.context = Some(0x0bad_cafe);
-        for n in 0..500u64 {
-            let key = internal_key(format!("key{n:04}").as_bytes(), n, ValueKind::Value);
-            writer.add(&key, b"value")?;
-        }
-        writer.finish()?;
-        let budget = MemoryBudget::new(1 << 20);
-        let cache = BlockCache::new(Arc::clone(&budget));
-        let options = TableReaderOptions::new(path.to_path_buf(), 1, cache, budget);
-        BlockTable::open(files.open(path)?, options)
-    }
-
-    #[test]
-    fn context_checksums_and_an_index_named_by_the_metaindex_are_read() {
-        let table = open_as(6).unwrap();
-        table.verify().unwrap();
-        let mut found = 0;
-        let options = TableReadOptions::default();
-        let visit = |_, _, _: crate::table::BlockValue<'_>| {
-            found += 1;
-            ControlFlow::Break(())
-        };
-        table.get(b"key0123", SEQNO_MAX, &options, visit).unwrap();
-        assert_eq!(found, 1);
-    }
-
-    #[test]
-    fn a_compression_manager_that_is_not_known_is_refused_by_name() {
-        // From version 7 on the property names who compressed; "NoCompression" is nobody.
-        let error = open_as(7).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::NotSupported);
-        assert!(error.to_string().contains("NoCompression"), "{error}");
-    }
+/// A code was given to a table whose model is another.
+#[cold]
+pub(crate) fn foreign_code() -> Error {
+    Error::invalid_argument("the code of a value for a table that does not name its model")
 }

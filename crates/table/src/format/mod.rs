@@ -1,4 +1,5 @@
-//! The frame of a table file: block handles, block trailers, and the footer that names them.
+//! The frame of a table file: block handles, block trailers, and the footer that names them; and, for
+//! tables of every format, the [`properties`] and the checks of the entries a writer is given.
 //!
 //! A table is a run of blocks, each followed by a five-byte trailer, and a footer at the very end.
 //! The footer's last eight bytes, the magic number, say which engine's rules the rest follows.
@@ -9,6 +10,8 @@
 
 pub mod footer;
 pub mod handle;
+mod intake;
+pub mod properties;
 pub mod trailer;
 
 pub use footer::{
@@ -16,6 +19,9 @@ pub use footer::{
     LEVELDB_MAGIC, ROCKSDB_FOOTER_BYTES, ROCKSDB_MAGIC, TableStyle,
 };
 pub use handle::{BLOCK_HANDLE_BYTES_MAX, BlockHandle};
+pub(crate) use intake::{check_entry, tombstone_key};
+pub use properties::TableProperties;
+pub(crate) use properties::{EXTERNAL_VERSION, GLOBAL_SEQNO, IndexType};
 pub use trailer::{
     BLOCK_TRAILER_BYTES, ChecksumKind, append_trailer, context_modifier, trailer_compression,
     verify_block,

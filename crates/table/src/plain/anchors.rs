@@ -13,8 +13,8 @@ use drumlin_base::{Error, KeyOrder, Result};
 
 use super::guess::Guess;
 use super::record::{Record, UNIT_BYTES};
-use crate::block_builder::common_prefix;
-use crate::sorted_words::{SAMPLE_EVERY, lower_bound};
+use crate::block::common_prefix;
+use crate::block::{SAMPLE_EVERY, lower_bound};
 
 /// A record begins an anchor when so many bytes have passed since the last.
 pub(super) const ANCHOR_BYTES: usize = 1024;

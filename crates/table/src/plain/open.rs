@@ -12,10 +12,10 @@ use super::format::{HEADER_BYTES, Part, PlainFooter};
 use super::hash_index::HashIndex;
 use super::record::Record;
 use super::table::PlainTable;
-use crate::meta_block::MetaBlock;
-use crate::open::global_seqno;
+use crate::block::MetaBlock;
+use crate::block::global_seqno;
+use crate::format::TableProperties;
 use crate::options::TableReaderOptions;
-use crate::properties::TableProperties;
 
 /// What [`PlainTable::open`] does.
 pub(super) fn open(

@@ -28,8 +28,8 @@ use super::cursor::PlainTableIter;
 use super::hash_index::{HashIndex, KeyHash};
 use super::open::open;
 use super::record::{Record, UNIT_BYTES};
+use crate::format::TableProperties;
 use crate::options::{TableReadOptions, TableReaderOptions};
-use crate::properties::TableProperties;
 
 /// Cache lines of a record that are asked for at once: most records are no longer.
 pub(super) const RECORD_LINES: usize = 3;

@@ -11,11 +11,11 @@ use super::anchors::ANCHOR_BYTES;
 use super::format::{FOOTER_BYTES, PlainFooter, SECTION_ALIGN, Section, header};
 use super::hash_index::{HashIndexBuilder, KeyHash};
 use super::record::{UNIT_BYTES, append_record};
-use crate::intake::{check_entry, tombstone_key};
+use crate::block::FinishedTable;
+use crate::block::properties_block;
+use crate::format::TableProperties;
+use crate::format::{check_entry, tombstone_key};
 use crate::options::TableWriterOptions;
-use crate::properties::TableProperties;
-use crate::table_tail::properties_block;
-use crate::writer::FinishedTable;
 
 /// Records are handed to the file when this many bytes of them wait.
 const FLUSH_BYTES: usize = 256 << 10;

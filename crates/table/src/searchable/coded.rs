@@ -6,7 +6,7 @@
 
 use drumlin_base::coding::{fixed64_at, put_fixed64};
 
-use crate::properties::TableProperties;
+use crate::format::TableProperties;
 
 /// Name of the user property of tables that name a model: bytes of the values that are coded, and bytes
 /// of their codes, eight bytes little-endian each.

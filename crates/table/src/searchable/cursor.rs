@@ -15,8 +15,8 @@ use super::coded::expansion;
 use super::page::row_range;
 use super::row::{PLAIN_TAG, Version, Versions};
 use super::table::{Page, SearchableTable};
+use crate::cache::ReadAhead;
 use crate::options::TableReadOptions;
-use crate::readahead::ReadAhead;
 
 /// Walks a table's entries both ways.
 pub struct SearchableTableIter {

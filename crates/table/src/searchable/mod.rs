@@ -3,6 +3,7 @@
 //! - [`format`](self::format): the footer and what it names;
 //! - [`page`]: rows in pages of 4 KiB; [`row`]: the versions of a key in its row;
 //! - [`locator`]: from a key's rank to its page; [`coded`]: how much larger values are than codes;
+//! - [`model_file`]: models that several tables share;
 //! - [`writer`], [`open`], [`table`], [`batch`], [`cursor`], [`verify`], [`describe`].
 //!
 //! Keys lie in a [`drumlin_succinct::KeyIndex`], which stays in memory and knows exactly which keys
@@ -16,6 +17,7 @@ mod cursor;
 mod describe;
 mod format;
 mod locator;
+mod model_file;
 mod open;
 mod page;
 mod row;
@@ -27,6 +29,7 @@ pub use batch::TOGETHER_MAX;
 pub use cursor::SearchableTableIter;
 pub(crate) use format::SEARCHABLE_MAGIC;
 pub(crate) use locator::{RowPlace, RowSpan};
+pub use model_file::{ModelFacts, ModelSource};
 pub(crate) use open::shared_model_of;
 pub(crate) use table::{HEAD_LINES, PageMeta};
 pub use table::{SearchableTable, SearchableValue};

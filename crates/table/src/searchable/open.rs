@@ -10,14 +10,14 @@ use drumlin_succinct::{HeldBytes, KeyIndex, Model};
 
 use super::format::{FOOTER_BYTES, PAGE_BYTES, Part, SearchableFooter, Section};
 use super::locator::Locator;
+use super::model_file::{StoredModel, missing, reference, shared_id};
 use super::table::SearchableTable;
+use crate::block::MetaBlock;
+use crate::block::global_seqno;
 use crate::cache::SlotArray;
 use crate::compress::zeros;
-use crate::meta_block::MetaBlock;
-use crate::model_file::{StoredModel, missing, reference, shared_id};
-use crate::open::global_seqno;
+use crate::format::TableProperties;
 use crate::options::TableReaderOptions;
-use crate::properties::TableProperties;
 
 /// What [`SearchableTable::open`] does.
 pub(super) fn open(

@@ -25,11 +25,11 @@ use super::locator::{Locator, RowPlace, RowSpan};
 use super::open;
 use super::page::{is_sound, row_range, stored_bytes};
 use super::row::{PLAIN_TAG, Version, Versions};
-use crate::block_run::Held;
+use crate::block::Held;
+use crate::cache::ReadAhead;
 use crate::cache::{BlockCache, Cached, SlotArray};
+use crate::format::TableProperties;
 use crate::options::{TableReadOptions, TableReaderOptions};
-use crate::properties::TableProperties;
-use crate::readahead::ReadAhead;
 
 /// Cache lines of a row that are asked for ahead.
 const ROW_LINES: usize = 2;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use drumlin_base::{Error, MemoryBudget, Result};
 
 use super::format::PAGE_BYTES;
+use super::model_file::KnownModel;
 use super::open::stored_end;
 use super::table::SearchableTable;
 use crate::cache::BlockCache;
-use crate::model_file::KnownModel;
 use crate::options::{TableReadOptions, TableReaderOptions};
 use crate::verify::Counted;
 

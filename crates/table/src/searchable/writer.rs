@@ -16,15 +16,15 @@ use drumlin_succinct::{Effort, Encoder, KeyIndexBuilder, Model};
 use super::coded::{CODED_VALUES, Coded};
 use super::format::{FOOTER_BYTES, PAGE_BYTES, SearchableFooter, Section};
 use super::locator::{Locator, RowPlace};
+use super::model_file::reference;
 use super::page::{PageBuilder, large_page};
 use super::row::{PLAIN_TAG, Version, encode_versions};
-use crate::any_writer::foreign_code;
-use crate::intake::{check_entry, tombstone_key};
-use crate::model_file::reference;
+use crate::block::FinishedTable;
+use crate::block::properties_block;
+use crate::format::TableProperties;
+use crate::format::{check_entry, tombstone_key};
 use crate::options::TableWriterOptions;
-use crate::properties::TableProperties;
-use crate::table_tail::properties_block;
-use crate::writer::FinishedTable;
+use crate::writer::foreign_code;
 
 /// Pages are handed to the file when this many bytes of them wait.
 const FLUSH_BYTES: usize = 256 << 10;

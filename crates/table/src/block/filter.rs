@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use drumlin_base::SeqNo;
 
+use super::index::FlatIndex;
 use crate::cache::{Cached, SlotArray};
 use crate::filter::{FilterReader, LevelDbFilterReader};
-use crate::index::FlatIndex;
 
 /// What a table can ask before it reads a block.
 #[derive(Debug)]

@@ -3,17 +3,17 @@
 use drumlin_base::key::{ValueKind, append_internal};
 use drumlin_base::{PrefixExtractor, Result};
 
-use crate::block_builder::BlockBuilder;
+use super::builder::BlockBuilder;
+use super::filter_writer::FinishedFilter;
+use super::index_builder::{INDEX_RESTART_INTERVAL, IndexBlockBuilder, IndexStyle};
+use super::open::{DICTIONARY_NAME, INDEX_NAME, PROPERTIES_NAME, RANGE_DEL_NAME};
+use super::writer::{BlockTableWriter, FinishedTable, TableOutput};
 use crate::filter::{
     FILTER_POLICY_NAME, FULL_FILTER_NAME, LEVELDB_FILTER_NAME, PARTITIONED_FILTER_NAME,
 };
-use crate::filter_writer::FinishedFilter;
 use crate::format::{BlockHandle, Footer, TableStyle};
-use crate::index_builder::{INDEX_RESTART_INTERVAL, IndexBlockBuilder, IndexStyle};
-use crate::open::{DICTIONARY_NAME, INDEX_NAME, PROPERTIES_NAME, RANGE_DEL_NAME};
+use crate::format::{IndexType, TableProperties};
 use crate::options::TableWriterOptions;
-use crate::properties::{IndexType, TableProperties};
-use crate::writer::{BlockTableWriter, FinishedTable, TableOutput};
 
 /// The entries of the metaindex, gathered as their blocks are written.
 type MetaIndex = Vec<(&'static str, BlockHandle)>;
@@ -65,7 +65,7 @@ fn index_style(writer: &BlockTableWriter) -> IndexStyle {
 fn write_filter(writer: &mut BlockTableWriter, metaindex: &mut MetaIndex) -> Result<()> {
     writer.properties.num_filter_entries = writer.filter.entries();
     let style = index_style(writer);
-    let filter = std::mem::replace(&mut writer.filter, crate::filter_writer::FilterWriter::None);
+    let filter = std::mem::replace(&mut writer.filter, super::filter_writer::FilterWriter::None);
     let (name, block) = match filter.finish() {
         FinishedFilter::None => return Ok(()),
         FinishedFilter::Full(block) => (FULL_FILTER_NAME, block),

@@ -10,23 +10,23 @@ use drumlin_base::key::ParsedKey;
 use drumlin_base::{Error, KeyOrder, MemoryUse, RangeTombstone, Result, SeqNo};
 use drumlin_fs::RandomAccessFile;
 
-use crate::block::parse_block;
-use crate::block_iter::BlockIter;
-use crate::block_run::BlockRun;
+use super::block_iter::BlockIter;
+use super::fetch::BlockFile;
+use super::filter::{PartitionedFilter, TableFilter};
+use super::index::{FlatIndex, IndexFormat};
+use super::layout::parse_block;
+use super::meta_block::MetaBlock;
+use super::run::BlockRun;
+use super::table::{BlockTable, PartitionedIndex, TableIndex};
 use crate::cache::SlotArray;
 use crate::compress::{Codec, Framing, PreparedDict, zeros};
-use crate::fetch::BlockFile;
 use crate::filter::{
     FULL_FILTER_NAME, FilterReader, LEVELDB_FILTER_NAME, LevelDbFilterReader,
     PARTITIONED_FILTER_NAME,
 };
 use crate::format::{BlockHandle, FOOTER_BYTES_MAX, Footer, TableStyle, verify_block};
-use crate::index::{FlatIndex, IndexFormat};
-use crate::meta_block::MetaBlock;
+use crate::format::{EXTERNAL_VERSION, GLOBAL_SEQNO, IndexType, TableProperties};
 use crate::options::TableReaderOptions;
-use crate::properties::{EXTERNAL_VERSION, GLOBAL_SEQNO, IndexType, TableProperties};
-use crate::table::{BlockTable, PartitionedIndex, TableIndex};
-use crate::table_filter::{PartitionedFilter, TableFilter};
 
 /// Metaindex names (on disk).
 pub(crate) const PROPERTIES_NAME: &str = "rocksdb.properties";

@@ -7,7 +7,7 @@ use drumlin_base::KeyOrder;
 use drumlin_base::coding::{put_varint64, zigzag};
 use drumlin_base::key::{SEQNO_MAX, ValueKind, append_internal, user_key};
 
-use crate::block_builder::BlockBuilder;
+use super::builder::BlockBuilder;
 use crate::format::{BLOCK_TRAILER_BYTES, BlockHandle};
 
 /// Every how many separators one is stored whole. A reader of ours decodes the index once, so that

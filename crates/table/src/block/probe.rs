@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 
 use drumlin_base::{KeyOrder, Result, SeqNo};
 
-use crate::block::{Block, parse_block};
-use crate::block_builder::BlockBuilder;
-use crate::block_iter::BlockIter;
-use crate::block_point::{PointTarget, visit_versions};
+use super::block_iter::BlockIter;
+use super::builder::BlockBuilder;
+use super::index::{FlatIndex, IndexFormat};
+use super::layout::{Block, parse_block};
+use super::point::{PointTarget, visit_versions};
 use crate::format::BlockHandle;
-use crate::index::{FlatIndex, IndexFormat};
 
 /// A block of `entries`, one key in `restart_interval` stored whole, with a hash index of `hash_ratio`
 /// keys a bucket if that is given.

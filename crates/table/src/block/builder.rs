@@ -6,8 +6,8 @@
 use drumlin_base::coding::put_fixed32;
 use drumlin_base::key::user_key;
 
-use crate::block::HASH_INDEX_BIT;
-use crate::block_hash::HashIndexBuilder;
+use super::hash_index::HashIndexBuilder;
+use super::layout::HASH_INDEX_BIT;
 
 /// Appends prefix-compressed entries to a buffer that it owns.
 ///

@@ -15,9 +15,9 @@
 use drumlin_base::bytes::prefetch;
 use drumlin_base::key::TAG_BYTES;
 
-use crate::block::{Block, BlockView, entry_head};
-use crate::block_builder::common_prefix;
-use crate::sorted_words::lower_bound;
+use super::builder::common_prefix;
+use super::layout::{Block, BlockView, entry_head};
+use super::sorted_words::lower_bound;
 
 /// Cache lines of a common entry.
 const ENTRY_LINES: usize = 3;

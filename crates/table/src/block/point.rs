@@ -1,7 +1,7 @@
 //! Finding the versions of one user key in a block, without rebuilding any key.
 //!
-//! A lookup starts at the first entry whose head agrees ([`crate::block_lookup`]), or else walks at
-//! most one restart interval, which the block's hash index names ([`crate::block_hash`]) or a search
+//! A lookup starts at the first entry whose head agrees ([`super::lookup`]), or else walks at
+//! most one restart interval, which the block's hash index names ([`super::hash_index`]) or a search
 //! among the restart points. Rebuilding each key there costs a copy per entry;
 //! instead the walk carries how many bytes the last key shared with the one sought:
 //!
@@ -14,7 +14,7 @@
 //!
 //! This needs no promise that the writer shared as many bytes as it could. It holds for bytewise
 //! order, where the first differing byte decides; other orders take the slow walk
-//! ([`crate::block_iter`]).
+//! ([`super::block_iter`]).
 
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
@@ -22,11 +22,11 @@ use std::ops::{ControlFlow, Range};
 use drumlin_base::key::{TAG_BYTES, split_internal, tag_seqno};
 use drumlin_base::{Error, Result, SeqNo};
 
-use crate::block::{Block, BlockView, EntryHead, entry_head};
-use crate::block_builder::common_prefix;
-use crate::block_hash::Bucket;
-use crate::block_iter::last_restart_before;
-use crate::block_lookup::{HEAD_BYTES, prefetch_entry};
+use super::block_iter::last_restart_before;
+use super::builder::common_prefix;
+use super::hash_index::Bucket;
+use super::layout::{Block, BlockView, EntryHead, entry_head};
+use super::lookup::{HEAD_BYTES, prefetch_entry};
 
 /// What is sought: versions of `user_key` at or before `seqno`.
 #[derive(Clone, Copy, Debug)]
@@ -262,9 +262,9 @@ mod tests {
     use drumlin_base::key::{ValueKind, compare_internal, internal_key, pack_tag, split_internal};
     use drumlin_base::rng::Rng;
 
+    use super::super::builder::BlockBuilder;
+    use super::super::layout::parse_block;
     use super::*;
-    use crate::block::parse_block;
-    use crate::block_builder::BlockBuilder;
 
     /// Keys from a tiny alphabet that also occurs in tags, so that keys share bytes with tags.
     fn random_keys(rng: &mut Rng) -> Vec<Vec<u8>> {

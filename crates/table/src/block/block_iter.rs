@@ -8,9 +8,9 @@ use std::cmp::Ordering;
 use drumlin_base::key::{TAG_BYTES, compare_internal, internal_key_head, user_key, user_key_head};
 use drumlin_base::{Error, KeyOrder, Result};
 
-use crate::block::{Block, BlockView, entry_head};
-use crate::block_hash::Bucket;
-use crate::block_point::{begins_with, interval};
+use super::hash_index::Bucket;
+use super::layout::{Block, BlockView, entry_head};
+use super::point::{begins_with, interval};
 
 /// Walks one block of internal keys.
 ///
@@ -368,9 +368,9 @@ fn restart_key(entries: &[u8], at: usize) -> Option<&[u8]> {
 mod tests {
     use drumlin_base::key::{ValueKind, internal_key};
 
+    use super::super::builder::BlockBuilder;
+    use super::super::layout::parse_block;
     use super::*;
-    use crate::block::parse_block;
-    use crate::block_builder::BlockBuilder;
 
     /// A block over `keys`, and the keys.
     fn block_of(interval: usize, keys: &[Vec<u8>]) -> Block {

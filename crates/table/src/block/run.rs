@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use drumlin_base::bytes::{Loan, Place};
 
-use crate::block::Block;
+use super::index::FlatIndex;
+use super::layout::Block;
 use crate::cache::{BlockCache, Cached, SlotArray};
-use crate::index::FlatIndex;
 
 /// The blocks under one (leaf) index block. A table with a single-level index is one run.
 #[derive(Debug)]

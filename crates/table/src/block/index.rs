@@ -14,10 +14,10 @@ use drumlin_base::coding::{Reader, unzigzag, varint32_at};
 use drumlin_base::key::{TAG_BYTES, compare_internal, split_internal, tag_seqno};
 use drumlin_base::{Error, KeyOrder, Result, SeqNo};
 
-use crate::block::{Block, BlockView};
-use crate::block_builder::common_prefix;
+use super::builder::common_prefix;
+use super::layout::{Block, BlockView};
+use super::sorted_words::{SAMPLE_EVERY, lower_bound, prefetch_window};
 use crate::format::{BLOCK_TRAILER_BYTES, BlockHandle};
-use crate::sorted_words::{SAMPLE_EVERY, lower_bound, prefetch_window};
 
 /// How the entries of an index block are written.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! `packed` holds the number of restart points in its low 28 bits. Bit 31 says that a hash index
-//! over the restart points follows them ([`crate::block_hash`]), bit 29 that the keys lie
+//! over the restart points follows them ([`super::hash_index`]), bit 29 that the keys lie
 //! evenly (a hint, ignored), bit 28 that values lie apart from their keys behind the entries. A
 //! block of the last kind is rewritten into the usual layout once, when it is loaded, so that no
 //! reader after that has two shapes to tell apart; it loses its hash index by that. Bit 30 is not
@@ -18,8 +18,8 @@ use drumlin_base::bytes::{Draft, SharedBytes};
 use drumlin_base::coding::{fixed32_at, put_fixed32, put_varint32, varint32_at};
 use drumlin_base::{Error, Result};
 
-use crate::block_hash::{Bucket, COUNT_BYTES, HASHED_BLOCK_BYTES_MAX, bucket_of};
-use crate::block_lookup::BlockLookup;
+use super::hash_index::{Bucket, COUNT_BYTES, HASHED_BLOCK_BYTES_MAX, bucket_of};
+use super::lookup::BlockLookup;
 
 pub(crate) const HASH_INDEX_BIT: u32 = 1 << 31;
 const UNASSIGNED_BIT: u32 = 1 << 30;

@@ -11,14 +11,14 @@ use drumlin_base::limits::BLOCK_BYTES_MAX;
 use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_fs::RandomAccessFile;
 
-use crate::block::BlockMeta;
+use super::layout::BlockMeta;
+use crate::cache::ReadAhead;
 use crate::compress::{
     Framing, PreparedDict, check_claim, decompress, decompress_into, uncompressed_len, zeros,
 };
 use crate::format::{
     BLOCK_TRAILER_BYTES, BlockHandle, ChecksumKind, trailer_compression, verify_block,
 };
-use crate::readahead::ReadAhead;
 
 /// The blocks of one open file.
 #[derive(Debug)]

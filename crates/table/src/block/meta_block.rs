@@ -2,7 +2,7 @@
 
 use drumlin_base::{Error, Result};
 
-use crate::block::{Block, BlockView, entry_head, parse_block};
+use super::layout::{Block, BlockView, entry_head, parse_block};
 use crate::format::BlockHandle;
 
 /// All entries of a metaindex or properties block.

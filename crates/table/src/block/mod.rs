@@ -1,0 +1,55 @@
+//! The block-based table: RocksDB's format and LevelDB's.
+//!
+//! ```text
+//! data blocks · filter · index · dictionary · range tombstones · properties · metaindex · footer
+//! ```
+//!
+//! - One block: [`layout`] parses it, [`builder`] writes it, [`lookup`] and [`point`] search it,
+//!   [`block_iter`] walks it. [`sorted_words`] is the search that key prefixes share.
+//! - The index: [`index`] and [`index_builder`]; a [`run`] is an index block and the cache slots of
+//!   the blocks under it.
+//! - A table that is read: [`open`] decodes what every lookup needs, [`table`] looks up, [`cursor`]
+//!   walks. [`fetch`] reads blocks from the file, [`filter`] holds the filter, [`meta_block`] the
+//!   metaindex and the properties.
+//! - A table that is written: [`writer`] takes entries, [`filter_writer`] gathers the filter, [`tail`]
+//!   writes what comes behind the data blocks.
+//! - [`probe`]: single blocks for fuzzing.
+//!
+//! Byte layout: `docs/format/block-table.md`.
+
+mod block_iter;
+mod builder;
+mod cursor;
+mod fetch;
+mod filter;
+mod filter_writer;
+mod hash_index;
+mod index;
+mod index_builder;
+mod layout;
+mod lookup;
+mod meta_block;
+mod open;
+mod point;
+pub mod probe;
+mod run;
+mod sorted_words;
+mod table;
+mod tail;
+mod writer;
+
+pub(crate) use builder::common_prefix;
+pub use cursor::BlockTableIter;
+pub(crate) use filter::TableFilter;
+pub(crate) use layout::BlockView;
+pub use layout::{Block, BlockMeta};
+pub(crate) use lookup::prefetch_entry;
+pub(crate) use meta_block::MetaBlock;
+pub(crate) use open::global_seqno;
+pub use open::read_footer;
+pub(crate) use run::{BlockRun, Held};
+pub(crate) use sorted_words::{SAMPLE_EVERY, lower_bound};
+pub use table::{BlockTable, BlockValue};
+pub(crate) use table::{LOOKUP_LINES, TableIndex};
+pub(crate) use tail::properties_block;
+pub use writer::{BlockTableWriter, FinishedTable};

@@ -1,0 +1,637 @@
+//! An open table: lookups, filters, and what iterators start from.
+//!
+//! A lookup asks the filter, searches the resident index, takes the block from its slot and walks
+//! one restart interval: no lock, no allocation, no shared counter while everything is cached.
+//!
+//! Thread safety: immutable after open but for the cache slots, which are atomic. Dropping the last
+//! handle gives back what the table charged, and its cached blocks.
+
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+use drumlin_base::bytes::Draft;
+use drumlin_base::key::{ValueKind, seek_key, split_internal, tag_kind, tag_seqno};
+use drumlin_base::{
+    Error, KeyOrder, MemoryBudget, MemoryUse, PinnedSlice, PrefixExtractor, RangeTombstone, Result,
+    SEQNO_MAX, SeqNo,
+};
+use drumlin_fs::RandomAccessFile;
+
+use super::block_iter::BlockIter;
+use super::cursor::BlockTableIter;
+use super::fetch::BlockFile;
+use super::filter::TableFilter;
+use super::index::{FlatIndex, IndexFormat};
+use super::layout::{Block, parse_block, parse_draft};
+use super::open::open_table;
+use super::point::{PointEnd, PointTarget, visit_versions};
+use super::run::{BlockRun, Held};
+use crate::cache::ReadAhead;
+use crate::cache::{BlockCache, SlotArray};
+use crate::filter::FilterReader;
+use crate::format::BlockHandle;
+use crate::format::TableProperties;
+use crate::hint::{Hint, Known};
+use crate::options::{TableReadOptions, TableReaderOptions};
+
+/// Cache lines that a block's header, its heads and its first key mostly take: a lookup needs them all
+/// at once.
+pub(crate) const LOOKUP_LINES: usize = 7;
+
+/// An open table file of RocksDB's or LevelDB's. See the module for cost and thread safety.
+pub struct BlockTable {
+    pub(crate) blocks: BlockFile,
+    pub(crate) order: KeyOrder,
+    pub(crate) index: TableIndex,
+    pub(crate) filter: TableFilter,
+    pub(crate) properties: TableProperties,
+    pub(crate) range_tombstones: Vec<RangeTombstone>,
+    /// What every entry's sequence number is, in an ingested table.
+    pub(crate) global_seqno: Option<SeqNo>,
+    /// Whether the filter knows whole keys.
+    pub(crate) whole_key_filter: bool,
+    /// Set only when the filter knows the prefixes that this extractor cuts.
+    pub(crate) prefix: Option<Arc<dyn PrefixExtractor>>,
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) budget: Arc<MemoryBudget>,
+    /// Room for heads that a block of this table gets: an eighth more than its blocks have entries
+    /// on average.
+    pub(crate) heads_max: u32,
+    pub(crate) resident_bytes: usize,
+    pub(crate) size: u64,
+}
+
+/// The index of an open table.
+#[derive(Debug)]
+pub(crate) enum TableIndex {
+    /// Resident as a whole.
+    Single(Arc<BlockRun>),
+    /// Of two levels: the top resident, the runs loaded through the cache.
+    Partitioned(PartitionedIndex),
+}
+
+/// The top level of an index, and a slot for each run under it.
+#[derive(Debug)]
+pub(crate) struct PartitionedIndex {
+    pub(crate) top: FlatIndex,
+    pub(crate) slots: Arc<SlotArray<Arc<BlockRun>>>,
+    pub(crate) format: IndexFormat,
+}
+
+impl TableIndex {
+    pub(crate) fn resident_bytes(&self) -> usize {
+        match self {
+            Self::Single(run) => run.resident_bytes(),
+            Self::Partitioned(parts) => parts.top.resident_bytes() + parts.slots.resident_bytes(),
+        }
+    }
+
+    /// Number of runs.
+    pub(crate) fn runs(&self) -> usize {
+        match self {
+            Self::Single(_) => 1,
+            Self::Partitioned(parts) => parts.top.len(),
+        }
+    }
+}
+
+/// A value where it lies in its block.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockValue<'a> {
+    block: &'a Block,
+    start: usize,
+    end: usize,
+}
+
+impl<'a> BlockValue<'a> {
+    /// The bytes.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.block
+            .bytes()
+            .get(self.start..self.end)
+            .unwrap_or_default()
+    }
+
+    /// The bytes with their block kept in memory; copied if they are few.
+    #[inline]
+    pub fn pin(&self) -> PinnedSlice {
+        PinnedSlice::of_shared(self.block, self.start..self.end)
+            .unwrap_or_else(|| PinnedSlice::owned(Vec::new()))
+    }
+}
+
+impl BlockTable {
+    /// Opens `file`, told to be RocksDB's or LevelDB's by its magic number. Reads and decodes
+    /// footer, properties, index, filter and range tombstones, and charges them to the budget.
+    ///
+    /// # Errors
+    /// `Corruption` for damage, `NotSupported` naming a feature that cannot be read faithfully,
+    /// `InvalidArgument` when the table is sorted by another order, `Io`.
+    pub fn open(file: Arc<dyn RandomAccessFile>, options: TableReaderOptions) -> Result<Arc<Self>> {
+        open_table(file, options)
+    }
+
+    /// As [`BlockTable::get`], after the steps that `hint` took for this key and sequence number.
+    ///
+    /// # Errors
+    /// As [`BlockTable::get`].
+    #[inline]
+    pub(crate) fn get_hinted(
+        &self,
+        hint: &Hint,
+        user_key: &[u8],
+        seqno: SeqNo,
+        options: &TableReadOptions,
+        mut visit: impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let (TableIndex::Single(run), Some(stored)) = (&self.index, self.stored_seqno(seqno))
+        else {
+            return self.get(user_key, seqno, options, visit);
+        };
+        match hint.known {
+            Known::Absent => Ok(()),
+            Known::Block(at) => self
+                .get_from_block(run, at, user_key, stored, options, &mut visit)
+                .map(|_| ()),
+            _ => self.get(user_key, seqno, options, visit),
+        }
+    }
+
+    /// Visits the versions of `user_key` with a sequence number of at most `seqno`, newest first,
+    /// until `visit` breaks. The filter is asked first. Range tombstones are not consulted.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io`; `Incomplete` when only the cache may be read and does not suffice.
+    pub fn get(
+        &self,
+        user_key: &[u8],
+        seqno: SeqNo,
+        options: &TableReadOptions,
+        mut visit: impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let Some(seqno) = self.stored_seqno(seqno) else {
+            return Ok(());
+        };
+        match (&self.filter, &self.index, self.ask_ahead(user_key)) {
+            (TableFilter::Full(filter), TableIndex::Single(run), Known::Filter(spot)) => {
+                // What most keys need next comes while the filter's line does.
+                let about = run.index.prefetch_for(user_key);
+                run.slots.prefetch_slots_about(about);
+                if !filter.test(spot) {
+                    return Ok(());
+                }
+            }
+            _ if !self.filter_admits(user_key, seqno, options)? => return Ok(()),
+            _ => {}
+        }
+        match &self.index {
+            TableIndex::Single(run) => {
+                self.get_in_run(run, user_key, seqno, options, &mut visit)?;
+            }
+            TableIndex::Partitioned(parts) => {
+                for at in parts.top.find(user_key, seqno)..parts.top.len() {
+                    let run = self.run_in_slot(parts, at, options)?;
+                    let end = self.get_in_run(run.get(), user_key, seqno, options, &mut visit)?;
+                    if end == PointEnd::Done {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn get_in_run(
+        &self,
+        run: &BlockRun,
+        user_key: &[u8],
+        seqno: SeqNo,
+        options: &TableReadOptions,
+        visit: &mut impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
+    ) -> Result<PointEnd> {
+        let first = run.index.find(user_key, seqno);
+        self.get_from_block(run, first, user_key, seqno, options, visit)
+    }
+
+    fn get_from_block(
+        &self,
+        run: &BlockRun,
+        first: usize,
+        user_key: &[u8],
+        seqno: SeqNo,
+        options: &TableReadOptions,
+        visit: &mut impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
+    ) -> Result<PointEnd> {
+        for at in first..run.index.len() {
+            if self.block_may_contain(run, at, user_key) {
+                let target = PointTarget {
+                    user_key,
+                    seqno,
+                    by_heads: true,
+                };
+                // Not by way of `Held`: what is made of parts and moved at once keeps the processor
+                // waiting for the parts.
+                let end = match run.slots.get(at) {
+                    Some(block) => {
+                        block.prefetch(LOOKUP_LINES);
+                        self.get_in_block(&block, target, visit)
+                    }
+                    None => self.get_in_new_block(run, at, target, options, visit),
+                }
+                .map_err(|error| self.locate(error, run.index.handle(at)))?;
+                if end == PointEnd::Done {
+                    return Ok(PointEnd::Done);
+                }
+            }
+            if !run.index.versions_may_go_on(at, user_key) {
+                return Ok(PointEnd::Done);
+            }
+        }
+        Ok(PointEnd::BlockEnded)
+    }
+
+    #[inline(never)]
+    fn get_in_new_block(
+        &self,
+        run: &BlockRun,
+        at: usize,
+        target: PointTarget<'_>,
+        options: &TableReadOptions,
+        visit: &mut impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
+    ) -> Result<PointEnd> {
+        let block = self.load_block(run, at, options, None)?;
+        // A block met for the first time may never be met again: no heads are made for it.
+        let target = PointTarget {
+            by_heads: false,
+            ..target
+        };
+        self.get_in_block(&block, target, visit)
+    }
+
+    #[inline]
+    fn get_in_block(
+        &self,
+        block: &Block,
+        target: PointTarget<'_>,
+        visit: &mut impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
+    ) -> Result<PointEnd> {
+        let mut unknown_kind = None;
+        let found = |tag: u64, value: Range<usize>| {
+            let kind = match ValueKind::from_byte(tag_kind(tag)) {
+                Ok(kind) => kind,
+                Err(error) => {
+                    unknown_kind = Some(error);
+                    return ControlFlow::Break(());
+                }
+            };
+            let seqno = self.global_seqno.unwrap_or(tag_seqno(tag));
+            let value = BlockValue {
+                block,
+                start: value.start,
+                end: value.end,
+            };
+            visit(seqno, kind, value)
+        };
+        let end = match self.order {
+            KeyOrder::Bytewise => visit_versions(block, target, found)?,
+            _ => visit_versions_slowly(&self.order, block, target, found)?,
+        };
+        match unknown_kind {
+            Some(error) => Err(error),
+            None => Ok(end),
+        }
+    }
+
+    /// The sequence number to look for in the file so that the caller sees what `seqno` may see;
+    /// `None` when that is nothing.
+    #[inline]
+    pub(crate) fn stored_seqno(&self, seqno: SeqNo) -> Option<SeqNo> {
+        match self.global_seqno {
+            None => Some(seqno),
+            Some(global) => (seqno >= global).then_some(SEQNO_MAX),
+        }
+    }
+
+    /// Whether `user_key` may be in the table, by the filter alone. True when it cannot tell.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io` while loading a filter partition.
+    pub fn may_contain(&self, user_key: &[u8]) -> Result<bool> {
+        self.filter_admits(user_key, SEQNO_MAX, &TableReadOptions::default())
+    }
+
+    /// Whether a key with `key`'s prefix may be in the table. True when it cannot tell: without a
+    /// prefix filter, with another extractor, or when `key` has no prefix.
+    ///
+    /// # Errors
+    /// As [`BlockTable::may_contain`].
+    pub fn may_contain_prefix(&self, key: &[u8]) -> Result<bool> {
+        let Some(prefix) = self.prefix.as_ref().and_then(|by| by.prefix(key)) else {
+            return Ok(true);
+        };
+        self.ask_filter(key, prefix, SEQNO_MAX, &TableReadOptions::default())
+    }
+
+    #[inline]
+    fn filter_admits(
+        &self,
+        user_key: &[u8],
+        seqno: SeqNo,
+        options: &TableReadOptions,
+    ) -> Result<bool> {
+        if self.whole_key_filter {
+            return self.ask_filter(user_key, user_key, seqno, options);
+        }
+        match self.prefix.as_ref().and_then(|by| by.prefix(user_key)) {
+            Some(prefix) => self.ask_filter(user_key, prefix, seqno, options),
+            None => Ok(true),
+        }
+    }
+
+    /// Asks for `asked`, a key or a prefix, in the filter that covers `user_key`.
+    #[inline]
+    fn ask_filter(
+        &self,
+        user_key: &[u8],
+        asked: &[u8],
+        seqno: SeqNo,
+        options: &TableReadOptions,
+    ) -> Result<bool> {
+        match &self.filter {
+            TableFilter::None | TableFilter::LevelDb(_) => Ok(true),
+            TableFilter::Full(filter) => Ok(filter.may_contain_key(asked)),
+            TableFilter::Partitioned(parts) => {
+                let Some(at) = parts.find(user_key, seqno) else {
+                    return Ok(true);
+                };
+                if let Some(filter) = parts.slots.get(at) {
+                    return Ok(filter.may_contain_key(asked));
+                }
+                if options.cache_only {
+                    return Ok(true);
+                }
+                let filter = self.load_filter(parts.index.handle(at))?;
+                let filter = match options.fill_cache {
+                    true => parts.slots.fill(at, Arc::new(filter)),
+                    false => Arc::new(filter),
+                };
+                Ok(filter.may_contain_key(asked))
+            }
+        }
+    }
+
+    fn load_filter(&self, handle: Option<BlockHandle>) -> Result<FilterReader> {
+        self.cache.count_miss();
+        let handle = handle.ok_or_else(no_such_block)?;
+        Ok(FilterReader::parse(self.blocks.meta_block(handle)?))
+    }
+
+    /// LevelDB's filter knows keys by the block they are in.
+    #[inline]
+    fn block_may_contain(&self, run: &BlockRun, at: usize, user_key: &[u8]) -> bool {
+        match (&self.filter, run.index.handle(at)) {
+            (TableFilter::LevelDb(filter), Some(handle)) => {
+                filter.may_contain(handle.offset, user_key)
+            }
+            _ => true,
+        }
+    }
+
+    /// Data block `at` of `run`, from its slot or the file.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io`, `Incomplete`.
+    #[inline]
+    pub(crate) fn block<'a>(
+        &self,
+        run: &'a BlockRun,
+        at: usize,
+        options: &TableReadOptions,
+        ahead: Option<&mut ReadAhead>,
+    ) -> Result<Held<'a, Block>> {
+        if let Some(loan) = run.slots.get(at) {
+            return Ok(Held::InSlot(loan));
+        }
+        self.load_block(run, at, options, ahead).map(Held::Owned)
+    }
+
+    #[inline(never)]
+    fn load_block(
+        &self,
+        run: &BlockRun,
+        at: usize,
+        options: &TableReadOptions,
+        ahead: Option<&mut ReadAhead>,
+    ) -> Result<Block> {
+        self.cache.count_miss();
+        if options.cache_only {
+            return Err(self.blocks.not_cached());
+        }
+        let handle = run.index.handle(at).ok_or_else(no_such_block)?;
+        let room = |len| match options.fill_cache {
+            true => self.cache.draft(len, self.heads_max),
+            false => Draft::try_on_heap(len, 0),
+        };
+        let draft = self
+            .blocks
+            .data_block(handle, options.verify_checksums, ahead, room)?;
+        let block = parse_draft(draft).map_err(|error| self.locate(error, Some(handle)))?;
+        Ok(match options.fill_cache {
+            true => run.slots.fill(at, block),
+            false => block,
+        })
+    }
+
+    /// Whether block `at` of the only run is not cached.
+    #[inline]
+    pub(crate) fn lacks(&self, at: usize) -> bool {
+        matches!(&self.index, TableIndex::Single(run) if run.slots.peek(at).is_none())
+    }
+
+    /// Caches block `at` of `run`, stored as `stored`; not if it is damaged.
+    pub(crate) fn keep_block(
+        &self,
+        (run, at): (&BlockRun, usize),
+        handle: BlockHandle,
+        stored: &[u8],
+        options: &TableReadOptions,
+    ) {
+        let room = |len| self.cache.draft(len, self.heads_max);
+        let unpacked = self
+            .blocks
+            .unpack_stored(handle, options.verify_checksums, stored, room);
+        if let Ok(block) = unpacked.and_then(parse_draft) {
+            self.cache.count_miss();
+            run.slots.fill(at, block);
+        }
+    }
+
+    /// Run `at` of the index.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io`, `Incomplete`.
+    pub(crate) fn run(&self, at: usize, options: &TableReadOptions) -> Result<Arc<BlockRun>> {
+        match &self.index {
+            TableIndex::Single(run) => Ok(Arc::clone(run)),
+            TableIndex::Partitioned(parts) => {
+                self.run_in_slot(parts, at, options).map(Held::into_handle)
+            }
+        }
+    }
+
+    fn run_in_slot<'a>(
+        &self,
+        parts: &'a PartitionedIndex,
+        at: usize,
+        options: &TableReadOptions,
+    ) -> Result<Held<'a, Arc<BlockRun>>> {
+        if let Some(loan) = parts.slots.get(at) {
+            return Ok(Held::InSlot(loan));
+        }
+        self.cache.count_miss();
+        if options.cache_only {
+            return Err(self.blocks.not_cached());
+        }
+        let handle = parts.top.handle(at).ok_or_else(no_such_block)?;
+        let index = parse_block(&self.blocks.meta_block(handle)?)
+            .and_then(|block| {
+                FlatIndex::decode(&block, parts.format, &self.order, self.blocks.limit)
+            })
+            .map_err(|error| self.locate(error, Some(handle)))?;
+        let run = Arc::new(BlockRun::new(index, &self.cache));
+        Ok(Held::Owned(match options.fill_cache {
+            true => parts.slots.fill(at, run),
+            false => run,
+        }))
+    }
+
+    /// A cursor over the table's entries, not yet positioned.
+    pub fn iter(self: &Arc<Self>, options: TableReadOptions) -> BlockTableIter {
+        BlockTableIter::new(Arc::clone(self), options)
+    }
+
+    /// Every range tombstone in the table, as stored: by begin ascending, then newest first.
+    pub fn range_tombstones(&self) -> &[RangeTombstone] {
+        &self.range_tombstones
+    }
+
+    /// What the table says about itself.
+    pub fn properties(&self) -> &TableProperties {
+        &self.properties
+    }
+
+    /// About where in the file the entries at or after `internal_key` begin. Reads an index
+    /// partition if it must; on failure the answer is the end of the data.
+    pub fn approximate_offset(&self, internal_key: &[u8]) -> u64 {
+        let at = match &self.index {
+            TableIndex::Single(run) => run.index.handle(run.index.find_internal(internal_key)),
+            TableIndex::Partitioned(parts) => {
+                let at = parts.top.find_internal(internal_key);
+                let run = self.run_in_slot(parts, at, &TableReadOptions::default());
+                run.ok().and_then(|run| {
+                    let index = &run.get().index;
+                    index.handle(index.find_internal(internal_key))
+                })
+            }
+        };
+        at.map_or_else(|| self.data_end(), |handle| handle.offset)
+    }
+
+    /// At most `count_max` user keys that cut the table's data into parts of about one size,
+    /// ascending; they need not be keys of the table. From the index in memory, nothing is read.
+    pub fn key_samples(&self, count_max: usize) -> Vec<Vec<u8>> {
+        let index = match &self.index {
+            TableIndex::Single(run) => &run.index,
+            TableIndex::Partitioned(parts) => &parts.top,
+        };
+        // What lies behind the last block is no cut.
+        let cuts = index.len().saturating_sub(1);
+        let step = index.len().div_ceil(count_max + 1).max(1);
+        let cuts = (0..cuts).skip(step - 1).step_by(step);
+        cuts.map(|at| index.user_separator(at).to_vec()).collect()
+    }
+
+    /// Where the data blocks end, as far as the properties tell.
+    fn data_end(&self) -> u64 {
+        match self.properties.data_size {
+            0 => self.blocks.limit,
+            bytes => bytes.min(self.blocks.limit),
+        }
+    }
+
+    /// The file's size in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Memory that index, filter, properties and range tombstones take while the table is open,
+    /// charged to the budget as `TableMeta`.
+    pub fn resident_bytes(&self) -> usize {
+        self.resident_bytes
+    }
+
+    /// The order of the table's keys.
+    pub fn order(&self) -> &KeyOrder {
+        &self.order
+    }
+
+    /// Adds to `error` which file and block it met.
+    #[cold]
+    pub(crate) fn locate(&self, error: Error, handle: Option<BlockHandle>) -> Error {
+        let error = error.with_file(&self.blocks.path);
+        match handle {
+            Some(handle) => error.with_offset(handle.offset),
+            None => error,
+        }
+    }
+}
+
+/// [`visit_versions`] for orders in which the first differing byte does not decide.
+fn visit_versions_slowly(
+    order: &KeyOrder,
+    block: &Block,
+    target: PointTarget<'_>,
+    mut visit: impl FnMut(u64, Range<usize>) -> ControlFlow<()>,
+) -> Result<PointEnd> {
+    let mut iter = BlockIter::default();
+    iter.set_block(block.clone());
+    iter.seek(order, &seek_key(target.user_key, target.seqno), false);
+    while iter.valid() {
+        let Some((found, tag)) = split_internal(iter.key()) else {
+            break;
+        };
+        if order.compare(found, target.user_key).is_ne() {
+            return Ok(PointEnd::Done);
+        }
+        if let Some((_, range)) = iter.value_range()
+            && visit(tag, range).is_break()
+        {
+            return Ok(PointEnd::Done);
+        }
+        iter.next();
+    }
+    iter.status()?;
+    Ok(PointEnd::BlockEnded)
+}
+
+#[cold]
+fn no_such_block() -> Error {
+    Error::corruption("a block number lies past the index")
+}
+
+impl Drop for BlockTable {
+    fn drop(&mut self) {
+        self.budget
+            .release(MemoryUse::TableMeta, self.resident_bytes);
+    }
+}
+
+impl std::fmt::Debug for BlockTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlockTable")
+            .field("path", &self.blocks.path)
+            .field("size", &self.size)
+            .finish_non_exhaustive()
+    }
+}
