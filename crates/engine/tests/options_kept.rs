@@ -93,6 +93,31 @@ fn every_key_of_another_program_is_kept() {
     assert!(!names.iter().any(is_blob), "the family was to have none");
 }
 
+/// Goal: keys that depend on others are kept where these are not there, and other names of one thing.
+#[test]
+fn keys_without_those_beside_them_are_kept() {
+    let files = Arc::new(StrictMemFileSystem::new());
+    let options = Options {
+        env: Env {
+            files: Arc::clone(&files) as Arc<dyn FileSystem>,
+            ..Env::system()
+        },
+        ..Options::default()
+    };
+    Db::open(DIR, options.clone()).unwrap().close().unwrap();
+    let mut theirs = OptionsFile::parse(THEIRS).unwrap();
+    let mut alone = Section::default();
+    alone.set("level_compaction_dynamic_level_bytes", "false");
+    alone.set("min_blob_size", "0");
+    alone.set("merge_operator", "uint64add");
+    theirs.families[0].options = alone.clone();
+    options_file::write(&*files, Path::new(DIR), 900, &theirs).unwrap();
+    let db = Db::open(DIR, options).unwrap();
+    db.put(b"large", vec![b'v'; 20_000]).unwrap();
+    db.close().unwrap();
+    compare(&alone, &newest(&*files).families[0].options, &[]);
+}
+
 #[test]
 fn what_the_caller_sets_is_written() {
     let files = Arc::new(StrictMemFileSystem::new());

@@ -32,6 +32,8 @@ opaque!(
     TransactionHandle,
     TransactionOptionsHandle,
     CheckpointHandle,
+    EnvHandle,
+    CacheHandle,
 );
 
 #[link(name = "rocksdb")]
@@ -45,6 +47,28 @@ unsafe extern "C" {
         text: *const c_char,
         new: *mut OptionsHandle,
         error: *mut *mut c_char,
+    );
+
+    pub(crate) safe fn rocksdb_create_default_env() -> *mut EnvHandle;
+    pub(crate) fn rocksdb_env_destroy(env: *mut EnvHandle);
+    pub(crate) safe fn rocksdb_cache_create_lru(bytes: usize) -> *mut CacheHandle;
+    pub(crate) fn rocksdb_cache_destroy(cache: *mut CacheHandle);
+    pub(crate) fn rocksdb_load_latest_options(
+        name: *const c_char,
+        env: *mut EnvHandle,
+        ignore_unknown: bool,
+        cache: *mut CacheHandle,
+        options: *mut *mut OptionsHandle,
+        count: *mut usize,
+        names: *mut *mut *mut c_char,
+        family_options: *mut *mut *mut OptionsHandle,
+        error: *mut *mut c_char,
+    );
+    pub(crate) fn rocksdb_load_latest_options_destroy(
+        options: *mut OptionsHandle,
+        names: *mut *mut c_char,
+        family_options: *mut *mut OptionsHandle,
+        count: usize,
     );
 
     pub(crate) fn rocksdb_open_column_families(

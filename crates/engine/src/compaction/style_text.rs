@@ -12,6 +12,7 @@ const STYLE: &str = "compaction_style";
 const UNIVERSAL: &str = "compaction_options_universal";
 const RUNS: &str = "level0_file_num_compaction_trigger";
 const LEVELS_MAX: &str = "num_levels";
+const DYNAMIC: &str = "level_compaction_dynamic_level_bytes";
 const FIFO: &str = "compaction_options_fifo";
 const TTL: &str = "ttl";
 /// What RocksDB writes where no one set a time.
@@ -34,7 +35,10 @@ pub fn write(style: &CompactionStyle, levels: usize, section: &mut Section) {
     match style {
         CompactionStyle::Auto | CompactionStyle::Leveled => {
             section.set(STYLE, "kCompactionStyleLevel");
-            section.set("level_compaction_dynamic_level_bytes", "true");
+            // What another program sized its levels by is its own.
+            if section.get(DYNAMIC).is_none() {
+                section.set(DYNAMIC, "true");
+            }
         }
         CompactionStyle::Universal(limits) => {
             section.set(STYLE, "kCompactionStyleUniversal");

@@ -160,11 +160,11 @@ impl FamilySection {
     /// Size from which values go to blob files, as the file tells it: `None` where it tells nothing,
     /// `Some(None)` where they have none.
     pub fn blobs(&self) -> Option<Option<u64>> {
-        let enabled = self.options.flag(BLOBS)?;
-        let bytes = self
-            .options
-            .get(BLOB_BYTES)
-            .and_then(|text| text.parse().ok());
+        let bytes = self.options.get(BLOB_BYTES);
+        // A program that knows blob files and does not say that it wants them wants none, as in RocksDB.
+        let unsaid = bytes.map(|_| false);
+        let enabled = self.options.flag(BLOBS).or(unsaid)?;
+        let bytes = bytes.and_then(|text| text.parse().ok());
         Some(enabled.then(|| bytes.unwrap_or(0)))
     }
 

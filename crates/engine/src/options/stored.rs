@@ -233,7 +233,12 @@ fn describe(section: &mut FamilySection, family: &FamilyOptions) {
         }
         format => format,
     });
-    if let Some(operator) = &family.merge_operator {
+    let told = section.merge_operator_text();
+    let told = told.and_then(merge_operators::from_options);
+    if let Some(operator) = &family.merge_operator
+        // By whichever of its names.
+        && told.is_none_or(|told| told.options_text() != operator.options_text())
+    {
         section
             .options
             .set("merge_operator", operator.options_text());
