@@ -2,7 +2,7 @@
 //! handles touches the parent's. Method: real forks, of a program with this one test, so that no other thread
 //! holds a lock meanwhile.
 
-use drumlin::{Db, ErrorKind, Options, ReadOptions, WriteOptions};
+use drumlin::{Db, DbIterator, ErrorKind, Options, ReadOptions, Snapshot, WriteOptions};
 use drumlin_fs::process::in_forked_child;
 use drumlin_testkit::temp_dir;
 
@@ -13,8 +13,41 @@ fn options(threads: usize) -> Options {
     }
 }
 
+type Held = (Db, Vec<DbIterator>, Snapshot);
+
+/// Whether each of `iters`, moved otherwise, ends with the child's error.
+fn are_refused(mut iters: Vec<DbIterator>) -> bool {
+    let moves: [fn(&mut DbIterator); 6] = [
+        DbIterator::next,
+        DbIterator::prev,
+        DbIterator::seek_to_first,
+        DbIterator::seek_to_last,
+        |iter| iter.seek(b"0"),
+        |iter| iter.seek_for_prev(b"9"),
+    ];
+    let is_refused = |result: drumlin::Result<()>| {
+        result.is_err_and(|error| error.kind() == ErrorKind::InvalidArgument)
+    };
+    assert_eq!(iters.len(), moves.len());
+    iters.iter_mut().zip(moves).all(|(iter, move_it)| {
+        let before = is_refused(iter.status()) && is_refused(iter.try_value().map(|_| ()));
+        move_it(iter);
+        let after = !iter.valid() && iter.key().is_empty() && is_refused(iter.status());
+        before && after && is_refused(iter.refresh())
+    })
+}
+
+/// Iterators that stand in the middle, one for each way to move.
+fn iterators(db: &Db) -> Vec<DbIterator> {
+    let mut iters: Vec<_> = (0..6).map(|_| db.iter(ReadOptions::default())).collect();
+    iters
+        .iter_mut()
+        .for_each(|iter| iter.seek(&50u32.to_be_bytes()));
+    iters
+}
+
 /// What a child must see; the number of the first thing that is otherwise.
-fn in_child(db: Db, dir: &std::path::Path, threads: usize) -> u8 {
+fn in_child((db, iters, snapshot): Held, dir: &std::path::Path, threads: usize) -> u8 {
     let refused = |kind: Option<ErrorKind>| kind == Some(ErrorKind::InvalidArgument);
     let kind = |result: drumlin::Result<()>| result.err().map(|error| error.kind());
     let family = db.default_family().clone();
@@ -35,6 +68,15 @@ fn in_child(db: Db, dir: &std::path::Path, threads: usize) -> u8 {
             return number;
         }
     }
+    let at_snapshot = ReadOptions {
+        snapshot: Some(snapshot),
+        ..ReadOptions::default()
+    };
+    let get = db.get_in(&family, b"1", &at_snapshot).map(|_| ());
+    if !are_refused(iters) || !refused(kind(get)) {
+        return 10;
+    }
+    drop((at_snapshot, db.snapshot()));
     drop((db, family));
     // The parent has the lock still.
     match Db::open(dir, options(threads)) {
@@ -63,10 +105,20 @@ fn a_forked_child_does_not_touch_its_parents_database() {
         for number in 0..100u32 {
             db.put(number.to_be_bytes(), b"parent").unwrap();
         }
-        let mut held = Some(db);
+        let held = (db.clone(), iterators(&db), db.snapshot());
+        drop(db);
+        let mut held = Some(held);
         let code = in_forked_child(|| in_child(held.take().unwrap(), &path, threads)).unwrap();
         assert_eq!(code, 0, "{threads} threads: what the child saw");
-        let db = held.take().expect("the parent's own");
+        let (db, mut iters, snapshot) = held.take().expect("the parent's own");
+        for iter in &mut iters {
+            assert!(iter.valid());
+            iter.next();
+            assert_eq!(iter.key(), 51u32.to_be_bytes());
+            iter.status().unwrap();
+        }
+        assert_eq!(snapshot.seqno(), 100);
+        drop((iters, snapshot));
         for number in 100..2000u32 {
             db.put(number.to_be_bytes(), b"parent").unwrap();
         }

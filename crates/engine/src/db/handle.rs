@@ -51,7 +51,7 @@ impl ViewSource for FamilyView {
 ///
 /// A process that has it open may fork. The child's copies of the handle refuse what they are asked with
 /// `InvalidArgument` and do nothing when they are dropped; the child may open databases of its own. Iterators
-/// and snapshots are not to be used in a child.
+/// that it holds end with that error at their next move, reads at its snapshots are refused.
 ///
 /// ```
 /// # fn main() -> drumlin::Result<()> {

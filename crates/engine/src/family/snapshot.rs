@@ -8,12 +8,25 @@ use std::fmt;
 use std::sync::Arc;
 
 use drumlin_base::{SEQNO_MAX, SeqNo};
+use drumlin_fs::process::Process;
 use parking_lot::Mutex;
 
 /// The sequence numbers some [`Snapshot`] pins, each with how many do.
-#[derive(Clone, Debug, Default)]
+///
+/// In a forked child nothing is pinned and nothing let go of: a thread that is not there may hold the lock.
+#[derive(Clone, Debug)]
 pub struct SnapshotList {
     pins: Arc<Mutex<BTreeMap<SeqNo, usize>>>,
+    process: Process,
+}
+
+impl Default for SnapshotList {
+    fn default() -> Self {
+        Self {
+            pins: Arc::default(),
+            process: Process::current(),
+        }
+    }
 }
 
 impl SnapshotList {
@@ -35,14 +48,23 @@ impl SnapshotList {
     /// `current` is called under the list's lock. A compaction that listed the pins before this call
     /// therefore only saw entries at or below the pinned number, and it keeps the newest of those.
     pub fn take_current(&self, current: impl FnOnce() -> SeqNo) -> Snapshot {
+        if !self.process.is_present() {
+            return self.pinned(current());
+        }
         let mut pins = self.pins.lock();
         let seqno = current();
         debug_assert!(seqno <= SEQNO_MAX);
         *pins.entry(seqno).or_insert(0) += 1;
+        self.pinned(seqno)
+    }
+
+    /// The snapshot at `seqno`, which is in the list.
+    fn pinned(&self, seqno: SeqNo) -> Snapshot {
         Snapshot {
             pin: Arc::new(SnapshotPin {
                 seqno,
                 pins: Arc::clone(&self.pins),
+                process: self.process,
             }),
         }
     }
@@ -80,10 +102,14 @@ impl SnapshotList {
 struct SnapshotPin {
     seqno: SeqNo,
     pins: Arc<Mutex<BTreeMap<SeqNo, usize>>>,
+    process: Process,
 }
 
 impl Drop for SnapshotPin {
     fn drop(&mut self) {
+        if !self.process.is_present() {
+            return;
+        }
         let mut pins = self.pins.lock();
         if let Some(count) = pins.get_mut(&self.seqno) {
             *count -= 1;

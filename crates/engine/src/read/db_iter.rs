@@ -30,6 +30,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use drumlin_base::key::{SEEK_KIND, is_same_bytes, split_internal, tag_seqno};
 use drumlin_base::{Error, InternalIterator, PinnedSlice, Result, SeqNo};
+use drumlin_fs::process::Process;
 use drumlin_table::blob::BlobIndex;
 use drumlin_table::{KeyHint, TableReadOptions};
 
@@ -85,6 +86,8 @@ pub struct IteratorCounters {
 
 /// What a [`super::DbIterator`] is made of, and where its methods are described.
 pub struct Walk {
+    /// Who made it. A forked child may not move it: locks of its sources may be held by threads that are not there.
+    process: Process,
     pub(super) context: Arc<ReadContext>,
     pub(super) options: IteratorOptions,
     pub(super) source: Option<Arc<dyn ViewSource>>,
@@ -134,6 +137,7 @@ impl Walk {
         let is_resident = is_resident(&context, &view);
         let cursor = open_cursor(&context, (&view, is_resident), &options, &tombstones_seen);
         Self {
+            process: Process::current(),
             is_resident,
             tombstone_cursors: vec![TombstoneCursor::default(); cursor.children().len()],
             cursor,
@@ -159,6 +163,20 @@ impl Walk {
             dead_in_a_row: 0,
             counters: IteratorCounters::default(),
             meter: WalkMeter::new(),
+        }
+    }
+
+    /// Whether this is the process that made it.
+    #[inline]
+    pub(super) fn is_at_home(&self) -> bool {
+        self.process.is_present()
+    }
+
+    /// Ends the walk in a forked child.
+    #[cold]
+    pub(super) fn refuse_child(&mut self) {
+        if let Err(error) = self.process.check() {
+            self.fail(error);
         }
     }
 
@@ -189,6 +207,7 @@ impl Walk {
         match self.place {
             Place::Direct => self.cursor.value(),
             Place::Saved | Place::Behind => self.value.bytes(),
+            _ if !self.is_at_home() => &[],
             Place::DirectBlob | Place::BehindBlob => self.blob().map_or(&[], |value| value),
             Place::Nowhere => &[],
         }
@@ -199,6 +218,7 @@ impl Walk {
     /// # Errors
     /// `Corruption`, `Io`; `Incomplete` when only cached blocks may be read.
     pub fn try_value(&self) -> Result<&[u8]> {
+        self.process.check()?;
         let value = self.value();
         match self.blob.error() {
             Some(error) => Err(error.duplicate()),
@@ -240,6 +260,7 @@ impl Walk {
     /// `NotSupported` for entries only another engine serves, `Incomplete` when only cached blocks
     /// may be read.
     pub fn status(&self) -> Result<()> {
+        self.process.check()?;
         match self.error.as_ref().or(self.blob.error()) {
             Some(error) => Err(error.duplicate()),
             None => Ok(()),
@@ -268,6 +289,7 @@ impl Walk {
     /// # Errors
     /// `NotSupported` when the walk was made without a source, or at a snapshot.
     pub fn refresh(&mut self) -> Result<()> {
+        self.process.check()?;
         let source = self.source.as_ref();
         let Some(source) = source.filter(|_| self.snapshot.is_none()) else {
             return Err(Error::not_supported(

@@ -11,6 +11,7 @@
 //! closes the database or drops the family closes it, for a walk that lies there owns engine and family.
 
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use drumlin_base::bytes::Shelf;
@@ -27,7 +28,8 @@ pub type WalkShelf = Shelf<Walk>;
 /// A walk over one family, forwards and backwards, as of one moment.
 ///
 /// Position it first; read and move only while it is valid, and an end is an end only if `status()` is
-/// `Ok`. Flushes, compactions, drops and closing do not disturb it. One thread at a time.
+/// `Ok`. Flushes, compactions, drops and closing do not disturb it. One thread at a time. In a forked child every
+/// move ends it.
 pub struct DbIterator {
     /// There until this is dropped.
     walk: Option<Box<Walk>>,
@@ -105,6 +107,17 @@ impl DbIterator {
             .expect("taken only when this is dropped")
     }
 
+    /// The walk, to be moved; `None` in a forked child, where it ends.
+    #[inline]
+    fn moving(&mut self) -> Option<&mut Walk> {
+        let walk = self.walk_mut();
+        if !walk.is_at_home() {
+            walk.refuse_child();
+            return None;
+        }
+        Some(walk)
+    }
+
     /// Whether the walk stands on a key.
     #[inline]
     pub fn valid(&self) -> bool {
@@ -145,7 +158,7 @@ impl DbIterator {
     /// # Errors
     /// `Corruption` and `Io` from tables, `InvalidArgument` for merge operands without an operator,
     /// `NotSupported` for entries only another engine serves, `Incomplete` when only cached blocks
-    /// may be read.
+    /// may be read; `InvalidArgument` in a forked child.
     pub fn status(&self) -> Result<()> {
         self.walk().status()
     }
@@ -178,22 +191,30 @@ impl DbIterator {
 
     /// Stands on the first key.
     pub fn seek_to_first(&mut self) {
-        self.walk_mut().seek_to_first();
+        if let Some(walk) = self.moving() {
+            walk.seek_to_first();
+        }
     }
 
     /// Stands on the last key.
     pub fn seek_to_last(&mut self) {
-        self.walk_mut().seek_to_last();
+        if let Some(walk) = self.moving() {
+            walk.seek_to_last();
+        }
     }
 
     /// Stands on the first key at or after `key`.
     pub fn seek(&mut self, key: &[u8]) {
-        self.walk_mut().seek(key);
+        if let Some(walk) = self.moving() {
+            walk.seek(key);
+        }
     }
 
     /// Stands on the last key at or before `key`.
     pub fn seek_for_prev(&mut self, key: &[u8]) {
-        self.walk_mut().seek_for_prev(key);
+        if let Some(walk) = self.moving() {
+            walk.seek_for_prev(key);
+        }
     }
 
     /// Moves to the next key.
@@ -201,7 +222,9 @@ impl DbIterator {
     /// Requires: `valid()`; otherwise nothing happens.
     #[inline]
     pub fn next(&mut self) {
-        self.walk_mut().next();
+        if let Some(walk) = self.moving() {
+            walk.next();
+        }
     }
 
     /// Moves to the key before.
@@ -209,16 +232,24 @@ impl DbIterator {
     /// Requires: `valid()`; otherwise nothing happens.
     #[inline]
     pub fn prev(&mut self) {
-        self.walk_mut().prev();
+        if let Some(walk) = self.moving() {
+            walk.prev();
+        }
     }
 }
 
 impl Drop for DbIterator {
     #[inline]
     fn drop(&mut self) {
-        if let Some(mut walk) = self.walk.take()
-            && walk.end_for_now()
-        {
+        let Some(mut walk) = self.walk.take() else {
+            return;
+        };
+        if !walk.is_at_home() {
+            // What it holds is the parent's, and to let go of it takes locks.
+            let _kept = ManuallyDrop::new(walk);
+            return;
+        }
+        if walk.end_for_now() {
             Shelf::put(walk, |walk| (&walk.context.walks, walk.view.number));
         }
     }
