@@ -69,7 +69,7 @@ pub const BUGS: &[Bug] = &[
     bug("files-removed-under-readers", "engine/version", "sim"),
     bug("filter-false-negative", "table/filter", "sim"),
     bug("filter-first-layer-unasked", "memtable", "drumlin_memtable:filter::"),
-    bug("flush-before-wal-sync", "engine/background/flush_job", "cuts"),
+    bug("flush-before-wal-sync", "engine/store/install", "cuts"),
     bug("flush-forgets-snapshots", "engine/compaction/flush", "sim"),
     bug("flush-loses-a-range-tombstone", "engine/compaction/flush", "sim"),
     bug("followers-told-of-success", "engine/write/commit", "sim"),

@@ -15,7 +15,7 @@ use crate::compaction::progress::Progress;
 use crate::family::column_family::Family;
 use crate::store::state::{FamilyState, State};
 use crate::version::VersionEdit;
-use crate::watch::events::{FlushInfo, Health};
+use crate::watch::events::FlushInfo;
 use crate::watch::notices::Notice;
 use crate::watch::pressure::JobKind;
 
@@ -40,13 +40,7 @@ impl Background {
         let flushed = self.write_memtables(&family, &memtables, posted.progress())?;
         let mut made = MadeFiles::new(&self.store, flushed.file.iter(), &flushed.blob_files);
         drop(charge);
-        if self.store.families.load().len() > 1 && !drumlin_base::bug!("flush-before-wal-sync") {
-            // Or a power cut could keep this family's newest writes and lose another's older ones.
-            self.store.files.unsynced_wals.sync().inspect_err(|error| {
-                self.store
-                    .degrade(&mut self.store.lock_state(), Health::Poisoned, error);
-            })?;
-        }
+        self.store.sync_closed_wals()?;
         let ahead = open_ahead(&family, flushed.file.iter())?;
         self.install_flush(&family, memtables.len(), &flushed, &mut made)?;
         ahead.keep();
@@ -132,8 +126,10 @@ impl Background {
         for (&id, other) in &state.families {
             let told = state.versions.family(id).map_or(0, |told| told.log_number);
             let is_empty = other.mutable.is_empty() && other.immutables.is_empty();
-            if id != family.id && is_empty && told < other.mutable_wal {
-                let log_number = Some(other.mutable_wal);
+            // Only what is synced is let go of; a WAL may have been closed since.
+            let needed = other.mutable_wal.min(next_wal);
+            if id != family.id && is_empty && told < needed {
+                let log_number = Some(needed);
                 let column_family = id;
                 edits.push(VersionEdit {
                     column_family,

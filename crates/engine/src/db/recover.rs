@@ -14,7 +14,7 @@ use crate::files::names;
 use crate::options::stored as stored_options;
 use crate::store::identity::Recovered;
 use crate::version::VersionEdit;
-use crate::wal::replay::WalReplay;
+use crate::wal::replay::{FlushedFamily, WalReplay};
 use crate::watch::events::RecoveryReport;
 use crate::write::batch::BatchView;
 use crate::write::commit::Leader;
@@ -100,6 +100,7 @@ fn replay_as_leader(
         point_in_time: engine.store.id.options.point_in_time_recovery,
         keep_damaged: tables.is_some(),
         needed_from,
+        flushed: FlushedFamily::all(&engine.store.lock_state().versions),
     };
     let replayed = replay.run(wals, |wal, batch| {
         apply_recovered(engine, leader, wal, batch)?;

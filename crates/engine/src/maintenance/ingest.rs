@@ -277,6 +277,7 @@ fn install_external(
     told: &mut bool,
 ) -> Result<()> {
     engine.flush_family(family.id)?; // Most of it without holding up writers.
+    engine.store.sync_closed_wals()?;
     engine.writes.lead_alone(|leader| {
         engine.store.check_open()?;
         if !drumlin_base::bug!("ingested-under-the-memtable") {

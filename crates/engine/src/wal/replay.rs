@@ -15,6 +15,7 @@ use drumlin_base::{Error, Result, SeqNo};
 use drumlin_fs::{Env, RandomAccessFile};
 
 use crate::files::names;
+use crate::version::VersionSet;
 use crate::wal::log::WalMark;
 use crate::wal::record::{End, EndReason, Later, Mended, RecordReader, Verdict};
 use crate::watch::events::{WalCut, WalMend};
@@ -55,6 +56,35 @@ pub(crate) struct WalReplay<'a> {
     pub(crate) keep_damaged: bool,
     /// WAL files from this number on were not removed by us: one that is not there was lost.
     pub(crate) needed_from: u64,
+    /// What is in tables already.
+    pub(crate) flushed: Vec<FlushedFamily>,
+}
+
+/// What a family has in tables. These were written when all WAL files before `log_number` had been synced, so
+/// that none of them can end before what is in the tables.
+#[derive(Debug)]
+pub(crate) struct FlushedFamily {
+    name: String,
+    log_number: u64,
+    /// The newest sequence number in a table; 0 where there is none.
+    newest: SeqNo,
+}
+
+impl FlushedFamily {
+    /// Every family of `versions`; none where there is but one, for which no WAL has to be synced.
+    pub(crate) fn all(versions: &VersionSet) -> Vec<Self> {
+        let families = versions.families();
+        let several = families.values().filter(|_| families.len() > 1);
+        let families = several.map(|family| {
+            let seqnos = family.current.files().map(|(_, file)| file.largest_seqno);
+            Self {
+                name: family.name.clone(),
+                log_number: family.log_number,
+                newest: seqnos.max().unwrap_or(0),
+            }
+        });
+        families.collect()
+    }
 }
 
 /// How one WAL ended.
@@ -97,13 +127,14 @@ impl WalReplay<'_> {
                 Gap::None => {}
                 Gap::In(cut) => {
                     if let Some(ended) = before.get(&cut) {
-                        replayed.cut = Some(self.judge_cut(cut, ended, later)?);
+                        let last = replayed.last_seqno;
+                        replayed.cut = Some(self.judge_cut((cut, ended), later, last)?);
                     }
                     return Ok(replayed);
                 }
                 Gap::Missing(_) if drumlin_base::bug!("missing-wal-passed-over") => {}
                 Gap::Missing(lost) => {
-                    replayed.cut = Some(self.judge_missing(lost, later)?);
+                    replayed.cut = Some(self.judge_missing(lost, later, replayed.last_seqno)?);
                     return Ok(replayed);
                 }
             }
@@ -121,10 +152,14 @@ impl WalReplay<'_> {
             replayed.wals.push((wal, ended.end.offset));
             before.insert(wal, ended);
         }
-        if let Some((number, ended)) = before.last_key_value()
+        // Empty ones behind it do not make a torn one whole.
+        let mut backward = before.iter().rev();
+        let last = backward.find(|(_, it)| it.verdict != Verdict::Clean || it.end.offset > 0);
+        if let Some((number, ended)) = last
             && ended.verdict != Verdict::Clean
         {
-            replayed.cut = Some(self.judge_cut(*number, ended, &[])?);
+            let last = replayed.last_seqno;
+            replayed.cut = Some(self.judge_cut((*number, ended), &[], last)?);
         }
         Ok(replayed)
     }
@@ -233,7 +268,7 @@ impl WalReplay<'_> {
     }
 
     /// What the lack of the WAL `lost`, which `later` ones follow, means.
-    fn judge_missing(&self, lost: u64, later: &[u64]) -> Result<WalCut> {
+    fn judge_missing(&self, lost: u64, later: &[u64], last: SeqNo) -> Result<WalCut> {
         let reason = "the WAL is missing, and a later one follows it";
         if !self.point_in_time {
             let message = format!(
@@ -254,6 +289,7 @@ impl WalReplay<'_> {
             later_wals: later.len(),
             reason: reason.to_owned(),
             was_synced: true,
+            family_beyond: self.family_beyond(lost, last),
         })
     }
 
@@ -270,12 +306,20 @@ impl WalReplay<'_> {
         Ok(Some(first_of(&batch)))
     }
 
-    /// What stopping in `wal` means, given the WAL files after it.
-    fn judge_cut(&self, wal: u64, ended: &Ended, later: &[u64]) -> Result<WalCut> {
+    /// What stopping in `wal` after the sequence number `last` means, given the WAL files after it.
+    fn judge_cut(&self, (wal, ended): (u64, &Ended), later: &[u64], last: SeqNo) -> Result<WalCut> {
         let path = self.path(wal);
+        let family_beyond = self.family_beyond(wal, last);
         let damage = match &ended.verdict {
             Verdict::Corrupt { reason, .. } => Some(reason.clone()),
             _ => self.proof_of_sync(wal, ended.end.offset, later)?,
+        };
+        let inconsistent = family_beyond.as_ref().map(|family| {
+            format!("tables of column family {family:?} hold writes from beyond this point")
+        });
+        let damage = match (damage, inconsistent) {
+            (Some(damage), Some(inconsistent)) => Some(format!("{damage}; {inconsistent}")),
+            (damage, inconsistent) => damage.or(inconsistent),
         };
         if let Some(reason) = &damage
             && !self.point_in_time
@@ -302,7 +346,16 @@ impl WalReplay<'_> {
                 _ => "the end of the WAL did not reach the disk".to_owned(),
             }),
             was_synced: damage.is_some(),
+            family_beyond,
         })
+    }
+
+    /// A family that has in tables what was written after `last`, where replay stopped in `wal` or before it: if
+    /// that had never been damaged, the tables would not be there.
+    fn family_beyond(&self, wal: u64, last: SeqNo) -> Option<String> {
+        let mut families = self.flushed.iter();
+        let beyond = families.find(|family| family.log_number > wal && family.newest > last);
+        beyond.map(|family| family.name.clone())
     }
 
     /// A mark in a later WAL that says `wal` was synced past `offset`.
