@@ -1,7 +1,7 @@
 //! The contract of everything that yields internal keys in order.
 
 use crate::Result;
-use crate::key::internal_key_head;
+use crate::key::internal_key_prefix;
 
 /// A value as it is stored: its code under a model of records.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,12 +39,12 @@ pub trait InternalIterator {
     fn prev(&mut self);
     /// The internal key under the cursor.
     fn key(&self) -> &[u8];
-    /// [`internal_key_head`] of the key under the cursor. Cursors that know it without reading the key
+    /// [`internal_key_prefix`] of the key under the cursor. Cursors that know it without reading the key
     /// say so: a key that has just been put together is read only once its parts have left the
     /// processor's store buffer.
     #[inline]
-    fn head(&self) -> u64 {
-        internal_key_head(self.key())
+    fn key_prefix(&self) -> u64 {
+        internal_key_prefix(self.key())
     }
     /// The value under the cursor.
     fn value(&self) -> &[u8];

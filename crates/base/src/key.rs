@@ -109,7 +109,7 @@ pub fn user_key(internal: &[u8]) -> &[u8] {
 /// The first eight bytes of `user_key`, a shorter one padded with zeros, as a number: where two of
 /// them differ, they order as the keys do bytewise.
 #[inline]
-pub fn user_key_head(user_key: &[u8]) -> u64 {
+pub fn user_key_prefix(user_key: &[u8]) -> u64 {
     match user_key.first_chunk::<8>() {
         Some(first) => u64::from_be_bytes(*first),
         None => {
@@ -122,9 +122,9 @@ pub fn user_key_head(user_key: &[u8]) -> u64 {
     }
 }
 
-/// [`user_key_head`] of an internal key's user key.
+/// [`user_key_prefix`] of an internal key's user key.
 #[inline]
-pub fn internal_key_head(internal: &[u8]) -> u64 {
+pub fn internal_key_prefix(internal: &[u8]) -> u64 {
     let user_bytes = internal.len().saturating_sub(TAG_BYTES);
     match internal.first_chunk::<8>() {
         Some(first) if user_bytes >= 8 => u64::from_be_bytes(*first),
@@ -302,14 +302,17 @@ mod tests {
             b"\xFF",
         ];
         for a in keys {
-            let head = user_key_head(a);
-            assert_eq!(internal_key_head(&seek_key(a, SEQNO_MAX)), head);
+            let prefix = user_key_prefix(a);
+            assert_eq!(internal_key_prefix(&seek_key(a, SEQNO_MAX)), prefix);
             for b in keys {
-                let ordering = head.cmp(&user_key_head(b));
+                let ordering = prefix.cmp(&user_key_prefix(b));
                 assert!(ordering.is_eq() || ordering == a.cmp(b), "{a:?} {b:?}");
             }
         }
-        assert_eq!(user_key_head(b"abcdefgh"), u64::from_be_bytes(*b"abcdefgh"));
+        assert_eq!(
+            user_key_prefix(b"abcdefgh"),
+            u64::from_be_bytes(*b"abcdefgh")
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Goal: no interleaving of takers, freers and drains hands a slot out twice, loses one, or unmaps a
 //! chunk that is in use; the last handle frees a buffer once, and words are made once; what is on loan
-//! stays, and what was recalled goes with its last loan. Method: loom runs small cases exhaustively,
+//! stays, and what was recalled goes with its last guard. Method: loom runs small cases exhaustively,
 //! up to a bound of preemptions; buffers are marked and checked.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p drumlin-base --release --test loom`
@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use drumlin_base::bytes::{Draft, HUGE_PAGE_BYTES, Lender, SharedBytes, Shelf, Slab};
+use drumlin_base::bytes::{Draft, HUGE_PAGE_BYTES, HazardPtr, LocalPool, SharedBytes, Slab};
 use drumlin_base::{MemoryBudget, MemoryUse, PinnedSlice};
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
@@ -178,27 +178,27 @@ fn lending(readers: usize, writers: usize) {
             let gone = Arc::clone(&gone);
             Some(SharedBytes::new(b"", Tracked { number, gone }))
         };
-        let lender = Arc::new(Lender::new(tracked(0)));
+        let pointer = Arc::new(HazardPtr::new(tracked(0)));
         let mut threads = Vec::new();
         for number in 1..=writers {
-            let (lender, next) = (Arc::clone(&lender), tracked(number));
-            threads.push(thread::spawn(move || lender.store(next)));
+            let (pointer, next) = (Arc::clone(&pointer), tracked(number));
+            threads.push(thread::spawn(move || pointer.store(next)));
         }
-        let read = |lender: &Lender<SharedBytes<Tracked>>| {
-            let loan = lender.load().expect("it is never empty");
-            let tracked = loan.meta();
+        let read = |pointer: &HazardPtr<SharedBytes<Tracked>>| {
+            let guard = pointer.load().expect("it is never empty");
+            let tracked = guard.meta();
             let is_gone = tracked.gone[tracked.number].load(Ordering::Relaxed);
             assert!(!is_gone, "dropped while it was on loan");
         };
         for _ in 1..readers {
-            let lender = Arc::clone(&lender);
-            threads.push(thread::spawn(move || read(&lender)));
+            let pointer = Arc::clone(&pointer);
+            threads.push(thread::spawn(move || read(&pointer)));
         }
-        read(&lender);
+        read(&pointer);
         for thread in threads {
             thread.join().unwrap();
         }
-        let present = lender.load_full().map(|present| present.meta().number);
+        let present = pointer.load_full().map(|present| present.meta().number);
         for (number, gone) in gone.iter().enumerate().take(writers + 1) {
             let is_there = present == Some(number);
             assert_eq!(gone.load(Ordering::Relaxed), !is_there, "{number}");
@@ -221,36 +221,36 @@ fn two_recalls_drop_each_what_they_took() {
     lending(1, 2);
 }
 
-/// A thing that owns the shelf it lies on, as a walk owns its family's.
+/// A thing that owns the pool it lies on, as a walk owns its family's.
 struct Lying {
-    shelf: Arc<Shelf<Lying>>,
-    edition: u64,
+    pool: Arc<LocalPool<Lying>>,
+    epoch: u64,
     tracked: Tracked,
 }
 
-/// Threads that lay things down and take them up while the shelf is renewed and then closed: in the end
+/// Threads that lay things down and take them up while the pool is advanced and then closed: in the end
 /// nothing is left, and nothing went twice.
 #[test]
-fn a_shelf_that_is_closed_keeps_nothing_of_any_edition() {
+fn a_pool_that_is_closed_keeps_nothing_of_any_epoch() {
     model(|| {
         let gone: Arc<[AtomicBool; 3]> = Arc::new(std::array::from_fn(|_| AtomicBool::new(false)));
-        let shelf = Arc::new(Shelf::new(1));
-        let lying = |number, edition| {
+        let pool = Arc::new(LocalPool::new(1));
+        let lying = |number, epoch| {
             let gone = Arc::clone(&gone);
             Box::new(Lying {
-                shelf: Arc::clone(&shelf),
-                edition,
+                pool: Arc::clone(&pool),
+                epoch,
                 tracked: Tracked { number, gone },
             })
         };
-        let put = |thing: Box<Lying>| Shelf::put(thing, |thing| (&*thing.shelf, thing.edition));
+        let put = |thing: Box<Lying>| LocalPool::put(thing, |thing| (&*thing.pool, thing.epoch));
         let threads: Vec<_> = [lying(0, 1), lying(1, 2)]
             .into_iter()
             .map(|thing| {
                 thread::spawn(move || {
-                    let shelf = Arc::clone(&thing.shelf);
+                    let pool = Arc::clone(&thing.pool);
                     put(thing);
-                    if let Some(thing) = shelf.take() {
+                    if let Some(thing) = pool.take() {
                         let tracked = &thing.tracked;
                         let is_gone = tracked.gone[tracked.number].load(Ordering::Relaxed);
                         assert!(!is_gone, "given out after it went");
@@ -259,12 +259,12 @@ fn a_shelf_that_is_closed_keeps_nothing_of_any_edition() {
                 })
             })
             .collect();
-        shelf.renew(2);
-        shelf.close();
+        pool.advance(2);
+        pool.close();
         for thread in threads {
             thread.join().unwrap();
         }
         let left = (0..2).filter(|&number| !gone[number].load(Ordering::Relaxed));
-        assert_eq!((left.count(), Arc::strong_count(&shelf)), (0, 1));
+        assert_eq!((left.count(), Arc::strong_count(&pool)), (0, 1));
     });
 }

@@ -32,8 +32,12 @@ impl<'a> Keys<'a> {
     /// is read: waiting for them is not the store's work.
     pub fn write_each(&self, numbers: &[u64], keys: &mut [Vec<u8>]) {
         if let Some(records) = self.records {
-            numbers.iter().for_each(|&number| records.ask_place(number));
-            numbers.iter().for_each(|&number| records.ask_bytes(number));
+            numbers
+                .iter()
+                .for_each(|&number| records.prefetch_place(number));
+            numbers
+                .iter()
+                .for_each(|&number| records.prefetch_bytes(number));
         }
         for (key, &number) in keys.iter_mut().zip(numbers) {
             self.write(number, key);

@@ -67,14 +67,14 @@ impl Records {
 
     /// Asks for what tells where record `number` lies.
     #[inline]
-    pub fn ask_place(&self, number: u64) {
+    pub fn prefetch_place(&self, number: u64) {
         let at = usize::try_from(number).unwrap_or(usize::MAX);
         prefetch(self.ends.as_ptr().wrapping_add(at), 1);
     }
 
     /// Asks for the first bytes of record `number`.
     #[inline]
-    pub fn ask_bytes(&self, number: u64) {
+    pub fn prefetch_bytes(&self, number: u64) {
         prefetch(self.get(number).0.as_ptr(), 1);
     }
 

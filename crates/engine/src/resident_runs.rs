@@ -10,7 +10,7 @@
 //! bytes behind those that all keys have in common. Keys that begin as a table's smallest or largest
 //! does, in these eight, are told by whole keys, run by run.
 //!
-//! The tables are held open: a loan for each of them, and the way to it through a file's slot, would cost
+//! The tables are held open: a guard for each of them, and the way to it through a file's slot, would cost
 //! a batch of lookups more than the search. Tables that the table cache closes meanwhile stay in memory
 //! until the next super version; so that this is not much, a version whose tables take more memory of
 //! our own than open tables may is not laid out.
@@ -23,7 +23,7 @@ use drumlin_base::KeyOrder;
 use drumlin_base::limits::LEVELS;
 use drumlin_table::{PlainTable, Table};
 
-use crate::version::{FileMeta, Version, key_head as head};
+use crate::version::{FileMeta, Version, key_prefix as head};
 
 /// Runs at most: a lookup has a place for each.
 pub(crate) const RUNS_MAX: usize = 16;

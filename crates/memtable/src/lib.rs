@@ -10,7 +10,7 @@
 //! tree                 the order: descents, splits, positions
 //! descent              many searches side by side
 //! node                 one sorted array under a versioned latch
-//! probe                keys to look for; eight-byte heads that decide most comparisons
+//! probe                keys to look for; eight-byte key prefixes that decide most comparisons
 //! entry, arena         the bytes, where they stay until the memtable is dropped
 //! ```
 //!
@@ -18,9 +18,9 @@
 //!
 //! A skiplist of 1.8 million entries outgrows every cache, and each step down it is a DRAM miss that
 //! depends on the one before: about ten for a random insert. Here a node is an array of 64 eight-byte
-//! key heads beside 64 pointers. Inner nodes together fit the second-level cache; a search asks for
+//! key prefixes beside 64 pointers. Inner nodes together fit the second-level cache; a search asks for
 //! all lines of the next node at once and decides inside it without visiting entries, because
-//! heads start after the bytes that the node's fences prove common. That leaves about two misses:
+//! key prefixes start after the bytes that the node's fences prove common. That leaves about two misses:
 //! the leaf, and for a hit the entry. A scan knows the coming entries from the leaf and asks for
 //! them ahead, which a list cannot.
 //!

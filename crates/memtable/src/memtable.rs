@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use drumlin_base::budget::Charge;
-use drumlin_base::bytes::Keeper;
+use drumlin_base::bytes::StripedPin;
 use drumlin_base::key::{SEEK_KIND, pack_tag, tag_kind, tag_seqno};
 use drumlin_base::{
     KeyOrder, MemoryBudget, MemoryUse, PinnedSlice, PrefixExtractor, RangeTombstone, SeqNo,
@@ -32,7 +32,7 @@ use crate::tree::{Position, Tree};
 pub struct Memtable {
     tree: Tree,
     /// What `tree` leads to, and what readers pin.
-    memory: Keeper<Memory>,
+    memory: StripedPin<Memory>,
     range_tombstones: RangeTombstoneList,
     order: KeyOrder,
     /// Over user keys, and prefixes if there is an extractor. None where equal keys may be
@@ -94,7 +94,7 @@ impl Memtable {
             filter: order.equality_is_bytewise().then(Filter::new),
             prefix,
             tree: Tree::new(order.clone()),
-            memory: Keeper::new(Memory {
+            memory: StripedPin::new(Memory {
                 arena: Arena::new(1),
                 charge,
             }),

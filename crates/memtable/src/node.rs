@@ -1,10 +1,10 @@
 //! One node of the tree: a sorted array under a versioned latch.
 //!
 //! Invariants, whenever the latch is open:
-//! - the first `count` slots hold a head and an entry each, ascending; in an inner node the entries
+//! - the first `count` slots hold a key prefix and an entry each, ascending; in an inner node the entries
 //!   are separators and slot `i` also holds the child to the right of separator `i`;
 //! - every key in or below the node lies in `low <= key < high` (null is unbounded), and all user
-//!   keys in that range agree in their first `prefix` bytes; heads are taken after those;
+//!   keys in that range agree in their first `shared` bytes; key prefixes are taken after those;
 //! - a leaf with a low fence holds that very entry as its first. A leaf is empty only while it is
 //!   the whole tree. Nodes never go, merge or change level, and a node's low fence never changes.
 //!
@@ -35,23 +35,23 @@ pub(crate) const SLOTS: usize = 64;
 #[cfg(loom)]
 pub(crate) const SLOTS: usize = 3;
 
-/// A prefix is lengthened only when it grows by this much: heads then still hold at least five
-/// bytes that differ, and splits seldom have to visit the entries to take new heads.
-const PREFIX_STEP: usize = 4;
+/// The shared part is lengthened only when it grows by this much: key prefixes then still hold at least five
+/// bytes that differ, and splits seldom have to visit the entries to take new key prefixes.
+const SHARED_STEP: usize = 4;
 
-/// What leaves and inner nodes share. The header is one cache line, the heads follow.
+/// What leaves and inner nodes share. The header is one cache line, the key prefixes follow.
 #[repr(C, align(64))]
 pub(crate) struct Node {
     version: AtomicU64,
     count: AtomicU32,
-    prefix: AtomicU32,
+    shared: AtomicU32,
     low: AtomicPtr<u8>,
     high: AtomicPtr<u8>,
     /// Of a leaf: the leaf to its right. Of an inner node: the child left of all separators.
     link: AtomicPtr<Node>,
     /// Distance from the leaves; never changes.
     level: u32,
-    heads: [AtomicU64; SLOTS],
+    prefixes: [AtomicU64; SLOTS],
     entries: [AtomicPtr<u8>; SLOTS],
 }
 
@@ -81,23 +81,23 @@ impl Deref for NodeRef<'_> {
 /// One slot's content.
 #[derive(Clone, Copy)]
 pub(crate) struct Slot {
-    head: u64,
+    prefix: u64,
     entry: *mut u8,
     /// Null in leaves.
     child: *mut Node,
 }
 
 impl Slot {
-    /// `probe`'s entry with its head after `prefix` bytes, and a child for inner nodes.
+    /// `probe`'s entry with its key prefix after `shared` bytes, and a child for inner nodes.
     #[inline]
     pub(crate) fn new(
         probe: &Probe<'_>,
-        prefix: usize,
+        shared: usize,
         entry: Entry<'_>,
         child: *mut Node,
     ) -> Self {
         Self {
-            head: probe.head(prefix),
+            prefix: probe.prefix(shared),
             entry: entry.pointer(),
             child,
         }
@@ -110,12 +110,12 @@ impl<'a> NodeRef<'a> {
         let node = Node {
             version: AtomicU64::new(0),
             count: AtomicU32::new(0),
-            prefix: AtomicU32::new(0),
+            shared: AtomicU32::new(0),
             low: AtomicPtr::new(null_mut()),
             high: AtomicPtr::new(null_mut()),
             link: AtomicPtr::new(null_mut()),
             level,
-            heads: std::array::from_fn(|_| AtomicU64::new(0)),
+            prefixes: std::array::from_fn(|_| AtomicU64::new(0)),
             entries: std::array::from_fn(|_| AtomicPtr::new(null_mut())),
         };
         let at = if level == 0 {
@@ -228,20 +228,20 @@ impl<'a> NodeRef<'a> {
 
     /// How many of the node's entries are before the probe, or with `through`, at or before it.
     ///
-    /// Two binary searches: one over the heads, which are in the cache lines already asked for, and
-    /// one that visits entries, over the slots whose heads tie: usually none or one.
+    /// Two binary searches: one over the key prefixes, which are in the cache lines already asked for, and
+    /// one that visits entries, over the slots whose key prefixes tie: usually none or one.
     #[inline]
     pub(crate) fn rank(self, probe: &Probe<'_>, through: bool) -> Rank {
         let count = self.count();
-        let head = probe.head(self.prefix());
-        let from = partition(0, count, |index| self.head(index) < head);
-        if from == count || self.head(from) != head {
+        let prefix = probe.prefix(self.shared());
+        let from = partition(0, count, |index| self.prefix(index) < prefix);
+        if from == count || self.prefix(from) != prefix {
             return Rank {
                 rank: from,
                 tied: false,
             };
         }
-        let to = partition(from + 1, count, |index| self.head(index) == head);
+        let to = partition(from + 1, count, |index| self.prefix(index) == prefix);
         let rank = partition(from, to, |index| {
             let order = self
                 .entry(index)
@@ -272,7 +272,7 @@ impl<'a> NodeRef<'a> {
     fn slot(self, index: usize) -> Slot {
         // Relaxed, all: only the holder of the latch calls this, and it wrote or acquired them.
         Slot {
-            head: self.head(index),
+            prefix: self.prefix(index),
             entry: self.entries[index].load(Ordering::Relaxed),
             child: if self.is_leaf() {
                 null_mut()
@@ -285,8 +285,8 @@ impl<'a> NodeRef<'a> {
     #[inline]
     fn put(self, index: usize, slot: Slot) {
         step();
-        // Relaxed: readers believe a head only after the version check.
-        self.heads[index].store(slot.head, Ordering::Relaxed);
+        // Relaxed: readers believe a key prefix only after the version check.
+        self.prefixes[index].store(slot.prefix, Ordering::Relaxed);
         // Release, both: readers follow pointers before the check; pairs with the Acquire in
         // `load_entry` and `child`.
         self.entries[index].store(slot.entry, Ordering::Release);
@@ -316,7 +316,7 @@ impl<'a> NodeRef<'a> {
             middle + 1
         };
         // Relaxed, all: `right` is private, and this node's latch is held.
-        right.prefix.store(self.prefix() as u32, Ordering::Relaxed);
+        right.shared.store(self.shared() as u32, Ordering::Relaxed);
         for from in first..count {
             right.put(from - first, self.slot(from));
         }
@@ -343,24 +343,24 @@ impl<'a> NodeRef<'a> {
         }
     }
 
-    /// Takes heads anew if the fences now promise a longer prefix.
+    /// Takes key prefixes anew if the fences now promise a longer shared part.
     ///
     /// Requires: the latch is held or the node is private.
     pub(crate) fn lengthen_prefix(self, order: &'a drumlin_base::KeyOrder) {
         let (Some(low), Some(high)) = (self.low(), self.high()) else {
             return;
         };
-        let prefix = Probe::of(order, low).common_prefix(&Probe::of(order, high));
-        if prefix < self.prefix() + PREFIX_STEP {
+        let shared = Probe::of(order, low).shared_bytes(&Probe::of(order, high));
+        if shared < self.shared() + SHARED_STEP {
             return;
         }
         for index in 0..self.count() {
             let entry = self.entry(index).expect("slots below the count are used");
-            let head = Probe::of(order, entry).head(prefix);
+            let prefix = Probe::of(order, entry).prefix(shared);
             // Relaxed, both: readers believe them only after the version check.
-            self.heads[index].store(head, Ordering::Relaxed);
+            self.prefixes[index].store(prefix, Ordering::Relaxed);
         }
-        self.prefix.store(prefix as u32, Ordering::Relaxed);
+        self.shared.store(shared as u32, Ordering::Relaxed);
     }
 
     /// Asks for every line a search of this node reads.
@@ -375,7 +375,7 @@ impl<'a> NodeRef<'a> {
 pub(crate) struct Rank {
     /// Entries before the key.
     pub(crate) rank: usize,
-    /// Whether the entry at `rank` has the key's head: if not, its user key is another.
+    /// Whether the entry at `rank` has the key's prefix: if not, its user key is another.
     pub(crate) tied: bool,
 }
 
@@ -458,17 +458,17 @@ impl Node {
         self.level
     }
 
-    /// Bytes of user keys that heads skip.
+    /// Bytes of user keys that key prefixes skip.
     #[inline]
-    pub(crate) fn prefix(&self) -> usize {
+    pub(crate) fn shared(&self) -> usize {
         // Relaxed: believed only after the version check, or under the latch.
-        self.prefix.load(Ordering::Relaxed) as usize
+        self.shared.load(Ordering::Relaxed) as usize
     }
 
     #[inline]
-    fn head(&self, index: usize) -> u64 {
+    fn prefix(&self, index: usize) -> u64 {
         // Relaxed: believed only after the version check, or under the latch.
-        self.heads[index].load(Ordering::Relaxed)
+        self.prefixes[index].load(Ordering::Relaxed)
     }
 
     /// Sets the right neighbour of a leaf, or the leftmost child of an inner node.

@@ -1,9 +1,9 @@
-//! A key to look for, and the eight-byte heads that decide most comparisons.
+//! A key to look for, and the eight-byte key prefixes that decide most comparisons.
 //!
-//! A head is eight bytes of a user key from an offset on, as a number whose order never contradicts
-//! the order of keys that agree in all bytes before the offset: heads differ only as the keys do,
-//! and equal heads say nothing. Under the reverse order the head is complemented; under a user's
-//! own order every head is zero, so that every comparison asks the comparator.
+//! A key prefix is eight bytes of a user key from an offset on, as a number whose order never contradicts
+//! the order of keys that agree in all bytes before the offset: key prefixes differ only as the keys do,
+//! and equal key prefixes say nothing. Under the reverse order the key prefix is complemented; under a user's
+//! own order every key prefix is zero, so that every comparison asks the comparator.
 
 use std::cmp::Ordering as Order;
 
@@ -31,13 +31,13 @@ impl<'a> Probe<'a> {
         }
     }
 
-    /// The head of this key after its first `prefix` bytes.
+    /// The key prefix of this key after its first `shared` bytes.
     #[inline]
-    pub(crate) fn head(&self, prefix: usize) -> u64 {
-        let head = eight_bytes(self.user_key.get(prefix..).unwrap_or_default());
+    pub(crate) fn prefix(&self, shared: usize) -> u64 {
+        let prefix = eight_bytes(self.user_key.get(shared..).unwrap_or_default());
         match self.order {
-            KeyOrder::Bytewise => head,
-            KeyOrder::ReverseBytewise => !head,
+            KeyOrder::Bytewise => prefix,
+            KeyOrder::ReverseBytewise => !prefix,
             KeyOrder::Custom(_) => 0,
         }
     }
@@ -53,7 +53,7 @@ impl<'a> Probe<'a> {
 
     /// Bytes all user keys between this one and `other` share at their front; 0 when the order
     /// does not promise any.
-    pub(crate) fn common_prefix(&self, other: &Self) -> usize {
+    pub(crate) fn shared_bytes(&self, other: &Self) -> usize {
         if !self.order.equality_is_bytewise() {
             return 0;
         }

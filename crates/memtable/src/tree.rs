@@ -178,7 +178,7 @@ impl Tree {
         if !is_behind || !leaf.latch(version) {
             return false;
         }
-        leaf.insert(count, Slot::new(probe, leaf.prefix(), entry, null_mut()));
+        leaf.insert(count, Slot::new(probe, leaf.shared(), entry, null_mut()));
         leaf.unlatch(version);
         true
     }
@@ -206,7 +206,7 @@ impl Tree {
         if !node.latch(version) {
             return false;
         }
-        node.insert(index, Slot::new(probe, node.prefix(), entry, null_mut()));
+        node.insert(index, Slot::new(probe, node.shared(), entry, null_mut()));
         node.unlatch(version);
         true
     }
@@ -281,7 +281,7 @@ impl Tree {
             .expect("an entry's pointer is not null");
         let separator = if appends {
             // Ascending keys: leave the node full instead of halving it.
-            right.insert(0, Slot::new(probe, right.prefix(), entry, null_mut()));
+            right.insert(0, Slot::new(probe, right.shared(), entry, null_mut()));
             node.fence_off(right, entry);
             entry
         } else {
@@ -316,7 +316,7 @@ impl Tree {
         right: NodeRef<'_>,
     ) {
         let probe = Probe::of(&self.order, separator);
-        let slot = Slot::new(&probe, parent.prefix(), separator, right.pointer());
+        let slot = Slot::new(&probe, parent.shared(), separator, right.pointer());
         parent.insert(index, slot);
     }
 
@@ -422,7 +422,7 @@ impl Tree {
     }
 
     /// As [`Tree::at_or_after`], but may answer with the end when that entry has another user key:
-    /// a head that differs says so without a visit to the entry.
+    /// a key prefix that differs says so without a visit to the entry.
     #[inline]
     pub(crate) fn find(&self, user_key: &[u8], tag: u64) -> Position {
         let probe = self.probe(user_key, tag);

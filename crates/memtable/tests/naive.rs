@@ -190,7 +190,7 @@ fn draw_key(rng: &mut Rng, shape: u64) -> Vec<u8> {
             key
         }
         3 => [
-            &b"tie beyond the cached head "[..],
+            &b"tie beyond the cached key prefix "[..],
             &vec![b'x'; number as usize % 40],
         ]
         .concat(),

@@ -9,7 +9,7 @@
 //! step 0   hash of the key                   asks for the filter's line
 //! step 1   the filter's answer               asks for the part of the index the key is in
 //! step 2   the block's number                asks for its slot
-//! step 3   the block's address               asks for its header and heads
+//! step 3   the block's address               asks for its header and key prefixes
 //! step 4   the entry's offset                asks for the entry
 //! ```
 //!
@@ -35,7 +35,7 @@ use crate::block::{BlockTable, LOOKUP_LINES, TableIndex};
 use crate::filter::{Spot, hash};
 use crate::options::TableReadOptions;
 use crate::plain::{KeyHint, PlainTable, PlainValue};
-use crate::searchable::{HEAD_LINES, RowPlace, RowSpan, SearchableTable, SearchableValue};
+use crate::searchable::{PAGE_HEADER_LINES, RowPlace, RowSpan, SearchableTable, SearchableValue};
 
 /// Steps after which nothing is left to ask for.
 pub const STEPS: usize = 5;
@@ -101,7 +101,7 @@ impl BlockTable {
         let step = hint.steps;
         hint.steps += 1;
         match (step, hint.known) {
-            (0, _) => hint.known = self.ask_ahead(user_key),
+            (0, _) => hint.known = self.prefetch_filter(user_key),
             (1, Known::Filter(spot)) => {
                 hint.known = match &self.filter {
                     TableFilter::Full(filter) if !filter.test(spot) => Known::Absent,
@@ -125,7 +125,7 @@ impl BlockTable {
 
     /// Begins to ask the filter, where it is in memory and knows whole keys.
     #[inline]
-    pub(crate) fn ask_ahead(&self, user_key: &[u8]) -> Known {
+    pub(crate) fn prefetch_filter(&self, user_key: &[u8]) -> Known {
         match (&self.filter, &self.index) {
             (_, TableIndex::Partitioned(_)) | (TableFilter::Partitioned(_), _) => Known::Nothing,
             (TableFilter::Full(filter), _) if self.whole_key_filter && filter.is_by_hash() => {
@@ -155,7 +155,7 @@ impl BlockTable {
         Known::Block(at)
     }
 
-    /// Only in blocks that are cached and have heads: to make them is the lookup's.
+    /// Only in blocks that are cached and have key prefixes: to make them is the lookup's.
     fn prefetch_entry(&self, at: usize, user_key: &[u8]) {
         if let TableIndex::Single(run) = &self.index
             && let Some(block) = run.slots.peek(at)
@@ -223,7 +223,7 @@ impl SearchableTable {
                     None => Known::Absent,
                 };
             }
-            (2, Known::Row(place)) => self.slots.prefetch(place.page as usize, HEAD_LINES),
+            (2, Known::Row(place)) => self.slots.prefetch(place.page as usize, PAGE_HEADER_LINES),
             (3, Known::Row(place)) => {
                 if let Some(span) = self.prefetch_row(place) {
                     hint.known = Known::RowAt(place, span);

@@ -150,11 +150,11 @@ impl InternalIterator for TableIter {
     }
 
     #[inline]
-    fn head(&self) -> u64 {
+    fn key_prefix(&self) -> u64 {
         match self {
-            Self::Block(iter) => iter.head(),
-            Self::Plain(iter) => iter.head(),
-            Self::Searchable(iter) => iter.head(),
+            Self::Block(iter) => iter.key_prefix(),
+            Self::Plain(iter) => iter.key_prefix(),
+            Self::Searchable(iter) => iter.key_prefix(),
         }
     }
 

@@ -9,8 +9,8 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use super::keeper::KeeperPin;
 use super::shared::{ErasedHandle, SharedBytes};
+use super::striped_pin::CountedPin;
 
 /// Keeps the memory behind a [`PinnedSlice`] alive.
 pub trait Pin: Send + Sync {}
@@ -33,7 +33,7 @@ enum Repr {
 enum Owner {
     Vec(Vec<u8>),
     Pinned(#[expect(dead_code, reason = "held so that the bytes stay alive")] Arc<dyn Pin>),
-    Kept(#[expect(dead_code, reason = "held so that the bytes stay alive")] KeeperPin),
+    Kept(#[expect(dead_code, reason = "held so that the bytes stay alive")] CountedPin),
     Shared(#[expect(dead_code, reason = "held so that the bytes stay alive")] ErasedHandle),
 }
 
@@ -118,7 +118,7 @@ impl PinnedSlice {
     /// # Safety
     /// As for [`PinnedSlice::pinned`].
     #[inline]
-    pub(super) unsafe fn kept(pin: KeeperPin, bytes: &[u8]) -> Self {
+    pub(super) unsafe fn kept(pin: CountedPin, bytes: &[u8]) -> Self {
         Self::apart(bytes.as_ptr(), bytes.len(), Owner::Kept(pin))
     }
 

@@ -1,6 +1,6 @@
 //! A whole file's bytes in memory, mapped or copied, and values pinned in them.
 //!
-//! All values of a file share one owner, so pins are counted as a [`Keeper`] counts them: each thread on
+//! All values of a file share one owner, so pins are counted as a [`StripedPin`] counts them: each thread on
 //! a line of its own.
 //!
 //! Thread safety: the bytes are immutable; pins are taken and dropped by any thread. The memory goes
@@ -9,10 +9,10 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::keeper::Keeper;
 use super::pages::Pages;
 use super::pinned::PinnedSlice;
 use super::prefetch::prefetch;
+use super::striped_pin::StripedPin;
 
 /// Memory whose bytes stay as and where they are.
 ///
@@ -31,7 +31,7 @@ pub unsafe trait StableBytes: Send + Sync + 'static {
 pub struct ResidentBytes {
     start: *const u8,
     len: usize,
-    memory: Keeper<Box<dyn StableBytes>>,
+    memory: StripedPin<Box<dyn StableBytes>>,
 }
 
 // SAFETY: the bytes are immutable while the memory lives, which is held here and is Send + Sync.
@@ -42,7 +42,7 @@ unsafe impl Sync for ResidentBytes {}
 impl ResidentBytes {
     /// The bytes of `memory`.
     pub fn new(memory: impl StableBytes) -> Self {
-        let memory: Keeper<Box<dyn StableBytes>> = Keeper::new(Box::new(memory));
+        let memory: StripedPin<Box<dyn StableBytes>> = StripedPin::new(Box::new(memory));
         let bytes = memory.stable_bytes();
         Self {
             start: bytes.as_ptr(),

@@ -7,7 +7,7 @@
 //!
 //! `meta` is what was decoded from the bytes. The words are room for numbers that somebody who reads
 //! the buffer finds out later, once, for all. All lies together, so that a reader that knows the
-//! address can load head and words side by side ([`SharedBytes::prefetch`]) instead of one after the
+//! address can load header and words side by side ([`SharedBytes::prefetch`]) instead of one after the
 //! other.
 //!
 //! A buffer is made as a [`Draft`], which has one owner and can be written, and then shared.
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use arc_swap::RefCnt;
 
 use super::prefetch::prefetch;
-use super::slab::{Place, Slab, SlabSlot};
+use super::slab::{Slab, SlabPlace, SlabSlot};
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::{Error, Result};
 
@@ -37,7 +37,7 @@ const POISON: u8 = 0xDB;
 
 /// What lies in front of the words.
 #[repr(C)]
-struct Head<M> {
+struct Header<M> {
     handles: AtomicUsize,
     /// Bytes of the whole piece of memory.
     capacity: usize,
@@ -56,10 +56,10 @@ const WORDS_NONE: u32 = u32::MAX;
 /// Some thread makes them.
 const WORDS_MAKING: u32 = u32::MAX - 1;
 
-/// Bytes of the head, whole cache lines.
-const fn head_bytes<M>() -> usize {
-    assert!(align_of::<Head<M>>() <= ALIGN, "the meta fits its place");
-    size_of::<Head<M>>().next_multiple_of(ALIGN)
+/// Bytes of the header, whole cache lines.
+const fn header_bytes<M>() -> usize {
+    assert!(align_of::<Header<M>>() <= ALIGN, "the meta fits its place");
+    size_of::<Header<M>>().next_multiple_of(ALIGN)
 }
 
 /// A piece of memory that is freed when this is dropped.
@@ -80,7 +80,7 @@ impl Memory {
 
     fn try_on_heap(capacity: usize) -> Option<Self> {
         let layout = Self::layout(capacity);
-        // SAFETY: the layout's size is not zero: a head lies in it.
+        // SAFETY: the layout's size is not zero: a header lies in it.
         let start = unsafe { alloc_zeroed(layout) };
         Some(Self {
             start: NonNull::new(start)?,
@@ -161,8 +161,9 @@ impl<M: Send + Sync + 'static> Draft<M> {
 
     /// Bytes of memory that a buffer of `len` bytes with room for `words_max` words asks for.
     pub fn memory_bytes(len: usize, words_max: u32) -> usize {
-        let head = const { head_bytes::<M>() };
-        head.saturating_add(words_max as usize * size_of::<u64>())
+        let header = const { header_bytes::<M>() };
+        header
+            .saturating_add(words_max as usize * size_of::<u64>())
             .saturating_add(len)
     }
 
@@ -195,7 +196,7 @@ impl<M: Send + Sync + 'static> Draft<M> {
             start, capacity, ..
         } = self.memory;
         let mut memory = std::mem::ManuallyDrop::new(self.memory);
-        let head = Head {
+        let header = Header {
             handles: AtomicUsize::new(1),
             capacity,
             slot: memory.slot.take(),
@@ -204,10 +205,10 @@ impl<M: Send + Sync + 'static> Draft<M> {
             words: AtomicU32::new(WORDS_NONE),
             meta,
         };
-        let at = start.cast::<Head<M>>();
-        // SAFETY: the memory is ours alone, begins with room for a head, and is aligned for one.
-        unsafe { at.write(head) };
-        SharedBytes { head: at }
+        let at = start.cast::<Header<M>>();
+        // SAFETY: the memory is ours alone, begins with room for a header, and is aligned for one.
+        unsafe { at.write(header) };
+        SharedBytes { header: at }
     }
 }
 
@@ -216,7 +217,7 @@ impl<M: Send + Sync + 'static> Draft<M> {
 ///
 /// `meta` may hold offsets into the bytes, which never change and never move.
 pub struct SharedBytes<M> {
-    head: NonNull<Head<M>>,
+    header: NonNull<Header<M>>,
 }
 
 // SAFETY: a handle gives shared access to the bytes, which are immutable, to atomics, and to `meta`,
@@ -234,20 +235,20 @@ impl<M: Send + Sync + 'static> SharedBytes<M> {
     }
 
     /// The slot it is in; `None` when its memory is the heap's.
-    pub fn place(&self) -> Option<Place> {
-        self.head().slot.as_ref().map(SlabSlot::place)
+    pub fn place(&self) -> Option<SlabPlace> {
+        self.header().slot.as_ref().map(SlabSlot::place)
     }
 
     /// Whether both are handles to one buffer.
     pub fn is_same(&self, other: &Self) -> bool {
-        self.head == other.head
+        self.header == other.header
     }
 
     /// One more handle, without its type.
     pub(super) fn erase(&self) -> ErasedHandle {
         let handle = std::mem::ManuallyDrop::new(self.clone());
         ErasedHandle {
-            head: handle.head.cast(),
+            header: handle.header.cast(),
             release: release::<M>,
         }
     }
@@ -255,35 +256,35 @@ impl<M: Send + Sync + 'static> SharedBytes<M> {
 
 impl<M> SharedBytes<M> {
     #[inline]
-    fn head(&self) -> &Head<M> {
-        // SAFETY: the head is valid as long as a handle exists, and `self` is one.
-        unsafe { self.head.as_ref() }
+    fn header(&self) -> &Header<M> {
+        // SAFETY: the header is valid as long as a handle exists, and `self` is one.
+        unsafe { self.header.as_ref() }
     }
 
     /// What was decoded from the bytes.
     #[inline]
     pub fn meta(&self) -> &M {
-        &self.head().meta
+        &self.header().meta
     }
 
     /// The bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        let head = self.head();
-        let at = const { head_bytes::<M>() } + head.words_max as usize * size_of::<u64>();
+        let header = self.header();
+        let at = const { header_bytes::<M>() } + header.words_max as usize * size_of::<u64>();
         // SAFETY: the bytes follow the words in the same piece of memory (`Draft` saw to it).
-        let start = unsafe { self.head.cast::<u8>().add(at) };
+        let start = unsafe { self.header.cast::<u8>().add(at) };
         // SAFETY: `len` initialized bytes lie there; nobody writes them once they are shared.
-        unsafe { std::slice::from_raw_parts(start.as_ptr(), head.len) }
+        unsafe { std::slice::from_raw_parts(start.as_ptr(), header.len) }
     }
 
     /// The words. If nobody made them yet, `make` is called on the room for them and says how many
     /// it filled in. `None` while another thread is at that.
     #[inline]
     pub fn words(&self, make: impl FnOnce(&mut [u64]) -> usize) -> Option<&[u64]> {
-        let head = self.head();
+        let header = self.header();
         // Acquire: pairs with the Release of whoever made them.
-        let mut words = head.words.load(Ordering::Acquire);
+        let mut words = header.words.load(Ordering::Acquire);
         if words >= WORDS_MAKING {
             words = self.make_words(make)?;
         }
@@ -296,7 +297,7 @@ impl<M> SharedBytes<M> {
     #[inline]
     pub fn words_if_made(&self) -> Option<&[u64]> {
         // Acquire: pairs with the Release of whoever made them.
-        let words = self.head().words.load(Ordering::Acquire);
+        let words = self.header().words.load(Ordering::Acquire);
         // SAFETY: as in `words`.
         (words < WORDS_MAKING).then(|| unsafe {
             std::slice::from_raw_parts(self.words_start().as_ptr(), words as usize)
@@ -305,15 +306,15 @@ impl<M> SharedBytes<M> {
 
     #[inline]
     fn words_start(&self) -> NonNull<u64> {
-        // SAFETY: the words follow the head in the same piece of memory (`Draft` saw to it).
-        let start = unsafe { self.head.cast::<u8>().add(const { head_bytes::<M>() }) };
+        // SAFETY: the words follow the header in the same piece of memory (`Draft` saw to it).
+        let start = unsafe { self.header.cast::<u8>().add(const { header_bytes::<M>() }) };
         start.cast()
     }
 
     #[inline(never)]
     fn make_words(&self, make: impl FnOnce(&mut [u64]) -> usize) -> Option<u32> {
-        let head = self.head();
-        let claimed = head.words.compare_exchange(
+        let header = self.header();
+        let claimed = header.words.compare_exchange(
             WORDS_NONE,
             WORDS_MAKING,
             Ordering::Relaxed, // It gives a right and publishes nothing.
@@ -322,26 +323,26 @@ impl<M> SharedBytes<M> {
         if claimed.is_err() {
             return None;
         }
-        let max = head.words_max as usize;
-        // SAFETY: the room is there (`Draft` saw to it), initialized, aligned as the head is, and
+        let max = header.words_max as usize;
+        // SAFETY: the room is there (`Draft` saw to it), initialized, aligned as the header is, and
         // this thread's alone: only one ever gets from `WORDS_NONE` to here, and nobody reads the
         // words before they are published below.
         let room = unsafe { std::slice::from_raw_parts_mut(self.words_start().as_ptr(), max) };
         let words = make(room).min(max) as u32;
         // Release: pairs with the Acquire in `words`.
-        head.words.store(words, Ordering::Release);
+        header.words.store(words, Ordering::Release);
         Some(words)
     }
 
     /// Bytes of memory it takes.
     pub fn memory_bytes(&self) -> usize {
-        self.head().capacity
+        self.header().capacity
     }
 
     /// Asks for the first `lines` cache lines, side by side, before anything in them is needed.
     #[inline]
     pub fn prefetch(&self, lines: usize) {
-        prefetch(self.head.as_ptr(), lines);
+        prefetch(self.header.as_ptr(), lines);
     }
 }
 
@@ -349,11 +350,13 @@ impl<M> Clone for SharedBytes<M> {
     #[inline]
     fn clone(&self) -> Self {
         // Relaxed: whoever clones has a handle already, and got it in some ordered way.
-        let before = self.head().handles.fetch_add(1, Ordering::Relaxed);
+        let before = self.header().handles.fetch_add(1, Ordering::Relaxed);
         if before > HANDLES_MAX {
             std::process::abort(); // Going on would let the counter wrap and free what is in use.
         }
-        Self { head: self.head }
+        Self {
+            header: self.header,
+        }
     }
 }
 
@@ -361,19 +364,19 @@ impl<M> Drop for SharedBytes<M> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: this handle is given up and not used again.
-        unsafe { release::<M>(self.head.cast()) }
+        unsafe { release::<M>(self.header.cast()) }
     }
 }
 
-/// Gives up one handle to the buffer whose head is at `head`; the last one frees it.
+/// Gives up one handle to the buffer whose header is at `header`; the last one frees it.
 ///
 /// # Safety
 /// The caller owns the handle and does not use it again; the buffer's meta is an `M`.
 #[inline]
-unsafe fn release<M>(head: NonNull<()>) {
-    let head = head.cast::<Head<M>>();
-    // SAFETY: the head is valid: the handle that is given up still counts.
-    let handles = unsafe { &head.as_ref().handles };
+unsafe fn release<M>(header: NonNull<()>) {
+    let header = header.cast::<Header<M>>();
+    // SAFETY: the header is valid: the handle that is given up still counts.
+    let handles = unsafe { &header.as_ref().handles };
     // Release: pairs with the load below, so that whatever this thread did with the buffer comes
     // before it is freed.
     if handles.fetch_sub(1, Ordering::Release) == 1 {
@@ -381,7 +384,7 @@ unsafe fn release<M>(head: NonNull<()>) {
         // fence: sanitizers know it.
         handles.load(Ordering::Acquire);
         // SAFETY: no other handle is left, and none can come from nowhere.
-        unsafe { free(head) }
+        unsafe { free(header) }
     }
 }
 
@@ -390,20 +393,20 @@ unsafe fn release<M>(head: NonNull<()>) {
 /// # Safety
 /// Nobody else has a handle to it.
 #[inline(never)]
-unsafe fn free<M>(at: NonNull<Head<M>>) {
-    // SAFETY: the head is valid, is read once, and is not used again where it was.
-    let head = unsafe { at.read() };
+unsafe fn free<M>(at: NonNull<Header<M>>) {
+    // SAFETY: the header is valid, is read once, and is not used again where it was.
+    let header = unsafe { at.read() };
     drop(Memory {
         start: at.cast(),
-        capacity: head.capacity,
-        slot: head.slot,
+        capacity: header.capacity,
+        slot: header.slot,
     });
-    drop(head.meta);
+    drop(header.meta);
 }
 
 /// A handle to a buffer whose meta nobody cares about any more.
 pub(super) struct ErasedHandle {
-    head: NonNull<()>,
+    header: NonNull<()>,
     release: unsafe fn(NonNull<()>),
 }
 
@@ -415,7 +418,7 @@ unsafe impl Sync for ErasedHandle {}
 impl Drop for ErasedHandle {
     fn drop(&mut self) {
         // SAFETY: `release` is that of the meta the handle was made with, and it is given up once.
-        unsafe { (self.release)(self.head) }
+        unsafe { (self.release)(self.header) }
     }
 }
 
@@ -425,23 +428,23 @@ unsafe impl<M: Send + Sync + 'static> RefCnt for SharedBytes<M> {
     type Base = M;
 
     fn into_ptr(me: Self) -> *mut M {
-        std::mem::ManuallyDrop::new(me).head.as_ptr().cast()
+        std::mem::ManuallyDrop::new(me).header.as_ptr().cast()
     }
 
     fn as_ptr(me: &Self) -> *mut M {
-        me.head.as_ptr().cast()
+        me.header.as_ptr().cast()
     }
 
     unsafe fn from_ptr(ptr: *const M) -> Self {
-        let head = NonNull::new(ptr.cast_mut().cast())
+        let header = NonNull::new(ptr.cast_mut().cast())
             .expect("the pointer came from into_ptr, which never gives null");
-        Self { head }
+        Self { header }
     }
 }
 
 impl<M> fmt::Debug for SharedBytes<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SharedBytes({} bytes)", self.head().len)
+        write!(f, "SharedBytes({} bytes)", self.header().len)
     }
 }
 

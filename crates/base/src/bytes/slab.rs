@@ -36,7 +36,7 @@ const SLOTS_MAX: usize = 1024;
 const SLOT_ALIGN: usize = 64;
 /// Where a slot is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct SlabPlace {
     /// The span; [`CHUNK_SPANS`] of them, one behind the other, lie in a chunk.
     pub span: u32,
     /// The slot in it.
@@ -47,11 +47,11 @@ pub struct Place {
 /// A slot that was handed out. Dropping it frees it.
 pub(super) struct SlabSlot {
     slab: Arc<Slab>,
-    place: Place,
+    place: SlabPlace,
 }
 
 impl SlabSlot {
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> SlabPlace {
         self.place
     }
 }
@@ -209,7 +209,7 @@ impl Slab {
         Some(Taken {
             slot: SlabSlot {
                 slab: Arc::clone(self),
-                place: Place {
+                place: SlabPlace {
                     span: number,
                     slot,
                     class: class_at as u16,
@@ -242,7 +242,7 @@ impl Slab {
         Some(())
     }
 
-    fn free(&self, place: Place) {
+    fn free(&self, place: SlabPlace) {
         let class_at = usize::from(place.class);
         let (Some(class), Some(cell)) = (self.classes.get(class_at), self.span(place.span)) else {
             return;

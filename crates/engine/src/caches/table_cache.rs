@@ -15,7 +15,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-use drumlin_base::bytes::{Lender, Recalled};
+use drumlin_base::bytes::{HazardPtr, Retired};
 use drumlin_base::sync::Mutex;
 use drumlin_base::{Error, KeyOrder, MemoryBudget, MemoryUse, PrefixExtractor, Result, SeqNo};
 use drumlin_fs::{Env, RandomAccessFile};
@@ -74,7 +74,7 @@ struct Queues {
     /// been taken back since.
     parked_order: VecDeque<(u64, u64)>,
     /// By number, with the tick.
-    parked: HashMap<u64, (u64, Recalled<Arc<Table>>)>,
+    parked: HashMap<u64, (u64, Retired<Arc<Table>>)>,
     /// Counts parkings.
     tick: u64,
 }
@@ -175,7 +175,7 @@ impl TableCache {
 
     fn park_ahead(&self, number: u64, table: Arc<Table>) {
         // Parked as one that was taken out of a slot: the first reader takes it back.
-        let slot = Lender::new(Some(table));
+        let slot = HazardPtr::new(Some(table));
         if let Some(table) = slot.swap(None) {
             self.shared.queues.lock().park(number, table);
         }
@@ -432,7 +432,7 @@ impl Queues {
         false
     }
 
-    fn park(&mut self, number: u64, table: Recalled<Arc<Table>>) {
+    fn park(&mut self, number: u64, table: Retired<Arc<Table>>) {
         self.tick += 1;
         self.parked.insert(number, (self.tick, table));
         self.parked_order.push_back((number, self.tick));
@@ -440,7 +440,7 @@ impl Queues {
     }
 
     /// The table parked longest ago, no longer kept here.
-    fn unpark_oldest(&mut self) -> Option<Recalled<Arc<Table>>> {
+    fn unpark_oldest(&mut self) -> Option<Retired<Arc<Table>>> {
         while let Some((number, tick)) = self.parked_order.pop_front() {
             if self.is_parked_since(number, tick) {
                 return self.parked.remove(&number).map(|(_, table)| table);

@@ -17,7 +17,7 @@ use crate::caches::table_cache::TableCache;
 use crate::compaction::CompactionOptions;
 use crate::family::super_version::{SuperVersion, SuperVersionCell};
 use crate::options::settings::{DirectoryFormat, FamilyOptions, Options, Tuning};
-use crate::read::{ReadContext, WalkShelf};
+use crate::read::{ReadContext, WalkPool};
 
 /// Dead entries stepped over in a memtable from which on it is flushed: about as much time as a
 /// small flush takes, so that walks never waste more than twice what they must.
@@ -100,7 +100,7 @@ impl Family {
             prefix: options.prefix_extractor.clone(),
             tables,
             blobs: blobs.for_family(id),
-            walks: WalkShelf::new(first.number),
+            walks: WalkPool::new(first.number),
         });
         let compression = options.compression.unwrap_or(database.compression);
         let compaction = CompactionOptions {
@@ -152,7 +152,7 @@ impl Family {
     pub(crate) fn install(&self, next: Arc<SuperVersion>) {
         let number = next.number;
         let former = self.view.install(next);
-        self.reads.walks.renew(number);
+        self.reads.walks.advance(number);
         drop(former);
     }
 

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
-use drumlin_base::bytes::{Lender, Loan, Recalled};
+use drumlin_base::bytes::{HazardGuard, HazardPtr, Retired};
 use drumlin_base::{KeyOrder, SeqNo};
 use drumlin_memtable::Memtable;
 
@@ -173,20 +173,20 @@ impl MemtableFragments {
 #[derive(Debug)]
 pub struct SuperVersionCell {
     /// Never empty.
-    current: Lender<Arc<SuperVersion>>,
+    current: HazardPtr<Arc<SuperVersion>>,
 }
 
 impl SuperVersionCell {
     /// A cell holding `first`.
     pub fn new(first: Arc<SuperVersion>) -> Self {
         Self {
-            current: Lender::new(Some(first)),
+            current: HazardPtr::new(Some(first)),
         }
     }
 
-    /// The present super version on loan, for a short read: no lock, no shared counter.
+    /// The present super version under a guard, for a short read: no lock, no shared counter.
     #[inline]
-    pub fn load(&self) -> Loan<'_, Arc<SuperVersion>> {
+    pub fn load(&self) -> HazardGuard<'_, Arc<SuperVersion>> {
         self.current.load().expect("a family always has one")
     }
 
@@ -198,7 +198,7 @@ impl SuperVersionCell {
     /// Makes `next` the present one and gives back the former, whose last reader frees it.
     ///
     /// Requires: installs are made under the family's lock, with rising numbers.
-    pub fn install(&self, next: Arc<SuperVersion>) -> Recalled<Arc<SuperVersion>> {
+    pub fn install(&self, next: Arc<SuperVersion>) -> Retired<Arc<SuperVersion>> {
         let number = next.number;
         let former = self.current.swap(Some(next));
         let former = former.expect("a family always has one");

@@ -142,7 +142,7 @@ impl<C: InternalIterator> MergingIterator<C> {
         line.extend((0..self.children.len()).filter(|&child| self.is_valid(child)));
         line.sort_unstable_by(|&a, &b| self.order_of(a, b));
         for child in line.iter().filter_map(|&child| self.children.get(child)) {
-            self.heads.push(self.rank_head(child.head()));
+            self.heads.push(self.rank_head(child.key_prefix()));
         }
         self.line = line;
         self.current = self.line.first().map_or(0, |&child| child);
@@ -200,7 +200,7 @@ impl<C: InternalIterator> MergingIterator<C> {
         let Some(&next_head) = self.heads.get(1) else {
             return;
         };
-        let head = self.rank_head(child.head());
+        let head = self.rank_head(child.key_prefix());
         if head >= next_head {
             self.go_back(head);
             self.current = self.line.first().map_or(0, |&child| child);
@@ -365,8 +365,8 @@ impl<C: InternalIterator> InternalIterator for MergingIterator<C> {
     }
 
     #[inline]
-    fn head(&self) -> u64 {
-        self.children.get(self.current).map_or(0, C::head)
+    fn key_prefix(&self) -> u64 {
+        self.children.get(self.current).map_or(0, C::key_prefix)
     }
 
     #[inline]

@@ -410,8 +410,8 @@ impl InternalIterator for RunIter {
     }
 
     #[inline]
-    fn head(&self) -> u64 {
-        self.table.as_ref().map_or(0, TableIter::head)
+    fn key_prefix(&self) -> u64 {
+        self.table.as_ref().map_or(0, TableIter::key_prefix)
     }
 
     #[inline]

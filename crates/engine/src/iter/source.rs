@@ -241,10 +241,10 @@ impl InternalIterator for Source {
     }
 
     #[inline]
-    fn head(&self) -> u64 {
+    fn key_prefix(&self) -> u64 {
         match self {
-            Self::Memtable(iter, _) => iter.head(),
-            Self::Run(iter) => iter.head(),
+            Self::Memtable(iter, _) => iter.key_prefix(),
+            Self::Run(iter) => iter.key_prefix(),
         }
     }
 

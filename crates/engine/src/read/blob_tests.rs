@@ -99,7 +99,7 @@ fn ordered(codec: Codec, order: KeyOrder) -> Fixture {
         seed: 1,
     };
     let context = ReadContext {
-        walks: super::WalkShelf::closed(),
+        walks: super::WalkPool::closed(),
         merge_operator: None,
         in_memory: true,
         prefix: None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use drumlin_base::{KeyOrder, MergeOperator, PrefixExtractor};
 
-use super::iterator::WalkShelf;
+use super::iterator::WalkPool;
 use crate::caches::blob_cache::BlobCache;
 use crate::caches::table_cache::TableCache;
 
@@ -24,7 +24,7 @@ pub struct ReadContext {
     /// Where blob files are opened.
     pub blobs: Arc<BlobCache>,
     /// Walks for the next iterators. Renewed with the super version, and closed with the family.
-    pub walks: WalkShelf,
+    pub walks: WalkPool,
 }
 
 impl fmt::Debug for ReadContext {

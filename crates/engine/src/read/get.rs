@@ -268,7 +268,7 @@ impl<'a> Lookup<'a> {
         hint: Option<&Hint>,
         options: &TableReadOptions,
     ) -> Result<bool> {
-        // On loan: cloning the `Arc` would make every reader of the table write to one cache line.
+        // Under a guard: cloning the `Arc` would make every reader of the table write to one cache line.
         match file.table.load() {
             Some(table) => self.search_table(file, &table, hint, options)?,
             None => {

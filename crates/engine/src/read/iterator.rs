@@ -2,19 +2,19 @@
 //!
 //! To make a walk takes a handle to each thing that it reads, counted where all threads count: the super
 //! version, memtables, tables, the engine itself; to drop it gives them back. In memory, where a short walk
-//! takes a microsecond, that was half of it. So an iterator that is dropped lays its walk down on a shelf of
-//! the family ([`Shelf`]), where the next iterator of the same thread finds it and begins anew: as many
+//! takes a microsecond, that was half of it. So an iterator that is dropped puts its walk in a pool of
+//! the family ([`LocalPool`]), where the next iterator of the same thread finds it and begins anew: as many
 //! iterators as there are threads, one after the other, count nothing and allocate nothing.
 //!
 //! Only walks over tables laid out in memory are kept, and only over the present super version: they hold
-//! nothing but what that holds open itself. Whoever installs the next super version renews the shelf; who
+//! nothing but what that holds open itself. Whoever installs the next super version empties the pool; who
 //! closes the database or drops the family closes it, for a walk that lies there owns engine and family.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-use drumlin_base::bytes::Shelf;
+use drumlin_base::bytes::LocalPool;
 use drumlin_base::{Error, PinnedSlice, Result, SeqNo};
 
 use super::context::ReadContext;
@@ -23,7 +23,7 @@ use crate::family::snapshot::Snapshot;
 use crate::family::super_version::SuperVersion;
 
 /// Walks that wait for the next iterator, by super version.
-pub type WalkShelf = Shelf<Walk>;
+pub type WalkPool = LocalPool<Walk>;
 
 /// A walk over one family, forwards and backwards, as of one moment.
 ///
@@ -69,7 +69,7 @@ impl DbIterator {
         self
     }
 
-    /// A walk over `view`, which is the present one, by what lies on the shelf of `context` if that will do.
+    /// A walk over `view`, which is the present one, by what is in the pool of `context` if that will do.
     /// `snapshot`, if given, is held to keep `seqno` pinned; `source` names where the iterator is
     /// refreshed from.
     #[inline]
@@ -250,7 +250,7 @@ impl Drop for DbIterator {
             return;
         }
         if walk.end_for_now() {
-            Shelf::put(walk, |walk| (&walk.context.walks, walk.view.number));
+            LocalPool::put(walk, |walk| (&walk.context.walks, walk.view.number));
         }
     }
 }

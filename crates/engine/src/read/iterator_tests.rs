@@ -12,7 +12,7 @@ use drumlin_fs::{Clock, Env, StrictMemFileSystem, SystemClock};
 use drumlin_table::{TableFormat, TableReadOptions};
 
 use super::test_family::{Family, random_key};
-use super::{DbIterator, IteratorOptions, ReadContext, ViewSource, WalkShelf};
+use super::{DbIterator, IteratorOptions, ReadContext, ViewSource, WalkPool};
 use crate::family::super_version::SuperVersion;
 use crate::{Db, FamilyOptions, Options, ReadOptions};
 
@@ -47,7 +47,7 @@ fn row(iter: &DbIterator) -> Option<Row> {
 fn family(seed: u64) -> Family {
     let mut family = Family::in_memory(seed);
     let context = Arc::get_mut(&mut family.context).expect("nobody else has it yet");
-    context.walks = WalkShelf::new(family.view.number);
+    context.walks = WalkPool::new(family.view.number);
     family
 }
 
@@ -145,7 +145,7 @@ fn iterators_one_after_the_other_show_what_new_ones_would() {
             let hint = format!("seed {seed} round {round} at {at}");
             check_moves(&mut rng, &mut iter, &rows, within, &hint);
             if rng.one_in(4) {
-                // Another one beside it finds the shelf empty.
+                // Another one beside it finds the pool empty.
                 let options = random_options(&mut rng);
                 drop(iterator(&family, newest, options));
             }

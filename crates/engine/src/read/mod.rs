@@ -27,5 +27,5 @@ mod walk_forward;
 pub use context::ReadContext;
 pub use db_iter::{IteratorCounters, IteratorOptions, ViewSource, Walk};
 pub use get::get_to;
-pub use iterator::{DbIterator, WalkShelf};
+pub use iterator::{DbIterator, WalkPool};
 pub use multi_get::multi_get;

@@ -9,7 +9,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use drumlin_base::bytes::Loan;
+use drumlin_base::bytes::HazardGuard;
 use drumlin_base::limits::LEVELS;
 use drumlin_base::{KeyOrder, SeqNo};
 use drumlin_table::blob::{BlobIndex, get_sorted};
@@ -19,7 +19,7 @@ use super::context::ReadContext;
 use super::get::{Answer, Lookup, SeekKey};
 use super::{resident, sampling};
 use crate::family::super_version::SuperVersion;
-use crate::version::{FileMeta, key_head};
+use crate::version::{FileMeta, key_prefix};
 
 /// Keys looked for together.
 pub(super) const ROUND: usize = 32;
@@ -234,7 +234,8 @@ fn in_key_order(order: &KeyOrder, lookups: &[Lookup<'_>]) -> Vec<usize> {
         // Mostly the first bytes that not all have decide, without a look at the keys.
         KeyOrder::Bytewise => {
             let shared = shared_bytes(lookups);
-            let behind = |lookup: &Lookup<'_>| lookup.user_key().get(shared..).map_or(0, key_head);
+            let behind =
+                |lookup: &Lookup<'_>| lookup.user_key().get(shared..).map_or(0, key_prefix);
             lookups.iter().map(behind).zip(0..).collect()
         }
         _ => (0..lookups.len()).map(|place| (0, place)).collect(),
@@ -268,11 +269,11 @@ fn shared_bytes(lookups: &[Lookup<'_>]) -> usize {
     shared
 }
 
-/// The table that was asked for last, on loan: keys ascend, so the next is mostly in the same.
+/// The table that was asked for last, under a guard: keys ascend, so the next is mostly in the same.
 #[derive(Default)]
 struct LastTable<'a> {
     file: Option<&'a Arc<FileMeta>>,
-    table: Option<Loan<'a, Arc<Table>>>,
+    table: Option<HazardGuard<'a, Arc<Table>>>,
 }
 
 impl<'a> LastTable<'a> {

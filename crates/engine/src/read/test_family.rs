@@ -476,7 +476,7 @@ impl Builder {
 
     fn finish(mut self) -> (Arc<ReadContext>, Arc<SuperVersion>) {
         let context = ReadContext {
-            walks: super::WalkShelf::closed(),
+            walks: super::WalkPool::closed(),
             order: self.order.clone(),
             merge_operator: Some(Arc::new(Append)),
             in_memory: self.rng.one_in(2),

@@ -356,7 +356,7 @@ fn many_versions_and_wide_tombstones_are_left_by_seeks_not_steps() {
     let version = Arc::new(crate::version::Version::empty());
     let view = SuperVersion::new(new, vec![old], version, 1);
     let context = ReadContext {
-        walks: super::WalkShelf::closed(),
+        walks: super::WalkPool::closed(),
         order: KeyOrder::Bytewise,
         merge_operator: None,
         in_memory: false,
@@ -390,7 +390,7 @@ fn operands_without_an_operator_fail_reads_by_name() {
         .memtable
         .add(family.newest + 1, ValueKind::Merge, b"ab", b"x");
     let context = Arc::new(ReadContext {
-        walks: super::WalkShelf::closed(),
+        walks: super::WalkPool::closed(),
         order: family.order.clone(),
         merge_operator: None,
         in_memory: false,
@@ -441,7 +441,7 @@ fn half_readable() -> (Arc<ReadContext>, Arc<SuperVersion>) {
     let version = Version::new(&order, levels).with_blobs(tables.blobs());
     let version = Arc::new(version);
     let context = ReadContext {
-        walks: super::WalkShelf::closed(),
+        walks: super::WalkPool::closed(),
         order,
         merge_operator: None,
         in_memory: false,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use drumlin_base::key::{SEEK_KIND, split_internal, tag_kind, tag_seqno, user_key_head};
+use drumlin_base::key::{SEEK_KIND, split_internal, tag_kind, tag_seqno, user_key_prefix};
 use drumlin_base::{Error, InternalIterator, Result, SEQNO_MAX, SeqNo, ValueKind};
 
 use super::db_iter::Walk;
@@ -19,7 +19,7 @@ impl Walk {
     #[inline]
     pub(super) fn find_forward(&mut self, mut skip: bool) {
         let mut passed = 0;
-        let mut skipped_head = user_key_head(&self.key);
+        let mut skipped_head = user_key_prefix(&self.key);
         self.dead_in_a_row = 0;
         while self.cursor.valid() {
             let Some((user_key, tag)) = split_internal(self.cursor.key()) else {
@@ -29,7 +29,7 @@ impl Walk {
                 return self.end();
             }
             let seqno = tag_seqno(tag);
-            let (order, head) = (&self.context.order, self.cursor.head());
+            let (order, head) = (&self.context.order, self.cursor.key_prefix());
             if skip && is_same_by_head(order, (head, user_key), (skipped_head, &self.key)) {
                 passed += 1;
                 self.pass_older(&mut passed);
@@ -56,7 +56,7 @@ impl Walk {
                 Decision::Failed(error) => return self.fail(error),
                 Decision::Hidden => {
                     skip = true;
-                    skipped_head = user_key_head(&self.key);
+                    skipped_head = user_key_prefix(&self.key);
                 }
             }
         }

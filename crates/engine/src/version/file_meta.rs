@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use drumlin_base::bytes::Lender;
+use drumlin_base::bytes::HazardPtr;
 use drumlin_base::key::user_key;
 use drumlin_base::{KeyOrder, SeqNo};
 use drumlin_table::Table;
@@ -114,7 +114,7 @@ pub struct FileMeta {
     file: NewFile,
     compacting: AtomicBool,
     /// The open table, filled and emptied by the table cache.
-    pub table: Lender<Arc<Table>>,
+    pub table: HazardPtr<Arc<Table>>,
     /// Whether the table, once it was open, turned out to hold little but tombstones.
     dense: AtomicBool,
     /// Dead entries that walks stepped over in a row in this table.
@@ -144,7 +144,7 @@ impl FileMeta {
         Self {
             file,
             compacting: AtomicBool::new(false),
-            table: Lender::empty(),
+            table: HazardPtr::empty(),
             dense: AtomicBool::new(false),
             dead_walked: AtomicU64::new(0),
             read_charge: Apart::default(),

@@ -36,7 +36,7 @@ pub struct Version {
 #[derive(Clone, Default)]
 struct Level {
     files: Arc<[Arc<FileMeta>]>,
-    heads: Heads,
+    prefixes: KeyPrefixes,
     bytes: u64,
     /// The numbers of the tables, ascending.
     numbers: Arc<[u64]>,
@@ -46,12 +46,12 @@ impl Level {
     fn new(order: &KeyOrder, n: usize, files: Vec<Arc<FileMeta>>) -> Self {
         let mut numbers: Vec<u64> = files.iter().map(|file| file.number).collect();
         numbers.sort_unstable();
-        let heads = match n {
-            0 => Heads::default(),
-            _ => Heads::of(order, &files),
+        let prefixes = match n {
+            0 => KeyPrefixes::default(),
+            _ => KeyPrefixes::of(order, &files),
         };
         Self {
-            heads,
+            prefixes,
             bytes: files.iter().map(|file| file.size).sum(),
             numbers: numbers.into(),
             files: files.into(),
@@ -179,7 +179,7 @@ impl Version {
         debug_assert!(n > 0, "the tables of L0 are not sorted by key");
         let level = self.levels.get(n)?;
         let range = level
-            .heads
+            .prefixes
             .narrow(user_key(internal_key), level.files.len());
         let within = level.files.get(range.clone())?;
         let at = range.start
@@ -285,18 +285,18 @@ fn max<'a>(order: &KeyOrder, a: &'a [u8], b: &'a [u8]) -> &'a [u8] {
 
 /// The largest keys of a level, eight bytes each, in the order of the level.
 ///
-/// `shared` is what all the largest user keys begin with; `heads` are the eight bytes after it,
+/// `shared` is what all the largest user keys begin with; `prefixes` are the eight bytes after it,
 /// big-endian and padded with zeros, turned round for the reverse order, so that comparing two as
-/// numbers never contradicts comparing the keys: a lower head means a lower key, an equal head says
-/// nothing. An order of the user's own has no heads.
+/// numbers never contradicts comparing the keys: a lower key prefix means a lower key, an equal key prefix says
+/// nothing. An order of the user's own has no key prefixes.
 #[derive(Clone, Default)]
-struct Heads {
+struct KeyPrefixes {
     flip: u64,
     shared: Arc<[u8]>,
-    heads: Arc<[u64]>,
+    prefixes: Arc<[u64]>,
 }
 
-impl Heads {
+impl KeyPrefixes {
     fn of(order: &KeyOrder, files: &[Arc<FileMeta>]) -> Self {
         let flip = match order {
             KeyOrder::Bytewise => 0,
@@ -310,14 +310,16 @@ impl Heads {
         let (first, last) = (first.largest_user_key(), last.largest_user_key());
         let common = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         let shared = first.get(..common).unwrap_or_default();
-        let heads = files
+        let prefixes = files
             .iter()
-            .map(|file| flip ^ key_head(file.largest_user_key().get(common..).unwrap_or_default()))
+            .map(|file| {
+                flip ^ key_prefix(file.largest_user_key().get(common..).unwrap_or_default())
+            })
             .collect();
         Self {
             flip,
             shared: shared.into(),
-            heads,
+            prefixes,
         }
     }
 
@@ -325,7 +327,7 @@ impl Heads {
     /// them; everything before the range is lower than `key`.
     #[inline]
     fn narrow(&self, key: &[u8], len: usize) -> std::ops::Range<usize> {
-        if self.heads.len() != len {
+        if self.prefixes.len() != len {
             return 0..len;
         }
         let (begins, rest) = match key.split_at_checked(self.shared.len()) {
@@ -342,11 +344,11 @@ impl Heads {
             Ordering::Less => 0..0,
             Ordering::Greater => len..len,
             Ordering::Equal => {
-                let head = self.flip ^ key_head(rest);
-                let first = self.heads.partition_point(|&other| other < head);
-                let ties = self.heads.get(first..).unwrap_or_default();
-                // Ties are rare: most often the very next head is already higher.
-                let tied = ties.iter().take_while(|&&other| other == head).count();
+                let prefix = self.flip ^ key_prefix(rest);
+                let first = self.prefixes.partition_point(|&other| other < prefix);
+                let ties = self.prefixes.get(first..).unwrap_or_default();
+                // Ties are rare: most often the very next key prefix is already higher.
+                let tied = ties.iter().take_while(|&&other| other == prefix).count();
                 first..first + tied
             }
         }
@@ -355,7 +357,7 @@ impl Heads {
 
 /// The first eight bytes as a number, never larger for the smaller of two keys; shorter keys end in zeros.
 #[inline]
-pub fn key_head(key: &[u8]) -> u64 {
+pub fn key_prefix(key: &[u8]) -> u64 {
     if let Some(first) = key.first_chunk::<8>() {
         return u64::from_be_bytes(*first);
     }

@@ -406,7 +406,7 @@ fn random_edits_lead_where_a_map_leads() {
 }
 
 #[test]
-fn heads_never_contradict_the_order_of_keys() {
+fn key_prefixes_never_contradict_the_order_of_keys() {
     let mut rng = Rng::new(3);
     let mut key = || {
         let mut key = vec![0; rng.below(11) as usize];
@@ -415,7 +415,7 @@ fn heads_never_contradict_the_order_of_keys() {
     };
     for _ in 0..20_000 {
         let (a, b) = (key(), key());
-        if key_head(&a) < key_head(&b) {
+        if key_prefix(&a) < key_prefix(&b) {
             assert!(a < b, "{a:?} {b:?}");
         }
     }

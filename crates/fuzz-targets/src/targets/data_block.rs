@@ -53,21 +53,21 @@ fn foreign(block: &[u8]) {
     let _ = or_blamed(probe.status());
     keys.push(seek_key(block.get(..4).unwrap_or_default(), 7));
     for key in &keys {
-        for by_heads in [false, true] {
-            seek_in_foreign(&mut probe, key, by_heads);
+        for by_prefixes in [false, true] {
+            seek_in_foreign(&mut probe, key, by_prefixes);
         }
     }
 }
 
-fn seek_in_foreign(probe: &mut BlockProbe, key: &[u8], by_heads: bool) {
-    probe.seek(&ORDER, key, by_heads);
+fn seek_in_foreign(probe: &mut BlockProbe, key: &[u8], by_prefixes: bool) {
+    probe.seek(&ORDER, key, by_prefixes);
     if let Some((found, _)) = probe.entry() {
         assert_ne!(compare_internal(&ORDER, found, key), Ordering::Less);
         probe.prev();
     }
     let _ = or_blamed(probe.status());
     let (user_key, tag) = split_internal(key).unwrap_or_default();
-    let _ = or_blamed(probe.versions(user_key, tag_seqno(tag), by_heads));
+    let _ = or_blamed(probe.versions(user_key, tag_seqno(tag), by_prefixes));
 }
 
 /// Blocks of what the input says, with and without a hash index, against the list they were built from.
@@ -127,7 +127,7 @@ fn entries(input: &mut Input<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
     entries.collect()
 }
 
-/// Seeks, steps and point lookups for one key, with and without the block's heads; without them by its
+/// Seeks, steps and point lookups for one key, with and without the block's key prefixes; without them by its
 /// hash index if it has one.
 fn ask(probe: &mut BlockProbe, entries: &[(Vec<u8>, Vec<u8>)], user_key: &[u8], seqno: SeqNo) {
     let target = seek_key(user_key, seqno);
@@ -139,8 +139,8 @@ fn ask(probe: &mut BlockProbe, entries: &[(Vec<u8>, Vec<u8>)], user_key: &[u8], 
             (found == user_key).then(|| (tag, value.clone()))
         })
         .collect();
-    for by_heads in [false, true] {
-        probe.seek(&ORDER, &target, by_heads);
+    for by_prefixes in [false, true] {
+        probe.seek(&ORDER, &target, by_prefixes);
         let found = probe.entry().map(|(key, _)| key.to_vec());
         assert_eq!(found.as_ref(), entries.get(at).map(|(key, _)| key));
         if found.is_some() {
@@ -150,7 +150,7 @@ fn ask(probe: &mut BlockProbe, entries: &[(Vec<u8>, Vec<u8>)], user_key: &[u8], 
             assert_eq!(before.as_ref(), expected.map(|(key, _)| key));
         }
         let versions = probe
-            .versions(user_key, seqno, by_heads)
+            .versions(user_key, seqno, by_prefixes)
             .expect("a sound block");
         assert_eq!(versions, expected, "versions of {user_key:?} at {seqno}");
     }

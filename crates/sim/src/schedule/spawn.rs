@@ -104,7 +104,7 @@ impl Spawner for Tasked {
     }
 }
 
-/// One simulation at a time: the process has one place where recalled loans are set aside, with a lock
+/// One simulation at a time: the process has one list of retired values that guards still protect, with a lock
 /// that would pass between simulations, and each wakes only its own tasks.
 static ALONE: Mutex<()> = Mutex::new(());
 

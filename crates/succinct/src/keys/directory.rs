@@ -1,17 +1,17 @@
 //! From a key to the block it would be in.
 //!
-//! The first keys of the blocks are not stored twice: of each the directory holds a *head*, eight
+//! The first keys of the blocks are not stored twice: of each the directory holds a *key prefix*, eight
 //! bytes that sort as the key does, cut behind the prefix that all first keys share. If first keys
-//! use few different bytes, these are numbered and a head has up to sixteen of them.
+//! use few different bytes, these are numbered and a key prefix has up to sixteen of them.
 //!
-//! Different heads are searched in a static tree of sixteen-fold branches, each node two cache lines
+//! Different key prefixes are searched in a static tree of sixteen-fold branches, each node two cache lines
 //! that are counted through without a branch. (Khuong and Morin, *Array Layouts for Comparison-Based
-//! Searching*, 2017, compare such layouts.) Where blocks have equal heads a node for just these blocks
-//! goes on behind their common prefix. A head equal to the sought one at a single block is settled by
+//! Searching*, 2017, compare such layouts.) Where blocks have equal key prefixes a node for just these blocks
+//! goes on behind their common prefix. A key prefix equal to the sought one at a single block is settled by
 //! the first key itself, which the caller compares: about one lookup in a block's number of keys.
 //!
 //! It is made when an index is opened, in two passes over the first keys and further ones over those
-//! that share heads; nothing of it is stored. Immutable, shared by threads.
+//! that share key prefixes; nothing of it is stored. Immutable, shared by threads.
 
 use std::cmp::Ordering;
 
@@ -20,29 +20,29 @@ use drumlin_base::Result;
 use super::packed::without;
 use super::strings::common;
 
-/// Heads of a tree node.
+/// Key prefixes of a tree node.
 const FAN: usize = 16;
 /// Keys that [`Directory::find_each`] takes.
 pub(super) const EACH_MAX: usize = 32;
-/// Blocks with equal heads that are searched by their first keys instead of a node of their own.
+/// Blocks with equal key prefixes that are searched by their first keys instead of a node of their own.
 const RUN_WITHOUT_NODE_MAX: usize = 3;
 /// Nodes one below the other; deeper runs are searched by their first keys. Forged keys could ask for
 /// thousands.
 const LEVELS_MAX: usize = 40;
 
-/// How bytes become heads.
+/// How bytes become key prefixes.
 #[derive(Debug)]
 struct Coder {
-    /// Bits a byte takes: 4, 5, 6, or 8 for a head of seven plain bytes and their number.
+    /// Bits a byte takes: 4, 5, 6, or 8 for a key prefix of seven plain bytes and their number.
     bits: u32,
-    /// What each byte is in a head: one more than used bytes are smaller, and [`UNUSED`] with it if no
+    /// What each byte is in a key prefix: one more than used bytes are smaller, and [`UNUSED`] with it if no
     /// first key has the byte. Only below eight bits.
     letters: [u8; 256],
     /// If the used bytes are all from one to another, and few: the first, and how many lie above it.
     range: Option<(u8, u8)>,
 }
 
-/// In a letter: the head ends with it, which is as small as a text can be that begins with the next used
+/// In a letter: the key prefix ends with it, which is as small as a text can be that begins with the next used
 /// byte.
 const UNUSED: u8 = 0x80;
 
@@ -76,11 +76,11 @@ impl Coder {
         }
     }
 
-    /// Sorts as `text` does among the texts of first keys. Equal heads of two first keys mean that
+    /// Sorts as `text` does among the texts of first keys. Equal key prefixes of two first keys mean that
     /// they share at least seven bytes; a text with a byte that no first key has may take
-    /// the head of a larger one.
+    /// the key prefix of a larger one.
     #[inline]
-    fn head(&self, text: &[u8]) -> u64 {
+    fn prefix(&self, text: &[u8]) -> u64 {
         if self.bits == 8 {
             let mut word = 0u64;
             for (place, &byte) in text.iter().take(7).enumerate() {
@@ -89,21 +89,21 @@ impl Coder {
             return word | text.len().min(8) as u64;
         }
         if let Some(range) = self.range
-            && let Some(head) = digits_head(text, range)
+            && let Some(prefix) = digits_prefix(text, range)
         {
-            return head;
+            return prefix;
         }
         let whole = match self.bits {
-            4 => self.whole_head::<4, 16>(text),
-            5 => self.whole_head::<5, 12>(text),
-            _ => self.whole_head::<6, 10>(text),
+            4 => self.whole_prefix::<4, 16>(text),
+            5 => self.whole_prefix::<5, 12>(text),
+            _ => self.whole_prefix::<6, 10>(text),
         };
-        whole.unwrap_or_else(|| self.cut_head(text))
+        whole.unwrap_or_else(|| self.cut_prefix(text))
     }
 
-    /// The head of a text that has as many letters as a head, all of them used: no branch a letter.
+    /// The key prefix of a text that has as many letters as a key prefix, all of them used: no branch a letter.
     #[inline]
-    fn whole_head<const BITS: u32, const LETTERS: usize>(&self, text: &[u8]) -> Option<u64> {
+    fn whole_prefix<const BITS: u32, const LETTERS: usize>(&self, text: &[u8]) -> Option<u64> {
         let text = text.first_chunk::<LETTERS>()?;
         let (mut word, mut all) = (0u64, 0u8);
         for &byte in text {
@@ -114,9 +114,9 @@ impl Coder {
         (all & UNUSED == 0).then_some(word << (64 - BITS * LETTERS as u32))
     }
 
-    /// The head of any text.
+    /// The key prefix of any text.
     #[inline(never)]
-    fn cut_head(&self, text: &[u8]) -> u64 {
+    fn cut_prefix(&self, text: &[u8]) -> u64 {
         let (mut word, mut shift) = (0u64, 64);
         for &byte in text {
             if shift < self.bits {
@@ -141,10 +141,10 @@ impl Coder {
     }
 }
 
-/// The head of four bits a byte of a text of sixteen bytes or more that lie from `first` to `above` above it:
+/// The key prefix of four bits a byte of a text of sixteen bytes or more that lie from `first` to `above` above it:
 /// eight at a time.
 #[inline]
-fn digits_head(text: &[u8], (first, above): (u8, u8)) -> Option<u64> {
+fn digits_prefix(text: &[u8], (first, above): (u8, u8)) -> Option<u64> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHEST: u64 = 0x80 * ONES;
     let text = text.first_chunk::<16>()?;
@@ -165,15 +165,15 @@ fn digits_head(text: &[u8], (first, above): (u8, u8)) -> Option<u64> {
     (front_others | back_others == 0).then_some(front << 32 | back)
 }
 
-/// Where blocks with equal heads are told apart.
+/// Where blocks with equal key prefixes are told apart.
 #[derive(Debug)]
 struct Node {
     /// Bytes of the key that were compared before.
     depth: usize,
     /// What all first keys under the node have behind these; in [`Directory::texts`].
     text: std::ops::Range<usize>,
-    /// Its heads in [`Directory::heads`].
-    heads: std::ops::Range<usize>,
+    /// Its key prefixes in [`Directory::prefixes`].
+    prefixes: std::ops::Range<usize>,
     /// Behind the last block under it.
     end: u32,
 }
@@ -184,13 +184,13 @@ pub(super) struct Directory {
     coder: Coder,
     nodes: Vec<Node>,
     texts: Vec<u8>,
-    /// Different heads, node after node.
-    heads: Vec<u64>,
+    /// Different key prefixes, node after node.
+    prefixes: Vec<u64>,
     /// The first block of each.
     firsts: Vec<u32>,
-    /// Heads with a node of their own, ascending, and these nodes.
+    /// Key prefixes with a node of their own, ascending, and these nodes.
     children: Vec<(u32, u32)>,
-    /// The upper levels of the root's tree, from the leaves' parents up: every 16th head of the level
+    /// The upper levels of the root's tree, from the leaves' parents up: every 16th key prefix of the level
     /// below.
     levels: Vec<Vec<u64>>,
 }
@@ -238,24 +238,24 @@ impl Directory {
             coder: Coder::new(used),
             nodes: Vec::new(),
             texts: Vec::new(),
-            heads: Vec::new(),
+            prefixes: Vec::new(),
             firsts: Vec::new(),
             children: Vec::new(),
             levels: Vec::new(),
         };
         let mut waiting = std::collections::VecDeque::new();
         waiting.push_back((0, blocks, 0, None, 1));
-        while let Some((start, end, depth, head, level)) = waiting.pop_front() {
-            if let Some(head) = head {
-                made.children.push((head, made.nodes.len() as u32));
+        while let Some((start, end, depth, prefix, level)) = waiting.pop_front() {
+            if let Some(prefix) = prefix {
+                made.children.push((prefix, made.nodes.len() as u32));
             }
             let runs = made.add_node(start, end, depth, keys)?;
             let below = made
                 .nodes
                 .last()
                 .map_or(0, |node| node.depth + node.text.len());
-            for (head, from, until) in runs.into_iter().filter(|_| level < LEVELS_MAX) {
-                waiting.push_back((from, until, below, Some(head), level + 1));
+            for (prefix, from, until) in runs.into_iter().filter(|_| level < LEVELS_MAX) {
+                waiting.push_back((from, until, below, Some(prefix), level + 1));
             }
         }
         made.children.sort_unstable();
@@ -264,7 +264,7 @@ impl Directory {
     }
 
     /// Adds the node of the blocks `start..end`, whose first keys share `depth` bytes. The runs of
-    /// blocks under it that ask for a node: head, first block, end.
+    /// blocks under it that ask for a node: key prefix, first block, end.
     fn add_node(
         &mut self,
         start: usize,
@@ -281,26 +281,26 @@ impl Directory {
         let text_at = self.texts.len();
         self.texts
             .extend_from_slice(first.get(depth..shared).unwrap_or(&[]));
-        let heads_at = self.heads.len();
+        let prefixes_at = self.prefixes.len();
         for block in start..end {
             first.clear();
             keys.first_key(block, &mut first)?;
-            let head = self.coder.head(first.get(shared..).unwrap_or(&[]));
-            if self.heads.len() == heads_at || self.heads.last() != Some(&head) {
-                self.heads.push(head);
+            let prefix = self.coder.prefix(first.get(shared..).unwrap_or(&[]));
+            if self.prefixes.len() == prefixes_at || self.prefixes.last() != Some(&prefix) {
+                self.prefixes.push(prefix);
                 self.firsts.push(block as u32);
             }
         }
         self.nodes.push(Node {
             depth,
             text: text_at..self.texts.len(),
-            heads: heads_at..self.heads.len(),
+            prefixes: prefixes_at..self.prefixes.len(),
             end: end as u32,
         });
         let mut runs = Vec::new();
-        for at in heads_at..self.heads.len() {
+        for at in prefixes_at..self.prefixes.len() {
             let from = self.first_of(at);
-            let until = match at + 1 < self.heads.len() {
+            let until = match at + 1 < self.prefixes.len() {
                 true => self.first_of(at + 1),
                 false => end,
             };
@@ -313,13 +313,16 @@ impl Directory {
         Ok(runs)
     }
 
-    fn first_of(&self, head: usize) -> usize {
-        self.firsts.get(head).map_or(0, |&block| block as usize)
+    fn first_of(&self, prefix: usize) -> usize {
+        self.firsts.get(prefix).map_or(0, |&block| block as usize)
     }
 
     fn build_levels(&mut self) {
-        let root = self.nodes.first().map_or(0..0, |node| node.heads.clone());
-        let mut below = self.heads.get(root).unwrap_or(&[]);
+        let root = self
+            .nodes
+            .first()
+            .map_or(0..0, |node| node.prefixes.clone());
+        let mut below = self.prefixes.get(root).unwrap_or(&[]);
         let mut levels: Vec<Vec<u64>> = Vec::new();
         while below.len() > FAN {
             levels.push(below.iter().step_by(FAN).copied().collect());
@@ -335,7 +338,7 @@ impl Directory {
             + levels
             + self.nodes.capacity() * size_of::<Node>()
             + self.texts.capacity()
-            + self.heads.capacity() * 8
+            + self.prefixes.capacity() * 8
             + self.firsts.capacity() * 4
             + self.children.capacity() * 8
     }
@@ -345,7 +348,7 @@ impl Directory {
     pub(super) fn find(&self, key: &[u8], keys: &impl FirstKeys) -> Option<usize> {
         match self.look(self.nodes.first()?, key) {
             Look::Behind(end) => end.checked_sub(1),
-            Look::Tie(head, rest) => self.find_among(head, rest, key, keys),
+            Look::Tie(prefix, rest) => self.find_among(prefix, rest, key, keys),
         }
     }
 
@@ -358,31 +361,31 @@ impl Directory {
         blocks: &mut [Option<usize>],
     ) {
         debug_assert!(keys.len() <= EACH_MAX);
-        let heads = match self.nodes.first() {
-            Some(root) if !self.levels.is_empty() => self.heads.get(root.heads.clone()),
+        let prefixes = match self.nodes.first() {
+            Some(root) if !self.levels.is_empty() => self.prefixes.get(root.prefixes.clone()),
             _ => None,
         };
-        let (Some(root), Some(root_heads)) = (self.nodes.first(), heads) else {
+        let (Some(root), Some(root_prefixes)) = (self.nodes.first(), prefixes) else {
             for (block, key) in blocks.iter_mut().zip(keys) {
                 *block = self.find(key, first_keys);
             }
             return;
         };
         let shared = self.texts.get(root.text.clone()).unwrap_or(&[]);
-        // Of a key that does not begin as all first keys do the head is not asked for.
+        // Of a key that does not begin as all first keys do the key prefix is not asked for.
         let mut searches = [(0u64, 0usize); EACH_MAX];
-        for ((head, _), key) in searches.iter_mut().zip(keys) {
-            *head = without(key, shared).map_or(0, |rest| self.coder.head(rest));
+        for ((prefix, _), key) in searches.iter_mut().zip(keys) {
+            *prefix = without(key, shared).map_or(0, |rest| self.coder.prefix(rest));
         }
         let levels = self.levels.iter().rev().map(Vec::as_slice);
-        for level in levels.chain(std::iter::once(root_heads)) {
-            for (head, behind) in searches.iter_mut().take(keys.len()) {
-                *behind = descend(level, *behind, *head);
+        for level in levels.chain(std::iter::once(root_prefixes)) {
+            for (prefix, behind) in searches.iter_mut().take(keys.len()) {
+                *behind = descend(level, *behind, *prefix);
             }
         }
         let searches = searches.iter().zip(keys);
-        for (block, (&(head, behind), key)) in blocks.iter_mut().zip(searches) {
-            let is_tie = behind > 0 && root_heads.get(behind - 1) == Some(&head);
+        for (block, (&(prefix, behind), key)) in blocks.iter_mut().zip(searches) {
+            let is_tie = behind > 0 && root_prefixes.get(behind - 1) == Some(&prefix);
             *block = match is_tie || without(key, shared).is_none() {
                 true => self.find(key, first_keys),
                 false => self.end_of(root, behind).checked_sub(1),
@@ -390,39 +393,39 @@ impl Directory {
         }
     }
 
-    /// Looks for `text`, what `key` has behind the bytes above `node`, among the heads of `node`.
+    /// Looks for `text`, what `key` has behind the bytes above `node`, among the key prefixes of `node`.
     #[inline]
     fn look<'k>(&self, node: &Node, text: &'k [u8]) -> Look<'k> {
         let shared = self.texts.get(node.text.clone()).unwrap_or(&[]);
         let Some(rest) = without(text, shared) else {
             return Look::Behind(match shared < text {
                 true => node.end as usize,
-                false => self.first_of(node.heads.start),
+                false => self.first_of(node.prefixes.start),
             });
         };
-        let head = self.coder.head(rest);
-        let behind = self.count_not_above(node, head);
+        let prefix = self.coder.prefix(rest);
+        let behind = self.count_not_above(node, prefix);
         // In an empty node nothing is equal.
-        if behind > 0 && self.heads.get(node.heads.start + behind - 1) == Some(&head) {
-            return Look::Tie(node.heads.start + behind - 1, rest);
+        if behind > 0 && self.prefixes.get(node.prefixes.start + behind - 1) == Some(&prefix) {
+            return Look::Tie(node.prefixes.start + behind - 1, rest);
         }
-        Look::Behind(self.end_of(node, node.heads.start + behind))
+        Look::Behind(self.end_of(node, node.prefixes.start + behind))
     }
 
-    /// Goes on where `key` has the head `head` of a node, which has been looked for with all but `text`.
+    /// Goes on where `key` has the key prefix `prefix` of a node, which has been looked for with all but `text`.
     #[inline(never)]
     fn find_among(
         &self,
-        mut head: usize,
+        mut prefix: usize,
         mut text: &[u8],
         key: &[u8],
         keys: &impl FirstKeys,
     ) -> Option<usize> {
         let mut node = self.nodes.first()?;
         loop {
-            let (from, until) = (self.first_of(head), self.end_of(node, head + 1));
+            let (from, until) = (self.first_of(prefix), self.end_of(node, prefix + 1));
             let child = match until - from > RUN_WITHOUT_NODE_MAX {
-                true => self.child(head),
+                true => self.child(prefix),
                 false => None,
             };
             let Some(child) = child else {
@@ -431,69 +434,69 @@ impl Directory {
             node = child;
             match self.look(node, text) {
                 Look::Behind(end) => return end.checked_sub(1),
-                Look::Tie(at, rest) => (head, text) = (at, rest),
+                Look::Tie(at, rest) => (prefix, text) = (at, rest),
             }
         }
     }
 
-    /// The first block of head `head`, or where the blocks of `node` end if that is past its last.
+    /// The first block of key prefix `prefix`, or where the blocks of `node` end if that is past its last.
     #[inline]
-    fn end_of(&self, node: &Node, head: usize) -> usize {
-        match head < node.heads.end {
-            true => self.first_of(head),
+    fn end_of(&self, node: &Node, prefix: usize) -> usize {
+        match prefix < node.prefixes.end {
+            true => self.first_of(prefix),
             false => node.end as usize,
         }
     }
 
-    /// How many heads of `node` are not above `head`.
+    /// How many key prefixes of `node` are not above `prefix`.
     #[inline]
-    fn count_not_above(&self, node: &Node, head: u64) -> usize {
-        let heads = self.heads.get(node.heads.clone()).unwrap_or(&[]);
-        if node.heads.start != 0 || self.levels.is_empty() {
-            return heads.partition_point(|&at| at <= head);
+    fn count_not_above(&self, node: &Node, prefix: u64) -> usize {
+        let prefixes = self.prefixes.get(node.prefixes.clone()).unwrap_or(&[]);
+        if node.prefixes.start != 0 || self.levels.is_empty() {
+            return prefixes.partition_point(|&at| at <= prefix);
         }
         let mut behind = 0;
         let levels = self.levels.iter().rev().map(Vec::as_slice);
-        for level in levels.chain(std::iter::once(heads)) {
-            behind = descend(level, behind, head);
+        for level in levels.chain(std::iter::once(prefixes)) {
+            behind = descend(level, behind, prefix);
         }
         behind
     }
 
     #[inline(never)]
-    fn child(&self, head: usize) -> Option<&Node> {
+    fn child(&self, prefix: usize) -> Option<&Node> {
         let at = self
             .children
-            .binary_search_by_key(&head, |&(head, _)| head as usize);
+            .binary_search_by_key(&prefix, |&(prefix, _)| prefix as usize);
         let (_, node) = self.children.get(at.ok()?)?;
         self.nodes.get(*node as usize)
     }
 }
 
-/// What a look among the heads of a node tells.
+/// What a look among the key prefixes of a node tells.
 enum Look<'k> {
     /// The key is in the block before this one.
     Behind(usize),
-    /// It has the head at this place; and what it has behind the bytes above the head.
+    /// It has the key prefix at this place; and what it has behind the bytes above the key prefix.
     Tie(usize, &'k [u8]),
 }
 
-/// How many of `level` are not above `head`, if `behind` of the level above are not: these are every 16th.
+/// How many of `level` are not above `prefix`, if `behind` of the level above are not: these are every 16th.
 #[inline]
-fn descend(level: &[u64], behind: usize, head: u64) -> usize {
+fn descend(level: &[u64], behind: usize, prefix: u64) -> usize {
     let start = FAN * usize::saturating_sub(behind, 1);
     let line = level.get(start..).unwrap_or(&[]);
     start
         + match line.first_chunk::<FAN>() {
-            Some(line) => count_not_above(line, head),
-            None => line.partition_point(|&at| at <= head),
+            Some(line) => count_not_above(line, prefix),
+            None => line.partition_point(|&at| at <= prefix),
         }
 }
 
-/// How many of `line`, which ascends, are not above `head`: of four fours, and of the four behind these.
+/// How many of `line`, which ascends, are not above `prefix`: of four fours, and of the four behind these.
 #[inline]
-fn count_not_above(line: &[u64; FAN], head: u64) -> usize {
-    let is_not_above = |at: usize| usize::from(line[at] <= head);
+fn count_not_above(line: &[u64; FAN], prefix: u64) -> usize {
+    let is_not_above = |at: usize| usize::from(line[at] <= prefix);
     let fours = 4 * (is_not_above(3) + is_not_above(7) + is_not_above(11));
     let rest = [0, 1, 2, 3].map(|at| is_not_above((fours + at) % FAN));
     fours + rest[0] + rest[1] + rest[2] + rest[3]
@@ -520,7 +523,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads_of_a_range_of_bytes_are_those_of_their_letters() {
+    fn prefixes_of_a_range_of_bytes_are_those_of_their_letters() {
         let mut rng = Rng::new(4);
         for _ in 0..300 {
             let (first, above) = (rng.below(110) as u8, rng.below(14) as u8);
@@ -536,20 +539,24 @@ mod tests {
                 for byte in text.iter_mut().skip(usize::from(is_wild)) {
                     *byte = first + *byte % (above + 1);
                 }
-                assert_eq!(coder.head(&text), coder.cut_head(&text), "{text:?}");
+                assert_eq!(coder.prefix(&text), coder.cut_prefix(&text), "{text:?}");
             }
         }
     }
 
     #[test]
-    fn heads_that_are_not_above_are_counted() {
+    fn prefixes_that_are_not_above_are_counted() {
         let mut rng = Rng::new(5);
         for _ in 0..2000 {
             let mut line: [u64; FAN] = std::array::from_fn(|_| rng.below(40));
             line.sort_unstable();
-            for head in 0..41 {
-                let expected = line.partition_point(|&at| at <= head);
-                assert_eq!(count_not_above(&line, head), expected, "{line:?} {head}");
+            for prefix in 0..41 {
+                let expected = line.partition_point(|&at| at <= prefix);
+                assert_eq!(
+                    count_not_above(&line, prefix),
+                    expected,
+                    "{line:?} {prefix}"
+                );
             }
         }
     }

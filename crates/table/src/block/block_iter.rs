@@ -5,11 +5,13 @@
 
 use std::cmp::Ordering;
 
-use drumlin_base::key::{TAG_BYTES, compare_internal, internal_key_head, user_key, user_key_head};
+use drumlin_base::key::{
+    TAG_BYTES, compare_internal, internal_key_prefix, user_key, user_key_prefix,
+};
 use drumlin_base::{Error, KeyOrder, Result};
 
 use super::hash_index::Bucket;
-use super::layout::{Block, BlockView, entry_head};
+use super::layout::{Block, BlockView, entry_header};
 use super::point::{begins_with, interval};
 
 /// Walks one block of internal keys.
@@ -77,13 +79,13 @@ impl BlockIter {
         &self.key
     }
 
-    /// What [`drumlin_base::InternalIterator::head`] is of the key under the cursor.
+    /// What [`drumlin_base::InternalIterator::key_prefix`] is of the key under the cursor.
     #[inline]
-    pub(crate) fn head(&self) -> u64 {
+    pub(crate) fn key_prefix(&self) -> u64 {
         if self.key.len() >= 8 + TAG_BYTES {
             self.front
         } else {
-            internal_key_head(&self.key)
+            internal_key_prefix(&self.key)
         }
     }
 
@@ -149,11 +151,11 @@ impl BlockIter {
         }
     }
 
-    /// Stands on the first entry at or after `target`. With `by_heads` the block's heads are
+    /// Stands on the first entry at or after `target`. With `by_prefixes` the block's key prefixes are
     /// searched, and made if it has none.
-    pub(crate) fn seek(&mut self, order: &KeyOrder, target: &[u8], by_heads: bool) {
-        let by_heads = by_heads && matches!(order, KeyOrder::Bytewise);
-        if !(by_heads && self.stand_by_heads(user_key(target))) {
+    pub(crate) fn seek(&mut self, order: &KeyOrder, target: &[u8], by_prefixes: bool) {
+        let by_prefixes = by_prefixes && matches!(order, KeyOrder::Bytewise);
+        if !(by_prefixes && self.stand_by_prefixes(user_key(target))) {
             self.stand_by_restarts(order, target);
         }
         while self.valid && compare_internal(order, &self.key, target) == Ordering::Less {
@@ -161,9 +163,9 @@ impl BlockIter {
         }
     }
 
-    /// Stands on the first entry whose head is not before the target's. False when the heads do not
+    /// Stands on the first entry whose key prefix is not before the target's. False when the key prefixes do not
     /// tell enough.
-    fn stand_by_heads(&mut self, user_key: &[u8]) -> bool {
+    fn stand_by_prefixes(&mut self, user_key: &[u8]) -> bool {
         let Some(block) = &self.block else {
             return false;
         };
@@ -176,18 +178,18 @@ impl BlockIter {
         let Some(start) = lookup.seek_start(entries, user_key) else {
             return false;
         };
-        let first_at = entry_head(entries, 0).map_or(0, |head| head.delta_at);
-        let (Some(from_first), Some(from_head)) = (
+        let first_at = entry_header(entries, 0).map_or(0, |header| header.delta_at);
+        let (Some(from_first), Some(from_key_prefix)) = (
             entries.get(first_at..first_at + start.from_first),
-            start.key_head.get(..start.from_head),
+            start.key_prefix.get(..start.from_key_prefix),
         ) else {
             return false;
         };
         self.behind.clear();
         self.key.clear();
         self.key.extend_from_slice(from_first);
-        self.key.extend_from_slice(from_head);
-        self.front = user_key_head(&self.key);
+        self.key.extend_from_slice(from_key_prefix);
+        self.front = user_key_prefix(&self.key);
         self.next_at = start.at;
         self.next();
         self.valid
@@ -214,27 +216,27 @@ impl BlockIter {
             self.valid = false;
             return;
         }
-        let Some(head) = entry_head(entries, at) else {
+        let Some(header) = entry_header(entries, at) else {
             return self.fail();
         };
-        let delta = entries.get(head.delta_at..head.value_at());
-        let (Some(delta), true) = (delta, head.shared <= self.key.len()) else {
+        let delta = entries.get(header.delta_at..header.value_at());
+        let (Some(delta), true) = (delta, header.shared <= self.key.len()) else {
             return self.fail();
         };
-        self.key.truncate(head.shared);
+        self.key.truncate(header.shared);
         self.key.extend_from_slice(delta);
         if self.key.len() < TAG_BYTES {
             return self.fail();
         }
-        if head.shared < 8 {
-            // From where they lie, not from the key: see `InternalIterator::head`.
-            let new = block.bytes().get(head.delta_at..).unwrap_or_default();
-            let kept = !(u64::MAX >> (8 * head.shared));
-            self.front = self.front & kept | user_key_head(new) >> (8 * head.shared);
+        if header.shared < 8 {
+            // From where they lie, not from the key: see `InternalIterator::key_prefix`.
+            let new = block.bytes().get(header.delta_at..).unwrap_or_default();
+            let kept = !(u64::MAX >> (8 * header.shared));
+            self.front = self.front & kept | user_key_prefix(new) >> (8 * header.shared);
         }
         self.at = at;
-        self.value_at = head.value_at();
-        self.next_at = head.end();
+        self.value_at = header.value_at();
+        self.next_at = header.end();
         self.valid = true;
     }
 
@@ -357,11 +359,11 @@ pub(crate) fn last_restart_before(block: &Block, before: impl Fn(&[u8]) -> bool)
 /// The key stored whole at a restart point.
 #[inline]
 fn restart_key(entries: &[u8], at: usize) -> Option<&[u8]> {
-    let head = entry_head(entries, at)?;
-    if head.shared != 0 || head.unshared < TAG_BYTES {
+    let header = entry_header(entries, at)?;
+    if header.shared != 0 || header.unshared < TAG_BYTES {
         return None;
     }
-    entries.get(head.delta_at..head.value_at())
+    entries.get(header.delta_at..header.value_at())
 }
 
 #[cfg(test)]
@@ -398,7 +400,7 @@ mod tests {
                 for (index, key) in keys.iter().enumerate() {
                     assert!(iter.valid());
                     assert_eq!(iter.key(), key);
-                    assert_eq!(iter.head(), internal_key_head(key));
+                    assert_eq!(iter.key_prefix(), internal_key_prefix(key));
                     assert_eq!(iter.value(), format!("value{index}").as_bytes());
                     iter.next();
                 }
@@ -471,14 +473,14 @@ mod tests {
                     at -= 1;
                 }
                 assert_eq!(iter.key(), &keys[at]);
-                assert_eq!(iter.head(), internal_key_head(&keys[at]));
+                assert_eq!(iter.key_prefix(), internal_key_prefix(&keys[at]));
                 assert_eq!(iter.value(), format!("value{at}").as_bytes());
             }
         }
     }
 
     #[test]
-    fn heads_of_short_keys_hold_no_byte_of_what_follows_them() {
+    fn prefixes_of_short_keys_hold_no_byte_of_what_follows_them() {
         let order = KeyOrder::Bytewise;
         let mut rng = drumlin_base::rng::Rng::new(3);
         for interval in [1, 4, 16] {
@@ -497,15 +499,15 @@ mod tests {
             for (index, key) in keys.iter().enumerate() {
                 iter.seek(&order, key, index % 2 == 0);
                 assert_eq!(
-                    (iter.key(), iter.head()),
-                    (&key[..], internal_key_head(key))
+                    (iter.key(), iter.key_prefix()),
+                    (&key[..], internal_key_prefix(key))
                 );
             }
             iter.seek_to_last();
             for key in keys.iter().rev() {
                 assert_eq!(
-                    (iter.key(), iter.head()),
-                    (&key[..], internal_key_head(key))
+                    (iter.key(), iter.key_prefix()),
+                    (&key[..], internal_key_prefix(key))
                 );
                 iter.prev();
             }

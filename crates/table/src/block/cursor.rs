@@ -386,8 +386,8 @@ impl InternalIterator for BlockTableIter {
     }
 
     #[inline]
-    fn head(&self) -> u64 {
-        self.block.head()
+    fn key_prefix(&self) -> u64 {
+        self.block.key_prefix()
     }
 
     #[inline]

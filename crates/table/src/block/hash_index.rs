@@ -9,7 +9,7 @@
 //! that is not there often the whole block. Buckets are one byte, so blocks of more than 254 restart
 //! points have none, nor those of more than 64 KiB; nor tables under an order in which different
 //! bytes are equal, because equal keys would differ in their hash. Readers here that have made a
-//! block's heads ([`super::lookup`]) do not need it.
+//! block's key prefixes ([`super::lookup`]) do not need it.
 //!
 //! The buckets are a claim: what they say is a number below 254, checked against the restart points
 //! by who uses it, and a key is compared before it counts as found. That a key is *not* there is

@@ -32,7 +32,7 @@ pub(crate) struct IndexFormat {
 
 /// Separators and handles of a run of blocks.
 ///
-/// Invariant: `offsets.len() == handles.len() + 1`, and `heads` is as long as `handles` or empty.
+/// Invariant: `offsets.len() == handles.len() + 1`, and `prefixes` is as long as `handles` or empty.
 #[derive(Debug)]
 pub(crate) struct FlatIndex {
     order: KeyOrder,
@@ -41,8 +41,8 @@ pub(crate) struct FlatIndex {
     prefix: Vec<u8>,
     /// Eight bytes of each user key after the prefix, complemented under reverse order, so that
     /// they ascend. Empty under a user's own order.
-    heads: Vec<u64>,
-    /// Every [`SAMPLE_EVERY`]th head: small enough to stay in the processor's caches.
+    prefixes: Vec<u64>,
+    /// Every [`SAMPLE_EVERY`]th key prefix: small enough to stay in the processor's caches.
     samples: Vec<u64>,
     /// All separators, one behind the other.
     keys: Vec<u8>,
@@ -66,7 +66,7 @@ impl FlatIndex {
             order: order.clone(),
             user_keys: format.user_keys,
             prefix: Vec::new(),
-            heads: Vec::new(),
+            prefixes: Vec::new(),
             samples: Vec::new(),
             keys: Vec::new(),
             offsets: vec![0],
@@ -83,7 +83,7 @@ impl FlatIndex {
             walk.handle.check_within(limit)?;
             index.push(&walk.key, walk.handle)?;
         }
-        index.build_heads();
+        index.build_prefixes();
         Ok(index)
     }
 
@@ -108,7 +108,7 @@ impl FlatIndex {
         Ok(())
     }
 
-    fn build_heads(&mut self) {
+    fn build_prefixes(&mut self) {
         let flip = match self.order {
             KeyOrder::Bytewise => 0,
             KeyOrder::ReverseBytewise => u64::MAX,
@@ -121,10 +121,15 @@ impl FlatIndex {
         let (first, last) = (self.user_separator(0), self.user_separator(last));
         let prefix_len = common_prefix(first, last);
         self.prefix = first.get(..prefix_len).unwrap_or_default().to_vec();
-        self.heads = (0..self.handles.len())
-            .map(|at| head_of(self.user_separator(at).get(prefix_len..)) ^ flip)
+        self.prefixes = (0..self.handles.len())
+            .map(|at| key_prefix_of(self.user_separator(at).get(prefix_len..)) ^ flip)
             .collect();
-        self.samples = self.heads.iter().step_by(SAMPLE_EVERY).copied().collect();
+        self.samples = self
+            .prefixes
+            .iter()
+            .step_by(SAMPLE_EVERY)
+            .copied()
+            .collect();
         self.keys.shrink_to_fit();
         self.offsets.shrink_to_fit();
         self.handles.shrink_to_fit();
@@ -168,8 +173,8 @@ impl FlatIndex {
     #[inline]
     pub(crate) fn find(&self, user_key: &[u8], seqno: SeqNo) -> usize {
         let (low, high) = match self.order {
-            KeyOrder::Bytewise => self.head_range(user_key, 0),
-            KeyOrder::ReverseBytewise => self.head_range(user_key, u64::MAX),
+            KeyOrder::Bytewise => self.prefix_range(user_key, 0),
+            KeyOrder::ReverseBytewise => self.prefix_range(user_key, u64::MAX),
             KeyOrder::Custom(_) => (0, self.len()),
         };
         partition_point(low, high, |at| self.is_before(at, user_key, seqno))
@@ -186,8 +191,8 @@ impl FlatIndex {
         };
         match self.behind_prefix(user_key) {
             Some(rest) => {
-                let head = head_of(Some(rest)) ^ flip;
-                prefetch_window(&self.heads, &self.samples, head)
+                let prefix = key_prefix_of(Some(rest)) ^ flip;
+                prefetch_window(&self.prefixes, &self.samples, prefix)
             }
             None => 0,
         }
@@ -212,26 +217,26 @@ impl FlatIndex {
 
     /// The blocks that eight bytes cannot tell from the one sought; everything before is before it.
     #[inline]
-    fn head_range(&self, user_key: &[u8], flip: u64) -> (usize, usize) {
+    fn prefix_range(&self, user_key: &[u8], flip: u64) -> (usize, usize) {
         let Some(rest) = self.behind_prefix(user_key) else {
             let before = (user_key < self.prefix.as_slice()) != (flip != 0);
             let at = if before { 0 } else { self.len() };
             return (at, at);
         };
-        let head = head_of(Some(rest)) ^ flip;
-        let low = lower_bound(&self.heads, &self.samples, head);
+        let prefix = key_prefix_of(Some(rest)) ^ flip;
+        let low = lower_bound(&self.prefixes, &self.samples, prefix);
         let mut high = low;
         // Ties are rare; gallop over them so that many stay cheap.
         let mut step = 1;
-        while self.heads.get(high) == Some(&head) {
+        while self.prefixes.get(high) == Some(&prefix) {
             high += step;
             step *= 2;
         }
-        let high = high.min(self.heads.len());
+        let high = high.min(self.prefixes.len());
         if high - low <= 1 {
             return (low, high);
         }
-        let ties = partition_point(low, high, |at| self.heads.get(at) == Some(&head));
+        let ties = partition_point(low, high, |at| self.prefixes.get(at) == Some(&prefix));
         (low, ties)
     }
 
@@ -264,7 +269,7 @@ impl FlatIndex {
     /// Memory it takes.
     pub(crate) fn resident_bytes(&self) -> usize {
         self.prefix.capacity()
-            + (self.heads.capacity() + self.samples.capacity()) * size_of::<u64>()
+            + (self.prefixes.capacity() + self.samples.capacity()) * size_of::<u64>()
             + self.keys.capacity()
             + self.offsets.capacity() * size_of::<u32>()
             + self.handles.capacity() * size_of::<BlockHandle>()
@@ -323,15 +328,15 @@ impl EntryWalk<'_> {
 
 /// The first eight bytes as a number that orders as they do; missing bytes count as zero.
 #[inline]
-fn head_of(bytes: Option<&[u8]>) -> u64 {
+fn key_prefix_of(bytes: Option<&[u8]>) -> u64 {
     let bytes = bytes.unwrap_or_default();
     match bytes.first_chunk::<8>() {
-        Some(head) => u64::from_be_bytes(*head),
+        Some(prefix) => u64::from_be_bytes(*prefix),
         None => bytes
             .iter()
             .zip((0..8).rev())
-            .fold(0, |head, (&byte, place)| {
-                head | u64::from(byte) << (8 * place)
+            .fold(0, |prefix, (&byte, place)| {
+                prefix | u64::from(byte) << (8 * place)
             }),
     }
 }

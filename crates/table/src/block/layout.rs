@@ -52,7 +52,7 @@ struct Trailer {
 }
 
 /// A copy of the uncompressed `bytes` of a block (without its checksum trailer), taken apart, with
-/// room for the heads of all entries it can have.
+/// room for the key prefixes of all entries it can have.
 ///
 /// # Errors
 /// `Corruption` when the trailer does not fit the bytes.
@@ -62,9 +62,9 @@ pub(crate) fn parse_block(bytes: &[u8]) -> Result<Block> {
 
 /// A copy of `bytes` on the heap.
 fn draft_of(bytes: &[u8]) -> Draft<BlockMeta> {
-    // An entry takes three bytes for its lengths, and a tag: there cannot be more heads than this.
-    let heads_max = u32::try_from(bytes.len() / 8 + 1).unwrap_or(0);
-    let mut draft = Draft::on_heap(bytes.len(), heads_max);
+    // An entry takes three bytes for its lengths, and a tag: there cannot be more key prefixes than this.
+    let prefixes_max = u32::try_from(bytes.len() / 8 + 1).unwrap_or(0);
+    let mut draft = Draft::on_heap(bytes.len(), prefixes_max);
     draft.bytes_mut().copy_from_slice(bytes);
     draft
 }
@@ -201,10 +201,10 @@ pub(crate) trait BlockView {
     fn restart_count(&self) -> u32;
     /// What the hash index knows of `user_key`; nothing where there is none.
     fn bucket(&self, user_key: &[u8]) -> Bucket;
-    /// The heads of the entries; made when first asked for. `None` when the block does not decode,
-    /// or has more entries than heads find room.
+    /// The key prefixes of the entries; made when first asked for. `None` when the block does not decode,
+    /// or has more entries than key prefixes find room.
     fn lookup(&self) -> Option<BlockLookup<'_>>;
-    /// The heads of the entries, if somebody asked for them before.
+    /// The key prefixes of the entries, if somebody asked for them before.
     fn lookup_if_made(&self) -> Option<BlockLookup<'_>>;
 }
 
@@ -255,9 +255,9 @@ impl BlockView for Block {
     }
 }
 
-/// The head of one entry: lengths, and where its key delta begins.
+/// The header of one entry: lengths, and where its key delta begins.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct EntryHead {
+pub(crate) struct EntryHeader {
     pub(crate) shared: usize,
     pub(crate) unshared: usize,
     pub(crate) value_len: usize,
@@ -265,7 +265,7 @@ pub(crate) struct EntryHead {
     pub(crate) delta_at: usize,
 }
 
-impl EntryHead {
+impl EntryHeader {
     /// Where the value begins.
     #[inline]
     pub(crate) fn value_at(&self) -> usize {
@@ -279,29 +279,29 @@ impl EntryHead {
     }
 }
 
-/// Decodes the entry head at `at`. `None` when it is cut, or the entry reaches past `entries`.
+/// Decodes the entry header at `at`. `None` when it is cut, or the entry reaches past `entries`.
 #[inline]
-pub(crate) fn entry_head(entries: &[u8], at: usize) -> Option<EntryHead> {
-    let head = match entries.get(at..at.checked_add(3)?) {
+pub(crate) fn entry_header(entries: &[u8], at: usize) -> Option<EntryHeader> {
+    let header = match entries.get(at..at.checked_add(3)?) {
         Some(&[shared, unshared, value_len]) if (shared | unshared | value_len) < 0x80 => {
-            EntryHead {
+            EntryHeader {
                 shared: usize::from(shared),
                 unshared: usize::from(unshared),
                 value_len: usize::from(value_len),
                 delta_at: at + 3,
             }
         }
-        _ => entry_head_slow(entries, at)?,
+        _ => entry_header_slow(entries, at)?,
     };
-    (head.end() <= entries.len()).then_some(head)
+    (header.end() <= entries.len()).then_some(header)
 }
 
 #[inline(never)]
-fn entry_head_slow(entries: &[u8], at: usize) -> Option<EntryHead> {
+fn entry_header_slow(entries: &[u8], at: usize) -> Option<EntryHeader> {
     let (shared, next) = varint32_at(entries, at)?;
     let (unshared, next) = varint32_at(entries, next)?;
     let (value_len, delta_at) = varint32_at(entries, next)?;
-    Some(EntryHead {
+    Some(EntryHeader {
         shared: shared as usize,
         unshared: unshared as usize,
         value_len: value_len as usize,

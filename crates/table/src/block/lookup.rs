@@ -1,11 +1,11 @@
-//! A table of heads that a block gets when a lookup first comes to it.
+//! A table of key prefixes that a block gets when a lookup first comes to it.
 //!
 //! Walking the entries of a block to one of them touches a cache line per entry, each found only
 //! through the one before. So the first lookup in a block notes of every entry the four bytes of its
 //! user key that follow what all keys of the block have in common, and where the entry begins:
 //!
 //! ```text
-//! spots[i] = head(i) << 32 | offset(i)        ascending
+//! spots[i] = prefix(i) << 32 | offset(i)        ascending
 //! ```
 //!
 //! Later lookups search these numbers and then touch only the entry sought. It costs eight bytes an
@@ -16,14 +16,14 @@ use drumlin_base::bytes::prefetch;
 use drumlin_base::key::TAG_BYTES;
 
 use super::builder::common_prefix;
-use super::layout::{Block, BlockView, entry_head};
+use super::layout::{Block, BlockView, entry_header};
 use super::sorted_words::lower_bound;
 
 /// Cache lines of a common entry.
 const ENTRY_LINES: usize = 3;
 
 /// Bytes of a user key that stand in a spot.
-pub(crate) const HEAD_BYTES: usize = 4;
+pub(crate) const KEY_PREFIX_BYTES: usize = 4;
 
 /// The spots of one block, in the words that lie with it; the first word is `prefix_len`.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ pub(crate) struct BlockLookup<'a> {
 }
 
 impl<'a> BlockLookup<'a> {
-    /// Notes the heads of all entries in `room`; the words used. `None` when the block does not
+    /// Notes the key prefixes of all entries in `room`; the words used. `None` when the block does not
     /// decode or they do not fit.
     pub(crate) fn build(block: &Block, room: &mut [u64]) -> Option<usize> {
         let (prefix, room) = room.split_first_mut()?;
@@ -54,7 +54,7 @@ impl<'a> BlockLookup<'a> {
         let prefix_len = common_prefix(&first, user_part(&key).unwrap_or_default());
         for spot in room.get_mut(..count)? {
             decode_key(entries, *spot as usize, &mut key)?;
-            *spot |= u64::from(head_of(user_part(&key)?, prefix_len)) << 32;
+            *spot |= u64::from(key_prefix_of(user_part(&key)?, prefix_len)) << 32;
         }
         *prefix = prefix_len as u64;
         Some(1 + count)
@@ -79,10 +79,10 @@ impl<'a> BlockLookup<'a> {
     /// begins as all keys of the block do. `None` when it is not in the block.
     #[inline]
     pub(crate) fn find(&self, user_key: &[u8]) -> Option<usize> {
-        let head = u64::from(head_of(user_key, self.prefix_len)) << 32;
-        let base = lower_bound(self.spots, &[], head);
+        let prefix = u64::from(key_prefix_of(user_key, self.prefix_len)) << 32;
+        let base = lower_bound(self.spots, &[], prefix);
         let spot = *self.spots.get(base)?;
-        (spot >> 32 == head >> 32).then_some((spot & u64::from(u32::MAX)) as usize)
+        (spot >> 32 == prefix >> 32).then_some((spot & u64::from(u32::MAX)) as usize)
     }
 }
 
@@ -100,11 +100,11 @@ pub(crate) struct SeekStart {
     /// Offset of the entry.
     pub(crate) at: usize,
     /// What the entry's key begins with: as many bytes as it shares with the key before it.
-    pub(crate) key_head: [u8; HEAD_BYTES],
-    /// Bytes to take from the block's first key before those of `key_head`.
+    pub(crate) key_prefix: [u8; KEY_PREFIX_BYTES],
+    /// Bytes to take from the block's first key before those of `key_prefix`.
     pub(crate) from_first: usize,
-    /// Bytes to take from `key_head`.
-    pub(crate) from_head: usize,
+    /// Bytes to take from `key_prefix`.
+    pub(crate) from_key_prefix: usize,
 }
 
 impl BlockLookup<'_> {
@@ -112,34 +112,34 @@ impl BlockLookup<'_> {
     /// do, with what is needed to rebuild its key. `None` when that is not known, or every entry is
     /// before it.
     pub(crate) fn seek_start(&self, entries: &[u8], user_key: &[u8]) -> Option<SeekStart> {
-        let target = u64::from(head_of(user_key, self.prefix_len())) << 32;
+        let target = u64::from(key_prefix_of(user_key, self.prefix_len())) << 32;
         let spot = *self.spots.get(lower_bound(self.spots, &[], target))?;
         let at = (spot & u64::from(u32::MAX)) as usize;
-        let head = entry_head(entries, at)?;
-        if head.unshared < TAG_BYTES {
-            return None; // It shares bytes with the tag of the key before it, which no head tells.
+        let header = entry_header(entries, at)?;
+        if header.unshared < TAG_BYTES {
+            return None; // It shares bytes with the tag of the key before it, which no key prefix tells.
         }
-        let shared = head.shared;
+        let shared = header.shared;
         let from_first = shared.min(self.prefix_len());
-        let from_head = shared - from_first;
-        (from_head <= HEAD_BYTES).then_some(SeekStart {
+        let from_key_prefix = shared - from_first;
+        (from_key_prefix <= KEY_PREFIX_BYTES).then_some(SeekStart {
             at,
-            key_head: ((spot >> 32) as u32).to_be_bytes(),
+            key_prefix: ((spot >> 32) as u32).to_be_bytes(),
             from_first,
-            from_head,
+            from_key_prefix,
         })
     }
 }
 
 /// Rebuilds the key of the entry at `at` over the key before it; where the next entry begins.
 fn decode_key(entries: &[u8], at: usize, key: &mut Vec<u8>) -> Option<usize> {
-    let head = entry_head(entries, at)?;
-    if head.shared > key.len() {
+    let header = entry_header(entries, at)?;
+    if header.shared > key.len() {
         return None;
     }
-    key.truncate(head.shared);
-    key.extend_from_slice(entries.get(head.delta_at..head.value_at())?);
-    Some(head.end())
+    key.truncate(header.shared);
+    key.extend_from_slice(entries.get(header.delta_at..header.value_at())?);
+    Some(header.end())
 }
 
 fn user_part(key: &[u8]) -> Option<&[u8]> {
@@ -148,13 +148,15 @@ fn user_part(key: &[u8]) -> Option<&[u8]> {
 
 /// The bytes after the prefix as a number that orders as they do; missing bytes count as zero.
 #[inline]
-fn head_of(user_key: &[u8], prefix_len: usize) -> u32 {
+fn key_prefix_of(user_key: &[u8], prefix_len: usize) -> u32 {
     let rest = user_key.get(prefix_len..).unwrap_or_default();
-    match rest.first_chunk::<HEAD_BYTES>() {
-        Some(head) => u32::from_be_bytes(*head),
+    match rest.first_chunk::<KEY_PREFIX_BYTES>() {
+        Some(prefix) => u32::from_be_bytes(*prefix),
         None => rest
             .iter()
             .zip([24, 16, 8, 0])
-            .fold(0, |head, (&byte, place)| head | u32::from(byte) << place),
+            .fold(0, |prefix, (&byte, place)| {
+                prefix | u32::from(byte) << place
+            }),
     }
 }

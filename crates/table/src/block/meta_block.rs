@@ -2,7 +2,7 @@
 
 use drumlin_base::{Error, Result};
 
-use super::layout::{Block, BlockView, entry_head, parse_block};
+use super::layout::{Block, BlockView, entry_header, parse_block};
 use crate::format::BlockHandle;
 
 /// All entries of a metaindex or properties block.
@@ -25,17 +25,17 @@ impl MetaBlock {
         let mut at = 0;
         let bytes = block.entries();
         while at < bytes.len() {
-            let head = entry_head(bytes, at).ok_or_else(damaged)?;
+            let header = entry_header(bytes, at).ok_or_else(damaged)?;
             let delta = bytes
-                .get(head.delta_at..head.value_at())
+                .get(header.delta_at..header.value_at())
                 .ok_or_else(damaged)?;
-            if head.shared > key.len() {
+            if header.shared > key.len() {
                 return Err(damaged());
             }
-            key.truncate(head.shared);
+            key.truncate(header.shared);
             key.extend_from_slice(delta);
-            entries.push((key.clone(), head.value_at()..head.end()));
-            at = head.end();
+            entries.push((key.clone(), header.value_at()..header.end()));
+            at = header.end();
         }
         Ok(Self { block, entries })
     }

@@ -102,7 +102,7 @@ fn open_parts(file: Arc<dyn RandomAccessFile>, options: TableReaderOptions) -> R
             + size_of::<BlockTable>(),
         whole_key_filter: footer.style == TableStyle::LevelDb || properties.whole_key_filtering(),
         prefix: options.prefix.filter(|_| prefix_filter),
-        heads_max: heads_max(&properties),
+        prefixes_max: prefixes_max(&properties),
         order: options.order,
         cache: options.cache,
         budget: options.budget,
@@ -116,17 +116,17 @@ fn open_parts(file: Arc<dyn RandomAccessFile>, options: TableReaderOptions) -> R
     })
 }
 
-/// Heads that a block finds room for. Without properties, as in LevelDB's tables, as many as blocks
+/// Key prefixes that a block finds room for. Without properties, as in LevelDB's tables, as many as blocks
 /// of the usual size have entries of 64 bytes.
-fn heads_max(properties: &TableProperties) -> u32 {
-    const HEADS_UNKNOWN: u64 = 72;
+fn prefixes_max(properties: &TableProperties) -> u32 {
+    const PREFIXES_UNKNOWN: u64 = 72;
     /// Beyond that they would take too much memory, and the restart points do.
-    const HEADS_MOST: u64 = 4096;
+    const PREFIXES_MOST: u64 = 4096;
     let average = properties
         .num_entries
         .checked_div(properties.num_data_blocks);
-    let heads = average.map_or(HEADS_UNKNOWN, |average| average + average / 8 + 5);
-    u32::try_from(heads.min(HEADS_MOST)).unwrap_or(0)
+    let prefixes = average.map_or(PREFIXES_UNKNOWN, |average| average + average / 8 + 5);
+    u32::try_from(prefixes.min(PREFIXES_MOST)).unwrap_or(0)
 }
 
 /// The footer of a block-based table.

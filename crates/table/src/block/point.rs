@@ -1,6 +1,6 @@
 //! Finding the versions of one user key in a block, without rebuilding any key.
 //!
-//! A lookup starts at the first entry whose head agrees ([`super::lookup`]), or else walks at
+//! A lookup starts at the first entry whose key prefix agrees ([`super::lookup`]), or else walks at
 //! most one restart interval, which the block's hash index names ([`super::hash_index`]) or a search
 //! among the restart points. Rebuilding each key there costs a copy per entry;
 //! instead the walk carries how many bytes the last key shared with the one sought:
@@ -25,16 +25,16 @@ use drumlin_base::{Error, Result, SeqNo};
 use super::block_iter::last_restart_before;
 use super::builder::common_prefix;
 use super::hash_index::Bucket;
-use super::layout::{Block, BlockView, EntryHead, entry_head};
-use super::lookup::{HEAD_BYTES, prefetch_entry};
+use super::layout::{Block, BlockView, EntryHeader, entry_header};
+use super::lookup::{KEY_PREFIX_BYTES, prefetch_entry};
 
 /// What is sought: versions of `user_key` at or before `seqno`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PointTarget<'a> {
     pub(crate) user_key: &'a [u8],
     pub(crate) seqno: SeqNo,
-    /// Search the block's heads, and make them if it has none.
-    pub(crate) by_heads: bool,
+    /// Search the block's key prefixes, and make them if it has none.
+    pub(crate) by_prefixes: bool,
 }
 
 /// How a lookup in one block ended.
@@ -66,7 +66,7 @@ pub(crate) fn visit_versions(
     target: PointTarget<'_>,
     visit: impl FnMut(u64, Range<usize>) -> ControlFlow<()>,
 ) -> Result<PointEnd> {
-    if !target.by_heads {
+    if !target.by_prefixes {
         return visit_from_restart(block, target, visit);
     }
     let Some(lookup) = block.lookup() else {
@@ -78,22 +78,22 @@ pub(crate) fn visit_versions(
     };
     // The key is in the first of its lines, the value in the next: one wait for both.
     prefetch_entry(block, start);
-    let head = entry_head(entries, start).ok_or_else(damaged)?;
+    let header = entry_header(entries, start).ok_or_else(damaged)?;
     // The key of the entry before is not known, so its part must be known to agree with the target.
-    if head.shared > lookup.prefix_len() + HEAD_BYTES || head.unshared < TAG_BYTES {
+    if header.shared > lookup.prefix_len() + KEY_PREFIX_BYTES || header.unshared < TAG_BYTES {
         return visit_from_restart(block, target, visit);
     }
     if !begins_with(entries, target.user_key, lookup.prefix_len()).ok_or_else(damaged)? {
         // Not as all keys of the block begin: before the first or after the last of them.
         return visit_from_restart(block, target, visit);
     }
-    if head.shared > target.user_key.len() {
+    if header.shared > target.user_key.len() {
         return Ok(PointEnd::Done); // Zeros stood for the missing bytes: the entry is after it.
     }
     let walk = Walk {
         target,
-        matched: head.shared,
-        user_len: head.shared,
+        matched: header.shared,
+        user_len: header.shared,
         tag: [0; TAG_BYTES],
         verdict: Ordering::Less,
     };
@@ -104,8 +104,8 @@ pub(crate) fn visit_versions(
 /// when that key does not decode.
 #[inline]
 pub(crate) fn begins_with(entries: &[u8], user_key: &[u8], prefix_len: usize) -> Option<bool> {
-    let head = entry_head(entries, 0)?;
-    let prefix = entries.get(head.delta_at..head.delta_at + prefix_len)?;
+    let header = entry_header(entries, 0)?;
+    let prefix = entries.get(header.delta_at..header.delta_at + prefix_len)?;
     Some(user_key.starts_with(prefix))
 }
 
@@ -128,7 +128,7 @@ fn visit_from_restart(
         }
     }
     .ok_or_else(damaged)?;
-    if entry_head(entries, start).is_none_or(|head| head.shared != 0) {
+    if entry_header(entries, start).is_none_or(|header| header.shared != 0) {
         return Err(damaged());
     }
     let walk = Walk {
@@ -172,56 +172,56 @@ impl Walk<'_> {
         mut visit: impl FnMut(u64, Range<usize>) -> ControlFlow<()>,
     ) -> Result<PointEnd> {
         while at < entries.len() {
-            let head = entry_head(entries, at).ok_or_else(damaged)?;
-            self.step(entries, &head).ok_or_else(damaged)?;
+            let header = entry_header(entries, at).ok_or_else(damaged)?;
+            self.step(entries, &header).ok_or_else(damaged)?;
             match self.verdict {
                 Ordering::Less => {}
                 Ordering::Greater => return Ok(PointEnd::Done),
                 Ordering::Equal => {
                     let tag = u64::from_le_bytes(self.tag);
                     if tag_seqno(tag) <= self.target.seqno
-                        && visit(tag, head.value_at()..head.end()).is_break()
+                        && visit(tag, header.value_at()..header.end()).is_break()
                     {
                         return Ok(PointEnd::Done);
                     }
                 }
             }
-            at = head.end();
+            at = header.end();
         }
         Ok(PointEnd::BlockEnded)
     }
 
     /// Takes one entry in. `None` when its lengths make no sense.
     #[inline]
-    fn step(&mut self, entries: &[u8], head: &EntryHead) -> Option<()> {
-        let raw_len = head.shared + head.unshared;
+    fn step(&mut self, entries: &[u8], header: &EntryHeader) -> Option<()> {
+        let raw_len = header.shared + header.unshared;
         let user_len = raw_len.checked_sub(TAG_BYTES)?;
-        let delta = entries.get(head.delta_at..head.value_at())?;
-        if head.shared <= self.user_len && head.unshared >= TAG_BYTES {
+        let delta = entries.get(header.delta_at..header.value_at())?;
+        if header.shared <= self.user_len && header.unshared >= TAG_BYTES {
             let (user_delta, tag) = delta.split_last_chunk::<TAG_BYTES>()?;
             self.tag = *tag;
-            if head.shared <= self.matched {
-                let rest = self.target.user_key.get(head.shared..)?;
-                self.compare(head.shared, user_delta, rest);
+            if header.shared <= self.matched {
+                let rest = self.target.user_key.get(header.shared..)?;
+                self.compare(header.shared, user_delta, rest);
             }
             self.user_len = user_len;
             return Some(());
         }
-        self.step_into_tag(head, user_len, delta)
+        self.step_into_tag(header, user_len, delta)
     }
 
     /// The entry shares bytes with the last entry's tag, as versions of one key do. Bytewise order
     /// leaves the user key at least as long as the last one then.
     #[inline(never)]
-    fn step_into_tag(&mut self, head: &EntryHead, user_len: usize, delta: &[u8]) -> Option<()> {
+    fn step_into_tag(&mut self, header: &EntryHeader, user_len: usize, delta: &[u8]) -> Option<()> {
         let grown = user_len.checked_sub(self.user_len)?;
-        let from_tag_len = head.shared.checked_sub(self.user_len)?;
+        let from_tag_len = header.shared.checked_sub(self.user_len)?;
         let last_tag = self.tag;
         let from_tag = last_tag.get(..from_tag_len)?;
         if self.user_len <= self.matched {
             // The user key goes on with bytes of the old tag, then with bytes of the delta.
             let taken = from_tag.get(..grown.min(from_tag_len))?;
-            let own = delta.get(..user_len.saturating_sub(head.shared))?;
+            let own = delta.get(..user_len.saturating_sub(header.shared))?;
             let rest = self.target.user_key.get(self.user_len..)?;
             let common = common_prefix(taken, rest);
             if common < taken.len() {
@@ -308,7 +308,7 @@ mod tests {
                 let target = PointTarget {
                     user_key: &user_key,
                     seqno,
-                    by_heads: rng.one_in(2),
+                    by_prefixes: rng.one_in(2),
                 };
                 let mut found = Vec::new();
                 visit_versions(&block, target, |tag, range| {
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lookup_without_heads_walks_only_what_the_hash_index_names() {
+    fn a_lookup_without_prefixes_walks_only_what_the_hash_index_names() {
         let mut builder = BlockBuilder::with_hash(2, Some(0.75));
         let keys = [b"a", b"b", b"c", b"d", b"e"];
         for key in keys {
@@ -336,7 +336,7 @@ mod tests {
             let target = PointTarget {
                 user_key: key,
                 seqno: 9,
-                by_heads: false,
+                by_prefixes: false,
             };
             let end = visit_versions(&block, target, |_, _| {
                 found += 1;

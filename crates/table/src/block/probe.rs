@@ -73,10 +73,10 @@ impl BlockProbe {
         self.cursor.seek_to_last();
     }
 
-    /// Stands on the first entry at or after `target`, found by the block's heads or its restart
+    /// Stands on the first entry at or after `target`, found by the block's key prefixes or its restart
     /// points.
-    pub fn seek(&mut self, order: &KeyOrder, target: &[u8], by_heads: bool) {
-        self.cursor.seek(order, target, by_heads);
+    pub fn seek(&mut self, order: &KeyOrder, target: &[u8], by_prefixes: bool) {
+        self.cursor.seek(order, target, by_prefixes);
     }
 
     /// Moves forwards. Requires: the cursor is valid.
@@ -97,12 +97,12 @@ impl BlockProbe {
         &self,
         user_key: &[u8],
         seqno: SeqNo,
-        by_heads: bool,
+        by_prefixes: bool,
     ) -> Result<Vec<(u64, Vec<u8>)>> {
         let target = PointTarget {
             user_key,
             seqno,
-            by_heads,
+            by_prefixes,
         };
         let mut found = Vec::new();
         visit_versions(&self.block, target, |tag, value| {

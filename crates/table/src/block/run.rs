@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use drumlin_base::bytes::{Loan, Place};
+use drumlin_base::bytes::{HazardGuard, SlabPlace};
 
 use super::index::FlatIndex;
 use super::layout::Block;
@@ -39,7 +39,7 @@ impl Cached for Block {
         self.memory_bytes()
     }
 
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<SlabPlace> {
         Self::place(self)
     }
 }
@@ -47,7 +47,7 @@ impl Cached for Block {
 /// Something read through the cache: still in its slot, or owned by this reader alone.
 pub(crate) enum Held<'a, T: Cached> {
     /// In its slot. Counts no reference, so that readers of one block do not share a counter.
-    InSlot(Loan<'a, T>),
+    InSlot(HazardGuard<'a, T>),
     /// Not cached, or just loaded.
     Owned(T),
 }
@@ -57,7 +57,7 @@ impl<T: Cached> Held<'_, T> {
     #[inline]
     pub(crate) fn get(&self) -> &T {
         match self {
-            Self::InSlot(loan) => loan,
+            Self::InSlot(guard) => guard,
             Self::Owned(item) => item,
         }
     }
@@ -65,7 +65,7 @@ impl<T: Cached> Held<'_, T> {
     /// A handle of one's own.
     pub(crate) fn into_handle(self) -> T {
         match self {
-            Self::InSlot(loan) => T::clone(&loan),
+            Self::InSlot(guard) => T::clone(&guard),
             Self::Owned(item) => item,
         }
     }

@@ -56,7 +56,7 @@ pub struct BlockTable {
     pub(crate) budget: Arc<MemoryBudget>,
     /// Room for heads that a block of this table gets: an eighth more than its blocks have entries
     /// on average.
-    pub(crate) heads_max: u32,
+    pub(crate) prefixes_max: u32,
     pub(crate) resident_bytes: usize,
     pub(crate) size: u64,
 }
@@ -173,7 +173,7 @@ impl BlockTable {
         let Some(seqno) = self.stored_seqno(seqno) else {
             return Ok(());
         };
-        match (&self.filter, &self.index, self.ask_ahead(user_key)) {
+        match (&self.filter, &self.index, self.prefetch_filter(user_key)) {
             (TableFilter::Full(filter), TableIndex::Single(run), Known::Filter(spot)) => {
                 // What most keys need next comes while the filter's line does.
                 let about = run.index.prefetch_for(user_key);
@@ -228,7 +228,7 @@ impl BlockTable {
                 let target = PointTarget {
                     user_key,
                     seqno,
-                    by_heads: true,
+                    by_prefixes: true,
                 };
                 // Not by way of `Held`: what is made of parts and moved at once keeps the processor
                 // waiting for the parts.
@@ -263,7 +263,7 @@ impl BlockTable {
         let block = self.load_block(run, at, options, None)?;
         // A block met for the first time may never be met again: no heads are made for it.
         let target = PointTarget {
-            by_heads: false,
+            by_prefixes: false,
             ..target
         };
         self.get_in_block(&block, target, visit)
@@ -430,7 +430,7 @@ impl BlockTable {
         }
         let handle = run.index.handle(at).ok_or_else(no_such_block)?;
         let room = |len| match options.fill_cache {
-            true => self.cache.draft(len, self.heads_max),
+            true => self.cache.draft(len, self.prefixes_max),
             false => Draft::try_on_heap(len, 0),
         };
         let draft = self
@@ -457,7 +457,7 @@ impl BlockTable {
         stored: &[u8],
         options: &TableReadOptions,
     ) {
-        let room = |len| self.cache.draft(len, self.heads_max);
+        let room = |len| self.cache.draft(len, self.prefixes_max);
         let unpacked = self
             .blocks
             .unpack_stored(handle, options.verify_checksums, stored, room);

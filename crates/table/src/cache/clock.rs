@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use drumlin_base::budget::Reclaim;
-use drumlin_base::bytes::{CHUNK_SPANS, Draft, HUGE_PAGE_BYTES, Place, RecallBatch, Slab};
+use drumlin_base::bytes::{CHUNK_SPANS, Draft, HUGE_PAGE_BYTES, RetireBatch, Slab, SlabPlace};
 use drumlin_base::metrics::Counter;
 use drumlin_base::sync::Mutex;
 use drumlin_base::{MemoryBudget, MemoryUse, Result};
@@ -48,7 +48,7 @@ const LEAVING_SHARE: usize = 16;
 pub(super) struct Newcomer<A> {
     pub(super) array: Weak<A>,
     pub(super) index: usize,
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<SlabPlace>,
     pub(super) bytes: usize,
     /// Chooses among the rings.
     pub(super) spread: usize,
@@ -252,7 +252,7 @@ impl BlockCache {
         };
         let mut freed = 0;
         // Dropped after the lock is given back, all with one fence.
-        let mut batch = RecallBatch::default();
+        let mut batch = RetireBatch::default();
         for frame in frames.lock().iter_mut() {
             let verdict = frame
                 .as_ref()

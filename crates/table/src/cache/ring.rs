@@ -6,7 +6,7 @@
 use std::sync::Weak;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use drumlin_base::bytes::RecallBatch;
+use drumlin_base::bytes::RetireBatch;
 use drumlin_base::sync::Mutex;
 
 /// Stale entries a ring tolerates before it looks for them.
@@ -25,7 +25,7 @@ pub(super) enum Verdict {
 /// The clock's view of a slot array.
 pub(super) trait Evict: Send + Sync {
     /// Empties slot `index`, into `batch`; not if `spare` and it was read since it was last asked.
-    fn try_evict(&self, index: usize, spare: bool, batch: &mut RecallBatch) -> Verdict;
+    fn try_evict(&self, index: usize, spare: bool, batch: &mut RetireBatch) -> Verdict;
 }
 
 /// A filled slot.
@@ -35,7 +35,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn try_evict(&self, spare: bool, batch: &mut RecallBatch) -> Verdict {
+    pub(super) fn try_evict(&self, spare: bool, batch: &mut RetireBatch) -> Verdict {
         match self.array.upgrade() {
             Some(array) => array.try_evict(self.index, spare, batch),
             None => Verdict::Gone,
@@ -121,7 +121,7 @@ impl Ring {
     /// the bytes of all.
     pub(super) fn turn(&self, enough: &dyn Fn() -> bool, evicted: impl Fn(usize)) -> usize {
         // Dropped after the lock is given back, all with one fence.
-        let mut batch = RecallBatch::default();
+        let mut batch = RetireBatch::default();
         let mut places = self.places.lock();
         let mut freed = 0;
         let mut steps = 2 * places.places.len();

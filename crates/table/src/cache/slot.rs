@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::RefCnt;
-use drumlin_base::bytes::{LINE_BYTES, Lender, Loan, Place, RecallBatch, prefetch};
+use drumlin_base::bytes::{HazardGuard, HazardPtr, LINE_BYTES, RetireBatch, SlabPlace, prefetch};
 
 use super::clock::{BlockCache, Newcomer};
 use super::ring::{Evict, Verdict};
@@ -16,13 +16,13 @@ pub(crate) trait Cached: RefCnt + Send + Sync + 'static {
     fn charge(&self) -> usize;
 
     /// Where in the cache's slab it lies, if it does.
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<SlabPlace> {
         None
     }
 }
 
 struct Slot<T: Cached> {
-    cell: Lender<T>,
+    cell: HazardPtr<T>,
     /// Set by readers, cleared by the clock hand as it passes. Relaxed: it publishes nothing.
     referenced: AtomicBool,
 }
@@ -47,7 +47,7 @@ impl<T: Cached> SlotArray<T> {
         const { assert!(size_of::<Slot<T>>() == SLOT_BYTES) };
         let slots = (0..count)
             .map(|_| Slot {
-                cell: Lender::empty(),
+                cell: HazardPtr::empty(),
                 referenced: AtomicBool::new(false),
             })
             .collect();
@@ -58,23 +58,23 @@ impl<T: Cached> SlotArray<T> {
         })
     }
 
-    /// What slot `index` holds, on loan: no reference is counted. Counts a hit and marks the slot,
+    /// What slot `index` holds, under a guard: no reference is counted. Counts a hit and marks the slot,
     /// unless it is empty.
     #[inline]
-    pub(crate) fn get(&self, index: usize) -> Option<Loan<'_, T>> {
+    pub(crate) fn get(&self, index: usize) -> Option<HazardGuard<'_, T>> {
         let slot = self.slots.get(index)?;
-        let loan = slot.cell.load()?;
+        let guard = slot.cell.load()?;
         // A store only when it changes something keeps the line shared between readers.
         if !slot.referenced.load(Ordering::Relaxed) {
             slot.referenced.store(true, Ordering::Relaxed);
         }
         self.cache.count_hit();
-        Some(loan)
+        Some(guard)
     }
 
     /// What slot `index` holds, without a trace of the look.
     #[inline]
-    pub(crate) fn peek(&self, index: usize) -> Option<Loan<'_, T>> {
+    pub(crate) fn peek(&self, index: usize) -> Option<HazardGuard<'_, T>> {
         self.slots.get(index)?.cell.load()
     }
 
@@ -144,7 +144,7 @@ impl<T: Cached> SlotArray<T> {
 }
 
 impl<T: Cached> Evict for SlotArray<T> {
-    fn try_evict(&self, index: usize, spare: bool, batch: &mut RecallBatch) -> Verdict {
+    fn try_evict(&self, index: usize, spare: bool, batch: &mut RetireBatch) -> Verdict {
         let Some(slot) = self.slots.get(index) else {
             return Verdict::Gone;
         };

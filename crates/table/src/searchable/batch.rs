@@ -16,7 +16,7 @@ use drumlin_base::key::{ValueKind, tag_seqno};
 
 use super::locator::RowPlace;
 use super::row::PLAIN_TAG;
-use super::table::{HEAD_LINES, SearchableTable, SearchableValue};
+use super::table::{PAGE_HEADER_LINES, SearchableTable, SearchableValue};
 use crate::hint::{Hint, Known};
 
 /// Keys that are looked up together at most.
@@ -104,7 +104,7 @@ impl SearchableTable {
             hint.end_steps();
         }
         for place in hints.iter().filter_map(simple_row) {
-            self.slots.prefetch(place.page as usize, HEAD_LINES);
+            self.slots.prefetch(place.page as usize, PAGE_HEADER_LINES);
         }
         for hint in &mut *hints {
             if let Some(place) = simple_row(hint)

@@ -31,6 +31,6 @@ pub(crate) use format::SEARCHABLE_MAGIC;
 pub(crate) use locator::{RowPlace, RowSpan};
 pub use model_file::{ModelFacts, ModelSource};
 pub(crate) use open::shared_model_of;
-pub(crate) use table::{HEAD_LINES, PageMeta};
+pub(crate) use table::{PAGE_HEADER_LINES, PageMeta};
 pub use table::{SearchableTable, SearchableValue};
 pub use writer::SearchableTableWriter;

@@ -52,7 +52,7 @@ impl<'a> Versions<'a> {
         let bytes = page.get(range.clone()).unwrap_or_default();
         let mut heads = Reader::new(bytes);
         let left = heads.varint64();
-        // The bytes begin behind the heads: walk these once.
+        // The bytes begin behind the headers: walk these once.
         let mut behind = heads;
         let mut sound = left.is_some_and(|left| left > 0 && left <= bytes.len() as u64);
         for _ in 0..left.filter(|_| sound).unwrap_or(0) {

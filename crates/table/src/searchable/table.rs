@@ -10,7 +10,7 @@ use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use drumlin_base::bytes::{Draft, Place, SharedBytes, prefetch};
+use drumlin_base::bytes::{Draft, SharedBytes, SlabPlace, prefetch};
 use drumlin_base::key::{ValueKind, pack_tag, tag_kind, tag_seqno, user_key};
 use drumlin_base::{
     Error, ErrorKind, KeyOrder, MemoryBudget, MemoryUse, PinnedSlice, PrefixExtractor,
@@ -34,7 +34,7 @@ use crate::options::{TableReadOptions, TableReaderOptions};
 /// Cache lines of a row that are asked for ahead.
 const ROW_LINES: usize = 2;
 /// Lines of a page asked for ahead: what tells where its rows are.
-pub(crate) const HEAD_LINES: usize = 4;
+pub(crate) const PAGE_HEADER_LINES: usize = 4;
 
 /// A page as it is on disk. Cheap to clone.
 pub(crate) type Page = SharedBytes<PageMeta>;
@@ -48,7 +48,7 @@ impl Cached for Page {
         self.memory_bytes()
     }
 
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<SlabPlace> {
         Self::place(self)
     }
 }
@@ -334,7 +334,7 @@ impl SearchableTable {
         ahead: Option<&mut ReadAhead>,
     ) -> Result<Held<'_, Page>> {
         match self.slots.get(at as usize) {
-            Some(loan) => Ok(Held::InSlot(loan)),
+            Some(guard) => Ok(Held::InSlot(guard)),
             None => self.load_page(at, options, ahead).map(Held::Owned),
         }
     }

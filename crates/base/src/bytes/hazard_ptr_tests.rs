@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::bytes::{Lender, RecallBatch};
+use crate::bytes::{HazardPtr, RetireBatch};
 use crate::rng::Rng;
 
 /// Counts its drops, and tells when it is read after one.
@@ -45,30 +45,30 @@ fn drops() -> Arc<AtomicUsize> {
 #[test]
 fn what_is_not_on_loan_goes_when_it_is_taken_out() {
     let dropped = drops();
-    let lender = Lender::new(Counted::new(1, &dropped));
-    lender.store(Counted::new(2, &dropped));
+    let pointer = HazardPtr::new(Counted::new(1, &dropped));
+    pointer.store(Counted::new(2, &dropped));
     assert_eq!(dropped.load(Ordering::Relaxed), 1);
-    let recalled = lender.swap(None).expect("it was full");
-    assert_eq!((recalled.check(), lender.is_empty()), (2, true));
-    assert!(lender.load().is_none() && lender.swap(None).is_none());
-    lender.store(Some(Arc::clone(&recalled)));
-    drop(recalled);
-    assert_eq!(lender.load_full().map(|handle| handle.check()), Some(2));
-    drop(lender);
+    let retired = pointer.swap(None).expect("it was full");
+    assert_eq!((retired.check(), pointer.is_empty()), (2, true));
+    assert!(pointer.load().is_none() && pointer.swap(None).is_none());
+    pointer.store(Some(Arc::clone(&retired)));
+    drop(retired);
+    assert_eq!(pointer.load_full().map(|handle| handle.check()), Some(2));
+    drop(pointer);
     assert_eq!(dropped.load(Ordering::Relaxed), 2);
 }
 
 #[test]
 fn the_last_loan_drops_what_was_recalled_meanwhile() {
     let dropped = drops();
-    let lender = Lender::new(Counted::new(1, &dropped));
-    let other = Lender::new(Counted::new(9, &dropped));
-    let (first, second) = (lender.load(), lender.load());
-    lender.store(None);
+    let pointer = HazardPtr::new(Counted::new(1, &dropped));
+    let other = HazardPtr::new(Counted::new(9, &dropped));
+    let (first, second) = (pointer.load(), pointer.load());
+    pointer.store(None);
     drop(other.load()); // Another's loan drops nothing.
     drop(first);
     assert_eq!(dropped.load(Ordering::Relaxed), 0);
-    assert_eq!(second.as_ref().map(|loan| loan.check()), Some(1));
+    assert_eq!(second.as_ref().map(|guard| guard.check()), Some(1));
     drop(second);
     assert_eq!(dropped.load(Ordering::Relaxed), 1);
     let own = other.load_full();
@@ -81,25 +81,25 @@ fn the_last_loan_drops_what_was_recalled_meanwhile() {
 #[test]
 fn a_thread_may_have_any_number_of_loans_and_return_them_in_any_order() {
     let dropped = drops();
-    let lenders: Vec<_> = (0..50)
-        .map(|number| Lender::new(Counted::new(number, &dropped)))
+    let pointers: Vec<_> = (0..50)
+        .map(|number| HazardPtr::new(Counted::new(number, &dropped)))
         .collect();
     let mut rng = Rng::new(5);
     for _ in 0..20 {
-        let mut loans: Vec<_> = lenders.iter().filter_map(Lender::load).collect();
-        while !loans.is_empty() {
-            let loan = loans.swap_remove(rng.below(loans.len() as u64) as usize);
-            loan.check();
+        let mut guards: Vec<_> = pointers.iter().filter_map(HazardPtr::load).collect();
+        while !guards.is_empty() {
+            let guard = guards.swap_remove(rng.below(guards.len() as u64) as usize);
+            guard.check();
         }
     }
-    let loans: Vec<_> = lenders.iter().filter_map(Lender::load).collect();
-    let mut batch = RecallBatch::default();
-    for recalled in lenders.iter().filter_map(|lender| lender.swap(None)) {
-        batch.add(recalled);
+    let guards: Vec<_> = pointers.iter().filter_map(HazardPtr::load).collect();
+    let mut batch = RetireBatch::default();
+    for retired in pointers.iter().filter_map(|pointer| pointer.swap(None)) {
+        batch.add(retired);
     }
     drop(batch);
     assert_eq!(dropped.load(Ordering::Relaxed), 0);
-    drop(loans);
+    drop(guards);
     assert_eq!(dropped.load(Ordering::Relaxed), 50);
 }
 
@@ -107,12 +107,12 @@ fn a_thread_may_have_any_number_of_loans_and_return_them_in_any_order() {
 fn threads_that_lend_and_swap_see_what_a_mutex_would_show_them() {
     const PLACES: usize = 4;
     let (dropped, made) = (drops(), AtomicUsize::new(PLACES));
-    let lenders: [_; PLACES] = std::array::from_fn(|_| Lender::new(Counted::new(1, &dropped)));
+    let pointers: [_; PLACES] = std::array::from_fn(|_| HazardPtr::new(Counted::new(1, &dropped)));
     // The twin holds the newest number that was put into the place of the same index, at least.
     let newest: [_; PLACES] = std::array::from_fn(|_| Mutex::new(1u64));
     std::thread::scope(|scope| {
         for seed in 0..4 {
-            let (lenders, newest, dropped, made) = (&lenders, &newest, &dropped, &made);
+            let (pointers, newest, dropped, made) = (&pointers, &newest, &dropped, &made);
             scope.spawn(move || {
                 let mut rng = Rng::new(seed);
                 for _ in 0..4000 {
@@ -121,24 +121,24 @@ fn threads_that_lend_and_swap_see_what_a_mutex_would_show_them() {
                         let mut newest = newest[at].lock().unwrap();
                         *newest += 1;
                         made.fetch_add(1, Ordering::Relaxed);
-                        lenders[at].store(Counted::new(*newest, dropped));
+                        pointers[at].store(Counted::new(*newest, dropped));
                         continue;
                     }
                     let least = *newest[at].lock().unwrap();
-                    let loan = lenders[at].load().unwrap();
-                    assert!(loan.check() >= least, "seed {seed}");
+                    let guard = pointers[at].load().unwrap();
+                    assert!(guard.check() >= least, "seed {seed}");
                     if rng.one_in(3) {
                         std::thread::yield_now();
                     }
-                    let nested = lenders[rng.below(PLACES as u64) as usize].load().unwrap();
+                    let nested = pointers[rng.below(PLACES as u64) as usize].load().unwrap();
                     nested.check();
-                    loan.check();
+                    guard.check();
                 }
             });
         }
     });
-    for lender in &lenders {
-        lender.store(None);
+    for pointer in &pointers {
+        pointer.store(None);
     }
     let made = made.into_inner();
     assert_eq!(dropped.load(Ordering::Relaxed), made, "each went once");
@@ -171,15 +171,15 @@ mod without_membarrier {
 
     fn recall_without_fence() {
         let dropped = drops();
-        let lender = Lender::new(Counted::new(1, &dropped));
-        lender.store(Counted::new(2, &dropped)); // Asks for the fence.
+        let pointer = HazardPtr::new(Counted::new(1, &dropped));
+        pointer.store(Counted::new(2, &dropped)); // Asks for the fence.
         forbid();
-        let loan = lender.load();
-        let recalled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            lender.store(None);
+        let guard = pointer.load();
+        let retired = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            pointer.store(None);
         }));
-        assert_eq!(dropped.load(Ordering::Relaxed), 1, "{recalled:?}");
-        drop(loan);
+        assert_eq!(dropped.load(Ordering::Relaxed), 1, "{retired:?}");
+        drop(guard);
     }
 
     /// Has the kernel refuse the call to this thread.

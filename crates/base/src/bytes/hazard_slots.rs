@@ -1,111 +1,111 @@
 //! Where each thread writes down what it has on loan.
 //!
-//! A desk is a cache line of eight addresses that one thread writes and any thread may read. It is
+//! A slots is a cache line of eight addresses that one thread writes and any thread may read. It is
 //! claimed at a thread's first loan, given back when the thread ends, and never freed: there are as
 //! many as threads ever had loans at one time. A thread with more than eight loans claims another
-//! desk for each further one.
+//! slots for each further one.
 //!
-//! Thread safety: the list of desks only grows; a desk is written by the thread that claimed it.
+//! Thread safety: the list of slot groups only grows; a group of slots is written by the thread that claimed it.
 
 use std::cell::Cell;
 use std::ptr::null_mut;
 
 use crate::sync::atomic::{AtomicBool, AtomicPtr, Ordering, fence};
 
-/// Loans that fit a thread's own desk: a get has four at most, user code inside it may get again.
-const PLACES: usize = 8;
+/// Loans that fit a thread's own slots: a get has four at most, user code inside it may get again.
+const SLOTS: usize = 8;
 
 /// One thread's loans.
 #[repr(align(64))]
-pub(super) struct Desk {
-    places: [AtomicPtr<()>; PLACES],
+pub(super) struct HazardSlots {
+    slots: [AtomicPtr<()>; SLOTS],
     is_claimed: AtomicBool,
-    next: Option<&'static Desk>,
+    next: Option<&'static HazardSlots>,
 }
 
-/// A place on a desk, this thread's until it is given back.
+/// A place on a group of slots, this thread's until it is given back.
 #[derive(Clone, Copy)]
-pub(super) struct DeskPlace {
+pub(super) struct HazardSlot {
     /// All that is kept, so that a loan is two words and stays in registers: words that are moved as pairs
     /// right after they were written are waited for until they have left the processor.
     at: &'static AtomicPtr<()>,
 }
 
-/// What a thread knows of its desk. Nothing in it has to be dropped, so that reaching it is one load.
+/// What a thread knows of its slots. Nothing in it has to be dropped, so that reaching it is one load.
 struct Own {
-    desk: Cell<Option<&'static Desk>>,
+    slots: Cell<Option<&'static HazardSlots>>,
     /// A bit for each place in use.
     taken: Cell<u8>,
 }
 
 #[cfg(not(loom))]
 thread_local! {
-    static OWN: Own = const { Own { desk: Cell::new(None), taken: Cell::new(0) } };
-    /// Gives the desk back when the thread ends.
+    static OWN: Own = const { Own { slots: Cell::new(None), taken: Cell::new(0) } };
+    /// Gives the slots back when the thread ends.
     static LEAVING: Leaving = const { Leaving };
 }
 #[cfg(not(loom))]
-static NEWEST: AtomicPtr<Desk> = AtomicPtr::new(null_mut());
+static NEWEST: AtomicPtr<HazardSlots> = AtomicPtr::new(null_mut());
 
 #[cfg(loom)]
 loom::thread_local! {
-    static OWN: Own = Own { desk: Cell::new(None), taken: Cell::new(0) };
+    static OWN: Own = Own { slots: Cell::new(None), taken: Cell::new(0) };
     static LEAVING: Leaving = Leaving;
 }
 #[cfg(loom)]
 loom::lazy_static! {
-    static ref NEWEST: AtomicPtr<Desk> = AtomicPtr::new(null_mut());
+    static ref NEWEST: AtomicPtr<HazardSlots> = AtomicPtr::new(null_mut());
 }
 
 struct Leaving;
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        // A loan that outlives this keeps the desk: it may still be written.
+        // A loan that outlives this keeps the slots: it may still be written.
         let left = OWN.try_with(|own| match own.taken.get() {
-            0 => own.desk.take(),
+            0 => own.slots.take(),
             _ => None,
         });
-        if let Ok(Some(desk)) = left {
-            desk.give_back();
+        if let Ok(Some(slots)) = left {
+            slots.give_back();
         }
     }
 }
 
-impl Desk {
-    /// A desk that nobody else has.
+impl HazardSlots {
+    /// A slots that nobody else has.
     fn claim() -> &'static Self {
         let mut next = newest();
-        while let Some(desk) = next {
-            // Acquire: pairs with the Release in `give_back`. Most desks are taken: look first.
-            if !desk.is_claimed.load(Ordering::Relaxed)
-                && !desk.is_claimed.swap(true, Ordering::Acquire)
+        while let Some(slots) = next {
+            // Acquire: pairs with the Release in `give_back`. Most slot groups are taken: look first.
+            if !slots.is_claimed.load(Ordering::Relaxed)
+                && !slots.is_claimed.swap(true, Ordering::Acquire)
             {
-                return desk;
+                return slots;
             }
-            next = desk.next;
+            next = slots.next;
         }
-        Self::put_up()
+        Self::push()
     }
 
-    fn put_up() -> &'static Self {
-        let desk = Box::leak(Box::new(Self {
-            places: std::array::from_fn(|_| AtomicPtr::new(null_mut())),
+    fn push() -> &'static Self {
+        let slots = Box::leak(Box::new(Self {
+            slots: std::array::from_fn(|_| AtomicPtr::new(null_mut())),
             is_claimed: AtomicBool::new(true),
             next: None,
         }));
-        let at: *mut Self = desk;
+        let at: *mut Self = slots;
         loop {
             let newest = NEWEST.load(Ordering::Acquire);
-            // SAFETY: null or a desk, and desks are never freed.
+            // SAFETY: null or a group of slots, and slot groups are never freed.
             let next = unsafe { newest.as_ref() };
-            // SAFETY: the desk is not in the list yet, so this thread alone knows it.
+            // SAFETY: the slots is not in the list yet, so this thread alone knows it.
             unsafe { (*at).next = next };
-            // Release: pairs with the Acquire in `newest`, so that the desk is seen whole.
+            // Release: pairs with the Acquire in `newest`, so that the slots is seen whole.
             let added = NEWEST.compare_exchange(newest, at, Ordering::AcqRel, Ordering::Relaxed);
             if added.is_ok() {
-                // What is borrowed by this desk from now on comes after it is in the list: whoever
-                // took something back before and does not find the desk cannot have lent it here.
+                // What is borrowed by this slots from now on comes after it is in the list: whoever
+                // took something back before and does not find the slots cannot have lent it here.
                 fence(Ordering::SeqCst);
                 // SAFETY: leaked above; from here on it is only shared.
                 return unsafe { &*at };
@@ -113,13 +113,13 @@ impl Desk {
         }
     }
 
-    /// Which of the desk's places `place` is.
+    /// Which of the slots's slots `place` is.
     #[inline]
     fn index_of(&self, place: &'static AtomicPtr<()>) -> Option<usize> {
         let bytes = std::ptr::from_ref(place)
             .addr()
-            .wrapping_sub(self.places.as_ptr().addr());
-        (bytes < size_of_val(&self.places)).then_some(bytes / size_of::<AtomicPtr<()>>())
+            .wrapping_sub(self.slots.as_ptr().addr());
+        (bytes < size_of_val(&self.slots)).then_some(bytes / size_of::<AtomicPtr<()>>())
     }
 
     fn give_back(&self) {
@@ -128,21 +128,21 @@ impl Desk {
     }
 }
 
-fn newest() -> Option<&'static Desk> {
-    // Acquire: pairs with the Release in `put_up`.
+fn newest() -> Option<&'static HazardSlots> {
+    // Acquire: pairs with the Release in `push`.
     let newest = NEWEST.load(Ordering::Acquire);
-    // SAFETY: null or a desk, and desks are never freed.
+    // SAFETY: null or a group of slots, and slot groups are never freed.
     unsafe { newest.as_ref() }
 }
 
-impl DeskPlace {
+impl HazardSlot {
     /// A free place of this thread's.
     #[inline]
     pub(super) fn take() -> Self {
         OWN.with(|own| {
             let free = own.taken.get().trailing_ones() as usize;
-            if let Some(desk) = own.desk.get()
-                && let Some(at) = desk.places.get(free)
+            if let Some(slots) = own.slots.get()
+                && let Some(at) = slots.slots.get(free)
             {
                 let bit = 1u8 << free;
                 own.taken.set(own.taken.get() | bit);
@@ -155,12 +155,12 @@ impl DeskPlace {
     #[cold]
     #[inline(never)]
     fn take_slowly(own: &Own) -> Self {
-        let desk = Desk::claim();
-        let [first, ..] = &desk.places;
-        // No desk of its own for a thread that is ending: nobody would give it back.
-        let is_first = own.desk.get().is_none() && LEAVING.try_with(|_| ()).is_ok();
+        let slots = HazardSlots::claim();
+        let [first, ..] = &slots.slots;
+        // No slots of its own for a thread that is ending: nobody would give it back.
+        let is_first = own.slots.get().is_none() && LEAVING.try_with(|_| ()).is_ok();
         if is_first {
-            own.desk.set(Some(desk));
+            own.slots.set(Some(slots));
             own.taken.set(1);
         }
         Self { at: first }
@@ -179,39 +179,39 @@ impl DeskPlace {
         // before what is done by whoever finds it struck out.
         self.at.store(null_mut(), Ordering::Release);
         OWN.with(
-            |own| match own.desk.get().and_then(|desk| desk.index_of(self.at)) {
+            |own| match own.slots.get().and_then(|slots| slots.index_of(self.at)) {
                 Some(index) => own.taken.set(own.taken.get() & !(1 << index)),
                 None => self.give_back_further(),
             },
         );
     }
 
-    /// Gives back the desk that was claimed for this loan alone.
+    /// Gives back the slots that was claimed for this loan alone.
     #[cold]
     #[inline(never)]
     fn give_back_further(self) {
         let mut next = newest();
-        while let Some(desk) = next {
-            if desk.index_of(self.at).is_some() {
-                desk.give_back();
+        while let Some(slots) = next {
+            if slots.index_of(self.at).is_some() {
+                slots.give_back();
                 return;
             }
-            next = desk.next;
+            next = slots.next;
         }
     }
 }
 
-/// Calls `visit` with every address that is noted on some desk.
+/// Calls `visit` with every address that is noted on some slots.
 pub(super) fn each_lent(mut visit: impl FnMut(*mut ())) {
     let mut next = newest();
-    while let Some(desk) = next {
-        for place in &desk.places {
+    while let Some(slots) = next {
+        for place in &slots.slots {
             // Acquire: pairs with the Release in `give_back`.
             let address = place.load(Ordering::Acquire);
             if !address.is_null() {
                 visit(address);
             }
         }
-        next = desk.next;
+        next = slots.next;
     }
 }

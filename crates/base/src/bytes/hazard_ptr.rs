@@ -1,8 +1,8 @@
 //! A place that holds a counted handle and lends it to readers who count nothing.
 //!
 //! A reader that counted would write to a line that all readers write to. Here it writes the address
-//! it is about to use on its own desk ([`super::desk`]), looks whether the place still holds it, and
-//! has it on loan: two stores and two loads, none of them to a line that others write. Whoever takes
+//! it is about to use on its own desk ([`super::hazard_slots`]), looks whether the place still holds it, and
+//! has it on guard: two stores and two loads, none of them to a line that others write. Whoever takes
 //! the handle out of its place looks at all desks before giving it up (Michael, *Hazard Pointers*,
 //! 2004), and pays for the fence of both sides ([`super::barrier`]):
 //!
@@ -36,37 +36,37 @@ use std::ptr::null_mut;
 use arc_swap::RefCnt;
 
 use super::barrier;
-use super::desk::{DeskPlace, each_lent};
+use super::hazard_slots::{HazardSlot, each_lent};
 use super::prefetch::prefetch;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// Holds a handle, or none, and lends it. Dropping it drops the handle.
-pub struct Lender<T: RefCnt> {
+pub struct HazardPtr<T: RefCnt> {
     at: AtomicPtr<T::Base>,
     handle: PhantomData<T>,
 }
 
 // SAFETY: lends `&T` to any thread and drops `T` on any thread.
-unsafe impl<T: RefCnt + Send + Sync> Send for Lender<T> {}
+unsafe impl<T: RefCnt + Send + Sync> Send for HazardPtr<T> {}
 // SAFETY: as above.
-unsafe impl<T: RefCnt + Send + Sync> Sync for Lender<T> {}
+unsafe impl<T: RefCnt + Send + Sync> Sync for HazardPtr<T> {}
 
-/// A handle on loan; dereferences to it. Stays with its thread.
-pub struct Loan<'a, T: RefCnt> {
+/// A handle on guard; dereferences to it. Stays with its thread.
+pub struct HazardGuard<'a, T: RefCnt> {
     /// Not counted: what it points to lives for as long as it is noted at `noted`.
     handle: ManuallyDrop<T>,
-    noted: DeskPlace,
-    lender: PhantomData<(&'a Lender<T>, *mut ())>,
+    noted: HazardSlot,
+    pointer: PhantomData<(&'a HazardPtr<T>, *mut ())>,
 }
 
-/// A handle taken out of its place, while some may still have it on loan; dereferences to it. Dropping
+/// A handle taken out of its place, while some may still have it on guard; dereferences to it. Dropping
 /// it waits for nobody: the last loan drops the handle then.
-pub struct Recalled<T: RefCnt + Send + Sync + 'static> {
+pub struct Retired<T: RefCnt + Send + Sync + 'static> {
     handle: ManuallyDrop<T>,
 }
 
-impl<T: RefCnt> Lender<T> {
+impl<T: RefCnt> HazardPtr<T> {
     /// A place that holds `first`.
     pub fn new(first: Option<T>) -> Self {
         Self {
@@ -83,23 +83,23 @@ impl<T: RefCnt> Lender<T> {
     /// What is there, taken out of a place that nobody else has.
     pub fn take_mut(&mut self) -> Option<T> {
         // Relaxed: who has the only reference got it in some ordered way. No loan can be left,
-        // since loans borrow the place.
+        // since guards borrow the place.
         let at = self.at.swap(null_mut(), Ordering::Relaxed);
         // SAFETY: came from `into_address`, and was taken out for good.
         (!at.is_null()).then(|| unsafe { T::from_ptr(at) })
     }
 }
 
-impl<T: RefCnt + Send + Sync + 'static> Lender<T> {
-    /// The handle, on loan; `None` when the place is empty. Writes nothing that others read often.
+impl<T: RefCnt + Send + Sync + 'static> HazardPtr<T> {
+    /// The handle, on guard; `None` when the place is empty. Writes nothing that others read often.
     #[inline(always)]
-    pub fn load(&self) -> Option<Loan<'_, T>> {
+    pub fn load(&self) -> Option<HazardGuard<'_, T>> {
         // Relaxed: only a guess at what to note.
         let at = self.at.load(Ordering::Relaxed);
         if at.is_null() {
             return None;
         }
-        let noted = DeskPlace::take();
+        let noted = HazardSlot::take();
         noted.note(at.cast());
         barrier::light();
         // Acquire: pairs with the AcqRel in `swap`, so that what is lent is seen whole.
@@ -110,13 +110,13 @@ impl<T: RefCnt + Send + Sync + 'static> Lender<T> {
                 return None;
             }
         }
-        Some(Loan {
+        Some(HazardGuard {
             // SAFETY: came from `into_address`. It was in its place after it was noted, so that who
             // takes it out finds the note; and it is not dropped here. `now`, not `at`: the first guess
             // may be of another handle that lay at the same address before.
             handle: ManuallyDrop::new(unsafe { T::from_ptr(now) }),
             noted,
-            lender: PhantomData,
+            pointer: PhantomData,
         })
     }
 
@@ -125,7 +125,7 @@ impl<T: RefCnt + Send + Sync + 'static> Lender<T> {
     #[cold]
     fn load_again(
         &self,
-        noted: DeskPlace,
+        noted: HazardSlot,
         mut at: *mut T::Base,
         mut now: *mut T::Base,
     ) -> *mut T::Base {
@@ -147,7 +147,7 @@ impl<T: RefCnt + Send + Sync + 'static> Lender<T> {
 
     /// A handle of one's own.
     pub fn load_full(&self) -> Option<T> {
-        self.load().map(|loan| T::clone(&loan))
+        self.load().map(|guard| T::clone(&guard))
     }
 
     /// Asks for the first `lines` cache lines of what the handle points to, whatever that is by now.
@@ -164,16 +164,16 @@ impl<T: RefCnt + Send + Sync + 'static> Lender<T> {
     }
 
     /// Puts `next` in place of what is there, which is given back.
-    pub fn swap(&self, next: Option<T>) -> Option<Recalled<T>> {
+    pub fn swap(&self, next: Option<T>) -> Option<Retired<T>> {
         // AcqRel: pairs with the Acquire in `load`, and with the one of the swap before.
         let at = self.at.swap(into_address(next), Ordering::AcqRel);
-        (!at.is_null()).then(|| Recalled {
-            // SAFETY: came from `into_address` and was taken out; `Recalled` sees to the loans.
+        (!at.is_null()).then(|| Retired {
+            // SAFETY: came from `into_address` and was taken out; `Retired` sees to the guards.
             handle: ManuallyDrop::new(unsafe { T::from_ptr(at) }),
         })
     }
 
-    /// Puts `next` in place of what is there, which goes with its last loan.
+    /// Puts `next` in place of what is there, which goes with its last guard.
     pub fn store(&self, next: Option<T>) {
         drop(self.swap(next));
     }
@@ -183,19 +183,19 @@ fn into_address<T: RefCnt>(handle: Option<T>) -> *mut T::Base {
     handle.map_or(null_mut(), T::into_ptr)
 }
 
-impl<T: RefCnt> Drop for Lender<T> {
+impl<T: RefCnt> Drop for HazardPtr<T> {
     fn drop(&mut self) {
         drop(self.take_mut());
     }
 }
 
-impl<T: RefCnt + Send + Sync + 'static> fmt::Debug for Lender<T> {
+impl<T: RefCnt + Send + Sync + 'static> fmt::Debug for HazardPtr<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Lender(empty: {})", self.is_empty())
+        write!(f, "HazardPtr(empty: {})", self.is_empty())
     }
 }
 
-impl<T: RefCnt> Deref for Loan<'_, T> {
+impl<T: RefCnt> Deref for HazardGuard<'_, T> {
     type Target = T;
 
     #[inline]
@@ -204,7 +204,7 @@ impl<T: RefCnt> Deref for Loan<'_, T> {
     }
 }
 
-impl<T: RefCnt> Drop for Loan<'_, T> {
+impl<T: RefCnt> Drop for HazardGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         let at = T::as_ptr(&self.handle).cast::<()>();
@@ -213,13 +213,13 @@ impl<T: RefCnt> Drop for Loan<'_, T> {
     }
 }
 
-impl<T: RefCnt + fmt::Debug> fmt::Debug for Loan<'_, T> {
+impl<T: RefCnt + fmt::Debug> fmt::Debug for HazardGuard<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         T::fmt(self, f)
     }
 }
 
-impl<T: RefCnt + Send + Sync + 'static> Recalled<T> {
+impl<T: RefCnt + Send + Sync + 'static> Retired<T> {
     /// # Safety
     /// The handle is not used through `self` again.
     unsafe fn erase(&mut self) -> Erased {
@@ -232,7 +232,7 @@ impl<T: RefCnt + Send + Sync + 'static> Recalled<T> {
     }
 }
 
-impl<T: RefCnt + Send + Sync + 'static> Deref for Recalled<T> {
+impl<T: RefCnt + Send + Sync + 'static> Deref for Retired<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -240,7 +240,7 @@ impl<T: RefCnt + Send + Sync + 'static> Deref for Recalled<T> {
     }
 }
 
-impl<T: RefCnt + Send + Sync + 'static> Drop for Recalled<T> {
+impl<T: RefCnt + Send + Sync + 'static> Drop for Retired<T> {
     fn drop(&mut self) {
         // SAFETY: `self` is being dropped.
         let erased = unsafe { self.erase() };
@@ -248,28 +248,28 @@ impl<T: RefCnt + Send + Sync + 'static> Drop for Recalled<T> {
     }
 }
 
-impl<T: RefCnt + Send + Sync + fmt::Debug + 'static> fmt::Debug for Recalled<T> {
+impl<T: RefCnt + Send + Sync + fmt::Debug + 'static> fmt::Debug for Retired<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         T::fmt(self, f)
     }
 }
 
-/// Recalled handles of any types, dropped together with one fence.
+/// Retired handles of any types, dropped together with one fence.
 #[derive(Default)]
-pub struct RecallBatch {
+pub struct RetireBatch {
     handles: Vec<Erased>,
 }
 
-impl RecallBatch {
+impl RetireBatch {
     /// Adds a handle.
-    pub fn add<T: RefCnt + Send + Sync + 'static>(&mut self, recalled: Recalled<T>) {
-        let mut recalled = ManuallyDrop::new(recalled);
+    pub fn add<T: RefCnt + Send + Sync + 'static>(&mut self, retired: Retired<T>) {
+        let mut retired = ManuallyDrop::new(retired);
         // SAFETY: taken once, since `recalled` is not dropped.
-        self.handles.push(unsafe { recalled.erase() });
+        self.handles.push(unsafe { retired.erase() });
     }
 }
 
-impl Drop for RecallBatch {
+impl Drop for RetireBatch {
     fn drop(&mut self) {
         if !self.handles.is_empty() {
             give_up(std::mem::take(&mut self.handles));
@@ -277,9 +277,9 @@ impl Drop for RecallBatch {
     }
 }
 
-impl fmt::Debug for RecallBatch {
+impl fmt::Debug for RetireBatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RecallBatch({} handles)", self.handles.len())
+        write!(f, "RetireBatch({} handles)", self.handles.len())
     }
 }
 
@@ -306,7 +306,7 @@ unsafe fn drop_handle<T: RefCnt>(at: *mut ()) {
     drop(unsafe { T::from_ptr(at.cast()) });
 }
 
-/// What was recalled while it was on loan.
+/// What was recalled while a guard held it.
 struct Aside {
     handles: Mutex<Vec<Erased>>,
     /// The marks of all `handles`. Changed under their lock.
@@ -345,7 +345,7 @@ fn after_return(at: *mut ()) {
     }
 }
 
-/// Drops those handles that nobody has on loan, and puts the others aside.
+/// Drops those handles that nobody has on guard, and puts the others aside.
 #[cold]
 fn give_up(mut handles: Vec<Erased>) {
     let lent = take_lent(&mut handles);
@@ -362,7 +362,7 @@ fn give_up(mut handles: Vec<Erased>) {
     drop(returned);
 }
 
-/// Drops what was put aside of `at`, unless somebody else has it on loan.
+/// Drops what was put aside of `at`, unless somebody else has it on guard.
 #[cold]
 #[inline(never)]
 fn drop_if_returned(at: *mut ()) {

@@ -2,7 +2,7 @@
 //!
 //! A memtable is one thing that all readers pin: were its pins counted in one place, every get would
 //! write to that line. Here each thread counts on a stripe of its own; a pin is given up on the stripe
-//! it was counted on, whichever thread does it. Nobody can tell from the stripes of a living keeper how
+//! it was counted on, whichever thread does it. Nobody can tell from the stripes of a living owner how
 //! many pins there are, and nobody has to: only when the owner goes are they added up.
 //!
 //! ```text
@@ -45,17 +45,17 @@ struct Kept<T> {
 }
 
 /// Owns a value, and leaves it to the last pin when it goes. Dereferences to the value.
-pub struct Keeper<T> {
+pub struct StripedPin<T> {
     kept: NonNull<Kept<T>>,
 }
 
 // SAFETY: gives shared access to the value, which may be dropped by whichever thread is last.
-unsafe impl<T: Send + Sync> Send for Keeper<T> {}
+unsafe impl<T: Send + Sync> Send for StripedPin<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for Keeper<T> {}
+unsafe impl<T: Send + Sync> Sync for StripedPin<T> {}
 
-/// Keeps the value of a [`Keeper`] in memory.
-pub(super) struct KeeperPin {
+/// Keeps the value of a [`StripedPin`] in memory.
+pub(super) struct CountedPin {
     /// The stripe it is counted on.
     stripe: NonNull<Stripe>,
     kept: NonNull<()>,
@@ -63,11 +63,11 @@ pub(super) struct KeeperPin {
 }
 
 // SAFETY: does nothing but to give itself up, which any thread may.
-unsafe impl Send for KeeperPin {}
+unsafe impl Send for CountedPin {}
 // SAFETY: as above.
-unsafe impl Sync for KeeperPin {}
+unsafe impl Sync for CountedPin {}
 
-impl<T: Send + Sync + 'static> Keeper<T> {
+impl<T: Send + Sync + 'static> StripedPin<T> {
     /// Keeps `value`, which may borrow nothing: pins do not know how long that would last.
     pub fn new(value: T) -> Self {
         let kept = Box::new(Kept {
@@ -95,13 +95,13 @@ impl<T: Send + Sync + 'static> Keeper<T> {
     }
 
     #[inline]
-    fn pin(&self) -> KeeperPin {
+    fn pin(&self) -> CountedPin {
         let kept = self.kept();
         let [first, ..] = &kept.stripes;
         let stripe = kept.stripes.get(own_stripe()).unwrap_or(first);
         // Relaxed: the owner lives, so nobody frees the value; it adds the pin up in some ordered way.
         stripe.0.fetch_add(1, Ordering::Relaxed);
-        KeeperPin {
+        CountedPin {
             stripe: NonNull::from(stripe),
             kept: self.kept.cast(),
             free_one: free_one::<T>,
@@ -109,14 +109,14 @@ impl<T: Send + Sync + 'static> Keeper<T> {
     }
 }
 
-impl<T> Keeper<T> {
+impl<T> StripedPin<T> {
     fn kept(&self) -> &Kept<T> {
         // SAFETY: lives at least as long as its owner, which is `self`.
         unsafe { self.kept.as_ref() }
     }
 }
 
-impl<T> Deref for Keeper<T> {
+impl<T> Deref for StripedPin<T> {
     type Target = T;
 
     #[inline]
@@ -125,7 +125,7 @@ impl<T> Deref for Keeper<T> {
     }
 }
 
-impl<T> Drop for Keeper<T> {
+impl<T> Drop for StripedPin<T> {
     fn drop(&mut self) {
         let kept = self.kept();
         let mut pins = 0;
@@ -144,7 +144,7 @@ impl<T> Drop for Keeper<T> {
     }
 }
 
-impl Drop for KeeperPin {
+impl Drop for CountedPin {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: the stripe is part of what this pin keeps.
@@ -192,9 +192,9 @@ pub(super) fn own_stripe() -> usize {
     NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES
 }
 
-impl<T> std::fmt::Debug for Keeper<T> {
+impl<T> std::fmt::Debug for StripedPin<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Keeper")
+        f.write_str("StripedPin")
     }
 }
 
@@ -210,11 +210,11 @@ mod tests {
         for seed in 0..200 {
             let mut rng = Rng::new(seed);
             let counted = Arc::new(());
-            let keeper = Keeper::new((vec![7u8; 500], Arc::clone(&counted)));
+            let owner = StripedPin::new((vec![7u8; 500], Arc::clone(&counted)));
             let slice = || {
-                let (bytes, _) = &*keeper;
+                let (bytes, _) = &*owner;
                 // SAFETY: nobody changes the vector, which goes with the value.
-                unsafe { keeper.slice(bytes) }
+                unsafe { owner.slice(bytes) }
             };
             let mut pins: Vec<_> = (0..rng.below(6)).map(|_| slice()).collect();
             std::thread::scope(|scope| {
@@ -223,7 +223,7 @@ mod tests {
                 scope.spawn(|| drop(given_up));
             });
             let is_left = !pins.is_empty();
-            drop(keeper);
+            drop(owner);
             assert_eq!(Arc::strong_count(&counted), 1 + usize::from(is_left));
             assert!(pins.iter().all(|pin| pin.is_pinned() && **pin == [7; 500]));
             drop(pins);
