@@ -22,7 +22,8 @@ use crate::file_system::{
     CreateOptions, FileInfo, FileKind, FileLock, FileSyncer, FileSystem, RandomAccessFile,
     WritableFile,
 };
-use crate::mem::{StrictMemFileSystem, os_error};
+use crate::mem::StrictMemFileSystem;
+use crate::mem_disk::os_error;
 use crate::read_queue::ReadQueue;
 use crate::{Clock, SystemClock};
 

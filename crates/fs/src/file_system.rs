@@ -180,6 +180,11 @@ pub(crate) fn copy_to_memory(
     filled.ok_or_else(no_room)?
 }
 
+/// Why a file is not recycled.
+pub(crate) fn has_second_name(path: &Path) -> Error {
+    Error::not_supported("the file has a second name and cannot be reused").with_file(path)
+}
+
 /// Held while a directory is locked; dropping it unlocks.
 pub trait FileLock: Send + Sync + Debug {}
 

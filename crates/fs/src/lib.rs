@@ -11,6 +11,8 @@ mod io_times;
 pub mod machine;
 mod mapping;
 mod mem;
+mod mem_crash;
+mod mem_disk;
 mod mem_file;
 mod mem_image;
 mod paced;
@@ -22,8 +24,11 @@ mod posix_wal;
 pub mod process;
 mod rate;
 mod read_queue;
+#[cfg(test)]
+mod read_queue_tests;
 mod readahead;
 mod ring;
+mod shared_file;
 mod sim;
 mod spawner;
 mod syscalls;
@@ -40,7 +45,8 @@ pub use file_system::{
     WritableFile,
 };
 pub use io_times::{CallTimes, IoTimes};
-pub use mem::{CrashPolicy, StrictMemFileSystem};
+pub use mem::StrictMemFileSystem;
+pub use mem_image::CrashPolicy;
 pub use paced::PacedFileSystem;
 pub use posix::PosixFileSystem;
 pub use rate::{IoPriority, RateLimit, RateLimiter};

@@ -12,157 +12,23 @@
 //! Lock order: `Shared::global`, then a directory, then a file. Every change takes `global`, so a
 //! crash sees all of them or none.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use drumlin_base::rng::Rng;
 use drumlin_base::{Error, ErrorKind, Result};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::file_system::{
-    CreateOptions, FileInfo, FileLock, FileSystem, RandomAccessFile, WritableFile,
+    CreateOptions, FileInfo, FileLock, FileSystem, RandomAccessFile, WritableFile, has_second_name,
 };
+use crate::mem_crash::after_crash;
+use crate::mem_disk::{DirNode, FileNode, Global, Node, Shared, change_names, os_error};
 use crate::mem_file::{MemReader, MemWriter};
-use crate::mem_image::FileData;
-
-/// What a crash keeps of what was not synced. Except for the first three, each unsynced change of
-/// names is kept or lost by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CrashPolicy {
-    /// Nothing: exactly what was synced.
-    KeepNothing,
-    /// Everything the system was given: the process was killed, the machine runs on. What was not
-    /// durable still is not: a power cut that follows may lose it.
-    KeepAll,
-    /// What was done up to some moment, in order over all files and names.
-    PrefixInTime,
-    /// Of each file any subset of its changed sectors, and a size between the old and the new.
-    RandomSectors {
-        /// Bytes that are written whole or not at all: 512 or 4096.
-        sector: u32,
-    },
-    /// The new sizes, with zeros for the new data.
-    LengthOnly,
-    /// The changed data, but no file longer than it was.
-    DataOnlyOldLength,
-    /// All data but a part of the last write to each file.
-    TornLastWrite,
-    /// Changed sectors are as they should be, as they were, or noise.
-    GarbageInUnsynced,
-}
-
-impl CrashPolicy {
-    /// Every policy once, for tests that try all.
-    pub const ALL: [Self; 9] = [
-        Self::KeepNothing,
-        Self::KeepAll,
-        Self::PrefixInTime,
-        Self::RandomSectors { sector: 512 },
-        Self::RandomSectors { sector: 4096 },
-        Self::LengthOnly,
-        Self::DataOnlyOldLength,
-        Self::TornLastWrite,
-        Self::GarbageInUnsynced,
-    ];
-}
-
-#[derive(Clone, Debug)]
-enum Node {
-    File(Arc<FileNode>),
-    Dir(Arc<DirNode>),
-}
-
-#[derive(Debug)]
-pub(crate) struct FileNode {
-    pub(crate) data: Mutex<FileData>,
-}
-
-type Names = BTreeMap<OsString, Node>;
-
-#[derive(Debug, Default)]
-struct DirNode {
-    data: Mutex<DirData>,
-}
-
-#[derive(Debug, Default)]
-struct DirData {
-    now: Names,
-    durable: Names,
-    changes: Vec<NameChange>,
-}
-
-/// Names given (or taken, with `None`) at one moment, together.
-#[derive(Debug)]
-struct NameChange {
-    moment: u64,
-    names: Vec<(OsString, Option<Node>)>,
-}
-
-impl NameChange {
-    fn apply(&self, names: &mut Names) {
-        for (name, node) in &self.names {
-            match node {
-                Some(node) => names.insert(name.clone(), node.clone()),
-                None => names.remove(name),
-            };
-        }
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct Global {
-    moment: u64,
-    used_bytes: u64,
-    quota_bytes: u64,
-    locked: BTreeSet<usize>,
-}
-
-impl Global {
-    /// The next moment of the disk's life.
-    pub(crate) fn tick(&mut self) -> u64 {
-        self.moment += 1;
-        self.moment
-    }
-
-    /// Accounts for a file that grows or shrinks.
-    pub(crate) fn resize(&mut self, path: &Path, old: u64, new: u64) -> Result<()> {
-        let used = self.used_bytes.saturating_sub(old).saturating_add(new);
-        if new > old && used > self.quota_bytes {
-            return Err(os_error("write", path, libc::ENOSPC));
-        }
-        self.used_bytes = used;
-        Ok(())
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct Shared {
-    global: Mutex<Global>,
-    root: Arc<DirNode>,
-    dead: AtomicBool,
-    /// Whether it refuses to go past its cache.
-    cached_only: AtomicBool,
-}
-
-impl Shared {
-    /// The lock every change takes.
-    pub(crate) fn change(&self) -> Result<MutexGuard<'_, Global>> {
-        let global = self.global.lock();
-        self.check_alive()?;
-        Ok(global)
-    }
-
-    pub(crate) fn check_alive(&self) -> Result<()> {
-        if self.dead.load(Ordering::Acquire) {
-            return Err(Error::new(ErrorKind::Io, "the machine lost power"));
-        }
-        Ok(())
-    }
-}
+use crate::mem_image::{CrashPolicy, FileData};
 
 /// See the module. Clones share one disk.
 #[derive(Clone, Debug)]
@@ -215,18 +81,8 @@ impl StrictMemFileSystem {
         // One past the end stands for before the first: nothing is kept.
         let cut = rng.below(moments.len() as u64 + 1) as usize;
         let cut = moments.get(cut).copied().unwrap_or(0);
-        let mut crash = Crash {
-            policy,
-            cut,
-            rng,
-            files: HashMap::new(),
-            dirs: HashMap::new(),
-            queue: VecDeque::new(),
-            used_bytes: 0,
-        };
-        let root = crash.dir(&self.shared.root);
-        crash.run();
-        let after = Self::of_root(root, crash.used_bytes, global.quota_bytes);
+        let (root, used_bytes) = after_crash(&self.shared.root, policy, cut, rng);
+        let after = Self::of_root(root, used_bytes, global.quota_bytes);
         after.shared.global.lock().moment = global.moment;
         after
     }
@@ -380,7 +236,6 @@ impl StrictMemFileSystem {
         Ok((self.dir(&parts.iter().collect::<PathBuf>())?, name))
     }
 
-    /// The file at `path`, made if missing.
     /// The file `path`, made if it is not there; with `made_once` it must not be there.
     fn file_or_new(
         &self,
@@ -444,7 +299,7 @@ impl FileSystem for StrictMemFileSystem {
         let mut global = self.shared.change()?;
         let file = self.file(old)?;
         if file.data.lock().links > 1 {
-            return Err(crate::posix::has_second_name(old));
+            return Err(has_second_name(old));
         }
         self.rename_locked(&mut global, old, new)?;
         drop(global);
@@ -619,141 +474,6 @@ impl Drop for MemLock {
     }
 }
 
-/// A crash being worked out: copies the tree, deciding for each change whether it is kept.
-struct Crash {
-    policy: CrashPolicy,
-    cut: u64,
-    rng: Rng,
-    /// By the old node's address: a file with two names stays one file.
-    files: HashMap<usize, Arc<FileNode>>,
-    dirs: HashMap<usize, Arc<DirNode>>,
-    queue: VecDeque<(Arc<DirNode>, Arc<DirNode>)>,
-    used_bytes: u64,
-}
-
-impl Crash {
-    fn run(&mut self) {
-        while let Some((old, new)) = self.queue.pop_front() {
-            let old = old.data.lock();
-            let mut data = new.data.lock();
-            let now = self.names(&old);
-            data.now = self.copy_names(&now);
-            for node in data.now.values() {
-                if let Node::File(file) = node {
-                    let mut file = file.data.lock();
-                    file.links += 1;
-                    if file.links == 1 {
-                        self.used_bytes += file.now().size();
-                    }
-                }
-            }
-            if self.policy == CrashPolicy::KeepAll {
-                data.durable = self.copy_names(&old.durable);
-                data.changes = self.copy_changes(&old.changes);
-            } else {
-                data.durable = data.now.clone();
-            }
-        }
-    }
-
-    /// The names a directory has after the crash.
-    fn names(&mut self, dir: &DirData) -> Names {
-        if self.policy == CrashPolicy::KeepAll {
-            return dir.now.clone();
-        }
-        let mut names = dir.durable.clone();
-        for change in &dir.changes {
-            let kept = match self.policy {
-                CrashPolicy::KeepNothing => false,
-                CrashPolicy::PrefixInTime => change.moment <= self.cut,
-                _ => self.rng.one_in(2),
-            };
-            if kept {
-                change.apply(&mut names);
-            }
-        }
-        names
-    }
-
-    fn copy_names(&mut self, names: &Names) -> Names {
-        let copied = names
-            .iter()
-            .map(|(name, node)| (name.clone(), self.copy(node)));
-        copied.collect()
-    }
-
-    fn copy_changes(&mut self, changes: &[NameChange]) -> Vec<NameChange> {
-        let mut copies = Vec::with_capacity(changes.len());
-        for change in changes {
-            let names = change.names.iter();
-            let names =
-                names.map(|(name, node)| (name.clone(), node.as_ref().map(|n| self.copy(n))));
-            copies.push(NameChange {
-                moment: change.moment,
-                names: names.collect(),
-            });
-        }
-        copies
-    }
-
-    fn copy(&mut self, node: &Node) -> Node {
-        match node {
-            Node::File(file) => Node::File(self.file(file)),
-            Node::Dir(dir) => Node::Dir(self.dir(dir)),
-        }
-    }
-
-    fn dir(&mut self, old: &Arc<DirNode>) -> Arc<DirNode> {
-        let key = Arc::as_ptr(old) as usize;
-        let queue = &mut self.queue;
-        let new = self.dirs.entry(key).or_insert_with(|| {
-            let new: Arc<DirNode> = Arc::default();
-            queue.push_back((Arc::clone(old), Arc::clone(&new)));
-            new
-        });
-        Arc::clone(new)
-    }
-
-    fn file(&mut self, old: &Arc<FileNode>) -> Arc<FileNode> {
-        let key = Arc::as_ptr(old) as usize;
-        let new = self.files.entry(key).or_insert_with(|| {
-            let data = old.data.lock();
-            let data = data.after_crash(self.policy, self.cut, &mut self.rng);
-            Arc::new(FileNode {
-                data: Mutex::new(data),
-            })
-        });
-        Arc::clone(new)
-    }
-}
-
-/// Gives and takes names in one directory at one moment.
-fn change_names(global: &mut Global, dir: &DirNode, names: Vec<(OsString, Option<Node>)>) {
-    let moment = global.tick();
-    let change = NameChange { moment, names };
-    let mut data = dir.data.lock();
-    for (name, node) in &change.names {
-        if let Some(Node::File(file)) = node {
-            file.data.lock().links += 1;
-        }
-        if let Some(Node::File(file)) = data.now.get(name) {
-            let mut data = file.data.lock();
-            data.links = data.links.saturating_sub(1);
-        }
-    }
-    for (name, _) in &change.names {
-        if let Some(Node::File(file)) = data.now.get(name) {
-            let data = file.data.lock();
-            if data.links == 0 {
-                let size = data.now().size();
-                global.used_bytes = global.used_bytes.saturating_sub(size);
-            }
-        }
-    }
-    change.apply(&mut data.now);
-    data.changes.push(change);
-}
-
 /// The names along a path, from the root.
 fn names(path: &Path) -> Vec<OsString> {
     let mut names = Vec::new();
@@ -767,8 +487,4 @@ fn names(path: &Path) -> Vec<OsString> {
         }
     }
     names
-}
-
-pub(crate) fn os_error(op: &str, path: &Path, code: i32) -> Error {
-    Error::io(op, path, io::Error::from_raw_os_error(code))
 }

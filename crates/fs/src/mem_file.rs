@@ -9,7 +9,7 @@ use std::sync::Arc;
 use drumlin_base::{Error, Result};
 
 use crate::file_system::{CreateOptions, FileKind, FileSyncer, RandomAccessFile, WritableFile};
-use crate::mem::{FileNode, Shared};
+use crate::mem_disk::{FileNode, Shared};
 
 /// Tables and blobs gather this much.
 const BUFFER_BYTES: usize = 64 << 10;

@@ -7,10 +7,49 @@ use std::sync::Arc;
 
 use drumlin_base::rng::Rng;
 
-use crate::mem::CrashPolicy;
-
 /// Writes up to this long may be torn so that a single bit differs.
 const MENDED_BYTES: u64 = 512;
+
+/// What a crash keeps of what was not synced. Except for the first three, each unsynced change of
+/// names is kept or lost by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrashPolicy {
+    /// Nothing: exactly what was synced.
+    KeepNothing,
+    /// Everything the system was given: the process was killed, the machine runs on. What was not
+    /// durable still is not: a power cut that follows may lose it.
+    KeepAll,
+    /// What was done up to some moment, in order over all files and names.
+    PrefixInTime,
+    /// Of each file any subset of its changed sectors, and a size between the old and the new.
+    RandomSectors {
+        /// Bytes that are written whole or not at all: 512 or 4096.
+        sector: u32,
+    },
+    /// The new sizes, with zeros for the new data.
+    LengthOnly,
+    /// The changed data, but no file longer than it was.
+    DataOnlyOldLength,
+    /// All data but a part of the last write to each file.
+    TornLastWrite,
+    /// Changed sectors are as they should be, as they were, or noise.
+    GarbageInUnsynced,
+}
+
+impl CrashPolicy {
+    /// Every policy once, for tests that try all.
+    pub const ALL: [Self; 9] = [
+        Self::KeepNothing,
+        Self::KeepAll,
+        Self::PrefixInTime,
+        Self::RandomSectors { sector: 512 },
+        Self::RandomSectors { sector: 4096 },
+        Self::LengthOnly,
+        Self::DataOnlyOldLength,
+        Self::TornLastWrite,
+        Self::GarbageInUnsynced,
+    ];
+}
 
 /// The bytes of a file. The file may be longer than `bytes`; the rest are zeros, so that reserved
 /// space costs no memory. Clones share the bytes until one is changed.

@@ -13,11 +13,13 @@ use drumlin_base::{Error, Result};
 
 use crate::file_system::{
     CreateOptions, FileInfo, FileKind, FileLock, FileSystem, RandomAccessFile, WritableFile,
+    has_second_name,
 };
 use crate::posix_direct::{DirectReader, DirectWriter};
-use crate::posix_file::{PosixReader, PosixWriter, SharedFile, is_unsupported};
+use crate::posix_file::{PosixReader, PosixWriter};
 use crate::posix_lock;
 use crate::posix_wal::PosixWal;
+use crate::shared_file::{SharedFile, is_unsupported};
 use crate::syscalls;
 
 /// The operating system's files. Holds nothing; every value is the same.
@@ -243,11 +245,6 @@ fn writer(
         options.kind,
         cuts_at_close,
     )))
-}
-
-/// Why a file is not recycled.
-pub(crate) fn has_second_name(path: &Path) -> Error {
-    Error::not_supported("the file has a second name and cannot be reused").with_file(path)
 }
 
 /// Why a name that leads elsewhere is not recycled: the file there is somebody else's.

@@ -14,7 +14,7 @@ use drumlin_base::{Error, Result};
 use parking_lot::Mutex;
 
 use crate::file_system::{FileSyncer, RandomAccessFile, WritableFile};
-use crate::posix_file::SharedFile;
+use crate::shared_file::SharedFile;
 use crate::syscalls;
 
 /// A multiple of the blocks of every disk that is sold, and the size of a page.

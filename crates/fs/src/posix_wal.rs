@@ -28,7 +28,7 @@ use memmap2::MmapMut;
 use parking_lot::Mutex;
 
 use crate::file_system::{FileSyncer, WritableFile};
-use crate::posix_file::{SharedFile, is_unsupported};
+use crate::shared_file::{SharedFile, is_unsupported};
 use crate::syscalls;
 
 /// Bytes mapped at a time: large enough that mapping is rare, small enough that the pages of a

@@ -1,63 +1,61 @@
 //! Reads that go to the disk together.
 //!
-//! A batch of lookups knows many places it has to read before it has read any. Asked for one after the
-//! other, each waits for the disk alone; put into a queue, they wait side by side. Where the kernel has
-//! an io_uring ([`crate::ring`]), all of a queue are one system call; elsewhere the kernel is told of all
-//! of them before the first is read.
+//! A batch of lookups knows many places that it has to read before it has read any. One after the other,
+//! each read would wait for the disk alone; in a queue they wait side by side:
 //!
-//! Not shared between threads. What is read is what [`crate::RandomAccessFile::read_at`] would read.
+//! ```text
+//! push     note file, offset and buffer                  (a file that cannot take part reads at once)
+//! run      hand all pending reads to the files' kind     (one call to an io_uring, if there is one)
+//!          finish each read that has no answer yet, or only a part of its bytes
+//! ```
+//!
+//! How files carry out a batch is theirs to know ([`BatchRead`]).
+//!
+//! Not shared between threads. A read returns what [`crate::RandomAccessFile::read_at`] would.
 
-use drumlin_base::{Error, Result};
+use std::fmt::Debug;
+use std::os::fd::BorrowedFd;
 
-use crate::file_system::RandomAccessFile;
-use crate::posix_file::PosixReader;
-use crate::ring;
+use drumlin_base::Result;
 
-/// Reads to be carried out together; see the module.
-#[derive(Debug, Default)]
-pub struct ReadQueue<'a> {
-    reads: Vec<Queued<'a>>,
+/// A file whose reads can be carried out together with those of other files.
+pub(crate) trait BatchRead: Debug {
+    /// The descriptor that the file is read through.
+    fn descriptor(&self) -> BorrowedFd<'_>;
+
+    /// Carries out `reads`, of this file and others, or has the kernel begin them. Notes an answer in each
+    /// that the kernel has answered.
+    fn read_together(&self, reads: &mut [&mut PendingRead<'_>]);
+
+    /// Completes one read after [`BatchRead::read_together`], whatever it was answered: how many bytes of
+    /// the buffer were filled.
+    ///
+    /// # Errors
+    /// As [`crate::RandomAccessFile::read_at`].
+    fn finish(&self, offset: u64, buffer: &mut [u8], answer: Option<i32>) -> Result<usize>;
 }
 
-/// A read of a queue.
+/// A read that is still to be carried out.
 #[derive(Debug)]
-enum Queued<'a> {
-    Waiting(Waiting<'a>),
-    Done(Result<usize>),
-}
-
-/// A read that the queue carries out.
-#[derive(Debug)]
-pub(crate) struct Waiting<'a> {
-    pub(crate) file: &'a PosixReader,
+pub(crate) struct PendingRead<'a> {
+    pub(crate) file: &'a dyn BatchRead,
     pub(crate) offset: u64,
     pub(crate) buffer: &'a mut [u8],
     /// What the kernel answered: bytes, or an error's number below zero; nothing if it was not asked.
     pub(crate) answer: Option<i32>,
 }
 
-impl Waiting<'_> {
-    /// Reads what the kernel has not.
-    fn finish(self) -> Result<usize> {
-        let read = match self.answer {
-            Some(0) => return Ok(0),
-            Some(answer) if answer > 0 => (answer as usize).min(self.buffer.len()),
-            Some(answer) if !is_passing(-answer) => {
-                let source = std::io::Error::from_raw_os_error(-answer);
-                return Err(Error::io("read", self.file.path(), source).with_offset(self.offset));
-            }
-            _ => 0,
-        };
-        self.file.read_rest(self.offset, self.buffer, read)
-    }
+/// A read of a queue.
+#[derive(Debug)]
+enum QueuedRead<'a> {
+    Pending(PendingRead<'a>),
+    Done(Result<usize>),
 }
 
-/// Whether a read that ended with this error is to be done again, by itself.
-fn is_passing(errno: i32) -> bool {
-    matches!(
-        errno,
-        libc::EINTR | libc::EAGAIN | libc::ECANCELED | libc::EOPNOTSUPP | libc::EINVAL
-    )
+/// Reads to be carried out together; see the module.
+#[derive(Debug, Default)]
+pub struct ReadQueue<'a> {
+    reads: Vec<QueuedRead<'a>>,
 }
 
 impl<'a> ReadQueue<'a> {
@@ -70,12 +68,12 @@ impl<'a> ReadQueue<'a> {
 
     /// Adds a read that was carried out already.
     pub fn push_done(&mut self, outcome: Result<usize>) {
-        self.reads.push(Queued::Done(outcome));
+        self.reads.push(QueuedRead::Done(outcome));
     }
 
     /// Adds a read of `file`.
-    pub(crate) fn push(&mut self, file: &'a PosixReader, offset: u64, buffer: &'a mut [u8]) {
-        self.reads.push(Queued::Waiting(Waiting {
+    pub(crate) fn push(&mut self, file: &'a dyn BatchRead, offset: u64, buffer: &'a mut [u8]) {
+        self.reads.push(QueuedRead::Pending(PendingRead {
             file,
             offset,
             buffer,
@@ -85,140 +83,22 @@ impl<'a> ReadQueue<'a> {
 
     /// Carries out all reads: how many bytes each has read, in the order they were added.
     pub fn run(mut self) -> Vec<Result<usize>> {
-        let mut waiting: Vec<&mut Waiting<'a>> = self
+        let mut pending: Vec<&mut PendingRead<'a>> = self
             .reads
             .iter_mut()
             .filter_map(|read| match read {
-                Queued::Waiting(waiting) => Some(waiting),
-                Queued::Done(_) => None,
+                QueuedRead::Pending(pending) => Some(pending),
+                QueuedRead::Done(_) => None,
             })
             .collect();
-        if waiting.len() > 1 && !ring::read_all(&mut waiting) {
-            for read in waiting {
-                read.file.will_need(read.offset, read.buffer.len() as u64);
-            }
+        // A single read is done by `finish` without a detour.
+        if let [first, _, ..] = &pending[..] {
+            first.file.read_together(&mut pending);
         }
         let outcomes = self.reads.into_iter().map(|read| match read {
-            Queued::Waiting(waiting) => waiting.finish(),
-            Queued::Done(outcome) => outcome,
+            QueuedRead::Pending(read) => read.file.finish(read.offset, read.buffer, read.answer),
+            QueuedRead::Done(outcome) => outcome,
         });
         outcomes.collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::RefCell;
-    use std::fs::File;
-    use std::path::Path;
-    use std::sync::atomic::{AtomicBool, Ordering};
-
-    use drumlin_base::rng::Rng;
-
-    use super::*;
-
-    /// A file whose bytes tell their place, longer than one queue reads.
-    fn file(dir: &Path, name: &str, len: usize) -> (PosixReader, Vec<u8>) {
-        let mut bytes = vec![0; len];
-        Rng::new(len as u64).fill(&mut bytes);
-        let path = dir.join(name);
-        std::fs::write(&path, &bytes).expect("room for a small file");
-        let file = File::open(&path).expect("it was just written");
-        (PosixReader::new(file, &path, len as u64), bytes)
-    }
-
-    #[test]
-    fn reads_of_many_files_give_what_reading_one_by_one_gives() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let files = [file(dir.path(), "a", 100_000), file(dir.path(), "b", 4097)];
-        for seed in 0..20 {
-            let mut rng = Rng::new(seed);
-            let count = rng.below(150) as usize;
-            let wanted: Vec<(usize, u64, usize)> = (0..count)
-                .map(|_| {
-                    (
-                        rng.below(2) as usize,
-                        rng.below(110_000),
-                        rng.below(5000) as usize,
-                    )
-                })
-                .collect();
-            let mut buffers: Vec<Vec<u8>> = wanted.iter().map(|want| vec![0; want.2]).collect();
-            let mut queue = ReadQueue::with_capacity(count);
-            for (want, buffer) in wanted.iter().zip(&mut buffers) {
-                files[want.0].0.queue_read(want.1, buffer, &mut queue);
-            }
-            let outcomes = queue.run();
-            assert_eq!(outcomes.len(), count);
-            for ((want, buffer), outcome) in wanted.iter().zip(&buffers).zip(outcomes) {
-                let rest = files[want.0].1.get(want.1 as usize..).unwrap_or_default();
-                let expected = &rest[..rest.len().min(want.2)];
-                let read = outcome.expect("the file is sound");
-                assert_eq!(&buffer[..read], expected, "seed {seed}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_read_that_fails_fails_alone() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let (sound, bytes) = file(dir.path(), "a", 5000);
-        // A descriptor of a directory opens, and cannot be read.
-        let directory = File::open(dir.path()).expect("a directory opens");
-        let broken = PosixReader::new(directory, dir.path(), 0);
-        let mut buffers = vec![vec![0; 100]; 3];
-        let mut queue = ReadQueue::default();
-        for (file, buffer) in [&sound, &broken, &sound].into_iter().zip(&mut buffers) {
-            file.queue_read(7, buffer, &mut queue);
-        }
-        let outcomes = queue.run();
-        let read: Vec<bool> = outcomes.iter().map(Result::is_ok).collect();
-        assert_eq!(read, [true, false, true]);
-        assert_eq!(
-            (&buffers[0], &buffers[2]),
-            (&bytes[7..107].to_vec(), &bytes[7..107].to_vec())
-        );
-    }
-
-    /// Reads together when it is dropped.
-    struct Last(PosixReader, Vec<u8>);
-
-    impl Last {
-        fn read(&self) -> bool {
-            let mut buffers = vec![vec![0; 100]; 2];
-            let mut queue = ReadQueue::default();
-            for buffer in &mut buffers {
-                self.0.queue_read(7, buffer, &mut queue);
-            }
-            let sound = queue.run().iter().all(Result::is_ok);
-            sound && buffers.iter().all(|buffer| buffer == &self.1[7..107])
-        }
-    }
-
-    impl Drop for Last {
-        fn drop(&mut self) {
-            SEEN.store(self.read(), Ordering::Relaxed);
-        }
-    }
-
-    static SEEN: AtomicBool = AtomicBool::new(false);
-
-    thread_local! {
-        static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
-    }
-
-    #[test]
-    fn a_thread_may_read_while_it_ends() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let (reader, bytes) = file(dir.path(), "a", 5000);
-        let thread = std::thread::spawn(move || {
-            // Made before the ring, so that the ring goes first.
-            let last = Last(reader, bytes);
-            LAST.with_borrow_mut(|place| {
-                assert!(place.insert(last).read());
-            });
-        });
-        assert!(thread.join().is_ok());
-        assert!(SEEN.load(Ordering::Relaxed));
     }
 }

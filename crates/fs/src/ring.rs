@@ -12,7 +12,7 @@ use std::os::fd::AsRawFd;
 use io_uring::{IoUring, opcode, types};
 
 use crate::process::Process;
-use crate::read_queue::Waiting;
+use crate::read_queue::PendingRead;
 
 /// Reads with the kernel at once.
 const ENTRIES: usize = 64;
@@ -34,7 +34,7 @@ thread_local! {
 
 /// Has the kernel carry out `reads` together, and notes its answers in them. False when there is no ring;
 /// reads without an answer have then not been carried out.
-pub(crate) fn read_all(reads: &mut [&mut Waiting<'_>]) -> bool {
+pub(crate) fn read_all(reads: &mut [&mut PendingRead<'_>]) -> bool {
     let all = RING.try_with(|ring| {
         let ring = &mut *ring.borrow_mut();
         if matches!(ring, Ring::Ready(_, process) if !process.is_present()) {
@@ -63,9 +63,9 @@ pub(crate) fn read_all(reads: &mut [&mut Waiting<'_>]) -> bool {
 
 /// Carries out at most [`ENTRIES`] reads. False when the ring is of no more use; what the kernel took has
 /// come back also then.
-fn read_some(ring: &mut IoUring, reads: &mut [&mut Waiting<'_>]) -> bool {
+fn read_some(ring: &mut IoUring, reads: &mut [&mut PendingRead<'_>]) -> bool {
     for (index, read) in reads.iter_mut().enumerate() {
-        let fd = types::Fd(read.file.file().as_raw_fd());
+        let fd = types::Fd(read.file.descriptor().as_raw_fd());
         let len = u32::try_from(read.buffer.len()).unwrap_or(u32::MAX);
         let entry = opcode::Read::new(fd, read.buffer.as_mut_ptr(), len)
             .offset(read.offset)

@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
 use std::path::Path;
 
 use memmap2::{MmapMut, MmapOptions};
@@ -111,7 +111,7 @@ pub(crate) fn map_shared(file: &File, offset: u64, len: usize) -> io::Result<Mma
 }
 
 /// Asks the kernel to read a range ahead; failure changes nothing but speed.
-pub(crate) fn will_need(file: &File, offset: u64, len: u64) {
+pub(crate) fn will_need(file: impl AsFd, offset: u64, len: u64) {
     let len = std::num::NonZeroU64::new(len);
     let _ = rustix::fs::fadvise(file, offset, len, rustix::fs::Advice::WillNeed);
 }

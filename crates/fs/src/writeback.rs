@@ -9,7 +9,7 @@
 
 use drumlin_base::Result;
 
-use crate::posix_file::{SharedFile, is_unsupported};
+use crate::shared_file::{SharedFile, is_unsupported};
 use crate::syscalls;
 
 /// What is handed to the disk at a time.
