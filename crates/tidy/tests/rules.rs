@@ -163,7 +163,7 @@ fn files_use_each_other_in_no_circle() {
     let most = [
         ("base", 2),
         ("engine", 11),
-        ("fs", 5),
+        ("fs", 1),
         ("memtable", 2),
         ("succinct", 2),
         ("table", 12),

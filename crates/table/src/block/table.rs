@@ -34,7 +34,7 @@ use crate::format::TableProperties;
 use crate::hint::{Hint, Known};
 use crate::options::{TableReadOptions, TableReaderOptions};
 
-/// Cache lines that a block's header, its heads and its first key mostly take: a lookup needs them all
+/// Cache lines that a block's header, its key prefixes and its first key mostly take: a lookup needs them all
 /// at once.
 pub(crate) const LOOKUP_LINES: usize = 7;
 
@@ -54,7 +54,7 @@ pub struct BlockTable {
     pub(crate) prefix: Option<Arc<dyn PrefixExtractor>>,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) budget: Arc<MemoryBudget>,
-    /// Room for heads that a block of this table gets: an eighth more than its blocks have entries
+    /// Room for key prefixes that a block of this table gets: an eighth more than its blocks have entries
     /// on average.
     pub(crate) prefixes_max: u32,
     pub(crate) resident_bytes: usize,
@@ -261,7 +261,7 @@ impl BlockTable {
         visit: &mut impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
     ) -> Result<PointEnd> {
         let block = self.load_block(run, at, options, None)?;
-        // A block met for the first time may never be met again: no heads are made for it.
+        // A block met for the first time may never be met again: no key prefixes are made for it.
         let target = PointTarget {
             by_prefixes: false,
             ..target
@@ -410,8 +410,8 @@ impl BlockTable {
         options: &TableReadOptions,
         ahead: Option<&mut ReadAhead>,
     ) -> Result<Held<'a, Block>> {
-        if let Some(loan) = run.slots.get(at) {
-            return Ok(Held::InSlot(loan));
+        if let Some(guard) = run.slots.get(at) {
+            return Ok(Held::InSlot(guard));
         }
         self.load_block(run, at, options, ahead).map(Held::Owned)
     }
@@ -486,8 +486,8 @@ impl BlockTable {
         at: usize,
         options: &TableReadOptions,
     ) -> Result<Held<'a, Arc<BlockRun>>> {
-        if let Some(loan) = parts.slots.get(at) {
-            return Ok(Held::InSlot(loan));
+        if let Some(guard) = parts.slots.get(at) {
+            return Ok(Held::InSlot(guard));
         }
         self.cache.count_miss();
         if options.cache_only {
