@@ -55,7 +55,15 @@ impl Mapping {
             unmap(found, room);
             return Err(error);
         }
+        assert!(
+            start == aligned.cast(),
+            "a fixed mapping is where it was asked for"
+        );
         let mapped = len.next_multiple_of(page_bytes());
+        assert!(
+            before + mapped <= room,
+            "the mapping is inside the reserved address space"
+        );
         unmap(found, before);
         unmap(aligned.wrapping_add(mapped), room - before - mapped);
         let start = NonNull::new(aligned).ok_or(io::ErrorKind::OutOfMemory)?;

@@ -138,6 +138,12 @@ pub(crate) fn change_names(
             }
         }
     }
+    assert!(
+        data.changes
+            .last()
+            .is_none_or(|last| last.moment < change.moment),
+        "each change takes a new moment"
+    );
     change.apply(&mut data.now);
     data.changes.push(change);
 }

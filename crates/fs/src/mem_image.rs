@@ -71,10 +71,10 @@ impl Image {
         if bytes.len() < end {
             bytes.resize(end, 0);
         }
-        if let Some(room) = bytes.get_mut(start..end) {
-            room.copy_from_slice(data);
-        }
+        let room = bytes.get_mut(start..end);
+        room.expect("made as long just now").copy_from_slice(data);
         self.size = self.size.max(end as u64);
+        assert!(bytes.len() as u64 <= self.size, "no byte is behind the end");
     }
 
     pub(crate) fn resize(&mut self, size: u64) {
@@ -82,12 +82,17 @@ impl Image {
             Arc::make_mut(&mut self.bytes).truncate(size as usize);
         }
         self.size = size;
+        assert!(
+            self.bytes.len() as u64 <= self.size,
+            "no byte is behind the end"
+        );
     }
 
     /// Fills `buffer` from `offset` until the file ends; how many bytes that were.
     pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> usize {
         let n = self.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
         let (room, _) = buffer.split_at_mut(n);
+        // Reserved space behind the bytes is zeros.
         let stored = self.bytes.get(offset as usize..).unwrap_or_default();
         let (stored, _) = stored.split_at(stored.len().min(n));
         let (copied, zeros) = room.split_at_mut(stored.len());

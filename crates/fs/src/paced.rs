@@ -136,6 +136,10 @@ impl WritableFile for PacedFile {
             self.limiter.request(self.unasked, self.priority);
             self.unasked = 0;
         }
+        debug_assert!(
+            self.unasked < PIECE_BYTES,
+            "the limiter hears of every piece"
+        );
         let file = &mut self.file;
         self.watch
             .time(|times| &times.writes, || file.append(bytes))

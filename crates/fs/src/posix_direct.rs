@@ -40,7 +40,12 @@ impl AlignedBuffer {
             self.start = self.memory.as_ptr().align_offset(BLOCK_BYTES);
         }
         let all = self.memory.get_mut(self.start..self.start + len);
-        all.unwrap_or_default()
+        let bytes = all.expect("the memory was made for as much, and an aligned start");
+        assert!(
+            bytes.as_ptr().addr().is_multiple_of(BLOCK_BYTES),
+            "begins at a block"
+        );
+        bytes
     }
 }
 
@@ -76,8 +81,15 @@ impl DirectWriter {
     /// Writes the first `len` bytes of the buffer and keeps the rest.
     fn write(&mut self, len: usize) -> Result<()> {
         let filled = self.filled;
+        assert!(len <= filled, "no more is written than was appended");
+        assert!(
+            !self.direct
+                || (len.is_multiple_of(BLOCK_BYTES)
+                    && self.written.is_multiple_of(BLOCK_BYTES as u64)),
+            "what goes past the page cache is whole blocks at a block's boundary"
+        );
         let bytes = self.buffer.bytes(WRITE_BYTES);
-        let (front, rest) = bytes.split_at_mut(len.min(filled));
+        let (front, rest) = bytes.split_at_mut(len);
         self.shared.check()?;
         let written = self.shared.file().write_all_at(front, self.written);
         match written {
@@ -91,10 +103,8 @@ impl DirectWriter {
         }
         self.written += front.len() as u64;
         self.filled = filled - front.len();
-        let rest = rest.get(..self.filled).unwrap_or_default().to_vec();
-        if let Some(to) = self.buffer.bytes(WRITE_BYTES).get_mut(..rest.len()) {
-            to.copy_from_slice(&rest);
-        }
+        debug_assert!(self.filled <= rest.len(), "the rest is in the buffer");
+        self.buffer.bytes(WRITE_BYTES).copy_within(len..filled, 0);
         Ok(())
     }
 
@@ -127,12 +137,14 @@ impl WritableFile for DirectWriter {
     fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
         self.shared.check()?;
         while !bytes.is_empty() {
-            let room = self.buffer.bytes(WRITE_BYTES);
-            let room = room.get_mut(self.filled..).unwrap_or_default();
+            assert!(
+                self.filled < WRITE_BYTES,
+                "a full buffer is written at once"
+            );
+            let (_, room) = self.buffer.bytes(WRITE_BYTES).split_at_mut(self.filled);
             let (now, later) = bytes.split_at(room.len().min(bytes.len()));
-            if let Some(to) = room.get_mut(..now.len()) {
-                to.copy_from_slice(now);
-            }
+            let (to, _) = room.split_at_mut(now.len());
+            to.copy_from_slice(now);
             self.filled += now.len();
             bytes = later;
             if self.filled == WRITE_BYTES {
@@ -193,11 +205,19 @@ impl DirectReader {
         let mut buffer = self.buffer.lock();
         let bytes = buffer.bytes(wanted.next_multiple_of(BLOCK_BYTES));
         let begin = offset - before as u64;
+        assert!(
+            begin.is_multiple_of(BLOCK_BYTES as u64),
+            "reads begin at a block"
+        );
         let read = syscalls::retry(|| self.file.read_at(bytes, begin))?;
+        assert!(
+            read <= bytes.len(),
+            "the kernel fills no more than the buffer"
+        );
+        // A file that ends in the block before `offset` has nothing there.
         let found = bytes.get(before..read.min(wanted)).unwrap_or_default();
-        if let Some(to) = out.get_mut(..found.len()) {
-            to.copy_from_slice(found);
-        }
+        let (to, _) = out.split_at_mut(found.len());
+        to.copy_from_slice(found);
         Ok(found.len())
     }
 }

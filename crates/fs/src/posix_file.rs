@@ -64,6 +64,10 @@ impl PosixWriter {
             self.buffer.reserve_exact(self.buffer_bytes_max);
         }
         while self.buffer.len() + bytes.len() >= self.buffer_bytes_max {
+            debug_assert!(
+                self.buffer.len() < self.buffer_bytes_max,
+                "a full buffer is written at once"
+            );
             let room = self.buffer_bytes_max - self.buffer.len();
             let (now, later) = bytes.split_at(room);
             self.buffer.extend_from_slice(now);
@@ -98,6 +102,7 @@ impl WritableFile for PosixWriter {
 
     fn close(mut self: Box<Self>) -> Result<()> {
         self.flush()?;
+        assert!(self.len() == self.written, "everything is with the kernel");
         if self.cuts_at_close {
             self.shared.cut(self.written)?;
         }
@@ -139,6 +144,7 @@ impl PosixReader {
             if n == 0 {
                 break;
             }
+            debug_assert!(n <= rest.len(), "the kernel fills no more than the buffer");
             read += n;
         }
         Ok(read)

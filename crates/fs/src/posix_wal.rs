@@ -106,8 +106,20 @@ impl Space {
 
     /// Maps the window that begins at `start`, below what is reserved.
     fn map(&self, start: u64, reserved: u64) -> io::Result<Window> {
+        assert!(
+            start.is_multiple_of(WINDOW_BYTES),
+            "windows begin at multiples of their size"
+        );
+        assert!(
+            start < reserved,
+            "a byte is stored only where a block is reserved"
+        );
         let len = WINDOW_BYTES.min(reserved - start) as usize;
         let memory = syscalls::map_shared(self.shared.file(), start, len)?;
+        assert!(
+            memory.len() == len,
+            "the window is as long as was asked for"
+        );
         Ok(Window { start, memory })
     }
 
@@ -171,7 +183,7 @@ impl Space {
         let mut at = start;
         while at < end {
             let len = (page.len() as u64).min(end - at) as usize;
-            let zeros = page.get(..len).unwrap_or_default();
+            let (zeros, _) = page.split_at(len);
             // Held for the write: the owner takes the window under it, and its bytes come after.
             let plan = self.plan.lock();
             if plan.next_start != start {
@@ -267,6 +279,13 @@ impl PosixWal {
         self.window = None;
         self.window = self.space.window_at(self.len)?;
         self.mapped = self.window.is_some();
+        if let Some(window) = &self.window {
+            assert!(
+                window.start <= self.len,
+                "the window holds the end of the log"
+            );
+            assert!(self.len < window.end(), "the window has room");
+        }
         Ok(())
     }
 
@@ -281,13 +300,12 @@ impl PosixWal {
             at = at.saturating_sub(8);
         }
         let n = bytes.len().min((window.end() - self.len) as usize);
+        let (now, _) = bytes.split_at(n);
         let room = window.memory.get_mut(at..at + n);
-        let (Some(room), Some(bytes)) = (room, bytes.get(..n)) else {
-            debug_assert!(false, "the length lies outside its window");
-            return 0;
-        };
-        room.copy_from_slice(bytes);
+        room.expect("the end of the log is in its window")
+            .copy_from_slice(now);
         self.len += n as u64;
+        debug_assert!(self.len <= window.end());
         n
     }
 
@@ -296,7 +314,11 @@ impl PosixWal {
         while !bytes.is_empty() && self.mapped {
             self.advance()?;
             let n = self.copy(bytes);
-            bytes = bytes.get(n..).unwrap_or_default();
+            assert!(
+                n > 0 || !self.mapped,
+                "a window that was just mapped has room"
+            );
+            bytes = bytes.split_at(n).1;
         }
         if !bytes.is_empty() {
             self.space.shared.write_at(bytes, self.len)?;
@@ -314,7 +336,7 @@ impl WritableFile for PosixWal {
         if n == bytes.len() {
             return Ok(());
         }
-        self.append_slowly(bytes.get(n..).unwrap_or_default())
+        self.append_slowly(bytes.split_at(n).1)
     }
 
     fn sync(&mut self) -> Result<()> {
@@ -324,6 +346,12 @@ impl WritableFile for PosixWal {
 
     fn close(mut self: Box<Self>) -> Result<()> {
         // Before the cut: no store may ever reach a page past the file's end.
+        assert!(
+            self.window
+                .as_ref()
+                .is_none_or(|window| self.len <= window.end()),
+            "the log ends in its window"
+        );
         self.window = None;
         self.space.give_up();
         self.space.shared.cut(self.len)?;

@@ -169,6 +169,7 @@ impl State {
         let asked = u64::try_from(asked).unwrap_or(u64::MAX);
         let waited = self.window.wait > BURST;
         self.bytes_per_second = tuned(self.bytes_per_second, asked, waited, rate_max.max(20));
+        assert!(self.bytes_per_second > 0, "0 stands for no limit");
         self.window = Window {
             begin: now,
             bytes: 0,

@@ -64,7 +64,11 @@ impl SequentialReader {
             self.fill()?;
             at = 0;
         }
-        Ok(self.buffer.get(at..).unwrap_or_default())
+        debug_assert!(
+            at <= self.buffer.len(),
+            "the position is in the buffer or at its end"
+        );
+        Ok(self.buffer.split_at(at).1)
     }
 
     /// Fills `out`, less only where the file ends; how many bytes were read. What is larger than
@@ -84,16 +88,17 @@ impl SequentialReader {
     fn read_on(&mut self, out: &mut [u8]) -> Result<usize> {
         let mut read = 0;
         while let Some(rest) = out.get_mut(read..).filter(|rest| !rest.is_empty()) {
+            debug_assert!(
+                self.start <= self.position,
+                "the buffer begins at or before the position"
+            );
             let at = (self.position - self.start) as usize;
-            let buffered = self.buffer.get(at..).unwrap_or_default();
-            let n = if buffered.is_empty() && rest.len() >= WINDOW_BYTES_MAX {
+            let n = if at >= self.buffer.len() && rest.len() >= WINDOW_BYTES_MAX {
                 self.file.read_at(self.position, rest)?
             } else {
                 let piece = self.peek()?;
                 let n = piece.len().min(rest.len());
-                let (Some(to), Some(from)) = (rest.get_mut(..n), piece.get(..n)) else {
-                    break;
-                };
+                let ((to, _), (from, _)) = (rest.split_at_mut(n), piece.split_at(n));
                 to.copy_from_slice(from);
                 n
             };

@@ -119,6 +119,7 @@ impl Clock for IdleClock {
             let waited = self.shared.woken.wait_for(&mut night, QUIET);
             let quiet = waited.timed_out() && night.calls == before;
             if quiet && night.ends.first() == Some(&end) {
+                assert!(night.now <= end.0, "time does not go back");
                 night.now = end.0;
                 self.shared.woken.notify_all();
             }

@@ -58,6 +58,7 @@ impl Writeback {
     #[cold]
     fn step(&mut self, shared: &SharedFile, written: u64) -> Result<()> {
         let end = written / BLOCK_BYTES * BLOCK_BYTES;
+        assert!(self.begun < end, "a file only grows while it is written");
         match syscalls::start_writeback(shared.file(), self.begun, end - self.begun) {
             Ok(()) => self.begun = end,
             Err(error) if is_unsupported(&error) => {
@@ -67,6 +68,7 @@ impl Writeback {
             Err(error) => return Err(shared.fail("write back", error)),
         }
         let settled = self.begun.saturating_sub(AHEAD_BYTES) / STEP_BYTES * STEP_BYTES;
+        assert!(settled <= self.begun, "only what was begun is waited for");
         if settled > self.settled {
             syscalls::wait_for_writeback(shared.file(), self.settled, settled - self.settled)
                 .map_err(|error| shared.fail("write back", error))?;

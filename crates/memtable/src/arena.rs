@@ -152,6 +152,7 @@ impl Arena {
         if let Some(chunk) = unsafe { current.as_ref() }
             && let Some(memory) = chunk.take(bytes)
         {
+            debug_assert!(memory.as_ptr().addr().is_multiple_of(self.align));
             return memory;
         }
         self.allocate_slow(bytes)
@@ -175,13 +176,22 @@ impl Arena {
         if bytes > current.map_or(chunk_bytes / 4, Chunk::request_bytes_max) {
             let own = Chunk::new(bytes, bytes);
             let memory = own.base;
+            assert!(own.layout.size() == bytes, "a chunk of its own has no tail");
             // Relaxed: see `bytes`.
             self.bytes.fetch_add(bytes, Ordering::Relaxed);
             chunks.push(own);
             return memory;
         }
+        assert!(
+            bytes <= chunk_bytes,
+            "the request that starts a chunk fits into it"
+        );
         let mut chunk = Chunk::new(chunk_bytes, bytes);
         let memory = chunk.base;
+        assert!(
+            memory.as_ptr().addr().is_multiple_of(CHUNK_ALIGN),
+            "chunks begin on a cache line"
+        );
         let pointer: *mut Chunk = &raw mut *chunk;
         chunks.push(chunk);
         // Relaxed: see `bytes`.

@@ -63,10 +63,23 @@ impl<'a> Entry<'a> {
         out.put(user_key);
         out.put(&tag.to_le_bytes());
         out.put(value);
-        Self {
+        let entry = Self {
             start,
             arena: PhantomData,
-        }
+        };
+        let end = start.as_ptr().addr() + header + key_bytes + value.len();
+        debug_assert_eq!(
+            out.at.as_ptr().addr(),
+            end,
+            "all of the allocation is written"
+        );
+        debug_assert_eq!(
+            entry.user_key_and_tag(),
+            (user_key, tag),
+            "the key reads back"
+        );
+        debug_assert_eq!(entry.value(), value, "the value reads back");
+        entry
     }
 
     /// The entry `pointer` leads to; `None` for null.
@@ -99,6 +112,10 @@ impl<'a> Entry<'a> {
     #[inline]
     fn parts(self) -> Parts {
         let packed = self.word(0);
+        debug_assert!(
+            packed != 0,
+            "an entry has a tag at least, so its header is not zero"
+        );
         let (header, key_bytes, value_bytes) = if packed == LONG_FORM {
             (LONG_BYTES, self.word(1) as usize, self.word(2) as usize)
         } else {
@@ -142,7 +159,7 @@ impl<'a> Entry<'a> {
     #[inline]
     pub(crate) fn user_key_and_tag(self) -> (&'a [u8], u64) {
         let key = self.key();
-        drumlin_base::key::split_internal(key).unwrap_or((key, 0))
+        drumlin_base::key::split_internal(key).expect("`write` stores a tag behind every user key")
     }
 }
 

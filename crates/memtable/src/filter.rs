@@ -169,6 +169,7 @@ impl Filter {
             let words = words_in(index);
             let bytes = words * size_of::<AtomicU64>();
             let first = self.memory.allocate(bytes).cast::<AtomicU64>();
+            assert!(first.is_aligned(), "the arena aligns to cache lines");
             for at in 0..words {
                 // SAFETY: inside the allocation just made, which is this thread's alone.
                 let word = unsafe { first.add(at) };
@@ -178,6 +179,11 @@ impl Filter {
             // Release: pairs with the Acquire in `word`.
             layer.store(first.as_ptr(), Ordering::Release);
         }
+        let is_started = |layer: &AtomicPtr<AtomicU64>| !layer.load(Ordering::Relaxed).is_null();
+        assert!(
+            cfg!(loom) || self.layers.iter().take(index + 1).all(is_started),
+            "a layer is there only if all before it are"
+        );
         drop(guard);
         self.word(hash, index).expect("started just now")
     }

@@ -138,6 +138,10 @@ impl Memtable {
         for mark in marks.into_iter().flatten().flatten() {
             mark.set();
         }
+        debug_assert!(
+            cfg!(loom) || self.may_contain(user_key),
+            "the filter knows a key before the tree has it"
+        );
         // SAFETY: the arena is dropped after the tree, or together with it; no entry is reached then.
         unsafe { self.tree.insert(entry) };
         let is_counted =
@@ -222,6 +226,7 @@ impl Memtable {
         visit: &mut impl FnMut(usize, SeqNo, ValueKind, MemValue<'_>) -> ControlFlow<()>,
     ) {
         let tag = pack_tag(seqno, SEEK_KIND);
+        debug_assert!(wanted.len() <= LANES, "each key has a lane");
         let found = self.tree.find_each(wanted.iter().map(|(_, key)| *key), tag);
         for (at, (index, user_key)) in found.into_iter().zip(wanted) {
             self.visit_from(at, user_key, |seqno, kind, value| {
@@ -237,11 +242,14 @@ impl Memtable {
         user_key: &[u8],
         mut visit: impl FnMut(SeqNo, ValueKind, MemValue<'_>) -> ControlFlow<()>,
     ) {
+        let mut newer = u64::MAX;
         while let Some(entry) = self.tree.entry(&at) {
             let (own_key, tag) = entry.user_key_and_tag();
             if self.order.compare(own_key, user_key).is_ne() {
                 return;
             }
+            debug_assert!(tag <= newer, "the newest version comes first");
+            newer = tag;
             let value = MemValue {
                 memtable: self,
                 bytes: entry.value(),

@@ -96,6 +96,10 @@ impl Slot {
         entry: Entry<'_>,
         child: *mut Node,
     ) -> Self {
+        debug_assert!(
+            probe.user_key.len() >= shared,
+            "a key between the fences has the bytes that all of them share"
+        );
         Self {
             prefix: probe.prefix(shared),
             entry: entry.pointer(),
@@ -259,13 +263,26 @@ impl<'a> NodeRef<'a> {
     /// Requires: the latch is held and the node is not full.
     pub(crate) fn insert(self, index: usize, slot: Slot) {
         let count = self.count();
-        debug_assert!(index <= count && count < SLOTS);
+        debug_assert!(index <= count, "no slot is left free");
+        debug_assert!(count < SLOTS, "full nodes are split on the way down");
+        debug_assert_eq!(
+            self.is_leaf(),
+            slot.child.is_null(),
+            "only inner nodes have children"
+        );
         for from in (index..count).rev() {
             self.put(from + 1, self.slot(from));
         }
         self.put(index, slot);
         // Relaxed: readers believe it only after the version check.
         self.count.store(count as u32 + 1, Ordering::Relaxed);
+        debug_assert!(cfg!(loom) || self.ascends_at(index), "key prefixes ascend");
+    }
+
+    /// Whether the key prefix at `index` is between its neighbours'. Requires: as [`NodeRef::insert`].
+    fn ascends_at(self, index: usize) -> bool {
+        let from = index.saturating_sub(1);
+        (from..=index).all(|at| at + 1 >= self.count() || self.prefix(at) <= self.prefix(at + 1))
     }
 
     #[inline]
@@ -306,6 +323,12 @@ impl<'a> NodeRef<'a> {
     /// Requires: the latch is held, the node is full, and `right` is not reachable yet.
     pub(crate) fn split_to(self, right: Self) -> Entry<'a> {
         let count = self.count();
+        assert!(count == SLOTS, "only full nodes are split");
+        assert!(cfg!(loom) || right.count() == 0, "the new node is empty");
+        assert!(
+            right.level() == self.level(),
+            "halves have the level of the whole"
+        );
         let middle = count / 2;
         let separator = self.middle();
         // A leaf keeps the separator as the right half's first entry; an inner node passes it up.
@@ -322,6 +345,11 @@ impl<'a> NodeRef<'a> {
         }
         right.count.store((count - first) as u32, Ordering::Relaxed);
         self.count.store(middle as u32, Ordering::Relaxed);
+        let passed_up = usize::from(!self.is_leaf());
+        assert!(
+            cfg!(loom) || self.count() + right.count() + passed_up == SLOTS,
+            "every entry is in one half, or goes up"
+        );
         self.fence_off(right, separator);
         separator
     }
@@ -330,6 +358,10 @@ impl<'a> NodeRef<'a> {
     ///
     /// Requires: the latch is held.
     pub(crate) fn fence_off(self, right: Self, separator: Entry<'a>) {
+        assert!(
+            cfg!(loom) || right.low().is_none(),
+            "a node's low fence never changes"
+        );
         // Release, all: pairs with the Acquire in `load_entry`.
         let high = self.node().high.load(Ordering::Relaxed);
         right.high.store(high, Ordering::Release);
@@ -424,6 +456,7 @@ impl Node {
     /// Opens the latch after a change. Requires: this thread took it at `version`.
     #[inline]
     pub(crate) fn unlatch(&self, version: u64) {
+        debug_assert!(self.is_latched_at(version));
         step();
         // Release: pairs with `read_version` and `latch`.
         self.version.store(version + 2, Ordering::Release);
@@ -432,8 +465,15 @@ impl Node {
     /// Opens the latch when nothing was changed. Requires: this thread took it at `version`.
     #[inline]
     pub(crate) fn unlatch_unchanged(&self, version: u64) {
+        debug_assert!(self.is_latched_at(version));
         // Release: pairs with `read_version` and `latch`.
         self.version.store(version, Ordering::Release);
+    }
+
+    /// Whether the latch is held that was taken at `version`. For asserts: a loom model need not explore it.
+    fn is_latched_at(&self, version: u64) -> bool {
+        // Relaxed: the holder wrote it.
+        cfg!(loom) || (version & 1 == 0 && self.version.load(Ordering::Relaxed) == version | 1)
     }
 
     /// Used slots.

@@ -33,6 +33,10 @@ impl RangeTombstoneList {
             .tombstones
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
+        debug_assert!(
+            cfg!(loom) || self.count() == tombstones.len(),
+            "the count is that of the list"
+        );
         tombstones.push(tombstone);
         // Relaxed: a figure for budgets.
         self.bytes.fetch_add(bytes, Ordering::Relaxed);

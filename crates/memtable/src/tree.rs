@@ -290,6 +290,10 @@ impl Tree {
         right.lengthen_prefix(&self.order);
         node.lengthen_prefix(&self.order);
         if is_tail {
+            assert!(
+                cfg!(loom) || right.right().is_none(),
+                "nothing follows the tail"
+            );
             // Release: pairs with the Acquire in `follow`.
             self.tail.store(right.pointer(), Ordering::Release);
         }
@@ -315,6 +319,10 @@ impl Tree {
         separator: Entry<'_>,
         right: NodeRef<'_>,
     ) {
+        assert!(
+            parent.level() == right.level() + 1,
+            "a parent is one level above its children"
+        );
         let probe = Probe::of(&self.order, separator);
         let slot = Slot::new(&probe, parent.shared(), separator, right.pointer());
         parent.insert(index, slot);
@@ -325,6 +333,14 @@ impl Tree {
         let root = NodeRef::allocate(&self.nodes, left.level() + 1);
         root.set_link(left.pointer());
         self.put_separator((root, 0), separator, right);
+        assert!(
+            cfg!(loom) || root.count() == 1,
+            "a new root has two children and what divides them"
+        );
+        debug_assert!(
+            cfg!(loom) || self.follow(&self.root).pointer() == left.pointer(),
+            "a root is replaced under its latch"
+        );
         // Release: pairs with the Acquire in `follow`.
         self.root.store(root.pointer(), Ordering::Release);
     }
@@ -335,7 +351,9 @@ impl Tree {
         let (mut node, mut version) = self.enter()?;
         while !node.is_leaf() {
             let through = !matches!(side, Side::Before);
+            let above = node.level();
             (node, version) = Self::descend(node, version, probe, through)?;
+            debug_assert_eq!(node.level() + 1, above, "a child is one level below");
         }
         let place = node.rank(probe, matches!(side, Side::After | Side::AtOrBefore));
         Some(Landing {
