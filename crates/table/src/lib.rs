@@ -32,16 +32,15 @@ mod writer;
 #[doc(hidden)]
 pub use block::probe;
 pub use block::{
-    Block, BlockMeta, BlockTable, BlockTableIter, BlockTableWriter, BlockValue, FinishedTable,
-    read_footer,
+    Block, BlockMeta, BlockTable, BlockTableIter, BlockTableWriter, BlockValue, read_footer,
 };
 pub use cache::BlockCache;
 pub use compress::{Codec, Compression, Framing, PreparedDict};
 pub use drumlin_succinct::{Effort, Encoder, Model};
 pub use filter::{FilterBuilder, FilterReader};
 pub use format::{
-    BlockHandle, ChecksumKind, FORMAT_VERSION_OLD, FORMAT_VERSION_WRITTEN, Footer, TableProperties,
-    TableStyle, properties,
+    BlockHandle, ChecksumKind, FORMAT_VERSION_OLD, FORMAT_VERSION_WRITTEN, FinishedTable, Footer,
+    TableProperties, TableStyle, properties,
 };
 pub use hint::{Hint, STEPS};
 pub use iter::TableIter;

@@ -2,10 +2,11 @@
 //!
 //! One owner; every call is one `match`.
 
-use drumlin_base::{Error, KeyOrder, Result, SeqNo, ValueCode};
+use drumlin_base::{KeyOrder, Result, SeqNo, ValueCode};
 use drumlin_fs::WritableFile;
 
-use crate::block::{BlockTableWriter, FinishedTable};
+use crate::block::BlockTableWriter;
+use crate::format::{FinishedTable, foreign_code};
 use crate::options::{TableFormat, TableWriterOptions};
 use crate::plain::PlainTableWriter;
 use crate::searchable::SearchableTableWriter;
@@ -115,10 +116,4 @@ impl TableWriter {
             Self::Searchable(writer) => writer.finish(),
         }
     }
-}
-
-/// A code was given to a table whose model is another.
-#[cold]
-pub(crate) fn foreign_code() -> Error {
-    Error::invalid_argument("the code of a value for a table that does not name its model")
 }

@@ -20,7 +20,6 @@ use super::format::{
     BLOB_FOOTER_BYTES, BLOB_HEADER_BYTES, BLOB_RECORD_HEADER_BYTES, BlobFooter, BlobHeader,
     BlobIndex, BlobRecordHeader,
 };
-use super::records::BlobRecords;
 use crate::compress::{Codec, Framing, decompress, zeros};
 use crate::format::TableStyle;
 
@@ -39,11 +38,11 @@ thread_local! {
 /// An open blob file.
 #[derive(Debug)]
 pub struct BlobReader {
-    file: Arc<dyn RandomAccessFile>,
-    path: PathBuf,
-    number: u64,
-    header: BlobHeader,
-    footer: BlobFooter,
+    pub(super) file: Arc<dyn RandomAccessFile>,
+    pub(super) path: PathBuf,
+    pub(super) number: u64,
+    pub(super) header: BlobHeader,
+    pub(super) footer: BlobFooter,
 }
 
 impl BlobReader {
@@ -142,12 +141,6 @@ impl BlobReader {
     /// As [`BlobReader::get`].
     pub fn stored(&self, user_key: &[u8], index: &BlobIndex, verify: bool) -> Result<PinnedSlice> {
         self.located(index, || self.read(user_key, index, verify))
-    }
-
-    /// All records, front to back.
-    pub fn records(&self) -> BlobRecords {
-        BlobRecords::new(Arc::clone(&self.file), &self.path, self.number, self.header)
-            .ending_at(self.data_end(), self.footer.blob_count)
     }
 
     /// Where the record that `index` refers to lies.

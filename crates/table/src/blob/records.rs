@@ -10,7 +10,7 @@ use drumlin_fs::{FileSystem, RandomAccessFile, SequentialReader};
 
 use super::format::{BLOB_HEADER_BYTES, BLOB_RECORD_HEADER_BYTES};
 use super::format::{BlobHeader, BlobIndex, BlobRecordHeader};
-use super::reader::{make_room, unpack};
+use super::reader::{BlobReader, make_room, unpack};
 
 /// Walks the records of a file.
 ///
@@ -30,6 +30,14 @@ pub struct BlobRecords {
     stored: Vec<u8>,
     /// Offset of the value the walk stands on.
     offset: u64,
+}
+
+impl BlobReader {
+    /// All records, front to back.
+    pub fn records(&self) -> BlobRecords {
+        BlobRecords::new(Arc::clone(&self.file), &self.path, self.number, self.header)
+            .ending_at(self.data_end(), self.footer.blob_count)
+    }
 }
 
 impl BlobRecords {

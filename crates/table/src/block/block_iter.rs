@@ -11,7 +11,7 @@ use drumlin_base::key::{
 use drumlin_base::{Error, KeyOrder, Result};
 
 use super::hash_index::Bucket;
-use super::layout::{Block, BlockView, entry_header};
+use super::layout::{Block, BlockView, entry_header, last_restart_before};
 use super::point::{begins_with, interval};
 
 /// Walks one block of internal keys.
@@ -336,34 +336,6 @@ fn restart_before(block: &Block, end: usize) -> Option<usize> {
     }
     let at = block.restart(low)? as usize;
     (at < end).then_some(at)
-}
-
-/// Offset of the last restart point whose key is `before` the one sought; of the first restart
-/// point if none is. `None` when a restart point's key does not decode.
-#[inline]
-pub(crate) fn last_restart_before(block: &Block, before: impl Fn(&[u8]) -> bool) -> Option<usize> {
-    let entries = block.entries();
-    let (mut low, mut high) = (0, block.restart_count());
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        let key = restart_key(entries, block.restart(middle)? as usize)?;
-        if before(key) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    block.restart(low).map(|at| at as usize)
-}
-
-/// The key stored whole at a restart point.
-#[inline]
-fn restart_key(entries: &[u8], at: usize) -> Option<&[u8]> {
-    let header = entry_header(entries, at)?;
-    if header.shared != 0 || header.unshared < TAG_BYTES {
-        return None;
-    }
-    entries.get(header.delta_at..header.value_at())
 }
 
 #[cfg(test)]

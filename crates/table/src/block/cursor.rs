@@ -11,9 +11,9 @@ use drumlin_base::{Error, InternalIterator, PinnedSlice, Result, SEQNO_MAX, SeqN
 use drumlin_fs::RandomAccessFile;
 
 use super::block_iter::BlockIter;
-use super::run::{BlockRun, Held};
+use super::run::BlockRun;
 use super::table::{BlockTable, LOOKUP_LINES, TableIndex};
-use crate::cache::ReadAhead;
+use crate::cache::{Held, ReadAhead};
 use crate::options::TableReadOptions;
 
 /// Bytes that memory is loaded in.
@@ -35,6 +35,13 @@ pub struct BlockTableIter {
     global_seqno: Option<SeqNo>,
     /// The present key with the table's global sequence number in it, if it has one.
     patched: Vec<u8>,
+}
+
+impl BlockTable {
+    /// A cursor over the table's entries, not yet positioned.
+    pub fn iter(self: &Arc<Self>, options: TableReadOptions) -> BlockTableIter {
+        BlockTableIter::new(Arc::clone(self), options)
+    }
 }
 
 impl BlockTableIter {

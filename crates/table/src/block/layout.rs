@@ -16,6 +16,7 @@
 
 use drumlin_base::bytes::{Draft, SharedBytes};
 use drumlin_base::coding::{fixed32_at, put_fixed32, put_varint32, varint32_at};
+use drumlin_base::key::TAG_BYTES;
 use drumlin_base::{Error, Result};
 
 use super::hash_index::{Bucket, COUNT_BYTES, HASHED_BLOCK_BYTES_MAX, bucket_of};
@@ -307,6 +308,34 @@ fn entry_header_slow(entries: &[u8], at: usize) -> Option<EntryHeader> {
         value_len: value_len as usize,
         delta_at,
     })
+}
+
+/// Offset of the last restart point whose key is `before` the one sought; of the first restart
+/// point if none is. `None` when a restart point's key does not decode.
+#[inline]
+pub(crate) fn last_restart_before(block: &Block, before: impl Fn(&[u8]) -> bool) -> Option<usize> {
+    let entries = block.entries();
+    let (mut low, mut high) = (0, block.restart_count());
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        let key = restart_key(entries, block.restart(middle)? as usize)?;
+        if before(key) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    block.restart(low).map(|at| at as usize)
+}
+
+/// The key stored whole at a restart point.
+#[inline]
+fn restart_key(entries: &[u8], at: usize) -> Option<&[u8]> {
+    let header = entry_header(entries, at)?;
+    if header.shared != 0 || header.unshared < TAG_BYTES {
+        return None;
+    }
+    entries.get(header.delta_at..header.value_at())
 }
 
 #[cfg(test)]

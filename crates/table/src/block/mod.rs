@@ -8,9 +8,9 @@
 //!   [`block_iter`] walks it. [`sorted_words`] is the search that key prefixes share.
 //! - The index: [`index`] and [`index_builder`]; a [`run`] is an index block and the cache slots of
 //!   the blocks under it.
-//! - A table that is read: [`open`] decodes what every lookup needs, [`table`] looks up, [`cursor`]
-//!   walks. [`fetch`] reads blocks from the file, [`filter`] holds the filter, [`meta_block`] the
-//!   metaindex and the properties.
+//! - A table that is read: [`open`] decodes what every lookup needs, [`table`] looks up, [`step`]
+//!   prefetches for batches, [`cursor`] walks, [`verify`] checks. [`fetch`] reads blocks from the
+//!   file, [`filter`] holds the filter, [`meta_block`] the metaindex and the properties.
 //! - A table that is written: [`writer`] takes entries, [`filter_writer`] gathers the filter, [`tail`]
 //!   writes what comes behind the data blocks.
 //! - [`probe`]: single blocks for fuzzing.
@@ -34,22 +34,20 @@ mod point;
 pub mod probe;
 mod run;
 mod sorted_words;
+mod step;
 mod table;
 mod tail;
+mod verify;
 mod writer;
 
 pub(crate) use builder::common_prefix;
 pub use cursor::BlockTableIter;
-pub(crate) use filter::TableFilter;
-pub(crate) use layout::BlockView;
 pub use layout::{Block, BlockMeta};
-pub(crate) use lookup::prefetch_entry;
 pub(crate) use meta_block::MetaBlock;
-pub(crate) use open::global_seqno;
 pub use open::read_footer;
-pub(crate) use run::{BlockRun, Held};
+pub(crate) use run::BlockRun;
 pub(crate) use sorted_words::{SAMPLE_EVERY, lower_bound};
+pub(crate) use table::TableIndex;
 pub use table::{BlockTable, BlockValue};
-pub(crate) use table::{LOOKUP_LINES, TableIndex};
 pub(crate) use tail::properties_block;
-pub use writer::{BlockTableWriter, FinishedTable};
+pub use writer::BlockTableWriter;

@@ -25,7 +25,7 @@ use crate::filter::{
     PARTITIONED_FILTER_NAME,
 };
 use crate::format::{BlockHandle, FOOTER_BYTES_MAX, Footer, TableStyle, verify_block};
-use crate::format::{EXTERNAL_VERSION, GLOBAL_SEQNO, IndexType, TableProperties};
+use crate::format::{GLOBAL_SEQNO, IndexType, TableProperties};
 use crate::options::TableReaderOptions;
 
 /// Metaindex names (on disk).
@@ -37,17 +37,21 @@ pub(crate) const RANGE_DEL_NAME: &str = "rocksdb.range_del";
 /// The index block, from format version 6 on.
 pub(crate) const INDEX_NAME: &str = "rocksdb.index";
 
-/// What [`BlockTable::open`] does.
-pub(crate) fn open_table(
-    file: Arc<dyn RandomAccessFile>,
-    options: TableReaderOptions,
-) -> Result<Arc<BlockTable>> {
-    let path = options.path.clone();
-    let table = open_parts(file, options).map_err(|error| error.with_file(&path))?;
-    table
-        .budget
-        .charge(MemoryUse::TableMeta, table.resident_bytes);
-    Ok(Arc::new(table))
+impl BlockTable {
+    /// Opens `file`, told to be RocksDB's or LevelDB's by its magic number. Reads and decodes
+    /// footer, properties, index, filter and range tombstones, and charges them to the budget.
+    ///
+    /// # Errors
+    /// `Corruption` for damage, `NotSupported` naming a feature that cannot be read faithfully,
+    /// `InvalidArgument` when the table is sorted by another order, `Io`.
+    pub fn open(file: Arc<dyn RandomAccessFile>, options: TableReaderOptions) -> Result<Arc<Self>> {
+        let path = options.path.clone();
+        let table = open_parts(file, options).map_err(|error| error.with_file(&path))?;
+        table
+            .budget
+            .charge(MemoryUse::TableMeta, table.resident_bytes);
+        Ok(Arc::new(table))
+    }
 }
 
 fn open_parts(file: Arc<dyn RandomAccessFile>, options: TableReaderOptions) -> Result<BlockTable> {
@@ -78,7 +82,7 @@ fn open_parts(file: Arc<dyn RandomAccessFile>, options: TableReaderOptions) -> R
     };
     let index = open_index(&blocks, index_handle, &properties, &options)?;
     let filter = open_filter(&blocks, &metaindex, &properties, &options)?;
-    let global_seqno = global_seqno(&properties, options.largest_seqno)?;
+    let global_seqno = properties.seqno_of_all(options.largest_seqno)?;
     let range_tombstones = match metaindex.handle(RANGE_DEL_NAME)? {
         Some(handle) => read_tombstones(&blocks, handle, global_seqno)?,
         None => Vec::new(),
@@ -206,38 +210,6 @@ fn unpatch_properties(blocks: &BlockFile, handle: BlockHandle) -> Option<Vec<u8>
     stored.get_mut(range)?.fill(0);
     let kind = verify_block(&stored, blocks.checksum, blocks.context, handle.offset).ok()?;
     (kind == 0).then_some(contents)
-}
-
-/// The sequence number all entries of an ingested table take; `None` when their own hold.
-pub(crate) fn global_seqno(
-    properties: &TableProperties,
-    largest: Option<SeqNo>,
-) -> Result<Option<SeqNo>> {
-    let version = properties
-        .user
-        .get(EXTERNAL_VERSION)
-        .and_then(|value| value.as_slice().try_into().ok().map(u32::from_le_bytes));
-    let stored = properties.global_seqno();
-    match (version, stored) {
-        (None | Some(1), None) => Ok(None),
-        (Some(2), stored) => {
-            let seqno = stored.or(largest).unwrap_or(0);
-            if largest.is_some_and(|largest| largest != seqno) {
-                return Err(Error::corruption(format!(
-                    "the table says its entries have sequence number {seqno}, the MANIFEST {largest:?}"
-                )));
-            }
-            if seqno > drumlin_base::SEQNO_MAX {
-                return Err(Error::corruption(format!(
-                    "global sequence number {seqno} is too large"
-                )));
-            }
-            Ok((seqno != 0).then_some(seqno))
-        }
-        (version, _) => Err(Error::corruption(format!(
-            "a table of external version {version:?} cannot have a global sequence number"
-        ))),
-    }
 }
 
 fn index_format(properties: &TableProperties) -> IndexFormat {

@@ -22,10 +22,9 @@ use std::ops::{ControlFlow, Range};
 use drumlin_base::key::{TAG_BYTES, split_internal, tag_seqno};
 use drumlin_base::{Error, Result, SeqNo};
 
-use super::block_iter::last_restart_before;
 use super::builder::common_prefix;
 use super::hash_index::Bucket;
-use super::layout::{Block, BlockView, EntryHeader, entry_header};
+use super::layout::{Block, BlockView, EntryHeader, entry_header, last_restart_before};
 use super::lookup::{KEY_PREFIX_BYTES, prefetch_entry};
 
 /// What is sought: versions of `user_key` at or before `seqno`.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use drumlin_base::bytes::{HazardGuard, SlabPlace};
+use drumlin_base::bytes::SlabPlace;
 
 use super::index::FlatIndex;
 use super::layout::Block;
@@ -41,32 +41,5 @@ impl Cached for Block {
 
     fn place(&self) -> Option<SlabPlace> {
         Self::place(self)
-    }
-}
-
-/// Something read through the cache: still in its slot, or owned by this reader alone.
-pub(crate) enum Held<'a, T: Cached> {
-    /// In its slot. Counts no reference, so that readers of one block do not share a counter.
-    InSlot(HazardGuard<'a, T>),
-    /// Not cached, or just loaded.
-    Owned(T),
-}
-
-impl<T: Cached> Held<'_, T> {
-    /// The item.
-    #[inline]
-    pub(crate) fn get(&self) -> &T {
-        match self {
-            Self::InSlot(guard) => guard,
-            Self::Owned(item) => item,
-        }
-    }
-
-    /// A handle of one's own.
-    pub(crate) fn into_handle(self) -> T {
-        match self {
-            Self::InSlot(guard) => T::clone(&guard),
-            Self::Owned(item) => item,
-        }
     }
 }

@@ -15,24 +15,21 @@ use drumlin_base::{
     Error, KeyOrder, MemoryBudget, MemoryUse, PinnedSlice, PrefixExtractor, RangeTombstone, Result,
     SEQNO_MAX, SeqNo,
 };
-use drumlin_fs::RandomAccessFile;
 
 use super::block_iter::BlockIter;
-use super::cursor::BlockTableIter;
 use super::fetch::BlockFile;
 use super::filter::TableFilter;
 use super::index::{FlatIndex, IndexFormat};
 use super::layout::{Block, parse_block, parse_draft};
-use super::open::open_table;
 use super::point::{PointEnd, PointTarget, visit_versions};
-use super::run::{BlockRun, Held};
+use super::run::BlockRun;
 use crate::cache::ReadAhead;
-use crate::cache::{BlockCache, SlotArray};
-use crate::filter::FilterReader;
+use crate::cache::{BlockCache, Held, SlotArray};
+use crate::filter::{FilterReader, hash};
 use crate::format::BlockHandle;
 use crate::format::TableProperties;
-use crate::hint::{Hint, Known};
-use crate::options::{TableReadOptions, TableReaderOptions};
+use crate::hint::Known;
+use crate::options::TableReadOptions;
 
 /// Cache lines that a block's header, its key prefixes and its first key mostly take: a lookup needs them all
 /// at once.
@@ -122,42 +119,6 @@ impl<'a> BlockValue<'a> {
 }
 
 impl BlockTable {
-    /// Opens `file`, told to be RocksDB's or LevelDB's by its magic number. Reads and decodes
-    /// footer, properties, index, filter and range tombstones, and charges them to the budget.
-    ///
-    /// # Errors
-    /// `Corruption` for damage, `NotSupported` naming a feature that cannot be read faithfully,
-    /// `InvalidArgument` when the table is sorted by another order, `Io`.
-    pub fn open(file: Arc<dyn RandomAccessFile>, options: TableReaderOptions) -> Result<Arc<Self>> {
-        open_table(file, options)
-    }
-
-    /// As [`BlockTable::get`], after the steps that `hint` took for this key and sequence number.
-    ///
-    /// # Errors
-    /// As [`BlockTable::get`].
-    #[inline]
-    pub(crate) fn get_hinted(
-        &self,
-        hint: &Hint,
-        user_key: &[u8],
-        seqno: SeqNo,
-        options: &TableReadOptions,
-        mut visit: impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
-    ) -> Result<()> {
-        let (TableIndex::Single(run), Some(stored)) = (&self.index, self.stored_seqno(seqno))
-        else {
-            return self.get(user_key, seqno, options, visit);
-        };
-        match hint.known {
-            Known::Absent => Ok(()),
-            Known::Block(at) => self
-                .get_from_block(run, at, user_key, stored, options, &mut visit)
-                .map(|_| ()),
-            _ => self.get(user_key, seqno, options, visit),
-        }
-    }
-
     /// Visits the versions of `user_key` with a sequence number of at most `seqno`, newest first,
     /// until `visit` breaks. The filter is asked first. Range tombstones are not consulted.
     ///
@@ -202,6 +163,20 @@ impl BlockTable {
         Ok(())
     }
 
+    /// Begins to ask the filter, where it is in memory and knows whole keys.
+    #[inline]
+    pub(crate) fn prefetch_filter(&self, user_key: &[u8]) -> Known {
+        match (&self.filter, &self.index) {
+            (_, TableIndex::Partitioned(_)) | (TableFilter::Partitioned(_), _) => Known::Nothing,
+            (TableFilter::Full(filter), _) if self.whole_key_filter && filter.is_by_hash() => {
+                Known::Filter(filter.locate(hash(user_key)))
+            }
+            // By prefixes, or of the older kind: the lookup itself asks.
+            (TableFilter::Full(_), _) => Known::Nothing,
+            (TableFilter::None | TableFilter::LevelDb(_), _) => Known::Admitted,
+        }
+    }
+
     fn get_in_run(
         &self,
         run: &BlockRun,
@@ -214,7 +189,7 @@ impl BlockTable {
         self.get_from_block(run, first, user_key, seqno, options, visit)
     }
 
-    fn get_from_block(
+    pub(super) fn get_from_block(
         &self,
         run: &BlockRun,
         first: usize,
@@ -504,11 +479,6 @@ impl BlockTable {
             true => parts.slots.fill(at, run),
             false => run,
         }))
-    }
-
-    /// A cursor over the table's entries, not yet positioned.
-    pub fn iter(self: &Arc<Self>, options: TableReadOptions) -> BlockTableIter {
-        BlockTableIter::new(Arc::clone(self), options)
     }
 
     /// Every range tombstone in the table, as stored: by begin ascending, then newest first.

@@ -7,51 +7,57 @@ use super::builder::BlockBuilder;
 use super::filter_writer::FinishedFilter;
 use super::index_builder::{INDEX_RESTART_INTERVAL, IndexBlockBuilder, IndexStyle};
 use super::open::{DICTIONARY_NAME, INDEX_NAME, PROPERTIES_NAME, RANGE_DEL_NAME};
-use super::writer::{BlockTableWriter, FinishedTable, TableOutput};
+use super::writer::{BlockTableWriter, TableOutput};
 use crate::filter::{
     FILTER_POLICY_NAME, FULL_FILTER_NAME, LEVELDB_FILTER_NAME, PARTITIONED_FILTER_NAME,
 };
-use crate::format::{BlockHandle, Footer, TableStyle};
+use crate::format::{BlockHandle, FinishedTable, Footer, TableStyle};
 use crate::format::{IndexType, TableProperties};
 use crate::options::TableWriterOptions;
 
 /// The entries of the metaindex, gathered as their blocks are written.
 type MetaIndex = Vec<(&'static str, BlockHandle)>;
 
-/// Writes everything behind the data blocks.
-pub(crate) fn write_tail(mut writer: BlockTableWriter) -> Result<FinishedTable> {
-    let tail_start = writer.output.offset();
-    writer.properties.data_size = tail_start;
-    writer.properties.num_data_blocks = writer.index.blocks() as u64;
-    writer.properties.tail_start_offset = tail_start;
-    let mut metaindex = MetaIndex::new();
-    write_filter(&mut writer, &mut metaindex)?;
-    let index = write_index(&mut writer)?;
-    if let Some(dict) = &writer.dict {
-        let handle = writer.output.write_block(dict.raw().to_vec())?;
-        metaindex.push((DICTIONARY_NAME, handle));
+impl BlockTableWriter {
+    /// Writes everything that is left, then syncs and closes the file.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`.
+    pub fn finish(mut self) -> Result<FinishedTable> {
+        self.finish_blocks()?;
+        let tail_start = self.output.offset();
+        self.properties.data_size = tail_start;
+        self.properties.num_data_blocks = self.index.blocks() as u64;
+        self.properties.tail_start_offset = tail_start;
+        let mut metaindex = MetaIndex::new();
+        write_filter(&mut self, &mut metaindex)?;
+        let index = write_index(&mut self)?;
+        if let Some(dict) = &self.dict {
+            let handle = self.output.write_block(dict.raw().to_vec())?;
+            metaindex.push((DICTIONARY_NAME, handle));
+        }
+        if self.tombstone_count > 0 {
+            let block = std::mem::replace(&mut self.tombstones, BlockBuilder::new(1));
+            let handle = self.output.write_block(block.into_block())?;
+            metaindex.push((RANGE_DEL_NAME, handle));
+        }
+        if self.options.style == TableStyle::RocksDb {
+            let handle = write_properties(&mut self)?;
+            metaindex.push((PROPERTIES_NAME, handle));
+        }
+        if names_index_in_metaindex(&self.output) {
+            metaindex.push((INDEX_NAME, index));
+        }
+        let metaindex = write_metaindex(&mut self.output, metaindex)?;
+        write_footer(&mut self, metaindex, index)?;
+        let size = self.output.offset();
+        self.output.close()?;
+        Ok(FinishedTable {
+            size,
+            tail_size: size - tail_start,
+            properties: self.properties,
+        })
     }
-    if writer.tombstone_count > 0 {
-        let block = std::mem::replace(&mut writer.tombstones, BlockBuilder::new(1));
-        let handle = writer.output.write_block(block.into_block())?;
-        metaindex.push((RANGE_DEL_NAME, handle));
-    }
-    if writer.options.style == TableStyle::RocksDb {
-        let handle = write_properties(&mut writer)?;
-        metaindex.push((PROPERTIES_NAME, handle));
-    }
-    if names_index_in_metaindex(&writer.output) {
-        metaindex.push((INDEX_NAME, index));
-    }
-    let metaindex = write_metaindex(&mut writer.output, metaindex)?;
-    write_footer(&mut writer, metaindex, index)?;
-    let size = writer.output.offset();
-    writer.output.close()?;
-    Ok(FinishedTable {
-        size,
-        tail_size: size - tail_start,
-        properties: writer.properties,
-    })
 }
 
 /// The style index blocks have, now that it is known whether separators are user keys.

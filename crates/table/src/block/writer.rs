@@ -15,7 +15,6 @@ use drumlin_fs::WritableFile;
 use super::builder::BlockBuilder;
 use super::filter_writer::FilterWriter;
 use super::index_builder::{IndexBuilder, IndexStyle};
-use super::tail::write_tail;
 use crate::compress::{Codec, Framing, PreparedDict, compress, train_dictionary};
 use crate::format::TableProperties;
 use crate::format::{
@@ -30,17 +29,6 @@ const FLUSH_BYTES: usize = 256 << 10;
 const SAMPLE_RATIO: usize = 100;
 /// Most sample bytes kept waiting.
 const SAMPLE_BYTES_MAX: usize = 8 << 20;
-
-/// A table that was written, synced and closed.
-#[derive(Clone, Debug)]
-pub struct FinishedTable {
-    /// Bytes of the file.
-    pub size: u64,
-    /// Bytes behind the data blocks: what a reader loads to open the file.
-    pub tail_size: u64,
-    /// What the table says about itself.
-    pub properties: TableProperties,
-}
 
 /// Writes one table. Entries come in ascending internal-key order.
 ///
@@ -260,18 +248,14 @@ impl BlockTableWriter {
         self.properties.num_entries
     }
 
-    /// Writes everything that is left, then syncs and closes the file.
-    ///
-    /// # Errors
-    /// `Io`, `NoSpace`.
-    pub fn finish(mut self) -> Result<FinishedTable> {
+    /// Writes what is left of the data blocks.
+    pub(super) fn finish_blocks(&mut self) -> Result<()> {
         if !self.data.is_empty() {
             self.index.push_separator(self.data.last_key(), None);
             self.finish_block()?;
         }
         self.train()?;
-        self.output.append(self.data.buffer_mut())?;
-        write_tail(self)
+        self.output.append(self.data.buffer_mut())
     }
 
     /// Where the present block will begin, if no block before it waits for a dictionary.

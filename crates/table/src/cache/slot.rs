@@ -179,3 +179,30 @@ impl<T: Cached> std::fmt::Debug for SlotArray<T> {
         write!(f, "SlotArray({} slots)", self.slots.len())
     }
 }
+
+/// Something read through the cache: still in its slot, or owned by this reader alone.
+pub(crate) enum Held<'a, T: Cached> {
+    /// In its slot. Counts no reference, so that readers of one block do not share a counter.
+    InSlot(HazardGuard<'a, T>),
+    /// Not cached, or just loaded.
+    Owned(T),
+}
+
+impl<T: Cached> Held<'_, T> {
+    /// The item.
+    #[inline]
+    pub(crate) fn get(&self) -> &T {
+        match self {
+            Self::InSlot(guard) => guard,
+            Self::Owned(item) => item,
+        }
+    }
+
+    /// A handle of one's own.
+    pub(crate) fn into_handle(self) -> T {
+        match self {
+            Self::InSlot(guard) => T::clone(&guard),
+            Self::Owned(item) => item,
+        }
+    }
+}

@@ -7,12 +7,12 @@ use zstd::zstd_safe;
 
 use super::codec::{Codec, Framing};
 use super::coders::{
-    CODERS, bzip2_compress, bzip2_decompress, lz4_decompress, measure_bzip2, measure_zstd,
+    CODERS, UNCHECKED_BYTES_MAX, bzip2_compress, bzip2_decompress, lz4_decompress, measure_bzip2,
+    measure_zstd, zeros,
 };
 use super::dictionary::PreparedDict;
 
-/// Blocks that claim no more bytes, or no more times what they store, get their memory at once.
-const UNCHECKED_BYTES_MAX: usize = 1 << 20;
+/// Blocks that claim no more times the bytes they store get their memory at once.
 const UNCHECKED_TIMES_MAX: usize = 255;
 
 /// Appends `input` to `out`, compressed when that saves an eighth, else as it is; the codec whose
@@ -180,22 +180,6 @@ pub(crate) fn check_claim(
         "{codec} block of {} bytes does not hold the {len} that it declares",
         input.len()
     )))
-}
-
-/// A buffer of `len` zeros, a length that a file claims.
-///
-/// # Errors
-/// `Io` when the system gives no memory.
-pub(crate) fn zeros(len: usize) -> Result<Vec<u8>> {
-    if len <= UNCHECKED_BYTES_MAX {
-        return Ok(vec![0; len]);
-    }
-    let mut bytes = Vec::new();
-    bytes
-        .try_reserve_exact(len)
-        .map_err(|_| Error::no_memory(len))?;
-    bytes.resize(len, 0);
-    Ok(bytes)
 }
 
 /// [`decompress`] into `out`.

@@ -7,6 +7,9 @@ use drumlin_base::{Error, Result};
 
 use crate::format::TableStyle;
 
+/// zstd's level when none is asked for, as RocksDB has it.
+pub(super) const ZSTD_LEVEL_DEFAULT: i32 = 3;
+
 /// A compression algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Codec {

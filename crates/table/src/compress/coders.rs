@@ -5,17 +5,19 @@
 
 use std::cell::RefCell;
 
+use drumlin_base::{Error, Result};
 use zstd::zstd_safe::{CCtx, DCtx, DParameter, InBuffer, OutBuffer};
 
+use super::codec::ZSTD_LEVEL_DEFAULT;
 use super::dictionary::PreparedDict;
 
 /// Bytes that are decoded at a time where only their number matters.
 const MEASURED_BYTES: usize = 128 << 10;
+/// Buffers of no more bytes get their memory unasked.
+pub(super) const UNCHECKED_BYTES_MAX: usize = 1 << 20;
 /// The largest window that zstd knows.
 const WINDOW_LOG_MAX: u32 = if usize::BITS == 32 { 30 } else { 31 };
 
-/// zstd's level when none is asked for, as RocksDB has it.
-pub(super) const ZSTD_LEVEL_DEFAULT: i32 = 3;
 /// zlib's level when none is asked for.
 const ZLIB_LEVEL_DEFAULT: u32 = 6;
 /// bzip2's block size in units of 100 kB; blocks here are far smaller than one.
@@ -141,7 +143,7 @@ impl Coders {
         // with the dictionary in front of the stream: matches may then reach back into it. Stored
         // blocks end on a byte, so the two streams simply follow each other.
         let preset = dict.map_or(&[][..], |dict| last_window(&dict.raw));
-        let mut out = super::block::zeros(preset.len().checked_add(declared)?).ok()?;
+        let mut out = zeros(preset.len().checked_add(declared)?).ok()?;
         if !preset.is_empty() {
             let stored = stored_block(preset)?;
             let status = coder.decompress(&stored, &mut out, flate2::FlushDecompress::None);
@@ -281,4 +283,20 @@ pub(super) fn measure_bzip2(body: &[u8], most: usize) -> Option<usize> {
             return None;
         }
     }
+}
+
+/// A buffer of `len` zeros, a length that a file claims.
+///
+/// # Errors
+/// `Io` when the system gives no memory.
+pub(crate) fn zeros(len: usize) -> Result<Vec<u8>> {
+    if len <= UNCHECKED_BYTES_MAX {
+        return Ok(vec![0; len]);
+    }
+    let mut bytes = Vec::new();
+    bytes
+        .try_reserve_exact(len)
+        .map_err(|_| Error::no_memory(len))?;
+    bytes.resize(len, 0);
+    Ok(bytes)
 }

@@ -9,8 +9,7 @@ use std::fmt;
 
 use zstd::dict::{DecoderDictionary, EncoderDictionary};
 
-use super::codec::{Codec, Compression};
-use super::coders::ZSTD_LEVEL_DEFAULT;
+use super::codec::{Codec, Compression, ZSTD_LEVEL_DEFAULT};
 
 /// A dictionary ready for use by many threads.
 pub struct PreparedDict {

@@ -21,7 +21,8 @@ pub mod codec;
 mod coders;
 pub mod dictionary;
 
-pub(crate) use block::{check_claim, decompress_into, uncompressed_len, zeros};
+pub(crate) use block::{check_claim, decompress_into, uncompressed_len};
 pub use block::{compress, compress_always, decompress};
 pub use codec::{Codec, Compression, Framing};
+pub(crate) use coders::zeros;
 pub use dictionary::{PreparedDict, train_dictionary};

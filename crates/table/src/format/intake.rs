@@ -1,10 +1,23 @@
-//! What the writers of all formats ask of the entries they are given.
+//! The entries that writers of all formats are given, and the table they give back.
 
 use drumlin_base::key::{
     TAG_BYTES, ValueKind, append_internal, compare_internal, split_internal, tag_kind,
 };
 use drumlin_base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use drumlin_base::{Error, ErrorKind, KeyOrder, Result, SeqNo};
+
+use super::properties::TableProperties;
+
+/// A table that was written, synced and closed.
+#[derive(Clone, Debug)]
+pub struct FinishedTable {
+    /// Bytes of the file.
+    pub size: u64,
+    /// Bytes behind the data blocks: what a reader loads to open the file.
+    pub tail_size: u64,
+    /// What the table says about itself.
+    pub properties: TableProperties,
+}
 
 /// Looks at an entry that is to come after the internal key `last` (empty: it is the first); its user
 /// key and tag.
@@ -59,4 +72,10 @@ pub(crate) fn tombstone_key(
         return Err(Error::invalid_argument("range tombstones do not ascend"));
     }
     Ok(key)
+}
+
+/// A code was given to a table whose model is another.
+#[cold]
+pub(crate) fn foreign_code() -> Error {
+    Error::invalid_argument("the code of a value for a table that does not name its model")
 }

@@ -19,9 +19,10 @@ pub use footer::{
     LEVELDB_MAGIC, ROCKSDB_FOOTER_BYTES, ROCKSDB_MAGIC, TableStyle,
 };
 pub use handle::{BLOCK_HANDLE_BYTES_MAX, BlockHandle};
-pub(crate) use intake::{check_entry, tombstone_key};
+pub use intake::FinishedTable;
+pub(crate) use intake::{check_entry, foreign_code, tombstone_key};
 pub use properties::TableProperties;
-pub(crate) use properties::{EXTERNAL_VERSION, GLOBAL_SEQNO, IndexType};
+pub(crate) use properties::{GLOBAL_SEQNO, IndexType};
 pub use trailer::{
     BLOCK_TRAILER_BYTES, ChecksumKind, append_trailer, context_modifier, trailer_compression,
     verify_block,

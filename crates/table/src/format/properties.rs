@@ -400,6 +400,39 @@ impl TableProperties {
         (stored != 0).then_some(stored)
     }
 
+    /// The sequence number that all entries of the table take, when the MANIFEST tells that its largest is
+    /// `largest`; `None` when their own hold.
+    ///
+    /// # Errors
+    /// `Corruption` when the two do not agree, or the table cannot have such a number.
+    pub(crate) fn seqno_of_all(&self, largest: Option<SeqNo>) -> Result<Option<SeqNo>> {
+        let version = self
+            .user
+            .get(EXTERNAL_VERSION)
+            .and_then(|value| value.as_slice().try_into().ok().map(u32::from_le_bytes));
+        let stored = self.global_seqno();
+        match (version, stored) {
+            (None | Some(1), None) => Ok(None),
+            (Some(2), stored) => {
+                let seqno = stored.or(largest).unwrap_or(0);
+                if largest.is_some_and(|largest| largest != seqno) {
+                    return Err(Error::corruption(format!(
+                        "the table says its entries have sequence number {seqno}, the MANIFEST {largest:?}"
+                    )));
+                }
+                if seqno > drumlin_base::SEQNO_MAX {
+                    return Err(Error::corruption(format!(
+                        "global sequence number {seqno} is too large"
+                    )));
+                }
+                Ok((seqno != 0).then_some(seqno))
+            }
+            (version, _) => Err(Error::corruption(format!(
+                "a table of external version {version:?} cannot have a global sequence number"
+            ))),
+        }
+    }
+
     /// Memory the properties hold, about.
     pub fn resident_bytes(&self) -> usize {
         let texts: usize = self.texts().iter().map(|(_, text)| text.len()).sum();

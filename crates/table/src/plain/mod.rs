@@ -20,7 +20,9 @@ mod newest;
 mod open;
 mod rank;
 mod record;
+mod step;
 mod table;
+mod verify;
 mod writer;
 
 pub use cursor::PlainTableIter;

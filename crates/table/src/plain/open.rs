@@ -13,7 +13,6 @@ use super::hash_index::HashIndex;
 use super::record::Record;
 use super::table::PlainTable;
 use crate::block::MetaBlock;
-use crate::block::global_seqno;
 use crate::format::TableProperties;
 use crate::options::TableReaderOptions;
 
@@ -47,7 +46,7 @@ fn open_parts(
     let count = footer.keys as usize;
     let anchors = part(Part::Anchors);
     let anchors = Anchors::read(&options.order, anchors, records, HEADER_BYTES, count)?;
-    let global_seqno = global_seqno(&properties, options.largest_seqno)?;
+    let global_seqno = properties.seqno_of_all(options.largest_seqno)?;
     let range_tombstones = read_tombstones(part(Part::Tombstones), global_seqno)?;
     let same_prefix = options
         .prefix

@@ -11,10 +11,9 @@ use super::anchors::ANCHOR_BYTES;
 use super::format::{FOOTER_BYTES, PlainFooter, SECTION_ALIGN, Section, header};
 use super::hash_index::{HashIndexBuilder, KeyHash};
 use super::record::{UNIT_BYTES, append_record};
-use crate::block::FinishedTable;
 use crate::block::properties_block;
 use crate::format::TableProperties;
-use crate::format::{check_entry, tombstone_key};
+use crate::format::{FinishedTable, check_entry, tombstone_key};
 use crate::options::TableWriterOptions;
 
 /// Records are handed to the file when this many bytes of them wait.

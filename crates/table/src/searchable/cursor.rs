@@ -43,6 +43,13 @@ pub struct SearchableTableIter {
     error: Option<Error>,
 }
 
+impl SearchableTable {
+    /// A cursor over the table's entries, not yet positioned.
+    pub fn iter(self: &Arc<Self>, options: TableReadOptions) -> SearchableTableIter {
+        SearchableTableIter::new(Arc::clone(self), options)
+    }
+}
+
 impl SearchableTableIter {
     pub(super) fn new(table: Arc<SearchableTable>, options: TableReadOptions) -> Self {
         Self {

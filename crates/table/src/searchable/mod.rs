@@ -4,7 +4,7 @@
 //! - [`page`]: rows in pages of 4 KiB; [`row`]: the versions of a key in its row;
 //! - [`locator`]: from a key's rank to its page; [`coded`]: how much larger values are than codes;
 //! - [`model_file`]: models that several tables share;
-//! - [`writer`], [`open`], [`table`], [`batch`], [`cursor`], [`verify`], [`describe`].
+//! - [`writer`], [`open`], [`table`], [`step`], [`batch`], [`cursor`], [`verify`], [`describe`].
 //!
 //! Keys lie in a [`drumlin_succinct::KeyIndex`], which stays in memory and knows exactly which keys
 //! the table has; a get of a key that is there reads one page at most, one of an absent key none.
@@ -21,6 +21,7 @@ mod model_file;
 mod open;
 mod page;
 mod row;
+mod step;
 mod table;
 mod verify;
 mod writer;
@@ -31,6 +32,6 @@ pub(crate) use format::SEARCHABLE_MAGIC;
 pub(crate) use locator::{RowPlace, RowSpan};
 pub use model_file::{ModelFacts, ModelSource};
 pub(crate) use open::shared_model_of;
-pub(crate) use table::{PAGE_HEADER_LINES, PageMeta};
+pub(crate) use table::PageMeta;
 pub use table::{SearchableTable, SearchableValue};
 pub use writer::SearchableTableWriter;

@@ -13,23 +13,25 @@ use super::locator::Locator;
 use super::model_file::{StoredModel, missing, reference, shared_id};
 use super::table::SearchableTable;
 use crate::block::MetaBlock;
-use crate::block::global_seqno;
 use crate::cache::SlotArray;
 use crate::compress::zeros;
 use crate::format::TableProperties;
 use crate::options::TableReaderOptions;
 
-/// What [`SearchableTable::open`] does.
-pub(super) fn open(
-    file: Arc<dyn RandomAccessFile>,
-    options: TableReaderOptions,
-) -> Result<Arc<SearchableTable>> {
-    let path = options.path.clone();
-    let table = open_parts(file, options).map_err(|error| error.with_file(&path))?;
-    table
-        .budget
-        .charge(MemoryUse::TableMeta, table.resident_bytes);
-    Ok(Arc::new(table))
+impl SearchableTable {
+    /// Opens `file`: reads keys, locator, model and range tombstones, and charges them to the budget.
+    ///
+    /// # Errors
+    /// `Corruption` for damage, `NotSupported` for a later version, `InvalidArgument` when the table
+    /// is sorted by another order, `Io`.
+    pub fn open(file: Arc<dyn RandomAccessFile>, options: TableReaderOptions) -> Result<Arc<Self>> {
+        let path = options.path.clone();
+        let table = open_parts(file, options).map_err(|error| error.with_file(&path))?;
+        table
+            .budget
+            .charge(MemoryUse::TableMeta, table.resident_bytes);
+        Ok(Arc::new(table))
+    }
 }
 
 fn open_parts(
@@ -82,7 +84,7 @@ fn open_parts(
         footer.keys,
     )?;
     let (model, shared_model) = find_model(part(Part::Model), &options)?;
-    let global_seqno = global_seqno(&properties, options.largest_seqno)?;
+    let global_seqno = properties.seqno_of_all(options.largest_seqno)?;
     let range_tombstones = read_tombstones(part(Part::Tombstones), global_seqno)?;
     let tombstone_bytes: usize = range_tombstones
         .iter()
@@ -295,7 +297,7 @@ mod tests {
         let budget = MemoryBudget::new(1 << 20);
         let cache = BlockCache::new(Arc::clone(&budget));
         let options = TableReaderOptions::new("hollow.sst".into(), 1, cache, budget);
-        let error = open(file, options).expect_err("no such memory");
+        let error = SearchableTable::open(file, options).expect_err("no such memory");
         assert_eq!(error.kind(), ErrorKind::Io);
         let extent = Section {
             len: HOLE_BYTES,

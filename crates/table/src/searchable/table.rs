@@ -19,17 +19,14 @@ use drumlin_base::{
 use drumlin_fs::RandomAccessFile;
 use drumlin_succinct::{KeyIndex, Model};
 
-use super::cursor::SearchableTableIter;
 use super::format::{PAGE_BYTES, Section};
 use super::locator::{Locator, RowPlace, RowSpan};
-use super::open;
 use super::page::{is_sound, row_range, stored_bytes};
 use super::row::{PLAIN_TAG, Version, Versions};
-use crate::block::Held;
 use crate::cache::ReadAhead;
-use crate::cache::{BlockCache, Cached, SlotArray};
+use crate::cache::{BlockCache, Cached, Held, SlotArray};
 use crate::format::TableProperties;
-use crate::options::{TableReadOptions, TableReaderOptions};
+use crate::options::TableReadOptions;
 
 /// Cache lines of a row that are asked for ahead.
 const ROW_LINES: usize = 2;
@@ -141,15 +138,6 @@ impl SearchableValue<'_> {
 }
 
 impl SearchableTable {
-    /// Opens `file`: reads keys, locator, model and range tombstones, and charges them to the budget.
-    ///
-    /// # Errors
-    /// `Corruption` for damage, `NotSupported` for a later version, `InvalidArgument` when the table
-    /// is sorted by another order, `Io`.
-    pub fn open(file: Arc<dyn RandomAccessFile>, options: TableReaderOptions) -> Result<Arc<Self>> {
-        open::open(file, options)
-    }
-
     /// Visits the versions of `user_key` with a sequence number of at most `seqno`, newest first,
     /// until `visit` breaks. Range tombstones are not consulted.
     ///
@@ -443,11 +431,6 @@ impl SearchableTable {
         };
         let mut first = Vec::new();
         self.keys.key(self.keys.seek(prefix), &mut first) && first.starts_with(prefix)
-    }
-
-    /// A cursor over the table's entries, not yet positioned.
-    pub fn iter(self: &Arc<Self>, options: TableReadOptions) -> SearchableTableIter {
-        SearchableTableIter::new(Arc::clone(self), options)
     }
 
     /// Every range tombstone in the table, as stored: by begin ascending, then newest first.

@@ -19,12 +19,10 @@ use super::locator::{Locator, RowPlace};
 use super::model_file::reference;
 use super::page::{PageBuilder, large_page};
 use super::row::{PLAIN_TAG, Version, encode_versions};
-use crate::block::FinishedTable;
 use crate::block::properties_block;
 use crate::format::TableProperties;
-use crate::format::{check_entry, tombstone_key};
+use crate::format::{FinishedTable, check_entry, foreign_code, tombstone_key};
 use crate::options::TableWriterOptions;
-use crate::writer::foreign_code;
 
 /// Pages are handed to the file when this many bytes of them wait.
 const FLUSH_BYTES: usize = 256 << 10;

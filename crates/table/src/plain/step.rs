@@ -1,0 +1,41 @@
+//! The steps of a lookup among many: each prefetches what the next one needs.
+
+use std::ops::ControlFlow;
+
+use drumlin_base::key::ValueKind;
+use drumlin_base::{Result, SeqNo};
+
+use super::table::{KeyHint, PlainTable, PlainValue};
+use crate::hint::{Hint, Known};
+
+impl PlainTable {
+    /// Takes the next step for `user_key`.
+    #[inline]
+    pub(crate) fn step(&self, hint: &mut Hint, user_key: &[u8]) {
+        match (hint.begin_step(), hint.known) {
+            (0, _) => {
+                let key = KeyHint::of(user_key);
+                self.ask(key);
+                hint.known = Known::Plain(key);
+            }
+            (1, Known::Plain(key)) if !self.ask_record(key) => hint.known = Known::Absent,
+            _ => {}
+        }
+    }
+
+    /// As [`PlainTable::get`], after the steps that `hint` took for this key and sequence number.
+    #[inline]
+    pub(crate) fn get_after_steps(
+        &self,
+        hint: &Hint,
+        user_key: &[u8],
+        seqno: SeqNo,
+        visit: impl FnMut(SeqNo, ValueKind, PlainValue<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        match hint.known {
+            Known::Absent => Ok(()),
+            Known::Plain(key) => self.get_hinted(user_key, key, seqno, visit),
+            _ => self.get(user_key, seqno, visit),
+        }
+    }
+}
