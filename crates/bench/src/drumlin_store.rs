@@ -338,9 +338,8 @@ impl Session for DrumlinSession<'_> {
 
     #[inline]
     fn get(&mut self, key: &[u8], on_value: impl FnOnce(&[u8])) -> Result<bool> {
-        // Looked at where it is: not moved.
-        let mut answer = Ok(None);
-        self.db.get_to(self.family, key, &self.read, &mut answer);
+        // Looked at where it was written: not moved.
+        let answer = self.db.get_in(self.family, key, &self.read);
         match &answer {
             Ok(Some(value)) => on_value(value),
             Ok(None) => return Ok(false),

@@ -24,7 +24,6 @@ mod maintenance;
 pub mod options;
 #[doc(hidden)]
 pub mod read;
-mod resident_runs;
 mod store;
 #[doc(hidden)]
 pub mod version;

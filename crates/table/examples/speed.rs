@@ -24,8 +24,8 @@ use drumlin_base::rng::Rng;
 use drumlin_base::{InternalIterator, MemoryBudget, SEQNO_MAX, ValueKind};
 use drumlin_fs::{Clock, CreateOptions, FileKind, FileSystem, PosixFileSystem, SystemClock};
 use drumlin_table::{
-    BlockCache, Codec, Compression, FilterOptions, KeyHint, PlainTable, Table, TableFormat,
-    TableReadOptions, TableReaderOptions, TableWriter, TableWriterOptions,
+    BlockCache, Codec, Compression, FilterOptions, KeyHint, PlainProbe, PlainTable, Table,
+    TableFormat, TableReadOptions, TableReaderOptions, TableWriter, TableWriterOptions,
 };
 
 const VALUE_BYTES: usize = 100;
@@ -188,15 +188,17 @@ impl Bench {
             for _ in 0..LOOKUPS / BATCH as u64 {
                 keys.fill_with(|| user_key(rng.below(self.entries) * 2 + odd));
                 let hints = keys.map(|key| KeyHint::of(&key));
-                hints.iter().for_each(|hint| table.ask(*hint));
-                let there = hints.map(|hint| table.ask_record(hint));
-                for ((key, hint), _) in keys
+                let mut probes = hints.map(|hint| table.probe(hint));
+                probes.iter().for_each(PlainProbe::prefetch_index);
+                let there = probes.each_mut().map(PlainProbe::find_record);
+                probes.iter().for_each(PlainProbe::prefetch_record);
+                for ((key, probe), _) in keys
                     .iter()
-                    .zip(hints)
+                    .zip(probes)
                     .zip(there)
                     .filter(|(_, there)| *there)
                 {
-                    table.get_hinted(key, hint, SEQNO_MAX, |_, _, value| {
+                    probe.get(key, SEQNO_MAX, |_, _, value| {
                         found += u64::from(black_box(value.bytes()).last().is_some());
                         ControlFlow::Break(())
                     })?;

@@ -47,7 +47,9 @@ pub use iter::TableIter;
 pub use options::{
     FilterOptions, TableFormat, TableReadOptions, TableReaderOptions, TableWriterOptions,
 };
-pub use plain::{KeyHint, Newest, PlainTable, PlainTableIter, PlainTableWriter, PlainValue};
+pub use plain::{
+    KeyHint, Newest, PlainProbe, PlainTable, PlainTableIter, PlainTableWriter, PlainValue,
+};
 pub use searchable::{
     ModelFacts, ModelSource, SearchableTable, SearchableTableIter, SearchableTableWriter,
     SearchableValue, TOGETHER_MAX,

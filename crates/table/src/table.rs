@@ -170,11 +170,9 @@ impl Table {
                     visit(seqno, kind, TableValue::Block(value))
                 })
             }
-            Self::Plain(table) => {
-                table.get_after_steps(hint, user_key, seqno, |seqno, kind, value| {
-                    visit(seqno, kind, TableValue::Plain(value))
-                })
-            }
+            Self::Plain(table) => table.get_hinted(hint, user_key, seqno, |seqno, kind, value| {
+                visit(seqno, kind, TableValue::Plain(value))
+            }),
             Self::Searchable(table) => {
                 table.get_hinted(hint, user_key, seqno, options, |seqno, kind, value| {
                     visit(seqno, kind, TableValue::Searchable(value))

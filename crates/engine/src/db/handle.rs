@@ -21,7 +21,7 @@ use crate::maintenance::{checkpoint, compact, families, ingest, repair, verify};
 use crate::options::settings::{FamilyOptions, Options, ReadOptions, WriteOptions};
 use crate::options::stored as stored_options;
 use crate::read;
-use crate::read::{DbIterator, ViewSource};
+use crate::read::{DbIterator, ReadView, ViewSource};
 use crate::watch::events::{Health, RecoveryReport};
 use crate::watch::statistics::Statistics;
 use crate::write::batch::WriteBatch;
@@ -384,32 +384,21 @@ impl Db {
         key: impl AsRef<[u8]>,
         options: &ReadOptions,
     ) -> Result<Option<PinnedSlice>> {
-        let mut answer = Ok(None);
-        self.get_to(family, key.as_ref(), options, &mut answer);
-        answer
+        self.get_key(family, key.as_ref(), options)
     }
 
-    /// As [`Db::get_in`], into `answer`.
-    ///
-    /// For whoever looks up millions of keys a second in memory: a small value lies in its [`PinnedSlice`],
-    /// and one that is moved right after it was written is read in other words than it was written in,
-    /// for which the processor waits. Kept where it is, a get takes a tenth less.
-    pub fn get_to(
+    fn get_key(
         &self,
         family: &ColumnFamily,
         key: &[u8],
         options: &ReadOptions,
-        answer: &mut Result<Option<PinnedSlice>>,
-    ) {
-        if let Err(error) = self.check_read(family, options) {
-            *answer = Err(error);
-            return;
-        }
-        *answer = Ok(None);
+    ) -> Result<Option<PinnedSlice>> {
+        self.check_read(family, options)?;
         let view = family.0.view.load();
-        let seqno = self.read_seqno(options);
-        let reads = &family.0.reads;
-        read::get_to(&view, reads, key, seqno, || options.for_tables(), answer);
+        let read = self.read_view(family, &view, options);
+        let mut answer = Ok(None);
+        read::get_to(read, key, || options.for_tables(), &mut answer);
+        answer
     }
 
     /// The values of `keys`, in their order, all as of one moment.
@@ -423,8 +412,8 @@ impl Db {
             return keys.iter().map(|_| Err(error.duplicate())).collect();
         }
         let view = family.0.view.load();
-        let seqno = self.read_seqno(options);
-        read::multi_get(&view, &family.0.reads, keys, seqno, &options.for_tables())
+        let read = self.read_view(family, &view, options);
+        read::multi_get(read, keys, &options.for_tables())
     }
 
     /// A cursor over the default family. See [`Db::iter_in`].
@@ -449,7 +438,8 @@ impl Db {
         DbIterator::over_present(
             &family.0.reads,
             &view,
-            (seqno, options.snapshot),
+            seqno,
+            options.snapshot,
             walked,
             || {
                 Arc::new(FamilyView {
@@ -636,6 +626,21 @@ impl Db {
         snapshot.map_or(Ok(()), |snapshot| {
             self.engine.store.check_snapshot(snapshot)
         })
+    }
+
+    /// What a read sees of `family` over `view`, which was loaded before.
+    #[inline]
+    fn read_view<'a>(
+        &self,
+        family: &'a ColumnFamily,
+        view: &'a SuperVersion,
+        options: &ReadOptions,
+    ) -> ReadView<'a> {
+        ReadView {
+            view,
+            context: &family.0.reads,
+            seqno: self.read_seqno(options),
+        }
     }
 
     /// Requires: the super version was loaded before, so that it holds all that is visible.

@@ -18,7 +18,7 @@ use drumlin_memtable::Memtable;
 
 use crate::caches::table_cache::TableCache;
 use crate::iter::range_tombstone::Fragments;
-use crate::resident_runs::ResidentRuns;
+use crate::read::resident::layout::ResidentRuns;
 use crate::version::Version;
 
 /// The memtables and the tables of one family at one moment.

@@ -68,8 +68,8 @@ impl<C: InternalIterator> MergingIterator<C> {
     ///
     /// Requires: `valid()`.
     #[inline]
-    pub fn current(&self) -> Option<&C> {
-        self.children.get(self.current)
+    pub fn current(&self) -> &C {
+        &self.children[self.current]
     }
 
     /// The rank of the source the cursor stands in; 0 is the newest.
@@ -149,7 +149,7 @@ impl<C: InternalIterator> MergingIterator<C> {
     }
 
     fn is_valid(&self, child: usize) -> bool {
-        self.children.get(child).is_some_and(C::valid)
+        self.children[child].valid()
     }
 
     /// A key's head as a number that grows as the walk goes on.
@@ -168,10 +168,7 @@ impl<C: InternalIterator> MergingIterator<C> {
 
     /// Which of the children `a` and `b`, both valid, comes first.
     fn order_of(&self, a: usize, b: usize) -> Ordering {
-        let (Some(a_source), Some(b_source)) = (self.children.get(a), self.children.get(b)) else {
-            return Ordering::Equal; // The line only holds children.
-        };
-        let (a_key, b_key) = (a_source.key(), b_source.key());
+        let (a_key, b_key) = (self.children[a].key(), self.children[b].key());
         let ordering = match self.order {
             KeyOrder::Bytewise => {
                 let (a_user, a_tag) = split_internal(a_key).unwrap_or((a_key, 0));
@@ -190,9 +187,7 @@ impl<C: InternalIterator> MergingIterator<C> {
     /// Puts the line in order after the current child moved.
     #[inline]
     fn settle(&mut self) {
-        let Some(child) = self.children.get(self.current) else {
-            return;
-        };
+        let child = &self.children[self.current];
         if !child.valid() {
             self.retire();
             return;
@@ -209,12 +204,8 @@ impl<C: InternalIterator> MergingIterator<C> {
 
     /// Moves the front child, whose head is `head`, back to where it belongs.
     fn go_back(&mut self, head: u64) {
-        let Some(&front) = self.line.first() else {
-            return;
-        };
-        if let Some(known) = self.heads.first_mut() {
-            *known = head;
-        }
+        let front = self.line[0];
+        self.heads[0] = head;
         let mut at = self.passes_surely(head);
         while let (Some(&next), Some(&next_head)) = (self.line.get(at + 1), self.heads.get(at + 1))
         {
@@ -233,25 +224,16 @@ impl<C: InternalIterator> MergingIterator<C> {
         if self.line.len() <= SHORT_LINE {
             return 0;
         }
-        let others = self.heads.get(1..).unwrap_or_default();
-        let place = others.partition_point(|&other| other < head);
-        if let (Some(line), Some(heads)) =
-            (self.line.get_mut(..=place), self.heads.get_mut(..=place))
-        {
-            line.rotate_left(1);
-            heads.rotate_left(1);
-        }
+        let place = self.heads[1..].partition_point(|&other| other < head);
+        self.line[..=place].rotate_left(1);
+        self.heads[..=place].rotate_left(1);
         place
     }
 
     /// The current child has no more entries, or failed.
     #[cold]
     fn retire(&mut self) {
-        let failed = self
-            .children
-            .get(self.current)
-            .is_some_and(|child| child.status().is_err());
-        if failed {
+        if self.current().status().is_err() {
             self.failed = Some(self.current);
             self.line.clear();
             self.heads.clear();
@@ -269,10 +251,7 @@ impl<C: InternalIterator> MergingIterator<C> {
     /// newer sources.
     #[cold]
     fn turn(&mut self, direction: Direction) {
-        let Some(current) = self.children.get(self.current) else {
-            return;
-        };
-        let key = current.key().to_vec();
+        let key = self.current().key().to_vec();
         let rank = self.current;
         for (other, child) in self.children.iter_mut().enumerate() {
             if other == rank {
@@ -338,9 +317,7 @@ impl<C: InternalIterator> InternalIterator for MergingIterator<C> {
                 return;
             }
         }
-        if let Some(child) = self.children.get_mut(self.current) {
-            child.next();
-        }
+        self.children[self.current].next();
         self.settle();
     }
 
@@ -353,35 +330,33 @@ impl<C: InternalIterator> InternalIterator for MergingIterator<C> {
                 return;
             }
         }
-        if let Some(child) = self.children.get_mut(self.current) {
-            child.prev();
-        }
+        self.children[self.current].prev();
         self.settle();
     }
 
     #[inline]
     fn key(&self) -> &[u8] {
-        self.children.get(self.current).map_or(&[], C::key)
+        self.current().key()
     }
 
     #[inline]
     fn key_prefix(&self) -> u64 {
-        self.children.get(self.current).map_or(0, C::key_prefix)
+        self.current().key_prefix()
     }
 
     #[inline]
     fn value(&self) -> &[u8] {
-        self.children.get(self.current).map_or(&[], C::value)
+        self.current().value()
     }
 
     #[inline]
     fn code(&self) -> Option<ValueCode<'_>> {
-        self.children.get(self.current)?.code()
+        self.current().code()
     }
 
     fn status(&self) -> Result<()> {
-        match self.failed.and_then(|child| self.children.get(child)) {
-            Some(child) => child.status(),
+        match self.failed {
+            Some(child) => self.children[child].status(),
             None => Ok(()),
         }
     }

@@ -3,8 +3,6 @@
 pub mod merge_operands;
 pub mod merging;
 pub mod range_tombstone;
-pub mod resident;
 pub mod run;
-pub mod source;
 #[cfg(test)]
 pub(crate) mod test_source;

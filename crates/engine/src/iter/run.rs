@@ -1,7 +1,10 @@
 //! One sorted run: tables that do not overlap, walked as one.
 //!
-//! A table is opened when the cursor comes to it, and not at all when it lies past the bounds. The
-//! range tombstones of a table count only within its bounds, so once every table between the seek
+//! The cursor enters a table when it comes to it, and not at all when the table is past the bounds. How it
+//! does so is up to [`RunTables`]: [`OpenedTables`] go through the table cache, and tables in memory that are
+//! held open need not (`read/resident`).
+//!
+//! The range tombstones of a table count only within its bounds, so once every table between the seek
 //! and the cursor was opened, no tombstone that matters is unknown. Not shared between threads.
 
 use std::fmt;
@@ -15,7 +18,6 @@ use drumlin_base::{
 use drumlin_fs::FileSystem;
 use drumlin_table::{TableIter, TableReadOptions};
 
-use super::resident::{ResidentFiles, Visited};
 use crate::caches::table_cache::TableCache;
 use crate::iter::range_tombstone::{Fragment, FragmentCursor};
 use crate::version::{FileMeta, Version};
@@ -27,25 +29,21 @@ pub enum RunFiles {
     Level(Arc<Version>, usize),
     /// These tables: a compaction's input, or one table of L0.
     List(Vec<Arc<FileMeta>>),
-    /// One run of those that a super version has laid out in memory.
-    Resident(ResidentFiles),
 }
 
 impl RunFiles {
     #[inline]
-    pub(super) fn files(&self) -> &[Arc<FileMeta>] {
+    fn files(&self) -> &[Arc<FileMeta>] {
         match self {
             Self::Level(version, level) => version.level(*level),
             Self::List(files) => files,
-            Self::Resident(files) => files.files(),
         }
     }
 
     /// Index of the first table whose largest key is at or after `target`.
-    pub(super) fn find(&self, order: &KeyOrder, target: &[u8]) -> Option<usize> {
+    fn find(&self, order: &KeyOrder, target: &[u8]) -> Option<usize> {
         match self {
             Self::Level(version, level) => version.find_file(order, *level, target),
-            Self::Resident(files) => files.find(order, target),
             Self::List(files) => {
                 let at = files
                     .partition_point(|file| compare_internal(order, &file.largest, target).is_lt());
@@ -72,81 +70,127 @@ pub struct RunOptions {
     pub tombstones_seen: Arc<AtomicBool>,
 }
 
-/// A cursor over one sorted run.
-pub struct RunIter {
-    pub(super) files: RunFiles,
-    pub(super) options: Arc<RunOptions>,
-    /// The table `table` reads, meaningless while that is `None`.
-    pub(super) index: usize,
-    pub(super) table: Option<TableIter>,
-    pub(super) error: Option<Error>,
+/// The tables of a run, and how a cursor enters one of them.
+pub trait RunTables {
+    /// Walks one table.
+    type Cursor: InternalIterator;
+
+    /// The tables, by smallest key.
+    fn files(&self) -> &[Arc<FileMeta>];
+
+    /// Index of the first table whose largest key is at or after `target`.
+    fn find(&self, order: &KeyOrder, target: &[u8]) -> Option<usize>;
+
+    /// Puts `cursor` into the table at `index`, where it is not positioned yet.
+    ///
+    /// # Errors
+    /// Why the table could not be opened; there is no cursor then.
+    fn enter(
+        &mut self,
+        index: usize,
+        cursor: &mut Option<Self::Cursor>,
+        options: &RunOptions,
+    ) -> Result<()>;
+
+    /// Lets go of what `cursor` holds, which is not valid any more.
+    fn leave(&mut self, cursor: &mut Option<Self::Cursor>);
+
+    /// Whether the table under `cursor` may hold a key with `key`'s prefix.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io` while loading a part of a filter.
+    fn may_contain_prefix(cursor: &Self::Cursor, key: &[u8]) -> Result<bool>;
+
+    /// The value under `cursor` without a copy.
+    fn pin_value(cursor: &Self::Cursor) -> PinnedSlice;
+}
+
+/// Tables that are opened through the table cache.
+#[derive(Debug)]
+pub struct OpenedTables {
+    files: RunFiles,
+    /// Where tables are opened once more, for this cursor alone to read ahead from.
+    own_files: Option<Arc<dyn FileSystem>>,
+    /// Whether a table with range tombstones was opened.
     has_tombstones: bool,
+}
+
+impl RunTables for OpenedTables {
+    type Cursor = TableIter;
+
+    #[inline]
+    fn files(&self) -> &[Arc<FileMeta>] {
+        self.files.files()
+    }
+
+    fn find(&self, order: &KeyOrder, target: &[u8]) -> Option<usize> {
+        self.files.find(order, target)
+    }
+
+    fn enter(
+        &mut self,
+        index: usize,
+        cursor: &mut Option<TableIter>,
+        options: &RunOptions,
+    ) -> Result<()> {
+        *cursor = None;
+        let file = &self.files.files()[index];
+        let table = options.tables.find(file)?;
+        if file.fragments_of(&options.order, &table).is_some() {
+            self.has_tombstones = true;
+            // Read by the one thread that owns this cursor and its siblings.
+            options.tombstones_seen.store(true, Ordering::Relaxed);
+        }
+        let mut table = table.iter(options.table);
+        if let Some(files) = &self.own_files {
+            table.read_through(files.open_direct(&options.tables.path(file.number))?);
+        }
+        *cursor = Some(table);
+        Ok(())
+    }
+
+    fn leave(&mut self, cursor: &mut Option<TableIter>) {
+        *cursor = None;
+    }
+
+    fn may_contain_prefix(cursor: &TableIter, key: &[u8]) -> Result<bool> {
+        cursor.may_contain_prefix(key)
+    }
+
+    fn pin_value(cursor: &TableIter) -> PinnedSlice {
+        cursor.pin_value()
+    }
+}
+
+/// A cursor over one sorted run.
+pub struct RunIter<T: RunTables = OpenedTables> {
+    pub(crate) tables: T,
+    pub(crate) options: Arc<RunOptions>,
+    /// The table `cursor` is in, meaningless while that is `None`.
+    index: usize,
+    pub(crate) cursor: Option<T::Cursor>,
+    pub(crate) error: Option<Error>,
     /// The walk stays within the prefix of the key it seeks, so that a table whose prefix filter
     /// does not know that prefix ends it.
     within_prefix: bool,
-    /// Where tables are opened once more, for this cursor alone to read ahead from.
-    own_files: Option<Arc<dyn FileSystem>>,
-    pub(super) visited: Visited,
 }
 
 impl RunIter {
     /// A cursor over `files`.
     pub fn new(files: RunFiles, options: Arc<RunOptions>) -> Self {
-        Self {
+        let tables = OpenedTables {
             files,
-            options,
-            index: 0,
-            table: None,
-            error: None,
-            has_tombstones: false,
-            within_prefix: false,
             own_files: None,
-            visited: Visited::default(),
-        }
-    }
-
-    /// Reads with `options` from now on.
-    ///
-    /// Requires: they differ from the former in bounds alone; the cursor is positioned anew.
-    pub fn set_options(&mut self, options: &Arc<RunOptions>) {
-        self.options = Arc::clone(options);
+            has_tombstones: false,
+        };
+        Self::over(tables, options)
     }
 
     /// The same, reading ahead from files of its own, past the page cache where `files` can.
     #[must_use]
     pub fn directly(mut self, files: Arc<dyn FileSystem>) -> Self {
-        self.own_files = Some(files);
+        self.tables.own_files = Some(files);
         self
-    }
-
-    /// From now on the walk stays within the prefix of the key it seeks, or again does not.
-    #[inline]
-    pub fn stay_within_prefix(&mut self, only: bool) {
-        self.within_prefix = only;
-    }
-
-    /// The value under the cursor without a copy.
-    ///
-    /// Requires: `valid()`.
-    pub fn pin_value(&self) -> PinnedSlice {
-        match &self.table {
-            Some(table) => table.pin_value(),
-            None => PinnedSlice::owned(Vec::new()),
-        }
-    }
-
-    /// Counts `entries` of the table under the cursor that a walk stepped over to no avail.
-    pub fn note_dead_walked(&self, entries: u32) {
-        if let Some(file) = self.files.files().get(self.index) {
-            file.note_dead_walked(u64::from(entries));
-        }
-    }
-
-    /// Charges the table under the cursor with `bytes` that reads lost to it.
-    pub fn charge_reads(&self, bytes: u64) {
-        if let Some(file) = self.files.files().get(self.index) {
-            file.charge_reads(bytes);
-        }
     }
 
     /// The newest deletion of `user_key` by this run's range tombstones that a reader at `snapshot`
@@ -159,15 +203,15 @@ impl RunIter {
         user_key: &[u8],
         snapshot: SeqNo,
     ) -> Option<(SeqNo, Fragment<'_>)> {
-        if !self.has_tombstones {
+        if !self.tables.has_tombstones {
             return None;
         }
         let order = &self.options.order;
-        let files = self.files.files();
+        let files = self.tables.files();
         cursor.move_to(order, files, user_key);
         let mut newest = None;
         // A user key may end one table and begin the next: both have a say.
-        for (offset, file) in files.get(cursor.file..)?.iter().enumerate() {
+        for (offset, file) in files[cursor.file..].iter().enumerate() {
             if drumlin_base::bug!("next-table-has-no-say") && offset > 0 {
                 break;
             }
@@ -189,41 +233,77 @@ impl RunIter {
         }
         newest
     }
+}
 
-    /// Opens the table at `index`, unless the cursor is in it already.
-    pub(super) fn enter(&mut self, index: usize) -> Option<&mut TableIter> {
-        if self.index != index || self.table.is_none() {
-            if matches!(self.files, RunFiles::Resident(_)) {
-                return self.enter_resident(index);
+impl<T: RunTables> RunIter<T> {
+    /// A cursor over `tables`.
+    pub fn over(tables: T, options: Arc<RunOptions>) -> Self {
+        Self {
+            tables,
+            options,
+            index: 0,
+            cursor: None,
+            error: None,
+            within_prefix: false,
+        }
+    }
+
+    /// Reads with `options` from now on.
+    ///
+    /// Requires: they differ from the former in bounds alone; the cursor is positioned anew.
+    pub fn set_options(&mut self, options: &Arc<RunOptions>) {
+        self.options = Arc::clone(options);
+    }
+
+    /// From now on the walk stays within the prefix of the key it seeks, or again does not.
+    #[inline]
+    pub fn stay_within_prefix(&mut self, only: bool) {
+        self.within_prefix = only;
+    }
+
+    /// The value under the cursor without a copy.
+    ///
+    /// Requires: `valid()`.
+    pub fn pin_value(&self) -> PinnedSlice {
+        T::pin_value(self.entered())
+    }
+
+    /// The cursor in the present table.
+    ///
+    /// Requires: `valid()`.
+    #[inline]
+    fn entered(&self) -> &T::Cursor {
+        self.cursor.as_ref().expect("the caller found it valid")
+    }
+
+    /// Counts `entries` of the table under the cursor that a walk stepped over to no avail.
+    pub fn note_dead_walked(&self, entries: u32) {
+        if let Some(file) = self.tables.files().get(self.index) {
+            file.note_dead_walked(u64::from(entries));
+        }
+    }
+
+    /// Charges the table under the cursor with `bytes` that reads lost to it.
+    pub fn charge_reads(&self, bytes: u64) {
+        if let Some(file) = self.tables.files().get(self.index) {
+            file.charge_reads(bytes);
+        }
+    }
+
+    /// Enters the table at `index`, unless the cursor is in it already. `None` when it cannot be opened, and of a
+    /// run without tables.
+    pub(crate) fn enter(&mut self, index: usize) -> Option<&mut T::Cursor> {
+        if self.index != index || self.cursor.is_none() {
+            if self.tables.files().is_empty() {
+                return None;
             }
-            self.table = None;
-            let file = self.files.files().get(index)?;
-            let table = match self.options.tables.find(file) {
-                Ok(table) => table,
-                Err(error) => {
-                    self.error = Some(error);
-                    return None;
-                }
-            };
-            if file.fragments_of(&self.options.order, &table).is_some() {
-                self.has_tombstones = true;
-                // Read by the one thread that owns this cursor and its siblings.
-                self.options.tombstones_seen.store(true, Ordering::Relaxed);
+            if let Err(error) = self.tables.enter(index, &mut self.cursor, &self.options) {
+                self.error = Some(error);
+                return None;
             }
-            let mut table = table.iter(self.options.table);
-            if let Some(files) = &self.own_files {
-                match files.open_direct(&self.options.tables.path(file.number)) {
-                    Ok(file) => table.read_through(file),
-                    Err(error) => {
-                        self.error = Some(error);
-                        return None;
-                    }
-                }
-            }
-            self.table = Some(table);
             self.index = index;
         }
-        self.table.as_mut()
+        self.cursor.as_mut()
     }
 
     /// Whether the table at `index`, or one after it, may hold a key of `target`'s prefix from `target`
@@ -233,7 +313,7 @@ impl RunIter {
             return true;
         }
         let answer = match self.enter(index) {
-            Some(table) => table.may_contain_prefix(user_key(target)),
+            Some(cursor) => T::may_contain_prefix(cursor, user_key(target)),
             None => return true,
         };
         answer.unwrap_or_else(|error| {
@@ -244,8 +324,8 @@ impl RunIter {
 
     /// Whether the last key of the table at `index` is what bounds it. Where a range tombstone ends the
     /// table, its last key lies before that end, and the next table may begin with a key of its prefix.
-    pub(super) fn ends_at_a_key(&self, index: usize) -> bool {
-        self.files.files().get(index).is_some_and(|file| {
+    pub(crate) fn ends_at_a_key(&self, index: usize) -> bool {
+        self.tables.files().get(index).is_some_and(|file| {
             let tag = split_internal(&file.largest).map_or(0, |(_, tag)| tag);
             tag_kind(tag) != ValueKind::RangeDeletion as u8
         })
@@ -253,22 +333,16 @@ impl RunIter {
 
     /// Has no more entries, and stands nowhere.
     #[inline]
-    pub(super) fn leave(&mut self) {
-        match &mut self.table {
-            // Holds nothing but a table that is open anyway.
-            Some(TableIter::Plain(table)) if matches!(self.files, RunFiles::Resident(_)) => {
-                table.leave();
-            }
-            table => *table = None,
-        }
+    pub(crate) fn leave(&mut self) {
+        self.tables.leave(&mut self.cursor);
     }
 
     /// Goes on to the first entry of the tables that follow, while the present one has no more.
     #[cold]
-    pub(super) fn skip_forward(&mut self) {
+    pub(crate) fn skip_forward(&mut self) {
         while self.is_exhausted() {
             let next = self.index + 1;
-            let within = self.files.files().get(next).is_some_and(|file| {
+            let within = self.tables.files().get(next).is_some_and(|file| {
                 self.options.upper_bound.as_ref().is_none_or(|upper| {
                     let order = &self.options.order;
                     order.compare(file.smallest_user_key(), upper).is_lt()
@@ -289,7 +363,7 @@ impl RunIter {
     fn skip_backward(&mut self) {
         while self.is_exhausted() {
             let previous = self.index.checked_sub(1).filter(|&previous| {
-                self.files.files().get(previous).is_some_and(|file| {
+                self.tables.files().get(previous).is_some_and(|file| {
                     self.options.lower_bound.as_ref().is_none_or(|lower| {
                         let order = &self.options.order;
                         order.compare(file.largest_user_key(), lower).is_ge()
@@ -308,16 +382,16 @@ impl RunIter {
 
     /// Whether the present table was walked to its end without an error.
     fn is_exhausted(&self) -> bool {
-        self.table
+        self.cursor
             .as_ref()
             .is_some_and(|table| !table.valid() && table.status().is_ok())
     }
 }
 
-impl InternalIterator for RunIter {
+impl<T: RunTables> InternalIterator for RunIter<T> {
     #[inline]
     fn valid(&self) -> bool {
-        self.table.as_ref().is_some_and(TableIter::valid)
+        self.cursor.as_ref().is_some_and(T::Cursor::valid)
     }
 
     fn seek_to_first(&mut self) {
@@ -330,7 +404,7 @@ impl InternalIterator for RunIter {
 
     fn seek_to_last(&mut self) {
         self.error = None;
-        let Some(last) = self.files.files().len().checked_sub(1) else {
+        let Some(last) = self.tables.files().len().checked_sub(1) else {
             return;
         };
         if let Some(table) = self.enter(last) {
@@ -341,7 +415,7 @@ impl InternalIterator for RunIter {
 
     fn seek(&mut self, target: &[u8]) {
         self.error = None;
-        let index = self.files.find(&self.options.order, target);
+        let index = self.tables.find(&self.options.order, target);
         let Some(index) = index.filter(|&index| !self.begins_past_upper(index)) else {
             self.leave();
             return;
@@ -362,8 +436,8 @@ impl InternalIterator for RunIter {
     fn seek_for_prev(&mut self, target: &[u8]) {
         self.error = None;
         let order = &self.options.order;
-        let files = self.files.files();
-        let after = match self.files.find(order, target) {
+        let files = self.tables.files();
+        let after = match self.tables.find(order, target) {
             Some(index) => {
                 let begins_at_or_before = files
                     .get(index)
@@ -386,7 +460,7 @@ impl InternalIterator for RunIter {
 
     #[inline]
     fn next(&mut self) {
-        if let Some(table) = &mut self.table {
+        if let Some(table) = &mut self.cursor {
             table.next();
             if !table.valid() {
                 self.skip_forward();
@@ -396,7 +470,7 @@ impl InternalIterator for RunIter {
 
     #[inline]
     fn prev(&mut self) {
-        if let Some(table) = &mut self.table {
+        if let Some(table) = &mut self.cursor {
             table.prev();
             if !table.valid() {
                 self.skip_backward();
@@ -406,26 +480,26 @@ impl InternalIterator for RunIter {
 
     #[inline]
     fn key(&self) -> &[u8] {
-        self.table.as_ref().map_or(&[], TableIter::key)
+        self.entered().key()
     }
 
     #[inline]
     fn key_prefix(&self) -> u64 {
-        self.table.as_ref().map_or(0, TableIter::key_prefix)
+        self.entered().key_prefix()
     }
 
     #[inline]
     fn value(&self) -> &[u8] {
-        self.table.as_ref().map_or(&[], TableIter::value)
+        self.entered().value()
     }
 
     #[inline]
     fn code(&self) -> Option<ValueCode<'_>> {
-        self.table.as_ref()?.code()
+        self.entered().code()
     }
 
     fn status(&self) -> Result<()> {
-        match (&self.error, &self.table) {
+        match (&self.error, &self.cursor) {
             (Some(error), _) => Err(error.duplicate()),
             (None, Some(table)) => table.status(),
             (None, None) => Ok(()),
@@ -433,10 +507,10 @@ impl InternalIterator for RunIter {
     }
 }
 
-impl RunIter {
+impl<T: RunTables> RunIter<T> {
     /// Whether the table at `index` holds nothing below the upper bound.
-    pub(super) fn begins_past_upper(&self, index: usize) -> bool {
-        let (Some(file), Some(upper)) = (self.files.files().get(index), &self.options.upper_bound)
+    pub(crate) fn begins_past_upper(&self, index: usize) -> bool {
+        let (Some(file), Some(upper)) = (self.tables.files().get(index), &self.options.upper_bound)
         else {
             return false;
         };
@@ -445,10 +519,10 @@ impl RunIter {
     }
 }
 
-impl fmt::Debug for RunIter {
+impl<T: RunTables> fmt::Debug for RunIter<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunIter")
-            .field("files", &self.files.files().len())
+            .field("files", &self.tables.files().len())
             .field("index", &self.index)
             .field("valid", &self.valid())
             .finish_non_exhaustive()

@@ -17,8 +17,8 @@ use drumlin_table::blob::BlobWriter;
 use drumlin_table::{BlockCache, Codec, Compression, TableReadOptions};
 use drumlin_table::{TableWriter, TableWriterOptions};
 
-use super::test_family::get;
-use super::{DbIterator, IteratorOptions, ReadContext, multi_get};
+use super::test_family::{get, multi_get};
+use super::{DbIterator, IteratorOptions, ReadContext};
 use crate::caches::blob_cache::BlobCache;
 use crate::caches::table_cache::{TableCache, TableCacheOptions};
 use crate::family::super_version::SuperVersion;

@@ -1,13 +1,39 @@
-//! What every read of one family needs beside the super version.
+//! What every read is handed: the fixed parts of its family, and the moment it reads at.
 
 use std::fmt;
 use std::sync::Arc;
 
-use drumlin_base::{KeyOrder, MergeOperator, PrefixExtractor};
+use drumlin_base::bytes::LocalPool;
+use drumlin_base::{KeyOrder, MergeOperator, PinnedSlice, PrefixExtractor, Result, SeqNo};
 
-use super::iterator::WalkPool;
+use super::db_iter::Walk;
 use crate::caches::blob_cache::BlobCache;
 use crate::caches::table_cache::TableCache;
+use crate::family::super_version::SuperVersion;
+
+/// Keys that a batch looks up together: it takes each stage of a lookup with all of them before the next.
+pub(super) const ROUND: usize = 32;
+
+/// What a get returns for one key.
+pub(super) type Answer = Result<Option<PinnedSlice>>;
+
+/// Makes `answer` a value, which the caller writes where it is.
+///
+/// A small value is inside its [`PinnedSlice`]. Moving it right after it was written stalls store-to-load
+/// forwarding, and with it every load behind.
+#[inline(always)]
+pub(super) fn value_in(answer: &mut Answer) -> &mut PinnedSlice {
+    *answer = Ok(Some(PinnedSlice::default()));
+    match answer {
+        Ok(Some(value)) => value,
+        _ => unreachable!("it was made a value above"),
+    }
+}
+
+/// Walks that wait for the next iterator, by super version.
+///
+/// A walk owns the context that holds the pool: that is why this file and the walk's name each other.
+pub type WalkPool = LocalPool<Walk>;
 
 /// The fixed parts of one family that reads use. Made once when the family is opened.
 pub struct ReadContext {
@@ -17,7 +43,7 @@ pub struct ReadContext {
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
     /// Cuts prefixes, for walks that stay within one.
     pub prefix: Option<Arc<dyn PrefixExtractor>>,
-    /// Whether its new tables are made for memory, so that lookups ask all of them ahead.
+    /// Whether its new tables are made for memory, so that lookups prefetch from all of them at once.
     pub in_memory: bool,
     /// Where tables are opened.
     pub tables: Arc<TableCache>,
@@ -34,4 +60,17 @@ impl fmt::Debug for ReadContext {
             .field("merges", &self.merge_operator.is_some())
             .finish_non_exhaustive()
     }
+}
+
+/// One family as a reader at `seqno` sees it.
+///
+/// Requires: the sequence number was taken after the super version, or belongs to a snapshot.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadView<'a> {
+    /// The memtables and tables.
+    pub view: &'a SuperVersion,
+    /// The family.
+    pub context: &'a ReadContext,
+    /// The newest sequence number that shows.
+    pub seqno: SeqNo,
 }

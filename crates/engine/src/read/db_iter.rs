@@ -28,7 +28,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use drumlin_base::key::{SEEK_KIND, is_same_bytes, split_internal, tag_seqno};
+use drumlin_base::key::{SEEK_KIND, is_same_bytes, tag_seqno};
 use drumlin_base::{Error, InternalIterator, PinnedSlice, Result, SeqNo};
 use drumlin_fs::process::Process;
 use drumlin_table::blob::BlobIndex;
@@ -36,17 +36,18 @@ use drumlin_table::{KeyHint, TableReadOptions};
 
 use super::context::ReadContext;
 use super::lazy_blob::LazyBlob;
+use super::resident::WithinPrefix;
 use super::sampling::WalkMeter;
+use super::source::{Source, TombstoneCursor};
 use super::walk::{
-    Covering, DEAD_STRETCH, Place, ROOM_MAX, STEPS_MAX, SavedValue, set_key, set_target,
+    Covering, DEAD_STRETCH, Place, ROOM_MAX, STEPS_MAX, SavedValue, checked_parts, set_key,
+    set_target,
 };
 use crate::family::snapshot::Snapshot;
 use crate::family::super_version::SuperVersion;
 use crate::iter::merge_operands::MergeOperands;
 use crate::iter::merging::MergingIterator;
-use crate::iter::resident::WithinPrefix;
 use crate::iter::run::RunOptions;
-use crate::iter::source::{Source, TombstoneCursor};
 
 /// How to walk.
 #[derive(Clone, Debug)]
@@ -135,7 +136,8 @@ impl Walk {
     ) -> Self {
         let tombstones_seen = Arc::new(AtomicBool::new(false));
         let is_resident = is_resident(&context, &view);
-        let cursor = open_cursor(&context, (&view, is_resident), &options, &tombstones_seen);
+        let run = run_options(&context, &options, &tombstones_seen);
+        let cursor = open_cursor(&view, is_resident, &run);
         Self {
             process: Process::current(),
             is_resident,
@@ -190,9 +192,7 @@ impl Walk {
     #[inline]
     pub fn key(&self) -> &[u8] {
         match self.place {
-            Place::Direct | Place::DirectBlob => {
-                split_internal(self.cursor.key()).map_or(&[], |(key, _)| key)
-            }
+            Place::Direct | Place::DirectBlob => checked_parts(&self.cursor).0,
             Place::Saved | Place::Behind | Place::BehindBlob => &self.key,
             Place::Nowhere => &[],
         }
@@ -239,16 +239,16 @@ impl Walk {
             Place::DirectBlob => self.cursor.value(),
             _ => self.value.bytes(),
         };
-        let (context, version) = (&self.context, &self.view.version);
+        let (blobs, version) = (&self.context.blobs, &self.view.version);
         self.blob
-            .get(context, version, &self.options.table, self.key(), reference)
+            .get(blobs, version, &self.options.table, self.key(), reference)
     }
 
     /// The value, to be kept past the next move: pinned where it lies, or copied if it was copied
     /// or made already.
     pub fn pin_value(&self) -> PinnedSlice {
-        match (self.place, self.cursor.current()) {
-            (Place::Direct, Some(source)) => source.pin_value(),
+        match self.place {
+            Place::Direct => self.cursor.current().pin_value(),
             _ => PinnedSlice::owned(self.value().to_vec()),
         }
     }
@@ -308,12 +308,8 @@ impl Walk {
         // Sources that are made anew know of no prefix.
         self.told_within = false;
         self.tombstones_seen = Arc::new(AtomicBool::new(false));
-        self.cursor = open_cursor(
-            &self.context,
-            (&self.view, self.is_resident),
-            &self.options,
-            &self.tombstones_seen,
-        );
+        let run = run_options(&self.context, &self.options, &self.tombstones_seen);
+        self.cursor = open_cursor(&self.view, self.is_resident, &run);
         self.tombstone_cursors = vec![TombstoneCursor::default(); self.cursor.children().len()];
         self.begin();
         Ok(())
@@ -418,8 +414,8 @@ impl Walk {
         self.count_seek();
     }
 
-    /// Positions the cursor at the target in sources in memory, which are asked for what they will read
-    /// before the first of them has to wait.
+    /// Positions the cursor at the target in sources in memory, all of which prefetch what they will read before
+    /// the first of them has to wait.
     #[inline]
     fn seek_within(&mut self) {
         let within = WithinPrefix {
@@ -428,10 +424,10 @@ impl Walk {
             hint: KeyHint::of(&self.prefix),
         };
         for source in self.cursor.children_mut() {
-            source.ask_prefix(&within);
+            source.prefetch_prefix(&within);
         }
         for source in self.cursor.children_mut() {
-            source.ask_prefix_records(&within);
+            source.prefetch_prefix_records(&within);
         }
         self.cursor.seek_each(|source| source.seek_within(&within));
     }
@@ -465,7 +461,7 @@ impl Walk {
         }
         match self.place {
             Place::Direct | Place::DirectBlob => {
-                let (user_key, tag) = split_internal(self.cursor.key()).unwrap_or_default();
+                let (user_key, tag) = checked_parts(&self.cursor);
                 let has_older = tag_seqno(tag) != 0;
                 if has_older {
                     set_key(&mut self.key, user_key);
@@ -497,7 +493,7 @@ impl Walk {
         match self.place {
             Place::Behind | Place::BehindBlob => {}
             Place::Direct | Place::DirectBlob => {
-                let (user_key, _) = split_internal(self.cursor.key()).unwrap_or_default();
+                let (user_key, _) = checked_parts(&self.cursor);
                 set_key(&mut self.key, user_key);
                 self.leave_key_backward();
             }
@@ -565,10 +561,8 @@ impl Walk {
     #[inline]
     pub(super) fn note_dead(&mut self) {
         self.dead_in_a_row += 1;
-        if self.dead_in_a_row.is_multiple_of(DEAD_STRETCH)
-            && let Some(source) = self.cursor.current()
-        {
-            source.note_dead_walked(DEAD_STRETCH);
+        if self.dead_in_a_row.is_multiple_of(DEAD_STRETCH) {
+            self.cursor.current().note_dead_walked(DEAD_STRETCH);
         }
     }
 
@@ -715,18 +709,16 @@ fn run_options(
 
 /// The sources of `view`; those laid out in memory, if they `are_resident`.
 fn open_cursor(
-    context: &ReadContext,
-    (view, are_resident): (&Arc<SuperVersion>, bool),
-    options: &IteratorOptions,
-    tombstones_seen: &Arc<AtomicBool>,
+    view: &Arc<SuperVersion>,
+    are_resident: bool,
+    run: &Arc<RunOptions>,
 ) -> MergingIterator<Source> {
-    let run = run_options(context, options, tombstones_seen);
     let sources = match are_resident {
-        true => Source::all_resident(view, &run),
-        false => Source::all(view, &run),
+        true => Source::all_resident(view, run),
+        false => Source::all(view, run),
     };
     if sources.iter().any(Source::has_tombstones) {
-        tombstones_seen.store(true, Ordering::Relaxed);
+        run.tombstones_seen.store(true, Ordering::Relaxed);
     }
-    MergingIterator::new(context.order.clone(), sources)
+    MergingIterator::new(run.order.clone(), sources)
 }

@@ -18,74 +18,72 @@ use drumlin_memtable::MemValue;
 use drumlin_table::blob::BlobIndex;
 use drumlin_table::{Hint, Table, TableReadOptions, TableValue};
 
-use super::context::ReadContext;
+use super::context::{Answer, ReadView, value_in};
 use super::entity::default_column;
 use super::own_key::or_under_own_key;
 use super::resident;
-use super::sampling;
-use crate::family::super_version::SuperVersion;
+use super::sampling::{self, Searched};
 use crate::iter::merge_operands::MergeOperands;
 use crate::version::FileMeta;
 
-/// Puts into `answer`, which is `Ok(None)`, the value of `user_key` in `view` as a reader at `seqno` sees
-/// it; leaves it when there is none. Holding the value keeps its memtable or block in memory.
+/// Writes into `answer`, which is `Ok(None)`, the value of `user_key`; leaves it when there is none. Holding the
+/// value keeps its memtable or block in memory.
 ///
-/// The answer is written where the caller has it, and not returned: a small value lies in it, and one
-/// that is moved right after it was written is read in other words than it was written in. The
-/// processor waits then until the stores have left it, and every load before them has ended.
+/// The answer is written where the caller has it, and not returned: see [`value_in`].
 ///
 /// # Errors
 /// Into `answer`: `Corruption` and `Io` from tables, `InvalidArgument` for merge operands without an
 /// operator, `NotSupported` for entries only another engine serves.
 #[inline(always)]
 pub fn get_to(
-    view: &SuperVersion,
-    context: &ReadContext,
+    read: ReadView<'_>,
     user_key: &[u8],
-    seqno: SeqNo,
     options: impl FnOnce() -> TableReadOptions,
     answer: &mut Answer,
 ) {
     let mut sampled = None;
-    if context.in_memory {
+    if read.context.in_memory {
         let is_sampled = || *sampled.insert(sampling::is_get_sampled());
-        if resident::get(view, context, user_key, seqno, is_sampled, answer) {
+        if resident::get(read, user_key, is_sampled, answer) {
             return;
         }
     }
     match sampled.unwrap_or_else(sampling::is_get_sampled) {
-        true => *answer = sampling::get(view, context, user_key, seqno, &options()),
-        false => get_anywhere(view, context, user_key, seqno, &options(), answer),
+        true => get_charged(read, user_key, &options(), answer),
+        false => get_anywhere(read, user_key, &options(), answer),
     }
 }
 
 /// As [`get_to`], whatever the tables are.
 pub(super) fn get_anywhere(
-    view: &SuperVersion,
-    context: &ReadContext,
+    read: ReadView<'_>,
     user_key: &[u8],
-    seqno: SeqNo,
     options: &TableReadOptions,
     answer: &mut Answer,
 ) {
-    let mut lookup = Lookup::new(context, user_key, seqno, answer);
-    if let Err(error) = lookup.search(view, options) {
-        lookup.fail(error);
-    }
-    lookup.finish(view, options);
+    Lookup::new(read, user_key, answer).run(options, |_| {});
 }
 
-/// What a get gives.
-pub(super) type Answer = Result<Option<PinnedSlice>>;
+/// As [`get_anywhere`], and charges each table that was searched before another.
+#[cold]
+pub(super) fn get_charged(
+    read: ReadView<'_>,
+    user_key: &[u8],
+    options: &TableReadOptions,
+    answer: &mut Answer,
+) {
+    let mut searched = Searched::new(read.context.in_memory);
+    Lookup::new(read, user_key, answer).run(options, |file| {
+        if file.may_hold(&read.context.order, user_key) {
+            searched.note(file);
+        }
+    });
+}
 
 /// The state of one key's search.
-///
-/// The answer is written where the caller gets it: a small value that is moved right after it was copied is
-/// read in other words than it was written in, and the processor waits until all before it is done.
 pub(super) struct Lookup<'a> {
-    context: &'a ReadContext,
+    read: ReadView<'a>,
     user_key: &'a [u8],
-    seqno: SeqNo,
     answer: &'a mut Answer,
     /// The newest visible range tombstone over the key in the sources searched so far.
     covering: SeqNo,
@@ -106,17 +104,11 @@ enum State {
 impl<'a> Lookup<'a> {
     /// A search for `user_key`, which leaves `answer` to [`Lookup::finish`]: `Ok(None)` until then, or the
     /// value as soon as it is found.
-    pub(super) fn new(
-        context: &'a ReadContext,
-        user_key: &'a [u8],
-        seqno: SeqNo,
-        answer: &'a mut Answer,
-    ) -> Self {
+    pub(super) fn new(read: ReadView<'a>, user_key: &'a [u8], answer: &'a mut Answer) -> Self {
         *answer = Ok(None);
         Self {
-            context,
+            read,
             user_key,
-            seqno,
             answer,
             covering: 0,
             operands: MergeOperands::default(),
@@ -134,18 +126,37 @@ impl<'a> Lookup<'a> {
         self.covering > 0 || !matches!(self.state, State::Searching)
     }
 
+    /// Searches all sources and completes the answer. `is_next` is told of each table before it is searched.
+    #[inline]
+    fn run(mut self, options: &TableReadOptions, is_next: impl FnMut(&'a FileMeta)) {
+        if let Err(error) = self.search(options, is_next) {
+            self.fail(error);
+        }
+        self.finish(options);
+    }
+
     /// Searches memtables and tables, newest first, until the answer is decided.
-    fn search(&mut self, view: &SuperVersion, options: &TableReadOptions) -> Result<()> {
-        if self.search_memtables(view) {
+    #[inline]
+    fn search(
+        &mut self,
+        options: &TableReadOptions,
+        mut is_next: impl FnMut(&'a FileMeta),
+    ) -> Result<()> {
+        if self.search_memtables() {
             return Ok(());
         }
-        let (context, user_key) = (self.context, self.user_key);
+        let ReadView { context, view, .. } = self.read;
+        let user_key = self.user_key;
         for file in view.version.level(0) {
-            if file.may_hold(&context.order, user_key) && self.search_file(file, options)? {
+            if !file.may_hold(&context.order, user_key) {
+                continue;
+            }
+            is_next(file);
+            if self.search_file(file, None, options)? {
                 return Ok(());
             }
         }
-        let target = SeekKey::new(user_key, self.seqno);
+        let target = SeekKey::new(user_key, self.read.seqno);
         for level in 1..LEVELS {
             let files = view.version.level(level);
             if files.is_empty() {
@@ -154,9 +165,9 @@ impl<'a> Lookup<'a> {
             let found = view
                 .version
                 .find_file(&context.order, level, target.bytes());
-            if let Some(index) = found
-                && self.search_run(files.get(index..).unwrap_or_default(), options)?
-            {
+            let Some(index) = found else { continue };
+            is_next(&files[index]);
+            if self.search_run(&files[index..], None, options)? {
                 break;
             }
         }
@@ -164,12 +175,12 @@ impl<'a> Lookup<'a> {
     }
 
     /// Searches the memtables, newest first; whether the answer is decided.
-    pub(super) fn search_memtables(&mut self, view: &SuperVersion) -> bool {
-        for (index, memtable) in view.memtables().enumerate() {
+    fn search_memtables(&mut self) -> bool {
+        for (index, memtable) in self.read.view.memtables().enumerate() {
             if memtable.range_tombstone_count() > 0 {
-                self.cover(view, index);
+                self.cover(index);
             }
-            memtable.get(self.user_key, self.seqno, |seqno, kind, value| {
+            memtable.get(self.user_key, self.read.seqno, |seqno, kind, value| {
                 self.visit_in_memtable(seqno, kind, value)
             });
             if self.is_decided() {
@@ -180,9 +191,13 @@ impl<'a> Lookup<'a> {
     }
 
     /// Takes in the range tombstones of the memtable at `index`.
-    pub(super) fn cover(&mut self, view: &SuperVersion, index: usize) {
-        let order = &self.context.order;
-        let covering = view.max_covering_seqno(order, index, self.user_key, self.seqno);
+    pub(super) fn cover(&mut self, index: usize) {
+        let ReadView {
+            context,
+            view,
+            seqno,
+        } = self.read;
+        let covering = view.max_covering_seqno(&context.order, index, self.user_key, seqno);
         self.covering = self.covering.max(covering);
     }
 
@@ -209,36 +224,26 @@ impl<'a> Lookup<'a> {
         self.state = State::Failed(error);
     }
 
-    /// Searches `files`, a sorted run's tables from the first that ends at or after the key on;
-    /// whether the answer is decided. More than one is searched only when the key's versions
+    /// Searches `files`, a sorted run's tables from the first that ends at or after the key on, with a hint for
+    /// the first of them; whether the answer is decided. More than one is searched only when the key's versions
     /// straddle tables.
     pub(super) fn search_run(
-        &mut self,
-        files: &[Arc<FileMeta>],
-        options: &TableReadOptions,
-    ) -> Result<bool> {
-        self.search_run_hinted(files, None, options)
-    }
-
-    /// As [`Lookup::search_run`], with a hint for the first of the tables.
-    pub(super) fn search_run_hinted(
         &mut self,
         files: &[Arc<FileMeta>],
         mut hint: Option<&Hint>,
         options: &TableReadOptions,
     ) -> Result<bool> {
+        let order = &self.read.context.order;
         for file in files {
-            let order = &self.context.order;
             if order
                 .compare(file.smallest_user_key(), self.user_key)
                 .is_gt()
             {
                 break;
             }
-            self.search_file_hinted(file, hint.take(), options)?;
+            self.search_file(file, hint.take(), options)?;
             // A range tombstone alone does not end the search here: where the key straddles, the
             // next table of the run may hold versions newer than the tombstone.
-            let order = &self.context.order;
             if !matches!(self.state, State::Searching)
                 || drumlin_base::bug!("straddling-versions-unread")
                 || order
@@ -251,18 +256,9 @@ impl<'a> Lookup<'a> {
         Ok(self.is_decided())
     }
 
-    /// Searches one table; whether the answer is decided.
-    pub(super) fn search_file(
-        &mut self,
-        file: &Arc<FileMeta>,
-        options: &TableReadOptions,
-    ) -> Result<bool> {
-        self.search_file_hinted(file, None, options)
-    }
-
-    /// As [`Lookup::search_file`], with what steps in the table found out.
+    /// Searches one table, with what steps in it found out; whether the answer is decided.
     #[inline]
-    pub(super) fn search_file_hinted(
+    pub(super) fn search_file(
         &mut self,
         file: &Arc<FileMeta>,
         hint: Option<&Hint>,
@@ -272,7 +268,7 @@ impl<'a> Lookup<'a> {
         match file.table.load() {
             Some(table) => self.search_table(file, &table, hint, options)?,
             None => {
-                let table = self.context.tables.find(file)?;
+                let table = self.read.context.tables.find(file)?;
                 self.search_table(file, &table, hint, options)?;
             }
         }
@@ -288,13 +284,13 @@ impl<'a> Lookup<'a> {
         options: &TableReadOptions,
     ) -> Result<()> {
         if !table.range_tombstones().is_empty() {
-            let order = &self.context.order;
+            let order = &self.read.context.order;
             let covering = file.fragments_of(order, table).map_or(0, |fragments| {
-                fragments.max_covering_seqno(order, self.user_key, self.seqno)
+                fragments.max_covering_seqno(order, self.user_key, self.read.seqno)
             });
             self.covering = self.covering.max(covering);
         }
-        let (user_key, seqno) = (self.user_key, self.seqno);
+        let (user_key, seqno) = (self.user_key, self.read.seqno);
         let visit = |seqno, kind, value: TableValue<'_>| self.visit(seqno, kind, value);
         match hint {
             Some(hint) => table.get_hinted(hint, user_key, seqno, options, visit),
@@ -305,7 +301,7 @@ impl<'a> Lookup<'a> {
     /// Takes in the next older version of the key.
     #[inline]
     fn visit(&mut self, seqno: SeqNo, kind: ValueKind, value: impl Found) -> ControlFlow<()> {
-        debug_assert!(seqno <= self.seqno);
+        debug_assert!(seqno <= self.read.seqno);
         if seqno < self.covering {
             self.decide(None);
             return ControlFlow::Break(());
@@ -313,10 +309,8 @@ impl<'a> Lookup<'a> {
         match kind {
             ValueKind::Value if self.operands.is_empty() => {
                 self.state = State::Found;
-                *self.answer = Ok(Some(PinnedSlice::default()));
-                if let Ok(Some(slice)) = self.answer
-                    && !slice.copy_small(value.bytes())
-                {
+                let slice = value_in(self.answer);
+                if !slice.copy_small(value.bytes()) {
                     *slice = value.pin();
                 }
             }
@@ -345,7 +339,7 @@ impl<'a> Lookup<'a> {
     fn decide(&mut self, existing: Option<&[u8]>) {
         let value = match existing {
             _ if !self.operands.is_empty() => {
-                let operator = self.context.merge_operator.as_deref();
+                let operator = self.read.context.merge_operator.as_deref();
                 match self.operands.apply(operator, self.user_key, existing) {
                     Ok(value) => value,
                     Err(error) => return self.fail(error),
@@ -371,58 +365,50 @@ impl<'a> Lookup<'a> {
 
     /// Completes the answer once every source was searched or one decided.
     #[inline]
-    pub(super) fn finish(self, view: &SuperVersion, options: &TableReadOptions) {
+    pub(super) fn finish(self, options: &TableReadOptions) {
         if !matches!(self.state, State::Found) {
-            self.finish_slowly(view, options);
+            self.finish_slowly(options);
         }
     }
 
     #[inline(never)]
-    fn finish_slowly(self, view: &SuperVersion, options: &TableReadOptions) {
-        if let State::Blob(index) = self.state {
-            let blobs = &self.context.blobs;
-            let value = blobs.read(&view.version, self.user_key, &index, options);
-            return self.finish_with_blob(value, view, options);
+    fn finish_slowly(mut self, options: &TableReadOptions) {
+        match self.state {
+            State::Blob(index) => {
+                let ReadView { context, view, .. } = self.read;
+                let read = context
+                    .blobs
+                    .read(&view.version, self.user_key, &index, options);
+                return self.finish_with_blob(&index, read, options);
+            }
+            State::Searching => self.decide(None),
+            State::Found | State::Absent | State::Failed(_) => {}
         }
-        self.finish_with(no_blob());
+        self.give_error();
     }
 
-    /// As [`Lookup::finish`], after `read` was what reading the wanted blob under the key gave.
+    /// As [`Lookup::finish`] of a search that ended at the blob that `index` names; `read` is what reading it
+    /// under the key gave.
     pub(super) fn finish_with_blob(
-        self,
+        mut self,
+        index: &BlobIndex,
         read: Result<PinnedSlice>,
-        view: &SuperVersion,
         options: &TableReadOptions,
     ) {
-        let State::Blob(index) = self.state else {
-            return self.finish_with(read);
-        };
-        let key = (self.user_key, self.seqno);
-        let blob = or_under_own_key(read, (view, self.context), key, &index, options);
-        self.finish_with(blob);
+        match or_under_own_key(read, self.read, self.user_key, index, options) {
+            Ok(blob) if self.operands.is_empty() => *self.answer = Ok(Some(blob)),
+            Ok(blob) => self.decide(Some(&*blob)),
+            Err(error) => self.fail(error),
+        }
+        self.give_error();
     }
 
-    /// As [`Lookup::finish`], with `blob` as what [`Lookup::wanted_blob`] asks for.
-    pub(super) fn finish_with(mut self, blob: Result<PinnedSlice>) {
-        match (&self.state, blob) {
-            (State::Searching, _) => self.decide(None),
-            (State::Blob(_), Ok(blob)) if self.operands.is_empty() => {
-                *self.answer = Ok(Some(blob));
-            }
-            (State::Blob(_), Ok(blob)) => self.decide(Some(&*blob)),
-            (State::Blob(_), Err(error)) => self.fail(error),
-            _ => {}
-        }
+    /// The error that ended the search is the answer, if one did.
+    fn give_error(self) {
         if let State::Failed(error) = self.state {
             *self.answer = Err(error);
         }
     }
-}
-
-/// For [`Lookup::finish_with`] of a search that wants no blob.
-#[inline]
-fn no_blob() -> Result<PinnedSlice> {
-    Ok(PinnedSlice::owned(Vec::new()))
 }
 
 /// An entry of `kind` where only values, deletions and operands belong.

@@ -22,9 +22,6 @@ use super::db_iter::{IteratorCounters, IteratorOptions, ViewSource, Walk};
 use crate::family::snapshot::Snapshot;
 use crate::family::super_version::SuperVersion;
 
-/// Walks that wait for the next iterator, by super version.
-pub type WalkPool = LocalPool<Walk>;
-
 /// A walk over one family, forwards and backwards, as of one moment.
 ///
 /// Position it first; read and move only while it is valid, and an end is an end only if `status()` is
@@ -76,7 +73,8 @@ impl DbIterator {
     pub fn over_present(
         context: &Arc<ReadContext>,
         view: &Arc<SuperVersion>,
-        (seqno, snapshot): (SeqNo, Option<Snapshot>),
+        seqno: SeqNo,
+        snapshot: Option<Snapshot>,
         options: IteratorOptions,
         source: impl FnOnce() -> Arc<dyn ViewSource>,
     ) -> Self {

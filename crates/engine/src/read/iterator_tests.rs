@@ -53,7 +53,7 @@ fn family(seed: u64) -> Family {
 
 fn iterator(family: &Family, seqno: SeqNo, options: IteratorOptions) -> DbIterator {
     let (context, view): (&Arc<ReadContext>, _) = (&family.context, &family.view);
-    DbIterator::over_present(context, view, (seqno, None), options, || {
+    DbIterator::over_present(context, view, seqno, None, options, || {
         Arc::new(Fixed(Arc::clone(view), seqno))
     })
 }

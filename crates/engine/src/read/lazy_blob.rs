@@ -13,7 +13,7 @@ use drumlin_table::TableReadOptions;
 use drumlin_table::blob::{BlobAhead, BlobIndex};
 use parking_lot::Mutex;
 
-use super::context::ReadContext;
+use crate::caches::blob_cache::BlobCache;
 use crate::version::Version;
 
 /// At most one value, and what was read ahead for the ones to come.
@@ -39,7 +39,7 @@ impl LazyBlob {
     /// The value of `user_key` behind `reference`, an entry's value of kind `BlobIndex`.
     pub(super) fn get(
         &self,
-        context: &ReadContext,
+        blobs: &BlobCache,
         version: &Version,
         options: &TableReadOptions,
         user_key: &[u8],
@@ -48,11 +48,9 @@ impl LazyBlob {
         let read = || {
             let index = BlobIndex::decode(reference)?;
             let mut ahead = self.ahead.lock();
-            context
-                .blobs
-                .with_open(version, index.file, options, |reader| {
-                    ahead.get(reader, user_key, &index, options.verify_checksums)
-                })
+            blobs.with_open(version, index.file, options, |reader| {
+                ahead.get(reader, user_key, &index, options.verify_checksums)
+            })
         };
         self.value.get_or_init(read).as_ref()
     }

@@ -1,4 +1,13 @@
-//! What users read: one key, many keys, a walk. Every read works on one pinned super version.
+//! Reads: one key, many keys, a walk. Every read works on one pinned super version.
+//!
+//! ```text
+//! get         one key, newest source to oldest
+//! multi_get   many keys, each stage of a lookup with all of them before the next
+//! iterator    the cursor a user holds; db_iter, walk_forward, walk_backward: the walk in it
+//! resident    all three over tables in memory
+//! source      the cursors that a walk merges
+//! sampling    what reads lose to having several sorted runs
+//! ```
 
 #[cfg(test)]
 mod blob_tests;
@@ -12,8 +21,9 @@ mod iterator_tests;
 mod lazy_blob;
 mod multi_get;
 mod own_key;
-mod resident;
+pub(crate) mod resident;
 mod sampling;
+mod source;
 #[cfg(test)]
 mod test_family;
 #[cfg(test)]
@@ -24,8 +34,8 @@ mod walk;
 mod walk_backward;
 mod walk_forward;
 
-pub use context::ReadContext;
+pub use context::{ReadContext, ReadView, WalkPool};
 pub use db_iter::{IteratorCounters, IteratorOptions, ViewSource, Walk};
 pub use get::get_to;
-pub use iterator::{DbIterator, WalkPool};
+pub use iterator::DbIterator;
 pub use multi_get::multi_get;

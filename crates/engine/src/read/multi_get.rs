@@ -6,7 +6,6 @@
 //! next step needs, so that they wait for memory at the same time and not one after the other. What is
 //! then found not to be in memory is read from the disk together.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use drumlin_base::bytes::HazardGuard;
@@ -15,65 +14,57 @@ use drumlin_base::{KeyOrder, SeqNo};
 use drumlin_table::blob::{BlobIndex, get_sorted};
 use drumlin_table::{Hint, STEPS, TOGETHER_MAX, Table, TableReadOptions, read_together};
 
-use super::context::ReadContext;
-use super::get::{Answer, Lookup, SeekKey};
+use super::context::{Answer, ROUND, ReadView};
+use super::get::{Lookup, SeekKey, get_anywhere, get_charged};
 use super::{resident, sampling};
-use crate::family::super_version::SuperVersion;
 use crate::version::{FileMeta, key_prefix};
 
-/// Keys looked for together.
-pub(super) const ROUND: usize = 32;
 const _: () = assert!(ROUND <= TOGETHER_MAX);
 
-/// What [`super::get`] answers for each of `keys`, in their order; keys may repeat.
+/// What [`super::get_to`] answers for each of `keys`, in their order; keys may repeat.
 ///
 /// A key whose table cannot be read fails alone.
 pub fn multi_get<K: AsRef<[u8]>>(
-    view: &SuperVersion,
-    context: &ReadContext,
+    read: ReadView<'_>,
     keys: &[K],
-    seqno: SeqNo,
     options: &TableReadOptions,
 ) -> Vec<Answer> {
-    // One key waits for nobody: the way of a get has less to set up.
+    // One key waits for nobody: a get has less to set up.
     if let [key] = keys {
         let mut answer = Ok(None);
-        let options = || *options;
-        super::get_to(view, context, key.as_ref(), seqno, options, &mut answer);
+        super::get_to(read, key.as_ref(), || *options, &mut answer);
         return vec![answer];
     }
-    let answers = match context.in_memory {
-        true => resident::multi_get(view, context, keys, seqno, options),
+    let answers = match read.context.in_memory {
+        true => resident::multi_get(read, keys, |key, answer| {
+            get_anywhere(read, key, options, answer);
+        }),
         false => None,
     };
-    let answers =
-        answers.unwrap_or_else(|| multi_get_anywhere(view, context, keys, seqno, options));
+    let answers = answers.unwrap_or_else(|| multi_get_anywhere(read, keys, options));
     for key in sampling::sampled_of(keys) {
-        // Only its charges are wanted, and what it reads has come with the others.
-        drop(sampling::get(view, context, key.as_ref(), seqno, options));
+        // Only its charges are wanted, and the memory it reads is cached by now.
+        get_charged(read, key.as_ref(), options, &mut Ok(None));
     }
     answers
 }
 
 /// As [`multi_get`], whatever the tables are.
 fn multi_get_anywhere<K: AsRef<[u8]>>(
-    view: &SuperVersion,
-    context: &ReadContext,
+    read: ReadView<'_>,
     keys: &[K],
-    seqno: SeqNo,
     options: &TableReadOptions,
 ) -> Vec<Answer> {
+    let ReadView { view, context, .. } = read;
     let mut answers: Vec<Answer> = keys.iter().map(|_| Ok(None)).collect();
-    let mut batch = Batch::new((view, context), keys, &mut answers, seqno, options);
+    let mut batch = Batch::new(read, keys, &mut answers, options);
     batch.search_memtables();
     for file in view.version.level(0) {
         batch.search_tables(|lookup| {
             let user_key = lookup.user_key();
-            let is_for = file.may_hold(&context.order, user_key);
-            if is_for {
-                std::slice::from_ref(file)
-            } else {
-                &[]
+            match file.may_hold(&context.order, user_key) {
+                true => std::slice::from_ref(file),
+                false => &[],
             }
         });
     }
@@ -92,11 +83,9 @@ fn multi_get_anywhere<K: AsRef<[u8]>>(
             if last.first().is_some_and(|file| ends_after(file).is_lt()) {
                 return last;
             }
-            let target = SeekKey::new(user_key, seqno);
+            let target = SeekKey::new(user_key, read.seqno);
             let found = view.version.find_file(order, level, target.bytes());
-            last = found
-                .and_then(|index| files.get(index..))
-                .unwrap_or_default();
+            last = found.map_or(&[], |index| &files[index..]);
             last
         });
     }
@@ -106,9 +95,7 @@ fn multi_get_anywhere<K: AsRef<[u8]>>(
 
 /// The search for all keys.
 struct Batch<'a> {
-    view: &'a SuperVersion,
-    context: &'a ReadContext,
-    seqno: SeqNo,
+    read: ReadView<'a>,
     options: &'a TableReadOptions,
     /// In the caller's order.
     lookups: Vec<Lookup<'a>>,
@@ -120,54 +107,55 @@ struct Batch<'a> {
 struct Search<'a> {
     place: usize,
     /// From the first that ends at or after the key on.
+    ///
+    /// Invariant: there is one.
     files: &'a [Arc<FileMeta>],
     /// Of the first of them.
     hint: Hint,
 }
 
+impl<'a> Search<'a> {
+    /// The table the search begins in.
+    #[inline]
+    fn first(&self) -> &'a Arc<FileMeta> {
+        &self.files[0]
+    }
+}
+
 impl<'a> Batch<'a> {
     fn new<K: AsRef<[u8]>>(
-        (view, context): (&'a SuperVersion, &'a ReadContext),
+        read: ReadView<'a>,
         keys: &'a [K],
         answers: &'a mut [Answer],
-        seqno: SeqNo,
         options: &'a TableReadOptions,
     ) -> Self {
         let keys = keys.iter().map(AsRef::as_ref).zip(answers);
         let lookups: Vec<_> = keys
-            .map(|(key, answer)| Lookup::new(context, key, seqno, answer))
+            .map(|(key, answer)| Lookup::new(read, key, answer))
             .collect();
         Self {
-            pending: in_key_order(&context.order, &lookups),
-            view,
-            context,
-            seqno,
+            pending: in_key_order(&read.context.order, &lookups),
+            read,
             options,
             lookups,
         }
     }
 
     fn search_memtables(&mut self) {
-        for (index, memtable) in self.view.memtables().enumerate() {
+        for (index, memtable) in self.read.view.memtables().enumerate() {
             let has_tombstones = memtable.range_tombstone_count() > 0;
             for round in self.pending.chunks(ROUND) {
                 let mut keys = [&[][..]; ROUND];
-                for (key, lookup) in keys.iter_mut().zip(round) {
-                    let Some(lookup) = self.lookups.get_mut(*lookup) else {
-                        continue;
-                    };
+                for (key, &place) in keys.iter_mut().zip(round) {
+                    let lookup = &mut self.lookups[place];
                     *key = lookup.user_key();
                     if has_tombstones {
-                        lookup.cover(self.view, index);
+                        lookup.cover(index);
                     }
                 }
-                let keys = keys.get(..round.len()).unwrap_or_default();
-                let lookups = &mut self.lookups;
-                memtable.get_many(keys, self.seqno, |at, seqno, kind, value| {
-                    match round.get(at).and_then(|&place| lookups.get_mut(place)) {
-                        Some(lookup) => lookup.visit_in_memtable(seqno, kind, value),
-                        None => ControlFlow::Break(()),
-                    }
+                let (keys, lookups) = (&keys[..round.len()], &mut self.lookups);
+                memtable.get_many(keys, self.read.seqno, |at, seqno, kind, value| {
+                    lookups[round[at]].visit_in_memtable(seqno, kind, value)
                 });
             }
             self.drop_decided();
@@ -180,26 +168,24 @@ impl<'a> Batch<'a> {
         let mut searches: Vec<Search<'a>> = Vec::with_capacity(ROUND);
         for round in self.pending.chunks(ROUND) {
             let with_files = round.iter().filter_map(|&place| {
-                let files = files_for(self.lookups.get(place)?);
+                let files = files_for(&self.lookups[place]);
                 let hint = Hint::default();
                 (!files.is_empty()).then_some(Search { place, files, hint })
             });
             searches.extend(with_files);
             // A single key has nobody to wait with.
             if searches.len() > 1 {
-                answer_together(&mut searches, &mut self.lookups, self.seqno);
+                answer_together(&mut searches, &mut self.lookups, self.read.seqno);
             }
             if searches.len() > 1 {
-                step_all(&mut searches, &self.lookups, self.seqno);
+                step_all(&mut searches, &self.lookups, self.read.seqno);
                 read_missing(&searches, self.options);
             }
             for search in searches.drain(..) {
-                if let Some(lookup) = self.lookups.get_mut(search.place) {
-                    let found =
-                        lookup.search_run_hinted(search.files, Some(&search.hint), self.options);
-                    if let Err(error) = found {
-                        lookup.fail(error);
-                    }
+                let lookup = &mut self.lookups[search.place];
+                let found = lookup.search_run(search.files, Some(&search.hint), self.options);
+                if let Err(error) = found {
+                    lookup.fail(error);
                 }
             }
         }
@@ -208,8 +194,7 @@ impl<'a> Batch<'a> {
 
     fn drop_decided(&mut self) {
         let lookups = &self.lookups;
-        let is_open = |&place: &usize| lookups.get(place).is_some_and(|l| !l.is_decided());
-        self.pending.retain(is_open);
+        self.pending.retain(|&place| !lookups[place].is_decided());
     }
 
     /// Completes the answers.
@@ -217,19 +202,19 @@ impl<'a> Batch<'a> {
         let mut blobs = Vec::new();
         for lookup in self.lookups {
             match lookup.wanted_blob() {
-                None => lookup.finish(self.view, self.options),
+                None => lookup.finish(self.options),
                 Some(index) => blobs.push((index, lookup)),
             }
         }
         if !blobs.is_empty() {
-            read_blobs((self.view, self.context), blobs, self.options);
+            read_blobs(self.read, blobs, self.options);
         }
     }
 }
 
 /// The places of all lookups, their keys ascending.
 fn in_key_order(order: &KeyOrder, lookups: &[Lookup<'_>]) -> Vec<usize> {
-    let key_of = |place: usize| lookups.get(place).map_or(&[][..], Lookup::user_key);
+    let key_of = |place: usize| lookups[place].user_key();
     let mut places: Vec<(u64, usize)> = match order {
         // Mostly the first bytes that not all have decide, without a look at the keys.
         KeyOrder::Bytewise => {
@@ -292,9 +277,8 @@ impl<'a> LastTable<'a> {
 
 /// Lets tables answer many searches at once, and takes out the searches that are done.
 fn answer_together(searches: &mut Vec<Search<'_>>, lookups: &mut [Lookup<'_>], seqno: SeqNo) {
-    let first_file = |search: &Search<'_>| search.files.first().map(Arc::as_ptr);
     let mut are_done = true;
-    for of_table in searches.chunk_by_mut(|a, b| first_file(a) == first_file(b)) {
+    for of_table in searches.chunk_by_mut(|a, b| Arc::ptr_eq(a.first(), b.first())) {
         are_done &= answer_in_table(of_table, lookups, seqno);
     }
     match are_done {
@@ -305,26 +289,20 @@ fn answer_together(searches: &mut Vec<Search<'_>>, lookups: &mut [Lookup<'_>], s
 
 /// Lets the table in which `searches` begin answer them all, if it can; whether all are done then.
 fn answer_in_table(searches: &mut [Search<'_>], lookups: &mut [Lookup<'_>], seqno: SeqNo) -> bool {
-    let file = searches.first().and_then(|search| search.files.first());
-    let Some(table) = file.and_then(|file| file.table.load()) else {
+    let Some(table) = searches[0].first().table.load() else {
         return false;
     };
     if !table.range_tombstones().is_empty() {
         return false;
     }
+    let count = searches.len();
     let (mut keys, mut hints) = ([&[][..]; ROUND], [Hint::default(); ROUND]);
     for (key, search) in keys.iter_mut().zip(&*searches) {
-        *key = lookups.get(search.place).map_or(&[], Lookup::user_key);
+        *key = lookups[search.place].user_key();
     }
-    let count = searches.len().min(ROUND);
-    let (Some(keys), Some(hints)) = (keys.get(..count), hints.get_mut(..count)) else {
-        return false; // Never.
-    };
+    let (keys, hints) = (&keys[..count], &mut hints[..count]);
     let has_answered = table.get_together(keys, hints, seqno, |at, seqno, kind, value| {
-        let place = searches.get(at).map(|search| search.place);
-        if let Some(lookup) = place.and_then(|place| lookups.get_mut(place)) {
-            lookup.visit_in_table(seqno, kind, value);
-        }
+        lookups[searches[at].place].visit_in_table(seqno, kind, value);
     });
     for (search, hint) in searches.iter_mut().zip(hints) {
         search.hint = *hint;
@@ -334,12 +312,10 @@ fn answer_in_table(searches: &mut [Search<'_>], lookups: &mut [Lookup<'_>], seqn
 
 /// Whether nothing is left to be looked for in the tables of a search.
 fn is_done(search: &Search<'_>, lookups: &[Lookup<'_>]) -> bool {
-    lookups.get(search.place).is_some_and(|lookup| {
-        // Only where the key is the last of its table may others of the run have versions of it.
-        let is_last = |file: &Arc<FileMeta>| file.largest_user_key() == lookup.user_key();
-        lookup.is_decided()
-            || (search.hint.is_settled() && !search.files.first().is_some_and(is_last))
-    })
+    let lookup = &lookups[search.place];
+    // Only where the key is the last of its table may others of the run have versions of it.
+    let is_last = || search.first().largest_user_key() == lookup.user_key();
+    lookup.is_decided() || (search.hint.is_settled() && !is_last())
 }
 
 /// Lets every search take all its steps, in turns.
@@ -347,11 +323,11 @@ fn step_all(searches: &mut [Search<'_>], lookups: &[Lookup<'_>], seqno: SeqNo) {
     for _ in 0..STEPS {
         let mut last = LastTable::default();
         for search in &mut *searches {
-            if let (Some(file), Some(lookup)) = (search.files.first(), lookups.get(search.place))
-                && !search.hint.is_absent()
-                && let Some(table) = last.of(file)
+            if !search.hint.is_absent()
+                && let Some(table) = last.of(search.first())
             {
-                table.step(&mut search.hint, lookup.user_key(), seqno);
+                let user_key = lookups[search.place].user_key();
+                table.step(&mut search.hint, user_key, seqno);
             }
         }
     }
@@ -362,8 +338,7 @@ fn read_missing(searches: &[Search<'_>], options: &TableReadOptions) {
     let mut missing: Vec<(Arc<Table>, Hint)> = Vec::new();
     let mut last = LastTable::default();
     for search in searches {
-        if let Some(file) = search.files.first()
-            && let Some(table) = last.of(file)
+        if let Some(table) = last.of(search.first())
             && table.lacks(&search.hint)
         {
             missing.push((Arc::clone(table), search.hint));
@@ -377,31 +352,30 @@ fn read_missing(searches: &[Search<'_>], options: &TableReadOptions) {
 
 /// Reads what is missing, file by file and by offset.
 fn read_blobs(
-    (view, context): (&SuperVersion, &ReadContext),
+    read: ReadView<'_>,
     mut blobs: Vec<(BlobIndex, Lookup<'_>)>,
     options: &TableReadOptions,
 ) {
     blobs.sort_by_key(|(index, _)| (index.file, index.offset));
     let mut values = Vec::with_capacity(blobs.len());
     for of_file in blobs.chunk_by(|(a, _), (b, _)| a.file == b.file) {
+        let file = of_file[0].0.file;
         let wanted = of_file.iter();
         let wanted: Vec<_> = wanted
             .map(|(index, lookup)| (lookup.user_key(), *index))
             .collect();
-        let file = wanted.first().map_or(0, |(_, index)| index.file);
-        let read = context
-            .blobs
-            .with_open(&view.version, file, options, |reader| {
-                get_sorted(reader, &wanted, options.verify_checksums, |value| {
-                    values.push(value);
-                });
-                Ok(())
+        let (blobs, version) = (&read.context.blobs, &read.view.version);
+        let found = blobs.with_open(version, file, options, |reader| {
+            get_sorted(reader, &wanted, options.verify_checksums, |value| {
+                values.push(value);
             });
-        if let Err(error) = read {
+            Ok(())
+        });
+        if let Err(error) = found {
             values.extend(wanted.iter().map(|_| Err(error.duplicate())));
         }
     }
-    for ((_, lookup), value) in blobs.into_iter().zip(values) {
-        lookup.finish_with_blob(value, view, options);
+    for ((index, lookup), value) in blobs.into_iter().zip(values) {
+        lookup.finish_with_blob(&index, value, options);
     }
 }

@@ -7,47 +7,47 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use drumlin_base::key::{SEEK_KIND, split_internal, tag_kind};
-use drumlin_base::{InternalIterator, KeyOrder, PinnedSlice, Result, SeqNo, ValueKind};
+use drumlin_base::{InternalIterator, KeyOrder, PinnedSlice, Result, ValueKind};
 use drumlin_table::TableReadOptions;
 use drumlin_table::blob::BlobIndex;
 
-use super::context::ReadContext;
+use super::context::ReadView;
+use super::source::Source;
 use super::walk::{is_same, set_target};
-use crate::family::super_version::SuperVersion;
 use crate::iter::merging::MergingIterator;
 use crate::iter::run::RunOptions;
-use crate::iter::source::Source;
 
-/// The blob that an entry of `user_key` visible at `seqno` refers to by `index`. `read` is what
-/// reading it under `user_key` gave.
+/// The blob that a visible entry of `user_key` refers to by `index`. `blob` is what reading it under
+/// `user_key` gave.
 pub(super) fn or_under_own_key(
-    read: Result<PinnedSlice>,
-    (view, context): (&SuperVersion, &ReadContext),
-    (user_key, seqno): (&[u8], SeqNo),
+    blob: Result<PinnedSlice>,
+    read: ReadView<'_>,
+    user_key: &[u8],
     index: &BlobIndex,
     options: &TableReadOptions,
 ) -> Result<PinnedSlice> {
-    match (read, &context.order) {
+    let ReadView { view, context, .. } = read;
+    match (blob, &context.order) {
         (Err(error), KeyOrder::Custom(_)) if error.is_corruption() => {
-            let own_key = own_key((view, context), (user_key, seqno), index, options)?;
-            match own_key {
+            match own_key(read, user_key, index, options)? {
                 Some(key) if key != user_key => {
                     context.blobs.read(&view.version, &key, index, options)
                 }
                 _ => Err(error),
             }
         }
-        (read, _) => read,
+        (blob, _) => blob,
     }
 }
 
 #[cold]
 fn own_key(
-    (view, context): (&SuperVersion, &ReadContext),
-    (user_key, seqno): (&[u8], SeqNo),
+    read: ReadView<'_>,
+    user_key: &[u8],
     index: &BlobIndex,
     options: &TableReadOptions,
 ) -> Result<Option<Vec<u8>>> {
+    let context = read.context;
     let run = Arc::new(RunOptions {
         order: context.order.clone(),
         tables: Arc::clone(&context.tables),
@@ -56,9 +56,9 @@ fn own_key(
         upper_bound: None,
         tombstones_seen: Arc::new(AtomicBool::new(false)),
     });
-    let mut cursor = MergingIterator::new(context.order.clone(), Source::all(view, &run));
+    let mut cursor = MergingIterator::new(context.order.clone(), Source::all(read.view, &run));
     let mut target = Vec::new();
-    set_target(&mut target, user_key, seqno, SEEK_KIND);
+    set_target(&mut target, user_key, read.seqno, SEEK_KIND);
     cursor.seek(&target);
     while cursor.valid()
         && let Some((key, tag)) = split_internal(cursor.key())

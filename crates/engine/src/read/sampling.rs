@@ -12,14 +12,8 @@
 
 use std::cell::Cell;
 
-use drumlin_base::limits::LEVELS;
 use drumlin_base::rng::Rng;
-use drumlin_base::{PinnedSlice, Result, SeqNo};
-use drumlin_table::TableReadOptions;
 
-use super::context::ReadContext;
-use super::get::{Lookup, SeekKey};
-use crate::family::super_version::SuperVersion;
 use crate::version::FileMeta;
 
 /// What a get pays to be spared one table. In memory a table in vain costs it a quarter of a
@@ -96,13 +90,13 @@ fn with_sampler<R>(act: impl FnOnce(&mut Sampler) -> R) -> R {
     })
 }
 
-/// Whether the get that asks is to be done by [`get`].
+/// Whether the get that asks is to note in a [`Searched`] what it searches.
 #[inline]
 pub(super) fn is_get_sampled() -> bool {
     with_sampler(|sampler| sampler.count(1).is_some())
 }
 
-/// Which of `keys`, got together, are to be got by [`get`] as well.
+/// Which of `keys`, got together, are to be got once more, and to note what they search.
 pub(super) fn sampled_of<K>(keys: &[K]) -> impl Iterator<Item = &K> {
     let mut rest = keys;
     std::iter::from_fn(move || {
@@ -114,79 +108,27 @@ pub(super) fn sampled_of<K>(keys: &[K]) -> impl Iterator<Item = &K> {
     })
 }
 
-/// As [`super::get_to`], and charges each table that was asked before another.
-#[cold]
-pub(super) fn get(
-    view: &SuperVersion,
-    context: &ReadContext,
-    user_key: &[u8],
-    seqno: SeqNo,
-    options: &TableReadOptions,
-) -> Result<Option<PinnedSlice>> {
-    let mut answer = Ok(None);
-    let mut lookup = Lookup::new(context, user_key, seqno, &mut answer);
-    search(&mut lookup, (view, context), seqno, options)?;
-    lookup.finish(view, options);
-    answer
-}
-
-fn search(
-    lookup: &mut Lookup<'_>,
-    (view, context): (&SuperVersion, &ReadContext),
-    seqno: SeqNo,
-    options: &TableReadOptions,
-) -> Result<()> {
-    if lookup.search_memtables(view) {
-        return Ok(());
-    }
-    let user_key = lookup.user_key();
-    let mut asked = Asked::new(context);
-    for file in view.version.level(0) {
-        if file.may_hold(&context.order, user_key) {
-            asked.note(file);
-            if lookup.search_file(file, options)? {
-                return Ok(());
-            }
-        }
-    }
-    let target = SeekKey::new(user_key, seqno);
-    for level in 1..LEVELS {
-        let found = view
-            .version
-            .find_file(&context.order, level, target.bytes());
-        let files = found.and_then(|index| view.version.level(level).get(index..));
-        let Some(file) = files.and_then(<[_]>::first) else {
-            continue;
-        };
-        if file.may_hold(&context.order, user_key) {
-            asked.note(file);
-            if lookup.search_run(files.unwrap_or_default(), options)? {
-                break;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The table asked last, which is charged once another is asked.
-struct Asked<'a> {
+/// The table a get searched last, which is charged once another is searched.
+pub(super) struct Searched<'a> {
     last: Option<&'a FileMeta>,
     /// What a get pays to be spared one.
     bytes: u64,
 }
 
-impl<'a> Asked<'a> {
-    fn new(context: &ReadContext) -> Self {
+impl<'a> Searched<'a> {
+    /// None so far, of a get in a family that is `in_memory`, or is not.
+    pub(super) fn new(in_memory: bool) -> Self {
         Self {
             last: None,
-            bytes: match context.in_memory {
+            bytes: match in_memory {
                 true => GET_BYTES_IN_MEMORY,
                 false => GET_BYTES,
             },
         }
     }
 
-    fn note(&mut self, file: &'a FileMeta) {
+    /// The get searches `file` next, within whose bounds its key is.
+    pub(super) fn note(&mut self, file: &'a FileMeta) {
         if let Some(newer) = self.last.replace(file) {
             newer.charge_reads(self.bytes * u64::from(GETS_PER_SAMPLE));
         }

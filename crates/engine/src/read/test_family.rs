@@ -20,7 +20,7 @@ use drumlin_memtable::Memtable;
 use drumlin_table::TableReadOptions;
 
 use super::test_tables::{TestTables, prefix};
-use super::{ReadContext, get_to};
+use super::{ReadContext, ReadView, get_to};
 use crate::family::super_version::SuperVersion;
 use crate::iter::merge_operands::tests::Append;
 use crate::version::{FileMeta, NewFile, Version};
@@ -501,7 +501,28 @@ pub(crate) fn get(
     seqno: SeqNo,
     options: &TableReadOptions,
 ) -> Result<Option<PinnedSlice>> {
+    let read = ReadView {
+        view,
+        context,
+        seqno,
+    };
     let mut answer = Ok(None);
-    get_to(view, context, user_key, seqno, || *options, &mut answer);
+    get_to(read, user_key, || *options, &mut answer);
     answer
+}
+
+/// What [`super::multi_get`] answers.
+pub(crate) fn multi_get<K: AsRef<[u8]>>(
+    view: &SuperVersion,
+    context: &ReadContext,
+    keys: &[K],
+    seqno: SeqNo,
+    options: &TableReadOptions,
+) -> Vec<Result<Option<PinnedSlice>>> {
+    let read = ReadView {
+        view,
+        context,
+        seqno,
+    };
+    super::multi_get(read, keys, options)
 }

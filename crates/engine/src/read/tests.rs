@@ -7,10 +7,11 @@ use drumlin_base::rng::Rng;
 use drumlin_base::{ErrorKind, SeqNo};
 use drumlin_table::TableReadOptions;
 
-use super::test_family::get;
+use super::get::get_charged;
 use super::test_family::{Family, random_key, universe};
+use super::test_family::{get, multi_get};
 use super::test_tables::TestTables;
-use super::{DbIterator, IteratorOptions, ReadContext, ViewSource, multi_get, sampling};
+use super::{DbIterator, IteratorOptions, ReadContext, ReadView, ViewSource};
 use crate::family::super_version::SuperVersion;
 
 type Row = (Vec<u8>, Vec<u8>);
@@ -104,7 +105,14 @@ fn answers_are_as_defined(seed: u64, family: &Family) {
             let one = get(view, context, key, at, &table).unwrap();
             let found = one.as_deref();
             assert_eq!(found, want.as_deref(), "seed {seed} key {key:?} at {at}");
-            let sampled = sampling::get(view, context, key, at, &table).unwrap();
+            let read = ReadView {
+                view,
+                context,
+                seqno: at,
+            };
+            let mut sampled = Ok(None);
+            get_charged(read, key, &table, &mut sampled);
+            let sampled = sampled.unwrap();
             assert_eq!(sampled.as_deref(), want.as_deref(), "seed {seed}");
             let among_many = among_many.unwrap();
             assert_eq!(among_many.as_deref(), want.as_deref(), "seed {seed}");

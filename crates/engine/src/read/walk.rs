@@ -1,10 +1,10 @@
 //! The small parts both directions of a walk share.
 
-use drumlin_base::key::{append_internal, is_same_bytes};
+use drumlin_base::key::{append_internal, is_same_bytes, split_internal};
 use drumlin_base::{Error, InternalIterator, KeyOrder, PinnedSlice, SeqNo};
 
+use super::source::Source;
 use crate::iter::merging::MergingIterator;
-use crate::iter::source::Source;
 
 /// Hidden entries stepped over one by one before a seek leaves the rest behind: a step costs some
 /// tens of nanoseconds, a seek about a microsecond.
@@ -90,11 +90,11 @@ impl SavedValue {
 
     /// Keeps the value under `cursor`.
     pub(super) fn keep(&mut self, cursor: &MergingIterator<Source>) {
-        match cursor.current() {
-            Some(source) if cursor.value().len() > COPY_BYTES_MAX => {
-                *self = Self::Pinned(source.pin_value());
+        match cursor.value() {
+            value if value.len() > COPY_BYTES_MAX => {
+                *self = Self::Pinned(cursor.current().pin_value());
             }
-            _ => self.copy_from(cursor.value()),
+            value => self.copy_from(value),
         }
     }
 }
@@ -103,6 +103,14 @@ impl Default for SavedValue {
     fn default() -> Self {
         Self::Copied(Vec::new())
     }
+}
+
+/// User key and tag of the entry under `cursor`.
+///
+/// Requires: the walk came to the entry before, and found its key to be long enough for a tag.
+#[inline]
+pub(super) fn checked_parts(cursor: &MergingIterator<Source>) -> (&[u8], u64) {
+    split_internal(cursor.key()).expect("the walk checked the key when it came to it")
 }
 
 #[inline]

@@ -8,7 +8,8 @@ use super::db_iter::Walk;
 use super::entity::default_column;
 use super::get::misplaced;
 use super::walk::{
-    Covering, Decision, Place, STEPS_MAX, SavedValue, is_same, set_key, set_target, short_key,
+    Covering, Decision, Place, STEPS_MAX, SavedValue, checked_parts, is_same, set_key, set_target,
+    short_key,
 };
 
 /// What the oldest visible part of a key's value is.
@@ -105,14 +106,12 @@ impl Walk {
                 self.operands.clear();
                 *found = Some(Base::Blob);
                 // Equal keys may differ in their bytes, and the blob has this one's.
-                let (user_key, _) = split_internal(self.cursor.key()).unwrap_or_default();
+                let (user_key, _) = checked_parts(&self.cursor);
                 set_key(&mut self.key, user_key);
                 self.value.keep(&self.cursor);
             }
             ValueKind::Merge => {
-                if let Some(source) = self.cursor.current() {
-                    self.operands.push_newer(source.pin_value());
-                }
+                self.operands.push_newer(self.cursor.current().pin_value());
             }
             ValueKind::Deletion | ValueKind::SingleDeletion => {
                 self.counters.tombstones += 1;
@@ -200,16 +199,11 @@ impl Walk {
     /// Leaves an entry under a range tombstone of a newer source: to before the tombstone's begin
     /// in all sources older than its own.
     fn leave_covered_backward(&mut self, covering: Covering) {
-        let begin = self
-            .cursor
-            .children()
-            .get(covering.rank)
-            .zip(self.tombstone_cursors.get_mut(covering.rank))
-            .and_then(|(source, at)| {
-                source.covering(&self.context.order, at, &self.key, self.seqno)
-            })
-            .map_or(&[][..], |(_, fragment)| fragment.begin);
-        set_target(&mut self.target, begin, SEQNO_MAX, SEEK_KIND);
+        let source = &self.cursor.children()[covering.rank];
+        let at = &mut self.tombstone_cursors[covering.rank];
+        let covering_key = source.covering(&self.context.order, at, &self.key, self.seqno);
+        let (_, fragment) = covering_key.expect("the source was found to cover the key");
+        set_target(&mut self.target, fragment.begin, SEQNO_MAX, SEEK_KIND);
         self.counters.seeks += 1;
         self.cursor
             .skip_older_back_to(covering.rank + 1, &self.target);

@@ -9,8 +9,8 @@ use super::db_iter::Walk;
 use super::entity::default_column;
 use super::get::misplaced;
 use super::walk::{
-    Covering, Decision, Place, STEPS_MAX, SavedValue, is_same, is_same_by_head, set_key,
-    set_target, short_key,
+    Covering, Decision, Place, STEPS_MAX, SavedValue, checked_parts, is_same, is_same_by_head,
+    set_key, set_target, short_key,
 };
 
 impl Walk {
@@ -66,7 +66,7 @@ impl Walk {
     /// What becomes of the newest visible entry of a key, under the cursor. A hidden one is left
     /// behind with its key in `self.key`.
     pub(super) fn decide_forward(&mut self, seqno: SeqNo, kind: u8) -> Decision {
-        let (user_key, _) = split_internal(self.cursor.key()).unwrap_or_default();
+        let (user_key, _) = checked_parts(&self.cursor);
         set_key(&mut self.key, user_key);
         if let Some(covering) = self.covering(seqno) {
             self.counters.range_deleted += 1;
@@ -104,9 +104,7 @@ impl Walk {
     fn merge_forward(&mut self) -> Decision {
         self.operands.clear();
         loop {
-            if let Some(source) = self.cursor.current() {
-                self.operands.push_older(source.pin_value());
-            }
+            self.operands.push_older(self.cursor.current().pin_value());
             self.cursor.next();
             if !self.cursor.valid() {
                 break;
@@ -131,7 +129,7 @@ impl Walk {
                 ValueKind::Value => Ok(self.cursor.value()),
                 ValueKind::WideColumnEntity => default_column(self.cursor.value()),
                 ValueKind::BlobIndex => {
-                    let (own_key, _) = split_internal(self.cursor.key()).unwrap_or_default();
+                    let (own_key, _) = checked_parts(&self.cursor);
                     blob = self.read_blob(own_key, self.cursor.value());
                     blob.as_deref().map_err(Error::duplicate)
                 }
@@ -178,7 +176,7 @@ impl Walk {
     /// its newest visible version. Remembers the key of the first in a row in `self.key`.
     fn pass_newer(&mut self, passed: &mut u32) {
         self.counters.entries_hidden += 1;
-        let (user_key, _) = split_internal(self.cursor.key()).unwrap_or_default();
+        let (user_key, _) = checked_parts(&self.cursor);
         *passed += 1;
         if *passed == 1 || !is_same(&self.context.order, user_key, &self.key) {
             set_key(&mut self.key, user_key);
@@ -201,16 +199,11 @@ impl Walk {
             self.cursor.next();
             return;
         }
-        let end = self
-            .cursor
-            .children()
-            .get(covering.rank)
-            .zip(self.tombstone_cursors.get_mut(covering.rank))
-            .and_then(|(source, at)| {
-                source.covering(&self.context.order, at, &self.key, self.seqno)
-            })
-            .map_or(&[][..], |(_, fragment)| fragment.end);
-        set_target(&mut self.target, end, SEQNO_MAX, SEEK_KIND);
+        let source = &self.cursor.children()[covering.rank];
+        let at = &mut self.tombstone_cursors[covering.rank];
+        let covering_key = source.covering(&self.context.order, at, &self.key, self.seqno);
+        let (_, fragment) = covering_key.expect("the source was found to cover the key");
+        set_target(&mut self.target, fragment.end, SEQNO_MAX, SEEK_KIND);
         self.counters.seeks += 1;
         self.cursor.skip_older_to(covering.rank + 1, &self.target);
     }

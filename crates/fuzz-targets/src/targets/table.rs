@@ -129,10 +129,11 @@ fn point(table: &Arc<Table>, key: &[u8]) {
     );
     let _ = or_blamed(found);
     if let Table::Plain(plain) = &**table {
-        let hint = KeyHint::of(key);
-        plain.ask(hint);
-        plain.guess(key);
-        let there = plain.ask_record(hint);
+        let mut probe = plain.probe(KeyHint::of(key));
+        probe.prefetch_index();
+        plain.prefetch_guess(key);
+        let there = probe.find_record();
+        probe.prefetch_record();
         assert!(there || versions == 0, "a key that is there has a place");
     }
     let _ = or_blamed(table.may_contain(key));

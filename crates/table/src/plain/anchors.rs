@@ -12,7 +12,7 @@ use drumlin_base::key::{compare_internal, user_key};
 use drumlin_base::{Error, KeyOrder, Result};
 
 use super::guess::Guess;
-use super::record::{Record, UNIT_BYTES};
+use super::record::{Record, UNIT_BYTES, offset};
 use crate::block::common_prefix;
 use crate::block::{SAMPLE_EVERY, lower_bound};
 
@@ -75,7 +75,8 @@ impl Anchors {
         };
         if let (Some(first), Some(last)) = (keys.first(), last) {
             let shared = common_prefix(first, user_key(last.key(records)));
-            anchors.common = first.get(..shared).unwrap_or_default().to_vec();
+            let (common, _) = first.split_at(shared);
+            anchors.common = common.to_vec();
         }
         if !matches!(order, KeyOrder::Custom(_)) {
             let heads = keys.iter().map(|key| anchors.head(order, key));
@@ -144,9 +145,11 @@ impl Anchors {
             }
             _ => (0, self.places.len()),
         };
+        // None where the heads do not ascend, which only a damaged table's do not.
         let ties = self.places.get(from..to).unwrap_or_default();
         let not_after = ties.partition_point(|place| {
-            let record = Record::at(records, offset(*place)).unwrap_or_default();
+            let record = Record::at(records, offset(*place));
+            let record = record.expect("checked when the table was opened");
             compare_internal(order, record.key(records), target) != Ordering::Greater
         });
         (from + not_after).saturating_sub(1)
@@ -167,11 +170,6 @@ impl Anchors {
         let words = self.heads.len() + self.samples.len();
         self.places.len() * 4 + words * 8 + self.common.len() + guess
     }
-}
-
-#[inline]
-fn offset(place: u32) -> usize {
-    place as usize * UNIT_BYTES
 }
 
 /// The last record, found from the last anchor on; `Some(None)` when there is no anchor, `None` for

@@ -9,8 +9,10 @@ use std::sync::Arc;
 use drumlin_base::key::{compare_internal, pack_tag, seek_key, split_internal, tag_kind, user_key};
 use drumlin_base::{Error, InternalIterator, PinnedSlice, Result, SEQNO_MAX, SeqNo};
 
+use super::lookup::KeyHint;
 use super::record::Record;
-use super::table::{KeyHint, PlainTable};
+use super::table::PlainTable;
+use crate::options::TableReadOptions;
 
 /// Walks a table's entries both ways.
 pub struct PlainTableIter {
@@ -28,8 +30,15 @@ pub struct PlainTableIter {
     patched: Vec<u8>,
 }
 
+impl PlainTable {
+    /// A cursor over the table's entries, not yet positioned.
+    pub fn iter(self: &Arc<Self>, _options: TableReadOptions) -> PlainTableIter {
+        PlainTableIter::new(Arc::clone(self))
+    }
+}
+
 impl PlainTableIter {
-    pub(super) fn new(table: Arc<PlainTable>) -> Self {
+    fn new(table: Arc<PlainTable>) -> Self {
         Self {
             at: table.records_end,
             record: Record::default(),
@@ -72,13 +81,27 @@ impl PlainTableIter {
         self.global_seqno = self.table.global_seqno;
     }
 
+    /// First stage of a walk within a prefix, which a caller with several tables takes with all of them before
+    /// the next: prefetches the prefix index's line, and the place where `user_key`, with which the walk begins,
+    /// may be. `hint` is that of the prefix.
+    #[inline]
+    pub fn prefetch_prefix(&self, user_key: &[u8], hint: KeyHint) {
+        self.table.prefetch_prefix(user_key, hint.hash());
+    }
+
+    /// Second stage: prefetches the first records of the prefix, if there are any.
+    #[inline]
+    pub fn prefetch_prefix_records(&self, hint: KeyHint) {
+        self.table.prefetch_prefix_records(hint.hash());
+    }
+
     /// Stands nowhere.
     #[inline]
     pub fn leave(&mut self) {
         self.reset();
     }
 
-    /// As [`InternalIterator::seek`], for a walk that stays within `prefix`: stands nowhere, and returns
+    /// Last stage: as [`InternalIterator::seek`], for a walk that stays within `prefix`. Stands nowhere, and returns
     /// false, when the table has none of it.
     ///
     /// Requires: `prefix` is that of `target`, which begins with it, by the family's extractor, and `hint`
@@ -94,7 +117,7 @@ impl PlainTableIter {
             return may_hold;
         }
         self.reset();
-        match self.table.seek_within(target, prefix, hint) {
+        match self.table.seek_within(target, prefix, hint.hash()) {
             Ok(None) => false,
             Ok(Some(at)) => {
                 self.enter(at);
@@ -152,8 +175,7 @@ impl PlainTableIter {
         if !self.valid {
             return;
         }
-        let (user_key, tag) =
-            split_internal(self.record.key(self.table.records())).unwrap_or((&[], 0));
+        let (user_key, tag) = self.record.key_parts(self.table.records());
         self.patched.clear();
         self.patched.extend_from_slice(user_key);
         let tag = pack_tag(global.min(SEQNO_MAX), tag_kind(tag));
@@ -166,7 +188,7 @@ impl PlainTableIter {
         self.before.clear();
         let anchor = self.table.anchors.before(self.at);
         let Some(mut at) = anchor.and_then(|anchor| self.table.anchors.at(anchor)) else {
-            return Ok(()); // Nothing lies before.
+            return Ok(()); // Nothing is before it.
         };
         while at < self.at {
             self.before.push(at);

@@ -95,10 +95,8 @@ pub(crate) fn header() -> Vec<u8> {
 impl PlainFooter {
     /// The section `part`.
     pub(crate) fn section(&self, part: Part) -> Section {
-        self.sections
-            .get(part as usize)
-            .copied()
-            .unwrap_or_default()
+        let section = self.sections.get(part as usize);
+        *section.expect("each part has a section")
     }
 
     /// The footer's bytes.

@@ -15,8 +15,7 @@
 //! Tables whose guesses are no good even for that make none.
 
 use super::rank::Rank;
-use super::record::UNIT_BYTES;
-use super::table::RECORD_LINES;
+use super::record::{RECORD_LINES, UNIT_BYTES};
 
 /// Anchors to each knot: few enough that a guess between two knots is one, and not looked up.
 const ANCHORS_PER_KNOT: usize = 32;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use drumlin_base::bytes::ResidentBytes;
 use drumlin_base::key::{ParsedKey, ValueKind};
-use drumlin_base::{Error, KeyOrder, MemoryUse, RangeTombstone, Result, SeqNo};
+use drumlin_base::{Error, KeyOrder, MemoryBudget, MemoryUse, RangeTombstone, Result, SeqNo};
 use drumlin_fs::RandomAccessFile;
 
 use super::anchors::Anchors;
@@ -13,21 +13,37 @@ use super::hash_index::HashIndex;
 use super::record::Record;
 use super::table::PlainTable;
 use crate::block::MetaBlock;
+use crate::cache::BlockCache;
 use crate::format::TableProperties;
 use crate::options::TableReaderOptions;
 
-/// What [`PlainTable::open`] does.
-pub(super) fn open(
-    file: Arc<dyn RandomAccessFile>,
-    options: TableReaderOptions,
-) -> Result<Arc<PlainTable>> {
-    let path = options.path.clone();
-    let resident = file.resident().map_err(|error| error.with_file(&path))?;
-    let table = open_parts(file, resident, options).map_err(|error| error.with_file(&path))?;
-    table
-        .budget
-        .charge(MemoryUse::TableMeta, table.resident_bytes);
-    Ok(Arc::new(table))
+impl PlainTable {
+    /// Takes `file` into memory and checks all of it. Memory of our own that it takes (none for the
+    /// records on a file system in memory, which are mapped) is charged to the budget.
+    ///
+    /// # Errors
+    /// `Corruption` for damage, `NotSupported` for another version, `InvalidArgument` when the table
+    /// is sorted by another order, `TooLarge` without memory for it, `Io`. Cost: a scan of the file.
+    pub fn open(file: Arc<dyn RandomAccessFile>, options: TableReaderOptions) -> Result<Arc<Self>> {
+        let path = options.path.clone();
+        let resident = file.resident().map_err(|error| error.with_file(&path))?;
+        let table = open_parts(file, resident, options).map_err(|error| error.with_file(&path))?;
+        table
+            .budget
+            .charge(MemoryUse::TableMeta, table.resident_bytes);
+        Ok(Arc::new(table))
+    }
+
+    /// The same file taken into memory and checked again.
+    pub(crate) fn reopen(&self) -> Result<Arc<Self>> {
+        let budget = MemoryBudget::new(usize::MAX / 2);
+        let cache = BlockCache::new(Arc::clone(&budget));
+        let mut options = TableReaderOptions::new(self.path.clone(), 0, cache, budget);
+        options.order = self.order.clone();
+        options.prefix = self.prefix.clone();
+        options.largest_seqno = self.global_seqno;
+        Self::open(Arc::clone(&self.file), options)
+    }
 }
 
 fn open_parts(
@@ -37,12 +53,16 @@ fn open_parts(
 ) -> Result<PlainTable> {
     let bytes = resident.bytes();
     let footer = PlainFooter::check(bytes)?;
-    let part = |part| bytes.get(footer.section(part).range()).unwrap_or_default();
+    let part = |part| {
+        let section = bytes.get(footer.section(part).range());
+        section.expect("the footer was checked: its sections are inside the file")
+    };
     let properties = MetaBlock::parse(part(Part::Properties))?;
     let properties = TableProperties::decode(properties.iter().map(Ok))?;
     check_order(&properties, &options.order)?;
     let records_end = footer.section(Part::Records).range().end;
-    let records = bytes.get(..records_end).unwrap_or_default();
+    let records = bytes.get(..records_end);
+    let records = records.expect("the footer was checked: its sections are inside the file");
     let count = footer.keys as usize;
     let anchors = part(Part::Anchors);
     let anchors = Anchors::read(&options.order, anchors, records, HEADER_BYTES, count)?;

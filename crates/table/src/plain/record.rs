@@ -9,12 +9,17 @@
 use std::ops::Range;
 
 use drumlin_base::coding::{put_varint32, varint32_at};
-use drumlin_base::key::TAG_BYTES;
+use drumlin_base::key::{TAG_BYTES, split_internal};
 
 /// On disk: what places of records are counted in.
 pub(super) const UNIT_BYTES: usize = 4;
 
-/// Where the parts of a record lie. All places are offsets in the file.
+/// Cache lines of a record that are prefetched at once: most records are no longer.
+pub(super) const RECORD_LINES: usize = 3;
+
+/// Where the parts of a record are, as offsets in the file.
+///
+/// Invariant: they are inside the records it was read from, and the key has a tag.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Record {
     key_at: usize,
@@ -22,9 +27,15 @@ pub(super) struct Record {
     end: usize,
 }
 
+/// The offset in the file that a `place` names.
+#[inline]
+pub(super) fn offset(place: u32) -> usize {
+    place as usize * UNIT_BYTES
+}
+
 impl Record {
     /// The record that begins at `at` in `records`, the file up to the end of its records. `None`
-    /// when there is none that lies inside.
+    /// when there is none that is wholly inside.
     #[inline]
     pub(super) fn at(records: &[u8], at: usize) -> Option<Self> {
         Self::short_at(records, at).or_else(|| Self::long_at(records, at))
@@ -65,13 +76,20 @@ impl Record {
         Some((key_len as usize, value_len as usize, key_at))
     }
 
-    /// Its internal key.
+    /// Its internal key, in the `records` it was read from.
     #[inline]
     pub(super) fn key<'a>(&self, records: &'a [u8]) -> &'a [u8] {
-        records.get(self.key_at..self.value_at).unwrap_or_default()
+        let key = records.get(self.key_at..self.value_at);
+        key.expect("checked when the record was read")
     }
 
-    /// Where its value lies.
+    /// Its user key and tag.
+    #[inline]
+    pub(super) fn key_parts<'a>(&self, records: &'a [u8]) -> (&'a [u8], u64) {
+        split_internal(self.key(records)).expect("checked when the record was read: it has a tag")
+    }
+
+    /// Where its value is.
     #[inline]
     pub(super) fn value_range(&self) -> Range<usize> {
         self.value_at..self.end
@@ -80,7 +98,8 @@ impl Record {
     /// Its value.
     #[inline]
     pub(super) fn value<'a>(&self, records: &'a [u8]) -> &'a [u8] {
-        records.get(self.value_range()).unwrap_or_default()
+        let value = records.get(self.value_range());
+        value.expect("checked when the record was read")
     }
 
     /// Where the next record begins, if there is one.

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use drumlin_base::key::ValueKind;
 use drumlin_base::{Result, SeqNo};
 
-use super::table::{KeyHint, PlainTable, PlainValue};
+use super::lookup::{KeyHint, PlainValue};
+use super::table::PlainTable;
 use crate::hint::{Hint, Known};
 
 impl PlainTable {
@@ -15,17 +16,23 @@ impl PlainTable {
         match (hint.begin_step(), hint.known) {
             (0, _) => {
                 let key = KeyHint::of(user_key);
-                self.ask(key);
+                self.prefetch(key);
                 hint.known = Known::Plain(key);
             }
-            (1, Known::Plain(key)) if !self.ask_record(key) => hint.known = Known::Absent,
+            (1, Known::Plain(key)) => {
+                let mut probe = self.probe(key);
+                match probe.find_record() {
+                    true => probe.prefetch_record(),
+                    false => hint.known = Known::Absent,
+                }
+            }
             _ => {}
         }
     }
 
     /// As [`PlainTable::get`], after the steps that `hint` took for this key and sequence number.
     #[inline]
-    pub(crate) fn get_after_steps(
+    pub(crate) fn get_hinted(
         &self,
         hint: &Hint,
         user_key: &[u8],
@@ -34,7 +41,7 @@ impl PlainTable {
     ) -> Result<()> {
         match hint.known {
             Known::Absent => Ok(()),
-            Known::Plain(key) => self.get_hinted(user_key, key, seqno, visit),
+            Known::Plain(key) => self.probe(key).get(user_key, seqno, visit),
             _ => self.get(user_key, seqno, visit),
         }
     }

@@ -158,13 +158,14 @@ fn hinted_lookups_answer_as_lookups_do() {
     };
     for (key, _) in &entries {
         for key in [user_key(key), &[user_key(key), b"?"].concat()] {
-            let hint = KeyHint::of(key);
-            plain.ask(hint);
+            let mut probe = plain.probe(KeyHint::of(key));
+            probe.prefetch_index();
             let mut found = Vec::new();
             let mut hinted = Vec::new();
-            let there = plain.ask_record(hint);
-            plain
-                .get_hinted(key, hint, SEQNO_MAX, |seqno, kind, value| {
+            let there = probe.find_record();
+            probe.prefetch_record();
+            probe
+                .get(key, SEQNO_MAX, |seqno, kind, value| {
                     hinted.push((seqno, kind, value.bytes().to_vec()));
                     ControlFlow::Continue(())
                 })

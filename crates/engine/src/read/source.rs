@@ -6,35 +6,34 @@ use drumlin_base::limits::LEVELS;
 use drumlin_base::{InternalIterator, KeyOrder, PinnedSlice, Result, SeqNo};
 use drumlin_memtable::MemtableIter;
 
-use super::resident::{ResidentFiles, WithinPrefix};
-use super::run::{RunFiles, RunIter, RunOptions, RunTombstoneCursor};
+use super::resident::{ResidentTables, WithinPrefix};
 use crate::family::super_version::SuperVersion;
 use crate::iter::range_tombstone::{Fragment, FragmentCursor, Fragments};
+use crate::iter::run::{RunFiles, RunIter, RunOptions, RunTombstoneCursor};
 use crate::version::Version;
 
-/// One source of a family's entries.
+/// One source of a family's entries. Its cursors are not boxed: a handful are in one vector, and a box would cost
+/// every step a cache miss.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a handful live in one vector; a box would cost every step a cache miss"
-)]
-pub enum Source {
+pub(super) enum Source {
     /// A memtable, with its range tombstones as of the cursor's making.
     Memtable(MemtableIter, Option<Arc<Fragments>>),
     /// A level, or one table of L0.
     Run(RunIter),
+    /// The same, of a layout in memory.
+    Resident(RunIter<ResidentTables>),
 }
 
 /// Remembers where in a source's range tombstones the last key fell.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct TombstoneCursor {
+pub(super) struct TombstoneCursor {
     memtable: FragmentCursor,
     run: RunTombstoneCursor,
 }
 
 impl Source {
     /// Every source of `view`, newest first.
-    pub fn all(view: &SuperVersion, options: &Arc<RunOptions>) -> Vec<Self> {
+    pub(super) fn all(view: &SuperVersion, options: &Arc<RunOptions>) -> Vec<Self> {
         let memtables = view.memtables().enumerate();
         let filled = memtables.filter(|(_, memtable)| !memtable.is_empty());
         let mut sources = Vec::with_capacity(1 + view.immutables.len() + LEVELS);
@@ -45,11 +44,11 @@ impl Source {
 
     /// The same of a view whose tables are laid out in memory: memtables that are empty too, so that the
     /// sources stay all of the view's while it is written to.
-    pub fn all_resident(view: &Arc<SuperVersion>, options: &Arc<RunOptions>) -> Vec<Self> {
+    pub(super) fn all_resident(view: &Arc<SuperVersion>, options: &Arc<RunOptions>) -> Vec<Self> {
         let memtables = 0..1 + view.immutables.len();
         let runs = runs_of(&view.version).enumerate().map(|(run, level)| {
-            let files = RunFiles::Resident(ResidentFiles::new(view, level, run));
-            Self::Run(RunIter::new(files, Arc::clone(options)))
+            let tables = ResidentTables::new(view, level, run);
+            Self::Resident(RunIter::over(tables, Arc::clone(options)))
         });
         let memtables = memtables.filter_map(|index| Self::memtable(view, options, index));
         memtables.chain(runs).collect()
@@ -74,85 +73,95 @@ impl Source {
     }
 
     /// Reads with `options` from now on. See [`RunIter::set_options`] for what must hold.
-    pub fn set_options(&mut self, options: &Arc<RunOptions>) {
-        if let Self::Run(iter) = self {
-            iter.set_options(options);
+    pub(super) fn set_options(&mut self, options: &Arc<RunOptions>) {
+        match self {
+            Self::Memtable(..) => {}
+            Self::Run(iter) => iter.set_options(options),
+            Self::Resident(iter) => iter.set_options(options),
         }
     }
 
-    /// The first step of a walk within a prefix, see [`RunIter::ask_prefix`].
+    /// The first stage of a walk within a prefix over tables in memory, see [`super::resident`].
     #[inline]
-    pub fn ask_prefix(&mut self, within: &WithinPrefix<'_>) {
-        if let Self::Run(iter) = self {
-            iter.ask_prefix(within);
+    pub(super) fn prefetch_prefix(&mut self, within: &WithinPrefix<'_>) {
+        if let Self::Resident(iter) = self {
+            iter.prefetch_prefix(within);
         }
     }
 
-    /// The second step; a memtable is positioned while the lines that others asked for come.
+    /// The second stage; a memtable is positioned while the lines that others prefetched arrive.
     #[inline]
-    pub fn ask_prefix_records(&mut self, within: &WithinPrefix<'_>) {
+    pub(super) fn prefetch_prefix_records(&mut self, within: &WithinPrefix<'_>) {
         match self {
             Self::Memtable(iter, _) => iter.seek(within.target),
-            Self::Run(iter) => iter.ask_prefix_records(within),
+            Self::Run(_) => {}
+            Self::Resident(iter) => iter.prefetch_prefix_records(within),
         }
     }
 
-    /// The last step.
+    /// The last stage.
     #[inline]
-    pub fn seek_within(&mut self, within: &WithinPrefix<'_>) {
-        if let Self::Run(iter) = self {
-            iter.seek_within(within);
+    pub(super) fn seek_within(&mut self, within: &WithinPrefix<'_>) {
+        match self {
+            Self::Memtable(..) => {}
+            Self::Run(iter) => iter.seek(within.target),
+            Self::Resident(iter) => iter.seek_within(within),
         }
     }
 
     /// The value under the cursor without a copy.
     ///
     /// Requires: `valid()`.
-    pub fn pin_value(&self) -> PinnedSlice {
+    pub(super) fn pin_value(&self) -> PinnedSlice {
         match self {
             Self::Memtable(iter, _) => iter.pin_value(),
             Self::Run(iter) => iter.pin_value(),
+            Self::Resident(iter) => iter.pin_value(),
         }
     }
 
     /// Counts `entries` of this source, around the cursor, that a walk stepped over to no avail.
-    pub fn note_dead_walked(&self, entries: u32) {
+    pub(super) fn note_dead_walked(&self, entries: u32) {
         match self {
             Self::Memtable(iter, _) => iter.note_dead_walked(entries as usize),
             Self::Run(iter) => iter.note_dead_walked(entries),
+            Self::Resident(iter) => iter.note_dead_walked(entries),
         }
     }
 
     /// Charges the table under the cursor with `bytes` that reads lost to it.
-    pub fn charge_reads(&self, bytes: u64) {
-        if let Self::Run(iter) = self {
-            iter.charge_reads(bytes);
+    pub(super) fn charge_reads(&self, bytes: u64) {
+        match self {
+            Self::Memtable(..) => {}
+            Self::Run(iter) => iter.charge_reads(bytes),
+            Self::Resident(iter) => iter.charge_reads(bytes),
         }
     }
 
     /// From now on the walk wants entries of the prefix sought alone, or again all. Where the source
     /// knows of none with that prefix, a seek may find nothing although others follow.
     #[inline]
-    pub fn stay_within_prefix(&mut self, only: bool) {
+    pub(super) fn stay_within_prefix(&mut self, only: bool) {
         match self {
             Self::Memtable(iter, _) => iter.stay_within_prefix(only),
             Self::Run(iter) => iter.stay_within_prefix(only),
+            Self::Resident(iter) => iter.stay_within_prefix(only),
         }
     }
 
     /// Whether it is a memtable.
-    pub fn is_memtable(&self) -> bool {
+    pub(super) fn is_memtable(&self) -> bool {
         matches!(self, Self::Memtable(..))
     }
 
     /// Whether range tombstones are known of already; a run tells of its own as it opens tables.
-    pub fn has_tombstones(&self) -> bool {
+    pub(super) fn has_tombstones(&self) -> bool {
         matches!(self, Self::Memtable(_, Some(_)))
     }
 
     /// The newest deletion of `user_key` by this source's range tombstones that a reader at
     /// `snapshot` sees, with its fragment. See [`RunIter::covering`] for what must hold.
-    pub fn covering(
+    pub(super) fn covering(
         &self,
         order: &KeyOrder,
         cursor: &mut TombstoneCursor,
@@ -169,6 +178,8 @@ impl Source {
                 }
             }
             Self::Run(iter) => iter.covering(&mut cursor.run, user_key, snapshot),
+            // Tables with range tombstones are not laid out.
+            Self::Resident(_) => None,
         }
     }
 }
@@ -185,6 +196,7 @@ impl InternalIterator for Source {
         match self {
             Self::Memtable(iter, _) => iter.valid(),
             Self::Run(iter) => iter.valid(),
+            Self::Resident(iter) => iter.valid(),
         }
     }
 
@@ -192,6 +204,7 @@ impl InternalIterator for Source {
         match self {
             Self::Memtable(iter, _) => iter.seek_to_first(),
             Self::Run(iter) => iter.seek_to_first(),
+            Self::Resident(iter) => iter.seek_to_first(),
         }
     }
 
@@ -199,6 +212,7 @@ impl InternalIterator for Source {
         match self {
             Self::Memtable(iter, _) => iter.seek_to_last(),
             Self::Run(iter) => iter.seek_to_last(),
+            Self::Resident(iter) => iter.seek_to_last(),
         }
     }
 
@@ -206,6 +220,7 @@ impl InternalIterator for Source {
         match self {
             Self::Memtable(iter, _) => iter.seek(target),
             Self::Run(iter) => iter.seek(target),
+            Self::Resident(iter) => iter.seek(target),
         }
     }
 
@@ -213,6 +228,7 @@ impl InternalIterator for Source {
         match self {
             Self::Memtable(iter, _) => iter.seek_for_prev(target),
             Self::Run(iter) => iter.seek_for_prev(target),
+            Self::Resident(iter) => iter.seek_for_prev(target),
         }
     }
 
@@ -221,6 +237,7 @@ impl InternalIterator for Source {
         match self {
             Self::Memtable(iter, _) => iter.next(),
             Self::Run(iter) => iter.next(),
+            Self::Resident(iter) => iter.next(),
         }
     }
 
@@ -229,6 +246,7 @@ impl InternalIterator for Source {
         match self {
             Self::Memtable(iter, _) => iter.prev(),
             Self::Run(iter) => iter.prev(),
+            Self::Resident(iter) => iter.prev(),
         }
     }
 
@@ -237,6 +255,7 @@ impl InternalIterator for Source {
         match self {
             Self::Memtable(iter, _) => iter.key(),
             Self::Run(iter) => iter.key(),
+            Self::Resident(iter) => iter.key(),
         }
     }
 
@@ -245,6 +264,7 @@ impl InternalIterator for Source {
         match self {
             Self::Memtable(iter, _) => iter.key_prefix(),
             Self::Run(iter) => iter.key_prefix(),
+            Self::Resident(iter) => iter.key_prefix(),
         }
     }
 
@@ -253,6 +273,7 @@ impl InternalIterator for Source {
         match self {
             Self::Memtable(iter, _) => iter.value(),
             Self::Run(iter) => iter.value(),
+            Self::Resident(iter) => iter.value(),
         }
     }
 
@@ -260,6 +281,7 @@ impl InternalIterator for Source {
         match self {
             Self::Memtable(iter, _) => iter.status(),
             Self::Run(iter) => iter.status(),
+            Self::Resident(iter) => iter.status(),
         }
     }
 }

@@ -1,19 +1,33 @@
-//! The tables of a version that lie in memory, laid out for lookups: which tables a key is to be looked
-//! for in, found in a few cache lines, and the tables themselves.
+//! The tables of a version in memory, laid out for lookups: which tables may hold a key, found in a few cache
+//! lines, and handles of the tables.
 //!
-//! Only plain tables in bytewise order, all of them open, none with range tombstones: then a lookup asks
-//! each run for its table, each table for the key, and that is all. Anything else is looked up as in
-//! every family.
+//! The idea: the smallest and largest keys of all tables cut the order of keys into cells. In each cell the
+//! tables that may hold a key are the same.
 //!
-//! The smallest and largest keys of all tables cut the order of keys into cells, in each of which the
-//! tables to ask are the same. So there is one search, whatever the number of runs; it is over the eight
-//! bytes behind those that all keys have in common. Keys that begin as a table's smallest or largest
-//! does, in these eight, are told by whole keys, run by run.
+//! ```text
+//! bounds     c     g       m     p     t     w
+//! L0               [------ x ----]
+//! L1         [---- a ------]           [- b -]
+//! cell     0    1      2      3     4     5    6
+//! tables   -    a     x a     x     -     b    -       newest first
 //!
-//! The tables are held open: a guard for each of them, and the way to it through a file's slot, would cost
-//! a batch of lookups more than the search. Tables that the table cache closes meanwhile stay in memory
-//! until the next super version; so that this is not much, a version whose tables take more memory of
-//! our own than open tables may is not laid out.
+//! cell(key):  head = the 8 bytes behind what all keys begin with
+//!             at   = number of bounds below head        one search, whatever the number of runs
+//!             the tables of cells[at]
+//! ```
+//!
+//! Tricks, and what each buys:
+//!
+//! - A search over eight bytes a bound instead of whole keys: it reads a few cache lines. A key equal to a
+//!   bound in these eight is compared whole, run by run.
+//! - The search begins at a place that the first byte of the head tells ([`Bounds`]), and then compares the same
+//!   number of times for every key: no branch to mispredict.
+//! - The tables are held open: a guard on each table's slot would cost a batch of lookups more than the search.
+//!   Tables that the table cache closes meanwhile stay in memory until the next super version. So that this is
+//!   not much, a version is not laid out where its tables take more of our own memory than open tables may.
+//!
+//! Only plain tables in bytewise order, all of them open, none with range tombstones. Any other version has no
+//! layout, and is read on the general path.
 //!
 //! Thread safety: immutable.
 
@@ -32,7 +46,7 @@ pub(crate) const RUNS_MAX: usize = 16;
 pub struct ResidentRuns {
     common: Common,
     bounds: Bounds,
-    /// Where in `asked` the tables of each cell begin and end; the cell at an index lies before the bound
+    /// Where in `asked` the tables of each cell begin and end; the cell at an index is before the bound
     /// there, the last one behind all.
     cells: Box<[(u32, u32)]>,
     /// The tables of all cells, of each the newest first.
@@ -42,9 +56,8 @@ pub struct ResidentRuns {
 
 /// The heads of all tables' smallest and largest keys, ascending, each once.
 ///
-/// A search begins where the first of them lies in the same 256th part of the order as what is sought,
-/// which is seldom more than a few before its place: comparisons that are the same for every key, so that the
-/// processor need not guess how they come out.
+/// A search begins at the first of them in the same 256th part of the order as the head sought, seldom more
+/// than a few before its place.
 struct Bounds {
     /// Followed by [`STEPS`] of the largest numbers, so that a search need not look where they end.
     heads: Box<[u64]>,
@@ -53,7 +66,7 @@ struct Bounds {
     first: u64,
     /// By how many bits a head, less the first, is moved to fill a word.
     shift: u32,
-    /// How many bounds lie before each part.
+    /// How many bounds are before each part.
     before: Box<[u32; PARTS]>,
     /// Whether no part has more than [`STEPS`].
     is_even: bool,
@@ -86,7 +99,7 @@ struct Held {
 enum Place<'a> {
     Nowhere,
     In(&'a PlainTable),
-    /// Its versions may lie in two tables.
+    /// Its versions may be in two tables.
     Straddles,
 }
 
@@ -166,8 +179,8 @@ impl ResidentRuns {
 
     /// The table at `index` of the run at `run`, newest first: runs of L0 have one each, levels with tables
     /// follow.
-    pub fn table(&self, run: usize, index: usize) -> Option<&Arc<PlainTable>> {
-        Some(&self.runs.get(run)?.get(index)?.table)
+    pub fn table(&self, run: usize, index: usize) -> &Arc<PlainTable> {
+        &self.runs[run][index].table
     }
 
     /// The table of each run that may hold `user_key`, newest first. `None` for keys that eight bytes do
@@ -181,8 +194,8 @@ impl ResidentRuns {
         if self.bounds.heads.get(at) == Some(&head) {
             return None;
         }
-        let (from, end) = *self.cells.get(at)?;
-        self.asked.get(from as usize..end as usize)
+        let (from, end) = self.cells[at];
+        Some(&self.asked[from as usize..end as usize])
     }
 
     /// Calls `ask` with the table of each run that may hold `user_key`, newest first. False when more
@@ -232,9 +245,7 @@ impl Bounds {
         };
         let mut counts = [0; PARTS];
         for head in bounds.sorted() {
-            if let Some(count) = counts.get_mut(bounds.part_of(*head)) {
-                *count += 1;
-            }
+            counts[bounds.part_of(*head)] += 1;
         }
         let mut sum = 0;
         for (before, count) in bounds.before.iter_mut().zip(counts) {
@@ -246,7 +257,7 @@ impl Bounds {
     }
 
     fn sorted(&self) -> &[u64] {
-        self.heads.get(..self.len).unwrap_or_default()
+        &self.heads[..self.len]
     }
 
     #[inline(always)]
@@ -259,13 +270,13 @@ impl Bounds {
     /// The index of the first bound at or after `head`.
     #[inline(always)]
     fn first_from(&self, head: u64) -> usize {
-        let begin = self.before.get(self.part_of(head));
-        let begin = begin.map_or(0, |before| *before as usize);
-        let near = self.heads.get(begin..).and_then(<[u64]>::first_chunk);
-        match near {
-            Some(near) if self.is_even => begin + count_below(near, head),
-            _ => self.sorted().partition_point(|bound| *bound < head),
+        if !self.is_even {
+            return self.sorted().partition_point(|bound| *bound < head);
         }
+        let begin = self.before[self.part_of(head)] as usize;
+        let near = self.heads[begin..].first_chunk();
+        let near = near.expect("the bounds are followed by as many numbers as are compared");
+        begin + count_below(near, head)
     }
 }
 
@@ -286,7 +297,7 @@ impl Common {
             let held = runs.iter().flatten();
             held.flat_map(|held| [held.file.smallest_user_key(), held.file.largest_user_key()])
         };
-        // In order, so what the outermost two begin with all do.
+        // In order, so all begin with what the outermost two begin with. Nothing, where there are no tables.
         let smallest = keys().min().unwrap_or_default();
         let largest = keys().max().unwrap_or_default();
         let alike = smallest.iter().zip(largest).take_while(|(a, b)| a == b);
@@ -315,7 +326,7 @@ impl Common {
     /// Requires: `user_key` begins as all do.
     #[inline]
     fn head_behind(&self, user_key: &[u8]) -> u64 {
-        head(user_key.get(self.bytes.len()..).unwrap_or_default())
+        head(&user_key[self.bytes.len()..])
     }
 }
 
