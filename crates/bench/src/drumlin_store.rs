@@ -229,7 +229,6 @@ fn tuning(flags: &Flags) -> Tuning {
         l0_slowdown: given(flags.level0_slowdown_writes_trigger).unwrap_or(defaults.l0_slowdown),
         block_bytes: flags.block_size,
         restart_interval: flags.block_restart_interval,
-        hash_ratio: flags.use_data_block_hash_index.then_some(0.75),
         filter_bits: if flags.bloom_bits < 0.0 {
             defaults.filter_bits
         } else {

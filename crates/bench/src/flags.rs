@@ -160,7 +160,7 @@ flags! {
     min_blob_size: i64 = -1, "Bytes from which values go to blob files; negative: the engine's choice.";
     max_background_jobs: usize = 0, "Background threads; 0: the engine's choice.";
     use_plain_table: bool = false, "Write plain tables, for data in memory, instead of block-based ones.";
-    use_data_block_hash_index: bool = false, "Write hash indexes into data blocks (RocksDB's readers use them; blocks in the cache here are searched by the heads of their keys).";
+    use_data_block_hash_index: bool = false, "Write hash indexes into data blocks (RocksDB only: blocks here are searched by the prefixes of their keys).";
     block_restart_interval: usize = 16, "Entries of a data block of which one has its key whole.";
     mmap_read: bool = false, "Map tables instead of caching their blocks (RocksDB only: plain tables here are mapped where they lie in memory).";
     use_searchable_table: bool = false, "Write searchable tables to the last levels, instead of block-based ones.";

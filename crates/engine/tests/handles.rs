@@ -239,9 +239,6 @@ fn extreme_numbers_serve_or_are_refused_by_name() {
         f64::NEG_INFINITY,
     ] {
         let mut options = small();
-        options.tuning.hash_ratio = Some(value);
-        works_or_is_refused(&options, "hash_ratio", &format!("hash_ratio = {value}"));
-        let mut options = small();
         options.tuning.filter_bits = value;
         works_or_is_refused(&options, "filter_bits", &format!("filter_bits = {value}"));
     }
@@ -316,7 +313,7 @@ fn what_a_family_has_of_its_own_is_checked_too() {
         ..Tuning::default()
     };
     let rough = Tuning {
-        hash_ratio: Some(1e-300),
+        filter_bits: 1e300,
         ..Tuning::default()
     };
     let never = FamilyOptions {
@@ -328,7 +325,7 @@ fn what_a_family_has_of_its_own_is_checked_too() {
     };
     let cases = [
         (of(largest), "write_buffer_bytes"),
-        (of(rough), "hash_ratio"),
+        (of(rough), "filter_bits"),
         (never, "runs_trigger"),
     ];
     let options = in_memory();
@@ -401,13 +398,6 @@ fn external_tables_of_extreme_options_serve() {
         });
         cases.push(TableWriterOptions {
             restart_interval: n,
-            hash_ratio: Some(0.75),
-            ..usual()
-        });
-    }
-    for ratio in [0.0, 1e-300, 1e300, -1.0, f64::NAN, f64::INFINITY] {
-        cases.push(TableWriterOptions {
-            hash_ratio: Some(ratio),
             ..usual()
         });
     }

@@ -253,10 +253,6 @@ impl Corpus {
             filter,
             ..plain.clone()
         };
-        let hashed_blocks = TableWriterOptions {
-            hash_ratio: Some(0.75),
-            ..plain.clone()
-        };
         let hashed = TableWriterOptions {
             format: TableFormat::Plain,
             filter: Some(FilterOptions {
@@ -278,7 +274,6 @@ impl Corpus {
             ("searchable", searchable),
             ("plain-table", hashed),
             ("own-plain", plain),
-            ("own-hashed", hashed_blocks),
             ("own-filtered", filtered),
             ("own-partitioned", partitioned),
             ("own-compressed", compressed),
@@ -325,9 +320,9 @@ impl Corpus {
     fn own_blocks(&mut self) {
         for (name, count, interval) in [("own-1", 1, 1), ("own-40", 40, 3), ("own-200", 200, 16)] {
             let entries: Vec<_> = (0..count).map(point).collect();
-            let block = build_block(&entries, interval, None);
+            let block = build_block(&entries, interval, &[]);
             self.add("data_block_iter", name, [&[1], block.as_slice()].concat());
-            let block = build_block(&entries, interval, Some(0.75));
+            let block = build_block(&entries, interval, &[7; 53]);
             let name = format!("{name}-hash");
             self.add("data_block_iter", &name, [&[1], block.as_slice()].concat());
         }

@@ -75,8 +75,7 @@ const FIXED: &[(&str, Change)] = &[
         c.options.tuning.restart_interval = 64;
         c.options.tuning.block_bytes = 64 << 10;
     }),
-    ("hashed-blocks", |c| {
-        c.options.tuning.hash_ratio = Some(0.75);
+    ("restart-often-no-filter", |c| {
         c.options.tuning.restart_interval = 2;
         c.options.tuning.filter_bits = 0.0;
     }),

@@ -80,7 +80,6 @@ pub const BUGS: &[Bug] = &[
     bug("given-up-wal-has-no-length", "engine/wal/log", "sim:60"),
     bug("group-numbers-overlap", "engine/write/commit", "sim"),
     bug("group-published-out-of-turn", "engine/write/published", "sim"),
-    bug("hash-index-forced-on", "engine/options/stored", "drumlin:stored_options::"),
     bug("held-model-removed", "engine/caches/models", "drumlin:models::store::"),
     bug("ingested-at-an-old-number", "engine/maintenance/ingest", "sim"),
     bug("ingested-under-the-memtable", "engine/maintenance/ingest", "sim"),

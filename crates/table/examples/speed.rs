@@ -1,11 +1,10 @@
 //! Measures one table by itself: writing it, looking keys up, walking it.
 //!
 //! ```text
-//! cargo run --release -p drumlin-table --example speed -- [entries] [codec] [directory] [interval] [ratio]
+//! cargo run --release -p drumlin-table --example speed -- [entries] [codec] [directory] [interval]
 //! ```
 //!
-//! The codec may also be `plain`, for a plain table. One key of `interval` is stored whole in a block; with
-//! a `ratio`, blocks get a hash index of that many keys a bucket.
+//! The codec may also be `plain`, for a plain table. One key of `interval` is stored whole in a block.
 //!
 //! Keys have 16 bytes, values 100; everything is read from a cache that holds the whole table,
 //! except where a line says otherwise. Times are processor times.
@@ -39,7 +38,6 @@ struct Bench {
     compression: Compression,
     format: TableFormat,
     restart_interval: usize,
-    hash_ratio: Option<f64>,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -54,7 +52,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let directory = arguments.next().unwrap_or_else(|| "/tmp".to_owned());
     let restart_interval = arguments.next().map_or(Ok(16), |text| text.parse())?;
-    let hash_ratio = arguments.next().map(|text| text.parse()).transpose()?;
     let bench = Bench {
         clock: SystemClock::default(),
         entries,
@@ -62,7 +59,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         compression: Compression::new(codec),
         format,
         restart_interval,
-        hash_ratio,
     };
     bench.write()?;
     bench.read()?;
@@ -112,7 +108,6 @@ impl Bench {
                 compression: self.compression,
                 format: self.format,
                 restart_interval: self.restart_interval,
-                hash_ratio: self.hash_ratio,
                 filter,
                 ..TableWriterOptions::default()
             };

@@ -158,9 +158,6 @@ pub struct TableWriterOptions {
     pub block_bytes: usize,
     /// Every how many keys one is stored whole.
     pub restart_interval: usize,
-    /// Keys a bucket of the hash index that data blocks get, for RocksDB's readers; `None` for no hash
-    /// index. LevelDB's tables, and orders in which different bytes are equal, have none.
-    pub hash_ratio: Option<f64>,
     /// The filter, if there is to be one.
     pub filter: Option<FilterOptions>,
     /// The `format_version` of tables of RocksDB's style: [`FORMAT_VERSION_WRITTEN`], or
@@ -208,7 +205,6 @@ impl Default for TableWriterOptions {
             compression: Compression::default(),
             block_bytes: 4096,
             restart_interval: 16,
-            hash_ratio: None,
             filter: None,
             format_version: FORMAT_VERSION_WRITTEN,
             checksum: ChecksumKind::Crc32c,

@@ -181,7 +181,6 @@ impl Background {
             },
             block_bytes: tuning.block_bytes,
             restart_interval: tuning.restart_interval,
-            hash_ratio: tuning.hash_ratio.filter(|&ratio| ratio > 0.0),
             filter: filter_wanted.then_some(filter),
             format_version: self.store.id.vintage.format_version(),
             checksum: tuning.checksum,

@@ -147,7 +147,6 @@ pub(crate) fn open(
     options.tuning.write_buffer_bytes.get_or_insert(fits);
     for (name, family) in &mut families {
         if let Some(stored) = stored.as_ref().and_then(|file| file.family(name)) {
-            stored_options::keep_hash_indexes(family, stored, &options.tuning);
             stored_options::keep_blobs_out(family, stored, &options.tuning);
         }
     }

@@ -25,13 +25,6 @@ pub(crate) const DIRECT_IO: &str = "use_direct_io_for_flush_and_compaction";
 /// The key in `DBOptions` that names the directory of the WAL, where that is not the database's.
 pub(crate) const WAL_DIR: &str = "wal_dir";
 const BLOCK_BASED: &str = "BlockBasedTable";
-/// In `TableOptions` of block-based tables: how data blocks are searched, and its value for a hash
-/// index in them.
-const BLOCK_INDEX: &str = "data_block_index_type";
-/// See [`BLOCK_INDEX`].
-const BINARY_AND_HASH: &str = "kDataBlockBinaryAndHash";
-/// Beside it: keys a bucket.
-const HASH_RATIO: &str = "data_block_hash_table_util_ratio";
 /// In `CFOptions`: whether large values go to blob files, and from which size on.
 const BLOBS: &str = "enable_blob_files";
 /// See [`BLOBS`].
@@ -174,36 +167,6 @@ impl FamilySection {
         if let Some(bytes) = from_bytes {
             self.options.set(BLOB_BYTES, bytes.to_string());
         }
-    }
-
-    /// Keys a bucket of the hash index that data blocks of new tables get; `None` for no hash index.
-    pub fn hash_ratio(&self) -> Option<f64> {
-        /// RocksDB's, where the file says nothing, or nothing that makes sense.
-        const USUAL: f64 = 0.75;
-        let hashed = self.is_block_based() && self.table.get(BLOCK_INDEX) == Some(BINARY_AND_HASH);
-        hashed.then(|| {
-            let ratio = self
-                .table
-                .get(HASH_RATIO)
-                .and_then(|text| text.parse().ok());
-            ratio
-                .filter(|ratio| (f64::MIN_POSITIVE..=1e6).contains(ratio))
-                .unwrap_or(USUAL)
-        })
-    }
-
-    /// Has data blocks of new tables get a hash index, or none for 0. Requires:
-    /// [`Self::is_block_based`].
-    pub fn set_hash_ratio(&mut self, ratio: f64) {
-        if self.hash_ratio().unwrap_or(0.0) == ratio {
-            return;
-        }
-        if ratio == 0.0 {
-            self.table.set(BLOCK_INDEX, "kDataBlockBinarySearch");
-            return;
-        }
-        self.table.set(BLOCK_INDEX, BINARY_AND_HASH);
-        self.table.set(HASH_RATIO, ratio.to_string());
     }
 
     /// Whether the family's new tables are block-based.

@@ -192,10 +192,6 @@ pub struct Tuning {
     pub block_bytes: usize,
     /// Entries between restart points in a data block. Default: 16.
     pub restart_interval: usize,
-    /// Keys a bucket of the hash index in data blocks, RocksDB's `kDataBlockBinaryAndHash`: for RocksDB
-    /// as a reader, as lookups here do as well without. 0 writes none. LevelDB's directories have none.
-    /// Default: as the OPTIONS file says of the family, else none.
-    pub hash_ratio: Option<f64>,
     /// Bloom filter bits a key; 0 writes no filters. Default: 10.
     pub filter_bits: f64,
     /// Put whole keys in filters (beside prefixes, when there is an extractor). Default: true.
@@ -245,7 +241,6 @@ impl Default for Tuning {
             age_max_seconds: Some(30 * 24 * 60 * 60),
             block_bytes: 4 << 10,
             restart_interval: 16,
-            hash_ratio: None,
             filter_bits: 10.0,
             whole_key_filter: true,
             partition_above_bytes: 512 << 20,
@@ -334,9 +329,6 @@ impl FamilyOptions {
         if !vintage.has_blob_files() {
             kept.blob_from_bytes = Some(usize::MAX);
         }
-        if !vintage.has_hash_indexes() {
-            kept.hash_ratio = None;
-        }
         tracing::info!(%vintage, "tables are written as the directory's RocksDB reads them");
     }
 }
@@ -382,12 +374,6 @@ impl Tuning {
         }
         if !(1..=COUNT_MAX).contains(&self.restart_interval) {
             return refuse("tuning.restart_interval must be between 1 and 65,536");
-        }
-        if self
-            .hash_ratio
-            .is_some_and(|ratio| ratio != 0.0 && !(0.01..=1e6).contains(&ratio))
-        {
-            return refuse("tuning.hash_ratio must be 0, or between 0.01 and 1,000,000");
         }
         if !(0.0..=100.0).contains(&self.filter_bits) {
             return refuse("tuning.filter_bits must be between 0 and 100");

@@ -85,22 +85,6 @@ pub(crate) fn complete(family: &mut FamilyOptions, stored: &FamilySection, style
     }
 }
 
-/// Has tables of `family` go on to get hash indexes in their data blocks where `stored` says so and
-/// nobody says otherwise. `tuning` is the database's, complete.
-pub(crate) fn keep_hash_indexes(
-    family: &mut FamilyOptions,
-    stored: &FamilySection,
-    tuning: &Tuning,
-) {
-    if let Some(ratio) = stored.hash_ratio() {
-        let own = family.tuning.get_or_insert_with(|| tuning.clone());
-        if drumlin_base::bug!("hash-index-forced-on") {
-            own.hash_ratio = None;
-        }
-        own.hash_ratio.get_or_insert(ratio);
-    }
-}
-
 /// Keeps blob files out of `family` where `stored` says so and nobody says otherwise: what the program
 /// that comes back uses beside may not bear them. `tuning` is the database's, complete.
 pub(crate) fn keep_blobs_out(family: &mut FamilyOptions, stored: &FamilySection, tuning: &Tuning) {
@@ -204,11 +188,6 @@ fn section_of(store: &Store, family: &Family, stored: Option<&FamilySection>) ->
     let levels = family.compaction.levels.max(deepest + 1);
     style_text::write(&family.compaction.style, levels, &mut section.options);
     describe(&mut section, &family.options);
-    if let Some(ratio) = family.tuning.hash_ratio
-        && section.is_block_based()
-    {
-        section.set_hash_ratio(ratio);
-    }
     if store.id.vintage.takes_all() {
         let format = family.options.table_format.unwrap_or_default();
         let bytes = family.tuning.blob_from(format);
@@ -348,34 +327,6 @@ mod tests {
         let mut back = section.clone();
         describe(&mut back, &family);
         assert!(back.is_block_based());
-    }
-
-    #[test]
-    fn hash_indexes_go_on_unless_they_are_switched_off() {
-        let text = "[Version]\n  rocksdb_version=7.8.3\n  options_file_version=1.1\n\
-                    [DBOptions]\n[CFOptions \"default\"]\n  table_factory=BlockBasedTable\n\
-                    [TableOptions/BlockBasedTable \"default\"]\n  \
-                    data_block_index_type=kDataBlockBinaryAndHash\n  \
-                    data_block_hash_table_util_ratio=0.500000\n";
-        let stored = OptionsFile::parse(text).unwrap();
-        let section = stored.family("default").unwrap();
-        let (mut family, tuning) = (FamilyOptions::default(), Tuning::default());
-        keep_hash_indexes(&mut family, section, &tuning);
-        assert_eq!(family.tuning.clone().unwrap().hash_ratio, Some(0.5));
-        let off = Tuning {
-            hash_ratio: Some(0.0),
-            ..Tuning::default()
-        };
-        family.tuning = Some(off);
-        keep_hash_indexes(&mut family, section, &tuning);
-        assert_eq!(family.tuning.unwrap().hash_ratio, Some(0.0));
-        // What is written is read again; other tables have none.
-        let mut own = FamilySection::new("default", "leveldb.BytewiseComparator");
-        assert_eq!(own.hash_ratio(), None);
-        own.set_hash_ratio(0.25);
-        assert_eq!(own.hash_ratio(), Some(0.25));
-        own.set_table_format(TableFormat::Plain);
-        assert_eq!(own.hash_ratio(), None);
     }
 
     #[test]

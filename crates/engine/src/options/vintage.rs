@@ -90,11 +90,6 @@ impl Vintage {
         self >= EVERYTHING
     }
 
-    /// Whether data blocks may have a hash index.
-    pub(crate) fn has_hash_indexes(self) -> bool {
-        self >= DATA_BLOCK_HASH
-    }
-
     /// `wanted`, or the newest checksum before it that is known.
     pub(crate) fn checksum(self, wanted: ChecksumKind) -> ChecksumKind {
         match wanted {

@@ -124,7 +124,6 @@ impl TestTables {
             order: self.order.clone(),
             block_bytes: 32 + self.rng.below(400) as usize,
             restart_interval: 1 + self.rng.below(5) as usize,
-            hash_ratio: self.rng.one_in(2).then_some(0.75),
             filter: self.rng.one_in(2).then(|| FilterOptions {
                 prefix: Some(prefix()),
                 ..FilterOptions::default()

@@ -531,15 +531,6 @@ fn a_restart_at_every_entry_agrees_with_the_model() {
 }
 
 #[test]
-fn hash_indexes_in_data_blocks_agree_with_the_model() {
-    run(Setup::new("hash indexes", |options| {
-        options.tuning.hash_ratio = Some(0.75);
-        options.tuning.restart_interval = 2;
-        options.tuning.filter_bits = 0.0;
-    }));
-}
-
-#[test]
 fn plain_tables_agree_with_the_model() {
     run(Setup::new("plain tables", |options| {
         options.family.table_format = Some(TableFormat::Plain);

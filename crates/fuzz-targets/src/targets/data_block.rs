@@ -70,13 +70,13 @@ fn seek_in_foreign(probe: &mut BlockProbe, key: &[u8], by_prefixes: bool) {
     let _ = or_blamed(probe.versions(user_key, tag_seqno(tag), by_prefixes));
 }
 
-/// Blocks of what the input says, with and without a hash index, against the list they were built from.
+/// Blocks of what the input says, with and without a hash index (which is skipped), against the list they were built from.
 fn built(input: &mut Input<'_>) {
     let interval = 1 + usize::from(input.below(20));
     let entries = entries(input);
-    let ratio = [0.2, 0.75, 1.0, 3.0][interval % 4];
-    let mut probes = [None, Some(ratio)].map(|ratio| {
-        let block = build_block(&entries, interval, ratio);
+    let buckets = [interval as u8; 20];
+    let mut probes = [&[][..], &buckets[..interval]].map(|buckets| {
+        let block = build_block(&entries, interval, buckets);
         BlockProbe::parse(block).expect("a sound block")
     });
     probes
@@ -127,8 +127,7 @@ fn entries(input: &mut Input<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
     entries.collect()
 }
 
-/// Seeks, steps and point lookups for one key, with and without the block's key prefixes; without them by its
-/// hash index if it has one.
+/// Seeks, steps and point lookups for one key, with and without the block's key prefixes.
 fn ask(probe: &mut BlockProbe, entries: &[(Vec<u8>, Vec<u8>)], user_key: &[u8], seqno: SeqNo) {
     let target = seek_key(user_key, seqno);
     let at = entries.partition_point(|(key, _)| compare_internal(&ORDER, key, &target).is_lt());

@@ -253,7 +253,6 @@ fn ours(dir: &Path, rows: &Rows, kind: Kind) -> Done<Db> {
     if kind == Kind::Theirs {
         options.tuning.checksum = ChecksumKind::Xxh3;
         options.tuning.blob_from_bytes = Some(200);
-        options.tuning.hash_ratio = Some(0.75);
     }
     if !rows.is_empty() {
         let db = Db::open_read_only(dir, options.clone()).map_err(|error| error.to_string())?;

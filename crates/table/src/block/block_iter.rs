@@ -10,9 +10,8 @@ use drumlin_base::key::{
 };
 use drumlin_base::{Error, KeyOrder, Result};
 
-use super::hash_index::Bucket;
 use super::layout::{Block, BlockView, entry_header, last_restart_before};
-use super::point::{begins_with, interval};
+use super::point::begins_with;
 
 /// Walks one block of internal keys.
 ///
@@ -104,20 +103,6 @@ impl BlockIter {
     /// The block, and where the value under the cursor lies in it.
     pub(crate) fn value_range(&self) -> Option<(&Block, std::ops::Range<usize>)> {
         Some((self.block.as_ref()?, self.value_at..self.next_at))
-    }
-
-    /// Whether the entry under the cursor is where the block's hash index tells, if it has one.
-    pub(crate) fn is_where_hashed(&self) -> bool {
-        let Some(block) = &self.block else {
-            return false;
-        };
-        match block.bucket(user_key(&self.key)) {
-            Bucket::Absent => false,
-            Bucket::Behind(restart) => {
-                interval(block, restart).is_some_and(|(start, end)| (start..end).contains(&self.at))
-            }
-            Bucket::Unknown => true,
-        }
     }
 
     /// Whether the block turned out not to decode; the cursor is then not valid.
@@ -396,33 +381,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn buckets_that_hide_an_entry_are_noticed() {
-        let keys = keys(40);
-        let mut builder = BlockBuilder::with_hash(4, Some(0.75));
-        keys.iter().for_each(|key| builder.add(key, b"value"));
-        let mut bytes = builder.into_block();
-        let hidden = |bytes: &[u8]| {
-            let mut iter = BlockIter::default();
-            iter.set_block(parse_block(bytes).unwrap());
-            iter.seek_to_first();
-            let mut hidden = 0;
-            while iter.valid() {
-                hidden += usize::from(!iter.is_where_hashed());
-                iter.next();
-            }
-            hidden
-        };
-        assert_eq!(hidden(&bytes), 0);
-        let buckets = bytes.len() - 6 - 53..bytes.len() - 6;
-        bytes[buckets.clone()].fill(3);
-        assert_eq!(hidden(&bytes), 36, "all but those behind restart point 3");
-        bytes[buckets.clone()].fill(200);
-        assert_eq!(hidden(&bytes), 40);
-        bytes[buckets].fill(255);
-        assert_eq!(hidden(&bytes), 40);
     }
 
     #[test]

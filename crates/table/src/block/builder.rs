@@ -4,10 +4,6 @@
 //! be written from: an uncompressed block is never copied between the builder and the file.
 
 use drumlin_base::coding::put_fixed32;
-use drumlin_base::key::user_key;
-
-use super::hash_index::HashIndexBuilder;
-use super::layout::HASH_INDEX_BIT;
 
 /// Appends prefix-compressed entries to a buffer that it owns.
 ///
@@ -21,19 +17,11 @@ pub(crate) struct BlockBuilder {
     restart_interval: usize,
     since_restart: usize,
     last_key: Vec<u8>,
-    /// Of data blocks that are to have one.
-    hash: Option<HashIndexBuilder>,
 }
 
 impl BlockBuilder {
     /// A builder that stores every `restart_interval`th key whole.
     pub(crate) fn new(restart_interval: usize) -> Self {
-        Self::with_hash(restart_interval, None)
-    }
-
-    /// A builder of data blocks, each with a hash index of `hash_ratio` keys a bucket, if that is
-    /// given and the block can have one. Requires then: keys added are internal keys.
-    pub(crate) fn with_hash(restart_interval: usize, hash_ratio: Option<f64>) -> Self {
         Self {
             buffer: Vec::new(),
             base: 0,
@@ -41,7 +29,6 @@ impl BlockBuilder {
             restart_interval: restart_interval.max(1),
             since_restart: 0,
             last_key: Vec::new(),
-            hash: hash_ratio.map(HashIndexBuilder::new),
         }
     }
 
@@ -63,8 +50,7 @@ impl BlockBuilder {
     /// Size of the present block if it were finished now.
     #[inline]
     pub(crate) fn size(&self) -> usize {
-        let hash = self.hash.as_ref().map_or(0, HashIndexBuilder::bytes);
-        self.buffer.len() - self.base + 4 * (self.restarts.len() + 1) + hash
+        self.buffer.len() - self.base + 4 * (self.restarts.len() + 1)
     }
 
     /// The key added last, to the present block or the one before.
@@ -87,9 +73,6 @@ impl BlockBuilder {
         self.buffer.extend_from_slice(unshared);
         self.buffer.extend_from_slice(value);
         self.remember(shared, key);
-        if let Some(hash) = &mut self.hash {
-            hash.add(user_key(key), self.restarts.len() - 1);
-        }
     }
 
     /// Adds an entry without a value length, as index blocks of format version 4 and later have it:
@@ -105,20 +88,12 @@ impl BlockBuilder {
         self.remember(shared, key);
     }
 
-    /// Ends the present block: appends its restart points, and its hash index if it is to have one.
-    /// Returns where it begins in the buffer.
+    /// Ends the present block: appends its restart points. Returns where it begins in the buffer.
     pub(crate) fn finish(&mut self) -> usize {
-        let size = self.size();
         for restart in &self.restarts {
             put_fixed32(&mut self.buffer, *restart);
         }
-        let mut packed = self.restarts.len() as u32;
-        if let Some(hash) = &mut self.hash
-            && hash.finish(size, &mut self.buffer)
-        {
-            packed |= HASH_INDEX_BIT;
-        }
-        put_fixed32(&mut self.buffer, packed);
+        put_fixed32(&mut self.buffer, self.restarts.len() as u32);
         self.base
     }
 

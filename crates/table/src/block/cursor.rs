@@ -85,11 +85,6 @@ impl BlockTableIter {
         self.ahead.through(file);
     }
 
-    /// Whether a lookup by the block's hash index, if it has one, comes to the entry under the cursor.
-    pub(crate) fn is_where_hashed(&self) -> bool {
-        self.block.is_where_hashed()
-    }
-
     /// The table walked.
     pub fn table(&self) -> &Arc<BlockTable> {
         &self.table

@@ -5,13 +5,14 @@
 //! ```
 //!
 //! `packed` holds the number of restart points in its low 28 bits. Bit 31 says that a hash index
-//! over the restart points follows them ([`super::hash_index`]), bit 29 that the keys lie
-//! evenly (a hint, ignored), bit 28 that values lie apart from their keys behind the entries. A
+//! follows the restart points, which is skipped: the key prefixes made in memory ([`super::lookup`])
+//! lead to the entry itself. Bit 29 says that the keys are evenly spread (a hint, ignored), bit 28
+//! that values are stored apart from their keys, behind the entries. A
 //! block of the last kind is rewritten into the usual layout once, when it is loaded, so that no
 //! reader after that has two shapes to tell apart; it loses its hash index by that. Bit 30 is not
 //! assigned and refused.
 //!
-//! Invariant of every [`Block`]: `restarts_at + 4 * restart_count + buckets <= bytes.len()` and
+//! Invariant of every [`Block`]: `restarts_at + 4 * restart_count <= bytes.len()` and
 //! `restart_count >= 1`. Everything else in the bytes is a claim that the cursors check.
 
 use drumlin_base::bytes::{Draft, SharedBytes};
@@ -19,14 +20,18 @@ use drumlin_base::coding::{fixed32_at, put_fixed32, put_varint32, varint32_at};
 use drumlin_base::key::TAG_BYTES;
 use drumlin_base::{Error, Result};
 
-use super::hash_index::{Bucket, COUNT_BYTES, HASHED_BLOCK_BYTES_MAX, bucket_of};
 use super::lookup::BlockLookup;
 
-pub(crate) const HASH_INDEX_BIT: u32 = 1 << 31;
+/// On disk: a hash index is between the restart points and the rest.
+pub(super) const HASH_INDEX_BIT: u32 = 1 << 31;
 const UNASSIGNED_BIT: u32 = 1 << 30;
 const UNIFORM_KEYS_BIT: u32 = 1 << 29;
 const SEPARATED_VALUES_BIT: u32 = 1 << 28;
 const RESTART_COUNT_MASK: u32 = SEPARATED_VALUES_BIT - 1;
+/// On disk: blocks larger than this have no hash index, for their readers keep offsets in 16 bits.
+const HASHED_BLOCK_BYTES_MAX: usize = 1 << 16;
+/// On disk: bytes behind the buckets of a hash index, which hold their number.
+const BUCKET_COUNT_BYTES: usize = 2;
 
 /// Where the parts of a block are.
 #[derive(Debug)]
@@ -35,8 +40,6 @@ pub struct BlockMeta {
     pub(crate) restarts_at: u32,
     /// Entries of the restart array; at least one.
     pub(crate) restart_count: u32,
-    /// Buckets of the hash index, which lies behind the restart array; 0 without one.
-    pub(crate) buckets: u16,
 }
 
 /// A block in memory, with its layout; a handle that the cache and its readers share. Values are
@@ -47,7 +50,6 @@ pub type Block = SharedBytes<BlockMeta>;
 struct Trailer {
     restarts_at: usize,
     restart_count: usize,
-    buckets: u16,
     /// Where the separate values begin, if they are separate.
     values_at: Option<usize>,
 }
@@ -92,7 +94,6 @@ fn meta_of(trailer: &Trailer) -> Result<BlockMeta> {
     Ok(BlockMeta {
         restarts_at: u32::try_from(trailer.restarts_at).map_err(too_large)?,
         restart_count: u32::try_from(trailer.restart_count).map_err(too_large)?,
-        buckets: trailer.buckets,
     })
 }
 
@@ -112,10 +113,9 @@ fn parse_trailer(bytes: &[u8]) -> Result<Trailer> {
     } else {
         None
     };
-    let mut buckets = 0;
     if packed & HASH_INDEX_BIT != 0 {
-        let count_at = end.checked_sub(COUNT_BYTES).ok_or_else(short)?;
-        buckets = bytes
+        let count_at = end.checked_sub(BUCKET_COUNT_BYTES).ok_or_else(short)?;
+        let buckets = bytes
             .get(count_at..end)
             .and_then(|two| two.try_into().ok())
             .map(u16::from_le_bytes)
@@ -141,7 +141,6 @@ fn parse_trailer(bytes: &[u8]) -> Result<Trailer> {
     Ok(Trailer {
         restarts_at,
         restart_count,
-        buckets,
         values_at,
     })
 }
@@ -200,8 +199,6 @@ pub(crate) trait BlockView {
     fn restart(&self, index: u32) -> Option<u32>;
     /// Number of restart points.
     fn restart_count(&self) -> u32;
-    /// What the hash index knows of `user_key`; nothing where there is none.
-    fn bucket(&self, user_key: &[u8]) -> Bucket;
     /// The key prefixes of the entries; made when first asked for. `None` when the block does not decode,
     /// or has more entries than key prefixes find room.
     fn lookup(&self) -> Option<BlockLookup<'_>>;
@@ -231,17 +228,6 @@ impl BlockView for Block {
     #[inline]
     fn restart_count(&self) -> u32 {
         self.meta().restart_count
-    }
-
-    #[inline]
-    fn bucket(&self, user_key: &[u8]) -> Bucket {
-        let meta = self.meta();
-        if meta.buckets == 0 {
-            return Bucket::Unknown;
-        }
-        let first = meta.restarts_at as usize + 4 * meta.restart_count as usize;
-        let buckets = self.bytes().get(first..first + usize::from(meta.buckets));
-        bucket_of(buckets.unwrap_or_default(), user_key)
     }
 
     #[inline]
@@ -366,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_index_lies_behind_the_restart_points() {
+    fn a_hash_index_behind_the_restart_points_is_skipped() {
         let mut bytes = vec![0, 1, 1, b'k', b'v'];
         bytes.extend_from_slice(&[0, 0, 0, 0]); // Restart 0.
         bytes.extend_from_slice(&[255, 0, 255, 3, 0]); // Three buckets.
@@ -374,8 +360,6 @@ mod tests {
         let block = parse_block(&bytes).unwrap();
         assert_eq!(block.entries(), &[0, 1, 1, b'k', b'v']);
         assert_eq!(block.restart_count(), 1);
-        let kept = [b"k", b"l", b"m", b"n"].map(|key| block.bucket(key));
-        assert!(kept.contains(&Bucket::Absent) && !kept.contains(&Bucket::Unknown));
         // A block of more than 64 KiB cannot have one.
         let mut large = vec![0; HASHED_BLOCK_BYTES_MAX];
         large.extend_from_slice(&bytes);

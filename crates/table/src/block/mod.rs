@@ -23,7 +23,6 @@ mod cursor;
 mod fetch;
 mod filter;
 mod filter_writer;
-mod hash_index;
 mod index;
 mod index_builder;
 mod layout;

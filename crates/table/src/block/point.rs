@@ -1,9 +1,8 @@
 //! Finding the versions of one user key in a block, without rebuilding any key.
 //!
 //! A lookup starts at the first entry whose key prefix agrees ([`super::lookup`]), or else walks at
-//! most one restart interval, which the block's hash index names ([`super::hash_index`]) or a search
-//! among the restart points. Rebuilding each key there costs a copy per entry;
-//! instead the walk carries how many bytes the last key shared with the one sought:
+//! most one restart interval, which a search among the restart points finds. Rebuilding each key there
+//! costs a copy per entry; instead the walk carries how many bytes the last key shared with the one sought:
 //!
 //! ```text
 //! matched  bytes that the user key of the last entry and the target have in common
@@ -23,7 +22,6 @@ use drumlin_base::key::{TAG_BYTES, split_internal, tag_seqno};
 use drumlin_base::{Error, Result, SeqNo};
 
 use super::builder::common_prefix;
-use super::hash_index::Bucket;
 use super::layout::{Block, BlockView, EntryHeader, entry_header, last_restart_before};
 use super::lookup::{KEY_PREFIX_BYTES, prefetch_entry};
 
@@ -108,7 +106,7 @@ pub(crate) fn begins_with(entries: &[u8], user_key: &[u8], prefix_len: usize) ->
     Some(user_key.starts_with(prefix))
 }
 
-/// [`visit_versions`] by way of the hash index or the restart points.
+/// [`visit_versions`] by way of the restart points.
 #[inline(never)]
 fn visit_from_restart(
     block: &Block,
@@ -119,14 +117,7 @@ fn visit_from_restart(
     if entries.is_empty() {
         return Ok(PointEnd::BlockEnded);
     }
-    let (start, end) = match block.bucket(target.user_key) {
-        Bucket::Absent => return Ok(PointEnd::BlockEnded), // Of a later block the index tells.
-        Bucket::Behind(at) => interval(block, at),
-        Bucket::Unknown => {
-            last_restart_before(block, |key| is_before(key, target)).map(|at| (at, entries.len()))
-        }
-    }
-    .ok_or_else(damaged)?;
+    let start = last_restart_before(block, |key| is_before(key, target)).ok_or_else(damaged)?;
     if entry_header(entries, start).is_none_or(|header| header.shared != 0) {
         return Err(damaged());
     }
@@ -137,18 +128,7 @@ fn visit_from_restart(
         tag: [0; TAG_BYTES],
         verdict: Ordering::Less,
     };
-    walk.run(entries.get(..end).ok_or_else(damaged)?, start, visit)
-}
-
-/// Where the entries behind restart point `at` begin and end. `None` when there is no such point.
-#[inline]
-pub(crate) fn interval(block: &Block, at: u32) -> Option<(usize, usize)> {
-    let start = block.restart(at)? as usize;
-    let end = match at + 1 < block.restart_count() {
-        true => block.restart(at + 1)? as usize,
-        false => block.entries().len(),
-    };
-    Some((start, end))
+    walk.run(entries, start, visit)
 }
 
 /// Whether a whole internal key comes before every version sought.
@@ -258,11 +238,11 @@ fn damaged() -> Error {
 #[cfg(test)]
 mod tests {
     use drumlin_base::KeyOrder;
-    use drumlin_base::key::{ValueKind, compare_internal, internal_key, pack_tag, split_internal};
+    use drumlin_base::key::{compare_internal, pack_tag, split_internal};
     use drumlin_base::rng::Rng;
 
-    use super::super::builder::BlockBuilder;
     use super::super::layout::parse_block;
+    use super::super::probe::build_block;
     use super::*;
 
     /// Keys from a tiny alphabet that also occurs in tags, so that keys share bytes with tags.
@@ -287,12 +267,12 @@ mod tests {
         for seed in 0..3000 {
             let mut rng = Rng::new(seed);
             let keys = random_keys(&mut rng);
-            let ratio = [None, Some(0.3), Some(0.75), Some(3.0)][seed as usize % 4];
-            let mut builder = BlockBuilder::with_hash(1 + rng.below(20) as usize, ratio);
-            for (index, key) in keys.iter().enumerate() {
-                builder.add(key, &[index as u8]);
-            }
-            let block = parse_block(&builder.into_block()).unwrap();
+            let values = (0u8..).map(|index| vec![index]);
+            let entries: Vec<_> = keys.iter().cloned().zip(values).collect();
+            // A hash index plays no part, whatever it says.
+            let buckets = vec![rng.next_u64() as u8; rng.below(2) as usize * 7];
+            let bytes = build_block(&entries, 1 + rng.below(20) as usize, &buckets);
+            let block = parse_block(&bytes).unwrap();
             for _ in 0..20 {
                 let user_key: Vec<u8> = (0..rng.below(14)).map(|_| rng.below(2) as u8).collect();
                 let seqno = rng.next_u64() >> (8 + rng.below(56));
@@ -320,44 +300,5 @@ mod tests {
                 assert_eq!(found, expected, "seed {seed}");
             }
         }
-    }
-
-    #[test]
-    fn a_lookup_without_prefixes_walks_only_what_the_hash_index_names() {
-        let mut builder = BlockBuilder::with_hash(2, Some(0.75));
-        let keys = [b"a", b"b", b"c", b"d", b"e"];
-        for key in keys {
-            builder.add(&internal_key(key, 1, ValueKind::Value), b"v");
-        }
-        let sound = builder.into_block();
-        let versions = |bytes: &[u8], key: &[u8]| {
-            let (mut found, block) = (0, parse_block(bytes).unwrap());
-            let target = PointTarget {
-                user_key: key,
-                seqno: 9,
-                by_prefixes: false,
-            };
-            let end = visit_versions(&block, target, |_, _| {
-                found += 1;
-                ControlFlow::Continue(())
-            });
-            end.map(|end| (found, end))
-        };
-        // The example of docs/format: seven buckets, their number, and the number of restart points.
-        let example = [254, 255, 255, 254, 255, 255, 0, 7, 0, 3, 0, 0, 0x80];
-        assert!(sound.ends_with(&example));
-        let buckets = sound.len() - 6 - 7..sound.len() - 6;
-        for (bucket, found) in [(255, 0), (254, 1), (0, 0), (2, 1)] {
-            let mut bytes = sound.clone();
-            bytes[buckets.clone()].fill(bucket);
-            assert_eq!(versions(&bytes, b"e").unwrap().0, found, "bucket {bucket}");
-        }
-        // What ends its interval without a later key may go on in the next block, for all it tells.
-        let mut bytes = sound.clone();
-        bytes[buckets.clone()].fill(0);
-        assert_eq!(versions(&bytes, b"b").unwrap(), (1, PointEnd::BlockEnded));
-        let mut bytes = sound;
-        bytes[buckets].fill(3);
-        assert!(versions(&bytes, b"e").is_err_and(|error| error.is_corruption()));
     }
 }

@@ -8,24 +8,34 @@ use drumlin_base::{KeyOrder, Result, SeqNo};
 use super::block_iter::BlockIter;
 use super::builder::BlockBuilder;
 use super::index::{FlatIndex, IndexFormat};
-use super::layout::{Block, parse_block};
+use super::layout::{Block, HASH_INDEX_BIT, parse_block};
 use super::point::{PointTarget, visit_versions};
 use crate::format::BlockHandle;
 
-/// A block of `entries`, one key in `restart_interval` stored whole, with a hash index of `hash_ratio`
-/// keys a bucket if that is given.
+/// A block of `entries`, one key in `restart_interval` stored whole; with a hash index of `buckets` as
+/// RocksDB's blocks may have one, unless these are none. What they say plays no part.
 ///
 /// Requires: internal keys, ascending.
 pub fn build_block(
     entries: &[(Vec<u8>, Vec<u8>)],
     restart_interval: usize,
-    hash_ratio: Option<f64>,
+    buckets: &[u8],
 ) -> Vec<u8> {
-    let mut builder = BlockBuilder::with_hash(restart_interval, hash_ratio);
+    let mut builder = BlockBuilder::new(restart_interval);
     for (key, value) in entries {
         builder.add(key, value);
     }
-    builder.into_block()
+    let mut block = builder.into_block();
+    if !buckets.is_empty() {
+        let packed = block.split_off(block.len() - 4);
+        block.extend_from_slice(buckets);
+        block.extend_from_slice(&(buckets.len() as u16).to_le_bytes());
+        block.extend_from_slice(&packed);
+        if let Some(high) = block.last_mut() {
+            *high |= (HASH_INDEX_BIT >> 24) as u8;
+        }
+    }
+    block
 }
 
 /// A cursor over one data block. Its moves mean what they mean in

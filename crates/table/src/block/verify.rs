@@ -16,7 +16,7 @@ const OWN_CACHE_BYTES: usize = 8 << 20;
 
 impl BlockTable {
     /// Reads every block past the cache and checks checksums, the order of entries, that the filter
-    /// admits every key, that hash indexes in data blocks tell where it is, and that the counts in the properties are right. Tells how many of the
+    /// admits every key, and that the counts in the properties are right. Tells how many of the
     /// entries refer to values in blob files, which are not looked at.
     ///
     /// # Errors
@@ -29,9 +29,7 @@ impl BlockTable {
             readahead_bytes: 1 << 20,
             ..TableReadOptions::default()
         });
-        let is_found = |iter: &BlockTableIter, key: &[u8]| {
-            Ok(past_cache.may_contain(key)? && iter.is_where_hashed())
-        };
+        let is_found = |_: &BlockTableIter, key: &[u8]| past_cache.may_contain(key);
         let counted = Counted::walk(&mut iter, self.order(), is_found)
             .map_err(|error| self.locate(error, None))?;
         if self.blocks.framing.style() != TableStyle::LevelDb {

@@ -139,8 +139,6 @@ impl BlockTableWriter {
         let large = options.expected_bytes > options.partition_index_above_bytes;
         let partitioned = large && format_version >= FORMAT_VERSION_WRITTEN;
         let style = IndexStyle::of(format_version);
-        // Under other orders equal keys may differ in their bytes; LevelDB knows no hash index.
-        let may_hash = !leveldb && options.order.equality_is_bytewise();
         let dictionary_bytes = options.compression.dictionary_bytes as usize;
         let takes_dictionary =
             !leveldb && dictionary_bytes > 0 && options.compression.codec.takes_dictionary();
@@ -154,10 +152,7 @@ impl BlockTableWriter {
                 context: None,
                 scratch: Vec::new(),
             },
-            data: BlockBuilder::with_hash(
-                options.restart_interval,
-                options.hash_ratio.filter(|_| may_hash),
-            ),
+            data: BlockBuilder::new(options.restart_interval),
             index: IndexBuilder::new(options.order.clone(), style),
             filter: FilterWriter::new(&options, partitioned && options.partition_filters),
             tombstones: BlockBuilder::new(1),

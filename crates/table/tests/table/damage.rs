@@ -92,9 +92,8 @@ fn every_flipped_bit_of_a_table_is_an_error_or_harmless() {
 }
 
 #[test]
-fn every_flipped_bit_of_a_table_with_hash_indexes_is_an_error_or_harmless() {
+fn every_flipped_bit_of_a_table_with_many_restart_points_is_an_error_or_harmless() {
     flip_every_bit(TableWriterOptions {
-        hash_ratio: Some(0.75),
         restart_interval: 2,
         ..small_options(TableStyle::RocksDb, false, Codec::None)
     });
@@ -113,10 +112,7 @@ fn every_flipped_bit_of_a_leveldb_table_is_an_error_or_harmless() {
 #[test]
 fn without_checksums_damage_never_panics() {
     let entries = small_entries();
-    let options = TableWriterOptions {
-        hash_ratio: Some(0.75),
-        ..small_options(TableStyle::RocksDb, false, Codec::None)
-    };
+    let options = small_options(TableStyle::RocksDb, false, Codec::None);
     let sound = write(options, &entries);
     let mut rng = Rng::new(5);
     for _ in 0..3000 {

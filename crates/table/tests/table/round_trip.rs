@@ -147,7 +147,6 @@ fn random_options(rng: &mut Rng, order: &KeyOrder) -> TableWriterOptions {
         compression,
         block_bytes: [64, 512, 4096][rng.below(3) as usize],
         restart_interval: 1 + rng.below(20) as usize,
-        hash_ratio: [None, Some(0.1), Some(0.75), Some(3.0)][rng.below(4) as usize],
         filter: (!rng.one_in(4)).then_some(filter),
         format_version: [FORMAT_VERSION_OLD, FORMAT_VERSION_WRITTEN][rng.below(2) as usize],
         checksum: [
