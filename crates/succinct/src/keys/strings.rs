@@ -147,20 +147,20 @@ impl<'a> Strings<'a> {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn shared(&self, index: usize) -> usize {
         let bit = self.shared_at + index * self.shared_bits as usize;
         read_bits(self.bytes, bit, self.shared_bits) as usize
     }
 
-    #[inline]
+    #[inline(always)]
     fn len(&self, index: usize) -> usize {
         let bit = self.lens_at + index * self.lens.bits as usize;
         (self.lens.min + read_bits(self.bytes, bit, self.lens.bits)) as usize
     }
 
     /// The end of the code that begins at `start`: within the block's bytes.
-    #[inline]
+    #[inline(always)]
     fn end(&self, start: usize, index: usize) -> usize {
         (start + self.len(index)).min(self.own_end)
     }
