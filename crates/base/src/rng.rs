@@ -42,7 +42,7 @@ impl Rng {
     pub fn fill(&mut self, out: &mut [u8]) {
         for chunk in out.chunks_mut(8) {
             let bytes = self.next_u64().to_le_bytes();
-            chunk.copy_from_slice(bytes.get(..chunk.len()).unwrap_or_default());
+            chunk.copy_from_slice(bytes.split_at(chunk.len()).0);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Goal: no interleaving of takers, freers and drains hands a slot out twice, loses one, or unmaps a
-//! chunk that is in use; the last handle frees a buffer once, and words are made once; what is on loan
-//! stays, and what was recalled goes with its last guard. Method: loom runs small cases exhaustively,
+//! chunk that is in use; the last handle frees a buffer once, and words are made once; what a guard
+//! protects stays, and a retired value is dropped with its last guard. Method: loom runs small cases exhaustively,
 //! up to a bound of preemptions; buffers are marked and checked.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p drumlin-base --release --test loom`
@@ -188,7 +188,7 @@ fn lending(readers: usize, writers: usize) {
             let guard = pointer.load().expect("it is never empty");
             let tracked = guard.meta();
             let is_gone = tracked.gone[tracked.number].load(Ordering::Relaxed);
-            assert!(!is_gone, "dropped while it was on loan");
+            assert!(!is_gone, "dropped while a guard protected it");
         };
         for _ in 1..readers {
             let pointer = Arc::clone(&pointer);
@@ -207,17 +207,17 @@ fn lending(readers: usize, writers: usize) {
 }
 
 #[test]
-fn a_loan_outlives_the_recall() {
+fn a_guard_outlives_the_retirement() {
     lending(1, 1);
 }
 
 #[test]
-fn the_last_of_two_loans_drops_what_was_recalled() {
+fn the_last_of_two_guards_drops_what_was_retired() {
     lending(2, 1);
 }
 
 #[test]
-fn two_recalls_drop_each_what_they_took() {
+fn two_retirements_drop_each_what_they_took() {
     lending(1, 2);
 }
 

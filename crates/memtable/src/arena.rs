@@ -7,8 +7,8 @@
 //! [`CHUNK_BYTES_MIN`] and [`CHUNK_BYTES_MAX`]), so a small memtable stays small and a large one
 //! rarely takes the lock.
 //!
-//! Thread safety: any number of threads allocate at once. Nothing is freed singly and no
-//! destructor of what lies in the arena is ever run.
+//! Thread safety: any number of threads allocate at once. Nothing is freed on its own, and no destructor of
+//! anything in the arena is ever run.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::fmt;

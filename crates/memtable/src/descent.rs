@@ -1,10 +1,14 @@
-//! Many searches of one tree, taken in turns.
+//! Many searches of one tree, interleaved.
 //!
-//! A search waits for memory once a level, each time for a node that the one before led to. Here each
-//! of up to [`LANES`] searches goes down one level, asks for the lines of the node below, and lets the
-//! others go, so that they wait together. The protocol is that of [`Tree::find`]: a child counts only
-//! if its parent is still unchanged once the child's version is noted. A search that finds otherwise
-//! is done alone afterwards.
+//! A search waits for memory once a level, each time for a node that the one before led to. Here up to
+//! [`LANES`] searches take turns, so that they wait together:
+//!
+//! ```text
+//! for each level: for each search: choose the child, prefetch its cache lines
+//! ```
+//!
+//! The protocol is that of [`Tree::find`]: a child counts only if its parent is unchanged once the child's
+//! version is noted. A search that finds otherwise is repeated alone afterwards.
 //!
 //! Thread safety: as the tree's readers.
 
@@ -14,22 +18,22 @@ use crate::probe::Probe;
 use crate::tree::{Position, Tree};
 use drumlin_base::bytes::prefetch;
 
-/// Searches taken in turns at most: more than the processor has misses in flight.
+/// Most searches that take turns: more than the processor has misses in flight.
 pub(crate) const LANES: usize = 32;
-/// Lines asked for of the entry a search ends on: header, key, and the value's beginning.
+/// Lines prefetched of the entry a search ends on: header, key, and the value's beginning.
 const ENTRY_LINES: usize = 2;
 
-/// One search on its way.
+/// One search in progress.
 struct Descent<'a> {
     probe: Probe<'a>,
-    state: State<'a>,
+    step: DescentStep<'a>,
 }
 
 #[derive(Clone, Copy)]
-enum State<'a> {
-    /// At a node with the version noted, about to look for the child.
+enum DescentStep<'a> {
+    /// At a node whose version is noted, about to choose the child.
     At(NodeRef<'a>, u64),
-    /// The child is known and asked for, its version not noted yet.
+    /// The child is known and prefetched, its version not noted yet.
     Between {
         parent: (NodeRef<'a>, u64),
         child: NodeRef<'a>,
@@ -41,41 +45,41 @@ enum State<'a> {
 }
 
 impl<'a> Descent<'a> {
-    /// Goes on to the next wait; false when there is none.
+    /// Advances to the next wait; false when there is none.
     #[inline]
     fn advance(&mut self) -> bool {
-        if let State::Between { parent, child } = self.state {
+        if let DescentStep::Between { parent, child } = self.step {
             let version = child.read_version();
             let (parent, parent_version) = parent;
-            self.state = match parent.unchanged(parent_version) {
-                true => State::At(child, version),
-                false => State::Lost,
+            self.step = match parent.unchanged(parent_version) {
+                true => DescentStep::At(child, version),
+                false => DescentStep::Lost,
             };
         }
-        let State::At(node, version) = self.state else {
+        let DescentStep::At(node, version) = self.step else {
             return false;
         };
-        self.state = self.go_on(node, version);
-        matches!(self.state, State::Between { .. })
+        self.step = self.go_on(node, version);
+        matches!(self.step, DescentStep::Between { .. })
     }
 
     #[inline]
-    fn go_on(&self, node: NodeRef<'a>, version: u64) -> State<'a> {
+    fn go_on(&self, node: NodeRef<'a>, version: u64) -> DescentStep<'a> {
         if node.is_leaf() {
             let place = node.rank(&self.probe, false);
             if let Some(entry) = node.entry_if_used(place.rank).filter(|_| place.tied) {
                 prefetch(Entry::pointer(entry).cast_const(), ENTRY_LINES);
             }
-            return State::Landed(node, version, place);
+            return DescentStep::Landed(node, version, place);
         }
         // Through: keys equal to a separator are to its right.
         let rank = node.rank(&self.probe, true).rank;
         let Some(child) = node.child(rank) else {
-            return State::Lost;
+            return DescentStep::Lost;
         };
         child.prefetch();
         let parent = (node, version);
-        State::Between { parent, child }
+        DescentStep::Between { parent, child }
     }
 }
 
@@ -88,12 +92,12 @@ impl Tree {
     ) -> [Position; LANES] {
         let mut descents = [const { None }; LANES];
         for (descent, key) in descents.iter_mut().zip(keys.clone()) {
-            let state = match self.enter() {
-                Some((root, version)) => State::At(root, version),
-                None => State::Lost,
+            let step = match self.enter() {
+                Some((root, version)) => DescentStep::At(root, version),
+                None => DescentStep::Lost,
             };
             let probe = self.probe(key, tag);
-            *descent = Some(Descent { probe, state });
+            *descent = Some(Descent { probe, step });
         }
         let mut is_waiting = true;
         while is_waiting {
@@ -104,8 +108,10 @@ impl Tree {
         }
         let mut found = [Position::END; LANES];
         for ((found, descent), key) in found.iter_mut().zip(descents).zip(keys) {
-            let landed = match descent.map(|descent| descent.state) {
-                Some(State::Landed(leaf, version, place)) => Self::found(leaf, version, place),
+            let landed = match descent.map(|descent| descent.step) {
+                Some(DescentStep::Landed(leaf, version, place)) => {
+                    Self::found(leaf, version, place)
+                }
                 _ => None,
             };
             *found = landed.unwrap_or_else(|| self.find(key, tag));

@@ -1,13 +1,12 @@
-//! One entry as it lies in the arena: lengths, internal key, value.
+//! One entry as it is stored in the arena: lengths, internal key, value.
 //!
 //! ```text
 //! short form   u32 key_bytes | value_bytes << 12     then internal key, value
 //! long form    u32 0xFFFF_FFFF, u32 key_bytes, u32 value_bytes, then internal key, value
 //! ```
 //!
-//! `key_bytes` counts the internal key (user key and tag). Four bytes of header let the common
-//! entry of a 16-byte key and a 100-byte value take 128 bytes, two cache lines. Native byte order:
-//! entries never leave the process. An entry is written whole before a pointer to it is published
+//! `key_bytes` counts the internal key (user key and tag). With a header of four bytes the common
+//! entry, a 16-byte key and a 100-byte value, takes 128 bytes: two cache lines. An entry is written whole before a pointer to it is published
 //! and never changes afterwards, so its bytes are read without atomics.
 
 use std::marker::PhantomData;
@@ -24,7 +23,7 @@ const LONG_FORM: u32 = u32::MAX;
 const SHORT_BYTES: usize = 4;
 const LONG_BYTES: usize = 12;
 
-/// Where one entry lies. `'a` is a time for which its arena is alive.
+/// The address of one entry. `'a` is a time for which its arena is alive.
 ///
 /// Invariant: points at bytes written by [`Entry::write`], in an arena that is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

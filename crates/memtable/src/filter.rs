@@ -1,23 +1,28 @@
-//! A filter over the keys of a memtable: says of most keys that are not there that they are not.
+//! A Bloom filter over the keys of a memtable that grows with it.
 //!
-//! Most gets ask for a key that lies in a table, and search every memtable for nothing first. The
-//! filter answers them from a few words, which do not depend on one another as the steps of a search
-//! do, so that the processor goes on to the tables before they have come.
+//! Most gets look for a key that is in a table, and would search every memtable in vain first. The filter
+//! answers them from a few words, which do not depend on one another as the steps of a search do, so that the
+//! processor goes on to the tables before the words have arrived.
 //!
-//! It is a Bloom filter whose bits for one key lie in one word: a key sets, and asks for, up to four
-//! bits of it at once. How many keys there will be is not known, so it grows in layers, each
-//! [`GROWTH`] times the one before. Keys go to the newest layer, readers ask all. At
-//! [`KEYS_PER_WORD`] keys to a word the newest answers wrongly for about one key in 22 when it is
-//! full, for one in 100 when it is half full; the others together for one in 20. A wrong answer costs
-//! the search that would have been made without it.
+//! ```text
+//! add      set four bits of one word, in the newest layer
+//! ask      are the four bits set, in the key's word of any layer?
+//! grow     newest layer full: start one [`GROWTH`] times as large
+//! ```
+//!
+//! Trick 1: the four bits of a key are in one word, so a layer costs one cache miss.
+//!
+//! Trick 2: layers instead of a size. The number of keys to come is not known, and a layer that exists never
+//! moves, so readers need no lock. At [`KEYS_PER_WORD`] keys to a word the newest layer answers wrongly for
+//! about one key in 22 when it is full, for one in 100 when it is half full; the others together for one in
+//! 20. A wrong answer costs the search that would have been made without the filter.
 //!
 //! Invariants:
 //! - a layer is zero before it is reachable, and there only if all before it are;
-//! - bits are only ever set, and those of a key before its entry can be reached. So whoever was told
-//!   of an entry, or met it in the tree, finds the bits set: relaxed loads see what happened before
-//!   them.
+//! - bits are only ever set, and those of a key before its entry can be reached. So a reader that was told of
+//!   an entry, or met it in the tree, finds the bits set: relaxed loads see what happened before them.
 //!
-//! Thread safety: any number of threads add and ask at once. Only who starts a layer takes a lock.
+//! Thread safety: any number of threads add and ask at once. Only starting a layer takes a lock.
 
 use std::ptr::null_mut;
 use std::sync::PoisonError;
@@ -42,7 +47,7 @@ const KEYS_PER_WORD: usize = 4;
 /// How many times larger each layer is than the one before.
 const GROWTH: usize = 1 << GROWTH_BITS;
 const GROWTH_BITS: u32 = 3;
-/// Layers at most; the last takes whatever comes. Together they hold 600 million keys.
+/// Most layers; the last takes any number of keys. Together they hold 600 million.
 const LAYERS: usize = 7;
 
 /// The hash of a key or of a prefix, for any filter.
@@ -75,12 +80,12 @@ impl KeyHash {
 pub(crate) struct Filter {
     /// The first word of each layer, or null.
     layers: [AtomicPtr<AtomicU64>; LAYERS],
-    /// Holds the layers; the lock is that of who starts one.
+    /// Holds the layers.
     memory: Arena,
     starting: Mutex<()>,
 }
 
-/// Where the bits of a key are to be set.
+/// The place of a key's bits.
 pub(crate) struct Mark<'a> {
     word: &'a AtomicU64,
     bits: u64,
@@ -114,7 +119,7 @@ impl Filter {
         self.memory.bytes()
     }
 
-    /// Where the bits of a key go, asked for already. `nth` keys were added before it, about.
+    /// The place of a key's bits, prefetched. About `nth` keys were added before it.
     #[inline]
     pub(crate) fn mark(&self, hash: KeyHash, nth: usize) -> Mark<'_> {
         let index = layer_for(nth);

@@ -29,14 +29,14 @@ impl MemtableIter {
         }
     }
 
-    /// From now on whoever uses it wants entries of the prefix sought alone, or again all: where the
-    /// memtable has none of the prefix, a seek may find nothing although entries of others follow.
+    /// From now on the caller wants only entries of the prefix it seeks, or all again: where the memtable has
+    /// none of the prefix, a seek may find nothing although entries of other prefixes follow.
     #[inline]
     pub fn stay_within_prefix(&mut self, only: bool) {
         self.within_prefix = only;
     }
 
-    /// Where a seek to `user_key` ends that goes on to what `find` finds.
+    /// The end of a seek to `user_key`: what `find` finds, unless the filter rules it out.
     #[inline]
     fn sought(&self, user_key: &[u8], find: impl FnOnce(&Tree) -> Position) -> Position {
         if self.within_prefix && !self.memtable.may_contain_prefix(user_key) {
@@ -53,7 +53,7 @@ impl MemtableIter {
             .expect("called only while the cursor is valid")
     }
 
-    /// Counts `entries` of this memtable that a walk stepped over to no avail.
+    /// Counts `entries` of this memtable that a walk stepped over in vain.
     pub fn note_dead_walked(&self, entries: usize) {
         self.memtable.note_dead_walked(entries);
     }

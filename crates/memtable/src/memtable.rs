@@ -31,7 +31,7 @@ use crate::tree::{Position, Tree};
 /// in place, pinned together with the memory of all; short ones are copied.
 pub struct Memtable {
     tree: Tree,
-    /// What `tree` leads to, and what readers pin.
+    /// The entries that `tree` leads to; readers pin it.
     memory: StripedPin<Memory>,
     range_tombstones: RangeTombstoneList,
     order: KeyOrder,
@@ -151,7 +151,7 @@ impl Memtable {
         }
     }
 
-    /// Where the filter is to note `user_key` and its prefix.
+    /// The places of the filter's bits for `user_key` and its prefix.
     #[inline]
     fn marks<'a>(&self, filter: &'a Filter, user_key: &[u8], nth: usize) -> [Option<Mark<'a>>; 2] {
         let Some(by) = &self.prefix else {
@@ -217,8 +217,7 @@ impl Memtable {
         }
     }
 
-    /// As [`Memtable::get_many`] for at most [`LANES`] keys beside their indices, without asking the
-    /// filter.
+    /// As [`Memtable::get_many`] for at most [`LANES`] keys beside their indices, without the filter.
     fn get_each(
         self: &Arc<Self>,
         wanted: &[(usize, &[u8])],
@@ -297,7 +296,7 @@ impl Memtable {
         self.counts.deletions.load(Ordering::Relaxed)
     }
 
-    /// Counts `entries` that a walk stepped over to no avail.
+    /// Counts `entries` that a walk stepped over in vain.
     pub fn note_dead_walked(&self, entries: usize) {
         // Relaxed: a figure that nothing else depends on.
         self.counts
@@ -329,7 +328,7 @@ impl Memtable {
     /// `bytes`, kept alive by this memtable, or copied if they are few.
     ///
     /// # Safety
-    /// `bytes` must lie in this memtable's arena, in an entry that was written whole.
+    /// `bytes` must be in this memtable's arena, in an entry that was written whole.
     #[inline]
     pub(crate) unsafe fn pin(&self, bytes: &[u8]) -> PinnedSlice {
         // SAFETY: entries neither move nor change nor go before their arena is dropped.
@@ -348,7 +347,7 @@ impl fmt::Debug for Memtable {
     }
 }
 
-/// A value where it lies in a memtable.
+/// A value in place in a memtable.
 #[derive(Clone, Copy, Debug)]
 pub struct MemValue<'a> {
     memtable: &'a Arc<Memtable>,

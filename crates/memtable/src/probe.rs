@@ -3,7 +3,7 @@
 //! A key prefix is eight bytes of a user key from an offset on, as a number whose order never contradicts
 //! the order of keys that agree in all bytes before the offset: key prefixes differ only as the keys do,
 //! and equal key prefixes say nothing. Under the reverse order the key prefix is complemented; under a user's
-//! own order every key prefix is zero, so that every comparison asks the comparator.
+//! own order every key prefix is zero, so that every comparison calls the comparator.
 
 use std::cmp::Ordering as Order;
 
@@ -34,6 +34,7 @@ impl<'a> Probe<'a> {
     /// The key prefix of this key after its first `shared` bytes.
     #[inline]
     pub(crate) fn prefix(&self, shared: usize) -> u64 {
+        // In a node that changes meanwhile, a sought key may be shorter than the shared bytes.
         let prefix = eight_bytes(self.user_key.get(shared..).unwrap_or_default());
         match self.order {
             KeyOrder::Bytewise => prefix,

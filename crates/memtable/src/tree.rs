@@ -5,19 +5,24 @@
 //!        the child's is noted (optimistic lock coupling); split a full node met on the way, under
 //!        its parent's latch and its own, and start over; latch the leaf at its noted version;
 //!        insert; open the latch
-//! seek   descend the same way, find the place in the leaf, check the leaf's version
+//! seek   descend the same way, find the slot in the leaf, check the leaf's version
 //! next   the next slot, or the right neighbour's first, if the leaf's version is the old one;
 //!        otherwise seek past the present entry
-//! prev   the slot before; before a leaf's first, seek what is before it
+//! prev   the slot before; before a leaf's first, seek the entry before it
 //! ```
 //!
-//! A failed check starts the operation over; it means that some other operation got on. Latches
-//! are held for the shifting of one array, or the halving of one node; a thread holds at most two,
-//! taken downwards and never waited for, so there is no deadlock.
+//! A failed check starts the operation over; it means that another operation made progress. Latches are held
+//! while one array is shifted or one node is halved; a thread holds at most two, taken downwards and never
+//! waited for, so there is no deadlock.
 //!
-//! Entries never go, so a tree only grows: right neighbours are reached by links that always lead
-//! to what follows, left ones by a search (Lehman and Yao, Efficient Locking for Concurrent
-//! Operations on B-Trees, 1981, keep only right links for the same reason).
+//! Trick 1: full nodes are split on the way down, so that a split never has to go up again.
+//!
+//! Trick 2: ascending keys go straight to the rightmost leaf, and its split leaves it full instead of halving
+//! it: a sequential load fills every node and descends nothing.
+//!
+//! Trick 3: no left links. Entries are never removed, so a tree only grows: right neighbours are reached by
+//! links that always lead to the next leaf, left ones by a search (Lehman and Yao, Efficient Locking for
+//! Concurrent Operations on B-Trees, 1981, keep only right links for the same reason).
 
 use std::ptr::null_mut;
 
@@ -30,12 +35,12 @@ use crate::node::{Node, NodeRef, Rank, SLOTS, Slot};
 use crate::probe::Probe;
 use crate::sync::{AtomicPtr, Ordering, retry};
 
-/// How many entries ahead of a scan are asked for: enough misses in flight to hide a DRAM access.
+/// How many entries ahead a scan prefetches: enough misses in flight to hide a DRAM access.
 const AHEAD: usize = 8;
-/// Lines asked for of each: header, key, and the value's beginning.
+/// Lines prefetched of each: header, key, and the value's beginning.
 const AHEAD_LINES: usize = 2;
 
-/// Entries in internal-key order. Holds pointers only; the entries lie in the memtable's arena.
+/// Entries in internal-key order. Holds pointers only; the entries are in the memtable's arena.
 ///
 /// Thread safety: any number of threads insert and read at once.
 #[repr(align(64))] // Roots change seldom: keep them off the lines of counters that change always.
@@ -47,7 +52,7 @@ pub(crate) struct Tree {
     nodes: Arena,
 }
 
-/// A place in the tree: an entry, and where it was seen. Past either end there is no entry.
+/// A position in the tree: an entry, and where it was seen. Past either end there is no entry.
 #[derive(Clone, Copy)]
 pub(crate) struct Position {
     leaf: *mut Node,
@@ -537,7 +542,7 @@ impl Tree {
         self.backward(&Probe::of(&self.order, entry), Side::Before)
     }
 
-    /// Asks for the entry `index` slots from the leaf's first, in this leaf or the next.
+    /// Prefetches the entry `index` slots from the leaf's first, in this leaf or the next.
     #[inline]
     fn prefetch_ahead(leaf: NodeRef<'_>, index: usize) {
         let count = leaf.count();

@@ -1,23 +1,23 @@
-//! A fence with a cheap side and a dear one.
+//! A fence with a cheap side and an expensive one.
 //!
-//! Two threads that each write one place and then read the other's must both fence in between, or
-//! both may read what was there before. If one side is taken millions of times a second and the other
-//! seldom, the seldom one can pay for both: Linux's `membarrier` has every processor that runs a
-//! thread of this process pass a full fence, so the frequent side needs only keep the compiler from
-//! moving its accesses (Goldblat and Desnoyers, *membarrier*, Linux 4.14; folly's asymmetric fences are
-//! the same idea). Measured on two cores: 0.07 µs where no other thread runs, 3.2 µs where one does; a
-//! full fence on the frequent side costs 5 ns and holds up the loads behind it.
+//! Two threads that each write one place and then read the other's must both fence in between, or both may
+//! read the old values. If one side runs millions of times a second and the other seldom, the seldom one can
+//! pay for both: Linux's `membarrier` makes every processor that runs a thread of this process pass a full
+//! fence, so the frequent side only needs to keep the compiler from moving its accesses (Goldblat and
+//! Desnoyers, *membarrier*, Linux 4.14; folly's asymmetric fences are the same idea). Measured on two cores:
+//! 0.07 µs if no other thread runs, 3.2 µs if one does; a full fence on the frequent side costs 5 ns and
+//! holds up the loads behind it.
 //!
-//! Where the call is missing or forbidden, both sides pass an ordinary fence. A process that forbids it
-//! to itself after that was found out ends with the next call of the seldom side.
+//! Where the call is missing or forbidden, both sides pass an ordinary fence. A process that forbids the
+//! call after it was found to work is aborted by the next call of the seldom side.
 //!
 //! Thread safety: any thread calls either side.
 
 #[cfg(not(all(target_os = "linux", not(miri), not(loom))))]
 use crate::sync::atomic::{Ordering, fence};
 
-/// The frequent side: what stands before it is seen by whoever passes [`heavy`] later, or what stands
-/// after it sees what that thread did before.
+/// The frequent side. Either a thread that passes [`heavy`] later sees the stores before this call, or the
+/// loads after this call see the stores that thread made before.
 #[inline(always)]
 pub(super) fn light() {
     #[cfg(all(target_os = "linux", not(miri), not(loom)))]
@@ -26,7 +26,7 @@ pub(super) fn light() {
     fence(Ordering::SeqCst);
 }
 
-/// The seldom side.
+/// The seldom side, which pays for both.
 pub(super) fn heavy() {
     #[cfg(all(target_os = "linux", not(miri), not(loom)))]
     membarrier::heavy();
@@ -39,14 +39,13 @@ mod membarrier {
     use std::sync::Once;
     use std::sync::atomic::{AtomicBool, Ordering, compiler_fence, fence};
 
-    /// Whether the kernel does the fences of the frequent side. Set once, never taken back, so a
-    /// thread that still sees false only fences in vain.
+    /// Whether the kernel does the fences of the frequent side. Set once and never cleared.
     static BY_KERNEL: AtomicBool = AtomicBool::new(false);
-    static ASKED: Once = Once::new();
+    static PROBED: Once = Once::new();
 
     #[inline(always)]
     pub(super) fn light() {
-        // Relaxed: either answer is sound once it was given.
+        // Relaxed: a thread that still sees false fences in vain, nothing worse.
         if BY_KERNEL.load(Ordering::Relaxed) {
             compiler_fence(Ordering::SeqCst);
         } else {
@@ -57,12 +56,12 @@ mod membarrier {
     #[cold]
     #[inline(never)]
     fn light_slowly() {
-        ASKED.call_once(ask);
+        PROBED.call_once(probe);
         fence(Ordering::SeqCst);
     }
 
     pub(super) fn heavy() {
-        ASKED.call_once(ask);
+        PROBED.call_once(probe);
         fence(Ordering::SeqCst);
         // Relaxed: set before `call_once` returned, and never changed after that.
         if BY_KERNEL.load(Ordering::Relaxed) {
@@ -75,7 +74,7 @@ mod membarrier {
         }
     }
 
-    fn ask() {
+    fn probe() {
         let known = command(libc::MEMBARRIER_CMD_QUERY);
         let needed = libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED
             | libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED;

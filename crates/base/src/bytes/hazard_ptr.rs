@@ -1,31 +1,40 @@
-//! A place that holds a counted handle and lends it to readers who count nothing.
+//! Hazard pointers: a pointer that readers follow without counting references.
 //!
-//! A reader that counted would write to a line that all readers write to. Here it writes the address
-//! it is about to use on its own desk ([`super::hazard_slots`]), looks whether the place still holds it, and
-//! has it on guard: two stores and two loads, none of them to a line that others write. Whoever takes
-//! the handle out of its place looks at all desks before giving it up (Michael, *Hazard Pointers*,
-//! 2004), and pays for the fence of both sides ([`super::barrier`]):
-//!
-//! ```text
-//! lend    note the address · light fence · is it still in its place?       (else again)
-//! recall  take it out      · heavy fence · is it noted on a desk?          (if not: drop it)
-//! ```
-//!
-//! If the reader did not see that the handle was taken out, its note was there before the fence, and
-//! the other side sees it. What is found on a desk is put aside; the loan that ends last drops it:
+//! A reader that counted would write to a cache line that all readers write to. Instead it publishes the
+//! address it is about to use in a slot of its own thread ([`super::hazard_slots`]), and checks that the
+//! pointer still holds that address. A writer that replaces the value looks at every slot before it drops
+//! the old one (Michael, *Hazard Pointers*, 2004):
 //!
 //! ```text
-//! put aside  add to the list, mark it · heavy fence · is it still noted?   (if not: drop it)
-//! return     strike the note out      · light fence · is it marked?        (if so: look)
+//! load     publish the address · light fence · is the pointer unchanged?   (no: again)
+//! retire   take the value out  · heavy fence · is it in any slot?          (no: drop it)
 //! ```
 //!
-//! A note that came too late is struck out in the same way: it may have been found all the same.
+//! If the reader did not see the swap, its slot was written before the writer's fence, and the writer finds
+//! it. That is two stores and two loads for a reader, none of them to a line that others write.
 //!
-//! The marks are a word of 64 bits, one for each sixty-fourth of all addresses, so that a loan that
-//! lasts does not send all others through the list. A loan drops nothing but what it had itself, as a
-//! counted handle would; so it may end wherever a handle of that kind may be dropped.
+//! Trick 1: the reader's fence is free. The writer's fence makes every processor pass one
+//! ([`super::barrier`]), so a reader only keeps the compiler from reordering.
 //!
-//! Thread safety: every method may be called from any thread; a loan stays with the thread that took it.
+//! Trick 2: nobody waits. A value that is still in a slot goes to a list of retired values, and the guard
+//! that is dropped last drops it. The same argument as above, with the roles exchanged, shows that one of
+//! the two sides always sees the other:
+//!
+//! ```text
+//! retire   put it on the list, set its mark · heavy fence · is it still in a slot?   (no: drop it)
+//! drop     clear the slot                   · light fence · is its mark set?         (yes: look)
+//! ```
+//!
+//! An address that was published too late, because the pointer had changed, is cleared in the same way: the
+//! writer may have found it all the same.
+//!
+//! Trick 3: one long guard does not slow all others down. The marks are 64 bits, one for each sixty-fourth
+//! of all addresses, so a guard looks at the list only if something with its own mark is on it.
+//!
+//! A guard drops nothing but the value it protected, as a counted handle would; so it may end wherever a
+//! handle of that kind may be dropped.
+//!
+//! Thread safety: every method may be called from any thread; a guard stays on the thread that made it.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -36,38 +45,38 @@ use std::ptr::null_mut;
 use arc_swap::RefCnt;
 
 use super::barrier;
-use super::hazard_slots::{HazardSlot, each_lent};
+use super::hazard_slots::{HazardSlot, each_protected};
 use super::prefetch::prefetch;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// Holds a handle, or none, and lends it. Dropping it drops the handle.
+/// Holds a counted handle, or none, that readers use without counting. Dropping it drops the handle.
 pub struct HazardPtr<T: RefCnt> {
     at: AtomicPtr<T::Base>,
     handle: PhantomData<T>,
 }
 
-// SAFETY: lends `&T` to any thread and drops `T` on any thread.
+// SAFETY: gives `&T` to any thread and drops `T` on any thread.
 unsafe impl<T: RefCnt + Send + Sync> Send for HazardPtr<T> {}
 // SAFETY: as above.
 unsafe impl<T: RefCnt + Send + Sync> Sync for HazardPtr<T> {}
 
-/// A handle on guard; dereferences to it. Stays with its thread.
+/// Protects the handle that was in a [`HazardPtr`]; dereferences to it. Stays on its thread.
 pub struct HazardGuard<'a, T: RefCnt> {
-    /// Not counted: what it points to lives for as long as it is noted at `noted`.
+    /// Not counted: its target lives for as long as its address is in the slot `slot`.
     handle: ManuallyDrop<T>,
-    noted: HazardSlot,
+    slot: HazardSlot,
     pointer: PhantomData<(&'a HazardPtr<T>, *mut ())>,
 }
 
-/// A handle taken out of its place, while some may still have it on guard; dereferences to it. Dropping
-/// it waits for nobody: the last loan drops the handle then.
+/// A handle taken out of its [`HazardPtr`], perhaps while guards still protect it; dereferences to it.
+/// Dropping it waits for nobody: the last guard drops the handle then.
 pub struct Retired<T: RefCnt + Send + Sync + 'static> {
     handle: ManuallyDrop<T>,
 }
 
 impl<T: RefCnt> HazardPtr<T> {
-    /// A place that holds `first`.
+    /// A pointer that holds `first`.
     pub fn new(first: Option<T>) -> Self {
         Self {
             at: AtomicPtr::new(into_address(first)),
@@ -75,15 +84,15 @@ impl<T: RefCnt> HazardPtr<T> {
         }
     }
 
-    /// An empty place.
+    /// An empty pointer.
     pub fn empty() -> Self {
         Self::new(None)
     }
 
-    /// What is there, taken out of a place that nobody else has.
+    /// Takes the handle out of a pointer that nobody else has.
     pub fn take_mut(&mut self) -> Option<T> {
-        // Relaxed: who has the only reference got it in some ordered way. No loan can be left,
-        // since guards borrow the place.
+        // Relaxed: the holder of the only reference got it in some ordered way. No guard can be
+        // left, since guards borrow the pointer.
         let at = self.at.swap(null_mut(), Ordering::Relaxed);
         // SAFETY: came from `into_address`, and was taken out for good.
         (!at.is_null()).then(|| unsafe { T::from_ptr(at) })
@@ -91,79 +100,79 @@ impl<T: RefCnt> HazardPtr<T> {
 }
 
 impl<T: RefCnt + Send + Sync + 'static> HazardPtr<T> {
-    /// The handle, on guard; `None` when the place is empty. Writes nothing that others read often.
+    /// Protects the handle; `None` when the pointer is empty. Writes nothing that others read often.
     #[inline(always)]
     pub fn load(&self) -> Option<HazardGuard<'_, T>> {
-        // Relaxed: only a guess at what to note.
+        // Relaxed: only a guess at the address to publish.
         let at = self.at.load(Ordering::Relaxed);
         if at.is_null() {
             return None;
         }
-        let noted = HazardSlot::take();
-        noted.note(at.cast());
+        let slot = HazardSlot::take();
+        slot.publish(at.cast());
         barrier::light();
-        // Acquire: pairs with the AcqRel in `swap`, so that what is lent is seen whole.
+        // Acquire: pairs with the AcqRel in `swap`, so that the target is seen whole.
         let mut now = self.at.load(Ordering::Acquire);
         if now != at {
-            now = self.load_again(noted, at, now);
+            now = self.load_again(slot, at, now);
             if now.is_null() {
                 return None;
             }
         }
         Some(HazardGuard {
-            // SAFETY: came from `into_address`. It was in its place after it was noted, so that who
-            // takes it out finds the note; and it is not dropped here. `now`, not `at`: the first guess
-            // may be of another handle that lay at the same address before.
+            // SAFETY: came from `into_address`. The pointer held it after it was published, so whoever
+            // takes it out finds it in the slot; and it is not dropped here. `now`, not `at`: the first
+            // guess may be of another handle that had the same address before.
             handle: ManuallyDrop::new(unsafe { T::from_ptr(now) }),
-            noted,
+            slot,
             pointer: PhantomData,
         })
     }
 
-    /// Notes what is in the place until it still is after that: `at` was noted, `now` is there instead.
-    /// Null, and nothing noted, when the place is empty.
+    /// Publishes the present address until it is still present afterwards: `at` was published, `now` is
+    /// there instead. Null, with the slot given back, when the pointer is empty.
     #[cold]
     fn load_again(
         &self,
-        noted: HazardSlot,
+        slot: HazardSlot,
         mut at: *mut T::Base,
         mut now: *mut T::Base,
     ) -> *mut T::Base {
         while now != at {
             let missed = at;
             if now.is_null() {
-                noted.give_back();
-                after_return(missed.cast());
+                slot.give_back();
+                after_clear(missed.cast());
                 return null_mut();
             }
-            noted.note(now.cast());
-            // Whoever took it out may have found the note and left it to this thread.
-            after_return(missed.cast());
+            slot.publish(now.cast());
+            // Whoever took it out may have found it in the slot and left the drop to this thread.
+            after_clear(missed.cast());
             // Acquire: as in `load`.
             (at, now) = (now, self.at.load(Ordering::Acquire));
         }
         now
     }
 
-    /// A handle of one's own.
+    /// A counted handle.
     pub fn load_full(&self) -> Option<T> {
         self.load().map(|guard| T::clone(&guard))
     }
 
-    /// Asks for the first `lines` cache lines of what the handle points to, whatever that is by now.
+    /// Prefetches the first `lines` cache lines of the target, whatever that is by now.
     #[inline]
     pub fn prefetch(&self, lines: usize) {
         // Relaxed: only an address, not followed.
         prefetch(self.at.load(Ordering::Relaxed), lines);
     }
 
-    /// Whether the place is empty.
+    /// Whether the pointer is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.at.load(Ordering::Relaxed).is_null()
     }
 
-    /// Puts `next` in place of what is there, which is given back.
+    /// Replaces the handle by `next` and returns the old one, retired.
     pub fn swap(&self, next: Option<T>) -> Option<Retired<T>> {
         // AcqRel: pairs with the Acquire in `load`, and with the one of the swap before.
         let at = self.at.swap(into_address(next), Ordering::AcqRel);
@@ -173,7 +182,7 @@ impl<T: RefCnt + Send + Sync + 'static> HazardPtr<T> {
         })
     }
 
-    /// Puts `next` in place of what is there, which goes with its last guard.
+    /// Replaces the handle by `next`; the old one is dropped with its last guard.
     pub fn store(&self, next: Option<T>) {
         drop(self.swap(next));
     }
@@ -208,8 +217,8 @@ impl<T: RefCnt> Drop for HazardGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         let at = T::as_ptr(&self.handle).cast::<()>();
-        self.noted.give_back();
-        after_return(at);
+        self.slot.give_back();
+        after_clear(at);
     }
 }
 
@@ -244,7 +253,7 @@ impl<T: RefCnt + Send + Sync + 'static> Drop for Retired<T> {
     fn drop(&mut self) {
         // SAFETY: `self` is being dropped.
         let erased = unsafe { self.erase() };
-        give_up(vec![erased]);
+        retire(vec![erased]);
     }
 }
 
@@ -254,7 +263,7 @@ impl<T: RefCnt + Send + Sync + fmt::Debug + 'static> fmt::Debug for Retired<T> {
     }
 }
 
-/// Retired handles of any types, dropped together with one fence.
+/// Retired handles of any types, dropped together behind one fence.
 #[derive(Default)]
 pub struct RetireBatch {
     handles: Vec<Erased>,
@@ -264,7 +273,7 @@ impl RetireBatch {
     /// Adds a handle.
     pub fn add<T: RefCnt + Send + Sync + 'static>(&mut self, retired: Retired<T>) {
         let mut retired = ManuallyDrop::new(retired);
-        // SAFETY: taken once, since `recalled` is not dropped.
+        // SAFETY: taken once, since `retired` is not dropped.
         self.handles.push(unsafe { retired.erase() });
     }
 }
@@ -272,7 +281,7 @@ impl RetireBatch {
 impl Drop for RetireBatch {
     fn drop(&mut self) {
         if !self.handles.is_empty() {
-            give_up(std::mem::take(&mut self.handles));
+            retire(std::mem::take(&mut self.handles));
         }
     }
 }
@@ -306,21 +315,21 @@ unsafe fn drop_handle<T: RefCnt>(at: *mut ()) {
     drop(unsafe { T::from_ptr(at.cast()) });
 }
 
-/// What was recalled while a guard held it.
-struct Aside {
+/// Retired values that guards still protect.
+struct RetiredList {
     handles: Mutex<Vec<Erased>>,
     /// The marks of all `handles`. Changed under their lock.
     marks: AtomicU64,
 }
 
 #[cfg(not(loom))]
-static ASIDE: Aside = Aside {
+static RETIRED: RetiredList = RetiredList {
     handles: Mutex::new(Vec::new()),
     marks: AtomicU64::new(0),
 };
 #[cfg(loom)]
 loom::lazy_static! {
-    static ref ASIDE: Aside = Aside {
+    static ref RETIRED: RetiredList = RetiredList {
         handles: Mutex::new(Vec::new()),
         marks: AtomicU64::new(0),
     };
@@ -330,77 +339,77 @@ fn mark_of(at: *mut ()) -> u64 {
     if cfg!(any(loom, feature = "sim")) {
         return 1; // Addresses differ from run to run, which a model or simulation must not notice.
     }
-    // Fibonacci hashing: what is lent lies at multiples of many powers of two.
+    // Fibonacci hashing: targets are aligned to many powers of two.
     1 << ((at as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58)
 }
 
-/// Drops what was at `at` if this thread, which has just struck it out on its desk, was the last to have
-/// it there. Passes a light fence.
+/// Drops the target at `at` if it is retired and this thread, which has just cleared its slot, was the last
+/// to protect it. Passes a light fence.
 #[inline]
-fn after_return(at: *mut ()) {
+fn after_clear(at: *mut ()) {
     barrier::light();
     // Relaxed: ordered by the fence.
-    if ASIDE.marks.load(Ordering::Relaxed) & mark_of(at) != 0 {
-        drop_if_returned(at);
+    if RETIRED.marks.load(Ordering::Relaxed) & mark_of(at) != 0 {
+        drop_if_unprotected(at);
     }
 }
 
-/// Drops those handles that nobody has on guard, and puts the others aside.
+/// Drops those handles that no guard protects, and lists the others.
 #[cold]
-fn give_up(mut handles: Vec<Erased>) {
-    let lent = take_lent(&mut handles);
+fn retire(mut handles: Vec<Erased>) {
+    let protected = take_protected(&mut handles);
     drop(handles);
-    if lent.is_empty() {
+    if protected.is_empty() {
         return;
     }
-    let addresses: Vec<_> = lent.iter().map(|handle| handle.at).collect();
-    let mut aside = ASIDE.handles.lock();
-    aside.extend(lent);
-    ASIDE.set_marks(&aside);
-    let returned = take_returned(&mut aside, &addresses);
-    drop(aside);
-    drop(returned);
+    let addresses: Vec<_> = protected.iter().map(|handle| handle.at).collect();
+    let mut list = RETIRED.handles.lock();
+    list.extend(protected);
+    RETIRED.set_marks(&list);
+    let unprotected = take_unprotected(&mut list, &addresses);
+    drop(list);
+    drop(unprotected);
 }
 
-/// Drops what was put aside of `at`, unless somebody else has it on guard.
+/// Drops the retired value at `at`, unless another guard protects it.
 #[cold]
 #[inline(never)]
-fn drop_if_returned(at: *mut ()) {
-    let mut aside = ASIDE.handles.lock();
-    if !aside.iter().any(|handle| handle.at == at) {
-        return; // Another with the same mark.
+fn drop_if_unprotected(at: *mut ()) {
+    let mut list = RETIRED.handles.lock();
+    if !list.iter().any(|handle| handle.at == at) {
+        return; // Another value has the same mark.
     }
-    let returned = take_returned(&mut aside, &[at]);
-    drop(aside);
-    // Under no lock: anything may happen in there.
-    drop(returned);
+    let unprotected = take_unprotected(&mut list, &[at]);
+    drop(list);
+    // Under no lock: a drop may do anything.
+    drop(unprotected);
 }
 
-/// Takes those of `addresses` out of `aside` that nobody has on loan any more.
-fn take_returned(aside: &mut Vec<Erased>, addresses: &[*mut ()]) -> Vec<Erased> {
-    let (mut candidates, rest) = std::mem::take(aside)
+/// Takes those of `addresses` out of `list` that no guard protects any more.
+fn take_unprotected(list: &mut Vec<Erased>, addresses: &[*mut ()]) -> Vec<Erased> {
+    let (mut candidates, rest) = std::mem::take(list)
         .into_iter()
         .partition(|handle| addresses.contains(&handle.at));
-    *aside = rest;
-    let lent = take_lent(&mut candidates);
-    aside.extend(lent);
-    ASIDE.set_marks(aside);
+    *list = rest;
+    let protected = take_protected(&mut candidates);
+    list.extend(protected);
+    RETIRED.set_marks(list);
     candidates
 }
 
-/// Takes those handles out of the list that are noted on some desk.
-fn take_lent(handles: &mut Vec<Erased>) -> Vec<Erased> {
+/// Takes those handles out of `handles` that are in some slot.
+fn take_protected(handles: &mut Vec<Erased>) -> Vec<Erased> {
     barrier::heavy();
-    let mut noted = Vec::new();
-    each_lent(|at| noted.push(at));
-    let (lent, rest) = std::mem::take(handles)
+    let mut published = Vec::new();
+    each_protected(|at| published.push(at));
+    let (protected, rest) = std::mem::take(handles)
         .into_iter()
-        .partition(|handle| noted.contains(&handle.at));
+        .partition(|handle| published.contains(&handle.at));
     *handles = rest;
-    lent
+    protected
 }
 
-impl Aside {
+impl RetiredList {
     /// Requires: `handles` is what is in the list, and its lock is held.
     fn set_marks(&self, handles: &[Erased]) {
         let marks = handles

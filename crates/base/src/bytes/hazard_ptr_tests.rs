@@ -1,6 +1,6 @@
-//! Goal: what is on loan lives, what is not goes at once, and everything goes exactly once. Method:
-//! handles that count their drops, alone and under threads that lend and swap at random; the twin
-//! holds the same in a mutex. The interleavings are explored by `tests/loom.rs`.
+//! Goal: a protected value lives, an unprotected one is dropped at once, and every value is dropped exactly
+//! once. Method: handles that count their drops, alone and under threads that load and swap at random; the
+//! twin holds the same in a mutex. The interleavings are explored by `tests/loom.rs`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -43,7 +43,7 @@ fn drops() -> Arc<AtomicUsize> {
 }
 
 #[test]
-fn what_is_not_on_loan_goes_when_it_is_taken_out() {
+fn a_value_without_a_guard_is_dropped_when_it_is_taken_out() {
     let dropped = drops();
     let pointer = HazardPtr::new(Counted::new(1, &dropped));
     pointer.store(Counted::new(2, &dropped));
@@ -59,13 +59,13 @@ fn what_is_not_on_loan_goes_when_it_is_taken_out() {
 }
 
 #[test]
-fn the_last_loan_drops_what_was_recalled_meanwhile() {
+fn the_last_guard_drops_what_was_retired_meanwhile() {
     let dropped = drops();
     let pointer = HazardPtr::new(Counted::new(1, &dropped));
     let other = HazardPtr::new(Counted::new(9, &dropped));
     let (first, second) = (pointer.load(), pointer.load());
     pointer.store(None);
-    drop(other.load()); // Another's loan drops nothing.
+    drop(other.load()); // Another's guard drops nothing.
     drop(first);
     assert_eq!(dropped.load(Ordering::Relaxed), 0);
     assert_eq!(second.as_ref().map(|guard| guard.check()), Some(1));
@@ -79,7 +79,7 @@ fn the_last_loan_drops_what_was_recalled_meanwhile() {
 }
 
 #[test]
-fn a_thread_may_have_any_number_of_loans_and_return_them_in_any_order() {
+fn a_thread_may_have_any_number_of_guards_and_drop_them_in_any_order() {
     let dropped = drops();
     let pointers: Vec<_> = (0..50)
         .map(|number| HazardPtr::new(Counted::new(number, &dropped)))
@@ -104,7 +104,7 @@ fn a_thread_may_have_any_number_of_loans_and_return_them_in_any_order() {
 }
 
 #[test]
-fn threads_that_lend_and_swap_see_what_a_mutex_would_show_them() {
+fn threads_that_load_and_swap_see_what_a_mutex_would_show_them() {
     const PLACES: usize = 4;
     let (dropped, made) = (drops(), AtomicUsize::new(PLACES));
     let pointers: [_; PLACES] = std::array::from_fn(|_| HazardPtr::new(Counted::new(1, &dropped)));
@@ -155,12 +155,12 @@ mod without_membarrier {
     const TOLD: &str = "DRUMLIN_TEST_FORBID_MEMBARRIER";
 
     #[test]
-    fn nothing_on_loan_is_dropped_when_the_fence_is_forbidden_too_late() {
+    fn nothing_protected_is_dropped_when_the_fence_is_forbidden_too_late() {
         if std::env::var_os(TOLD).is_some() {
-            return recall_without_fence();
+            return retire_without_fence();
         }
         // What a process forbids itself it never gets back, so another one does.
-        let name = "nothing_on_loan_is_dropped_when_the_fence_is_forbidden_too_late";
+        let name = "nothing_protected_is_dropped_when_the_fence_is_forbidden_too_late";
         let this = std::env::current_exe().unwrap();
         let ended = Command::new(this).arg(name).env(TOLD, "1").output();
         let ended = ended.unwrap().status;
@@ -169,7 +169,7 @@ mod without_membarrier {
         assert!(is_aborted || ended.success(), "{ended}");
     }
 
-    fn recall_without_fence() {
+    fn retire_without_fence() {
         let dropped = drops();
         let pointer = HazardPtr::new(Counted::new(1, &dropped));
         pointer.store(Counted::new(2, &dropped)); // Asks for the fence.

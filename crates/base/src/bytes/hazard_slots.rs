@@ -1,21 +1,21 @@
-//! Where each thread writes down what it has on loan.
+//! The hazard slots of each thread: where it publishes the addresses that its guards protect.
 //!
-//! A slots is a cache line of eight addresses that one thread writes and any thread may read. It is
-//! claimed at a thread's first loan, given back when the thread ends, and never freed: there are as
-//! many as threads ever had loans at one time. A thread with more than eight loans claims another
-//! slots for each further one.
+//! A thread's slots are a cache line of eight addresses, which that thread writes and any thread may read.
+//! They are claimed with the thread's first guard, given back when the thread ends, and never freed: there
+//! are as many as threads ever held guards at one time. A thread with more than eight guards claims eight
+//! more slots for each further guard.
 //!
-//! Thread safety: the list of slot groups only grows; a group of slots is written by the thread that claimed it.
+//! Thread safety: the list of all slots only grows; slots are written by the thread that claimed them.
 
 use std::cell::Cell;
 use std::ptr::null_mut;
 
 use crate::sync::atomic::{AtomicBool, AtomicPtr, Ordering, fence};
 
-/// Loans that fit a thread's own slots: a get has four at most, user code inside it may get again.
+/// Guards that fit a thread's own slots: a get has four at most, user code inside it may get again.
 const SLOTS: usize = 8;
 
-/// One thread's loans.
+/// The slots of one thread.
 #[repr(align(64))]
 pub(super) struct HazardSlots {
     slots: [AtomicPtr<()>; SLOTS],
@@ -23,18 +23,18 @@ pub(super) struct HazardSlots {
     next: Option<&'static HazardSlots>,
 }
 
-/// A place on a group of slots, this thread's until it is given back.
+/// One slot, this thread's until it is given back.
 #[derive(Clone, Copy)]
 pub(super) struct HazardSlot {
-    /// All that is kept, so that a loan is two words and stays in registers: words that are moved as pairs
-    /// right after they were written are waited for until they have left the processor.
+    /// Nothing but this, so that a guard is two words and stays in registers: moving a pair of words that
+    /// were just written one by one stalls store-to-load forwarding.
     at: &'static AtomicPtr<()>,
 }
 
-/// What a thread knows of its slots. Nothing in it has to be dropped, so that reaching it is one load.
+/// A thread's view of its slots. It has no destructor, so that reaching it is one load.
 struct Own {
     slots: Cell<Option<&'static HazardSlots>>,
-    /// A bit for each place in use.
+    /// A bit for each slot in use.
     taken: Cell<u8>,
 }
 
@@ -61,7 +61,7 @@ struct Leaving;
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        // A loan that outlives this keeps the slots: it may still be written.
+        // A guard that outlives this keeps the slots: it still clears one.
         let left = OWN.try_with(|own| match own.taken.get() {
             0 => own.slots.take(),
             _ => None,
@@ -73,11 +73,11 @@ impl Drop for Leaving {
 }
 
 impl HazardSlots {
-    /// A slots that nobody else has.
+    /// Slots that nobody else has.
     fn claim() -> &'static Self {
         let mut next = newest();
         while let Some(slots) = next {
-            // Acquire: pairs with the Release in `give_back`. Most slot groups are taken: look first.
+            // Acquire: pairs with the Release in `give_back`. Most slots are claimed: look before the swap.
             if !slots.is_claimed.load(Ordering::Relaxed)
                 && !slots.is_claimed.swap(true, Ordering::Acquire)
             {
@@ -97,15 +97,15 @@ impl HazardSlots {
         let at: *mut Self = slots;
         loop {
             let newest = NEWEST.load(Ordering::Acquire);
-            // SAFETY: null or a group of slots, and slot groups are never freed.
+            // SAFETY: null or slots, which are never freed.
             let next = unsafe { newest.as_ref() };
-            // SAFETY: the slots is not in the list yet, so this thread alone knows it.
+            // SAFETY: these slots are not in the list yet, so this thread alone knows them.
             unsafe { (*at).next = next };
-            // Release: pairs with the Acquire in `newest`, so that the slots is seen whole.
+            // Release: pairs with the Acquire in `newest`, so that the slots are seen whole.
             let added = NEWEST.compare_exchange(newest, at, Ordering::AcqRel, Ordering::Relaxed);
             if added.is_ok() {
-                // What is borrowed by this slots from now on comes after it is in the list: whoever
-                // took something back before and does not find the slots cannot have lent it here.
+                // An address published here comes after the slots are in the list: whoever retired a
+                // value before and does not find these slots cannot have a guard of it here.
                 fence(Ordering::SeqCst);
                 // SAFETY: leaked above; from here on it is only shared.
                 return unsafe { &*at };
@@ -113,7 +113,7 @@ impl HazardSlots {
         }
     }
 
-    /// Which of the slots's slots `place` is.
+    /// The index of `place` among these slots.
     #[inline]
     fn index_of(&self, place: &'static AtomicPtr<()>) -> Option<usize> {
         let bytes = std::ptr::from_ref(place)
@@ -131,12 +131,12 @@ impl HazardSlots {
 fn newest() -> Option<&'static HazardSlots> {
     // Acquire: pairs with the Release in `push`.
     let newest = NEWEST.load(Ordering::Acquire);
-    // SAFETY: null or a group of slots, and slot groups are never freed.
+    // SAFETY: null or slots, which are never freed.
     unsafe { newest.as_ref() }
 }
 
 impl HazardSlot {
-    /// A free place of this thread's.
+    /// A free slot of this thread's.
     #[inline]
     pub(super) fn take() -> Self {
         OWN.with(|own| {
@@ -157,7 +157,7 @@ impl HazardSlot {
     fn take_slowly(own: &Own) -> Self {
         let slots = HazardSlots::claim();
         let [first, ..] = &slots.slots;
-        // No slots of its own for a thread that is ending: nobody would give it back.
+        // Slots of its own are not for a thread that is ending: nobody would give them back.
         let is_first = own.slots.get().is_none() && LEAVING.try_with(|_| ()).is_ok();
         if is_first {
             own.slots.set(Some(slots));
@@ -166,17 +166,17 @@ impl HazardSlot {
         Self { at: first }
     }
 
-    /// Notes a loan. Takes effect for others with the fence that follows.
+    /// Publishes an address. Others see it after the fence that follows.
     #[inline]
-    pub(super) fn note(&self, address: *mut ()) {
+    pub(super) fn publish(&self, address: *mut ()) {
         self.at.store(address, Ordering::Relaxed);
     }
 
-    /// Strikes the loan out and gives the place back.
+    /// Clears the slot and gives it back.
     #[inline]
     pub(super) fn give_back(self) {
-        // Release: pairs with the Acquire in `is_lent`, so that what was done with the loan comes
-        // before what is done by whoever finds it struck out.
+        // Release: pairs with the Acquire in `each_protected`, so that what was done under the guard
+        // comes before what is done by whoever finds the slot clear.
         self.at.store(null_mut(), Ordering::Release);
         OWN.with(
             |own| match own.slots.get().and_then(|slots| slots.index_of(self.at)) {
@@ -186,7 +186,7 @@ impl HazardSlot {
         );
     }
 
-    /// Gives back the slots that was claimed for this loan alone.
+    /// Gives back the slots that were claimed for this guard alone.
     #[cold]
     #[inline(never)]
     fn give_back_further(self) {
@@ -201,13 +201,13 @@ impl HazardSlot {
     }
 }
 
-/// Calls `visit` with every address that is noted on some slots.
-pub(super) fn each_lent(mut visit: impl FnMut(*mut ())) {
+/// Calls `visit` with every address that is in some slot.
+pub(super) fn each_protected(mut visit: impl FnMut(*mut ())) {
     let mut next = newest();
     while let Some(slots) = next {
-        for place in &slots.slots {
+        for slot in &slots.slots {
             // Acquire: pairs with the Release in `give_back`.
-            let address = place.load(Ordering::Acquire);
+            let address = slot.load(Ordering::Acquire);
             if !address.is_null() {
                 visit(address);
             }

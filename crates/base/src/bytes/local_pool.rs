@@ -1,20 +1,19 @@
-//! Things that are dear to make, laid down where their thread finds them again.
+//! A pool of expensive objects with a slot for each stripe of threads, invalidated by epoch.
 //!
-//! A pool has a slot for each stripe of threads ([`crate::metrics`]). Who needs a thing takes what lies at
-//! its own slot, and lays it down there when it is done: two exchanges of a word that other threads seldom
-//! touch. Things belong to an *epoch*. Whoever starts the next one takes away all there is, so that nothing
-//! outdated lies about, and what is laid down later must be of that epoch:
+//! A thread takes the object in its own slot ([`crate::metrics`] has the stripes) and puts it back when it is
+//! done: two exchanges of a word that other threads seldom touch. An object belongs to an *epoch*. Starting
+//! the next epoch drops all objects there are, and whatever is put back later must be of that epoch:
 //!
 //! ```text
-//! slot    a thing, or: empty, and open to things of epoch n
-//! take     thing            -> empty for the present epoch
-//! put      empty for its own epoch -> thing        (else: the thing is dropped)
-//! advance    anything         -> empty for the next epoch
+//! slot     an object, or: empty, open to objects of epoch n
+//! take     object                   -> empty, open to the present epoch
+//! put      empty for its own epoch  -> object               (else: the object is dropped)
+//! advance  anything                 -> empty, open to the next epoch
 //! ```
 //!
-//! So one exchange both lays a thing down and finds out that it is not outdated, and is the last that its
-//! thread does with the pool: a thing may own the pool it lies on, in some roundabout way, and whoever
-//! takes it away may be the one who frees both.
+//! The trick is that an empty slot holds the number of its epoch. One exchange both puts an object back and
+//! finds out that it is not outdated, and it is the last access of its thread to the pool: an object may own
+//! the pool it is in, in some roundabout way, and whoever takes it out may be the one who frees both.
 //!
 //! Thread safety: any thread takes and puts; see [`LocalPool::advance`] for the rest.
 
@@ -29,31 +28,31 @@ use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 /// The epoch of a pool that takes nothing any more.
 const CLOSED: u64 = u64::MAX >> 1;
 
-/// A slot on a line of its own, and on one that is fetched beside no other's.
+/// A slot on a pair of cache lines of its own: processors prefetch lines in pairs.
 #[repr(align(128))]
 struct LocalSlot<T>(AtomicPtr<T>);
 
-/// See the module. What lies on it is dropped with it.
+/// See the module. The objects in it are dropped with it.
 pub struct LocalPool<T> {
     epoch: AtomicU64,
     slots: [LocalSlot<T>; STRIPES],
-    /// Hands things from thread to thread, one at a time.
+    /// Hands objects from thread to thread, one at a time.
     owns: PhantomData<Mutex<Box<T>>>,
 }
 
-/// What an empty slot holds that is open to `epoch`: odd, as no address of a thing is.
+/// The content of an empty slot that is open to `epoch`: odd, as no address of an object is.
 fn empty<T>(epoch: u64) -> *mut T {
     const { assert!(align_of::<T>() > 1, "addresses are even") };
     without_provenance_mut((epoch as usize) << 1 | 1)
 }
 
-/// The thing in a slot that held `at`.
+/// The object in a slot that held `at`.
 fn thing<T>(at: *mut T) -> Option<NonNull<T>> {
     NonNull::new(at).filter(|at| at.addr().get() & 1 == 0)
 }
 
 impl<T> LocalPool<T> {
-    /// An empty pool for things of `epoch`.
+    /// An empty pool for objects of `epoch`.
     pub fn new(epoch: u64) -> Self {
         debug_assert!(epoch <= CLOSED);
         Self {
@@ -73,7 +72,7 @@ impl<T> LocalPool<T> {
         &self.slots.get(own_stripe()).unwrap_or(first).0
     }
 
-    /// The thing at the calling thread's slot. It may be of an epoch that has just ended.
+    /// The object in the calling thread's slot. It may be of an epoch that has just ended.
     #[inline]
     pub fn take(&self) -> Option<Box<T>> {
         let slot = self.own_slot();
@@ -82,32 +81,32 @@ impl<T> LocalPool<T> {
         thing(at)?;
         // Relaxed: should it be an old one, the slot takes nothing until the next `advance`.
         let next = empty(self.epoch.load(Ordering::Relaxed));
-        // Acquire: pairs with the Release in `put`, so that the thing is seen whole.
+        // Acquire: pairs with the Release in `put`, so that the object is seen whole.
         let taken = slot.compare_exchange(at, next, Ordering::Acquire, Ordering::Relaxed);
         let taken = thing(taken.ok()?)?;
-        // SAFETY: laid down by `put`, and taken away by this alone.
+        // SAFETY: put there by `put`, and taken out by this exchange alone.
         Some(unsafe { Box::from_raw(taken.as_ptr()) })
     }
 
-    /// Lays `thing` down on the pool that `pool_of` names, beside the thing's epoch. Dropped instead when
-    /// that is not the pool's, or something lies there.
+    /// Puts `thing` into the pool that `pool_of` names, together with the thing's epoch. It is dropped instead
+    /// when that is not the pool's epoch, or the slot is full.
     #[inline]
     pub fn put(thing: Box<T>, pool_of: impl FnOnce(&T) -> (&Self, u64)) {
         let (pool, epoch) = pool_of(&thing);
         let slot = NonNull::from(pool.own_slot());
         let at = Box::into_raw(thing);
-        // SAFETY: the pool lives at least as long as the thing does, which nobody else can reach before
-        // this exchange; and nothing follows it.
+        // SAFETY: the pool lives at least as long as the object, which nobody else can reach before this
+        // exchange; and nothing follows it.
         let slot = unsafe { slot.as_ref() };
-        // Release: pairs with the Acquire of whoever takes it away.
+        // Release: pairs with the Acquire of whoever takes it out.
         let put = slot.compare_exchange(empty(epoch), at, Ordering::Release, Ordering::Relaxed);
         if put.is_err() {
-            // SAFETY: turned into an address above, and laid down nowhere.
+            // SAFETY: turned into an address above, and put nowhere.
             drop(unsafe { Box::from_raw(at) });
         }
     }
 
-    /// From now on the pool takes things of `epoch` alone; those that lie there are dropped.
+    /// From now on the pool takes objects of `epoch` only; those that are in it are dropped.
     ///
     /// Requires: no two calls of this and [`LocalPool::close`] at a time; epochs grow.
     pub fn advance(&self, epoch: u64) {
@@ -120,13 +119,13 @@ impl<T> LocalPool<T> {
             // Acquire: pairs with the Release in `put`.
             let before = slot.swap(empty(epoch), Ordering::Acquire);
             if let Some(before) = thing(before) {
-                // SAFETY: laid down by `put`, and taken away by this alone.
+                // SAFETY: put there by `put`, and taken out by this exchange alone.
                 drop(unsafe { Box::from_raw(before.as_ptr()) });
             }
         }
     }
 
-    /// Drops all things, and takes no more of any epoch.
+    /// Drops all objects, and takes no more of any epoch.
     ///
     /// Requires: as [`LocalPool::advance`].
     pub fn close(&self) {
@@ -152,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    /// A thing that owns the pool it lies on.
+    /// An object that owns the pool it is in.
     struct Owner {
         pool: Arc<LocalPool<Owner>>,
         epoch: u64,
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_finds_again_what_it_laid_down_in_this_epoch() {
+    fn a_thread_finds_again_what_it_put_back_in_this_epoch() {
         let (pool, counted) = (Arc::new(LocalPool::<Owner>::new(1)), Arc::new(()));
         let owner = |epoch| {
             Box::new(Owner {

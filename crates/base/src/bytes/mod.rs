@@ -1,15 +1,13 @@
-//! Bytes that are owned, pinned where they already lie, or shared; and the memory they lie in.
+//! Bytes that are owned, pinned in place, or shared; and the memory they are in.
 //!
-//! - [`pinned`]: what a read returns: bytes with what keeps them alive.
-//! - [`shared`]: a counted buffer with its counter, what was decoded from it, and its bytes in one
-//!   piece of memory.
-//! - [`slab`]: memory for many such buffers that is given back to the system in the end.
-//! - [`striped_pin`]: a value kept in memory by pins that threads count apart.
-//! - [`hazard_ptr`]: places that lend a counted handle to readers who count nothing; [`hazard_slots`] is where a
-//!   reader notes its loans, [`barrier`] the fence whose cost lies with who takes handles back.
-//! - [`local_pool`]: things laid down where their thread finds them again.
-//! - [`prefetch`]: asking for cache lines before they are needed; [`lanes`]: comparing many short numbers
-//!   with one at a time.
+//! - [`pinned`]: the result of a read: bytes and the owner that keeps them alive.
+//! - [`shared`]: a counted buffer with its counter, its decoded header, and its bytes in one piece of memory.
+//! - [`slab`]: memory for many such buffers, given back to the system when it is no longer used.
+//! - [`striped_pin`]: a reference count with a counter for each stripe of threads.
+//! - [`hazard_ptr`]: pointers that readers follow without counting; [`hazard_slots`] is where they publish
+//!   what they use, [`barrier`] the fence that whoever retires a value pays for.
+//! - [`local_pool`]: a pool of expensive objects with a slot for each stripe of threads.
+//! - [`prefetch`]: prefetching cache lines; [`lanes`]: comparing many short numbers with one at a time.
 //! - [`pages`]: huge pages, mapped and unmapped.
 //! - [`resident`]: a whole file in memory, and values pinned in it.
 

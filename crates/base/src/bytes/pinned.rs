@@ -1,9 +1,9 @@
-//! What a read returns: bytes that are owned, or pinned where they already lie.
+//! The result of a read: bytes that are owned, or pinned in place.
 //!
-//! A read returns its value where it was found (a cached block, a memtable's arena) and keeps the
-//! owner alive, so that no byte is copied. That writes to a counter of the owner, twice, which costs
-//! more than to copy two cache lines, and makes readers of one owner wait for each other; so a value of
-//! at most [`SMALL_BYTES`] is copied into the [`PinnedSlice`] itself instead.
+//! A read returns its value where it was found (a cached block, a memtable's arena) and keeps the owner
+//! alive, so that no byte is copied. That changes a counter of the owner twice, which costs more than copying
+//! two cache lines, and makes the readers of one owner contend; so a value of at most [`SMALL_BYTES`] is
+//! copied into the [`PinnedSlice`] itself instead.
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -16,13 +16,13 @@ use super::striped_pin::CountedPin;
 pub trait Pin: Send + Sync {}
 impl<T: Send + Sync> Pin for T {}
 
-/// Values of at most this many bytes are copied rather than kept where they lie.
+/// Values of at most this many bytes are copied instead of pinned.
 pub const SMALL_BYTES: usize = 126;
 
 enum Repr {
     /// The first `len` bytes, in the slice itself.
     Small { len: u8, bytes: [u8; SMALL_BYTES] },
-    /// Bytes that lie somewhere else.
+    /// Bytes somewhere else, kept alive by their owner.
     Apart {
         ptr: *const u8,
         len: usize,
@@ -70,9 +70,8 @@ impl PinnedSlice {
         })
     }
 
-    /// Makes this a copy of `bytes`, as [`PinnedSlice::small`], where it is: a slice that is moved right
-    /// after it was filled is read in other words than it was written in, for which the processor waits.
-    /// False, and nothing done, when they are too many.
+    /// Makes this a copy of `bytes` in place, as [`PinnedSlice::small`] does by value: moving a slice that was
+    /// just filled stalls store-to-load forwarding. False, with nothing done, when they are too many.
     #[inline]
     pub fn copy_small(&mut self, from: &[u8]) -> bool {
         if from.len() > SMALL_BYTES {
@@ -122,7 +121,7 @@ impl PinnedSlice {
         Self::apart(bytes.as_ptr(), bytes.len(), Owner::Kept(pin))
     }
 
-    /// The `range` of a shared vector, kept alive by it. `None` when it lies outside.
+    /// The `range` of a shared vector, kept alive by it. `None` when it is out of bounds.
     pub fn of_vector(buffer: &Arc<Vec<u8>>, range: Range<usize>) -> Option<Self> {
         let bytes = buffer.get(range)?;
         let owner: Arc<dyn Pin> = Arc::<Vec<u8>>::clone(buffer);
@@ -131,8 +130,8 @@ impl PinnedSlice {
         Some(unsafe { Self::pinned(owner, bytes) })
     }
 
-    /// The `range` of a shared buffer, kept alive by it, or copied if it is small. `None` when it lies
-    /// outside the buffer.
+    /// The `range` of a shared buffer, kept alive by it, or copied if it is small. `None` when it is out of
+    /// bounds.
     #[inline]
     pub fn of_shared<M: Send + Sync + 'static>(
         buffer: &SharedBytes<M>,
@@ -147,7 +146,7 @@ impl PinnedSlice {
         Some(Self::apart(bytes.as_ptr(), bytes.len(), owner))
     }
 
-    /// Whether the bytes lie in memory that something else shares.
+    /// Whether the bytes are in memory that something else shares.
     pub fn is_pinned(&self) -> bool {
         match &self.repr {
             Repr::Small { .. } => false,
@@ -208,7 +207,7 @@ impl Deref for PinnedSlice {
     #[inline]
     fn deref(&self) -> &[u8] {
         match &self.repr {
-            Repr::Small { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or_default(),
+            Repr::Small { len, bytes } => bytes.split_at(usize::from(*len)).0,
             // SAFETY: `ptr` and `len` came from a valid slice whose owner is held by `self` and whose
             // bytes do not move or change while the owner lives. A `Vec`'s buffer stays where it is
             // when the `Vec` itself moves, and `self` never touches it.

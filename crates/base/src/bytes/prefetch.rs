@@ -1,10 +1,10 @@
-//! Asking for a cache line before it is needed.
+//! Prefetching cache lines.
 
 /// Bytes of a cache line.
 pub const LINE_BYTES: usize = 64;
 
-/// Asks for the `lines` cache lines from `start` on. A hint: any address is allowed, nothing is
-/// read in the sense of the memory model.
+/// Prefetches the `lines` cache lines from `start` on. A hint: any address is allowed, nothing is read in
+/// the sense of the memory model.
 #[inline(always)]
 pub fn prefetch<T>(start: *const T, lines: usize) {
     for line in 0..lines {

@@ -3,8 +3,8 @@
 //! All values of a file share one owner, so pins are counted as a [`StripedPin`] counts them: each thread on
 //! a line of its own.
 //!
-//! Thread safety: the bytes are immutable; pins are taken and dropped by any thread. The memory goes
-//! when the last pin and the [`ResidentBytes`] are gone, on whichever thread that happens.
+//! Thread safety: the bytes are immutable; pins are taken and dropped by any thread. The memory is freed with
+//! the last of its pins and the [`ResidentBytes`], on whichever thread that happens.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use super::pinned::PinnedSlice;
 use super::prefetch::prefetch;
 use super::striped_pin::StripedPin;
 
-/// Memory whose bytes stay as and where they are.
+/// Memory whose bytes neither move nor change.
 ///
 /// # Safety
 /// As long as the value lives, wherever it is moved, `stable_bytes` gives the same address and
@@ -67,7 +67,7 @@ impl ResidentBytes {
     /// The bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: address and length are those of the memory, which stays as and where it is
+        // SAFETY: address and length are those of the memory, which neither moves nor changes
         // (contract of `StableBytes`) while it is held here.
         unsafe { std::slice::from_raw_parts(self.start, self.len) }
     }
@@ -77,15 +77,15 @@ impl ResidentBytes {
         self.memory.own_bytes()
     }
 
-    /// The `range` with the memory kept, or copied if it is small. `None` when it lies outside.
+    /// The `range`, with the memory kept alive, or copied if it is small. `None` when it is out of bounds.
     #[inline]
     pub fn pin(&self, range: Range<usize>) -> Option<PinnedSlice> {
         let bytes = self.bytes().get(range)?;
-        // SAFETY: the bytes lie in the memory that is kept, which stays as and where it is.
+        // SAFETY: the bytes are in the memory that is kept, which neither moves nor changes.
         Some(unsafe { self.memory.slice(bytes) })
     }
 
-    /// Asks for `lines` cache lines from the one of byte `at` on, before anything in them is needed.
+    /// Prefetches `lines` cache lines from the one of byte `at` on.
     #[inline]
     pub fn prefetch(&self, at: usize, lines: usize) {
         prefetch(self.start.wrapping_add(at), lines);

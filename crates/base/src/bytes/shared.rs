@@ -5,15 +5,14 @@
 //! ^ a cache line                  ^ the next ones
 //! ```
 //!
-//! `meta` is what was decoded from the bytes. The words are room for numbers that somebody who reads
-//! the buffer finds out later, once, for all. All lies together, so that a reader that knows the
-//! address can load header and words side by side ([`SharedBytes::prefetch`]) instead of one after the
-//! other.
+//! `meta` is what was decoded from the bytes. The words are room for numbers that a reader of the buffer
+//! computes later, once, for all readers. Everything is in one piece, so that a reader that knows the address
+//! can prefetch header and words side by side ([`SharedBytes::prefetch`]) instead of one after the other.
 //!
 //! A buffer is made as a [`Draft`], which has one owner and can be written, and then shared.
 //!
-//! Thread safety: handles are cloned, read and dropped on any thread. The last one to be dropped
-//! frees the memory, wherever that is.
+//! Thread safety: handles are cloned, read and dropped on any thread. The last one to be dropped frees the
+//! memory, wherever that is.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
@@ -28,14 +27,14 @@ use super::slab::{Slab, SlabPlace, SlabSlot};
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::{Error, Result};
 
-/// What every buffer is aligned to: a cache line.
+/// Every buffer is aligned to a cache line.
 const ALIGN: usize = 64;
-/// Handles to one buffer at most; more can only be leaked ones.
+/// Most handles to one buffer; more can only be leaked ones.
 const HANDLES_MAX: usize = isize::MAX as usize;
-/// What memory is filled with when it is freed where assertions are checked.
+/// Fills freed memory where assertions are checked.
 const POISON: u8 = 0xDB;
 
-/// What lies in front of the words.
+/// The part in front of the words.
 #[repr(C)]
 struct Header<M> {
     handles: AtomicUsize,
@@ -159,7 +158,7 @@ impl<M: Send + Sync + 'static> Draft<M> {
         })
     }
 
-    /// Bytes of memory that a buffer of `len` bytes with room for `words_max` words asks for.
+    /// Bytes of memory that a buffer of `len` bytes with room for `words_max` words needs.
     pub fn memory_bytes(len: usize, words_max: u32) -> usize {
         let header = const { header_bytes::<M>() };
         header
@@ -181,7 +180,7 @@ impl<M: Send + Sync + 'static> Draft<M> {
     }
 
     fn start(&self) -> NonNull<u8> {
-        // SAFETY: the bytes lie inside the memory, as said in `bytes`.
+        // SAFETY: the bytes are inside the memory, as said in `bytes`.
         unsafe { self.memory.start.add(Self::memory_bytes(0, self.words_max)) }
     }
 
@@ -339,7 +338,7 @@ impl<M> SharedBytes<M> {
         self.header().capacity
     }
 
-    /// Asks for the first `lines` cache lines, side by side, before anything in them is needed.
+    /// Prefetches the first `lines` cache lines, side by side.
     #[inline]
     pub fn prefetch(&self, lines: usize) {
         prefetch(self.header.as_ptr(), lines);

@@ -1,18 +1,26 @@
-//! Memory for many buffers of many sizes that does not stay behind when they are freed.
+//! A slab allocator for block-sized buffers that gives memory back to the system.
 //!
-//! Memory is mapped in chunks of one huge page. A chunk is cut into spans, a span into slots of one
-//! size; the sizes rise in steps of at most an eighth, so that a buffer wastes at most a ninth of
-//! its slot. A span whose slots are all free can be cut anew for any size, and a chunk whose spans
-//! are all free can be given back. Buffers over an eighth of a span take slots of spans that are a
-//! whole chunk; those over an eighth of a chunk find no place here.
+//! A general allocator may keep what is freed, so a memory budget would not see it. Here memory is mapped
+//! and unmapped in chunks of one huge page, and a chunk is divided twice:
 //!
-//! The slab never maps by itself: whoever keeps to a budget calls [`Slab::grow`]. To make it smaller
-//! a chunk is *drained*: no slot in it is handed out again, and when the last one comes back the
-//! chunk is unmapped. The budget is charged with whole chunks, so what is charged is what is
-//! resident.
+//! ```text
+//! chunk    one huge page: 8 spans
+//! span     slots of one size: 8 to 1024        (buffers over an eighth of a span: the span is a chunk)
+//! slot     one buffer
 //!
-//! Thread safety: any thread takes slots, any other frees them. Lock order: a size class, then a
-//! span of it or the pool. A chunk is unmapped under no lock.
+//! take     the size class's last open span -> its last free slot   (no open span: cut a free span anew)
+//! free     the slot back to its span -> an unused span back to the pool -> a drained chunk is unmapped
+//! ```
+//!
+//! Sizes rise in steps of at most an eighth, so that a buffer wastes at most a ninth of its slot. A span whose
+//! slots are all free can be cut anew for any size. Buffers over an eighth of a chunk find no place here.
+//!
+//! The slab never maps by itself: whoever keeps to a budget calls [`Slab::grow`]. To make it smaller, a chunk
+//! is *drained*: none of its slots is handed out again, and the chunk is unmapped when the last one comes
+//! back. The budget is charged with whole chunks, so the charge is what is resident.
+//!
+//! Thread safety: any thread takes slots, any other frees them. Lock order: a size class, then a span of it or
+//! the pool. A chunk is unmapped under no lock.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,16 +36,17 @@ use crate::sync::{Mutex, MutexGuard};
 pub const CHUNK_SPANS: usize = 8;
 /// Bytes of a small span.
 const SPAN_BYTES: usize = HUGE_PAGE_BYTES / CHUNK_SPANS;
-/// Slots of a span at least, so that its tail wastes little.
+/// Fewest slots of a span, so that its tail wastes little.
 const SLOTS_MIN: usize = 8;
-/// Slots of a span at most: smaller buffers share a size.
+/// Most slots of a span: smaller buffers share a size.
 const SLOTS_MAX: usize = 1024;
 /// Slots begin on cache lines.
 const SLOT_ALIGN: usize = 64;
-/// Where a slot is.
+
+/// The address of a slot in its slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SlabPlace {
-    /// The span; [`CHUNK_SPANS`] of them, one behind the other, lie in a chunk.
+    /// The span; a chunk has [`CHUNK_SPANS`] consecutive ones.
     pub span: u32,
     /// The slot in it.
     pub slot: u16,
@@ -84,32 +93,32 @@ struct Class {
     open: Vec<u32>,
 }
 
-/// Where a span begins.
+/// The first byte of a span.
 #[derive(Clone, Copy, Debug)]
 struct Base(NonNull<u8>);
 
 // SAFETY: an address of memory that belongs to no thread; nothing is read or written through it.
 unsafe impl Send for Base {}
 
-/// One span in use. Changed only under the lock of its class.
+/// One span that is cut into slots. Changed only under the lock of its class.
 #[derive(Debug)]
-struct Span {
+struct CutSpan {
     class: usize,
     base: Base,
     free: Vec<u16>,
     live: usize,
-    /// Where it stands in its class's list, if it does.
+    /// Its index in its class's list, if it is in it.
     open_at: Option<usize>,
 }
 
 /// The spans of one chunk number, whether or not there is such a chunk now.
 #[derive(Debug, Default)]
-struct Row {
-    /// Whether slots may not be handed out. Relaxed: a slot that is handed out all the same only
-    /// delays the end of the chunk.
+struct ChunkSpans {
+    /// Whether no slot may be handed out. Relaxed: a slot that is handed out all the same only delays the
+    /// end of the chunk.
     closed: AtomicBool,
     /// `None` while the span is free.
-    spans: [Mutex<Option<Span>>; CHUNK_SPANS],
+    spans: [Mutex<Option<CutSpan>>; CHUNK_SPANS],
 }
 
 #[derive(Debug)]
@@ -125,7 +134,7 @@ pub struct Slab {
     sizes: Vec<Size>,
     classes: Vec<Mutex<Class>>,
     /// By chunk; made when there first is a chunk of that number.
-    rows: Box<[OnceLock<Box<Row>>]>,
+    rows: Box<[OnceLock<Box<ChunkSpans>>]>,
     pool: Mutex<Pool>,
     /// Chunks there ever were at a time: numbers stay below this.
     chunks_seen: AtomicUsize,
@@ -159,7 +168,7 @@ impl Slab {
         self.mapped.load(Ordering::Relaxed) * HUGE_PAGE_BYTES
     }
 
-    /// Bytes, of those mapped, that are given back once what lies in them is let go.
+    /// Bytes, of those mapped, that are given back once their slots are freed.
     pub fn draining_bytes(&self) -> usize {
         self.draining.load(Ordering::Relaxed) * HUGE_PAGE_BYTES
     }
@@ -190,8 +199,8 @@ impl Slab {
                 continue;
             };
             let span = self.span(number)?.lock();
-            // A span that was cut only now is served from though its chunk was closed meanwhile: with no
-            // slot to come back, nothing would ever free it, or its chunk.
+            // A span that was cut just now is used even if its chunk was closed meanwhile: with no slot to
+            // come back, nothing would ever free it or its chunk.
             let is_fresh = span.as_ref().is_some_and(|span| span.live == 0);
             if is_fresh || !self.is_closed(number) {
                 break (number, span);
@@ -220,8 +229,8 @@ impl Slab {
         })
     }
 
-    /// Takes the span that is served from, which is `span`, out of its class's list.
-    fn pop_open(&self, class: &mut Class, mut span: MutexGuard<'_, Option<Span>>) {
+    /// Takes `span`, the last open span, out of its class's list.
+    fn pop_open(&self, class: &mut Class, mut span: MutexGuard<'_, Option<CutSpan>>) {
         if let Some(span) = span.as_mut() {
             span.open_at = None;
         }
@@ -231,7 +240,7 @@ impl Slab {
     /// Cuts a free span into slots of a size that has none left.
     fn open_span(&self, class: &mut Class, class_at: usize, size: &Size) -> Option<()> {
         let (number, base) = self.pool.lock().take(size.whole_chunks)?;
-        *self.span(number)?.lock() = Some(Span {
+        *self.span(number)?.lock() = Some(CutSpan {
             class: class_at,
             base: Base(base),
             free: (0..size.slots).rev().collect(),
@@ -244,15 +253,16 @@ impl Slab {
 
     fn free(&self, place: SlabPlace) {
         let class_at = usize::from(place.class);
-        let (Some(class), Some(cell)) = (self.classes.get(class_at), self.span(place.span)) else {
-            return;
-        };
-        let mut class = class.lock();
-        let mut guard = cell.lock();
-        let Some(span) = guard.as_mut() else {
-            debug_assert!(false, "a slot of a free span came back");
-            return;
-        };
+        let class = self.classes.get(class_at);
+        let mut class = class.expect("slots are of a class of this slab").lock();
+        let cell = self.span(place.span);
+        let mut guard = cell.expect("slots are in a span of this slab").lock();
+        let span = guard.as_mut().expect("a span with slots in use stays cut");
+        assert!(
+            span.class == class_at,
+            "a span has one class while slots are in use"
+        );
+        assert!(span.live > 0, "a slot in use is counted");
         debug_assert!(!span.free.contains(&place.slot), "a slot came back twice");
         span.free.push(place.slot);
         span.live -= 1;
@@ -295,13 +305,13 @@ impl Slab {
         }
     }
 
-    fn row(&self, chunk: usize) -> Option<&Row> {
+    fn row(&self, chunk: usize) -> Option<&ChunkSpans> {
         self.rows
             .get(chunk)
             .map(|row| &**row.get_or_init(Box::default))
     }
 
-    fn span(&self, number: u32) -> Option<&Mutex<Option<Span>>> {
+    fn span(&self, number: u32) -> Option<&Mutex<Option<CutSpan>>> {
         let number = number as usize;
         self.row(number / CHUNK_SPANS)?
             .spans
@@ -309,7 +319,10 @@ impl Slab {
     }
 
     fn unmap(&self, chunk: Chunk) {
-        debug_assert_eq!(chunk.spans_used, 0);
+        assert!(
+            chunk.spans_used == 0,
+            "no span of an unmapped chunk is in use"
+        );
         drop(chunk);
         self.mapped.fetch_sub(1, Ordering::Relaxed);
         self.budget.release(MemoryUse::Blocks, HUGE_PAGE_BYTES);
@@ -337,7 +350,7 @@ impl Slab {
         true
     }
 
-    /// Unmaps a chunk that nothing lies in; false when there is none.
+    /// Unmaps a chunk with no slot in use; false when there is none.
     pub fn shrink(&self) -> bool {
         let empty = self.pool.lock().take_empty();
         match empty {
@@ -349,9 +362,8 @@ impl Slab {
         }
     }
 
-    /// Hands out no slot of chunk `number` any more and unmaps it when all that are in use came
-    /// back; the caller sees to it that they do. False when there is no such chunk, or it is being
-    /// drained already.
+    /// Stops handing out slots of chunk `number`, and unmaps it when all that are in use have come back;
+    /// the caller sees to it that they do. False when there is no such chunk, or it is being drained.
     pub fn drain(&self, number: usize) -> bool {
         let mut pool = self.pool.lock();
         if !pool.close(number) {
@@ -370,7 +382,7 @@ impl Slab {
         true
     }
 
-    /// Goes on using a chunk that was being drained; false when there is none.
+    /// Takes a chunk that is being drained back into use; false when there is none.
     pub fn revive(&self) -> bool {
         let mut pool = self.pool.lock();
         let Some(number) = pool.reopen() else {
@@ -393,7 +405,7 @@ impl Slab {
         let class_at = cell.lock().as_ref()?.class;
         let mut class = self.classes.get(class_at)?.lock();
         let mut guard = cell.lock();
-        // It may have become another's while its class was not locked.
+        // It may have been cut for another class while its class was not locked.
         let span = guard.as_mut().filter(|span| span.class == class_at)?;
         if span.open_at.is_none() && !span.free.is_empty() {
             span.open_at = Some(class.open.len());
@@ -416,7 +428,7 @@ struct Pool {
 }
 
 impl Pool {
-    /// Takes in a chunk; its number. `None` when there is no place for it.
+    /// Adds a chunk; its number. `None` when there are as many as may be.
     fn add(&mut self, page: HugePage) -> Option<usize> {
         let number = match self.chunks.iter().position(Option::is_none) {
             Some(number) => number,
@@ -451,16 +463,21 @@ impl Pool {
         self.spans.remove(&span);
         let chunk = self.chunk_of(span)?;
         chunk.spans_used += if whole_chunk { CHUNK_SPANS } else { 1 };
+        assert!(chunk.spans_used <= CHUNK_SPANS, "a span is handed out once");
+        assert!(!chunk.draining, "no span of a drained chunk is handed out");
         let offset = span as usize % CHUNK_SPANS * SPAN_BYTES;
         let base = chunk.page.base().as_ptr().wrapping_add(offset);
         Some((span, NonNull::new(base)?))
     }
 
-    /// Takes a span back. Its chunk, when that was being drained and has no other span in use.
+    /// Takes a span back. Returns its chunk when that is being drained and has no other span in use.
     fn give_back(&mut self, span: u32, whole_chunk: bool) -> Option<Chunk> {
         let number = span as usize / CHUNK_SPANS;
-        let chunk = self.chunk_of(span)?;
-        chunk.spans_used -= if whole_chunk { CHUNK_SPANS } else { 1 };
+        let chunk = self.chunk_of(span);
+        let chunk = chunk.expect("a span in use is of a chunk that is mapped");
+        let spans = if whole_chunk { CHUNK_SPANS } else { 1 };
+        assert!(spans <= chunk.spans_used, "a span in use is counted");
+        chunk.spans_used -= spans;
         let (used, draining) = (chunk.spans_used, chunk.draining);
         match (used, draining) {
             (0, true) => return self.chunks.get_mut(number)?.take(),
@@ -488,13 +505,13 @@ impl Pool {
         }
     }
 
-    /// The last empty chunk.
+    /// Takes the last empty chunk out.
     fn take_empty(&mut self) -> Option<Chunk> {
         let number = self.empty.pop_last()?;
         self.chunks.get_mut(number)?.take()
     }
 
-    /// Chunk `number`, if nothing lies in it.
+    /// Takes chunk `number` out if no span of it is in use.
     fn take_if_empty(&mut self, number: usize) -> Option<Chunk> {
         let cell = self.chunks.get_mut(number)?;
         cell.take_if(|chunk| chunk.spans_used == 0)

@@ -1,19 +1,21 @@
-//! Keeps a value in memory for pins that are counted on stripes.
+//! A striped reference count: pins of one value are counted by stripe of threads.
 //!
-//! A memtable is one thing that all readers pin: were its pins counted in one place, every get would
-//! write to that line. Here each thread counts on a stripe of its own; a pin is given up on the stripe
-//! it was counted on, whichever thread does it. Nobody can tell from the stripes of a living owner how
-//! many pins there are, and nobody has to: only when the owner goes are they added up.
+//! All readers pin the same memtable. Were its pins counted in one place, every get would write to that
+//! line. Here each thread counts on a stripe of its own, and a pin is given up on the stripe it was counted
+//! on, whichever thread does it. The stripes of a living owner do not tell how many pins there are, and
+//! nobody needs to know: they are added up once, when the owner is dropped.
 //!
 //! ```text
 //! pin      stripe += 1
-//! unpin    stripe -= 1; if the stripe had ended: left -= 1, and who makes it 0 frees the value
-//! owner    mark each stripe as ended and add its pins to `left`; who makes it 0 frees the value
+//! unpin    stripe -= 1; if the stripe has ended: left -= 1, and whoever makes it 0 frees the value
+//! owner    mark each stripe as ended and add its pins to `left`; whoever makes it 0 frees the value
 //! ```
 //!
-//! Marking a stripe and giving a pin up change the same word, so a pin is either given up before and
-//! not added, or after and taken off `left`. So that `left` is not 0 while the owner still adds, it
-//! begins with [`OWNER`], which the owner takes off last.
+//! Trick 1: the mark is a bit of the stripe's own word. So a pin is given up either before the mark and is
+//! not added, or after it and is taken off `left`; never neither, never both.
+//!
+//! Trick 2: `left` begins with [`OWNER`], which the owner takes off last, so that it is not 0 while the owner
+//! still adds.
 //!
 //! Thread safety: pins are taken through the owner and given up by any thread, also after it is gone.
 
@@ -44,7 +46,7 @@ struct Kept<T> {
     value: T,
 }
 
-/// Owns a value, and leaves it to the last pin when it goes. Dereferences to the value.
+/// Owns a value and leaves it to the last pin when it is dropped. Dereferences to the value.
 pub struct StripedPin<T> {
     kept: NonNull<Kept<T>>,
 }
@@ -54,7 +56,7 @@ unsafe impl<T: Send + Sync> Send for StripedPin<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for StripedPin<T> {}
 
-/// Keeps the value of a [`StripedPin`] in memory.
+/// One pin: keeps the value of a [`StripedPin`] in memory.
 pub(super) struct CountedPin {
     /// The stripe it is counted on.
     stripe: NonNull<Stripe>,
@@ -62,7 +64,7 @@ pub(super) struct CountedPin {
     free_one: unsafe fn(NonNull<()>),
 }
 
-// SAFETY: does nothing but to give itself up, which any thread may.
+// SAFETY: does nothing but give itself up, which any thread may.
 unsafe impl Send for CountedPin {}
 // SAFETY: as above.
 unsafe impl Sync for CountedPin {}
@@ -134,6 +136,10 @@ impl<T> Drop for StripedPin<T> {
             // given up after, which `left` tells about.
             pins += stripe.0.fetch_or(ENDED, Ordering::AcqRel);
         }
+        assert!(
+            pins < OWNER,
+            "there are fewer pins than the owner counts for"
+        );
         // `left` is less than OWNER by the pins that were given up since their stripe ended.
         let taken_off = OWNER - pins;
         // AcqRel: pairs with that of `free_one`.
@@ -183,7 +189,7 @@ pub(super) fn own_stripe() -> usize {
     crate::metrics::own_stripe()
 }
 
-/// One after the other: a model must not depend on what other tests count.
+/// In turn: a model must not depend on what other tests count.
 #[cfg(loom)]
 pub(super) fn own_stripe() -> usize {
     loom::lazy_static! {
