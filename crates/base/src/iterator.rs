@@ -12,6 +12,8 @@ pub struct ValueCode<'a> {
     pub bytes: &'a [u8],
     /// Bytes of the value, about; not rounded, so that the sum over many is right.
     pub value_bytes: f64,
+    /// The value has no more bytes.
+    pub value_bytes_max: usize,
 }
 
 /// A cursor over internal keys and their values, in internal-key order.

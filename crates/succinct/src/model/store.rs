@@ -244,27 +244,52 @@ impl Model {
     /// `Corruption` when no record has this code; `out` is then as it was.
     #[inline]
     pub fn decode(&self, code: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        self.decode_within(code, usize::MAX, out)
+    }
+
+    /// As [`Model::decode`], of a record of `record_bytes_max` bytes at most.
+    ///
+    /// # Errors
+    /// `Corruption`, also where the record is longer.
+    #[inline]
+    pub fn decode_within(
+        &self,
+        code: &[u8],
+        record_bytes_max: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         let selector = code.first().copied().unwrap_or(u8::MAX).leading_ones() as usize;
         let Some(form) = self.forms.get(selector) else {
             // Raw: after the byte that says so, which a model without forms does not need.
             let skipped = usize::from(!self.forms.is_empty());
             let record = code.get(skipped..).ok_or_else(no_code)?;
+            if record.len() > record_bytes_max {
+                return Err(too_long());
+            }
             out.extend_from_slice(record);
             return Ok(());
         };
         let before = out.len();
-        let outcome = self.decode_form(form, code, selector + 1, out);
+        let bytes_max = code.len().saturating_mul(EXPANSION_MAX);
+        let bytes_max = bytes_max.min(record_bytes_max);
+        let outcome = self.decode_form((form, bytes_max), code, selector + 1, out);
         if outcome.is_err() {
             out.truncate(before);
         }
         outcome
     }
 
-    /// Decodes `code`, whose bits begin at `at`. On failure, `out` may be longer than it was.
+    /// Decodes `code`, whose bits begin at `at`, to `bytes_max` bytes at most. On failure, `out` may be longer than
+    /// it was.
     #[inline]
-    fn decode_form(&self, form: &Form, code: &[u8], at: usize, out: &mut Vec<u8>) -> Result<()> {
+    fn decode_form(
+        &self,
+        (form, bytes_max): (&Form, usize),
+        code: &[u8],
+        at: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         let expected = self.expected_bytes(code);
-        let bytes_max = code.len().saturating_mul(EXPANSION_MAX);
         let text = self.text.as_ref();
         match form {
             Form::Text => {
@@ -355,6 +380,11 @@ impl fmt::Debug for Model {
 #[cold]
 fn no_code() -> Error {
     Error::corruption("a code without its first byte, or of a form without its parts")
+}
+
+#[cold]
+fn too_long() -> Error {
+    Error::corruption("a code of more bytes than its record may have")
 }
 
 /// The expansion to store for records of `bytes` with codes of `code_bytes`: a little more than it is.

@@ -19,6 +19,10 @@ use crate::block::{SAMPLE_EVERY, lower_bound};
 /// A record begins an anchor when so many bytes have passed since the last.
 pub(super) const ANCHOR_BYTES: usize = 1024;
 
+/// Bytes between two anchors that are not looked at: so many a lookup may go through. Only long records put them
+/// farther apart.
+const NEAR_BYTES: usize = 8 * ANCHOR_BYTES;
+
 /// The anchors of an open table.
 ///
 /// Invariant: `heads` is as long as `places`, or empty; there is an anchor if there is a record, and
@@ -39,8 +43,8 @@ impl Anchors {
     /// Reads the section `stored`, and the keys it refers to in `records`, which have `count` of them.
     ///
     /// # Errors
-    /// `Corruption` when the places do not ascend or name no records, or when the first is not
-    /// `first`.
+    /// `Corruption` when the places do not ascend, name no records, or are so far apart that lookups would take
+    /// long; or when the first is not `first`.
     pub(super) fn read(
         order: &KeyOrder,
         stored: &[u8],
@@ -57,6 +61,7 @@ impl Anchors {
         if !stored.len().is_multiple_of(4)
             || begins != expected
             || !places.is_sorted_by(|a, b| a < b)
+            || !are_dense(&places, records)
         {
             return Err(damaged());
         }
@@ -172,6 +177,27 @@ impl Anchors {
     }
 }
 
+/// Whether no record between two of `places` that lie far apart, or behind the last, should have been one too.
+fn are_dense(places: &[u32], records: &[u8]) -> bool {
+    let ends = places.iter().skip(1).map(|place| offset(*place));
+    let mut spans = places.iter().zip(ends.chain([records.len()]));
+    spans.all(|(place, end)| {
+        let start = offset(*place);
+        let Some(gap) = end.checked_sub(start) else {
+            return false;
+        };
+        let mut at = start;
+        while gap > NEAR_BYTES && at < end && at - start < ANCHOR_BYTES {
+            match Record::at(records, at) {
+                Some(record) => at = record.next_at(),
+                None => return false,
+            }
+        }
+        // The first record that is far enough is where the next anchor is.
+        gap <= NEAR_BYTES || at >= end
+    })
+}
+
 /// The last record, found from the last anchor on; `Some(None)` when there is no anchor, `None` for
 /// damage.
 #[expect(clippy::option_option, reason = "damage and emptiness are two things")]
@@ -184,4 +210,56 @@ fn last_record(places: &[u32], records: &[u8]) -> Option<Option<Record>> {
         record = Record::at(records, record.next_at())?;
     }
     Some(Some(record))
+}
+
+#[cfg(test)]
+mod tests {
+    use drumlin_base::ValueKind;
+    use drumlin_base::key::internal_key;
+
+    use super::super::record::append_record;
+    use super::*;
+
+    /// Records with values of these lengths, and the places of the anchors that belong to them.
+    fn records(lengths: &[usize]) -> (Vec<u8>, Vec<u32>) {
+        let (mut bytes, mut places) = (Vec::new(), Vec::<u32>::new());
+        for (number, len) in lengths.iter().enumerate() {
+            let is_far = |place: &u32| bytes.len() - offset(*place) >= ANCHOR_BYTES;
+            if places.last().is_none_or(is_far) {
+                places.push((bytes.len() / UNIT_BYTES) as u32);
+            }
+            let key = (number as u64).to_be_bytes();
+            let key = internal_key(&key, 0, ValueKind::Value);
+            append_record(&mut bytes, &key, &vec![b'v'; *len]);
+        }
+        (bytes, places)
+    }
+
+    fn read(bytes: &[u8], places: &[u32]) -> Result<Anchors> {
+        let stored: Vec<u8> = places.iter().flat_map(|it| it.to_le_bytes()).collect();
+        Anchors::read(&KeyOrder::Bytewise, &stored, bytes, 0, 1)
+    }
+
+    #[test]
+    fn anchors_that_are_left_out_are_missed_before_lookups_take_long() {
+        let mut lengths = vec![30; 3000];
+        lengths[70] = 100_000;
+        lengths[1500] = 9_000;
+        lengths[2999] = 50_000;
+        let (bytes, places) = records(&lengths);
+        assert!(read(&bytes, &places).is_ok());
+        let beyond = [&places[..], &[bytes.len() as u32]].concat();
+        assert!(read(&bytes, &beyond).is_err());
+        for left in [1, places.len() / 3, places.len() / 2, places.len()] {
+            let few: Vec<u32> = places.iter().copied().take(left).collect();
+            let is_whole = left == places.len();
+            assert_eq!(read(&bytes, &few).is_ok(), is_whole, "{left}");
+        }
+        for gap in 0..places.len() - 40 {
+            let mut fewer = places.clone();
+            fewer.drain(gap + 1..gap + 20);
+            let error = read(&bytes, &fewer).expect_err("more than 8 KiB are left out");
+            assert!(error.is_corruption());
+        }
+    }
 }

@@ -76,10 +76,10 @@ fn open_parts(
         .prefix
         .filter(|_| same_prefix && footer.prefixes > 0);
     let keys = match options.order.equality_is_bytewise() {
-        true => HashIndex::new(footer.section(Part::Keys).range()),
+        true => HashIndex::new(bytes, footer.section(Part::Keys).range()),
         false => None, // Keys that count as equal may hash differently.
     };
-    let prefixes = HashIndex::new(footer.section(Part::Prefixes).range());
+    let prefixes = HashIndex::new(bytes, footer.section(Part::Prefixes).range());
     let tombstone_bytes: usize = range_tombstones
         .iter()
         .map(|t| t.begin.len() + t.end.len() + size_of::<RangeTombstone>())

@@ -76,7 +76,9 @@ impl SearchableTable {
                     .bytes
                     .reserve(expected.min(SHARED_BYTES_MAX) + SLACK_BYTES);
             }
-            if self.model.decode(code, &mut values.bytes).is_ok() {
+            let longest = self.value_bytes_max;
+            let decoded = self.model.decode_within(code, longest, &mut values.bytes);
+            if decoded.is_ok() {
                 values.push(at);
                 hint.known = Known::Answered;
             }

@@ -5,12 +5,17 @@
 //! beside codes, and reckoned from them, sums would shrink with every copy.
 
 use drumlin_base::coding::{fixed64_at, put_fixed64};
+use drumlin_base::limits::VALUE_BYTES_MAX;
 
 use crate::format::TableProperties;
 
 /// Name of the user property of tables that name a model: bytes of the values that are coded, and bytes
 /// of their codes, eight bytes little-endian each.
 pub(super) const CODED_VALUES: &str = "drumlin.coded.values";
+
+/// Name of the user property with the bytes that no coded value is longer than, eight bytes little-endian. No row
+/// decodes to more, whatever it says.
+pub(super) const LONGEST_VALUE: &str = "drumlin.longest.value";
 
 /// What a writer has coded and copied.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,6 +26,8 @@ pub(super) struct Coded {
     pub(super) copied_bytes: f64,
     /// Bytes of the codes of both.
     pub(super) code_bytes: u64,
+    /// None of these values has more bytes.
+    pub(super) value_bytes_max: usize,
 }
 
 impl Coded {
@@ -34,6 +41,15 @@ impl Coded {
         put_fixed64(&mut out, self.code_bytes);
         out
     }
+}
+
+/// What no coded value of a table is longer than.
+pub(super) fn value_bytes_max(properties: &TableProperties) -> usize {
+    let told = properties.user.get(LONGEST_VALUE);
+    let told = told.and_then(|told| fixed64_at(told, 0));
+    // Tables written before it was told have values of any length.
+    let told = told.and_then(|told| usize::try_from(told).ok());
+    told.unwrap_or(VALUE_BYTES_MAX).min(VALUE_BYTES_MAX)
 }
 
 /// Bytes of a value for each byte of its code, over all of a table.

@@ -333,6 +333,7 @@ impl InternalIterator for SearchableTableIter {
             model: self.table.model.id(),
             bytes,
             value_bytes: bytes.len() as f64 * self.expansion,
+            value_bytes_max: self.table.value_bytes_max,
         })
     }
 

@@ -8,6 +8,7 @@ use drumlin_base::{Error, KeyOrder, MemoryUse, RangeTombstone, Result, SEQNO_MAX
 use drumlin_fs::RandomAccessFile;
 use drumlin_succinct::{HeldBytes, KeyIndex, Model};
 
+use super::coded::value_bytes_max;
 use super::format::{FOOTER_BYTES, PAGE_BYTES, Part, SearchableFooter, Section};
 use super::locator::Locator;
 use super::model_file::{StoredModel, missing, reference, shared_id};
@@ -101,6 +102,7 @@ fn open_parts(
             + size_of::<SearchableTable>(),
         rows_of_a_page: (footer.keys / footer.pages.max(1)).max(1) as usize,
         values_are_raw: model.id() == Model::raw().id(),
+        value_bytes_max: value_bytes_max(&properties),
         tail_start,
         size,
         extents,

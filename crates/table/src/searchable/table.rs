@@ -64,6 +64,8 @@ pub struct SearchableTable {
     pub(super) rows_of_a_page: usize,
     /// Codes are the values themselves, so that these need not be copied.
     pub(super) values_are_raw: bool,
+    /// No value has more bytes.
+    pub(super) value_bytes_max: usize,
     pub(crate) slots: Arc<SlotArray<Page>>,
     pub(super) cache: Arc<BlockCache>,
     pub(super) budget: Arc<MemoryBudget>,
@@ -306,7 +308,7 @@ impl SearchableTable {
     ) -> Result<()> {
         let code = page.bytes().get(code.clone()).unwrap_or_default();
         self.model
-            .decode(code, out)
+            .decode_within(code, self.value_bytes_max, out)
             .map_err(|error| self.locate(error, at))
     }
 

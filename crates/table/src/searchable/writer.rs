@@ -13,7 +13,7 @@ use drumlin_base::{Error, ErrorKind, KeyOrder, PrefixExtractor, Result, SeqNo, V
 use drumlin_fs::WritableFile;
 use drumlin_succinct::{Effort, Encoder, KeyIndexBuilder, Model};
 
-use super::coded::{CODED_VALUES, Coded};
+use super::coded::{CODED_VALUES, Coded, LONGEST_VALUE};
 use super::format::{FOOTER_BYTES, PAGE_BYTES, SearchableFooter, Section};
 use super::locator::{Locator, RowPlace};
 use super::model_file::reference;
@@ -149,6 +149,8 @@ impl SearchableTableWriter {
         self.last_key.extend_from_slice(internal_key);
         self.properties.count_entry(internal_key.len(), 0, tag);
         self.coded.copied_bytes += code.value_bytes;
+        let longest = self.coded.value_bytes_max.max(code.value_bytes_max);
+        self.coded.value_bytes_max = longest;
         self.coded.code_bytes += code.bytes.len() as u64;
         let start = self.start_version(user_key)?;
         self.key.bytes.extend_from_slice(code.bytes);
@@ -196,6 +198,7 @@ impl SearchableTableWriter {
             true => {
                 self.encoder.encode(value, &mut self.key.bytes);
                 self.coded.encoded_bytes += value.len() as u64;
+                self.coded.value_bytes_max = self.coded.value_bytes_max.max(value.len());
                 self.coded.code_bytes += (self.key.bytes.len() - start) as u64;
             }
             false => self.key.bytes.extend_from_slice(value),
@@ -390,10 +393,12 @@ impl SearchableTableWriter {
         };
         let tombstones = std::mem::take(&mut self.tombstones);
         let prefix = prefix_of(&self.options);
+        let user = &mut self.properties.user;
         if self.options.model.is_some() {
-            let user = &mut self.properties.user;
             user.insert(CODED_VALUES.to_owned(), self.coded.encode());
         }
+        let longest = (self.coded.value_bytes_max as u64).to_le_bytes();
+        user.insert(LONGEST_VALUE.to_owned(), longest.to_vec());
         let copied = self.coded.copied_bytes.round() as u64;
         let raw_values = &mut self.properties.raw_value_size;
         *raw_values = raw_values.saturating_add(copied);
@@ -458,12 +463,87 @@ impl std::fmt::Debug for SearchableTableWriter {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
     use std::path::Path;
 
     use drumlin_base::key::internal_key;
+    use drumlin_base::{InternalIterator, MemoryBudget};
     use drumlin_fs::{CreateOptions, FileKind, FileSystem, StrictMemFileSystem};
 
     use super::*;
+    use crate::cache::BlockCache;
+    use crate::options::{TableReadOptions, TableReaderOptions};
+    use crate::searchable::SearchableTable;
+    use crate::searchable::model_file::KnownModel;
+
+    /// Writes `/table` by `fill`, and opens it.
+    fn table_of(
+        model: Option<&Arc<Model>>,
+        fill: impl FnOnce(&mut SearchableTableWriter),
+    ) -> Arc<SearchableTable> {
+        let (files, path) = (StrictMemFileSystem::new(), Path::new("/table"));
+        let file = files.create(path, CreateOptions::new(FileKind::Table));
+        let options = TableWriterOptions {
+            model: model.cloned(),
+            ..TableWriterOptions::default()
+        };
+        let mut writer = SearchableTableWriter::new(file.expect("room"), options);
+        fill(&mut writer);
+        writer.finish().expect("room");
+        let budget = MemoryBudget::new(8 << 20);
+        let cache = BlockCache::new(Arc::clone(&budget));
+        let mut options = TableReaderOptions::new(path.into(), 0, cache, budget);
+        options.models = model.map(|model| Arc::new(KnownModel(Arc::clone(model))) as _);
+        SearchableTable::open(files.open(path).expect("it"), options).expect("a table")
+    }
+
+    /// Goal: a row claims thousands of times what it takes only where such a value was written.
+    #[test]
+    fn no_row_decodes_to_more_than_the_longest_value_that_was_written() {
+        const LONGEST: usize = 99_510;
+        let fill = |writer: &mut SearchableTableWriter| {
+            for number in 0..200u32 {
+                let key = internal_key(&number.to_be_bytes(), 0, ValueKind::Value);
+                let value = vec![b'v'; 10 + number as usize * 500];
+                writer.add(&key, &value).expect("ascending");
+            }
+        };
+        let model = Arc::new(Model::train(&[&[b'v'; 900]], Effort::Small));
+        let named = table_of(Some(&model), fill);
+        let copied = table_of(Some(&model), |writer| {
+            let mut from = named.iter(TableReadOptions {
+                codes_of: Some(model.id()),
+                ..TableReadOptions::default()
+            });
+            from.seek_to_first();
+            while from.valid() {
+                let code = from.code().expect("of the model");
+                writer.add_code(from.key(), &code).expect("ascending");
+                from.next();
+            }
+        });
+        for mut table in [table_of(None, fill), named, copied] {
+            assert_eq!(table.value_bytes_max, LONGEST);
+            table.verify().expect("sound");
+            let got = |table: &SearchableTable, number: u32| {
+                let (options, mut len) = (TableReadOptions::default(), None);
+                let found = table.get(&number.to_be_bytes(), 9, &options, |_, _, value| {
+                    len = Some(value.bytes().len());
+                    ControlFlow::Break(())
+                });
+                found.map(|()| len)
+            };
+            assert_eq!(got(&table, 199).expect("sound"), Some(LONGEST));
+            let table_mut = Arc::get_mut(&mut table).expect("no other handle");
+            table_mut.value_bytes_max = LONGEST - 1;
+            assert!(got(&table, 198).expect("sound").is_some());
+            let error = got(&table, 199).expect_err("longer than it may be");
+            assert!(error.is_corruption() && error.file().is_some(), "{error}");
+            let mut cursor = table.iter(TableReadOptions::default());
+            cursor.seek_to_last();
+            assert!(!cursor.valid() && cursor.status().is_err());
+        }
+    }
 
     #[test]
     fn a_writer_holds_a_few_megabytes_and_half_a_byte_a_key() {
