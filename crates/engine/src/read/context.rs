@@ -6,7 +6,7 @@ use std::sync::Arc;
 use drumlin_base::bytes::LocalPool;
 use drumlin_base::{KeyOrder, MergeOperator, PinnedSlice, PrefixExtractor, Result, SeqNo};
 
-use super::db_iter::Walk;
+use super::walk::Walk;
 use crate::caches::blob_cache::BlobCache;
 use crate::caches::table_cache::TableCache;
 use crate::family::super_version::SuperVersion;

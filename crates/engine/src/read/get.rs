@@ -23,6 +23,7 @@ use super::entity::default_column;
 use super::own_key::or_under_own_key;
 use super::resident;
 use super::sampling::{self, Searched};
+use super::walk::misplaced;
 use crate::iter::merge_operands::MergeOperands;
 use crate::version::FileMeta;
 
@@ -409,12 +410,6 @@ impl<'a> Lookup<'a> {
             *self.answer = Err(error);
         }
     }
-}
-
-/// An entry of `kind` where only values, deletions and operands belong.
-#[cold]
-pub(super) fn misplaced(kind: ValueKind) -> Error {
-    Error::corruption(format!("an entry of kind {kind:?} among point entries"))
 }
 
 /// A value as a source lends it.

@@ -18,7 +18,7 @@ use drumlin_base::bytes::LocalPool;
 use drumlin_base::{Error, PinnedSlice, Result, SeqNo};
 
 use super::context::ReadContext;
-use super::db_iter::{IteratorCounters, IteratorOptions, ViewSource, Walk};
+use super::walk::{IteratorCounters, IteratorOptions, ViewSource, Walk};
 use crate::family::snapshot::Snapshot;
 use crate::family::super_version::SuperVersion;
 

@@ -3,7 +3,8 @@
 //! ```text
 //! get         one key, newest source to oldest
 //! multi_get   many keys, each stage of a lookup with all of them before the next
-//! iterator    the cursor a user holds; db_iter, walk_forward, walk_backward: the walk in it
+//! iterator    the cursor a user holds, over a walk that is pooled
+//! walk        the walk in it
 //! resident    all three over tables in memory
 //! source      the cursors that a walk merges
 //! sampling    what reads lose to having several sorted runs
@@ -12,7 +13,6 @@
 #[cfg(test)]
 mod blob_tests;
 mod context;
-mod db_iter;
 mod entity;
 mod get;
 mod iterator;
@@ -31,11 +31,9 @@ pub(crate) mod test_tables;
 #[cfg(test)]
 mod tests;
 mod walk;
-mod walk_backward;
-mod walk_forward;
 
 pub use context::{ReadContext, ReadView, WalkPool};
-pub use db_iter::{IteratorCounters, IteratorOptions, ViewSource, Walk};
 pub use get::get_to;
 pub use iterator::DbIterator;
 pub use multi_get::multi_get;
+pub use walk::{IteratorCounters, IteratorOptions, ViewSource, Walk};

@@ -5,19 +5,18 @@ use std::sync::atomic::Ordering;
 use drumlin_base::key::{SEEK_KIND, split_internal, tag_kind, tag_seqno, user_key_prefix};
 use drumlin_base::{Error, InternalIterator, Result, SEQNO_MAX, SeqNo, ValueKind};
 
-use super::db_iter::Walk;
-use super::entity::default_column;
-use super::get::misplaced;
-use super::walk::{
+use super::parts::{
     Covering, Decision, Place, STEPS_MAX, SavedValue, checked_parts, is_same, is_same_by_head,
-    set_key, set_target, short_key,
+    misplaced, set_key, set_target, short_key,
 };
+use super::state::Walk;
+use crate::read::entity::default_column;
 
 impl Walk {
     /// From where the cursor stands, goes on to the first entry that shows. With `skip`, entries of
     /// `self.key` are passed over.
     #[inline]
-    pub(super) fn find_forward(&mut self, mut skip: bool) {
+    pub(in crate::read) fn find_forward(&mut self, mut skip: bool) {
         let mut passed = 0;
         let mut skipped_head = user_key_prefix(&self.key);
         self.dead_in_a_row = 0;
@@ -65,7 +64,7 @@ impl Walk {
 
     /// What becomes of the newest visible entry of a key, under the cursor. A hidden one is left
     /// behind with its key in `self.key`.
-    pub(super) fn decide_forward(&mut self, seqno: SeqNo, kind: u8) -> Decision {
+    pub(in crate::read) fn decide_forward(&mut self, seqno: SeqNo, kind: u8) -> Decision {
         let (user_key, _) = checked_parts(&self.cursor);
         set_key(&mut self.key, user_key);
         if let Some(covering) = self.covering(seqno) {
@@ -148,7 +147,7 @@ impl Walk {
         self.show_merged(merged)
     }
 
-    pub(super) fn show_merged(&mut self, merged: Result<Vec<u8>>) -> Decision {
+    pub(in crate::read) fn show_merged(&mut self, merged: Result<Vec<u8>>) -> Decision {
         match merged {
             Ok(value) => {
                 self.value = SavedValue::Copied(value);
@@ -194,7 +193,7 @@ impl Walk {
 
     /// Leaves an entry under a range tombstone: to the tombstone's end in all sources older than
     /// its own, else by one step.
-    pub(super) fn leave_covered_forward(&mut self, covering: Covering) {
+    pub(in crate::read) fn leave_covered_forward(&mut self, covering: Covering) {
         if !self.is_jump_due(covering) {
             self.cursor.next();
             return;

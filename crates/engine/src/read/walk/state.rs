@@ -1,53 +1,29 @@
-//! The walk a user takes: user keys ascending or descending as of one sequence number, each with
-//! its value, without the versions, tombstones and operands below.
-//!
-//! The cursor under it yields internal keys: newest version first within a user key. So forward,
-//! the first visible entry of a key decides and the rest is skipped; backward, the versions come
-//! oldest first, and all visible ones must be seen before the last of them decides.
-//!
-//! Where the walk stands, by `Place`:
-//! - `Direct`: forward, on the entry itself; key and value are read from the source, nothing is
-//!   copied.
-//! - `Saved`: forward, on a key whose value had to be made (merge, entity). The cursor stands on
-//!   some entry of that key or past it.
-//! - `Behind`: backward; key and value are copies, the cursor stands before every version of it.
-//!
-//! `DirectBlob` and `BehindBlob` are the same with a reference to a blob for a value: the blob is
-//! read when the value is asked for, see [`super::lazy_blob`].
-//!
-//! Steps kept cheap: an entry with sequence number 0 is the only version of its key (compaction
-//! gives 0 only then), so the key need not be remembered to skip the others; more than
-//! `STEPS_MAX` hidden entries in a row are left by a seek; keys under a range tombstone are left
-//! by a seek past its end in all sources older than the tombstone.
+//! The state of a walk: where it stands, what it reads from, and what keys it stays within.
 //!
 //! Owns its super version, so flushes, compactions, drops and closing do not disturb it. One thread
 //! at a time. Where the tables are laid out in memory it may be used for one walk after another
-//! ([`super::iterator`]).
+//! ([`crate::read::iterator`]).
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use drumlin_base::key::{SEEK_KIND, is_same_bytes, tag_seqno};
+use drumlin_base::key::is_same_bytes;
 use drumlin_base::{Error, InternalIterator, PinnedSlice, Result, SeqNo};
 use drumlin_fs::process::Process;
+use drumlin_table::TableReadOptions;
 use drumlin_table::blob::BlobIndex;
-use drumlin_table::{KeyHint, TableReadOptions};
 
-use super::context::ReadContext;
-use super::lazy_blob::LazyBlob;
-use super::resident::WithinPrefix;
-use super::sampling::WalkMeter;
-use super::source::{Source, TombstoneCursor};
-use super::walk::{
-    Covering, DEAD_STRETCH, Place, ROOM_MAX, STEPS_MAX, SavedValue, checked_parts, set_key,
-    set_target,
-};
+use super::parts::{Covering, DEAD_STRETCH, Place, ROOM_MAX, STEPS_MAX, SavedValue, checked_parts};
 use crate::family::snapshot::Snapshot;
 use crate::family::super_version::SuperVersion;
 use crate::iter::merge_operands::MergeOperands;
 use crate::iter::merging::MergingIterator;
 use crate::iter::run::RunOptions;
+use crate::read::context::ReadContext;
+use crate::read::lazy_blob::LazyBlob;
+use crate::read::sampling::WalkMeter;
+use crate::read::source::{Source, TombstoneCursor};
 
 /// How to walk.
 #[derive(Clone, Debug)]
@@ -89,40 +65,40 @@ pub struct IteratorCounters {
 pub struct Walk {
     /// Who made it. A forked child may not move it: locks of its sources may be held by threads that are not there.
     process: Process,
-    pub(super) context: Arc<ReadContext>,
-    pub(super) options: IteratorOptions,
-    pub(super) source: Option<Arc<dyn ViewSource>>,
-    pub(super) snapshot: Option<Snapshot>,
-    pub(super) view: Arc<SuperVersion>,
-    pub(super) seqno: SeqNo,
-    pub(super) cursor: MergingIterator<Source>,
+    pub(in crate::read) context: Arc<ReadContext>,
+    pub(in crate::read) options: IteratorOptions,
+    pub(in crate::read) source: Option<Arc<dyn ViewSource>>,
+    pub(in crate::read) snapshot: Option<Snapshot>,
+    pub(in crate::read) view: Arc<SuperVersion>,
+    pub(in crate::read) seqno: SeqNo,
+    pub(in crate::read) cursor: MergingIterator<Source>,
     /// Whether any source was found to hold range tombstones; else no key is checked for them.
-    pub(super) tombstones_seen: Arc<AtomicBool>,
-    pub(super) tombstone_cursors: Vec<TombstoneCursor>,
-    pub(super) place: Place,
+    pub(in crate::read) tombstones_seen: Arc<AtomicBool>,
+    pub(in crate::read) tombstone_cursors: Vec<TombstoneCursor>,
+    pub(in crate::read) place: Place,
     /// The user key of `Saved` and `Behind`; while skipping, the key whose versions are skipped.
-    pub(super) key: Vec<u8>,
-    pub(super) value: SavedValue,
-    pub(super) blob: LazyBlob,
-    pub(super) operands: MergeOperands,
+    pub(in crate::read) key: Vec<u8>,
+    pub(in crate::read) value: SavedValue,
+    pub(in crate::read) blob: LazyBlob,
+    pub(in crate::read) operands: MergeOperands,
     /// The internal key sought last, kept for its room.
-    pub(super) target: Vec<u8>,
+    pub(in crate::read) target: Vec<u8>,
     /// What the walk stays within, if it `is_within`; else kept for its room.
-    prefix: Vec<u8>,
-    is_within: bool,
+    pub(in crate::read) prefix: Vec<u8>,
+    pub(in crate::read) is_within: bool,
     /// Whether the sources know that it `is_within`, or is not.
-    told_within: bool,
+    pub(in crate::read) told_within: bool,
     /// Whether the view's tables are laid out in memory.
-    is_resident: bool,
-    pub(super) error: Option<Error>,
+    pub(in crate::read) is_resident: bool,
+    pub(in crate::read) error: Option<Error>,
     /// Why it may never show anything.
     refused: Option<Error>,
     /// Entries met in a row under range tombstones and left by steps.
-    pub(super) covered_in_a_row: u32,
+    pub(in crate::read) covered_in_a_row: u32,
     /// Keys found dead since the last that showed, or since the walk was positioned.
-    pub(super) dead_in_a_row: u32,
-    pub(super) counters: IteratorCounters,
-    meter: WalkMeter,
+    pub(in crate::read) dead_in_a_row: u32,
+    pub(in crate::read) counters: IteratorCounters,
+    pub(in crate::read) meter: WalkMeter,
 }
 
 impl Walk {
@@ -170,13 +146,13 @@ impl Walk {
 
     /// Whether this is the process that made it.
     #[inline]
-    pub(super) fn is_at_home(&self) -> bool {
+    pub(in crate::read) fn is_at_home(&self) -> bool {
         self.process.is_present()
     }
 
     /// Ends the walk in a forked child.
     #[cold]
-    pub(super) fn refuse_child(&mut self) {
+    pub(in crate::read) fn refuse_child(&mut self) {
         if let Err(error) = self.process.check() {
             self.fail(error);
         }
@@ -227,7 +203,11 @@ impl Walk {
     }
 
     /// The blob behind `reference` of `user_key`, that operands apply to.
-    pub(super) fn read_blob(&self, user_key: &[u8], reference: &[u8]) -> Result<PinnedSlice> {
+    pub(in crate::read) fn read_blob(
+        &self,
+        user_key: &[u8],
+        reference: &[u8],
+    ) -> Result<PinnedSlice> {
         let index = BlobIndex::decode(reference)?;
         let (version, options) = (&self.view.version, &self.options.table);
         self.context.blobs.read(version, user_key, &index, options)
@@ -318,7 +298,7 @@ impl Walk {
     /// Begins another walk as of `seqno` over the same view, as `options` say.
     ///
     /// Requires: `is_resident`, and `follows_view()`.
-    pub(super) fn begin_again(
+    pub(in crate::read) fn begin_again(
         &mut self,
         seqno: SeqNo,
         options: IteratorOptions,
@@ -344,7 +324,7 @@ impl Walk {
 
     /// Lets go of everything that another walk over the same view does not need. Whether there may be
     /// another one by it.
-    pub(super) fn end_for_now(&mut self) -> bool {
+    pub(in crate::read) fn end_for_now(&mut self) -> bool {
         if !self.is_resident || self.tombstones_seen.load(Ordering::Relaxed) {
             return false;
         }
@@ -362,171 +342,20 @@ impl Walk {
 
     /// Whether the cursor sees what is added to its view: point entries it does, unless their
     /// memtable was left out for being empty, but of range tombstones it took a copy.
-    pub(super) fn follows_view(&self) -> bool {
+    pub(in crate::read) fn follows_view(&self) -> bool {
         let mut memtables = self.view.memtables();
         let sources = self.cursor.children().iter();
         let followed = sources.filter(|source| source.is_memtable()).count();
         memtables.all(|memtable| memtable.range_tombstone_count() == 0)
             && followed == 1 + self.view.immutables.len()
     }
-
-    /// Stands on the first key.
-    pub fn seek_to_first(&mut self) {
-        self.begin();
-        self.tell_sources();
-        match &self.options.lower_bound {
-            Some(lower) => {
-                set_target(&mut self.target, lower, self.seqno, SEEK_KIND);
-                self.cursor.seek(&self.target);
-            }
-            None => self.cursor.seek_to_first(),
-        }
-        self.find_forward(false);
-        self.take_prefix_of_current();
-        self.count_seek();
-    }
-
-    /// Stands on the last key.
-    pub fn seek_to_last(&mut self) {
-        self.begin();
-        self.tell_sources();
-        self.cursor_to_last();
-        self.find_backward();
-        self.take_prefix_of_current();
-        self.count_seek();
-    }
-
-    /// Stands on the first key at or after `key`.
-    pub fn seek(&mut self, key: &[u8]) {
-        self.begin();
-        self.take_prefix_of(key);
-        let order = &self.context.order;
-        let from = match &self.options.lower_bound {
-            Some(lower) if order.compare(key, lower).is_lt() => lower,
-            _ => key,
-        };
-        set_target(&mut self.target, from, self.seqno, SEEK_KIND);
-        match self.is_resident && self.is_within && from.starts_with(&self.prefix) {
-            true => self.seek_within(),
-            false => self.cursor.seek(&self.target),
-        }
-        self.find_forward(false);
-        self.count_seek();
-    }
-
-    /// Positions the cursor at the target in sources in memory, all of which prefetch what they will read before
-    /// the first of them has to wait.
-    #[inline]
-    fn seek_within(&mut self) {
-        let within = WithinPrefix {
-            target: &self.target,
-            prefix: &self.prefix,
-            hint: KeyHint::of(&self.prefix),
-        };
-        for source in self.cursor.children_mut() {
-            source.prefetch_prefix(&within);
-        }
-        for source in self.cursor.children_mut() {
-            source.prefetch_prefix_records(&within);
-        }
-        self.cursor.seek_each(|source| source.seek_within(&within));
-    }
-
-    /// Stands on the last key at or before `key`.
-    pub fn seek_for_prev(&mut self, key: &[u8]) {
-        self.begin();
-        self.take_prefix_of(key);
-        let order = &self.context.order;
-        match &self.options.upper_bound {
-            Some(upper) if order.compare(key, upper).is_ge() => self.cursor_to_last(),
-            _ => {
-                set_target(&mut self.target, key, 0, 0);
-                self.cursor.seek_for_prev(&self.target);
-            }
-        }
-        self.find_backward();
-        self.count_seek();
-    }
-
-    /// Moves to the next key.
-    ///
-    /// Requires: `valid()`; otherwise nothing happens.
-    #[inline]
-    pub fn next(&mut self) {
-        if let Some(bytes) = self.meter.step() {
-            self.charge(bytes);
-        }
-        if self.is_on_blob() && self.leave_blob() {
-            return;
-        }
-        match self.place {
-            Place::Direct | Place::DirectBlob => {
-                let (user_key, tag) = checked_parts(&self.cursor);
-                let has_older = tag_seqno(tag) != 0;
-                if has_older {
-                    set_key(&mut self.key, user_key);
-                }
-                self.cursor.next();
-                self.find_forward(has_older);
-            }
-            Place::Saved => self.find_forward(true),
-            Place::Behind | Place::BehindBlob => {
-                set_target(&mut self.target, &self.key, 0, 0);
-                self.cursor.seek(&self.target);
-                self.find_forward(true);
-            }
-            Place::Nowhere => debug_assert!(false, "next needs a valid iterator"),
-        }
-    }
-
-    /// Moves to the key before.
-    ///
-    /// Requires: `valid()`; otherwise nothing happens.
-    #[inline]
-    pub fn prev(&mut self) {
-        if let Some(bytes) = self.meter.step() {
-            self.charge(bytes);
-        }
-        if self.is_on_blob() && self.leave_blob() {
-            return;
-        }
-        match self.place {
-            Place::Behind | Place::BehindBlob => {}
-            Place::Direct | Place::DirectBlob => {
-                let (user_key, _) = checked_parts(&self.cursor);
-                set_key(&mut self.key, user_key);
-                self.leave_key_backward();
-            }
-            Place::Saved => self.seek_before_key(),
-            Place::Nowhere => {
-                debug_assert!(false, "prev needs a valid iterator");
-                return;
-            }
-        }
-        self.find_backward();
-    }
 }
 
 /// Bounds, tombstones, ends.
 impl Walk {
-    #[inline]
-    fn is_on_blob(&self) -> bool {
-        matches!(self.place, Place::DirectBlob | Place::BehindBlob)
-    }
-
-    /// Lets go of the blob stood on; whether the walk ended, because it could not be read.
-    fn leave_blob(&mut self) -> bool {
-        let failed = self.blob.forget();
-        let ended = failed.is_some();
-        if let Some(error) = failed {
-            self.fail(error);
-        }
-        ended
-    }
-
     /// The newest source with a range tombstone over the key under the cursor (which is
     /// `self.key`, or the same in order) that is newer than `seqno`.
-    pub(super) fn covering(&mut self, seqno: SeqNo) -> Option<Covering> {
+    pub(in crate::read) fn covering(&mut self, seqno: SeqNo) -> Option<Covering> {
         if !self.tombstones_seen.load(Ordering::Relaxed) {
             return None;
         }
@@ -547,7 +376,7 @@ impl Walk {
 
     /// Whether to jump over what `covering` hides rather than step: after `STEPS_MAX` steps, and
     /// only where the entry under the cursor moves with the jump.
-    pub(super) fn is_jump_due(&mut self, covering: Covering) -> bool {
+    pub(in crate::read) fn is_jump_due(&mut self, covering: Covering) -> bool {
         self.covered_in_a_row += 1;
         if self.covered_in_a_row <= STEPS_MAX || self.cursor.current_rank() <= covering.rank {
             return false;
@@ -559,31 +388,15 @@ impl Walk {
     /// Counts the dead entry under the cursor. Long runs are told to what holds them, a stretch at a
     /// time: a memtable that wastes much is flushed, a table is compacted.
     #[inline]
-    pub(super) fn note_dead(&mut self) {
+    pub(in crate::read) fn note_dead(&mut self) {
         self.dead_in_a_row += 1;
         if self.dead_in_a_row.is_multiple_of(DEAD_STRETCH) {
             self.cursor.current().note_dead_walked(DEAD_STRETCH);
         }
     }
 
-    /// Counts a seek that has just been made.
-    fn count_seek(&mut self) {
-        if let Some(bytes) = self.meter.seek() {
-            self.charge(bytes);
-        }
-    }
-
-    /// Charges the tables merged, but that of the oldest run, with what the walk lost to each.
-    #[cold]
-    fn charge(&self, bytes: u64) {
-        let runs = self.cursor.children().iter().filter(|run| run.valid());
-        for run in runs.rev().skip(1) {
-            run.charge_reads(bytes);
-        }
-    }
-
     #[inline]
-    pub(super) fn within_upper(&self, user_key: &[u8]) -> bool {
+    pub(in crate::read) fn within_upper(&self, user_key: &[u8]) -> bool {
         let below = match &self.options.upper_bound {
             Some(upper) => self.context.order.compare(user_key, upper).is_lt(),
             None => true,
@@ -592,7 +405,7 @@ impl Walk {
     }
 
     #[inline]
-    pub(super) fn within_lower(&self, user_key: &[u8]) -> bool {
+    pub(in crate::read) fn within_lower(&self, user_key: &[u8]) -> bool {
         let above = match &self.options.lower_bound {
             Some(lower) => self.context.order.compare(user_key, lower).is_ge(),
             None => true,
@@ -615,37 +428,8 @@ impl Walk {
         )
     }
 
-    /// Stays within the prefix of `key` from now on, if asked to and if it has one.
-    fn take_prefix_of(&mut self, key: &[u8]) {
-        if self.options.prefix_same_as_start {
-            let extractor = self.context.prefix.as_deref();
-            let prefix = extractor.and_then(|extractor| extractor.prefix(key));
-            self.is_within = prefix.is_some();
-            set_key(&mut self.prefix, prefix.unwrap_or_default());
-        }
-        self.tell_sources();
-    }
-
-    /// Lets sources pass over what they know to be of other prefixes if the walk stays within one,
-    /// and only then: what it seeks besides are bounds and ends of tombstones, of any prefix.
-    fn tell_sources(&mut self) {
-        if self.told_within != self.is_within {
-            self.told_within = self.is_within;
-            for source in self.cursor.children_mut() {
-                source.stay_within_prefix(self.is_within);
-            }
-        }
-    }
-
-    fn take_prefix_of_current(&mut self) {
-        if self.options.prefix_same_as_start && self.valid() {
-            let key = self.key().to_vec();
-            self.take_prefix_of(&key);
-        }
-    }
-
     /// Forgets where the walk stood.
-    pub(super) fn begin(&mut self) {
+    pub(in crate::read) fn begin(&mut self) {
         self.place = Place::Nowhere;
         self.error = None;
         drop(self.blob.forget()); // Its error, if it has one, is the former walk's.
@@ -654,20 +438,20 @@ impl Walk {
     }
 
     /// The walk is over: at an end, or at the cursor's error.
-    pub(super) fn end(&mut self) {
+    pub(in crate::read) fn end(&mut self) {
         self.place = Place::Nowhere;
         let refused = self.refused.as_ref().map(Error::duplicate);
         self.error = refused.or_else(|| self.cursor.status().err());
     }
 
     /// Requires: there is nothing in the view.
-    pub(super) fn refuse(&mut self, error: Error) {
+    pub(in crate::read) fn refuse(&mut self, error: Error) {
         self.refused = Some(error);
         self.end();
     }
 
     #[cold]
-    pub(super) fn fail(&mut self, error: Error) {
+    pub(in crate::read) fn fail(&mut self, error: Error) {
         self.place = Place::Nowhere;
         self.error = Some(error);
     }

@@ -4,13 +4,12 @@
 use drumlin_base::key::{SEEK_KIND, split_internal, tag_kind, tag_seqno};
 use drumlin_base::{InternalIterator, Result, SEQNO_MAX, ValueKind};
 
-use super::db_iter::Walk;
-use super::entity::default_column;
-use super::get::misplaced;
-use super::walk::{
-    Covering, Decision, Place, STEPS_MAX, SavedValue, checked_parts, is_same, set_key, set_target,
-    short_key,
+use super::parts::{
+    Covering, Decision, Place, STEPS_MAX, SavedValue, checked_parts, is_same, misplaced, set_key,
+    set_target, short_key,
 };
+use super::state::Walk;
+use crate::read::entity::default_column;
 
 /// What the oldest visible part of a key's value is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,7 +20,7 @@ enum Base {
 
 impl Walk {
     /// From where the cursor stands, goes back to the first key that shows.
-    pub(super) fn find_backward(&mut self) {
+    pub(in crate::read) fn find_backward(&mut self) {
         self.dead_in_a_row = 0;
         while self.cursor.valid() {
             let Some((user_key, tag)) = split_internal(self.cursor.key()) else {
@@ -176,7 +175,7 @@ impl Walk {
     }
 
     /// Moves the cursor, which stands on a version of `self.key`, before all versions of it.
-    pub(super) fn leave_key_backward(&mut self) {
+    pub(in crate::read) fn leave_key_backward(&mut self) {
         for _ in 0..STEPS_MAX {
             self.cursor.prev();
             let left = !self.cursor.valid()
@@ -190,7 +189,7 @@ impl Walk {
         self.seek_before_key();
     }
 
-    pub(super) fn seek_before_key(&mut self) {
+    pub(in crate::read) fn seek_before_key(&mut self) {
         set_target(&mut self.target, &self.key, SEQNO_MAX, SEEK_KIND);
         self.counters.seeks += 1;
         self.cursor.seek_for_prev(&self.target);
@@ -210,7 +209,7 @@ impl Walk {
     }
 
     /// Moves the cursor to the last entry below the upper bound.
-    pub(super) fn cursor_to_last(&mut self) {
+    pub(in crate::read) fn cursor_to_last(&mut self) {
         match &self.options.upper_bound {
             Some(upper) => {
                 set_target(&mut self.target, upper, SEQNO_MAX, SEEK_KIND);

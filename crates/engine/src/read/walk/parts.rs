@@ -1,28 +1,28 @@
-//! The small parts both directions of a walk share.
+//! The small parts that both directions of a walk share.
 
 use drumlin_base::key::{append_internal, is_same_bytes, split_internal};
-use drumlin_base::{Error, InternalIterator, KeyOrder, PinnedSlice, SeqNo};
+use drumlin_base::{Error, InternalIterator, KeyOrder, PinnedSlice, SeqNo, ValueKind};
 
-use super::source::Source;
 use crate::iter::merging::MergingIterator;
+use crate::read::source::Source;
 
 /// Hidden entries stepped over one by one before a seek leaves the rest behind: a step costs some
 /// tens of nanoseconds, a seek about a microsecond.
-pub(super) const STEPS_MAX: u32 = 8;
+pub(in crate::read) const STEPS_MAX: u32 = 8;
 
 /// Dead entries in a row that are told at once to what holds them; shorter runs cost too little to
 /// be counted.
-pub(super) const DEAD_STRETCH: u32 = 64;
+pub(in crate::read) const DEAD_STRETCH: u32 = 64;
 
 /// Values up to this size are copied when the walk goes backward; longer ones are pinned.
 const COPY_BYTES_MAX: usize = 1024;
 
 /// Bytes of room for keys and values that one walk leaves to the next at most.
-pub(super) const ROOM_MAX: usize = 4096;
+pub(in crate::read) const ROOM_MAX: usize = 4096;
 
-/// Where a walk stands; see [`super::db_iter`].
+/// Where a walk stands; see [`super`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(in crate::read) enum Place {
     Nowhere,
     Direct,
     /// As `Direct`, on an entry whose value lies in a blob file.
@@ -35,7 +35,7 @@ pub(super) enum Place {
 
 impl Place {
     /// The same place, on an entry whose value lies in a blob file if `is_blob`.
-    pub(super) fn behind(is_blob: bool) -> Self {
+    pub(in crate::read) fn behind(is_blob: bool) -> Self {
         match is_blob {
             true => Self::BehindBlob,
             false => Self::Behind,
@@ -44,7 +44,7 @@ impl Place {
 }
 
 /// What an entry or a key comes to.
-pub(super) enum Decision {
+pub(in crate::read) enum Decision {
     Shown(Place),
     Hidden,
     Failed(Error),
@@ -52,25 +52,25 @@ pub(super) enum Decision {
 
 /// A range tombstone hides an entry; it lies in the source of rank `rank`.
 #[derive(Clone, Copy)]
-pub(super) struct Covering {
-    pub(super) rank: usize,
+pub(in crate::read) struct Covering {
+    pub(in crate::read) rank: usize,
 }
 
 /// A value that outlives the cursor's next move.
-pub(super) enum SavedValue {
+pub(in crate::read) enum SavedValue {
     Copied(Vec<u8>),
     Pinned(PinnedSlice),
 }
 
 impl SavedValue {
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(in crate::read) fn bytes(&self) -> &[u8] {
         match self {
             Self::Copied(bytes) => bytes,
             Self::Pinned(bytes) => bytes,
         }
     }
 
-    pub(super) fn copy_from(&mut self, bytes: &[u8]) {
+    pub(in crate::read) fn copy_from(&mut self, bytes: &[u8]) {
         match self {
             Self::Copied(room) => {
                 room.clear();
@@ -81,7 +81,7 @@ impl SavedValue {
     }
 
     /// Holds nothing any more but a little room.
-    pub(super) fn shrink(&mut self) {
+    pub(in crate::read) fn shrink(&mut self) {
         match self {
             Self::Copied(room) if room.capacity() <= ROOM_MAX => {}
             _ => *self = Self::default(),
@@ -89,7 +89,7 @@ impl SavedValue {
     }
 
     /// Keeps the value under `cursor`.
-    pub(super) fn keep(&mut self, cursor: &MergingIterator<Source>) {
+    pub(in crate::read) fn keep(&mut self, cursor: &MergingIterator<Source>) {
         match cursor.value() {
             value if value.len() > COPY_BYTES_MAX => {
                 *self = Self::Pinned(cursor.current().pin_value());
@@ -109,12 +109,12 @@ impl Default for SavedValue {
 ///
 /// Requires: the walk came to the entry before, and found its key to be long enough for a tag.
 #[inline]
-pub(super) fn checked_parts(cursor: &MergingIterator<Source>) -> (&[u8], u64) {
+pub(in crate::read) fn checked_parts(cursor: &MergingIterator<Source>) -> (&[u8], u64) {
     split_internal(cursor.key()).expect("the walk checked the key when it came to it")
 }
 
 #[inline]
-pub(super) fn is_same(order: &KeyOrder, a: &[u8], b: &[u8]) -> bool {
+pub(in crate::read) fn is_same(order: &KeyOrder, a: &[u8], b: &[u8]) -> bool {
     match order {
         KeyOrder::Custom(_) => order.compare(a, b).is_eq(),
         _ => a == b,
@@ -123,7 +123,7 @@ pub(super) fn is_same(order: &KeyOrder, a: &[u8], b: &[u8]) -> bool {
 
 /// As [`is_same`], where the heads of the two keys are known as well.
 #[inline]
-pub(super) fn is_same_by_head(order: &KeyOrder, a: (u64, &[u8]), b: (u64, &[u8])) -> bool {
+pub(in crate::read) fn is_same_by_head(order: &KeyOrder, a: (u64, &[u8]), b: (u64, &[u8])) -> bool {
     match order {
         KeyOrder::Custom(_) => order.compare(a.1, b.1).is_eq(),
         _ => a.0 == b.0 && is_same_bytes(a.1, b.1),
@@ -131,17 +131,23 @@ pub(super) fn is_same_by_head(order: &KeyOrder, a: (u64, &[u8]), b: (u64, &[u8])
 }
 
 #[inline]
-pub(super) fn set_key(key: &mut Vec<u8>, user_key: &[u8]) {
+pub(in crate::read) fn set_key(key: &mut Vec<u8>, user_key: &[u8]) {
     key.clear();
     key.extend_from_slice(user_key);
 }
 
-pub(super) fn set_target(target: &mut Vec<u8>, user_key: &[u8], seqno: SeqNo, kind: u8) {
+pub(in crate::read) fn set_target(target: &mut Vec<u8>, user_key: &[u8], seqno: SeqNo, kind: u8) {
     target.clear();
     append_internal(target, user_key, seqno, kind);
 }
 
 #[cold]
-pub(super) fn short_key() -> Error {
+pub(in crate::read) fn short_key() -> Error {
     Error::corruption("internal key shorter than its tag")
+}
+
+/// An entry of `kind` where only values, deletions and operands belong.
+#[cold]
+pub(in crate::read) fn misplaced(kind: ValueKind) -> Error {
+    Error::corruption(format!("an entry of kind {kind:?} among point entries"))
 }

@@ -1,0 +1,32 @@
+//! The walk a user takes: user keys ascending or descending as of one sequence number, each with
+//! its value, without the versions, tombstones and operands below.
+//!
+//! The cursor under it yields internal keys: newest version first within a user key. So forward,
+//! the first visible entry of a key decides and the rest is skipped; backward, the versions come
+//! oldest first, and all visible ones must be seen before the last of them decides.
+//!
+//! Where the walk stands, by `Place`:
+//! - `Direct`: forward, on the entry itself; key and value are read from the source, nothing is
+//!   copied.
+//! - `Saved`: forward, on a key whose value had to be made (merge, entity). The cursor stands on
+//!   some entry of that key or past it.
+//! - `Behind`: backward; key and value are copies, the cursor stands before every version of it.
+//!
+//! `DirectBlob` and `BehindBlob` are the same with a reference to a blob for a value: the blob is
+//! read when the value is asked for, see [`super::lazy_blob`].
+//!
+//! Steps kept cheap: an entry with sequence number 0 is the only version of its key (compaction
+//! gives 0 only then), so the key need not be remembered to skip the others; more than
+//! `STEPS_MAX` hidden entries in a row are left by a seek; keys under a range tombstone are left
+//! by a seek past its end in all sources older than the tombstone.
+//!
+//! `state` is the walk, `forward` and `backward` find the next key that shows, `moves` is what a user calls.
+
+mod backward;
+mod forward;
+mod moves;
+mod parts;
+mod state;
+
+pub(super) use parts::{is_same, misplaced, set_target};
+pub use state::{IteratorCounters, IteratorOptions, ViewSource, Walk};

@@ -1,0 +1,210 @@
+//! The moves of a walk: positioning, steps, turning round, staying within a prefix.
+
+use drumlin_base::InternalIterator;
+use drumlin_base::key::{SEEK_KIND, tag_seqno};
+use drumlin_table::KeyHint;
+
+use super::parts::{Place, checked_parts, set_key, set_target};
+use super::state::Walk;
+use crate::read::resident::WithinPrefix;
+
+impl Walk {
+    /// Stands on the first key.
+    pub fn seek_to_first(&mut self) {
+        self.begin();
+        self.tell_sources();
+        match &self.options.lower_bound {
+            Some(lower) => {
+                set_target(&mut self.target, lower, self.seqno, SEEK_KIND);
+                self.cursor.seek(&self.target);
+            }
+            None => self.cursor.seek_to_first(),
+        }
+        self.find_forward(false);
+        self.take_prefix_of_current();
+        self.count_seek();
+    }
+
+    /// Stands on the last key.
+    pub fn seek_to_last(&mut self) {
+        self.begin();
+        self.tell_sources();
+        self.cursor_to_last();
+        self.find_backward();
+        self.take_prefix_of_current();
+        self.count_seek();
+    }
+
+    /// Stands on the first key at or after `key`.
+    pub fn seek(&mut self, key: &[u8]) {
+        self.begin();
+        self.take_prefix_of(key);
+        let order = &self.context.order;
+        let from = match &self.options.lower_bound {
+            Some(lower) if order.compare(key, lower).is_lt() => lower,
+            _ => key,
+        };
+        set_target(&mut self.target, from, self.seqno, SEEK_KIND);
+        match self.is_resident && self.is_within && from.starts_with(&self.prefix) {
+            true => self.seek_within(),
+            false => self.cursor.seek(&self.target),
+        }
+        self.find_forward(false);
+        self.count_seek();
+    }
+
+    /// Positions the cursor at the target in sources in memory, all of which prefetch what they will read before
+    /// the first of them has to wait.
+    #[inline]
+    fn seek_within(&mut self) {
+        let within = WithinPrefix {
+            target: &self.target,
+            prefix: &self.prefix,
+            hint: KeyHint::of(&self.prefix),
+        };
+        for source in self.cursor.children_mut() {
+            source.prefetch_prefix(&within);
+        }
+        for source in self.cursor.children_mut() {
+            source.prefetch_prefix_records(&within);
+        }
+        self.cursor.seek_each(|source| source.seek_within(&within));
+    }
+
+    /// Stands on the last key at or before `key`.
+    pub fn seek_for_prev(&mut self, key: &[u8]) {
+        self.begin();
+        self.take_prefix_of(key);
+        let order = &self.context.order;
+        match &self.options.upper_bound {
+            Some(upper) if order.compare(key, upper).is_ge() => self.cursor_to_last(),
+            _ => {
+                set_target(&mut self.target, key, 0, 0);
+                self.cursor.seek_for_prev(&self.target);
+            }
+        }
+        self.find_backward();
+        self.count_seek();
+    }
+
+    /// Moves to the next key.
+    ///
+    /// Requires: `valid()`; otherwise nothing happens.
+    #[inline]
+    pub fn next(&mut self) {
+        if let Some(bytes) = self.meter.step() {
+            self.charge(bytes);
+        }
+        if self.is_on_blob() && self.leave_blob() {
+            return;
+        }
+        match self.place {
+            Place::Direct | Place::DirectBlob => {
+                let (user_key, tag) = checked_parts(&self.cursor);
+                let has_older = tag_seqno(tag) != 0;
+                if has_older {
+                    set_key(&mut self.key, user_key);
+                }
+                self.cursor.next();
+                self.find_forward(has_older);
+            }
+            Place::Saved => self.find_forward(true),
+            Place::Behind | Place::BehindBlob => {
+                set_target(&mut self.target, &self.key, 0, 0);
+                self.cursor.seek(&self.target);
+                self.find_forward(true);
+            }
+            Place::Nowhere => debug_assert!(false, "next needs a valid iterator"),
+        }
+    }
+
+    /// Moves to the key before.
+    ///
+    /// Requires: `valid()`; otherwise nothing happens.
+    #[inline]
+    pub fn prev(&mut self) {
+        if let Some(bytes) = self.meter.step() {
+            self.charge(bytes);
+        }
+        if self.is_on_blob() && self.leave_blob() {
+            return;
+        }
+        match self.place {
+            Place::Behind | Place::BehindBlob => {}
+            Place::Direct | Place::DirectBlob => {
+                let (user_key, _) = checked_parts(&self.cursor);
+                set_key(&mut self.key, user_key);
+                self.leave_key_backward();
+            }
+            Place::Saved => self.seek_before_key(),
+            Place::Nowhere => {
+                debug_assert!(false, "prev needs a valid iterator");
+                return;
+            }
+        }
+        self.find_backward();
+    }
+}
+
+/// What a move does beside moving.
+impl Walk {
+    #[inline]
+    fn is_on_blob(&self) -> bool {
+        matches!(self.place, Place::DirectBlob | Place::BehindBlob)
+    }
+
+    /// Lets go of the blob stood on; whether the walk ended, because it could not be read.
+    fn leave_blob(&mut self) -> bool {
+        let failed = self.blob.forget();
+        let ended = failed.is_some();
+        if let Some(error) = failed {
+            self.fail(error);
+        }
+        ended
+    }
+
+    /// Counts a seek that has just been made.
+    fn count_seek(&mut self) {
+        if let Some(bytes) = self.meter.seek() {
+            self.charge(bytes);
+        }
+    }
+
+    /// Charges the tables merged, but that of the oldest run, with what the walk lost to each.
+    #[cold]
+    fn charge(&self, bytes: u64) {
+        let runs = self.cursor.children().iter().filter(|run| run.valid());
+        for run in runs.rev().skip(1) {
+            run.charge_reads(bytes);
+        }
+    }
+
+    /// Stays within the prefix of `key` from now on, if asked to and if it has one.
+    fn take_prefix_of(&mut self, key: &[u8]) {
+        if self.options.prefix_same_as_start {
+            let extractor = self.context.prefix.as_deref();
+            let prefix = extractor.and_then(|extractor| extractor.prefix(key));
+            self.is_within = prefix.is_some();
+            set_key(&mut self.prefix, prefix.unwrap_or_default());
+        }
+        self.tell_sources();
+    }
+
+    /// Lets sources pass over what they know to be of other prefixes if the walk stays within one,
+    /// and only then: what it seeks besides are bounds and ends of tombstones, of any prefix.
+    fn tell_sources(&mut self) {
+        if self.told_within != self.is_within {
+            self.told_within = self.is_within;
+            for source in self.cursor.children_mut() {
+                source.stay_within_prefix(self.is_within);
+            }
+        }
+    }
+
+    fn take_prefix_of_current(&mut self) {
+        if self.options.prefix_same_as_start && self.valid() {
+            let key = self.key().to_vec();
+            self.take_prefix_of(&key);
+        }
+    }
+}
