@@ -1,6 +1,12 @@
 //! The next job: flushes before compactions, the oldest WAL first, what users asked for after what the store needs.
 //!
 //! Picking marks the job as running. Nothing here reads or writes a file.
+//!
+//! The order: the flush that releases the oldest WAL, then the compaction with the highest score over all families, then a
+//! piece of a manual compaction. A manual compaction is cut into pieces of a few tables; a store that is always behind still
+//! gives it one byte in five, but never before L0. One thread only flushes. A job below L0 checks about every quarter of a
+//! megabyte that it reads, dead entries included, whether L0 is due and every other thread busy; then it carries that out
+//! first, on its own stack. Where there is one thread for everything, every compaction does so for flushes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
