@@ -44,7 +44,7 @@
 //! 20), slack of the last chunk included.
 //!
 //! A filter answers for most absent keys, so that the tree is descended only for those that are present.
-//! Radix trees and hash tables were measured beside both: see *Memtables* in `docs/benchmarks.md`.
+//! Radix trees and hash tables were measured beside both: see *Memtables* in `docs/measurements/writes.md`.
 //!
 //! The price: a reader that meets a writer in the same leaf waits for it or starts over. Writers
 //! hold a latch for some dozen nanoseconds and never while they allocate an entry.
