@@ -12,10 +12,11 @@ use crate::compaction::job::Outcome;
 use crate::compaction::output::JobContext;
 use crate::compaction::progress::Watcher;
 use crate::compaction::{Plan, Reason, Work, job};
+use crate::family::column_family::Family;
 use crate::files::space::Promise;
 use crate::store::state::FamilyState;
 use crate::store::store::Store;
-use crate::version::VersionEdit;
+use crate::version::{Version, VersionEdit};
 use crate::watch::events::CompactionInfo;
 use crate::watch::notices::Notice;
 
@@ -59,73 +60,87 @@ impl Background {
             trivial_move: plan.work == Work::Move,
             for_reads: plan.reason == Reason::Reads,
         };
-        if let Some(edit) = plan.edit_alone(id) {
-            let mut state = self.store.lock_state();
-            if state.families.contains_key(&id) {
-                self.store.log_and_apply(&mut state, vec![edit])?;
-            }
-            let count = info.inputs as u64;
-            if plan.work == Work::Drop {
-                info.outputs = 0;
-                self.store.watch.statistics.dropped_tables.add(count);
-            } else {
-                self.store.watch.statistics.trivial_moves.add(count);
-            }
-        } else {
-            let _pending = self.store.begin_job()?;
-            let mut posted = self.post_compaction(&family, plan);
-            let priority = match plan.reason.is_for_writers() {
-                true => IoPriority::Compaction,
-                false => IoPriority::Manual,
-            };
-            let mut context = self.job_context(&family, posted.progress(), priority);
-            context.watcher = watcher;
-            if self.leaves_cores(plan) {
-                context.threads_max = 1;
-            }
-            // First: without room no model need be learned.
-            context.room = Some(Arc::new(self.room_for(&context, plan)?));
-            let model = self.give_model(&family, &version, plan, &mut context)?;
-            let output = family.tuning.target_file_bytes as usize / FILTER_SHARE;
-            let direct = if self.store.id.direct_io {
-                DIRECT_BYTES
-            } else {
-                0
-            };
-            let job = JOB_BYTES + direct + output;
-            let _charge = self
-                .store
-                .caches
-                .charge_job(context.threads_max.max(1) * job);
-            let outcome = job::run(&context, &version, plan, &self.store.closing)?;
-            let files = outcome.new_files.iter().map(|(_, file)| file);
-            let mut made = MadeFiles::new(&self.store, files, &outcome.blob_additions);
-            info.outputs = outcome.new_files.len();
-            (info.bytes_read, info.bytes_written) = (outcome.bytes_read, outcome.bytes_written);
-            self.count_blobs(&outcome);
-            let ahead = open_ahead(&family, outcome.new_files.iter().map(|(_, file)| file))?;
-            self.install_compaction(id, outcome, &mut made)?;
-            drop(made);
-            drop(model);
-            ahead.keep();
-            posted.is_done = true;
-            drop(posted);
-            self.store.watch.statistics.compactions.bump();
-            if plan.reason == Reason::Reads {
-                self.store.watch.statistics.compactions_for_reads.bump();
-            }
-            self.store
-                .watch
-                .statistics
-                .compaction_read_bytes
-                .add(info.bytes_read);
-            self.store
-                .watch
-                .statistics
-                .compaction_write_bytes
-                .add(info.bytes_written);
+        match plan.edit_alone(id) {
+            Some(edit) => self.edit_only(id, plan, edit, &mut info)?,
+            None => self.rewrite(&family, &version, plan, watcher, &mut info)?,
         }
         self.store.watch.notices.note(|| Notice::Compacted(info));
+        Ok(())
+    }
+
+    /// Moves or drops the plan's tables: nothing is read or written but the MANIFEST.
+    fn edit_only(
+        &self,
+        id: u32,
+        plan: &Plan,
+        edit: VersionEdit,
+        info: &mut CompactionInfo,
+    ) -> Result<()> {
+        let mut state = self.store.lock_state();
+        if state.families.contains_key(&id) {
+            self.store.log_and_apply(&mut state, vec![edit])?;
+        }
+        let statistics = &self.store.watch.statistics;
+        let count = info.inputs as u64;
+        if plan.work == Work::Drop {
+            info.outputs = 0;
+            statistics.dropped_tables.add(count);
+        } else {
+            statistics.trivial_moves.add(count);
+        }
+        Ok(())
+    }
+
+    /// Merges the plan's tables into new ones and installs these.
+    fn rewrite(
+        &self,
+        family: &Arc<Family>,
+        version: &Version,
+        plan: &Plan,
+        watcher: Option<Arc<dyn Watcher>>,
+        info: &mut CompactionInfo,
+    ) -> Result<()> {
+        let _pending = self.store.begin_job()?;
+        let mut posted = self.post_compaction(family, plan);
+        let priority = match plan.reason.is_for_writers() {
+            true => IoPriority::Compaction,
+            false => IoPriority::Manual,
+        };
+        let mut context = self.job_context(family, posted.progress(), priority);
+        context.watcher = watcher;
+        if self.leaves_cores(plan) {
+            context.threads_max = 1;
+        }
+        // First: without room no model need be learned.
+        context.room = Some(Arc::new(self.room_for(&context, plan)?));
+        let model = self.give_model(family, version, plan, &mut context)?;
+        let direct = match self.store.id.direct_io {
+            true => DIRECT_BYTES,
+            false => 0,
+        };
+        let output = family.tuning.target_file_bytes as usize / FILTER_SHARE;
+        let buffers = context.threads_max.max(1) * (JOB_BYTES + direct + output);
+        let _charge = self.store.caches.charge_job(buffers);
+        let outcome = job::run(&context, version, plan, &self.store.closing)?;
+        let files = outcome.new_files.iter().map(|(_, file)| file);
+        let mut made = MadeFiles::new(&self.store, files.clone(), &outcome.blob_additions);
+        info.outputs = outcome.new_files.len();
+        (info.bytes_read, info.bytes_written) = (outcome.bytes_read, outcome.bytes_written);
+        self.count_blobs(&outcome);
+        let ahead = open_ahead(family, files)?;
+        self.install_compaction(family.id, plan, outcome, &mut made)?;
+        drop(made);
+        drop(model);
+        ahead.keep();
+        posted.is_done = true;
+        drop(posted);
+        let statistics = &self.store.watch.statistics;
+        statistics.compactions.bump();
+        if plan.reason == Reason::Reads {
+            statistics.compactions_for_reads.bump();
+        }
+        statistics.compaction_read_bytes.add(info.bytes_read);
+        statistics.compaction_write_bytes.add(info.bytes_written);
         Ok(())
     }
 
@@ -177,9 +192,15 @@ impl Background {
     fn install_compaction(
         &self,
         id: u32,
+        plan: &Plan,
         outcome: Outcome,
         files: &mut MadeFiles<'_>,
     ) -> Result<()> {
+        assert_eq!(
+            outcome.deleted_files.len(),
+            plan.files().count(),
+            "a compaction replaces its inputs and nothing else"
+        );
         let mut state = self.store.lock_state();
         if !state.families.contains_key(&id) {
             return Ok(()); // Dropped meanwhile: nobody needs the tables.

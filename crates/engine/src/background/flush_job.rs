@@ -29,6 +29,10 @@ impl Background {
             };
             (Arc::clone(&family.family), next_to_flush(family))
         };
+        assert!(
+            !memtables.is_empty(),
+            "a flush that was picked has memtables"
+        );
         let pending = self.store.begin_job()?;
         let bytes: usize = memtables.iter().map(|memtable| memtable.bytes()).sum();
         let what = format!("flush of {} memtables", memtables.len());
@@ -42,7 +46,7 @@ impl Background {
         drop(charge);
         self.store.sync_closed_wals()?;
         let ahead = open_ahead(&family, flushed.file.iter())?;
-        self.install_flush(&family, memtables.len(), &flushed, &mut made)?;
+        self.install_flush(&family, &memtables, &flushed, &mut made)?;
         ahead.keep();
         posted.is_done = true;
         drop(posted);
@@ -83,7 +87,7 @@ impl Background {
     fn install_flush(
         &self,
         family: &Arc<Family>,
-        flushed: usize,
+        flushed: &[Arc<Memtable>],
         made: &Flushed,
         files: &mut MadeFiles<'_>,
     ) -> Result<()> {
@@ -104,15 +108,21 @@ impl Background {
         &self,
         state: &mut State,
         family: &Arc<Family>,
-        flushed: usize,
+        flushed: &[Arc<Memtable>],
         made: &Flushed,
     ) -> Result<()> {
         let Ok(view) = state.family_mut(family.id) else {
             return Ok(()); // Dropped meanwhile: nobody needs the table.
         };
+        let waiting = view.immutables.iter().map(|it| &it.memtable);
+        let is_same = |(one, other): (&Arc<Memtable>, _)| Arc::ptr_eq(one, other);
+        assert!(
+            waiting.len() >= flushed.len() && flushed.iter().zip(waiting).all(is_same),
+            "the memtables that were flushed are the oldest ones still"
+        );
         let next_wal = view
             .immutables
-            .get(flushed)
+            .get(flushed.len())
             .map_or(view.mutable_wal, |next| next.wal);
         let edit = VersionEdit {
             column_family: family.id,
@@ -138,7 +148,8 @@ impl Background {
                 });
             }
         }
-        self.store.log_flush(state, edits, (family.id, flushed))
+        self.store
+            .log_flush(state, edits, (family.id, flushed.len()))
     }
 }
 

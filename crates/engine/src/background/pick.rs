@@ -82,7 +82,9 @@ impl Background {
             .values()
             .filter(|f| !f.flushing && !f.immutables.is_empty());
         let oldest = due.min_by_key(|family| family.oldest_wal())?.family.id;
-        state.families.get_mut(&oldest)?.flushing = true;
+        let family = state.families.get_mut(&oldest)?;
+        assert!(!family.flushing, "one flush of a family at a time");
+        family.flushing = true;
         state.flushes_running += 1;
         Some(Job::Flush(oldest))
     }

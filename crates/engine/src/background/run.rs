@@ -50,43 +50,56 @@ impl Background {
             self.store.watch.notices.tell();
         }
         let mut state = self.store.lock_state();
-        if is_flush {
-            state.flushes_running -= 1;
-            if let Some(family) = state.families.get_mut(&id) {
-                family.flushing = false;
-            }
-        } else {
-            state.compactions_running -= 1;
-        }
+        self.book_end(&mut state, id, is_flush);
         let request = request.and_then(|request| state.manual.get(request));
         let outcome = match (request, outcome) {
             (None, outcome) => outcome,
             (Some(request), outcome) => {
+                debug_assert!(request.running, "a piece that ends was running");
                 request.running = false;
-                // Whoever asked is told; nothing the store needs has failed.
+                // The caller who asked is told; nothing the store needs has failed.
                 request.outcome = outcome.err().map(Err);
                 Ok(())
             }
         };
-        let outcome = match outcome {
+        let outcome = self.settle(&mut state, is_flush, outcome);
+        self.store.changed.notify_all();
+        outcome
+    }
+
+    /// The job does not run any more.
+    fn book_end(&self, state: &mut State, id: u32, is_flush: bool) {
+        let running = match is_flush {
+            true => &mut state.flushes_running,
+            false => &mut state.compactions_running,
+        };
+        assert!(*running > 0, "a job that ends was running");
+        *running -= 1;
+        if is_flush && let Some(family) = state.families.get_mut(&id) {
+            assert!(family.flushing, "a flush that ends was noted");
+            family.flushing = false;
+        }
+    }
+
+    /// Counts the job's failure, or makes good what an earlier one did.
+    fn settle(&self, state: &mut State, is_flush: bool, outcome: Result<()>) -> Result<()> {
+        match outcome {
             Err(error) if error.kind() == ErrorKind::Shutdown => Ok(()),
             Err(error) => {
-                self.job_failed(&mut state, is_flush, &error);
+                self.job_failed(state, is_flush, &error);
                 Err(error)
             }
             Ok(()) => {
                 // Only now that the job is gone does nobody hold the tables it replaced.
-                self.store.remove_obsolete(&mut state);
+                self.store.remove_obsolete(state);
                 state.flush_failing &= !is_flush;
                 let well = !state.flush_failing && state.compaction_blocked.is_none();
                 if self.store.health() == Health::BackgroundPaused && well {
-                    self.store.recover_health(&mut state);
+                    self.store.recover_health(state);
                 }
                 Ok(())
             }
-        };
-        self.store.changed.notify_all();
-        outcome
+        }
     }
 
     fn job_failed(&self, state: &mut State, is_flush: bool, error: &Error) {

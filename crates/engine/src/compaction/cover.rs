@@ -92,11 +92,13 @@ impl Territory<'_> {
         let from = self.first.map_or(0, |first| {
             tombstones.partition_point(|at| order.compare(&at.end, first).is_le())
         });
-        let inside = tombstones.get(from..).unwrap_or_default();
+        let inside = tombstones
+            .get(from..)
+            .expect("the search ends within the tombstones");
         let count = self.limit.map_or(inside.len(), |limit| {
             inside.partition_point(|at| order.compare(&at.begin, limit).is_lt())
         });
-        let inside = inside.get(..count).unwrap_or_default();
+        let inside = inside.get(..count).expect("the count was taken of them");
         inside.iter().map(|at| self.clip_one(order, at)).collect()
     }
 

@@ -35,7 +35,9 @@ impl Picker for Fifo {
             .iter()
             .take_while(|file| self.is_expired(file, moment));
         let count = surplus.max(expired.count());
-        let doomed = files.get(..count).unwrap_or_default();
+        let doomed = files
+            .get(..count)
+            .expect("the count was taken of the files");
         if !doomed.is_empty() {
             // An input that is being merged holds everything newer back as well.
             let idle = doomed.iter().take_while(|file| !file.is_compacting());

@@ -431,7 +431,7 @@ fn below(order: &KeyOrder, version: &Version, plan: &Plan) -> Below {
         .map(|level| {
             let files = version.level(level);
             let range = covering_range(order, files, &span);
-            let files = files.get(range).unwrap_or_default();
+            let files = files.get(range).expect("a range of the level");
             let ranges = files.iter().map(|file| KeyRange {
                 first: file.smallest_user_key().to_vec(),
                 last: Span::of(file).last.to_vec(),

@@ -420,7 +420,10 @@ impl<'a> Search<'a> {
             if file.is_compacting() {
                 continue;
             }
-            let touched = below.get(next..).unwrap_or_default().iter();
+            let touched = below
+                .get(next..)
+                .expect("the search ends within the level")
+                .iter();
             let bytes: u64 = touched
                 .take_while(|other| !span.ends_before(order, other.smallest_user_key()))
                 .map(|other| other.size)
@@ -507,7 +510,7 @@ impl<'a> Search<'a> {
     fn covering(&self, level: usize, span: &Span<'_>) -> Vec<Arc<FileMeta>> {
         let files = self.version.level(level);
         let range: Range<usize> = covering_range(self.order(), files, span);
-        files.get(range).unwrap_or_default().to_vec()
+        files.get(range).expect("a range of the level").to_vec()
     }
 
     fn same_form(&self, a: usize, b: usize) -> bool {

@@ -111,7 +111,7 @@ pub fn covering_range(
     span: &Span<'_>,
 ) -> std::ops::Range<usize> {
     let from = files.partition_point(|file| Span::of(file).ends_before(order, span.first));
-    let rest = files.get(from..).unwrap_or_default();
+    let rest = files.get(from..).expect("the search ends within the files");
     let count = rest
         .iter()
         .take_while(|file| !span.ends_before(order, file.smallest_user_key()))

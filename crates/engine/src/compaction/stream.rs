@@ -115,7 +115,7 @@ impl Held {
         self.entries
             .get(index)
             .and_then(|(_, range)| self.bytes.get(range.clone()))
-            .unwrap_or_default()
+            .expect("a held value is a range of the bytes")
     }
 }
 

@@ -152,6 +152,10 @@ impl Family {
     pub(crate) fn install(&self, next: Arc<SuperVersion>) {
         let number = next.number;
         let former = self.view.install(next);
+        debug_assert!(
+            former.number < number || number == 0,
+            "super versions ascend"
+        );
         self.reads.walks.advance(number);
         drop(former);
     }

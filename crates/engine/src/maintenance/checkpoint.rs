@@ -165,7 +165,7 @@ fn fill_checkpoint(engine: &Engine, moment: &Moment, dir: &Path) -> Result<()> {
         for (_, file) in version.files() {
             engine.store.check_open()?; // Whoever closes waits for this.
             let from = engine.store.caches.table_cache.path(file.number);
-            let name = from.file_name().unwrap_or_default();
+            let name = from.file_name().expect("a table has a name");
             link_or_copy(engine, &from, &dir.join(name))?;
         }
         for id in version.files().filter_map(|(_, file)| file.model()) {
@@ -265,7 +265,11 @@ fn copy(source: &dyn RandomAccessFile, mut target: Box<dyn WritableFile>, len: u
             let message = format!("the file ends at {at}, before {len}");
             return Err(Error::corruption(message));
         }
-        target.append(chunk.get(..read).unwrap_or_default())?;
+        target.append(
+            chunk
+                .get(..read)
+                .expect("a read gives at most what was asked for"),
+        )?;
         at += read as u64;
     }
     target.sync()?;

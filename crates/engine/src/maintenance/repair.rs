@@ -256,7 +256,10 @@ impl Repairer<'_> {
         let files = &self.options.env.files;
         let lost = self.dir.join("lost");
         files.create_dir_all(&lost)?;
-        files.rename(path, &lost.join(path.file_name().unwrap_or_default()))?;
+        files.rename(
+            path,
+            &lost.join(path.file_name().expect("a listed file has a name")),
+        )?;
         self.report.lost.push((path.to_path_buf(), error));
         Ok(())
     }

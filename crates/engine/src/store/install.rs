@@ -53,7 +53,11 @@ impl Store {
         for (id, family) in families.iter_mut() {
             let current = current_version(versions, *id)?;
             let leaving = flushed.filter(|flushed| flushed.0 == *id);
-            let leaving = leaving.map_or(0, |flushed| flushed.1.min(family.immutables.len()));
+            let leaving = leaving.map_or(0, |flushed| flushed.1);
+            assert!(
+                leaving <= family.immutables.len(),
+                "only memtables that wait are flushed"
+            );
             if leaving == 0 && Arc::ptr_eq(&current, &family.version) {
                 continue;
             }

@@ -25,7 +25,8 @@ impl Store {
                 true => oldest + 1,
                 false => oldest.min(state.versions.min_log_number()),
             };
-            self.oldest_wal.store(oldest, Ordering::Release);
+            let before = self.oldest_wal.swap(oldest, Ordering::AcqRel);
+            debug_assert!(before <= oldest, "a WAL that is in tables stays so");
         }
         let oldest_wal = self.oldest_wal.load(Ordering::Acquire);
         let mut given_up = 0;

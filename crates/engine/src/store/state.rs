@@ -100,6 +100,14 @@ impl FamilyState {
     /// Shows readers the present memtables and version.
     pub(crate) fn install(&mut self) {
         self.installs += 1;
+        debug_assert!(
+            self.immutables.iter().is_sorted_by_key(|it| it.wal)
+                && self
+                    .immutables
+                    .back()
+                    .is_none_or(|it| it.wal <= self.mutable_wal),
+            "memtables are in the order of their WALs"
+        );
         let immutables = self
             .immutables
             .iter()

@@ -236,7 +236,7 @@ fn l0_age(file: &FileMeta) -> (u64, u64, u64, u64) {
 fn check_l0(order: &KeyOrder, files: &[Arc<FileMeta>]) -> Result<()> {
     for same_epoch in files.chunk_by(|a, b| a.epoch == b.epoch) {
         for (at, a) in same_epoch.iter().enumerate() {
-            let others = same_epoch.get(at + 1..).unwrap_or_default();
+            let others = same_epoch.get(at + 1..).expect("an index of the tables");
             if let Some(b) = others.iter().find(|b| ranges_overlap(order, a, b)) {
                 let message = format!(
                     "tables {} and {} of L0 overlap and are equally old (epoch {})",

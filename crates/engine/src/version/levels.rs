@@ -210,7 +210,7 @@ impl Version {
         });
         files
             .get(first..)
-            .unwrap_or_default()
+            .expect("the search ends within the level")
             .iter()
             .take_while(|file| {
                 end.is_none_or(|end| order.compare(file.smallest_user_key(), end).is_le())
@@ -309,11 +309,17 @@ impl KeyPrefixes {
         // Sorted either way, so what the outermost two share all share.
         let (first, last) = (first.largest_user_key(), last.largest_user_key());
         let common = first.iter().zip(last).take_while(|(a, b)| a == b).count();
-        let shared = first.get(..common).unwrap_or_default();
+        let shared = first
+            .get(..common)
+            .expect("the common prefix is part of the key");
         let prefixes = files
             .iter()
             .map(|file| {
-                flip ^ key_prefix(file.largest_user_key().get(common..).unwrap_or_default())
+                flip ^ key_prefix(
+                    file.largest_user_key()
+                        .get(common..)
+                        .expect("the common prefix is part of each key"),
+                )
             })
             .collect();
         Self {
@@ -346,7 +352,10 @@ impl KeyPrefixes {
             Ordering::Equal => {
                 let prefix = self.flip ^ key_prefix(rest);
                 let first = self.prefixes.partition_point(|&other| other < prefix);
-                let ties = self.prefixes.get(first..).unwrap_or_default();
+                let ties = self
+                    .prefixes
+                    .get(first..)
+                    .expect("the search ends within the prefixes");
                 // Ties are rare: most often the very next key prefix is already higher.
                 let tied = ties.iter().take_while(|&&other| other == prefix).count();
                 first..first + tied

@@ -238,6 +238,7 @@ impl Wal {
     /// `Io`; the live file is then unchanged.
     pub(crate) fn switch(&mut self, fresh: FreshWal) -> Result<()> {
         let FreshWal { number, file } = fresh;
+        assert!(number > self.number, "numbers of WAL files ascend");
         let fresh = match self.recycles {
             true => RecordWriter::recyclable(file, number),
             false => RecordWriter::new(file),

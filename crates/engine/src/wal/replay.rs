@@ -118,7 +118,7 @@ impl WalReplay<'_> {
         let mut replayed = Replayed::default();
         let mut before: BTreeMap<u64, Ended> = BTreeMap::new();
         for (index, &wal) in wals.iter().enumerate() {
-            let later = wals.get(index..).unwrap_or_default();
+            let later = wals.get(index..).expect("an index of the list");
             let gap = match drumlin_base::bug!("replayed-over-a-gap") {
                 true => Gap::None,
                 false => self.gap_before(wal, &before, replayed.last_seqno)?,

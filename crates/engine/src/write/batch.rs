@@ -249,7 +249,9 @@ impl WriteBatch {
 
     /// The bytes after the header.
     pub fn records(&self) -> &[u8] {
-        self.bytes.get(BATCH_HEADER_BYTES..).unwrap_or_default()
+        self.bytes
+            .get(BATCH_HEADER_BYTES..)
+            .expect("a batch has a header")
     }
 
     /// The sequence number of the first record.

@@ -189,6 +189,10 @@ impl<E: CommitEnv> CommitPipeline<E> {
     /// be synced, if it asked for that.
     fn log(&self, leader: &mut Leader, group: &mut Group) -> Result<Option<WalSync>> {
         group.number(leader.last_seqno);
+        assert!(
+            group.span.before == leader.last_seqno && group.span.last >= group.span.before,
+            "a group follows the one logged before it"
+        );
         if group.own.no_wal {
             self.env.note_unlogged();
         } else {

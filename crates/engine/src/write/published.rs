@@ -75,6 +75,7 @@ impl Published {
     /// Publishes a group once all before it are; returns when readers see it. False when a group
     /// before it failed: then it is never seen.
     pub(crate) fn publish(&self, group: Span) -> bool {
+        debug_assert!(group.before <= group.last, "a group's numbers ascend");
         if group.before == group.last {
             return self.wait_for(group.before); // It has no turn of its own.
         }

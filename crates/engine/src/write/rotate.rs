@@ -269,6 +269,10 @@ impl WriteEnv {
 
 /// Moves the mutable memtable to the immutables and shows readers the change.
 pub(crate) fn retire_mutable(family: &mut FamilyState, wal: u64) {
+    assert!(
+        wal > family.mutable_wal,
+        "a new memtable has a newer WAL than the full one"
+    );
     let fresh = family.family.fresh_memtable();
     let memtable = std::mem::replace(&mut family.mutable, fresh);
     family.immutables.push_back(Immutable {

@@ -21,7 +21,9 @@ const LENGTH_AT: usize = 4;
 /// The offset of the byte in `rest` (what is left of a block) in which one turned bit makes the
 /// fragment at its front sound; `None` when no single bit does.
 pub(super) fn single_bit(rest: &[u8]) -> Option<usize> {
-    let rest = rest.get(..rest.len().min(BLOCK_BYTES)).unwrap_or_default();
+    let rest = rest
+        .get(..rest.len().min(BLOCK_BYTES))
+        .expect("the length is bounded by the slice");
     let header = Header::decode(rest)?;
     if let Some(at) = in_length_or_type(rest) {
         return Some(at);

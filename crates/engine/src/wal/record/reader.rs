@@ -163,7 +163,10 @@ impl RecordReader {
             return Ok(None);
         };
         let payload = match payload {
-            Payload::Window(range) => self.window.get(range).unwrap_or_default(),
+            Payload::Window(range) => self
+                .window
+                .get(range)
+                .expect("the range was found in the window"),
             Payload::Scratch => &self.scratch,
         };
         Ok(Some(Record { offset, payload }))
@@ -197,7 +200,10 @@ impl RecordReader {
         let mut begun = None;
         loop {
             let (range, file_ends) = self.block_rest()?;
-            let rest = self.window.get(range.clone()).unwrap_or_default();
+            let rest = self
+                .window
+                .get(range.clone())
+                .expect("the range was found in the window");
             if rest.is_empty() {
                 return Ok(self.stop(begun, EndReason::Complete));
             }
@@ -250,8 +256,11 @@ impl RecordReader {
     }
 
     fn gather(&mut self, payload: Range<usize>) {
-        self.scratch
-            .extend_from_slice(self.window.get(payload).unwrap_or_default());
+        self.scratch.extend_from_slice(
+            self.window
+                .get(payload)
+                .expect("the range was found in the window"),
+        );
     }
 
     /// Whether a sound fragment does not belong to this log because it does (or does not) carry a
@@ -412,7 +421,10 @@ impl RecordReader {
     fn flipped_byte(&mut self, end: End) -> Result<Option<u64>> {
         self.at = end.fragment;
         let (range, _) = self.block_rest()?;
-        let rest = self.window.get(range).unwrap_or_default();
+        let rest = self
+            .window
+            .get(range)
+            .expect("the range was found in the window");
         if matches!(end.reason, EndReason::Complete | EndReason::Zeros) {
             return Ok(None);
         }
@@ -441,7 +453,10 @@ impl RecordReader {
         }
         self.at = end.fragment;
         let (range, _) = self.block_rest()?;
-        let rest = self.window.get(range).unwrap_or_default();
+        let rest = self
+            .window
+            .get(range)
+            .expect("the range was found in the window");
         let begun = (end.offset != end.fragment).then_some((end.offset, self.scratch.as_slice()));
         let Some(mended) = mend(rest, end.fragment, self.log_number as u32, begun) else {
             return Ok(None);
@@ -480,7 +495,10 @@ impl RecordReader {
         self.at = from;
         loop {
             let (range, _) = self.block_rest()?;
-            let rest = self.window.get(range).unwrap_or_default();
+            let rest = self
+                .window
+                .get(range)
+                .expect("the range was found in the window");
             if rest.is_empty() {
                 return Ok(None);
             }
@@ -517,7 +535,10 @@ impl RecordReader {
         self.at = from;
         loop {
             let (range, _) = self.block_rest()?;
-            let rest = self.window.get(range).unwrap_or_default();
+            let rest = self
+                .window
+                .get(range)
+                .expect("the range was found in the window");
             if rest.is_empty() {
                 return Ok(true);
             }
