@@ -28,7 +28,7 @@ use crate::read_queue::ReadQueue;
 use crate::{Clock, SystemClock};
 
 #[derive(Debug, Default)]
-struct State {
+struct FaultState {
     operations: u64,
     injected: u64,
     /// The last operation that was struck.
@@ -41,7 +41,7 @@ struct State {
     observer: Option<Arc<dyn Observer>>,
 }
 
-impl State {
+impl FaultState {
     /// Counts the operation with every rule: how long it is held up, and the fault that strikes it.
     fn judge(&mut self, op: OpKind, kind: FileKind, path: &Path) -> (Duration, Option<Fault>) {
         let (mut delay, mut struck) = (Duration::ZERO, None);
@@ -69,7 +69,7 @@ struct Shared {
     below: Arc<dyn FileSystem>,
     /// The disk below, if it can be told of failed syncs.
     memory: Option<StrictMemFileSystem>,
-    state: Mutex<State>,
+    state: Mutex<FaultState>,
     stopped: AtomicBool,
 }
 
@@ -296,7 +296,7 @@ impl FaultFileSystem {
         path: &Path,
         kind: FileKind,
     ) -> Box<dyn WritableFile> {
-        let target = Arc::new(Target {
+        let target = Arc::new(WrittenFile {
             shared: Arc::clone(&self.shared),
             path: path.to_path_buf(),
             kind,
@@ -416,7 +416,7 @@ impl FileSystem for FaultFileSystem {
 
 /// A file being written, as its owner and its syncers see it.
 #[derive(Debug)]
-struct Target {
+struct WrittenFile {
     shared: Arc<Shared>,
     path: PathBuf,
     kind: FileKind,
@@ -426,7 +426,7 @@ struct Target {
     sync_failure: Mutex<Option<Error>>,
 }
 
-impl Target {
+impl WrittenFile {
     fn step(&self, op: OpKind) -> Result<Oddity> {
         check(&self.failure)?;
         self.shared
@@ -466,7 +466,7 @@ fn check(failure: &Mutex<Option<Error>>) -> Result<()> {
 #[derive(Debug)]
 struct FaultWriter {
     file: Box<dyn WritableFile>,
-    target: Arc<Target>,
+    target: Arc<WrittenFile>,
 }
 
 impl WritableFile for FaultWriter {
@@ -513,7 +513,7 @@ impl WritableFile for FaultWriter {
 #[derive(Debug)]
 struct FaultSyncer {
     syncer: Arc<dyn FileSyncer>,
-    target: Arc<Target>,
+    target: Arc<WrittenFile>,
 }
 
 impl FileSyncer for FaultSyncer {

@@ -29,7 +29,7 @@ type Ids = HashSet<(u64, u64)>;
 #[derive(Debug)]
 pub(crate) struct PosixLock {
     file: File,
-    entry: Entry,
+    claim: ProcessClaim,
 }
 
 impl FileLock for PosixLock {}
@@ -37,7 +37,7 @@ impl FileLock for PosixLock {}
 impl Drop for PosixLock {
     fn drop(&mut self) {
         // The lock is the open file's, which a forked child has, too.
-        if !self.entry.process.is_present() {
+        if !self.claim.process.is_present() {
             return;
         }
         // Said rather than left to the closing, which a forked child's copy would delay. An error
@@ -49,12 +49,12 @@ impl Drop for PosixLock {
 
 /// This process's claim on a file; the last field of a lock, so that it is given up last.
 #[derive(Debug)]
-struct Entry {
+struct ProcessClaim {
     id: (u64, u64),
     process: Process,
 }
 
-impl Entry {
+impl ProcessClaim {
     fn claim(id: (u64, u64)) -> Option<Self> {
         let process = Process::current();
         let mut held = HELD.lock();
@@ -63,12 +63,12 @@ impl Entry {
             *held = Some((process, Ids::new()));
         }
         let (_, ids) = held.as_mut()?;
-        // Not `then_some`: an entry made for nothing would give up the other's claim.
+        // Not `then_some`: a second claim would give up the first when it is dropped.
         ids.insert(id).then(|| Self { id, process })
     }
 }
 
-impl Drop for Entry {
+impl Drop for ProcessClaim {
     fn drop(&mut self) {
         if !self.process.is_present() {
             return;
@@ -102,7 +102,7 @@ fn try_lock(path: &Path) -> Result<Option<PosixLock>> {
         .map_err(io("open the lock file"))?;
     let facts = file.metadata().map_err(io("look at the lock file"))?;
     let id = (facts.dev(), facts.ino());
-    let Some(entry) = Entry::claim(id) else {
+    let Some(claim) = ProcessClaim::claim(id) else {
         let holder = format!("held by process {}, this one", std::process::id());
         return Err(locked(path, &holder));
     };
@@ -112,7 +112,7 @@ fn try_lock(path: &Path) -> Result<Option<PosixLock>> {
             _ => Error::io("lock", path, error),
         });
     }
-    let lock = PosixLock { file, entry };
+    let lock = PosixLock { file, claim };
     match std::fs::metadata(path) {
         Ok(now) if (now.dev(), now.ino()) == id => {}
         Ok(_) => return Ok(None),

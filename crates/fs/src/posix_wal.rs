@@ -54,7 +54,7 @@ impl Window {
 /// The space behind what was appended: what of it is reserved, and the next window, if another
 /// thread got it ready. Locked only where a window ends, and to get the next one ready.
 #[derive(Debug)]
-struct Plan {
+struct SpacePlan {
     /// Every block below this is reserved and inside the file.
     reserved: u64,
     /// Whether windows are used; else write calls.
@@ -77,13 +77,13 @@ struct Space {
     shared: Arc<SharedFile>,
     /// How much to reserve at a time; a multiple of the window size.
     step_bytes: u64,
-    plan: Mutex<Plan>,
+    plan: Mutex<SpacePlan>,
 }
 
 impl Space {
     /// Reserves `step_bytes` more, or as much of it as the disk has, at least something. Clears
     /// `mapped` when the file system cannot reserve.
-    fn reserve(&self, plan: &mut Plan) -> io::Result<()> {
+    fn reserve(&self, plan: &mut SpacePlan) -> io::Result<()> {
         let mut bytes = self.step_bytes;
         loop {
             match syscalls::fallocate(self.shared.file(), plan.reserved, bytes, true) {
@@ -242,7 +242,7 @@ pub(crate) struct PosixWal {
 impl PosixWal {
     /// A log written from the front of `shared`, reserving `preallocate_bytes` at once.
     pub(crate) fn new(shared: Arc<SharedFile>, preallocate_bytes: u64) -> Result<Self> {
-        let plan = Plan {
+        let plan = SpacePlan {
             reserved: 0,
             mapped: syscalls::reserved_blocks_are_kept(shared.file()),
             next_start: 0,

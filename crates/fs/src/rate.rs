@@ -59,11 +59,11 @@ pub enum RateLimit {
 #[derive(Debug)]
 pub struct RateLimiter {
     clock: Arc<dyn Clock>,
-    state: Mutex<State>,
+    state: Mutex<RateState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct RateState {
     limit: RateLimit,
     /// 0: no limit.
     bytes_per_second: u64,
@@ -91,7 +91,7 @@ impl RateLimiter {
         };
         Self {
             clock,
-            state: Mutex::new(State {
+            state: Mutex::new(RateState {
                 limit,
                 bytes_per_second,
                 paid_at: [now; PRIORITIES.len()],
@@ -155,7 +155,7 @@ impl RateLimiter {
     }
 }
 
-impl State {
+impl RateState {
     /// Looks at the limit, if it is time to.
     fn tune(&mut self, now: Duration) {
         let RateLimit::Auto(rate_max) = self.limit else {

@@ -45,9 +45,8 @@ impl Lengths {
         limit(&mut lengths);
         let mut counts = [0; LENGTH_MAX + 1];
         for length in lengths {
-            if let Some(count) = counts.get_mut(length as usize) {
-                *count += 1;
-            }
+            let count = counts.get_mut(length as usize);
+            *count.expect("`limit` leaves no longer code") += 1;
         }
         Self(counts)
     }

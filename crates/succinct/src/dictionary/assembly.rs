@@ -110,6 +110,7 @@ impl<'a> Layout<'a> {
         } else {
             (0, shift as usize)
         };
+        // Records that do not overlap at this shift share nothing.
         let (a, b) = (a.get(skip_a..), b.get(skip_b..));
         let (a, b) = (a.unwrap_or_default(), b.unwrap_or_default());
         let len = a.len().min(b.len());

@@ -13,7 +13,7 @@ const PROBES: usize = 8;
 
 /// A piece of a text that stands in the dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct DictionaryMatch {
     /// Where it begins in the text.
     pub at: usize,
     /// Where it begins in the dictionary.
@@ -74,7 +74,12 @@ impl Matcher {
     /// Calls `found` with pieces of `text` that stand in `dictionary`, in order, none overlapping.
     ///
     /// Requires: `dictionary` is the one the matcher was made for (another one gives poor results).
-    pub fn find(&self, dictionary: &Dictionary, text: &[u8], mut found: impl FnMut(Found)) {
+    pub fn find(
+        &self,
+        dictionary: &Dictionary,
+        text: &[u8],
+        mut found: impl FnMut(DictionaryMatch),
+    ) {
         let mut from = 0;
         while from + WINDOW_BYTES <= text.len() {
             let mut next = None;
@@ -95,7 +100,7 @@ impl Matcher {
         text: &[u8],
         from: usize,
         (end, hash): (usize, u64),
-    ) -> Option<Found> {
+    ) -> Option<DictionaryMatch> {
         let (first, mask) = (self.first_slot(hash), self.slots.len() - 1);
         for probe in 0..PROBES {
             let known = self.slots[(first + probe) & mask] as usize;
@@ -111,7 +116,7 @@ impl Matcher {
                 let behind = common_prefix(&whole[known..], &text[end..ahead]);
                 let before = common_suffix(&whole[..known], &text[from..end]);
                 let len = (before + behind).min(REFERENCE_BYTES_MAX);
-                return Some(Found {
+                return Some(DictionaryMatch {
                     at: end - before,
                     place: known - before,
                     len,

@@ -11,7 +11,7 @@ mod matcher;
 mod text;
 
 pub use assembly::assemble;
-pub use matcher::{Found, Matcher};
+pub use matcher::{DictionaryMatch, Matcher};
 pub use text::{
     DICTIONARY_BYTES_MAX, Dictionary, REFERENCE_BYTES_MAX, REFERENCE_BYTES_MIN, REFERENCE_CLASSES,
     class_of, reference_class,

@@ -28,11 +28,10 @@ pub(super) fn store_high(values: &[u64], low_bits: u32, bytes: usize, out: &mut 
     let mut high = [0u8; HIGH_BYTES_MAX];
     for (index, &value) in values.iter().enumerate() {
         let bit = (value >> low_bits) as usize + index;
-        if let Some(byte) = high.get_mut(bit / 8) {
-            *byte |= 1 << (bit % 8);
-        }
+        let byte = high.get_mut(bit / 8);
+        *byte.expect("`shape` refuses ranges with more high bits") |= 1 << (bit % 8);
     }
-    out.extend_from_slice(high.get(..bytes).unwrap_or(&[]));
+    out.extend_from_slice(high.split_at(bytes).0);
 }
 
 /// Appends the low bits of `values`.

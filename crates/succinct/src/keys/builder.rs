@@ -8,7 +8,7 @@
 use drumlin_base::coding::{put_varint32, put_varint64};
 use drumlin_base::{Error, ErrorKind, Result};
 
-use super::index::{PLANS_MAX, Plan};
+use super::index::{BlockPlan, PLANS_MAX};
 use super::learn::candidates;
 use super::letters::Letters;
 use super::rows::Rows;
@@ -42,7 +42,7 @@ pub struct KeyIndexBuilder {
     waiting: KeyRun,
     /// How many keys are to wait before they are encoded.
     wanted: usize,
-    plans: Vec<Plan>,
+    plans: Vec<BlockPlan>,
     /// The plan for the next block, once there is one, and the one for blocks that do not fit.
     plan: Option<usize>,
     fallback: usize,
@@ -211,17 +211,17 @@ impl KeyIndexBuilder {
             self.misfits /= 2;
         }
         let fits = match self.plans.get(plan) {
-            Some(Plan::Columns(template)) => self.rows.parse(template, keys, from, until),
+            Some(BlockPlan::Columns(template)) => self.rows.parse(template, keys, from, until),
             _ => false,
         };
         match self.plans.get(plan) {
-            Some(Plan::Columns(template)) if fits => {
+            Some(BlockPlan::Columns(template)) if fits => {
                 self.blocks.push(plan as u8);
                 columns::encode(template, &self.rows, &mut self.blocks);
             }
             _ => {
                 self.misfits += u32::from(plan != self.fallback);
-                if let Some(Plan::Strings(letters)) = self.plans.get(self.fallback) {
+                if let Some(BlockPlan::Strings(letters)) = self.plans.get(self.fallback) {
                     self.blocks.push(self.fallback as u8);
                     strings::encode(letters, keys.range(from, until), &mut self.blocks);
                 }
@@ -250,7 +250,7 @@ impl KeyIndexBuilder {
         self.misfits = 0;
         self.watched = 0;
         if self.plan.is_none() {
-            self.plans.push(Plan::Strings(Box::new(letters)));
+            self.plans.push(BlockPlan::Strings(Box::new(letters)));
             self.plan = Some(0);
         }
         match best {
@@ -270,13 +270,13 @@ impl KeyIndexBuilder {
     /// The plan with `template`, a new one unless there is one that parses and prints alike.
     fn place_of(&mut self, template: Template) -> usize {
         let known = self.plans.iter().position(|plan| match plan {
-            Plan::Columns(known) => {
+            BlockPlan::Columns(known) => {
                 known.fields == template.fields && known.literals == template.literals
             }
-            Plan::Strings(_) => false,
+            BlockPlan::Strings(_) => false,
         });
         known.unwrap_or_else(|| {
-            self.plans.push(Plan::Columns(template));
+            self.plans.push(BlockPlan::Columns(template));
             self.plans.len() - 1
         })
     }
@@ -292,9 +292,7 @@ pub(super) fn own_bytes(sample: &KeyRun) -> [u64; 256] {
             None => 0,
         };
         for &byte in key.iter().skip(shared) {
-            if let Some(count) = counts.get_mut(usize::from(byte)) {
-                *count += 1;
-            }
+            counts[usize::from(byte)] += 1;
         }
     }
     counts

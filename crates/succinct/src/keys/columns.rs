@@ -23,7 +23,7 @@ pub(super) const ASCENDING: u8 = 0x80;
 
 /// How one column of a block is stored.
 #[derive(Clone, Copy, Default)]
-struct Plan {
+struct ColumnPlan {
     frame: Frame,
     own: bool,
     /// Bytes of high bits when it is an ascending column.
@@ -32,7 +32,7 @@ struct Plan {
 
 /// Appends the block of `rows`, which all fit `template` and ascend as keys.
 pub(super) fn encode(template: &Template, rows: &Rows, out: &mut Vec<u8>) {
-    let mut plans = [Plan::default(); FIELDS_MAX];
+    let mut plans = [ColumnPlan::default(); FIELDS_MAX];
     let mut own_columns = 0u16;
     for (field, plan) in plans.iter_mut().enumerate().take(template.fields.len()) {
         *plan = plan_column(template, rows, field);
@@ -77,14 +77,14 @@ fn above<'a>(column: &[u64], min: u64, into: &'a mut [u64; super::BLOCK_KEYS]) -
 }
 
 /// The cheapest way to store column `field`.
-fn plan_column(template: &Template, rows: &Rows, field: usize) -> Plan {
+fn plan_column(template: &Template, rows: &Rows, field: usize) -> ColumnPlan {
     let column = rows.column(field);
     let (least, most) = column.iter().fold((u64::MAX, 0), |(least, most), &value| {
         (value.min(least), value.max(most))
     });
     let frame = Frame::spanning(least, most);
     let header_bits = 8 * (1 + varint_len(frame.min));
-    let mut plan = Plan {
+    let mut plan = ColumnPlan {
         frame,
         own: true,
         high_bytes: None,
@@ -93,7 +93,7 @@ fn plan_column(template: &Template, rows: &Rows, field: usize) -> Plan {
     let usual = template.frames.get(field).copied().unwrap_or_default();
     let usual_bits = rows.len() * usual.bits as usize;
     if usual_bits <= bits && usual.holds(frame.min) && usual.holds(most) {
-        plan = Plan {
+        plan = ColumnPlan {
             frame: usual,
             own: false,
             high_bytes: None,
@@ -105,7 +105,7 @@ fn plan_column(template: &Template, rows: &Rows, field: usize) -> Plan {
         if let Some((low_bits, high_bytes)) = ascending::shape(range, rows.len()) {
             let ascending = header_bits + 8 + 8 * high_bytes + rows.len() * low_bits as usize;
             if ascending < bits {
-                plan = Plan {
+                plan = ColumnPlan {
                     frame: Frame {
                         min: frame.min,
                         bits: low_bits,

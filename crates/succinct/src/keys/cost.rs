@@ -2,7 +2,7 @@
 
 use super::BLOCK_KEYS;
 use super::builder::{COLUMNS_NS, STRINGS_NS, own_bytes};
-use super::index::{KeyIndex, Plan};
+use super::index::{BlockPlan, KeyIndex};
 use super::letters::Letters;
 use super::run::KeyRun;
 use super::strings;
@@ -58,7 +58,7 @@ impl KeyIndex {
     fn otherwise(&self) -> Option<String> {
         let is_columns = |block: &usize| {
             let plan = self.blocks.plans.get(self.plan_of(*block));
-            matches!(plan, Some(Plan::Columns(_)))
+            matches!(plan, Some(BlockPlan::Columns(_)))
         };
         let columns: Vec<usize> = (0..self.blocks.count()).filter(is_columns).collect();
         let step = columns.len().div_ceil(COMPARED_BLOCKS).max(1);
@@ -102,13 +102,13 @@ impl KeyIndex {
     }
 }
 
-fn line(plan: &Plan, taken: Taken) -> String {
+fn line(plan: &BlockPlan, taken: Taken) -> String {
     let (blocks, bytes, each) = (taken.blocks, taken.bytes, taken.each());
     match plan {
-        Plan::Strings(_) => {
+        BlockPlan::Strings(_) => {
             format!("{blocks} blocks of front-coded strings, {bytes} bytes, {each:.2} a key")
         }
-        Plan::Columns(template) => {
+        BlockPlan::Columns(template) => {
             format!("{blocks} blocks of columns {template}, {bytes} bytes, {each:.2} a key")
         }
     }

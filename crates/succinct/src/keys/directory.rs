@@ -1,17 +1,34 @@
-//! From a key to the block it would be in.
+//! The directory: from a key to the block it would be in.
 //!
-//! The first keys of the blocks are not stored twice: of each the directory holds a *key prefix*, eight
-//! bytes that sort as the key does, cut behind the prefix that all first keys share. If first keys
-//! use few different bytes, these are numbered and a key prefix has up to sixteen of them.
+//! The idea is a search tree over numbers instead of keys. Of the first key of each block the directory holds
+//! a *key prefix*, eight bytes that sort as the key does; the keys themselves are only in the blocks.
 //!
-//! Different key prefixes are searched in a static tree of sixteen-fold branches, each node two cache lines
-//! that are counted through without a branch. (Khuong and Morin, *Array Layouts for Comparison-Based
-//! Searching*, 2017, compare such layouts.) Where blocks have equal key prefixes a node for just these blocks
-//! goes on behind their common prefix. A key prefix equal to the sought one at a single block is settled by
-//! the first key itself, which the caller compares: about one lookup in a block's number of keys.
+//! ```text
+//! find(key)
+//!     node = root
+//!     loop
+//!         strip what all first keys of the node share from the key   (it differs: before or behind the node)
+//!         p = key prefix of the rest
+//!         i = how many key prefixes of the node are <= p
+//!         the last of these is < p:      the answer is the block before number i's first
+//!         it is p, of one or few blocks: compare with their first keys
+//!         it is p, of many:              node = its child, which goes on behind what these blocks share
+//! ```
 //!
-//! It is made when an index is opened, in two passes over the first keys and further ones over those
-//! that share key prefixes; nothing of it is stored. Immutable, shared by threads.
+//! Trick 1: key prefixes start behind the bytes that all first keys share, so that eight bytes tell more.
+//!
+//! Trick 2: letters of fewer bits. If first keys use few different bytes, these are numbered, and a key prefix
+//! holds up to sixteen of them instead of eight: keys of digits are told apart at twice the length.
+//!
+//! Trick 3: no branch to mispredict. The root is a static tree of sixteen-fold nodes, each two cache lines,
+//! in which the key prefixes not above the sought one are counted. (Khuong and Morin, *Array Layouts for
+//! Comparison-Based Searching*, 2017, compare such layouts.) A batch goes down level by level, so that its
+//! cache misses overlap.
+//!
+//! One lookup in about as many as a block has keys ties, and reads a first key.
+//!
+//! The directory is built when an index is opened, in two passes over the first keys and further ones over
+//! those that share key prefixes; nothing of it is stored. Immutable, shared by threads.
 
 use std::cmp::Ordering;
 
@@ -26,8 +43,7 @@ const FAN: usize = 16;
 pub(super) const EACH_MAX: usize = 32;
 /// Blocks with equal key prefixes that are searched by their first keys instead of a node of their own.
 const RUN_WITHOUT_NODE_MAX: usize = 3;
-/// Nodes one below the other; deeper runs are searched by their first keys. Forged keys could ask for
-/// thousands.
+/// Most levels of nodes; deeper runs are searched by their first keys. Forged keys could need thousands.
 const LEVELS_MAX: usize = 40;
 
 /// How bytes become key prefixes.
@@ -35,15 +51,14 @@ const LEVELS_MAX: usize = 40;
 struct Coder {
     /// Bits a byte takes: 4, 5, 6, or 8 for a key prefix of seven plain bytes and their number.
     bits: u32,
-    /// What each byte is in a key prefix: one more than used bytes are smaller, and [`UNUSED`] with it if no
-    /// first key has the byte. Only below eight bits.
+    /// Each byte's letter in a key prefix: 1 + the number of smaller bytes in use, and [`UNUSED`] with it if
+    /// no first key has the byte. Only below eight bits.
     letters: [u8; 256],
-    /// If the used bytes are all from one to another, and few: the first, and how many lie above it.
+    /// If the bytes in use are few and consecutive: the first, and how many are above it.
     range: Option<(u8, u8)>,
 }
 
-/// In a letter: the key prefix ends with it, which is as small as a text can be that begins with the next used
-/// byte.
+/// In a letter: the key prefix ends with it, as small as a text can be that begins with the next byte in use.
 const UNUSED: u8 = 0x80;
 
 impl Coder {
@@ -59,14 +74,16 @@ impl Coder {
         let mut letters = [0; 256];
         let mut smaller = 0u8;
         for (letter, &used) in letters.iter_mut().zip(&used) {
-            // Of more than 62 used bytes the letters are not asked for.
+            // With more than 62 bytes in use the letters are not used.
             *letter = (smaller % UNUSED + 1) | if used { 0 } else { UNUSED };
             smaller = smaller.saturating_add(u8::from(used));
         }
         let first = used.iter().position(|&used| used);
         let last = used.iter().rposition(|&used| used);
         let range = first.zip(last).filter(|&(first, last)| {
-            let all = used.get(first..=last).unwrap_or(&[]);
+            let all = used
+                .get(first..=last)
+                .expect("the first is not above the last");
             bits == 4 && last < 0x80 && all.iter().all(|&used| used)
         });
         Self {
@@ -76,9 +93,9 @@ impl Coder {
         }
     }
 
-    /// Sorts as `text` does among the texts of first keys. Equal key prefixes of two first keys mean that
-    /// they share at least seven bytes; a text with a byte that no first key has may take
-    /// the key prefix of a larger one.
+    /// The key prefix of `text`, which sorts as `text` does among first keys. Two first keys with equal key
+    /// prefixes share at least seven bytes; a text with a byte that no first key has may get the key prefix of
+    /// a larger one.
     #[inline]
     fn prefix(&self, text: &[u8]) -> u64 {
         if self.bits == 8 {
@@ -101,7 +118,7 @@ impl Coder {
         whole.unwrap_or_else(|| self.cut_prefix(text))
     }
 
-    /// The key prefix of a text that has as many letters as a key prefix, all of them used: no branch a letter.
+    /// The key prefix of a text that is long enough and has only bytes in use: no branch for each letter.
     #[inline]
     fn whole_prefix<const BITS: u32, const LETTERS: usize>(&self, text: &[u8]) -> Option<u64> {
         let text = text.first_chunk::<LETTERS>()?;
@@ -134,15 +151,12 @@ impl Coder {
 
     #[inline]
     fn letter(&self, byte: u8) -> u8 {
-        self.letters
-            .get(usize::from(byte))
-            .copied()
-            .unwrap_or(UNUSED)
+        self.letters[usize::from(byte)]
     }
 }
 
-/// The key prefix of four bits a byte of a text of sixteen bytes or more that lie from `first` to `above` above it:
-/// eight at a time.
+/// The key prefix, in letters of four bits, of a text whose first sixteen bytes are all from `first` to
+/// `first + above`: eight bytes at a time.
 #[inline]
 fn digits_prefix(text: &[u8], (first, above): (u8, u8)) -> Option<u64> {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -165,16 +179,16 @@ fn digits_prefix(text: &[u8], (first, above): (u8, u8)) -> Option<u64> {
     (front_others | back_others == 0).then_some(front << 32 | back)
 }
 
-/// Where blocks with equal key prefixes are told apart.
+/// A node of the tree: the root, or the blocks of one key prefix of its parent.
 #[derive(Debug)]
 struct Node {
     /// Bytes of the key that were compared before.
     depth: usize,
-    /// What all first keys under the node have behind these; in [`Directory::texts`].
+    /// The bytes that all first keys under the node share behind these; in [`Directory::texts`].
     text: std::ops::Range<usize>,
     /// Its key prefixes in [`Directory::prefixes`].
     prefixes: std::ops::Range<usize>,
-    /// Behind the last block under it.
+    /// The block behind the last one under it.
     end: u32,
 }
 
@@ -184,7 +198,7 @@ pub(super) struct Directory {
     coder: Coder,
     nodes: Vec<Node>,
     texts: Vec<u8>,
-    /// Different key prefixes, node after node.
+    /// Distinct key prefixes, node by node.
     prefixes: Vec<u64>,
     /// The first block of each.
     firsts: Vec<u32>,
@@ -195,7 +209,7 @@ pub(super) struct Directory {
     levels: Vec<Vec<u64>>,
 }
 
-/// Gives the first key of a block: appends it to the vector.
+/// The first keys of blocks.
 pub(super) trait FirstKeys {
     /// Appends the first key of `block`.
     fn first_key(&self, block: usize, out: &mut Vec<u8>) -> Result<()>;
@@ -223,14 +237,8 @@ impl Directory {
             }
             // A shorter common prefix uncovers bytes of the model.
             let now = common(&model, &key).min(shared);
-            for &byte in key
-                .iter()
-                .skip(now)
-                .chain(model.get(now..shared).unwrap_or(&[]))
-            {
-                if let Some(place) = used.get_mut(usize::from(byte)) {
-                    *place = true;
-                }
+            for &byte in key.iter().skip(now).chain(&model[now..shared]) {
+                used[usize::from(byte)] = true;
             }
             shared = now;
         }
@@ -263,8 +271,8 @@ impl Directory {
         Ok(made)
     }
 
-    /// Adds the node of the blocks `start..end`, whose first keys share `depth` bytes. The runs of
-    /// blocks under it that ask for a node: key prefix, first block, end.
+    /// Adds the node of the blocks `start..end`, whose first keys share `depth` bytes. Returns the runs of
+    /// blocks under it that need a node of their own: key prefix, first block, end.
     fn add_node(
         &mut self,
         start: usize,
@@ -322,12 +330,14 @@ impl Directory {
             .nodes
             .first()
             .map_or(0..0, |node| node.prefixes.clone());
-        let mut below = self.prefixes.get(root).unwrap_or(&[]);
+        let root = self.prefixes.get(root);
+        let mut below = root.expect("a node's key prefixes are in the directory");
         let mut levels: Vec<Vec<u64>> = Vec::new();
         while below.len() > FAN {
             levels.push(below.iter().step_by(FAN).copied().collect());
             below = levels.last().map_or(&[], Vec::as_slice);
         }
+        assert!(below.len() <= FAN, "the top is one node");
         self.levels = levels;
     }
 
@@ -352,8 +362,8 @@ impl Directory {
         }
     }
 
-    /// [`Directory::find`] of each of `keys`, of which there are at most [`EACH_MAX`], level by level: the waits
-    /// of one for the lines of a level overlap with those of the others.
+    /// [`Directory::find`] of each of `keys`, at most [`EACH_MAX`], level by level: the cache misses of a level
+    /// overlap.
     pub(super) fn find_each(
         &self,
         keys: &[&[u8]],
@@ -371,8 +381,8 @@ impl Directory {
             }
             return;
         };
-        let shared = self.texts.get(root.text.clone()).unwrap_or(&[]);
-        // Of a key that does not begin as all first keys do the key prefix is not asked for.
+        let shared = self.shared_text(root);
+        // A key that does not begin as all first keys do needs no key prefix.
         let mut searches = [(0u64, 0usize); EACH_MAX];
         for ((prefix, _), key) in searches.iter_mut().zip(keys) {
             *prefix = without(key, shared).map_or(0, |rest| self.coder.prefix(rest));
@@ -393,10 +403,10 @@ impl Directory {
         }
     }
 
-    /// Looks for `text`, what `key` has behind the bytes above `node`, among the key prefixes of `node`.
+    /// Searches the key prefixes of `node` for `text`, the part of a key behind the bytes above the node.
     #[inline]
     fn look<'k>(&self, node: &Node, text: &'k [u8]) -> Look<'k> {
-        let shared = self.texts.get(node.text.clone()).unwrap_or(&[]);
+        let shared = self.shared_text(node);
         let Some(rest) = without(text, shared) else {
             return Look::Behind(match shared < text {
                 true => node.end as usize,
@@ -412,7 +422,7 @@ impl Directory {
         Look::Behind(self.end_of(node, node.prefixes.start + behind))
     }
 
-    /// Goes on where `key` has the key prefix `prefix` of a node, which has been looked for with all but `text`.
+    /// Goes on below the root's key prefix at `prefix`, which `key` has; `text` is the part of it behind.
     #[inline(never)]
     fn find_among(
         &self,
@@ -439,7 +449,7 @@ impl Directory {
         }
     }
 
-    /// The first block of key prefix `prefix`, or where the blocks of `node` end if that is past its last.
+    /// The first block of the key prefix at `prefix`, or the end of the blocks of `node` if that is past its last.
     #[inline]
     fn end_of(&self, node: &Node, prefix: usize) -> usize {
         match prefix < node.prefixes.end {
@@ -448,10 +458,18 @@ impl Directory {
         }
     }
 
+    /// The bytes that all first keys under `node` share behind its depth.
+    #[inline]
+    fn shared_text(&self, node: &Node) -> &[u8] {
+        let text = self.texts.get(node.text.clone());
+        text.expect("a node's text is in the directory")
+    }
+
     /// How many key prefixes of `node` are not above `prefix`.
     #[inline]
     fn count_not_above(&self, node: &Node, prefix: u64) -> usize {
-        let prefixes = self.prefixes.get(node.prefixes.clone()).unwrap_or(&[]);
+        let prefixes = self.prefixes.get(node.prefixes.clone());
+        let prefixes = prefixes.expect("a node's key prefixes are in the directory");
         if node.prefixes.start != 0 || self.levels.is_empty() {
             return prefixes.partition_point(|&at| at <= prefix);
         }
@@ -473,19 +491,19 @@ impl Directory {
     }
 }
 
-/// What a look among the key prefixes of a node tells.
+/// The result of a search among the key prefixes of a node.
 enum Look<'k> {
     /// The key is in the block before this one.
     Behind(usize),
-    /// It has the key prefix at this place; and what it has behind the bytes above the key prefix.
+    /// The key has the key prefix at this place; and the part of the key behind the bytes above it.
     Tie(usize, &'k [u8]),
 }
 
-/// How many of `level` are not above `prefix`, if `behind` of the level above are not: these are every 16th.
+/// How many of `level` are not above `prefix`, if `behind` of the level above are not: it has every 16th.
 #[inline]
 fn descend(level: &[u64], behind: usize, prefix: u64) -> usize {
     let start = FAN * usize::saturating_sub(behind, 1);
-    let line = level.get(start..).unwrap_or(&[]);
+    let (_, line) = level.split_at(start);
     start
         + match line.first_chunk::<FAN>() {
             Some(line) => count_not_above(line, prefix),
@@ -493,7 +511,7 @@ fn descend(level: &[u64], behind: usize, prefix: u64) -> usize {
         }
 }
 
-/// How many of `line`, which ascends, are not above `prefix`: of four fours, and of the four behind these.
+/// How many of `line`, which ascends, are not above `prefix`: first whole fours, then the four behind these.
 #[inline]
 fn count_not_above(line: &[u64; FAN], prefix: u64) -> usize {
     let is_not_above = |at: usize| usize::from(line[at] <= prefix);

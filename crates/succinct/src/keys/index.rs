@@ -16,7 +16,7 @@ use super::directory::{Directory, EACH_MAX, FirstKeys};
 use super::letters::Letters;
 use super::probe;
 use super::run::KeyRun;
-use super::strings::{Found, Strings};
+use super::strings::{SearchEnd, Strings};
 use super::template::{Row, Template};
 use crate::held::HeldBytes;
 
@@ -30,14 +30,14 @@ const USUAL_RUN_BYTES_MAX: usize = 16 << 10;
 
 /// How the keys of a block are encoded.
 #[derive(Clone, Debug)]
-pub(super) enum Plan {
+pub(super) enum BlockPlan {
     /// As integers.
     Columns(Template),
     /// As texts.
     Strings(Box<Letters>),
 }
 
-impl Plan {
+impl BlockPlan {
     /// Appends the plan as it is stored.
     pub(super) fn store(&self, out: &mut Vec<u8>) {
         match self {
@@ -89,7 +89,7 @@ pub(super) struct Blocks {
     pub(super) bytes: HeldBytes,
     /// Where each block begins, and the end of the last.
     pub(super) offsets: Vec<u32>,
-    pub(super) plans: Vec<Plan>,
+    pub(super) plans: Vec<BlockPlan>,
     /// The first plan of columns: most blocks are of it, if there is one.
     usual: Option<usize>,
     pub(super) keys: u64,
@@ -121,7 +121,12 @@ impl KeyIndex {
 
     /// Bytes in memory.
     pub fn memory(&self) -> usize {
-        let plans: usize = self.blocks.plans.iter().map(Plan::resident_bytes).sum();
+        let plans: usize = self
+            .blocks
+            .plans
+            .iter()
+            .map(BlockPlan::resident_bytes)
+            .sum();
         size_of::<Self>()
             + plans
             + self.blocks.bytes.memory()
@@ -168,7 +173,7 @@ impl KeyIndex {
         ranks.clear();
         for keys in keys.chunks(EACH_MAX) {
             let mut blocks = [None; EACH_MAX];
-            self.blocks_of(keys, blocks.get_mut(..keys.len()).unwrap_or_default());
+            self.blocks_of(keys, blocks.split_at_mut(keys.len()).0);
             ranks.extend(
                 blocks
                     .iter()
@@ -277,7 +282,7 @@ impl Blocks {
         }
         let mut plans = Vec::new();
         for _ in 0..plan_count {
-            plans.push(Plan::load(&mut from)?);
+            plans.push(BlockPlan::load(&mut from)?);
         }
         // Each block's length takes a byte of the tail at least.
         let count = usize::try_from(keys.div_ceil(BLOCK_KEYS as u64)).ok()?;
@@ -293,7 +298,7 @@ impl Blocks {
             end = end.checked_add(len)?;
             offsets.push(u32::try_from(end).ok()?);
         }
-        let is_columns = |plan: &Plan| matches!(plan, Plan::Columns(_));
+        let is_columns = |plan: &BlockPlan| matches!(plan, BlockPlan::Columns(_));
         (end == bytes.bytes().len() && from.is_empty()).then_some(Self {
             bytes,
             offsets,
@@ -342,8 +347,10 @@ impl Blocks {
     fn block(&self, block: usize) -> Option<Block<'_>> {
         let (plan, bytes, count) = self.parts(block)?;
         match self.plans.get(plan)? {
-            Plan::Columns(template) => Columns::new(template, bytes, count).map(Block::Columns),
-            Plan::Strings(letters) => {
+            BlockPlan::Columns(template) => {
+                Columns::new(template, bytes, count).map(Block::Columns)
+            }
+            BlockPlan::Strings(letters) => {
                 let own = self.own_bytes(block);
                 Strings::new(letters, bytes, own, count).map(Block::Strings)
             }
@@ -363,12 +370,12 @@ impl Blocks {
         // only once it has come.
         let mut row = Row::default();
         let guessed = match self.usual.and_then(|usual| self.plans.get(usual)) {
-            Some(Plan::Columns(template)) => template.parse(key, &mut row),
+            Some(BlockPlan::Columns(template)) => template.parse(key, &mut row),
             _ => false,
         };
         let (plan, bytes, count) = self.parts(block)?;
         let index = match self.plans.get(plan)? {
-            Plan::Columns(template) => {
+            BlockPlan::Columns(template) => {
                 let fits = match self.usual == Some(plan) {
                     true => guessed,
                     false => {
@@ -381,13 +388,13 @@ impl Blocks {
                 }
                 probe::find(template, bytes, count, &row)?
             }
-            Plan::Strings(letters) => {
+            BlockPlan::Strings(letters) => {
                 // Where the block ends is not looked up: a search makes no key, and reads no more of a forged
                 // block than the sought key is long.
                 let strings = Strings::new(letters, bytes, bytes.len(), count)?;
                 match strings.find(key) {
-                    Found { index, equal: true } => index,
-                    Found { .. } => return None,
+                    SearchEnd { index, equal: true } => index,
+                    SearchEnd { .. } => return None,
                 }
             }
         };

@@ -185,9 +185,8 @@ fn huffman_lengths(weights: &[u64]) -> [u8; 256] {
             leaf += usize::from(take_leaf);
             joined += usize::from(!take_leaf);
             weight += taken.unwrap_or(0);
-            if let Some(place) = parents.get_mut(at) {
-                *place = leaves + parent;
-            }
+            let place = parents.get_mut(at);
+            *place.expect("joined nodes are fewer than leaves") = leaves + parent;
         }
         made.push(weight);
     }
@@ -197,9 +196,9 @@ fn huffman_lengths(weights: &[u64]) -> [u8; 256] {
     for at in (0..root).rev() {
         let parent = parents.get(at).copied().unwrap_or(root);
         let depth = depths.get(parent).copied().unwrap_or(0).saturating_add(1);
-        if let Some(place) = depths.get_mut(at) {
-            *place = depth;
-        }
+        *depths
+            .get_mut(at)
+            .expect("nodes up to the root have a depth") = depth;
     }
     let mut lengths = [0u8; 256];
     for (at, &(_, byte)) in nodes.iter().enumerate() {

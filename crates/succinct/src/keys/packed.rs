@@ -41,7 +41,7 @@ impl<'a> BitWriter<'a> {
     pub(super) fn finish(self) {
         let bytes = self.waiting_bits.div_ceil(8) as usize;
         let tail = self.waiting.to_le_bytes();
-        self.out.extend_from_slice(tail.get(..bytes).unwrap_or(&[]));
+        self.out.extend_from_slice(tail.split_at(bytes).0);
     }
 }
 

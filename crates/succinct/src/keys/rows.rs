@@ -38,9 +38,8 @@ impl Rows {
         for key in keys.range(from, until) {
             let (columns, index) = (&mut *self.columns, self.count);
             let fits = template.parse_each(key, |field, value| {
-                if let Some(place) = columns.get_mut(field).and_then(|all| all.get_mut(index)) {
-                    *place = value;
-                }
+                let place = columns.get_mut(field).and_then(|all| all.get_mut(index));
+                *place.expect("fields and keys of a block are bounded") = value;
             });
             if !fits {
                 return false;

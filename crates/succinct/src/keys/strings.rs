@@ -86,7 +86,7 @@ fn has_room(out: &mut Vec<u8>, bytes: usize) -> bool {
 
 /// Where a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct SearchEnd {
     /// The first place whose key is not below the sought one.
     pub(super) index: usize,
     /// Whether it is the sought one.
@@ -212,8 +212,8 @@ impl<'a> Strings<'a> {
     }
 
     /// Searches for `key`.
-    pub(super) fn find(&self, key: &[u8]) -> Found {
-        let absent = |index| Found {
+    pub(super) fn find(&self, key: &[u8]) -> SearchEnd {
+        let absent = |index| SearchEnd {
             index,
             equal: false,
         };
@@ -236,7 +236,7 @@ impl<'a> Strings<'a> {
                 matched += more;
                 match order {
                     Ordering::Less => {}
-                    Ordering::Equal => return Found { index, equal: true },
+                    Ordering::Equal => return SearchEnd { index, equal: true },
                     Ordering::Greater => return absent(index),
                 }
             }

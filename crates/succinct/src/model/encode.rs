@@ -80,8 +80,8 @@ impl Encoder {
     /// it was.
     fn try_form(&mut self, index: usize, record: &[u8], out: &mut Vec<u8>) -> bool {
         let before = out.len();
-        let done = self.encode_as(index, record, out)
-            && self.verify(record, out.get(before..).unwrap_or_default());
+        let done =
+            self.encode_as(index, record, out) && self.verify(record, out.split_at(before).1);
         if !done {
             out.truncate(before);
         }

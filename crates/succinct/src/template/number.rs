@@ -110,10 +110,11 @@ impl Style {
                 let magnitude = number as u64;
                 let (whole, rest) = (magnitude / 100, magnitude % 100);
                 let point = unpadded_digits(whole as u32, room);
-                let [tens, ones] = PAIRS.get(rest as usize).copied().unwrap_or_default();
-                if let Some(behind) = room.get_mut(point..point + 3) {
-                    behind.copy_from_slice(&[b'.', tens, ones]);
-                }
+                let pair = PAIRS.get(rest as usize).copied();
+                let [tens, ones] = pair.expect("a remainder of 100 has two digits");
+                let behind = room.get_mut(point..point + 3);
+                let behind = behind.expect("a spelling fits its room");
+                behind.copy_from_slice(&[b'.', tens, ones]);
                 Ok(point + 3)
             }
             Self::Date => {
@@ -163,9 +164,7 @@ impl Style {
                 let (whole, rest) = (magnitude / unit, magnitude % unit);
                 let point = negative + decimal_len(whole);
                 digits(room, negative, point, whole);
-                if let Some(byte) = room.get_mut(point) {
-                    *byte = b'.';
-                }
+                *room.get_mut(point).expect("a spelling fits its room") = b'.';
                 digits(room, point + 1, point + 1 + behind, rest);
                 Ok(point + 1 + behind)
             }

@@ -22,9 +22,9 @@ const _: () = assert!(STEP_BYTES <= ROOM_BYTES && 2 * ROW_BYTES <= STEP_BYTES);
 
 /// A short text that is copied as a whole row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Row([u8; ROW_BYTES]);
+struct LiteralRow([u8; ROW_BYTES]);
 
-impl Row {
+impl LiteralRow {
     const EMPTY: Self = Self([0; ROW_BYTES]);
 
     /// The row of `text`; none when that is too long.
@@ -82,7 +82,7 @@ struct Step {
     width: u8,
     /// Where they begin, from the record's first bit.
     at: u32,
-    behind: Row,
+    behind: LiteralRow,
 }
 
 /// See the module. Immutable, shared by threads.
@@ -90,7 +90,7 @@ struct Step {
 pub(super) struct Program {
     steps: Vec<Step>,
     /// Values of choices with the literal behind each.
-    rows: Vec<Row>,
+    rows: Vec<LiteralRow>,
     /// Literals, and values of choices, that are too long for a row.
     texts: Vec<Vec<u8>>,
 }
@@ -105,7 +105,7 @@ impl Program {
         let mut at = 0;
         let behind = literals.iter().skip(1);
         for (index, (column, behind)) in columns.iter().zip(behind).enumerate() {
-            let row = Row::new(behind);
+            let row = LiteralRow::new(behind);
             let (what, width) = match column {
                 Column::Choice { values } => {
                     // A long literal for each value could take any amount of memory.
@@ -139,7 +139,7 @@ impl Program {
                 column: index as u8,
                 width: width as u8,
                 at,
-                behind: row.filter(|_| !is_joined).unwrap_or(Row::EMPTY),
+                behind: row.filter(|_| !is_joined).unwrap_or(LiteralRow::EMPTY),
             });
             if row.is_none() {
                 program.add_literal(behind, index);
@@ -156,7 +156,8 @@ impl Program {
             .map(|value| [value.as_slice(), behind].concat())
             .collect();
         let (count, width) = (values.len() as u32, choice_bits(values.len()));
-        let rows: Option<Vec<Row>> = joined.iter().map(|text| Row::new(text)).collect();
+        let rows: Option<Vec<LiteralRow>> =
+            joined.iter().map(|text| LiteralRow::new(text)).collect();
         let what = match rows {
             Some(rows) => {
                 let first = self.rows.len() as u32;
@@ -182,7 +183,7 @@ impl Program {
             column: column as u8,
             width: 0,
             at: 0,
-            behind: Row::EMPTY,
+            behind: LiteralRow::EMPTY,
         });
         self.texts.push(literal.to_vec());
     }

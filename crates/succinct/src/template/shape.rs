@@ -13,7 +13,7 @@ use drumlin_base::{Error, Result};
 use super::column::{CHOICES_MAX, Column, choice_bits};
 use super::program::Program;
 use crate::bits::{BitWriter, Bits};
-use crate::dictionary::{Dictionary, Found};
+use crate::dictionary::{Dictionary, DictionaryMatch};
 use crate::text::{Ending, Sink, TextCoder, TextEncoder};
 
 /// Columns of a template.
@@ -219,7 +219,7 @@ impl Template {
         let Some(extra) = field.len().checked_sub(shortest) else {
             return false;
         };
-        let mut whole: Option<Found> = None;
+        let mut whole: Option<DictionaryMatch> = None;
         matcher.find(dictionary, field, |found| {
             if found.len == field.len() {
                 whole = Some(found);

@@ -75,9 +75,7 @@ fn common_prefix<'v>(values: &[&'v [u8]]) -> &'v [u8] {
         let same = first.iter().zip(*value).take(len);
         same.take_while(|(a, b)| a == b).count()
     };
-    let mut prefix = first
-        .get(..values.iter().fold(first.len(), shared))
-        .unwrap_or_default();
+    let (mut prefix, _) = first.split_at(values.iter().fold(first.len(), shared));
     while let Some((b'0'..=b'9', shorter)) = prefix.split_last() {
         prefix = shorter;
     }

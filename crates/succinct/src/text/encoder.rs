@@ -5,7 +5,7 @@
 
 use super::coder::{END_MARK, Ending, Symbols, TextCoder};
 use crate::bits::BitWriter;
-use crate::dictionary::{Found, Matcher, REFERENCE_CLASSES, class_of, reference_class};
+use crate::dictionary::{DictionaryMatch, Matcher, REFERENCE_CLASSES, class_of, reference_class};
 use crate::huffman::Codes;
 use crate::tokens::{COST_PARTS, Cutter, Finder};
 
@@ -108,13 +108,14 @@ impl TextEncoder {
                 let Some(mark) = self.classes[class_of(found.len)] else {
                     return;
                 };
-                tokens(text.get(done..found.at).unwrap_or_default(), writer);
+                let between = text.get(done..found.at);
+                tokens(between.expect("matches ascend and do not overlap"), writer);
                 put(mark, writer);
                 reference(found, dictionary.place_bits(), writer);
                 done = found.at + found.len;
             });
         }
-        tokens(text.get(done..).unwrap_or_default(), writer);
+        tokens(text.split_at(done).1, writer);
         match (ending, self.end) {
             (Ending::Bits, _) => true,
             (Ending::Mark, Some(end)) => {
@@ -134,14 +135,18 @@ impl TextEncoder {
         };
         if let (Some(matcher), Some(dictionary)) = (&self.matcher, coder.dictionary()) {
             matcher.find(dictionary, text, |found| {
-                tokens(text.get(done..found.at).unwrap_or_default(), &mut seen);
+                let between = text.get(done..found.at);
+                tokens(
+                    between.expect("matches ascend and do not overlap"),
+                    &mut seen,
+                );
                 if let Some(mark) = self.classes[class_of(found.len)] {
                     seen(mark);
                 }
                 done = found.at + found.len;
             });
         }
-        tokens(text.get(done..).unwrap_or_default(), &mut seen);
+        tokens(text.split_at(done).1, &mut seen);
     }
 
     /// What finds pieces of the dictionary.
@@ -165,12 +170,13 @@ fn longest(finder: &Finder, text: &[u8], mut seen: impl FnMut(usize)) {
     while !rest.is_empty() {
         let cut = finder.longest(rest);
         seen(cut.symbol);
-        rest = rest.get(cut.len..).unwrap_or_default();
+        debug_assert!(cut.len > 0, "every byte is a token");
+        rest = rest.split_at(cut.len).1;
     }
 }
 
 /// Appends what follows a reference's mark.
-fn reference(found: Found, place_bits: u32, writer: &mut BitWriter<'_>) {
+fn reference(found: DictionaryMatch, place_bits: u32, writer: &mut BitWriter<'_>) {
     let (least, extra) = reference_class(class_of(found.len));
     writer.put((found.len - least) as u32, extra);
     writer.put(found.place as u32, place_bits);

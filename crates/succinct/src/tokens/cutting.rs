@@ -91,7 +91,8 @@ impl Cutter {
                 cut(symbol);
                 at += len.max(1);
             }
-            rest = rest.get(end..).unwrap_or_default();
+            debug_assert!(end > 0, "a piece is cut by one token at least");
+            rest = rest.split_at(end).1;
         }
     }
 
@@ -120,7 +121,7 @@ impl Cutter {
             if score > least + self.slack {
                 continue;
             }
-            let rest = text.get(at..piece).unwrap_or_default();
+            let rest = text.get(at..piece).expect("ways begin inside the piece");
             self.finder.each(rest, |found| {
                 let cost = found.cost as i32 * FINER - self.rate * found.len as i32;
                 let score = score + cost;

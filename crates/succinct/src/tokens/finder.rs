@@ -147,7 +147,7 @@ impl Finder {
             return;
         };
         let mut node = self.pairs[usize::from(first) << 8 | usize::from(second)];
-        let rest = text.get(2..).unwrap_or_default();
+        let (_, rest) = text.split_at(2);
         let mut rest = rest.iter().take(TOKEN_BYTES_MAX - 2);
         loop {
             if node.token() != 0 {
@@ -172,7 +172,7 @@ impl Finder {
 
 /// Where a node's place is kept until its children are known.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum NodePlace {
     Pair(usize),
     Slot(usize),
 }
@@ -183,7 +183,7 @@ struct Task {
     from: usize,
     to: usize,
     depth: usize,
-    place: Place,
+    place: NodePlace,
 }
 
 struct Builder<'a> {
@@ -220,7 +220,7 @@ impl<'a> Builder<'a> {
             };
             let same = |other: &(Token, Cut)| other.0.bytes().starts_with(&[first, second]);
             let to = from + self.sorted[from..].partition_point(same);
-            let place = Place::Pair(usize::from(first) << 8 | usize::from(second));
+            let place = NodePlace::Pair(usize::from(first) << 8 | usize::from(second));
             tasks.push(Task {
                 from,
                 to,
@@ -259,16 +259,16 @@ impl<'a> Builder<'a> {
                 from,
                 to,
                 depth: task.depth + 1,
-                place: Place::Slot(slot),
+                place: NodePlace::Slot(slot),
             });
             from = to;
         }
     }
 
-    fn at(&mut self, place: Place) -> &mut Node {
+    fn at(&mut self, place: NodePlace) -> &mut Node {
         match place {
-            Place::Pair(index) => &mut self.pairs[index],
-            Place::Slot(index) => &mut self.slots[index],
+            NodePlace::Pair(index) => &mut self.pairs[index],
+            NodePlace::Slot(index) => &mut self.slots[index],
         }
     }
 

@@ -130,7 +130,7 @@ impl Seen {
             while !rest.is_empty() {
                 let cut = finder.longest(rest);
                 seen.count(&mut last, cut.symbol);
-                rest = rest.get(cut.len..).unwrap_or_default();
+                rest = rest.split_at(cut.len).1;
             }
         }
         seen
