@@ -1,9 +1,9 @@
-//! Deliberate bugs, to show that the tests see them.
+//! Deliberate bugs, to show that the tests find them.
 //!
-//! Places where a bug would be easy to make ask [`seeded`] by [`crate::bug!`]. In a usual build the
-//! answer is a constant `false` and the place vanishes. With the feature `seeded-bugs` it is whether
-//! the environment variable `DRUMLIN_BUG` names the place; such a build prints what it is and is
-//! good for nothing but tests of tests. `crates/sim/src/bugs` has the catalogue.
+//! Places where a bug would be easy to make call [`seeded`] through [`crate::bug!`]. In a usual build that is a
+//! constant `false` and compiles to nothing. With the feature `seeded-bugs` it is true if the environment
+//! variable `DRUMLIN_BUG` names the place; such a build announces itself and is only for testing tests.
+//! `crates/sim/src/seeded.rs` has the catalogue.
 
 /// Whether the bug called `name` is to be made.
 #[cfg(not(feature = "seeded-bugs"))]

@@ -1,4 +1,4 @@
-//! The contract of everything that yields internal keys in order.
+//! The contract of every cursor over internal keys.
 
 use crate::Result;
 use crate::key::internal_key_prefix;

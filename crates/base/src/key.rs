@@ -1,8 +1,8 @@
-//! Internal keys: what a user key becomes inside the engine.
+//! Internal keys: a user key with its sequence number and kind.
 //!
-//! `user_key ‖ fixed64_le(seqno << 8 | kind)`, as LevelDB and RocksDB write it. Order: user key
-//! ascending by the family's comparator, then the packed tag descending, so the newest version of
-//! a key comes first. Format page: `docs/format/internal-key.md`.
+//! `user_key ‖ fixed64_le(seqno << 8 | kind)`, as LevelDB and RocksDB write it. Order: user key ascending by
+//! the family's comparator, then the packed tag descending, so the newest version of a key comes first. The
+//! format is documented in `docs/format/internal-key.md`.
 
 use std::cmp::Ordering;
 

@@ -1,7 +1,7 @@
-//! The vocabulary every room of the house shares: keys, codecs, checksums, errors, pinned bytes.
+//! The vocabulary that all crates share: keys, codecs, checksums, errors, pinned bytes.
 //!
-//! Nothing in this crate does I/O, reads a clock or starts a thread. Everything that decodes bytes
-//! treats them as a claim: a decoder returns an error, it never panics and never indexes blindly.
+//! Nothing in this crate does I/O, reads a clock or starts a thread. Foreign bytes are a claim until they are
+//! checked: a decoder returns an error, it never panics and never indexes blindly.
 
 pub mod budget;
 pub mod bugs;

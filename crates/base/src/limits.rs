@@ -1,4 +1,4 @@
-//! Every named maximum of the house.
+//! Every named maximum.
 
 /// Longest user key accepted by default: 8 MiB, RocksDB's practical bound.
 pub const KEY_BYTES_MAX: usize = 8 << 20;

@@ -1,8 +1,8 @@
-//! Counters that cost a thread one store to a line of its own.
+//! Counters that cost a thread one store to a cache line of its own.
 //!
-//! A counter has a stripe for each of the first [`OWN_STRIPES`] threads that live at a time: nobody
-//! else writes it, so counting is a load and a store. A thread that ends leaves its stripe, with what is
-//! on it, to the next. Further threads share the other stripes and pay for an atomic addition.
+//! A counter has a stripe for each of the first [`OWN_STRIPES`] live threads. Nobody else writes that stripe,
+//! so counting is a load and a store. A thread that ends leaves its stripe, with its count, to the next one.
+//! Further threads share the other stripes and pay for an atomic addition.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};

@@ -1,7 +1,7 @@
-//! What users give to teach the engine their data: merge operators, compaction filters, prefixes.
+//! User callbacks that teach the engine about the data: merge operators, compaction filters, prefix extractors.
 //!
-//! All are called from many threads, and may be called during recovery and compaction long after
-//! the write. They must be deterministic and must not call back into the database.
+//! All of them are called from many threads, and may be called during recovery and compaction, long after the
+//! write. They must be deterministic and must not call back into the database.
 
 use crate::Result;
 

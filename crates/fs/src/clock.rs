@@ -1,4 +1,4 @@
-//! Time comes in through here, so that a test can stand still or jump.
+//! The clock, as a trait, so that a test can stop it or make it jump.
 
 use std::fmt::Debug;
 use std::time::Duration;

@@ -1,12 +1,11 @@
 //! A file system that fails on command.
 //!
-//! It wraps any other, counts every operation and strikes those its rules name. The count depends
-//! on the caller alone, so a single-threaded run can be repeated with the fault one operation
-//! later each time, until none is left. An operation that was struck never reached the file system
+//! It wraps another one, counts every operation, and injects a fault into those that its rules name. The count
+//! depends on the caller alone, so a single-threaded run can be repeated with the fault one operation later
+//! each time, until every operation has failed once. An operation with a fault never reaches the file system
 //! below, except for torn appends, [`Fault::Slow`] and the faults of reads.
 //!
-//! Delays are slept on the thread that asked, under no lock, so operations of several threads are
-//! slow side by side.
+//! Delays are slept on the calling thread, under no lock, so slow operations of several threads overlap.
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Which operation fails, and how.
+//! Rules: the operations that fail, and how they fail.
 
 use std::path::Path;
 use std::time::Duration;

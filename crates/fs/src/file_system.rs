@@ -1,7 +1,7 @@
-//! The traits behind which every file lives.
+//! The traits of files and file systems.
 //!
-//! Production uses [`crate::PosixFileSystem`]; tests put the strict in-memory file system or the
-//! fault-injecting wrapper in its place. All methods may be called from many threads at once.
+//! Production uses [`crate::PosixFileSystem`]; tests use the strict in-memory file system or the
+//! fault-injecting wrapper instead. All methods may be called from many threads at once.
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! How long somebody waited for the disk: in writes, syncs and reads.
+//! The time spent waiting for the disk: in writes, syncs and reads.
 //!
-//! Thread safety: adding is a few relaxed adds, reading is not a snapshot in time.
+//! Thread safety: adding is a few relaxed adds; a reading is not a snapshot of one moment.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

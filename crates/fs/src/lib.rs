@@ -1,7 +1,7 @@
-//! The one door to files, clocks, threads and randomness.
+//! The only access to files, clocks, threads and randomness.
 //!
-//! Everything above takes an [`Env`] and asks it, so that a test can put a file system that
-//! forgets, a clock that jumps or a fixed seed in place of the real ones.
+//! All code above takes an [`Env`], so that a test can replace the real system by a file system that forgets,
+//! a clock that jumps or a fixed seed.
 
 mod clock;
 mod fault;

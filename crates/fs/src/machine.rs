@@ -1,4 +1,4 @@
-//! What this process may use of the machine it runs on.
+//! The share of the machine that this process may use.
 
 use std::num::NonZeroUsize;
 use std::path::Path;

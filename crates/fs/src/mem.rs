@@ -1,16 +1,16 @@
-//! A disk in memory that forgets what it was not told to keep.
+//! A disk in memory that forgets what was not synced.
 //!
-//! Bytes are durable once their file was synced, names once their directory was; everything else
-//! a crash may lose, in every way the chosen [`CrashPolicy`] allows. So a test can cut the power
-//! anywhere and open what is left. Nothing is ever durable by luck before the crash decides it.
+//! Bytes are durable once their file was synced, names once their directory was. A crash may lose everything
+//! else, in every way that the chosen [`CrashPolicy`] allows. So a test can cut the power at any moment and
+//! open what is left. Nothing is ever durable by luck before the crash decides it.
 //!
-//! Names: a directory holds the names now, the durable ones and the changes between in order. The
-//! names changed by a rename within one directory are one change; one across directories is two,
-//! and syncing one directory keeps one of them. The root is durable, directories made in it only
-//! once it was synced.
+//! Names: a directory has its present names, the durable ones, and the changes between the two in order. The
+//! names changed by a rename within one directory are one change. A rename across directories is two, and
+//! syncing one directory keeps one of them. The root is durable; a directory made in it is durable once the
+//! root was synced.
 //!
-//! Lock order: `Shared::global`, then a directory, then a file. Every change takes `global`, so a
-//! crash sees all of them or none.
+//! Lock order: `Shared::global`, then a directory, then a file. Every change takes `global`, so a crash sees
+//! all of them or none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

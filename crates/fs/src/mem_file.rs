@@ -1,7 +1,7 @@
 //! Open files of the in-memory disk.
 //!
-//! They behave as the operating system's do: a log is reserved ahead, so readers and crashes see
-//! zeros behind it; tables and blobs are gathered before the disk sees them.
+//! They behave as the operating system's do: a log reserves space ahead, so readers and crashes see zeros
+//! behind it; tables and blobs are buffered before the disk sees them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What the in-memory disk knows of one file: what programs see, what a power cut leaves, and the
-//! changes between the two in the order they were made.
+//! One file of the in-memory disk: its content as programs see it, its durable content, and the changes between
+//! the two in order.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

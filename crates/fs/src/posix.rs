@@ -1,7 +1,7 @@
-//! The files of the operating system.
+//! The file system of the operating system.
 //!
 //! Logs are written through memory ([`crate::posix_wal`]), everything else by write calls
-//! ([`crate::posix_file`]). The system calls behind both stand in [`crate::syscalls`].
+//! ([`crate::posix_file`]). The system calls behind both are in [`crate::syscalls`].
 
 use std::fs::{File, OpenOptions};
 use std::io;

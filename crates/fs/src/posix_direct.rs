@@ -1,9 +1,9 @@
-//! Files that are read and written past the page cache, so that it stays with whoever else reads.
+//! Files that are read and written under O_DIRECT, so that the page cache is left to other readers.
 //!
-//! A file system takes such calls only for whole blocks at block boundaries, in memory as in the file.
-//! So bytes pass through an aligned buffer, and what does not fill a block at the end of a file is
-//! written through the page cache, for which the file is switched back: the size is right at once, and
-//! of a table it is the footer, which its first reader wants anyway.
+//! A file system takes such calls only for whole blocks at block boundaries, in memory as in the file. So
+//! bytes pass through an aligned buffer. The tail of a file that does not fill a block is written through the
+//! page cache, for which the file is switched back: then the size is right at once, and the tail of a table is
+//! its footer, which its first reader wants anyway.
 
 use std::io;
 use std::os::unix::fs::FileExt;

@@ -1,10 +1,9 @@
 //! Locks on files, against other processes and against this one.
 //!
-//! Two things are held: an entry in a registry of this process, by device and inode, because the
-//! classic record locks of one process do not exclude each other; and a write lock on the whole
-//! file that belongs to the open file. RocksDB and LevelDB take a classic record lock on the same
-//! file, which conflicts with ours in both directions. The lock ends with the holder, however it
-//! ends: a file left behind locks nothing.
+//! A lock is two things: an entry in a registry of this process, by device and inode, because the classic
+//! record locks of one process do not exclude each other; and a write lock on the whole file that belongs to
+//! the open file. RocksDB and LevelDB take a classic record lock on the same file, which conflicts with ours
+//! in both directions. The lock ends with its holder, however that ends: a leftover file locks nothing.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};

@@ -1,23 +1,28 @@
 //! A write-ahead log file written through memory.
 //!
-//! An append is a copy into a shared mapping of the page cache: no system call, and the bytes
-//! outlive the process as those of a write call do. A window of the file is mapped at a time; when
-//! it is full the next one is mapped behind it.
+//! An append is a copy into a shared mapping of the page cache: no system call, and the bytes outlive the
+//! process as those of a write call do. One window of the file is mapped at a time:
+//!
+//! ```text
+//! append   copy into the window · full: reserve blocks if needed, map the next window, go on
+//! prepare  (another thread) zero, map and populate the next window ahead of the append
+//! close    unmap, cut the file at its length
+//! ```
 //!
 //! Invariants:
 //! - A byte is stored only where `fallocate` has reserved the block, so a full disk is an error of
 //!   the reservation and never a signal at the store.
-//! - `window.start` is a multiple of the window size; `len` lies in the window or at its end.
+//! - `window.start` is a multiple of the window size; `len` is in the window or at its end.
 //! - The file is as long as what is reserved; the bytes past `len` are zeros, or in a reused file
 //!   what was there before. `close` cuts them off; after a crash the log's reader must tell.
 //!
-//! Another thread may get the next window ready before it is needed ([`FileSyncer::prepare`]): a
-//! page fault in a log waits for whatever the file system is doing, a journal's commit or the
-//! throttling of those who dirty pages, so the thread that appends should meet none. When nobody
-//! does, the appending thread maps the window itself.
+//! Another thread may prepare the next window before it is needed ([`FileSyncer::prepare`]): a page fault in a
+//! log waits for whatever the file system is doing, such as a journal's commit or the throttling of writers
+//! that dirty pages, so the appending thread should take none. If nobody prepares it, the appending thread
+//! maps the window itself.
 //!
-//! Where the file system does not keep reserved blocks in place, or offers no `fallocate` or no
-//! mapping, the same is done by write calls.
+//! Where the file system does not keep reserved blocks in place, or offers no `fallocate` or no mapping, write
+//! calls do the same.
 
 use std::io;
 use std::os::unix::fs::FileExt;

@@ -1,10 +1,9 @@
-//! Which process this is: a fork makes a copy that has the memory, but neither the threads nor the right to
-//! the files.
+//! Process identity: a forked child has a copy of the memory, but neither the threads nor the right to the files.
 //!
-//! A forked child holds what its parent held: descriptors, mappings, locks, an io_uring. What it does with
-//! them, it does to the parent, so each thing that matters remembers the process it was made in and refuses
-//! in others. The C library tells of a fork ([`Process::current`] asks it to), so to look costs two loads
-//! and no system call. A bare `clone` system call goes unseen.
+//! A forked child holds what its parent held: descriptors, mappings, locks, an io_uring. Whatever it does with
+//! them it does to the parent, so each of these things remembers the process it was made in and refuses to
+//! work in others. The C library reports a fork ([`Process::current`] registers for it), so a check costs two
+//! loads and no system call. A bare `clone` system call goes unnoticed.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,13 +1,21 @@
-//! A limit on bytes per second, for background writes, with priorities.
+//! A rate limiter for background writes, with priorities.
 //!
-//! Each priority has a clock of its own that runs ahead of the time by what was taken: who takes
-//! more than there is sleeps until the time has caught up. What is taken also moves the clocks of
-//! the others: fully those of lower priorities but for a tenth, which is theirs whatever is above
-//! them, and those of higher ones by a tenth. So a flush hardly waits for compactions, nobody
-//! starves, and all together pass the limit by a tenth for each priority that is busy, no more.
+//! The idea is a virtual clock for each priority. Taking bytes moves the clock ahead by what they cost at the
+//! limit, and a thread sleeps until real time has caught up with it:
 //!
-//! No queue and no wake-up: a thread sleeps once for each request, so a run under a clock moved by
-//! hand depends on nothing but its requests. Any number of threads.
+//! ```text
+//! cost     bytes / limit
+//! take     own clock          += cost
+//!          lower priorities   += 9/10 cost    (a tenth of the limit stays theirs)
+//!          higher priorities  += 1/10 cost    (they hardly wait for lower ones)
+//!          sleep until own clock; a clock that is behind keeps at most a burst of unused time
+//! ```
+//!
+//! So a flush hardly waits for compactions, nobody starves, and all together pass the limit by at most a tenth
+//! for each busy priority.
+//!
+//! No queue and no wake-up: a thread sleeps once for each request, so a run under a manual clock depends on
+//! nothing but its requests. Any number of threads.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Sequential reads through a buffer that grows as the reading goes on.
+//! Sequential reads through a buffer that grows as the scan goes on.
 
 use std::sync::Arc;
 

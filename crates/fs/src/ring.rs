@@ -1,10 +1,9 @@
-//! Reads through an io_uring: one for each thread that has reads to do together, made when it first has.
+//! Reads through an io_uring: one ring for each thread that reads in batches, made with its first batch.
 //!
-//! A kernel or container without one, or that has no more to give, is asked once a thread and then left
-//! alone.
+//! Where the kernel or container has none, or gives no more of them, a thread tries once and then stays without.
 //!
-//! Invariant: whatever was handed to the kernel has come back before [`read_all`] returns, for the kernel
-//! writes to buffers that are only lent until then.
+//! Invariant: all reads submitted to the kernel have completed before [`read_all`] returns, because the kernel
+//! writes to buffers that are borrowed only until then.
 
 use std::cell::RefCell;
 use std::os::fd::AsRawFd;

@@ -1,6 +1,6 @@
-//! A clock that goes only when told, and threads that run only when told.
+//! A clock that moves only when told, and threads that run only when told.
 //!
-//! With these, the file system in memory and a seed, a run depends on nothing but its inputs.
+//! With these, the in-memory file system and a seed, a run depends on nothing but its inputs.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,4 +1,4 @@
-//! Threads come in through here.
+//! Threads, as a trait, so that a test can run them in an order of its own.
 
 use std::fmt::Debug;
 

@@ -1,6 +1,6 @@
-//! The system calls the standard library does not offer, one safe function each.
+//! The system calls that the standard library does not offer, each as one safe function.
 //!
-//! Linux. Another system needs another file of this shape and nothing else.
+//! For Linux. Another system needs another file with the same functions and nothing else.
 
 use std::fs::File;
 use std::io;

@@ -1,11 +1,16 @@
-//! Hands a file to the disk while it is still being written.
+//! Writes a file back to the disk while it is still being written.
 //!
-//! Left alone, the kernel keeps what was written in its cache until a sync or until there is too
-//! much of it, and then makes everybody wait: the sync for all of the file at once, other writers
-//! for a share of its dirty pages. Here writing back begins with every step written, and the writer
-//! waits for the step but one before it: the disk always has work, the writer runs at the disk's
-//! speed, and what is dirty of one file stays below [`AHEAD_BYTES`] and a step. A page that is still
-//! being filled is left alone, or it would be written twice.
+//! By itself the kernel keeps written pages in its cache until a sync, or until there are too many of them, and
+//! then stalls everybody: the sync for all of the file at once, other writers for a share of its dirty pages.
+//! Here writeback starts with every step written, and the writer waits for the step but one before:
+//!
+//! ```text
+//! advance  a step written: start writeback of it · wait for the writeback of all but the last two steps
+//! ```
+//!
+//! So the disk always has work, the writer runs at the disk's speed, and the dirty bytes of one file stay
+//! below [`AHEAD_BYTES`] and a step. A page that is still being filled is left alone, so that it is not
+//! written twice.
 
 use drumlin_base::Result;
 

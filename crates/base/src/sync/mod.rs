@@ -1,8 +1,8 @@
 //! Locks and atomics: the usual ones, or loom's when its model checker explores schedules.
 //!
-//! Code whose hand-overs are modelled takes them from here, so that the model runs the code itself.
-//! With the feature `sim`, threads that are tasks of a simulation ([`tasks`]) wait in its order; all
-//! other threads go on as usual.
+//! Code that is modelled takes its primitives from here, so that the model runs the shipping code. With the
+//! feature `sim`, threads that are tasks of a simulation ([`tasks`]) wait in its order; all other threads
+//! are unaffected.
 
 #[cfg(all(feature = "sim", not(loom)))]
 mod simulated;

@@ -1,7 +1,7 @@
-//! The usual locks, but that a task of a simulation waits for them in the simulator.
+//! The usual locks, except that a task of a simulation waits for them in the simulator.
 //!
-//! Invariant: a task that is not running holds a lock's standard mutex only while the simulated lock
-//! is held, so a task that finds it taken parks, and is woken by the guard's end.
+//! Invariant: a task that is not running holds a lock's standard mutex only while it holds the simulated lock,
+//! so a task that finds it taken parks, and is woken when the guard is dropped.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};

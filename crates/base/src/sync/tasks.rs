@@ -1,8 +1,8 @@
-//! Threads that a simulator runs one at a time: what their locks tell it.
+//! Threads that a simulator runs one at a time, and what their locks report to it.
 //!
-//! A simulator calls [`enter`] on each thread it owns. From then on the thread's locks and condition
-//! variables never block in the operating system: they ask [`Tasks`] to let others run until there
-//! is something to do. A place is an address, compared and never looked at.
+//! A simulator calls [`enter`] on each thread it owns. From then on the thread's locks and condition variables
+//! never block in the operating system: they call [`Tasks`] to let others run until they can proceed. A place
+//! is an address, compared and never dereferenced.
 
 use std::cell::RefCell;
 use std::sync::Arc;
