@@ -14,7 +14,7 @@
 //!   the walk goes, so most compares touch no key. Custom orders keep zero and always compare.
 //! - While the same source stays in front, a step costs one compare of two numbers.
 //!
-//! An error in any source ends the walk: what the others still hold might be hidden by what could
+//! An error in any source ends the walk: entries of the others might be hidden by those that could
 //! not be read. Not shared between threads.
 
 use std::cmp::Ordering;
@@ -39,10 +39,10 @@ pub struct MergingIterator<C> {
     children: Vec<C>,
     /// The children that are valid, as indices, those that come first in front.
     line: Vec<usize>,
-    /// Beside each place in line its child's head, see [`MergingIterator::rank_head`]; that of the
+    /// Beside each place in line its child's key prefix, see [`MergingIterator::rank_prefix`]; that of the
     /// front one is not kept up to date. Apart from the line, so that both are stored and loaded in
     /// words: a pair loaded at once would wait for the stores of its halves.
-    heads: Vec<u64>,
+    prefixes: Vec<u64>,
     /// `line[0]`, or anything while the line is empty.
     current: usize,
     direction: Direction,
@@ -56,7 +56,7 @@ impl<C: InternalIterator> MergingIterator<C> {
         Self {
             order,
             line: Vec::with_capacity(children.len()),
-            heads: Vec::with_capacity(children.len()),
+            prefixes: Vec::with_capacity(children.len()),
             children,
             current: 0,
             direction: Direction::Forward,
@@ -91,7 +91,7 @@ impl<C: InternalIterator> MergingIterator<C> {
     }
 
     /// Moves every source of rank `rank` and older that stands before `target` to `target`; the
-    /// newer ones stay. Used when a range tombstone of a newer source covers all that lies between.
+    /// newer ones stay. Used when a range tombstone of a newer source covers everything in between.
     ///
     /// Requires: `valid()`, and the last move was forward.
     pub fn skip_older_to(&mut self, rank: usize, target: &[u8]) {
@@ -127,7 +127,7 @@ impl<C: InternalIterator> MergingIterator<C> {
     fn rebuild(&mut self, direction: Direction) {
         self.direction = direction;
         self.line.clear();
-        self.heads.clear();
+        self.prefixes.clear();
         self.failed = None;
         for (child, source) in self.children.iter().enumerate() {
             // One that failed is not valid.
@@ -142,7 +142,7 @@ impl<C: InternalIterator> MergingIterator<C> {
         line.extend((0..self.children.len()).filter(|&child| self.is_valid(child)));
         line.sort_unstable_by(|&a, &b| self.order_of(a, b));
         for child in line.iter().filter_map(|&child| self.children.get(child)) {
-            self.heads.push(self.rank_head(child.key_prefix()));
+            self.prefixes.push(self.rank_prefix(child.key_prefix()));
         }
         self.line = line;
         self.current = self.line.first().map_or(0, |&child| child);
@@ -152,17 +152,17 @@ impl<C: InternalIterator> MergingIterator<C> {
         self.children[child].valid()
     }
 
-    /// A key's head as a number that grows as the walk goes on.
+    /// A key's prefix as a number that grows as the walk goes on.
     #[inline]
-    fn rank_head(&self, head: u64) -> u64 {
+    fn rank_prefix(&self, prefix: u64) -> u64 {
         let ascends = match self.order {
             KeyOrder::Bytewise => true,
             KeyOrder::ReverseBytewise => false,
             KeyOrder::Custom(_) => return 0,
         };
         match ascends == (self.direction == Direction::Forward) {
-            true => head,
-            false => !head,
+            true => prefix,
+            false => !prefix,
         }
     }
 
@@ -192,41 +192,43 @@ impl<C: InternalIterator> MergingIterator<C> {
             self.retire();
             return;
         }
-        let Some(&next_head) = self.heads.get(1) else {
+        let Some(&next_prefix) = self.prefixes.get(1) else {
             return;
         };
-        let head = self.rank_head(child.key_prefix());
-        if head >= next_head {
-            self.go_back(head);
+        let prefix = self.rank_prefix(child.key_prefix());
+        if prefix >= next_prefix {
+            self.go_back(prefix);
             self.current = self.line.first().map_or(0, |&child| child);
         }
     }
 
-    /// Moves the front child, whose head is `head`, back to where it belongs.
-    fn go_back(&mut self, head: u64) {
+    /// Moves the front child, whose prefix is `prefix`, back to where it belongs.
+    fn go_back(&mut self, prefix: u64) {
         let front = self.line[0];
-        self.heads[0] = head;
-        let mut at = self.passes_surely(head);
-        while let (Some(&next), Some(&next_head)) = (self.line.get(at + 1), self.heads.get(at + 1))
+        self.prefixes[0] = prefix;
+        let mut at = self.passes_surely(prefix);
+        while let (Some(&next), Some(&next_prefix)) =
+            (self.line.get(at + 1), self.prefixes.get(at + 1))
         {
-            if next_head > head || (next_head == head && self.order_of(next, front).is_gt()) {
+            if next_prefix > prefix || (next_prefix == prefix && self.order_of(next, front).is_gt())
+            {
                 return;
             }
             self.line.swap(at, at + 1);
-            self.heads.swap(at, at + 1);
+            self.prefixes.swap(at, at + 1);
             at += 1;
         }
     }
 
-    /// In a long line, moves the front child behind all with lesser heads than `head`; its place then.
+    /// In a long line, moves the front child behind all with lesser prefixes than `prefix`; its place then.
     #[inline]
-    fn passes_surely(&mut self, head: u64) -> usize {
+    fn passes_surely(&mut self, prefix: u64) -> usize {
         if self.line.len() <= SHORT_LINE {
             return 0;
         }
-        let place = self.heads[1..].partition_point(|&other| other < head);
+        let place = self.prefixes[1..].partition_point(|&other| other < prefix);
         self.line[..=place].rotate_left(1);
-        self.heads[..=place].rotate_left(1);
+        self.prefixes[..=place].rotate_left(1);
         place
     }
 
@@ -236,11 +238,11 @@ impl<C: InternalIterator> MergingIterator<C> {
         if self.current().status().is_err() {
             self.failed = Some(self.current);
             self.line.clear();
-            self.heads.clear();
+            self.prefixes.clear();
             return;
         }
         self.line.remove(0);
-        self.heads.remove(0);
+        self.prefixes.remove(0);
         self.current = self.line.first().map_or(0, |&child| child);
     }
 

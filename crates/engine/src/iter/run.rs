@@ -53,7 +53,7 @@ impl RunFiles {
     }
 }
 
-/// What a run is read with.
+/// How a run is read.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// The family's order.
@@ -307,7 +307,7 @@ impl<T: RunTables> RunIter<T> {
     }
 
     /// Whether the table at `index`, or one after it, may hold a key of `target`'s prefix from `target`
-    /// on; true when nobody asks.
+    /// on; true unless the walk stays within a prefix.
     fn may_hold_prefix(&mut self, index: usize, target: &[u8]) -> bool {
         if !self.within_prefix || !self.ends_at_a_key(index) {
             return true;
@@ -322,8 +322,8 @@ impl<T: RunTables> RunIter<T> {
         })
     }
 
-    /// Whether the last key of the table at `index` is what bounds it. Where a range tombstone ends the
-    /// table, its last key lies before that end, and the next table may begin with a key of its prefix.
+    /// Whether the table at `index` is bounded by its last key. Where a range tombstone ends the
+    /// table, its last key is before that end, and the next table may begin with a key of its prefix.
     pub(crate) fn ends_at_a_key(&self, index: usize) -> bool {
         self.tables.files().get(index).is_some_and(|file| {
             let tag = split_internal(&file.largest).map_or(0, |(_, tag)| tag);

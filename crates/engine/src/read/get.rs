@@ -2,7 +2,7 @@
 //!
 //! The usual get takes no lock, allocates nothing and touches no counter that other readers touch:
 //! memtables are searched in place, an open table is borrowed from its slot, and the value is
-//! pinned where it lies.
+//! pinned in place.
 //!
 //! Each source is older than the one before in every key they share. Hence the first value or
 //! tombstone decides, merge operands pile up in order, and once a range tombstone covers the key no
@@ -96,7 +96,7 @@ enum State {
     Searching,
     /// The value is in the answer.
     Found,
-    /// The value, or what the operands apply to, lies in a blob file.
+    /// The value, or the one that the operands apply to, is in a blob file.
     Blob(BlobIndex),
     Absent,
     Failed(Error),
@@ -213,7 +213,7 @@ impl<'a> Lookup<'a> {
         self.visit(seqno, kind, value)
     }
 
-    /// As [`Lookup::visit_in_memtable`], met in a table without range tombstones that was asked for many keys.
+    /// As [`Lookup::visit_in_memtable`], met in a table without range tombstones that looked up many keys at once.
     #[inline]
     pub(super) fn visit_in_table(&mut self, seqno: SeqNo, kind: ValueKind, value: TableValue<'_>) {
         // One version is all there is to be given.
@@ -257,7 +257,7 @@ impl<'a> Lookup<'a> {
         Ok(self.is_decided())
     }
 
-    /// Searches one table, with what steps in it found out; whether the answer is decided.
+    /// Searches one table, with the hint of the steps taken in it; whether the answer is decided.
     #[inline]
     pub(super) fn search_file(
         &mut self,

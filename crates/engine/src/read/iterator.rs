@@ -7,8 +7,8 @@
 //! iterators as there are threads, one after the other, count nothing and allocate nothing.
 //!
 //! Only walks over tables laid out in memory are kept, and only over the present super version: they hold
-//! nothing but what that holds open itself. Whoever installs the next super version empties the pool; who
-//! closes the database or drops the family closes it, for a walk that lies there owns engine and family.
+//! nothing that the super version does not hold open itself. Installing the next super version empties the pool.
+//! Closing the database or dropping the family closes it, for a walk in the pool owns engine and family.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -66,7 +66,7 @@ impl DbIterator {
         self
     }
 
-    /// A walk over `view`, which is the present one, by what is in the pool of `context` if that will do.
+    /// A walk over `view`, which is the present one, reusing a walk in the pool of `context` if there is one that fits.
     /// `snapshot`, if given, is held to keep `seqno` pinned; `source` names where the iterator is
     /// refreshed from.
     #[inline]
@@ -145,7 +145,7 @@ impl DbIterator {
         self.walk().try_value()
     }
 
-    /// The value, to be kept past the next move: pinned where it lies, or copied if it was copied
+    /// The value, to be kept past the next move: pinned in place, or copied if it was copied
     /// or made already.
     pub fn pin_value(&self) -> PinnedSlice {
         self.walk().pin_value()
@@ -161,7 +161,7 @@ impl DbIterator {
         self.walk().status()
     }
 
-    /// What was passed over so far.
+    /// Entries passed over so far.
     pub fn counters(&self) -> IteratorCounters {
         self.walk().counters()
     }
@@ -243,7 +243,7 @@ impl Drop for DbIterator {
             return;
         };
         if !walk.is_at_home() {
-            // What it holds is the parent's, and to let go of it takes locks.
+            // Its handles are the parent's, and dropping them takes locks.
             let _kept = ManuallyDrop::new(walk);
             return;
         }

@@ -1,10 +1,10 @@
-//! The value of a walk that stands on a reference to a blob: read when it is first asked for.
+//! The value of a walk that stands on a reference to a blob: read by the first call that needs it.
 //!
 //! A walk that looks at keys only never touches a blob file. The reading happens behind a shared
 //! reference, once; what it gave stays until the walk moves. A failure is shown by the walk's status
 //! and ends the walk at its next move.
 //!
-//! Thread safety: may be asked by several threads; the first reads, the rest wait.
+//! Thread safety: several threads may read it; the first reads the file, the rest wait.
 
 use std::sync::OnceLock;
 
@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use crate::caches::blob_cache::BlobCache;
 use crate::version::Version;
 
-/// At most one value, and what was read ahead for the ones to come.
+/// At most one value, and bytes read ahead for the next ones.
 pub(super) struct LazyBlob {
     value: OnceLock<Result<PinnedSlice>>,
     ahead: Mutex<BlobAhead>,
@@ -55,7 +55,7 @@ impl LazyBlob {
         self.value.get_or_init(read).as_ref()
     }
 
-    /// Why the value could not be read, if it was asked for and could not.
+    /// The error of reading the value, if there was one.
     pub(super) fn error(&self) -> Option<&Error> {
         self.value.get()?.as_ref().err()
     }

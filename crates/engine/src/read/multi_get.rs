@@ -1,10 +1,16 @@
 //! Many keys at once: one super version, keys in order, source by source, so that neighbouring keys
 //! find the table open and the block cached by the one before. Values in blob files are read last, in
-//! the order they lie in there.
+//! the order of the files.
 //!
-//! In each source [`ROUND`] keys are looked for together: each takes a step and asks for the memory its
-//! next step needs, so that they wait for memory at the same time and not one after the other. What is
-//! then found not to be in memory is read from the disk together.
+//! ```text
+//! for each source, newest first
+//!     for each round of 32 keys that are still open
+//!         each key takes a step, and prefetches the memory of its next one       five times
+//!         read the blocks that are not cached, in one call
+//!         each key is looked up, in memory by now
+//! ```
+//!
+//! So a round waits for memory as often as one key does, and for the disk once.
 
 use std::sync::Arc;
 
@@ -21,7 +27,7 @@ use crate::version::{FileMeta, key_prefix};
 
 const _: () = assert!(ROUND <= TOGETHER_MAX);
 
-/// What [`super::get_to`] answers for each of `keys`, in their order; keys may repeat.
+/// The answer of [`super::get_to`] for each of `keys`, in their order; keys may repeat.
 ///
 /// A key whose table cannot be read fails alone.
 pub fn multi_get<K: AsRef<[u8]>>(
@@ -29,7 +35,7 @@ pub fn multi_get<K: AsRef<[u8]>>(
     keys: &[K],
     options: &TableReadOptions,
 ) -> Vec<Answer> {
-    // One key waits for nobody: a get has less to set up.
+    // A get has less to set up than a batch of one.
     if let [key] = keys {
         let mut answer = Ok(None);
         super::get_to(read, key.as_ref(), || *options, &mut answer);
@@ -173,7 +179,7 @@ impl<'a> Batch<'a> {
                 (!files.is_empty()).then_some(Search { place, files, hint })
             });
             searches.extend(with_files);
-            // A single key has nobody to wait with.
+            // A single key shares its wait with none.
             if searches.len() > 1 {
                 answer_together(&mut searches, &mut self.lookups, self.read.seqno);
             }
@@ -225,7 +231,7 @@ fn in_key_order(order: &KeyOrder, lookups: &[Lookup<'_>]) -> Vec<usize> {
         }
         _ => (0..lookups.len()).map(|place| (0, place)).collect(),
     };
-    places.sort_unstable_by_key(|&(head, _)| head);
+    places.sort_unstable_by_key(|&(prefix, _)| prefix);
     for ties in places.chunk_by_mut(|(a, _), (b, _)| a == b) {
         if ties.len() > 1 {
             ties.sort_unstable_by(|&(_, a), &(_, b)| order.compare(key_of(a), key_of(b)));
@@ -234,7 +240,7 @@ fn in_key_order(order: &KeyOrder, lookups: &[Lookup<'_>]) -> Vec<usize> {
     places.into_iter().map(|(_, place)| place).collect()
 }
 
-/// How many bytes at the front all keys have in common, looked for eight at a time.
+/// The length of the prefix that all keys share, found eight bytes at a time.
 fn shared_bytes(lookups: &[Lookup<'_>]) -> usize {
     let mut shared = 0;
     let word = |lookup: &Lookup<'_>, at: usize| {
@@ -254,7 +260,7 @@ fn shared_bytes(lookups: &[Lookup<'_>]) -> usize {
     shared
 }
 
-/// The table that was asked for last, under a guard: keys ascend, so the next is mostly in the same.
+/// The table used last, under a guard: keys ascend, so the next one is mostly in the same table.
 #[derive(Default)]
 struct LastTable<'a> {
     file: Option<&'a Arc<FileMeta>>,
@@ -275,7 +281,7 @@ impl<'a> LastTable<'a> {
     }
 }
 
-/// Lets tables answer many searches at once, and takes out the searches that are done.
+/// Lets tables look up many keys at once, and removes the searches that are done.
 fn answer_together(searches: &mut Vec<Search<'_>>, lookups: &mut [Lookup<'_>], seqno: SeqNo) {
     let mut are_done = true;
     for of_table in searches.chunk_by_mut(|a, b| Arc::ptr_eq(a.first(), b.first())) {
@@ -287,7 +293,7 @@ fn answer_together(searches: &mut Vec<Search<'_>>, lookups: &mut [Lookup<'_>], s
     }
 }
 
-/// Lets the table in which `searches` begin answer them all, if it can; whether all are done then.
+/// Lets the table in which `searches` begin look them all up, if it can; whether all are done then.
 fn answer_in_table(searches: &mut [Search<'_>], lookups: &mut [Lookup<'_>], seqno: SeqNo) -> bool {
     let Some(table) = searches[0].first().table.load() else {
         return false;
@@ -310,7 +316,7 @@ fn answer_in_table(searches: &mut [Search<'_>], lookups: &mut [Lookup<'_>], seqn
     has_answered && searches.iter().all(|search| is_done(search, lookups))
 }
 
-/// Whether nothing is left to be looked for in the tables of a search.
+/// Whether the tables of a search need no further lookup.
 fn is_done(search: &Search<'_>, lookups: &[Lookup<'_>]) -> bool {
     let lookup = &lookups[search.place];
     // Only where the key is the last of its table may others of the run have versions of it.
@@ -333,7 +339,7 @@ fn step_all(searches: &mut [Search<'_>], lookups: &[Lookup<'_>], seqno: SeqNo) {
     }
 }
 
-/// Reads what the lookups will not find in memory, all of it together.
+/// Reads the blocks that are not in memory, all of them together.
 fn read_missing(searches: &[Search<'_>], options: &TableReadOptions) {
     let mut missing: Vec<(Arc<Table>, Hint)> = Vec::new();
     let mut last = LastTable::default();
@@ -344,13 +350,13 @@ fn read_missing(searches: &[Search<'_>], options: &TableReadOptions) {
             missing.push((Arc::clone(table), search.hint));
         }
     }
-    // One read waits for nobody.
+    // A single read has nothing to be combined with.
     if missing.len() > 1 {
         read_together(&missing, options);
     }
 }
 
-/// Reads what is missing, file by file and by offset.
+/// Reads the missing blobs, file by file and by offset.
 fn read_blobs(
     read: ReadView<'_>,
     mut blobs: Vec<(BlobIndex, Lookup<'_>)>,

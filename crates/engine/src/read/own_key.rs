@@ -1,7 +1,7 @@
 //! Blobs under orders of the user's own, in which keys of different bytes may be equal.
 //!
-//! A record in a blob file holds the key as it was written, and is checked against the key asked
-//! for. Where that fails under such an order, the entry is sought once more for its own key.
+//! A record in a blob file holds the key as it was written, and is checked against the key of
+//! the lookup. Where that fails under such an order, the entry is sought once more for its own key.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -1,7 +1,7 @@
-//! What reads lose to tables that lie over older ones, charged to those tables by samples.
+//! The cost of reading several sorted runs instead of one, sampled and charged to the newer tables.
 //!
-//! A get that must ask several sorted runs, and a walk that must seek and merge several, would be
-//! cheaper if those were one. What it loses to each run but the oldest is charged to that run's table
+//! A get that must search several sorted runs, and a walk that must seek and merge several, would be
+//! cheaper if those were one. Its loss to each run but the oldest is charged to that run's table
 //! ([`crate::version::FileMeta::charge_reads`]), and compaction merges what was charged enough
 //! ([`crate::compaction::for_reads`]).
 //!
@@ -16,27 +16,27 @@ use drumlin_base::rng::Rng;
 
 use crate::version::FileMeta;
 
-/// What a get pays to be spared one table. In memory a table in vain costs it a quarter of a
+/// The bytes of compaction that sparing a get one table is worth. In memory a table in vain costs it a quarter of a
 /// microsecond (the filter's cache lines), on the disk one in a hundred (a filter's error) reads a
 /// block. A byte is compacted in about three nanoseconds, of a thread that has nothing else to do: a
 /// reader's time counts several times as much.
 const GET_BYTES: u64 = 2 << 10;
 
-/// The same where the tables lie in memory and are asked together: a table more costs some twenty
+/// The same where the tables are in memory and are prefetched together: a table more costs some twenty
 /// nanoseconds (an estimate, not measured). A reader's time counts twice: on a machine whose cores are all reading, the work would be
 /// done in their time.
 const GET_BYTES_IN_MEMORY: u64 = 16;
 
-/// What a seek pays for one run less: a block of it, which no filter spares a seek.
+/// The same for a seek and one run less: a block of it, which no filter spares a seek.
 const SEEK_BYTES: u64 = 4 << 10;
 
-/// What a step of a walk pays for one run less: some ten nanoseconds of merging.
+/// The same for a step of a walk and one run less: some ten nanoseconds of merging.
 const STEP_BYTES: u64 = 32;
 
 /// Gets to each one that is looked at, on average.
 const GETS_PER_SAMPLE: u32 = 128;
 
-/// What a walk has cost for each run each time it is looked at.
+/// The cost of a walk for each run at which it is sampled.
 const WALK_SAMPLE_BYTES: u64 = GET_BYTES * GETS_PER_SAMPLE as u64;
 
 thread_local! {
@@ -48,7 +48,7 @@ thread_local! {
 struct Sampler {
     /// Gets until the next sample.
     left: u32,
-    /// What the generator goes on from.
+    /// State of the generator.
     seed: u64,
 }
 
@@ -90,13 +90,13 @@ fn with_sampler<R>(act: impl FnOnce(&mut Sampler) -> R) -> R {
     })
 }
 
-/// Whether the get that asks is to note in a [`Searched`] what it searches.
+/// Whether this get is sampled: it notes the tables it searches in a [`Searched`].
 #[inline]
 pub(super) fn is_get_sampled() -> bool {
     with_sampler(|sampler| sampler.count(1).is_some())
 }
 
-/// Which of `keys`, got together, are to be got once more, and to note what they search.
+/// The sampled ones of `keys`, a batch: each is looked up once more, noting the tables it searches.
 pub(super) fn sampled_of<K>(keys: &[K]) -> impl Iterator<Item = &K> {
     let mut rest = keys;
     std::iter::from_fn(move || {
@@ -111,7 +111,7 @@ pub(super) fn sampled_of<K>(keys: &[K]) -> impl Iterator<Item = &K> {
 /// The table a get searched last, which is charged once another is searched.
 pub(super) struct Searched<'a> {
     last: Option<&'a FileMeta>,
-    /// What a get pays to be spared one.
+    /// The charge for each table but the last.
     bytes: u64,
 }
 
@@ -135,7 +135,7 @@ impl<'a> Searched<'a> {
     }
 }
 
-/// What a walk costs for each run it merges, until it is time to charge it.
+/// The cost of a walk for each run it merges, until it is charged.
 #[derive(Debug)]
 pub(super) struct WalkMeter {
     left: u64,

@@ -25,16 +25,16 @@ const NEAR_BYTES: usize = 8 * ANCHOR_BYTES;
 
 /// The anchors of an open table.
 ///
-/// Invariant: `heads` is as long as `places`, or empty; there is an anchor if there is a record, and
+/// Invariant: `prefixes` is as long as `places`, or empty; there is an anchor if there is a record, and
 /// the first is the first record.
 #[derive(Debug)]
 pub(super) struct Anchors {
     /// In [`UNIT_BYTES`].
     places: Vec<u32>,
-    /// What every key of the table begins with.
+    /// The bytes that every key of the table begins with.
     common: Vec<u8>,
     /// Empty under a user's own order.
-    heads: Vec<u64>,
+    prefixes: Vec<u64>,
     samples: Vec<u64>,
     guess: Option<Guess>,
 }
@@ -74,7 +74,7 @@ impl Anchors {
         let mut anchors = Self {
             places: Vec::new(),
             common: Vec::new(),
-            heads: Vec::new(),
+            prefixes: Vec::new(),
             samples: Vec::new(),
             guess: None,
         };
@@ -84,9 +84,9 @@ impl Anchors {
             anchors.common = common.to_vec();
         }
         if !matches!(order, KeyOrder::Custom(_)) {
-            let heads = keys.iter().map(|key| anchors.head(order, key));
-            anchors.heads = heads.collect::<Option<_>>().ok_or_else(damaged)?;
-            let samples = anchors.heads.iter().step_by(SAMPLE_EVERY);
+            let prefixes = keys.iter().map(|key| anchors.prefix(order, key));
+            anchors.prefixes = prefixes.collect::<Option<_>>().ok_or_else(damaged)?;
+            let samples = anchors.prefixes.iter().step_by(SAMPLE_EVERY);
             anchors.samples = samples.copied().collect();
         }
         if matches!(order, KeyOrder::Bytewise) {
@@ -99,9 +99,9 @@ impl Anchors {
     /// Eight bytes of a key as a number that ascends with `order`; `None` when it does not begin as
     /// the table's keys do.
     #[inline]
-    fn head(&self, order: &KeyOrder, user_key: &[u8]) -> Option<u64> {
+    fn prefix(&self, order: &KeyOrder, user_key: &[u8]) -> Option<u64> {
         let rest = user_key.strip_prefix(self.common.as_slice())?;
-        let head = match rest.first_chunk::<8>() {
+        let prefix = match rest.first_chunk::<8>() {
             Some(bytes) => u64::from_be_bytes(*bytes),
             None => {
                 let mut bytes = [0; 8];
@@ -113,8 +113,8 @@ impl Anchors {
             }
         };
         Some(match order {
-            KeyOrder::ReverseBytewise => !head,
-            _ => head,
+            KeyOrder::ReverseBytewise => !prefix,
+            _ => prefix,
         })
     }
 
@@ -138,19 +138,22 @@ impl Anchors {
     /// The last anchor whose key is not after `target`, an internal key; the first one when all are.
     #[inline]
     pub(super) fn find(&self, order: &KeyOrder, records: &[u8], target: &[u8]) -> usize {
-        let (from, to) = match self.head(order, user_key(target)) {
-            Some(head) if !self.heads.is_empty() => {
-                let from = lower_bound(&self.heads, &self.samples, head);
-                let to = match (self.heads.get(from) == Some(&head), head.checked_add(1)) {
+        let (from, to) = match self.prefix(order, user_key(target)) {
+            Some(prefix) if !self.prefixes.is_empty() => {
+                let from = lower_bound(&self.prefixes, &self.samples, prefix);
+                let to = match (
+                    self.prefixes.get(from) == Some(&prefix),
+                    prefix.checked_add(1),
+                ) {
                     (false, _) => from,
-                    (true, None) => self.heads.len(),
-                    (true, Some(next)) => lower_bound(&self.heads, &self.samples, next),
+                    (true, None) => self.prefixes.len(),
+                    (true, Some(next)) => lower_bound(&self.prefixes, &self.samples, next),
                 };
                 (from, to)
             }
             _ => (0, self.places.len()),
         };
-        // None where the heads do not ascend, which only a damaged table's do not.
+        // None where the prefixes do not ascend, which only a damaged table's do not.
         let ties = self.places.get(from..to).unwrap_or_default();
         let not_after = ties.partition_point(|place| {
             let record = Record::at(records, offset(*place));
@@ -172,7 +175,7 @@ impl Anchors {
     /// Memory it takes.
     pub(super) fn resident_bytes(&self) -> usize {
         let guess = self.guess.as_ref().map_or(0, Guess::resident_bytes);
-        let words = self.heads.len() + self.samples.len();
+        let words = self.prefixes.len() + self.samples.len();
         self.places.len() * 4 + words * 8 + self.common.len() + guess
     }
 }

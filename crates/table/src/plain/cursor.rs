@@ -1,4 +1,4 @@
-//! A cursor over a plain table: from record to record where they lie.
+//! A cursor over a plain table: from record to record, in place.
 //!
 //! Forwards the next record begins where the present one ends. Backwards the cursor goes through the
 //! records from the anchor before once, and notes where each begins. Not shared between threads; see

@@ -1,4 +1,4 @@
-//! Header and footer of a plain table: its version, and where its sections lie.
+//! Header and footer of a plain table: its version, and the places of its sections.
 //!
 //! The sections follow each other in a fixed order, each on a cache line of its own; the bytes
 //! between them are zero. So every byte of a file is either checked or known.
@@ -51,7 +51,7 @@ pub(crate) enum Part {
     Properties,
 }
 
-/// Where a section lies and the XXH3 of its bytes.
+/// The place of a section, and the XXH3 of its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Section {
     pub(crate) offset: u64,
@@ -60,7 +60,7 @@ pub(crate) struct Section {
 }
 
 impl Section {
-    /// Where it lies in a file that is in memory.
+    /// Its range in a file that is in memory.
     pub(crate) fn range(&self) -> Range<usize> {
         // Checked against the file's length when the footer was decoded.
         self.offset as usize..(self.offset + self.len) as usize

@@ -1,8 +1,16 @@
-//! A guess at where a record lies, from its key alone.
+//! A guess at where a record is, from its key alone.
 //!
-//! The index knows where each record is, but the record can only be asked for once the index's line has
-//! come. Where keys are numbers given out one after the other, and values of about one size, the place
-//! follows from the key as well, by a rule of three between a few known records; then both are asked for
+//! The idea: in a table of evenly spaced keys, a record's place is a linear function of its key.
+//!
+//! ```text
+//! rank  = key as one number                         super::rank
+//! knot  = the part of the range of ranks it is in    all parts are of one width: a multiplication
+//! place = interpolated between the places of two knots
+//! ```
+//!
+//! The index knows where each record is, but the record can only be prefetched once the index's line has
+//! arrived. Where keys are numbers given out one after the other, and values of about one size, the place
+//! follows from the key as well, by interpolation between a few known records; then both are prefetched
 //! at the same time. A guess decides nothing: a wrong one has only fetched lines in vain.
 //!
 //! Keys often are several numbers one behind the other with filling between, a customer's and an
@@ -10,8 +18,8 @@
 //! (told from the anchors' keys) each stretch is a number in a range, and these are the digits.
 //!
 //! Keys drawn at random, as those are that one level of several holds, are guessed some records off.
-//! That is still worth a line: it lies in the same page mostly, and with more memory than the processor
-//! has translations at hand, to translate the address takes it a third of the wait.
+//! That is still worth a line: it is mostly in the same page, and where memory is larger than the TLB
+//! covers, translating the address is a third of the wait.
 //! Tables whose guesses are no good even for that make none.
 
 use super::rank::Rank;
@@ -36,7 +44,7 @@ pub(super) struct Guess {
     shift: u32,
     /// Knots in the unit of such a word, in parts of 2^96.
     scale: u64,
-    /// Where the key of each knot would lie; knots are evenly spaced between the first rank and the
+    /// Where the record of each knot would be; knots are evenly spaced between the first rank and the
     /// last.
     knots: Vec<u32>,
     lines: usize,
@@ -91,13 +99,13 @@ impl Guess {
         Some(Self { lines, ..guess })
     }
 
-    /// How many cache lines are worth asking for at a guessed place.
+    /// How many cache lines are worth prefetching at a guessed place.
     #[inline]
     pub(super) fn lines(&self) -> usize {
         self.lines
     }
 
-    /// Where the record of `user_key` may lie; `None` when it cannot be told.
+    /// Where the record of `user_key` may be; `None` when it cannot be told.
     #[inline]
     pub(super) fn place(&self, user_key: &[u8]) -> Option<u64> {
         self.place_at(self.rank.of(user_key)?)
@@ -120,7 +128,7 @@ impl Guess {
     }
 }
 
-/// Where a record would lie whose rank is `along` after the first, between the anchors `at - 1` and
+/// Where a record would be whose rank is `along` after the first, between the anchors `at - 1` and
 /// `at`.
 fn place_of(along: f64, at: usize, ranks: &[u64], places: &[u32]) -> Option<u32> {
     let first = *ranks.first()?;

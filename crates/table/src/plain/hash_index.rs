@@ -80,7 +80,7 @@ impl HashIndexBuilder {
         self.len().div_ceil(KEYS_PER_BUCKET) * BUCKET_BYTES
     }
 
-    /// The index's bytes; none without keys. `None` when some key would lie too far from home, which
+    /// The index's bytes; none without keys. `None` when some key would be too far from home, which
     /// only many keys of one hash bring about: then the table has no index.
     pub(super) fn finish(self) -> Option<Vec<u8>> {
         let buckets = self.len().div_ceil(KEYS_PER_BUCKET);
@@ -124,7 +124,7 @@ fn put(bytes: &mut [u8], buckets: usize, hash: KeyHash, place: u32) -> Option<()
     None
 }
 
-/// Where an index lies in its file.
+/// The place of an index in its file.
 #[derive(Clone, Debug)]
 pub(super) struct HashIndex {
     range: Range<usize>,
@@ -144,7 +144,7 @@ impl HashIndex {
         (whole && all.iter().all(is_near)).then_some(Self { range, buckets })
     }
 
-    /// Where in the file the home bucket of `hash` is: what a lookup reads first.
+    /// Where in the file the home bucket of `hash` is, which a lookup reads first.
     #[inline]
     pub(super) fn home_at(&self, hash: KeyHash) -> usize {
         self.range.start + hash.home(self.buckets) * BUCKET_BYTES

@@ -77,7 +77,7 @@ impl<'a> PlainValue<'a> {
     }
 }
 
-/// What a table has of a key.
+/// The newest version of a key in a table.
 #[derive(Clone, Copy, Debug)]
 pub enum Newest<'a> {
     /// Nothing.
@@ -276,7 +276,7 @@ impl PlainTable {
 pub struct PlainProbe<'a> {
     table: &'a PlainTable,
     hint: KeyHint,
-    /// What the next stage reads of the table's file.
+    /// Where in the table's file the next stage reads.
     at: usize,
 }
 

@@ -1,8 +1,8 @@
 //! The plain table: for data that lives in memory.
 //!
-//! Records lie whole, in key order, in a file that is in memory as a whole. A hash index finds a key
+//! Records are stored whole, in key order, in a file that is in memory as a whole. A hash index finds a key
 //! with one cache line, and its record with the next; a sparse list of records in order, with eight
-//! bytes of each key beside it, finds where a walk begins. Values are handed out where they lie.
+//! bytes of each key beside it, finds where a walk begins. Values are handed out in place.
 //!
 //! ```text
 //! header · records · key index · prefix index · anchors · range tombstones · properties · footer

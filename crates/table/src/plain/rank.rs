@@ -3,11 +3,11 @@
 //! The bytes of which all keys have the same say nothing. Of the others each stretch without a gap is
 //! a digit, a number between its least and its largest; digits that stand further in front weigh as
 //! much as all behind them can come to. So keys made of a few numbers with filling between become
-//! numbers that lie as close together as they can, and where those numbers are evenly spread, so are
+//! numbers that are as close together as they can be, and where those numbers are evenly spread, so are
 //! these.
 //!
-//! What all keys are like is told from some of them. For others that are not so the number is some
-//! number; nothing may depend on it.
+//! The rule is learned from some of the keys. A key that does not follow it still gets a number, on which
+//! nothing may depend.
 
 /// Digits at most: later bytes say little about where a record is.
 const DIGITS: usize = 3;
@@ -29,9 +29,9 @@ struct Digit {
     shift: u32,
     mask: u64,
     least: u64,
-    /// What it is at most, less `least`.
+    /// Its largest value, less `least`.
     most: u64,
-    /// What one of it weighs: as much as all digits behind it.
+    /// The weight of one: as much as all digits behind it.
     weight: u64,
 }
 
@@ -44,7 +44,7 @@ impl Rank {
             return None;
         }
         let mut found = Vec::new();
-        // What the first key shares with the last it shares with all, which need not be looked at for that.
+        // Keys ascend, so the prefix that the first shares with the last all share.
         let mut ends = keys.first()?.iter().zip(*keys.last()?);
         let mut from = ends.position(|(a, b)| a != b).unwrap_or(len);
         // How many numbers the digits so far can be, without and with the gaps behind their last.

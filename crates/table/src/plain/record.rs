@@ -11,7 +11,7 @@ use std::ops::Range;
 use drumlin_base::coding::{put_varint32, varint32_at};
 use drumlin_base::key::{TAG_BYTES, split_internal};
 
-/// On disk: what places of records are counted in.
+/// On disk: the unit of places of records.
 pub(super) const UNIT_BYTES: usize = 4;
 
 /// Cache lines of a record that are prefetched at once: most records are no longer.

@@ -44,7 +44,7 @@ pub struct PlainTable {
     pub(super) order: KeyOrder,
     pub(super) properties: TableProperties,
     pub(super) range_tombstones: Vec<RangeTombstone>,
-    /// What every entry's sequence number is, in an ingested table.
+    /// The sequence number of every entry, in an ingested table.
     pub(super) global_seqno: Option<SeqNo>,
     pub(super) budget: Arc<MemoryBudget>,
     pub(super) resident_bytes: usize,

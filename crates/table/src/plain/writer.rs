@@ -122,7 +122,7 @@ impl PlainTableWriter {
         if extractor.zip(last).and_then(|(by, last)| by.prefix(last)) == Some(prefix) {
             return;
         }
-        // What begins like this prefix lies here only, if the key before does not.
+        // All keys that begin like this prefix are here, if the key before does not.
         let alone =
             user_key.starts_with(prefix) && !last.is_some_and(|last| last.starts_with(prefix));
         self.footer.prefixes_contiguous &= alone;

@@ -11,8 +11,8 @@
 //! cell     0    1      2      3     4     5    6
 //! tables   -    a     x a     x     -     b    -       newest first
 //!
-//! cell(key):  head = the 8 bytes behind what all keys begin with
-//!             at   = number of bounds below head        one search, whatever the number of runs
+//! cell(key):  prefix = the 8 bytes behind the bytes that all keys share
+//!             at     = number of bounds below prefix      one search, whatever the number of runs
 //!             the tables of cells[at]
 //! ```
 //!
@@ -20,7 +20,7 @@
 //!
 //! - A search over eight bytes a bound instead of whole keys: it reads a few cache lines. A key equal to a
 //!   bound in these eight is compared whole, run by run.
-//! - The search begins at a place that the first byte of the head tells ([`Bounds`]), and then compares the same
+//! - The search begins at a place that the first byte of the prefix tells ([`Bounds`]), and then compares the same
 //!   number of times for every key: no branch to mispredict.
 //! - The tables are held open: a guard on each table's slot would cost a batch of lookups more than the search.
 //!   Tables that the table cache closes meanwhile stay in memory until the next super version. So that this is
@@ -37,7 +37,7 @@ use drumlin_base::KeyOrder;
 use drumlin_base::limits::LEVELS;
 use drumlin_table::{PlainTable, Table};
 
-use crate::version::{FileMeta, Version, key_prefix as head};
+use crate::version::{FileMeta, Version, key_prefix};
 
 /// Runs at most: a lookup has a place for each.
 pub(crate) const RUNS_MAX: usize = 16;
@@ -46,25 +46,25 @@ pub(crate) const RUNS_MAX: usize = 16;
 pub struct ResidentRuns {
     common: Common,
     bounds: Bounds,
-    /// Where in `asked` the tables of each cell begin and end; the cell at an index is before the bound
+    /// Where in `tables` those of each cell begin and end; the cell at an index is before the bound
     /// there, the last one behind all.
     cells: Box<[(u32, u32)]>,
     /// The tables of all cells, of each the newest first.
-    asked: Box<[Arc<PlainTable>]>,
+    tables: Box<[Arc<PlainTable>]>,
     runs: Box<[Run]>,
 }
 
-/// The heads of all tables' smallest and largest keys, ascending, each once.
+/// The prefixes of all tables' smallest and largest keys, ascending, each once.
 ///
-/// A search begins at the first of them in the same 256th part of the order as the head sought, seldom more
+/// A search begins at the first of them in the same 256th part of the order as the prefix sought, seldom more
 /// than a few before its place.
 struct Bounds {
     /// Followed by [`STEPS`] of the largest numbers, so that a search need not look where they end.
-    heads: Box<[u64]>,
+    prefixes: Box<[u64]>,
     /// How many there are without those.
     len: usize,
     first: u64,
-    /// By how many bits a head, less the first, is moved to fill a word.
+    /// By how many bits a prefix, less the first, is moved to fill a word.
     shift: u32,
     /// How many bounds are before each part.
     before: Box<[u32; PARTS]>,
@@ -72,7 +72,7 @@ struct Bounds {
     is_even: bool,
 }
 
-/// Parts of the order of heads in which a search begins: the values of a byte.
+/// Parts of the order of prefixes in which a search begins: the values of a byte.
 const PARTS: usize = 256;
 /// Bounds that are compared from where a part begins; where a part has more, the search halves all.
 const STEPS: usize = 7;
@@ -141,16 +141,16 @@ impl ResidentRuns {
         let common = Common::of(&runs);
         let ends = |held: &Held| {
             let file = &held.file;
-            [file.smallest_user_key(), file.largest_user_key()].map(|key| common.head_behind(key))
+            [file.smallest_user_key(), file.largest_user_key()].map(|key| common.prefix_behind(key))
         };
         let mut bounds: Vec<u64> = runs.iter().flatten().flat_map(ends).collect();
         bounds.sort_unstable();
         bounds.dedup();
-        let (mut cells, mut asked) = (Vec::with_capacity(bounds.len() + 1), Vec::new());
+        let (mut cells, mut tables) = (Vec::with_capacity(bounds.len() + 1), Vec::new());
         // Of each run the table that the walk along the bounds has come to.
         let mut reached = vec![0; runs.len()];
         for bound in bounds.iter().map(Some).chain([None]) {
-            let from = asked.len() as u32;
+            let from = tables.len() as u32;
             for (run, at) in runs.iter().zip(&mut reached) {
                 let ends_before = |held: &Held| bound.is_none_or(|bound| ends(held)[1] < *bound);
                 *at += run
@@ -160,18 +160,18 @@ impl ResidentRuns {
                     .count();
                 // It reaches up to the bound, and nothing begins or ends within a cell.
                 let begun = |held: &&Held| bound.is_some_and(|bound| ends(held)[0] < *bound);
-                asked.extend(
+                tables.extend(
                     run.get(*at)
                         .filter(begun)
                         .map(|held| Arc::clone(&held.table)),
                 );
             }
-            cells.push((from, asked.len() as u32));
+            cells.push((from, tables.len() as u32));
         }
         Self {
             bounds: Bounds::new(bounds),
             cells: cells.into(),
-            asked: asked.into(),
+            tables: tables.into(),
             common,
             runs,
         }
@@ -187,25 +187,29 @@ impl ResidentRuns {
     /// not tell from a table's smallest or largest: see [`ResidentRuns::each_table`].
     #[inline(always)]
     pub fn cell(&self, user_key: &[u8]) -> Option<&[Arc<PlainTable>]> {
-        let Some(head) = self.common.head_of(user_key) else {
+        let Some(prefix) = self.common.prefix_of(user_key) else {
             return Some(&[]);
         };
-        let at = self.bounds.first_from(head);
-        if self.bounds.heads.get(at) == Some(&head) {
+        let at = self.bounds.first_from(prefix);
+        if self.bounds.prefixes.get(at) == Some(&prefix) {
             return None;
         }
         let (from, end) = self.cells[at];
-        Some(&self.asked[from as usize..end as usize])
+        Some(&self.tables[from as usize..end as usize])
     }
 
-    /// Calls `ask` with the table of each run that may hold `user_key`, newest first. False when more
+    /// Calls `visit` with the table of each run that may hold `user_key`, newest first. False when more
     /// than one table of a run may hold it; then not all were called.
     #[inline]
-    pub fn each_table<'a>(&'a self, user_key: &[u8], mut ask: impl FnMut(&'a PlainTable)) -> bool {
+    pub fn each_table<'a>(
+        &'a self,
+        user_key: &[u8],
+        mut visit: impl FnMut(&'a PlainTable),
+    ) -> bool {
         let Some(tables) = self.cell(user_key) else {
-            return self.each_by_whole_keys(user_key, &mut ask);
+            return self.each_by_whole_keys(user_key, &mut visit);
         };
-        tables.iter().for_each(|table| ask(table));
+        tables.iter().for_each(|table| visit(table));
         true
     }
 
@@ -213,12 +217,12 @@ impl ResidentRuns {
     fn each_by_whole_keys<'a>(
         &'a self,
         user_key: &[u8],
-        ask: &mut impl FnMut(&'a PlainTable),
+        visit: &mut impl FnMut(&'a PlainTable),
     ) -> bool {
         for run in &self.runs {
             match place_in(run, user_key) {
                 Place::Nowhere => {}
-                Place::In(table) => ask(table),
+                Place::In(table) => visit(table),
                 Place::Straddles => return false,
             }
         }
@@ -227,25 +231,25 @@ impl ResidentRuns {
 }
 
 impl Bounds {
-    /// Requires: `heads` ascend.
-    fn new(mut heads: Vec<u64>) -> Self {
+    /// Requires: `prefixes` ascend.
+    fn new(mut prefixes: Vec<u64>) -> Self {
         let (first, last) = (
-            heads.first().map_or(0, |head| *head),
-            heads.last().map_or(0, |head| *head),
+            prefixes.first().map_or(0, |prefix| *prefix),
+            prefixes.last().map_or(0, |prefix| *prefix),
         );
-        let len = heads.len();
-        heads.resize(len + STEPS, u64::MAX);
+        let len = prefixes.len();
+        prefixes.resize(len + STEPS, u64::MAX);
         let mut bounds = Self {
             first,
             shift: (last - first).leading_zeros().min(u64::BITS - 1),
             before: Box::new([0; PARTS]),
             is_even: true,
-            heads: heads.into(),
+            prefixes: prefixes.into(),
             len,
         };
         let mut counts = [0; PARTS];
-        for head in bounds.sorted() {
-            counts[bounds.part_of(*head)] += 1;
+        for prefix in bounds.sorted() {
+            counts[bounds.part_of(*prefix)] += 1;
         }
         let mut sum = 0;
         for (before, count) in bounds.before.iter_mut().zip(counts) {
@@ -257,34 +261,34 @@ impl Bounds {
     }
 
     fn sorted(&self) -> &[u64] {
-        &self.heads[..self.len]
+        &self.prefixes[..self.len]
     }
 
     #[inline(always)]
-    fn part_of(&self, head: u64) -> usize {
+    fn part_of(&self, prefix: u64) -> usize {
         let span = u64::MAX >> self.shift;
-        let along = head.saturating_sub(self.first).min(span) << self.shift;
+        let along = prefix.saturating_sub(self.first).min(span) << self.shift;
         (along >> (u64::BITS - PARTS.ilog2())) as usize
     }
 
-    /// The index of the first bound at or after `head`.
+    /// The index of the first bound at or after `prefix`.
     #[inline(always)]
-    fn first_from(&self, head: u64) -> usize {
+    fn first_from(&self, prefix: u64) -> usize {
         if !self.is_even {
-            return self.sorted().partition_point(|bound| *bound < head);
+            return self.sorted().partition_point(|bound| *bound < prefix);
         }
-        let begin = self.before[self.part_of(head)] as usize;
-        let near = self.heads[begin..].first_chunk();
+        let begin = self.before[self.part_of(prefix)] as usize;
+        let near = self.prefixes[begin..].first_chunk();
         let near = near.expect("the bounds are followed by as many numbers as are compared");
-        begin + count_below(near, head)
+        begin + count_below(near, prefix)
     }
 }
 
-/// How many of `bounds`, which ascend, are below `head`: the same few instructions for every key.
+/// How many of `bounds`, which ascend, are below `prefix`: the same few instructions for every key.
 #[inline(always)]
-fn count_below(bounds: &[u64; STEPS], head: u64) -> usize {
+fn count_below(bounds: &[u64; STEPS], prefix: u64) -> usize {
     let reach = u64::from(drumlin_base::bug!("equal-bound-counted-below"));
-    let below = |at: usize| usize::from(bounds[at] < head.saturating_add(reach));
+    let below = |at: usize| usize::from(bounds[at] < prefix.saturating_add(reach));
     let mut count = 4 * below(3);
     count += 2 * below(count + 1);
     count + below(count)
@@ -304,7 +308,7 @@ impl Common {
         let bytes: Box<[u8]> = alike.map(|(byte, _)| *byte).collect();
         let bits = 8 * bytes.len().min(8) as u32;
         Self {
-            word: head(&bytes),
+            word: key_prefix(&bytes),
             mask: !u64::MAX.checked_shr(bits).unwrap_or(0),
             bytes,
         }
@@ -313,24 +317,24 @@ impl Common {
     /// Eight bytes of a key behind what it has in common with all, as a number in their order; `None`
     /// for a key that does not begin so, which no table has.
     #[inline]
-    fn head_of(&self, user_key: &[u8]) -> Option<u64> {
+    fn prefix_of(&self, user_key: &[u8]) -> Option<u64> {
         match (user_key.first_chunk::<8>(), self.bytes.len()) {
             (Some(first), ..=8) if (u64::from_be_bytes(*first) ^ self.word) & self.mask == 0 => {}
             (Some(_), ..=8) => return None,
             _ if user_key.starts_with(&self.bytes) => {}
             _ => return None,
         }
-        Some(self.head_behind(user_key))
+        Some(self.prefix_behind(user_key))
     }
 
     /// Requires: `user_key` begins as all do.
     #[inline]
-    fn head_behind(&self, user_key: &[u8]) -> u64 {
-        head(&user_key[self.bytes.len()..])
+    fn prefix_behind(&self, user_key: &[u8]) -> u64 {
+        key_prefix(&user_key[self.bytes.len()..])
     }
 }
 
-/// The table of `run` to ask for `user_key`.
+/// The table of `run` that may hold `user_key`.
 fn place_in<'a>(run: &'a Run, user_key: &[u8]) -> Place<'a> {
     let first = run.partition_point(|held| held.file.largest_user_key() < user_key);
     let mut reaching = run.iter().skip(first);
@@ -367,17 +371,18 @@ mod tests {
                 1 => rng.next_u64(),
                 _ => (rng.below(3) << 60) + rng.below(100),
             };
-            let mut heads: Vec<u64> = (0..seed / 4).map(|_| draw(seed)).collect();
-            heads.sort_unstable();
-            heads.dedup();
-            let bounds = Bounds::new(heads.clone());
-            let beside = |head: &u64| [head.saturating_sub(1), *head, head.saturating_add(1)];
-            let mut asked: Vec<u64> = heads.iter().flat_map(beside).collect();
+            let mut prefixes: Vec<u64> = (0..seed / 4).map(|_| draw(seed)).collect();
+            prefixes.sort_unstable();
+            prefixes.dedup();
+            let bounds = Bounds::new(prefixes.clone());
+            let beside =
+                |prefix: &u64| [prefix.saturating_sub(1), *prefix, prefix.saturating_add(1)];
+            let mut asked: Vec<u64> = prefixes.iter().flat_map(beside).collect();
             asked.extend((0..200).map(|_| draw(seed)));
             asked.extend([0, u64::MAX]);
-            for head in asked {
-                let want = heads.partition_point(|bound| *bound < head);
-                assert_eq!(bounds.first_from(head), want, "seed {seed}, {head}");
+            for prefix in asked {
+                let want = prefixes.partition_point(|bound| *bound < prefix);
+                assert_eq!(bounds.first_from(prefix), want, "seed {seed}, {prefix}");
             }
         }
     }

@@ -11,7 +11,7 @@ use super::parts::{
 use super::state::Walk;
 use crate::read::entity::default_column;
 
-/// What the oldest visible part of a key's value is.
+/// Kind of the oldest visible part of a key's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Base {
     Value,

@@ -6,7 +6,7 @@ use drumlin_base::key::{SEEK_KIND, split_internal, tag_kind, tag_seqno, user_key
 use drumlin_base::{Error, InternalIterator, Result, SEQNO_MAX, SeqNo, ValueKind};
 
 use super::parts::{
-    Covering, Decision, Place, STEPS_MAX, SavedValue, checked_parts, is_same, is_same_by_head,
+    Covering, Decision, Place, STEPS_MAX, SavedValue, checked_parts, is_same, is_same_by_prefix,
     misplaced, set_key, set_target, short_key,
 };
 use super::state::Walk;
@@ -18,7 +18,7 @@ impl Walk {
     #[inline]
     pub(in crate::read) fn find_forward(&mut self, mut skip: bool) {
         let mut passed = 0;
-        let mut skipped_head = user_key_prefix(&self.key);
+        let mut skipped_prefix = user_key_prefix(&self.key);
         self.dead_in_a_row = 0;
         while self.cursor.valid() {
             let Some((user_key, tag)) = split_internal(self.cursor.key()) else {
@@ -28,8 +28,8 @@ impl Walk {
                 return self.end();
             }
             let seqno = tag_seqno(tag);
-            let (order, head) = (&self.context.order, self.cursor.key_prefix());
-            if skip && is_same_by_head(order, (head, user_key), (skipped_head, &self.key)) {
+            let (order, prefix) = (&self.context.order, self.cursor.key_prefix());
+            if skip && is_same_by_prefix(order, (prefix, user_key), (skipped_prefix, &self.key)) {
                 passed += 1;
                 self.pass_older(&mut passed);
                 continue;
@@ -55,14 +55,14 @@ impl Walk {
                 Decision::Failed(error) => return self.fail(error),
                 Decision::Hidden => {
                     skip = true;
-                    skipped_head = user_key_prefix(&self.key);
+                    skipped_prefix = user_key_prefix(&self.key);
                 }
             }
         }
         self.end();
     }
 
-    /// What becomes of the newest visible entry of a key, under the cursor. A hidden one is left
+    /// Decides on the newest visible entry of a key, under the cursor. A hidden one is left
     /// behind with its key in `self.key`.
     pub(in crate::read) fn decide_forward(&mut self, seqno: SeqNo, kind: u8) -> Decision {
         let (user_key, _) = checked_parts(&self.cursor);

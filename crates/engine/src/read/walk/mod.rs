@@ -13,7 +13,7 @@
 //! - `Behind`: backward; key and value are copies, the cursor stands before every version of it.
 //!
 //! `DirectBlob` and `BehindBlob` are the same with a reference to a blob for a value: the blob is
-//! read when the value is asked for, see [`super::lazy_blob`].
+//! read by the first call for the value, see [`super::lazy_blob`].
 //!
 //! Steps kept cheap: an entry with sequence number 0 is the only version of its key (compaction
 //! gives 0 only then), so the key need not be remembered to skip the others; more than

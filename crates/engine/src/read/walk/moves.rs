@@ -53,8 +53,8 @@ impl Walk {
         self.count_seek();
     }
 
-    /// Positions the cursor at the target in sources in memory, all of which prefetch what they will read before
-    /// the first of them has to wait.
+    /// Positions the cursor at the target in sources in memory, all of which prefetch before the first of them
+    /// has to wait.
     #[inline]
     fn seek_within(&mut self) {
         let within = WithinPrefix {
@@ -146,7 +146,7 @@ impl Walk {
     }
 }
 
-/// What a move does beside moving.
+/// Blobs, charges and prefixes.
 impl Walk {
     #[inline]
     fn is_on_blob(&self) -> bool {

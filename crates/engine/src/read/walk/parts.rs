@@ -10,7 +10,7 @@ use crate::read::source::Source;
 /// tens of nanoseconds, a seek about a microsecond.
 pub(in crate::read) const STEPS_MAX: u32 = 8;
 
-/// Dead entries in a row that are told at once to what holds them; shorter runs cost too little to
+/// Dead entries in a row that are reported at once to the table or memtable that holds them; shorter runs cost too little to
 /// be counted.
 pub(in crate::read) const DEAD_STRETCH: u32 = 64;
 
@@ -25,7 +25,7 @@ pub(in crate::read) const ROOM_MAX: usize = 4096;
 pub(in crate::read) enum Place {
     Nowhere,
     Direct,
-    /// As `Direct`, on an entry whose value lies in a blob file.
+    /// As `Direct`, on an entry whose value is in a blob file.
     DirectBlob,
     Saved,
     Behind,
@@ -34,7 +34,7 @@ pub(in crate::read) enum Place {
 }
 
 impl Place {
-    /// The same place, on an entry whose value lies in a blob file if `is_blob`.
+    /// The same place, on an entry whose value is in a blob file if `is_blob`.
     pub(in crate::read) fn behind(is_blob: bool) -> Self {
         match is_blob {
             true => Self::BehindBlob,
@@ -43,14 +43,14 @@ impl Place {
     }
 }
 
-/// What an entry or a key comes to.
+/// The outcome for an entry or a key.
 pub(in crate::read) enum Decision {
     Shown(Place),
     Hidden,
     Failed(Error),
 }
 
-/// A range tombstone hides an entry; it lies in the source of rank `rank`.
+/// A range tombstone hides an entry; it is in the source of rank `rank`.
 #[derive(Clone, Copy)]
 pub(in crate::read) struct Covering {
     pub(in crate::read) rank: usize,
@@ -121,9 +121,13 @@ pub(in crate::read) fn is_same(order: &KeyOrder, a: &[u8], b: &[u8]) -> bool {
     }
 }
 
-/// As [`is_same`], where the heads of the two keys are known as well.
+/// As [`is_same`], where the key prefixes of the two keys are known as well.
 #[inline]
-pub(in crate::read) fn is_same_by_head(order: &KeyOrder, a: (u64, &[u8]), b: (u64, &[u8])) -> bool {
+pub(in crate::read) fn is_same_by_prefix(
+    order: &KeyOrder,
+    a: (u64, &[u8]),
+    b: (u64, &[u8]),
+) -> bool {
     match order {
         KeyOrder::Custom(_) => order.compare(a.1, b.1).is_eq(),
         _ => a.0 == b.0 && is_same_bytes(a.1, b.1),

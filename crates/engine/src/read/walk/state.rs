@@ -48,7 +48,7 @@ pub trait ViewSource: Send + Sync {
     fn seqno_of(&self, held: &Arc<SuperVersion>) -> Option<SeqNo>;
 }
 
-/// What a walk had to pass over; for explaining why one is slow.
+/// Entries that a walk passed over; for explaining why one is slow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IteratorCounters {
     /// Entries stepped over: older versions, newer than the snapshot, or under a tombstone.
@@ -61,9 +61,10 @@ pub struct IteratorCounters {
     pub seeks: u64,
 }
 
-/// What a [`super::DbIterator`] is made of, and where its methods are described.
+/// The walk inside a [`crate::read::DbIterator`], whose methods are described here.
 pub struct Walk {
-    /// Who made it. A forked child may not move it: locks of its sources may be held by threads that are not there.
+    /// The process that made it. A forked child may not move it: threads that are not in the child may hold locks of
+    /// its sources.
     process: Process,
     pub(in crate::read) context: Arc<ReadContext>,
     pub(in crate::read) options: IteratorOptions,
@@ -83,7 +84,7 @@ pub struct Walk {
     pub(in crate::read) operands: MergeOperands,
     /// The internal key sought last, kept for its room.
     pub(in crate::read) target: Vec<u8>,
-    /// What the walk stays within, if it `is_within`; else kept for its room.
+    /// The prefix that the walk stays within, if it `is_within`; else kept for its capacity.
     pub(in crate::read) prefix: Vec<u8>,
     pub(in crate::read) is_within: bool,
     /// Whether the sources know that it `is_within`, or is not.
@@ -224,7 +225,7 @@ impl Walk {
             .get(blobs, version, &self.options.table, self.key(), reference)
     }
 
-    /// The value, to be kept past the next move: pinned where it lies, or copied if it was copied
+    /// The value, to be kept past the next move: pinned in place, or copied if it was copied
     /// or made already.
     pub fn pin_value(&self) -> PinnedSlice {
         match self.place {
@@ -247,7 +248,7 @@ impl Walk {
         }
     }
 
-    /// What was passed over so far.
+    /// Entries passed over so far.
     pub fn counters(&self) -> IteratorCounters {
         self.counters
     }
@@ -385,7 +386,7 @@ impl Walk {
         true
     }
 
-    /// Counts the dead entry under the cursor. Long runs are told to what holds them, a stretch at a
+    /// Counts the dead entry under the cursor. Long runs are reported to their table or memtable, a stretch at a
     /// time: a memtable that wastes much is flushed, a table is compacted.
     #[inline]
     pub(in crate::read) fn note_dead(&mut self) {
