@@ -55,9 +55,11 @@ soak: deps
 	$(CARGO) test --locked --release -p drumlin --test faults --no-run
 	crates/crashloop/soak.sh $(HOURS)
 
-# The same work by other engines, interleaved. The first build compiles RocksDB: most of an hour.
-bench-peers:
-	cd crates/bench-peers && $(CARGO) run --locked --release -- compare --num 3000000 --rounds 2 --db-bench --out ../../target/peers -- --reads=600000
+# The same work by other engines, in turn. The first build compiles RocksDB: most of an hour.
+bench-peers: deps
+	$(CARGO) build --locked --release -p drumlin-cli
+	cd crates/bench-peers && $(CARGO) build --locked --release
+	target/release/drumlin lab compare --num 3000000 --rounds 2 --against rocksdb,leveldb,fjall,lmdb,db_bench --out target/peers -- --reads=600000
 
 # Lookups in memory beside a writer, and Debian's db_bench with RocksDB's PlainTable: 5 M keys, four
 # cases, about five minutes; `crates/bench/ram.sh` says what can be chosen. KEYS=20000000 needs 5 GB of /dev/shm.

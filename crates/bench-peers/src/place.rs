@@ -2,34 +2,9 @@
 
 use std::path::Path;
 
-use drumlin_base::{Error, Result};
+use drumlin_base::Result;
 use drumlin_bench::{Flags, mark};
 use drumlin_fs::Env;
-
-/// Takes `dir` for stores in directories called `names`, which are emptied.
-///
-/// # Errors
-/// `InvalidArgument` when one of them holds what no benchmark made.
-pub(crate) fn claim<'n>(
-    dir: &Path,
-    names: impl IntoIterator<Item = &'n str>,
-    env: &Env,
-) -> Result<()> {
-    if mark::is_set(dir, env)? {
-        return Ok(());
-    }
-    for name in names {
-        let store = dir.join(name);
-        if holds_something(&store, env)? {
-            let message = format!(
-                "{} was made by no benchmark and would be emptied: name another --dir, or remove it",
-                store.display()
-            );
-            return Err(Error::invalid_argument(message));
-        }
-    }
-    mark::set(dir, env)
-}
 
 /// Checks that the one store of `flags` may be emptied, if it is to be.
 ///
@@ -67,11 +42,9 @@ mod tests {
         };
         assert!(check(&flags, &env).is_ok());
         std::fs::write(store.join("data.mdb"), "somebody's").expect("a file of our own");
-        assert!(claim(&dir, ["lmdb"], &env).is_err());
         assert!(check(&flags, &env).is_err());
-        assert!(!mark::is_set(&dir, &env).expect("readable"));
-        assert!(claim(&dir, ["redb"], &env).is_ok());
-        assert!(claim(&dir, ["lmdb"], &env).is_ok(), "it has the mark now");
+        mark::set(&store, &env).expect("a directory of our own");
+        assert!(check(&flags, &env).is_ok(), "it has the mark now");
         std::fs::remove_dir_all(&dir).expect("it is there");
     }
 }

@@ -189,6 +189,12 @@ pub(crate) enum Lab {
     R5(Measure),
     /// The harness: RocksDB measured by the laboratory and by its own db_bench.
     Check(Measure),
+    /// db_bench's lines as asked for; at several sizes also what they cost as the store grows.
+    Compare(Compare),
+    /// Random writes that go on, with everything compacted by hand in the middle.
+    Stall(Watch),
+    /// Many overwrites of a filled store: does it keep its pace?
+    Sustain(Watch),
     /// The side with the engine in it; started by the others.
     #[command(hide = true)]
     Agent,
@@ -201,12 +207,26 @@ pub(crate) struct Measure {
     /// Times the default size, which fits two cores and ten minutes.
     #[arg(long, default_value_t = 1.0)]
     pub(crate) scale: f64,
-    /// How often all of it is done; without it 3 times, 2 of r4 and 7 of check.
-    #[arg(long)]
-    pub(crate) rounds: Option<usize>,
     /// Seconds of each timed stage.
     #[arg(long, default_value_t = 4)]
     pub(crate) seconds: u64,
+    #[command(flatten)]
+    pub(crate) field: Field,
+    /// Directory of documentation that the reviews of r2 are made of.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) docs: Option<PathBuf>,
+    /// Records of r2 instead of reviews, all of them: lines of a key, a TAB and a value, as `gen` writes them.
+    /// A key that comes twice is refused.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["docs", "scale"])]
+    pub(crate) records: Option<PathBuf>,
+}
+
+/// Who is measured, how often, and where.
+#[derive(Debug, Args)]
+pub(crate) struct Field {
+    /// How often all of it is done; without it 3 times, 2 of r4, 7 of check, 1 of stall and sustain.
+    #[arg(long)]
+    pub(crate) rounds: Option<usize>,
     /// The other engines: rocksdb, rocksdb-blobs, rocksdb-plain, leveldb, fjall, redb, lmdb, wiredtiger,
     /// db_bench; none.
     #[arg(long, value_delimiter = ',')]
@@ -223,13 +243,59 @@ pub(crate) struct Measure {
     /// The report goes to this path with .html and .json; without it, to lab-r1 and so on here.
     #[arg(long)]
     pub(crate) out: Option<PathBuf>,
-    /// Directory of documentation that the reviews of r2 are made of.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) docs: Option<PathBuf>,
-    /// Records of r2 instead of reviews, all of them: lines of a key, a TAB and a value, as `gen` writes them.
-    /// A key that comes twice is refused.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["docs", "scale"])]
-    pub(crate) records: Option<PathBuf>,
+}
+
+/// The lines of `lab compare` unless told otherwise.
+const LINES: &str = "fillseq,fillrandom,overwrite,readrandom,readseq,readreverse,seekrandom,\
+                     multireadrandom,compact,readrandom,readseq,readreverse,seekrandom,\
+                     fillrandom@2,readrandom@2";
+
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    /// The lines; `name@2` runs two threads, `name:disable_wal` writes without the log.
+    #[arg(long, default_value = LINES)]
+    pub(crate) benchmarks: String,
+    /// Entries, and operations a thread; several numbers are several stores.
+    #[arg(long, value_delimiter = ',', default_value = "10000000")]
+    pub(crate) num: Vec<u64>,
+    /// Bytes of the block cache.
+    #[arg(long, default_value = "1GiB", value_parser = parse_bytes)]
+    pub(crate) cache_size: u64,
+    /// Bytes of a memtable.
+    #[arg(long, default_value = "256MiB", value_parser = parse_bytes)]
+    pub(crate) write_buffer_size: u64,
+    /// Keys of one multi-get in multireadrandom.
+    #[arg(long, default_value_t = 32)]
+    pub(crate) multiread_batch: usize,
+    #[command(flatten)]
+    pub(crate) field: Field,
+    /// More of db_bench's flags, after `--`.
+    #[arg(last = true)]
+    pub(crate) flags: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Watch {
+    /// Bytes of a value; several sizes are several stores.
+    #[arg(long, value_delimiter = ',', default_value = "10000")]
+    pub(crate) value_size: Vec<u64>,
+    /// Bytes of keys and values in the store once every key was written.
+    #[arg(long, default_value = "5GB", value_parser = parse_bytes)]
+    pub(crate) store_bytes: u64,
+    /// Writing threads.
+    #[arg(long, default_value_t = 2)]
+    pub(crate) threads: usize,
+    /// Seconds; without it 60 of stall, and as long as --writes take of sustain.
+    #[arg(long)]
+    pub(crate) duration: Option<u64>,
+    /// Overwrites of all threads (sustain).
+    #[arg(long, default_value_t = 20_000_000, conflicts_with = "duration")]
+    pub(crate) writes: u64,
+    #[command(flatten)]
+    pub(crate) field: Field,
+    /// More of db_bench's flags, after `--`.
+    #[arg(last = true)]
+    pub(crate) flags: Vec<String>,
 }
 
 #[derive(Debug, Args)]

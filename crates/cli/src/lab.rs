@@ -8,12 +8,12 @@ use drumlin_bench::DrumlinStore;
 use drumlin_fs::{CreateOptions, Env, FileKind};
 use drumlin_lab::contest::{self, Contest, Progress};
 use drumlin_lab::engine::Starter;
-use drumlin_lab::experiments::{Plan, Reference, plan, plan_of_records};
+use drumlin_lab::experiments::{End, Lines, Load, Plan, Reference, Watched, plan, plan_of_records};
 use drumlin_lab::group::{ControlGroup, Limits};
 use drumlin_lab::{agent, report};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::args::{Lab, Limited, Measure, Place};
+use crate::args::{Compare, Field, Lab, Limited, Measure, Place, Watch};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, remark};
 use crate::units;
@@ -22,6 +22,8 @@ use crate::units;
 const PEERS: &str = "crates/bench-peers/target/release/peers";
 /// The engine that is RocksDB's own program.
 const DB_BENCH: &str = "db_bench";
+/// Seconds of a stall unless told otherwise.
+const STALL_SECONDS: u64 = 60;
 
 /// Carries `task` out.
 pub(crate) fn lab(place: &Place, task: &Lab, out: &mut Output) -> Outcome {
@@ -32,6 +34,9 @@ pub(crate) fn lab(place: &Place, task: &Lab, out: &mut Output) -> Outcome {
         Lab::R4(wanted) => measure(Reference::R4, wanted, out),
         Lab::R5(wanted) => measure(Reference::R5, wanted, out),
         Lab::Check(wanted) => measure(Reference::Check, wanted, out),
+        Lab::Compare(wanted) => compare(wanted, out),
+        Lab::Stall(wanted) => watch(Load::Stall, wanted, out),
+        Lab::Sustain(wanted) => watch(Load::Sustain, wanted, out),
         Lab::Agent => {
             let adjust = |_: &mut drumlin_bench::Flags| {};
             let mut input = std::io::stdin().lock();
@@ -46,43 +51,187 @@ pub(crate) fn lab(place: &Place, task: &Lab, out: &mut Output) -> Outcome {
     }
 }
 
-/// Runs `reference`, prints its table, and writes its page and its JSON.
+/// Runs `reference`.
 fn measure(reference: Reference, wanted: &Measure, out: &mut Output) -> Outcome {
-    if !(0.0001..=1e6).contains(&wanted.scale) || wanted.rounds == Some(0) || wanted.seconds == 0 {
-        let text = "--scale, --rounds and --seconds must be above 0";
+    if !(0.0001..=1e6).contains(&wanted.scale) || wanted.seconds == 0 {
+        let text = "--scale and --seconds must be above 0";
         return Err(Failure::Usage(text.to_owned()));
     }
-    let env = Env::system();
-    let path = match &wanted.out {
-        Some(path) => path.clone(),
-        None => PathBuf::from(format!("lab-{}", reference.name())),
+    let defaults: &[&str] = match reference {
+        Reference::R1 => &["rocksdb-plain", "db_bench", "lmdb"],
+        Reference::R2 => &["rocksdb", "wiredtiger"],
+        Reference::R5 => &["rocksdb"],
+        Reference::Check => &["rocksdb", DB_BENCH],
+        Reference::R3 => &["rocksdb", "leveldb", "lmdb"],
+        Reference::R4 => &["rocksdb", "rocksdb-blobs"],
     };
-    // Found out at the end, it would cost all that was measured.
-    if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty())
-        && !env.files.exists(dir)?
-    {
-        let text = format!("--out: there is no directory {}", dir.display());
-        return Err(Failure::Usage(text));
-    }
-    let contest = Contest {
-        plan: planned(reference, wanted, &env)?,
-        engines: engines(reference, wanted)?,
-        rounds: wanted.rounds.unwrap_or(reference.rounds()),
-        dir: wanted
-            .dir
-            .join(format!("drumlin-lab-{}", std::process::id())),
+    let run = Run {
+        name: reference.name(),
+        has_ours: reference != Reference::Check,
+        peers: defaults,
+        rounds: reference.rounds(),
         docs: wanted.docs.clone(),
-        command: std::env::args().collect::<Vec<_>>().join(" "),
     };
-    let bar = bar();
-    let outcome = contest::run(&contest, &env, &mut |progress| show(&bar, progress));
-    bar.finish_and_clear();
-    let outcome = outcome?;
-    let page = path.with_extension("html");
-    write(&env, &page, &report::html(&outcome))?;
-    write(&env, &path.with_extension("json"), &report::json(&outcome))?;
-    out.text(report::table(&outcome))?;
-    out.text(format!("report: {}", page.display()))
+    let env = Env::system();
+    let path = run.report_path(&wanted.field, &env)?;
+    let plan = planned(reference, wanted, &env)?;
+    run.measure(plan, &wanted.field, &path, out)
+}
+
+/// Compares engines by db_bench's lines.
+fn compare(wanted: &Compare, out: &mut Output) -> Outcome {
+    let mut flags = vec![
+        format!("--cache_size={}", wanted.cache_size),
+        format!("--write_buffer_size={}", wanted.write_buffer_size),
+        "--compression_type=none".to_owned(),
+        "--bloom_bits=10".to_owned(),
+        "--max_background_jobs=2".to_owned(),
+        "--seed=1".to_owned(),
+    ];
+    flags.extend(wanted.flags.iter().cloned());
+    let lines = Lines {
+        benchmarks: wanted.benchmarks.clone(),
+        sizes: wanted.num.clone(),
+        multiread_batch: wanted.multiread_batch,
+        flags,
+    };
+    let run = Run {
+        name: "compare",
+        has_ours: true,
+        peers: &["rocksdb", "leveldb", "fjall", "lmdb"],
+        rounds: 3,
+        docs: None,
+    };
+    let path = run.report_path(&wanted.field, &Env::system())?;
+    run.measure(lines.plan()?, &wanted.field, &path, out)
+}
+
+/// Watches how engines bear writes that go on.
+fn watch(load: Load, wanted: &Watch, out: &mut Output) -> Outcome {
+    let end = match (wanted.duration, load) {
+        (Some(seconds), _) => End::Seconds(seconds),
+        (None, Load::Stall) => End::Seconds(STALL_SECONDS),
+        (None, Load::Sustain) => End::Writes(wanted.writes),
+    };
+    let mut flags: Vec<String> = [
+        "--cache_size=268435456",
+        "--write_buffer_size=67108864",
+        "--compression_type=none",
+        "--bloom_bits=10",
+        "--max_background_jobs=2",
+        "--seed=1",
+    ]
+    .map(str::to_owned)
+    .into();
+    flags.extend(wanted.flags.iter().cloned());
+    let watched = Watched {
+        load,
+        value_sizes: wanted.value_size.clone(),
+        store_bytes: wanted.store_bytes,
+        threads: wanted.threads,
+        end,
+        flags,
+    };
+    let run = Run {
+        name: match load {
+            Load::Stall => "stall",
+            Load::Sustain => "sustain",
+        },
+        has_ours: true,
+        peers: &["rocksdb", "rocksdb-blobs"],
+        rounds: 1,
+        docs: None,
+    };
+    let path = run.report_path(&wanted.field, &Env::system())?;
+    run.measure(watched.plan()?, &wanted.field, &path, out)
+}
+
+/// A measurement by name, and what it does unless told otherwise.
+struct Run {
+    name: &'static str,
+    /// Whether Drumlin is the first engine.
+    has_ours: bool,
+    peers: &'static [&'static str],
+    rounds: usize,
+    docs: Option<PathBuf>,
+}
+
+impl Run {
+    /// Where the report goes. Refused before anything is measured where it could not be written.
+    fn report_path(&self, field: &Field, env: &Env) -> Outcome<PathBuf> {
+        if field.rounds == Some(0) {
+            return Err(Failure::Usage("--rounds must be above 0".to_owned()));
+        }
+        let path = match &field.out {
+            Some(path) => path.clone(),
+            None => PathBuf::from(format!("lab-{}", self.name)),
+        };
+        if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty())
+            && !env.files.exists(dir)?
+        {
+            let text = format!("--out: there is no directory {}", dir.display());
+            return Err(Failure::Usage(text));
+        }
+        Ok(path)
+    }
+
+    /// Runs `plan`, prints its table, and writes its page and its JSON to `path`.
+    fn measure(&self, plan: Plan, field: &Field, path: &Path, out: &mut Output) -> Outcome {
+        let env = Env::system();
+        let contest = Contest {
+            plan,
+            engines: self.engines(field)?,
+            rounds: field.rounds.unwrap_or(self.rounds),
+            dir: field
+                .dir
+                .join(format!("drumlin-lab-{}", std::process::id())),
+            docs: self.docs.clone(),
+            command: std::env::args().collect::<Vec<_>>().join(" "),
+        };
+        let bar = bar();
+        let outcome = contest::run(&contest, &env, &mut |progress| show(&bar, progress));
+        bar.finish_and_clear();
+        let outcome = outcome?;
+        let page = path.with_extension("html");
+        write(&env, &page, &report::html(&outcome))?;
+        write(&env, &path.with_extension("json"), &report::json(&outcome))?;
+        out.text(report::table(&outcome))?;
+        out.text(format!("report: {}", page.display()))
+    }
+
+    /// Ours and those asked for.
+    fn engines(&self, field: &Field) -> Outcome<Vec<(String, Starter)>> {
+        let mut engines = Vec::new();
+        if self.has_ours {
+            let own = Starter::Agent {
+                program: std::env::current_exe()?,
+                arguments: vec!["lab".to_owned(), "agent".to_owned()],
+            };
+            engines.push(("drumlin".to_owned(), own));
+        }
+        let names: Vec<String> = match &field.against {
+            Some(names) => names
+                .iter()
+                .filter(|name| name.as_str() != "none")
+                .cloned()
+                .collect(),
+            None => self.peers.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        for name in names {
+            let starter = if name == DB_BENCH {
+                Starter::DbBench {
+                    program: db_bench(field)?,
+                }
+            } else {
+                Starter::Agent {
+                    program: peers(field)?,
+                    arguments: vec!["agent".to_owned(), "--engine".to_owned(), name.clone()],
+                }
+            };
+            engines.push((name, starter));
+        }
+        Ok(engines)
+    }
 }
 
 /// The plan of `reference`, with given records where there are some.
@@ -101,51 +250,9 @@ fn planned(reference: Reference, wanted: &Measure, env: &Env) -> Outcome<Plan> {
     Ok(plan_of_records(path.clone(), bytes, wanted.seconds))
 }
 
-/// Ours and those asked for.
-fn engines(reference: Reference, wanted: &Measure) -> Outcome<Vec<(String, Starter)>> {
-    let mut engines = Vec::new();
-    if reference != Reference::Check {
-        let own = Starter::Agent {
-            program: std::env::current_exe()?,
-            arguments: vec!["lab".to_owned(), "agent".to_owned()],
-        };
-        engines.push(("drumlin".to_owned(), own));
-    }
-    let defaults: &[&str] = match reference {
-        Reference::R1 => &["rocksdb-plain", "db_bench", "lmdb"],
-        Reference::R2 => &["rocksdb", "wiredtiger"],
-        Reference::R5 => &["rocksdb"],
-        Reference::Check => &["rocksdb", DB_BENCH],
-        Reference::R3 => &["rocksdb", "leveldb", "lmdb"],
-        Reference::R4 => &["rocksdb", "rocksdb-blobs"],
-    };
-    let names: Vec<String> = match &wanted.against {
-        Some(names) => names
-            .iter()
-            .filter(|name| name.as_str() != "none")
-            .cloned()
-            .collect(),
-        None => defaults.iter().map(|name| (*name).to_owned()).collect(),
-    };
-    for name in names {
-        let starter = if name == DB_BENCH {
-            Starter::DbBench {
-                program: db_bench(wanted)?,
-            }
-        } else {
-            Starter::Agent {
-                program: peers(wanted)?,
-                arguments: vec!["agent".to_owned(), "--engine".to_owned(), name.clone()],
-            }
-        };
-        engines.push((name, starter));
-    }
-    Ok(engines)
-}
-
 /// The program with the other engines in it.
-fn peers(wanted: &Measure) -> Outcome<PathBuf> {
-    let named = wanted
+fn peers(field: &Field) -> Outcome<PathBuf> {
+    let named = field
         .peers
         .clone()
         .or_else(|| std::env::var_os("DRUMLIN_PEERS").map(PathBuf::from));
@@ -162,8 +269,8 @@ fn peers(wanted: &Measure) -> Outcome<PathBuf> {
 }
 
 /// RocksDB's own benchmark.
-fn db_bench(wanted: &Measure) -> Outcome<PathBuf> {
-    let path = &wanted.db_bench;
+fn db_bench(field: &Field) -> Outcome<PathBuf> {
+    let path = &field.db_bench;
     let mut command = Command::new(path);
     let answers = command.arg("--version").stdout(Stdio::null()).status();
     if answers.is_ok() {

@@ -223,3 +223,70 @@ fn a_report_without_a_directory_is_refused_before_anything_is_measured() {
     assert_eq!(code(&refused), 2, "{refused:?}");
     assert!(said(&refused).contains("no directory"), "{refused:?}");
 }
+
+#[test]
+fn lines_and_long_writes_are_measured_as_asked_for() {
+    let shell = Shell::new();
+    let dir = shell.path("lab");
+    std::fs::create_dir(&dir).expect("the shell's directory takes another");
+    let measure = |words: &[&str], name: &str| -> String {
+        let out = dir.join(name);
+        let (dir, out) = (dir.display().to_string(), out.display().to_string());
+        let mut all = vec!["lab"];
+        all.extend(words);
+        all.extend([
+            "--against",
+            "none",
+            "--rounds",
+            "1",
+            "--dir",
+            &dir,
+            "--out",
+            &out,
+        ]);
+        let table = shell.print(&all);
+        assert!(dir_has(&out, "html") && dir_has(&out, "json"), "{table}");
+        table
+    };
+    let lines = "fillbatch,readseq,fillrandom@2,readrandom,overwrite:disable_wal,compact";
+    let words = ["compare", "--num", "1500,3000", "--benchmarks", lines];
+    let table = measure(&words, "lines");
+    for line in [
+        "fillbatch, 1500 entries",
+        "readseq after fillbatch, 3000 entries",
+        "readrandom after fillrandom, 3000 entries",
+        "overwrite without WAL after fillrandom, 1500 entries",
+        "compact after overwrite without WAL, 3000 entries",
+    ] {
+        assert!(table.contains(line), "{line}: {table}");
+    }
+    let words = [
+        "sustain",
+        "--value-size",
+        "100",
+        "--store-bytes",
+        "100000",
+        "--writes",
+        "3000",
+    ];
+    let table = measure(&words, "sustain");
+    assert!(table.contains("fill, values of 100 bytes"), "{table}");
+    assert!(table.contains("write, values of 100 bytes"), "{table}");
+    let odd = shell.run(&[
+        "lab",
+        "compare",
+        "--against",
+        "none",
+        "--benchmarks",
+        "readseq",
+    ]);
+    assert!(
+        said(&odd).contains("before anything was written"),
+        "{odd:?}"
+    );
+}
+
+/// Whether the report `out` has a file of this kind.
+fn dir_has(out: &str, extension: &str) -> bool {
+    Path::new(out).with_extension(extension).exists()
+}

@@ -17,7 +17,7 @@ use crate::entrant::Entrant;
 use crate::experiments::{BESIDE_CACHE, Data, Opening, Plan, Stage};
 use crate::group::Limits;
 use crate::held::Held;
-use crate::outcome::{Outcome, Point, Round, StageOutcome};
+use crate::outcome::{Figure, Outcome, Point, Round, StageOutcome};
 use crate::pairs;
 use crate::places::remove_tree;
 use crate::protocol::{Done, RoleDone, Step};
@@ -115,7 +115,6 @@ fn all_rounds(
     env: &Env,
     on_progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Outcome> {
-    let plan = &contest.plan;
     env.files.create_dir_all(&contest.dir)?;
     let mut setting = machine(env);
     let mut course = Course {
@@ -128,83 +127,19 @@ fn all_rounds(
         warnings: Vec::new(),
         versions: vec![String::new(); contest.engines.len()],
     };
-    if let Some(data) = &plan.data {
-        let set = data_set(data, contest, env)?;
-        let path = contest.dir.join("records");
-        let written = write_records(&*set, &path, env)?;
-        setting.push(format!(
-            "data: {}; {} records, {:.1} MB, checksum {:016x}",
-            set.title(),
-            written.count,
-            written.bytes as f64 / 1e6,
-            written.checksum
-        ));
-        course.records = Some((path, written));
-    }
-    let mut stages: Vec<StageOutcome> = plan
-        .stages
-        .iter()
-        .map(|stage| empty(stage, contest.engines.len()))
-        .collect();
-    let all = contest.rounds * plan.stages.len() * contest.engines.len();
-    let mut done = 0;
-    for round in 0..contest.rounds {
-        for (number, (stage, outcome)) in plan.stages.iter().zip(&mut stages).enumerate() {
-            for turn in 0..contest.engines.len() {
-                // Another engine begins each time.
-                let index = (turn + round + number) % contest.engines.len();
-                let Some((name, _)) = contest.engines.get(index) else {
-                    continue;
-                };
-                let mut tell = |rate| {
-                    on_progress(Progress {
-                        done,
-                        all,
-                        engine: name,
-                        stage: &stage.label,
-                        rate,
-                    });
-                };
-                let measured = course.measure(index, stage, &mut tell);
-                let measured =
-                    measured.map_err(|error| error.context(format!("{name}, {}", stage.label)))?;
-                if let Some(rounds) = outcome.engines.get_mut(index) {
-                    rounds.push(measured);
-                }
-                done += 1;
-            }
-        }
-        course.end_round()?;
-    }
-    setting.extend(course.versions.iter().cloned());
-    let figures: Vec<_> = stages.iter().flat_map(StageOutcome::figures).collect();
-    let noisy = |figure: &&crate::outcome::Figure| {
-        figure
-            .cells
-            .iter()
-            .flat_map(|cell| cell.summary)
-            .any(|summary| summary.is_noisy())
-    };
-    let noisy = figures.iter().filter(noisy).count();
-    if noisy * 4 > figures.len() {
-        let text = format!(
-            "{noisy} of {} figures spread by more than a quarter over the rounds: this machine is too noisy to tell \
-             small differences",
-            figures.len()
-        );
-        course.warnings.push(text);
-    }
-    if contest.rounds == 1 {
-        course
-            .warnings
-            .push("a single round: there is no spread to judge by".to_owned());
-    }
+    setting.extend(course.make_data()?);
+    let stages = course.rounds(on_progress)?;
+    setting.append(&mut course.versions);
+    let mut warnings = course.warnings;
+    let figures: Vec<Figure> = stages.iter().flat_map(StageOutcome::figures).collect();
+    warnings.extend(doubts(&figures, contest.rounds));
+    let plan = &contest.plan;
     Ok(Outcome {
         title: plan.title.clone(),
         notes: plan.notes.clone(),
         command: contest.command.clone(),
         setting,
-        warnings: course.warnings,
+        warnings,
         engines: contest
             .engines
             .iter()
@@ -217,6 +152,27 @@ fn all_rounds(
         },
         stages,
     })
+}
+
+/// Reasons not to trust `figures`.
+fn doubts(figures: &[Figure], rounds: usize) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let is_noisy = |figure: &&Figure| {
+        let mut summaries = figure.cells.iter().filter_map(|cell| cell.summary);
+        summaries.any(|summary| summary.is_noisy())
+    };
+    let noisy = figures.iter().filter(is_noisy).count();
+    if noisy * 4 > figures.len() {
+        doubts.push(format!(
+            "{noisy} of {} figures spread by more than a quarter over the rounds: this machine is too noisy to tell \
+             small differences",
+            figures.len()
+        ));
+    }
+    if rounds == 1 {
+        doubts.push("a single round: there is no spread to judge by".to_owned());
+    }
+    doubts
 }
 
 /// The records of `data`.
@@ -262,6 +218,64 @@ fn empty(stage: &Stage, engines: usize) -> StageOutcome {
 }
 
 impl Course<'_> {
+    /// Writes the records of the plan to a file; their line of the setting, if it has any.
+    fn make_data(&mut self) -> Result<Option<String>> {
+        let Some(data) = &self.contest.plan.data else {
+            return Ok(None);
+        };
+        let set = data_set(data, self.contest, self.env)?;
+        let path = self.contest.dir.join("records");
+        let written = write_records(&*set, &path, self.env)?;
+        let line = format!(
+            "data: {}; {} records, {:.1} MB, checksum {:016x}",
+            set.title(),
+            written.count,
+            written.bytes as f64 / 1e6,
+            written.checksum
+        );
+        self.records = Some((path, written));
+        Ok(Some(line))
+    }
+
+    /// Has all engines do all stages in turn, as often as there are rounds.
+    fn rounds(&mut self, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Vec<StageOutcome>> {
+        let contest = self.contest;
+        let (stages, engines) = (&contest.plan.stages, contest.engines.len());
+        let mut outcomes: Vec<StageOutcome> =
+            stages.iter().map(|stage| empty(stage, engines)).collect();
+        let (mut done, all) = (0, contest.rounds * stages.len() * engines);
+        for round in 0..contest.rounds {
+            for (number, (stage, outcome)) in stages.iter().zip(&mut outcomes).enumerate() {
+                for turn in 0..engines {
+                    // Another engine begins each time.
+                    let index = (turn + round + number) % engines;
+                    let Some((name, _)) = contest.engines.get(index) else {
+                        continue;
+                    };
+                    let (engine, label) = (name.as_str(), stage.label.as_str());
+                    let mut tell = |rate| {
+                        on_progress(Progress {
+                            done,
+                            all,
+                            engine,
+                            stage: label,
+                            rate,
+                        });
+                    };
+                    let measured = self.measure(index, stage, &mut tell);
+                    let measured =
+                        measured.map_err(|error| error.context(format!("{name}, {label}")))?;
+                    if let Some(rounds) = outcome.engines.get_mut(index) {
+                        rounds.push(measured);
+                    }
+                    done += 1;
+                }
+            }
+            self.end_round()?;
+        }
+        Ok(outcomes)
+    }
+
     fn store_dir(&self, index: usize) -> PathBuf {
         let name = self
             .contest

@@ -26,5 +26,6 @@ pub mod process;
 pub mod protocol;
 pub mod records;
 pub mod report;
+mod steadiness;
 pub mod summary;
 pub mod time_limit;

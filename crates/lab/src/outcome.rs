@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::engine::Moment;
 use crate::pairs::Pair;
 use crate::protocol::{Act, Done, Times};
+use crate::steadiness::{last_over_first, slowest_over_median, slowest_while_compacting};
 use crate::summary::{Ratio, Summary};
 
 /// A second of a step, what the process used in it, and the store at its end.
@@ -206,13 +207,7 @@ impl StageOutcome {
         if self.acts.first().is_some_and(|act| act.is_write()) {
             self.push_sizes(&mut figures);
         }
-        let slowest = |round: &Round| {
-            let rates = round.points.iter().map(|point| point.rates.first());
-            let summary = Summary::of(rates.flatten().copied().filter(|rate| rate.is_finite()))?;
-            (round.points.len() >= 10 && summary.median > 0.0)
-                .then_some(summary.min / summary.median)
-        };
-        figures.push(self.figure("slowest second / median second", true, &slowest));
+        self.push_steadiness(&mut figures);
         let memory = |round: &Round| {
             let own = round
                 .resident_bytes
@@ -223,6 +218,18 @@ impl StageOutcome {
         // What no engine has is no figure.
         figures.retain(|figure| figure.cells.iter().any(|cell| cell.summary.is_some()));
         figures
+    }
+
+    /// The figures of whether the stage kept its pace.
+    fn push_steadiness(&self, figures: &mut Vec<Figure>) {
+        let slowest = |round: &Round| slowest_over_median(&round.points);
+        figures.push(self.figure("slowest second / median second", true, &slowest));
+        if self.acts.first().is_some_and(|act| act.is_put()) {
+            let compacting = |round: &Round| slowest_while_compacting(&round.points);
+            figures.push(self.figure("slowest while compacting / median", true, &compacting));
+            let ends = |round: &Round| last_over_first(&round.points);
+            figures.push(self.figure("last minute / first minute", true, &ends));
+        }
     }
 
     /// The figures of what was written: size, and how much more than was asked is written and kept.

@@ -82,23 +82,6 @@ impl Engine {
 }
 
 impl Engine {
-    /// Whether its store's `wait_for_background` knows when the work is done; the others watch the
-    /// process for it.
-    pub(crate) fn knows_when_done(self) -> bool {
-        match self {
-            Self::Drumlin | Self::DrumlinUniversal => true,
-            #[cfg(feature = "rocksdb")]
-            Self::RocksDb | Self::RocksDbBlobs | Self::RocksDbUniversal | Self::RocksDbPlain => {
-                true
-            }
-            #[cfg(feature = "wiredtiger")]
-            Self::WiredTiger => false,
-            Self::LevelDb | Self::Fjall | Self::Redb | Self::Lmdb => false,
-        }
-    }
-}
-
-impl Engine {
     /// What this engine changes of the flags that all get.
     pub(crate) fn adjust(self, flags: &mut Flags) {
         match self {

@@ -76,7 +76,7 @@ impl Store for FjallStore {
     }
 
     fn wait_for_background(&self) -> Result<()> {
-        let _idle = quiet::wait_until_idle();
+        quiet::wait_until_idle();
         Ok(())
     }
 

@@ -165,7 +165,7 @@ impl Store for LevelDbStore {
     }
 
     fn wait_for_background(&self) -> Result<()> {
-        let _idle = quiet::wait_until_idle();
+        quiet::wait_until_idle();
         Ok(())
     }
 

@@ -111,7 +111,7 @@ impl Store for LmdbStore {
     }
 
     fn wait_for_background(&self) -> Result<()> {
-        let _idle = quiet::wait_until_idle();
+        quiet::wait_until_idle();
         Ok(())
     }
 

@@ -24,19 +24,10 @@ fn used() -> Duration {
     Duration::new(seconds, nanos)
 }
 
-/// Blocks until the process has been idle (under one hundredth of a processor) for 1.5 seconds, and
-/// returns how long it was idle at the end.
+/// Blocks until the process has been idle (under one hundredth of a processor) for 1.5 seconds.
+///
 /// Requires: no other thread of the caller's is at work.
-pub(crate) fn wait_until_idle() -> Duration {
-    wait_for_looks(IDLE_LOOKS)
-}
-
-/// The same for 0.2 seconds, when only little work can be left.
-pub(crate) fn wait_a_moment() -> Duration {
-    wait_for_looks(2)
-}
-
-fn wait_for_looks(enough: u32) -> Duration {
+pub(crate) fn wait_until_idle() {
     let mut idle = 0;
     for _ in 0..LOOKS_MAX {
         let before = used();
@@ -46,9 +37,8 @@ fn wait_for_looks(enough: u32) -> Duration {
         } else {
             0
         };
-        if idle == enough {
+        if idle == IDLE_LOOKS {
             break;
         }
     }
-    LOOK * idle
 }

@@ -99,7 +99,7 @@ impl Store for RedbStore {
     }
 
     fn wait_for_background(&self) -> Result<()> {
-        let _idle = quiet::wait_until_idle();
+        quiet::wait_until_idle();
         Ok(())
     }
 

@@ -174,13 +174,30 @@ impl<'s, S: Store> Worker<'s, S> {
         let mut random = Mersenne64::new(self.seed);
         let mut session = self.store.session(self.flags);
         let mut key = Vec::new();
-        while self.goes_on() {
+        // Entries of a batch, and those in the open one.
+        let (batch, mut batched) = (self.flags.batch_size as u64, 0);
+        while self.goes_on()
+            && (self.role.operations == 0 || self.count + batched < self.role.operations)
+        {
             let number = order.next(&mut random);
             source.write_key(number, &mut key);
             let value = values.value(number);
             self.done.written_bytes += (key.len() + value.len()) as u64;
+            if batch > 1 {
+                session.batch_put(&key, value)?;
+                batched += 1;
+                if batched == batch {
+                    self.timed(|_| session.batch_write())?;
+                    self.count(std::mem::take(&mut batched));
+                }
+                continue;
+            }
             self.timed(|_| session.put(&key, value))?;
             self.count(1);
+        }
+        if batched > 0 {
+            session.batch_write()?;
+            self.count(batched);
         }
         // Every key was written only when all were written in an order without repetitions; keys
         // that were drawn may be missing, which the role that reads says.

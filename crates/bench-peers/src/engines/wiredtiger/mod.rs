@@ -128,7 +128,7 @@ impl Store for WiredTigerStore {
 
     fn wait_for_background(&self) -> Result<()> {
         self.flush()?;
-        let _idle = quiet::wait_until_idle();
+        quiet::wait_until_idle();
         Ok(())
     }
 
