@@ -128,8 +128,25 @@ pub(crate) struct Core {
     adding: Sequence,
 }
 
+/// The proportions of the operations, in the order of [`KINDS`], as they were given.
+///
+/// # Errors
+/// `InvalidArgument`: a negative one, or nothing but zeros.
+fn proportions(properties: &Properties) -> Result<[f64; KINDS.len()]> {
+    let mut shares = [0.0; KINDS.len()];
+    for (share, (_, name, default)) in shares.iter_mut().zip(KINDS) {
+        *share = properties.number::<f64>(name, default)?;
+    }
+    if shares.iter().sum::<f64>() <= 0.0 || shares.iter().any(|share| *share < 0.0) {
+        return Err(Error::invalid_argument(
+            "the proportions of the operations must be above 0",
+        ));
+    }
+    Ok(shares)
+}
+
 impl Core {
-    /// What `properties` describe.
+    /// The workload of `properties`.
     ///
     /// # Errors
     /// `InvalidArgument`.
@@ -143,17 +160,9 @@ impl Core {
         let start: u64 = properties.number("insertstart", 0)?;
         let count: u64 = properties.number("insertcount", records.saturating_sub(start))?;
         let operations: f64 = properties.number("operationcount", 0.0)?;
-        let mut shares = [0.0; KINDS.len()];
-        for (share, (_, name, default)) in shares.iter_mut().zip(KINDS) {
-            *share = properties.number::<f64>(name, default)?;
-        }
-        let sum: f64 = shares.iter().sum();
-        if sum <= 0.0 || shares.iter().any(|share| *share < 0.0) {
-            return Err(Error::invalid_argument(
-                "the proportions of the operations must be above 0",
-            ));
-        }
-        let [_, _, inserts, ..] = shares;
+        let asked = proportions(properties)?;
+        let [_, _, inserts, ..] = asked;
+        let sum: f64 = asked.iter().sum();
         let verifies = properties.number("dataintegrity", false)?;
         let field_length = properties.number("fieldlength", 100)?;
         let fields = properties.number::<usize>("fieldcount", 10)?;
@@ -183,7 +192,7 @@ impl Core {
             reads_all: properties.number("readallfields", true)?,
             writes_all: properties.number("writeallfields", false)?,
             verifies,
-            shares: shares.map(|share| share / sum),
+            shares: asked.map(|share| share / sum),
             chooser: Chooser::new(
                 properties,
                 start + count,

@@ -26,63 +26,8 @@ fn counted(act: Act, operations: u64) -> Role {
 
 /// R1: lookups in memory beside a writer held to a rate.
 pub(super) fn in_memory(keys: u64, seconds: u64) -> Plan {
-    let mut stages = Vec::new();
-    for (prefix, name) in [(20, "prefix of the whole key"), (12, "prefix of 12 bytes")] {
-        let mut flags = format!(
-            "--num={keys} --key_size=20 --value_size=100 --compression_type=none --bloom_bits=10 \
-             --use_plain_table=1 --write_buffer_size=134217728 --max_write_buffer_number=2 \
-             --target_file_size_base=134217728 --max_bytes_for_level_base=1073741824 --cache_size=1073741824 \
-             --level0_file_num_compaction_trigger=8 --level0_slowdown_writes_trigger=16 \
-             --level0_stop_writes_trigger=24 --max_background_jobs=2 --seed=1 \
-             --prefix_size={prefix}"
-        );
-        if prefix == 12 {
-            flags.push_str(" --keys_per_prefix=10 --prefix_same_as_start=1");
-        }
-        let fill = Role {
-            must_find: true,
-            ..counted(Act::PutUnique, keys)
-        };
-        stages.push(Stage {
-            opening: open(flags),
-            ..stage(&format!("{name}: load"), alone(fill))
-        });
-        for rate in [80_000, 10_000] {
-            let reads = Role {
-                time_every: TIME_EVERY,
-                ..Role::new(Act::GetUniform, 2)
-            };
-            let writes = Role {
-                rate: f64::from(rate),
-                ..Role::new(Act::PutRandom, 1)
-            };
-            let step = Step {
-                roles: vec![reads, writes],
-                seconds: Some(seconds),
-                ..Step::default()
-            };
-            stages.push(stage(&format!("{name}: get beside {rate} writes/s"), step));
-        }
-        if prefix == 12 {
-            let seeks = Role {
-                time_every: TIME_EVERY,
-                ..Role::new(Act::Seek(10), 2)
-            };
-            let writes = Role {
-                rate: 10_000.0,
-                ..Role::new(Act::PutRandom, 1)
-            };
-            let step = Step {
-                roles: vec![seeks, writes],
-                seconds: Some(seconds),
-                ..Step::default()
-            };
-            stages.push(stage(
-                &format!("{name}: seek and up to 10 entries beside 10000 writes/s"),
-                step,
-            ));
-        }
-    }
+    let mut stages = prefix_stages(keys, seconds, 20, "prefix of the whole key");
+    stages.extend(prefix_stages(keys, seconds, 12, "prefix of 12 bytes"));
     Plan {
         title: format!("R1: {keys} keys in memory, two readers beside a writer"),
         notes: vec![
@@ -99,6 +44,57 @@ pub(super) fn in_memory(keys: u64, seconds: u64) -> Plan {
         are_equals: false,
         stages,
     }
+}
+
+/// R1's stages on `keys` with prefixes of `prefix` bytes; ten keys share a prefix of 12.
+fn prefix_stages(keys: u64, seconds: u64, prefix: u32, name: &str) -> Vec<Stage> {
+    let has_shared_prefixes = prefix == 12;
+    let mut flags = format!(
+        "--num={keys} --key_size=20 --value_size=100 --compression_type=none --bloom_bits=10 \
+         --use_plain_table=1 --write_buffer_size=134217728 --max_write_buffer_number=2 \
+         --target_file_size_base=134217728 --max_bytes_for_level_base=1073741824 --cache_size=1073741824 \
+         --level0_file_num_compaction_trigger=8 --level0_slowdown_writes_trigger=16 \
+         --level0_stop_writes_trigger=24 --max_background_jobs=2 --seed=1 \
+         --prefix_size={prefix}"
+    );
+    if has_shared_prefixes {
+        flags.push_str(" --keys_per_prefix=10 --prefix_same_as_start=1");
+    }
+    let fill = Role {
+        must_find: true,
+        ..counted(Act::PutUnique, keys)
+    };
+    let mut stages = vec![Stage {
+        opening: open(flags),
+        ..stage(&format!("{name}: load"), alone(fill))
+    }];
+    for rate in [80_000, 10_000] {
+        let label = format!("{name}: get beside {rate} writes/s");
+        stages.push(beside(&label, Act::GetUniform, rate, seconds));
+    }
+    if has_shared_prefixes {
+        let label = format!("{name}: seek and up to 10 entries beside 10000 writes/s");
+        stages.push(beside(&label, Act::Seek(10), 10_000, seconds));
+    }
+    stages
+}
+
+/// Two readers that do `act` beside a writer held to `rate` writes a second.
+fn beside(label: &str, act: Act, rate: u32, seconds: u64) -> Stage {
+    let reads = Role {
+        time_every: TIME_EVERY,
+        ..Role::new(act, 2)
+    };
+    let writes = Role {
+        rate: f64::from(rate),
+        ..Role::new(Act::PutRandom, 1)
+    };
+    let step = Step {
+        roles: vec![reads, writes],
+        seconds: Some(seconds),
+        ..Step::default()
+    };
+    stage(label, step)
 }
 
 /// R3: db_bench's lines at several sizes.
