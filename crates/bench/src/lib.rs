@@ -17,7 +17,7 @@ pub mod keygen;
 pub mod lineitem;
 pub mod mark;
 pub mod mersenne;
-pub mod rate;
+pub mod pace;
 pub mod records;
 pub mod report;
 pub mod runner;

@@ -14,7 +14,7 @@ use crate::flags::Flags;
 use crate::gate::Gate;
 use crate::keygen::KeyOrder;
 use crate::mersenne::Mersenne64;
-use crate::rate::RateLimit;
+use crate::pace::WritePace;
 use crate::records::Records;
 use crate::report;
 use crate::reporter::Reporter;
@@ -263,7 +263,7 @@ impl<'o, S: Store> Runner<'o, S> {
             flags: plan.flags.clone(),
             shared: Shared {
                 running: AtomicUsize::new(threads),
-                write_limit: RateLimit::new(
+                write_limit: WritePace::new(
                     plan.flags.benchmark_write_rate_limit,
                     Arc::clone(&self.env.clock),
                 ),

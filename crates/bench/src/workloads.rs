@@ -14,7 +14,7 @@ use crate::entries::{EntryValues, Keys};
 use crate::flags::Flags;
 use crate::keygen::{KeyNumbers, KeyOrder, random_number};
 use crate::mersenne::Mersenne64;
-use crate::rate::RateLimit;
+use crate::pace::WritePace;
 use crate::records::Records;
 use crate::stats::{Operation, ThreadStats};
 use crate::store::{Cursor, Session, Store};
@@ -64,7 +64,7 @@ pub struct Shared {
     /// Threads that have not finished the measured part.
     pub running: AtomicUsize,
     /// The writers' schedule.
-    pub write_limit: Option<RateLimit>,
+    pub write_limit: Option<WritePace>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// What is written and read in the place of made-up entries.
@@ -138,7 +138,7 @@ impl<S: Store> Worker<'_, S> {
         } else {
             0
         };
-        let mut pace = Pace::new(&self.shared.clock, seconds, writes, flags);
+        let mut quota = Quota::new(&self.shared.clock, seconds, writes, flags);
         let mut numbers = KeyNumbers::new(order, flags.num, flags.seed);
         let mut values = self.shared.values(flags);
         let shape = self.shared.keys(flags, 0);
@@ -146,7 +146,7 @@ impl<S: Store> Worker<'_, S> {
         let mut session = self.store.session(flags);
         let batch = flags.batch_size as u64;
         let mut bytes = 0;
-        while !pace.done(batch) {
+        while !quota.done(batch) {
             if order != KeyOrder::Ascending {
                 self.draw_database();
             }
@@ -206,7 +206,7 @@ impl<S: Store> Worker<'_, S> {
         mut number: impl FnMut(&mut Mersenne64) -> u64,
     ) -> Result<()> {
         let flags = self.flags;
-        let mut pace = self.read_pace();
+        let mut quota = self.read_quota();
         let shape = self.shared.keys(flags, extra);
         // Records lie anywhere in memory: keys are fetched a few together, so that waiting for them,
         // which is not the store's work, is little of what is measured.
@@ -221,7 +221,7 @@ impl<S: Store> Worker<'_, S> {
         let mut drawn = ahead.len();
         let mut session = self.store.session(flags);
         let (mut asked, mut found, mut bytes) = (0u64, 0u64, 0u64);
-        while !pace.done(1) {
+        while !quota.done(1) {
             if drawn == ahead.len() {
                 drawn = 0;
                 for key in &mut ahead {
@@ -248,13 +248,13 @@ impl<S: Store> Worker<'_, S> {
 
     fn multi_read_random(&mut self) -> Result<()> {
         let flags = self.flags;
-        let mut pace = self.read_pace();
+        let mut quota = self.read_quota();
         let shape = self.shared.keys(flags, 0);
         let mut keys = vec![shape.buffer(); flags.batch_size];
         let mut session = self.store.session(flags);
         let (mut asked, mut found, mut bytes) = (0u64, 0u64, 0u64);
         let batch = flags.batch_size as u64;
-        while !pace.done(batch) {
+        while !quota.done(batch) {
             self.draw_database();
             self.draw_keys(&shape, &mut keys);
             asked += batch;
@@ -327,12 +327,12 @@ impl<S: Store> Worker<'_, S> {
         if flags.refresh_iterators && flags.max_scan_distance == 0 {
             return self.seek_refreshed();
         }
-        let mut pace = self.read_pace();
+        let mut quota = self.read_quota();
         let shape = self.shared.keys(flags, 0);
         let (mut key, mut bound) = (shape.buffer(), shape.buffer());
         let mut session = self.store.session(flags);
         let (mut asked, mut found, mut bytes) = (0u64, 0u64, 0u64);
-        while !pace.done(1) {
+        while !quota.done(1) {
             let number = self.random.next_u64() % flags.num;
             shape.write(number, &mut key);
             let (mut lower, mut upper) = (None, None);
@@ -359,13 +359,13 @@ impl<S: Store> Worker<'_, S> {
     /// As [`Worker::seek_random`] without bounds, with one cursor that is refreshed before each seek.
     fn seek_refreshed(&mut self) -> Result<()> {
         let flags = self.flags;
-        let mut pace = self.read_pace();
+        let mut quota = self.read_quota();
         let shape = self.shared.keys(flags, 0);
         let mut key = shape.buffer();
         let mut session = self.store.session(flags);
         let mut cursor = session.cursor(None, None)?;
         let (mut asked, mut found, mut bytes) = (0u64, 0u64, 0u64);
-        while !pace.done(1) {
+        while !quota.done(1) {
             shape.write(self.random.next_u64() % flags.num, &mut key);
             cursor.refresh()?;
             let (is_found, walked) = seek_and_walk(&mut cursor, &key, flags)?;
@@ -414,13 +414,13 @@ impl<S: Store> Worker<'_, S> {
             0
         };
         let deletes = flags.deletes_per_thread();
-        let mut pace = Pace::new(&self.shared.clock, seconds, deletes, flags);
+        let mut quota = Quota::new(&self.shared.clock, seconds, deletes, flags);
         let mut numbers = KeyNumbers::new(order, flags.num, flags.seed);
         let shape = self.shared.keys(flags, 0);
         let mut key = shape.buffer();
         let mut session = self.store.session(flags);
         let batch = flags.batch_size as u64;
-        while !pace.done(batch) {
+        while !quota.done(batch) {
             self.draw_database();
             for _ in 0..batch {
                 shape.write(numbers.next(&mut self.random), &mut key);
@@ -467,9 +467,9 @@ impl<S: Store> Worker<'_, S> {
         Ok(())
     }
 
-    fn read_pace(&self) -> Pace {
+    fn read_quota(&self) -> Quota {
         let reads = self.flags.reads_per_thread();
-        Pace::new(&self.shared.clock, self.flags.duration, reads, self.flags)
+        Quota::new(&self.shared.clock, self.flags.duration, reads, self.flags)
     }
 }
 
@@ -516,7 +516,7 @@ fn walk(cursor: &mut impl Cursor, flags: &Flags) -> u64 {
 
 /// Ends a workload after a count of operations or a number of seconds.
 #[derive(Debug)]
-pub struct Pace {
+pub struct Quota {
     clock: Arc<dyn Clock>,
     deadline: Option<Duration>,
     operations_max: u64,
@@ -526,7 +526,7 @@ pub struct Pace {
     next_check: u64,
 }
 
-impl Pace {
+impl Quota {
     /// Until `seconds` have passed, or, when that is 0, `operations` are done.
     pub fn new(clock: &Arc<dyn Clock>, seconds: u64, operations: u64, flags: &Flags) -> Self {
         Self {

@@ -14,7 +14,6 @@
 pub mod distributions;
 pub mod keys;
 pub mod measurements;
-pub mod pace;
 
 mod binding;
 mod choosers;

@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use drumlin_base::{Error, ErrorKind, Result};
+use drumlin_bench::pace::Pace;
 use drumlin_fs::Env;
 
 use crate::binding::Binding;
 use crate::core::Core;
 use crate::file::FileWorkload;
 use crate::measurements::{Interval, Measurements};
-use crate::pace::Pace;
 use crate::properties::Properties;
 use crate::workload::{Stopwatch, Workload};
 

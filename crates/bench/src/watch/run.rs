@@ -14,7 +14,7 @@ use super::second::{Second, Times, distinct_keys};
 use super::writer::Board;
 use crate::flags::Flags;
 use crate::histogram::Latencies;
-use crate::rate::RateLimit;
+use crate::pace::WritePace;
 use crate::store::Store;
 
 /// A part of a second at the end that is shorter gets no line; its writes count all the same.
@@ -38,7 +38,7 @@ pub fn run<S: Store>(
     plan: &Plan,
     on_second: &mut dyn FnMut(&Second) -> Result<()>,
 ) -> Result<Report> {
-    let limit = RateLimit::new(flags.benchmark_write_rate_limit, Arc::clone(&env.clock));
+    let limit = WritePace::new(flags.benchmark_write_rate_limit, Arc::clone(&env.clock));
     let board = Arc::new(Board::new(flags.threads, limit));
     let writers = start_writers(store, flags, env, plan, &board)?;
     let before = store.sample();

@@ -12,7 +12,7 @@ use crate::gate::Gate;
 use crate::histogram::Latencies;
 use crate::keygen::KeyShape;
 use crate::mersenne::Mersenne64;
-use crate::rate::RateLimit;
+use crate::pace::WritePace;
 use crate::store::{Session, Store};
 use crate::values::Values;
 
@@ -26,7 +26,7 @@ pub(super) struct Board {
     /// Writers still writing.
     pub(super) running: AtomicUsize,
     /// The writers' schedule, if they have one.
-    pub(super) limit: Option<RateLimit>,
+    pub(super) limit: Option<WritePace>,
     /// When the load began. Set before the gate opens.
     started: OnceLock<Duration>,
     /// Each writer's times by the second in which the write returned, counted from 0, until the
@@ -38,7 +38,7 @@ pub(super) struct Board {
 
 impl Board {
     /// For `writers` writers.
-    pub(super) fn new(writers: usize, limit: Option<RateLimit>) -> Self {
+    pub(super) fn new(writers: usize, limit: Option<WritePace>) -> Self {
         Self {
             gate: Gate::default(),
             stop: AtomicBool::new(false),

@@ -9,7 +9,7 @@ use drumlin_base::rng::Rng;
 use drumlin_base::{Error, Result};
 use drumlin_bench::histogram::Latencies;
 use drumlin_bench::lineitem::Row;
-use drumlin_bench::rate::RateLimit;
+use drumlin_bench::pace::WritePace;
 use drumlin_bench::text::CommentText;
 use drumlin_fs::{Env, JoinHandle};
 
@@ -168,7 +168,7 @@ impl Course {
     fn write_rows(&self, mut source: Source, rate: u64, latencies: &mut Latencies) -> Result<u64> {
         let family = self.db.default_family();
         let (options, clock) = (WriteOptions::default(), &self.env.clock);
-        let limit = RateLimit::new(rate, Arc::clone(clock));
+        let limit = WritePace::new(rate, Arc::clone(clock));
         let (mut key, mut value, mut bytes) = (Vec::new(), Vec::new(), 0);
         while !self.stop.load(Ordering::Relaxed) {
             let Some(row) = source.next(&mut key) else {

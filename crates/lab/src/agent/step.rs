@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_bench::histogram::Latencies;
+use drumlin_bench::pace::Pace;
 use drumlin_bench::{Flags, Store};
 use drumlin_fs::Env;
-use drumlin_ycsb::pace::Pace;
 
 use super::source::Source;
 use super::work::{Board, Slot, Worker};

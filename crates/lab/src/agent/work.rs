@@ -10,10 +10,10 @@ use drumlin_bench::datasets::RecordIndex;
 use drumlin_bench::histogram::Latencies;
 use drumlin_bench::keygen::{KeyNumbers, KeyOrder};
 use drumlin_bench::mersenne::Mersenne64;
+use drumlin_bench::pace::Pace;
 use drumlin_bench::{Cursor, Flags, Session, Store};
 use drumlin_fs::Clock;
 use drumlin_ycsb::distributions::ScrambledZipfian;
-use drumlin_ycsb::pace::Pace;
 
 use super::source::{SEGMENT_RECORDS, Source};
 use crate::protocol::{Act, Role, RoleDone};
