@@ -128,7 +128,7 @@ impl Store for DrumlinStore {
     }
 }
 
-/// What the flags say in the engine's words. What they leave open is the engine's choice.
+/// The engine's options for these flags. Options without a flag keep the engine's default.
 fn options(flags: &Flags, env: &Env) -> Result<Options> {
     let compression = Compression {
         codec: flags.compression_type.parse()?,

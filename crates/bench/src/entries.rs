@@ -28,7 +28,7 @@ impl<'a> Keys<'a> {
         self.shape.buffer()
     }
 
-    /// [`Keys::write`] of each of `numbers`. Records lie anywhere in memory, and all are asked for before the first
+    /// [`Keys::write`] of each of `numbers`. Records are scattered over memory; all are prefetched before the first
     /// is read: waiting for them is not the store's work.
     pub fn write_each(&self, numbers: &[u64], keys: &mut [Vec<u8>]) {
         if let Some(records) = self.records {

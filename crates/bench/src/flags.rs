@@ -45,7 +45,7 @@ impl FlagValue for bool {
 
 macro_rules! flags {
     ($($name:ident: $kind:ty = $default:expr, $help:literal;)*) => {
-        /// What to run, on what, and how. The fields are the flags of the same names.
+        /// The workloads, the store and its options. The fields are the flags of the same names.
         #[derive(Clone, Debug)]
         pub struct Flags {
             $(#[doc = $help] pub $name: $kind,)*

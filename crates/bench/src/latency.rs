@@ -2,7 +2,7 @@
 //! memory, and every figure of several writers, is made of.
 //!
 //! Memory: each read's address follows from what the one before read, so that none overlaps with another, and
-//! lies anywhere in far more memory than the caches hold, on huge pages where the system has them.
+//! is anywhere in far more memory than the caches hold, on huge pages where the system has them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -33,7 +33,7 @@ const ORDERS_PER_SCALE: f64 = 1_500_000.0;
 static UNUSED_POOL: LazyLock<TextPool> =
     LazyLock::new(|| TextPool::new(4096, Distributions::static_default()));
 
-/// What to generate.
+/// The table to generate.
 #[derive(Clone, Copy, Debug)]
 pub struct LineItemSpec {
     /// TPC-H scale factor; 1 is 6 million rows.

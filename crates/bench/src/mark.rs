@@ -46,7 +46,7 @@ pub fn clear(dir: &Path, env: &Env) -> Result<()> {
     }
 }
 
-/// The error of whoever would have to empty `dir`, which no benchmark made.
+/// The error for a `dir` that would have to be emptied and that no benchmark made.
 pub fn refusal(dir: &Path) -> Error {
     Error::invalid_argument(format!(
         "{} holds files of a store that no benchmark made, and would be emptied: name another directory, \

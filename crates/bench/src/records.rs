@@ -65,7 +65,7 @@ impl Records {
         self.bytes.len() as u64
     }
 
-    /// Asks for what tells where record `number` lies.
+    /// Prefetches the position of record `number`.
     #[inline]
     pub fn prefetch_place(&self, number: u64) {
         let at = usize::try_from(number).unwrap_or(usize::MAX);

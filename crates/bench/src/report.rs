@@ -39,7 +39,7 @@ pub fn run_line(name: &str, run: &RunStats) -> String {
     line
 }
 
-/// What a directory takes beside the entries in it. Ends with a newline.
+/// The size of a directory beside that of its entries. Ends with a newline.
 pub fn size_line(stored: u64, raw: u64, entries: u64) -> String {
     let ratio = raw as f64 / stored.max(1) as f64;
     let each = stored as f64 / entries.max(1) as f64;
@@ -49,7 +49,7 @@ pub fn size_line(stored: u64, raw: u64, entries: u64) -> String {
     )
 }
 
-/// What repeated runs of one workload came to: mean with its 95 % interval, and median.
+/// Repeated runs of one workload: mean with its 95 % interval, and median.
 pub fn repeat_lines(name: &str, runs: &[(f64, f64)]) -> String {
     if runs.len() < 2 {
         return String::new();

@@ -51,7 +51,7 @@ impl Reporter {
         }))
     }
 
-    /// What the workload's threads bump.
+    /// The counter that the workload's threads increment.
     pub(crate) fn operations(&self) -> Arc<Counter> {
         Arc::clone(&self.operations)
     }

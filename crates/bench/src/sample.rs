@@ -1,4 +1,4 @@
-//! What a store says of its background work at one moment.
+//! A store's own account of its background work at one moment.
 
 /// Sizes and counters of a store. What a store does not tell is `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What one thread counted, and the sum over the threads.
+//! Counters of one thread, and their sum over the threads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use drumlin_fs::Clock;
 
 use crate::histogram::Latencies;
 
-/// What an operation was; distributions are kept apart by it.
+/// The kind of an operation. Each has its own distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// A lookup, or a step of a scan.

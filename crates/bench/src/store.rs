@@ -1,4 +1,4 @@
-//! What a workload asks of a store, and nothing more.
+//! The operations that a workload needs of a store, and nothing more.
 //!
 //! A [`Store`] is shared by all threads; each thread opens a [`Session`] on it, which holds what
 //! that engine wants per thread (a batch, a read transaction, a buffer). Dispatch is static: the
@@ -53,7 +53,7 @@ pub trait Store: Send + Sync + Sized + 'static {
     /// Waits until no background work is left.
     ///
     /// # Errors
-    /// What background work failed with.
+    /// The error of background work.
     fn wait_for_background(&self) -> Result<()>;
 
     /// The text of a property (`rocksdb.stats`, `rocksdb.levelstats`, ...), if the store has it.
@@ -106,7 +106,7 @@ pub trait Session {
     /// Whatever the write met.
     fn batch_write(&mut self) -> Result<()>;
 
-    /// Looks up `key`, shows its value to `on_value` where it lies, and says whether it was there.
+    /// Looks up `key`, shows its value to `on_value` in place, and says whether it was there.
     ///
     /// # Errors
     /// Whatever the read met.
@@ -164,6 +164,6 @@ pub trait Cursor {
     /// Why the cursor stopped, if not at the end.
     ///
     /// # Errors
-    /// What the last move met.
+    /// The error of the last move.
     fn status(&self) -> Result<()>;
 }

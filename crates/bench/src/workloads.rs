@@ -22,7 +22,7 @@ use crate::store::{Cursor, Session, Store};
 /// Keys drawn together where they come from a file.
 const KEYS_AHEAD: usize = 64;
 
-/// What to do.
+/// The work of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Write keys in an order.
@@ -58,7 +58,7 @@ pub enum Work {
     Block(crate::codecs::BlockWork),
 }
 
-/// What the threads of a run share.
+/// State shared by the threads of a run.
 #[derive(Debug)]
 pub struct Shared {
     /// Threads that have not finished the measured part.
@@ -67,7 +67,7 @@ pub struct Shared {
     pub write_limit: Option<WritePace>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// What is written and read in the place of made-up entries.
+    /// Records to write and read instead of generated entries.
     pub records: Option<Arc<Records>>,
 }
 
@@ -89,7 +89,7 @@ pub struct Worker<'a, S> {
     pub store: &'a S,
     /// The flags, as the workload adjusted them.
     pub flags: &'a Flags,
-    /// What the threads share.
+    /// State shared by the threads.
     pub shared: &'a Shared,
     /// This thread's draws.
     pub random: Mersenne64,
@@ -208,7 +208,7 @@ impl<S: Store> Worker<'_, S> {
         let flags = self.flags;
         let mut quota = self.read_quota();
         let shape = self.shared.keys(flags, extra);
-        // Records lie anywhere in memory: keys are fetched a few together, so that waiting for them,
+        // Records are scattered over memory: keys are fetched a few together, so that waiting for them,
         // which is not the store's work, is little of what is measured.
         let mut ahead = vec![
             shape.buffer();
@@ -380,7 +380,7 @@ impl<S: Store> Worker<'_, S> {
     }
 
     /// A queue, filled by fillseq, through which `--writes` entries pass; an operation is a put at
-    /// the tail, a seek to the first, and its deletion. What is deleted lies before everything a
+    /// the tail, a seek to the first, and its deletion. The deleted keys are before everything a
     /// seek finds.
     fn queue(&mut self) -> Result<()> {
         let flags = self.flags;
@@ -473,7 +473,7 @@ impl<S: Store> Worker<'_, S> {
     }
 }
 
-/// Touches both ends of a value that was found where it lies, so that handing it out is not all that
+/// Touches both ends of a value that was found, in place, so that handing it out is not all that
 /// is measured; its length.
 #[inline]
 fn read(value: &[u8]) -> usize {

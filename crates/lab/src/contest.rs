@@ -23,7 +23,7 @@ use crate::places::remove_tree;
 use crate::protocol::{Done, RoleDone, Step};
 use crate::records::{Written, write_records};
 
-/// Where files go that shall be in memory.
+/// A file system in memory.
 const MEMORY_DIR: &str = "/dev/shm";
 
 /// Memory that a limited process gets beside the share of the data and the harness's keys: for its code,
@@ -31,7 +31,7 @@ const MEMORY_DIR: &str = "/dev/shm";
 /// RocksDB's process was once killed in a stage of 24 threads; that it lacked memory is likely, not shown.
 const PROCESS_BYTES: u64 = 64 << 20;
 
-/// What is done where memory and disk cannot be limited.
+/// The substitute where memory and disk cannot be limited.
 const INSTEAD: &str = "instead, Drumlin, RocksDB and WiredTiger read past the page cache, with the memory that they would \
                        have had as their cache; the disk's reads a second, and engines that cannot do so, were not limited";
 
@@ -44,7 +44,7 @@ fn without_limits(mut flags: Vec<String>, bytes: u64) -> Vec<String> {
     flags
 }
 
-/// What to run on what.
+/// A plan and the engines that carry it out.
 #[derive(Clone, Debug)]
 pub struct Contest {
     /// The measurement.
@@ -61,7 +61,7 @@ pub struct Contest {
     pub command: String,
 }
 
-/// How far a contest is, for whoever shows it.
+/// How far a contest is.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'p> {
     /// Steps done and steps in all.
@@ -70,7 +70,7 @@ pub struct Progress<'p> {
     pub all: usize,
     /// The engine at work.
     pub engine: &'p str,
-    /// What it does.
+    /// The stage it is at.
     pub stage: &'p str,
     /// Operations a second of the last second, and the second.
     pub rate: Option<(f64, f64)>,
@@ -82,7 +82,7 @@ struct Course<'c> {
     env: &'c Env,
     running: HashMap<usize, Entrant>,
     records: Option<(PathBuf, Written)>,
-    /// What each engine's store holds, and its space of keys.
+    /// The content of each engine's store, and its space of keys.
     held: HashMap<usize, (Held, u64)>,
     /// Memory of the harness, by engine, as it was told last.
     harness_bytes: HashMap<usize, u64>,
@@ -105,7 +105,7 @@ pub fn run(
     outcome.and_then(|outcome| removed.map(|()| outcome))
 }
 
-/// Where stores lie that shall be in memory.
+/// The directory of stores in memory.
 fn memory_dir() -> PathBuf {
     Path::new(MEMORY_DIR).join(format!("drumlin-lab-{}", std::process::id()))
 }
@@ -450,7 +450,7 @@ fn entry_bytes(role: &RoleDone) -> f64 {
     role.written_bytes as f64 / role.operations.max(1) as f64
 }
 
-/// What a store holds after `step`.
+/// The content of a store after `step`.
 fn held_after(mut held: Held, keys: u64, step: &Step, done: &Done) -> Held {
     for (role, whole) in step.roles.iter().zip(&done.roles) {
         held.write(role.act, whole.operations, entry_bytes(whole), keys);

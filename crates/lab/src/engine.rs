@@ -23,7 +23,7 @@ const IDLE_MAX: Duration = Duration::from_secs(60);
 /// How long an engine may say nothing before it is taken to hang. It tells each second of a step; what it
 /// says nothing during is opening a store and reading a file of records.
 const SILENCE_MAX: Duration = Duration::from_secs(2 * 3600);
-/// How long lies between two looks at a process that ends.
+/// Time between two polls of a process that is ending.
 const NAP: Duration = Duration::from_millis(5);
 
 /// How an engine is started.
@@ -46,9 +46,9 @@ pub enum Starter {
 /// One second of a step with what the process used.
 #[derive(Clone, Debug)]
 pub struct Moment {
-    /// What the engine tells.
+    /// The engine's own figures.
     pub second: Second,
-    /// What the process used since it started.
+    /// Resources used since the process started.
     pub used: ProcessUse,
     /// Files in the page cache: of the group where there is one, else of the machine.
     pub page_cache_bytes: u64,
@@ -126,7 +126,7 @@ impl EngineProcess {
     /// Asks, shows each second to `on_moment`, and returns what came of it.
     ///
     /// # Errors
-    /// What the engine failed with; `Aborted` when the process ended, or hung and was killed.
+    /// The engine's error; `Aborted` when the process ended, or hung and was killed.
     pub fn ask(&mut self, request: &Request, on_moment: &mut dyn FnMut(Moment)) -> Result<Done> {
         let gone = |error: std::io::Error| {
             Error::new(ErrorKind::Aborted, format!("the process is gone: {error}"))
@@ -209,12 +209,12 @@ impl EngineProcess {
         }
     }
 
-    /// What the process used so far.
+    /// Resources used so far.
     pub fn used(&self) -> ProcessUse {
         ProcessUse::of(self.id)
     }
 
-    /// What is charged to its group, if it has one.
+    /// Memory charged to its group, if it has one.
     pub fn group_memory(&self) -> Option<GroupMemory> {
         self.group.as_ref().and_then(ControlGroup::memory)
     }
@@ -232,7 +232,7 @@ impl EngineProcess {
     /// Closes the store and waits for the process.
     ///
     /// # Errors
-    /// What closing met.
+    /// The error of closing.
     pub fn close(mut self) -> Result<()> {
         self.ask(&Request::Close, &mut |_| {})?;
         let (_limit, _) = self.limit()?;
@@ -257,7 +257,7 @@ impl Drop for EngineProcess {
 /// Kills a process; one that ended by itself was waited for, so that no other one is meant.
 fn kill(child: &Mutex<Child>) {
     let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
-    // Whoever waits for it sees what came of it.
+    // The thread that waits for it sees the result.
     let _killed = child.kill();
 }
 

@@ -1,4 +1,4 @@
-//! What takes part in a measurement: a process with an engine in it, or db_bench.
+//! A participant of a measurement: a process with an engine in it, or db_bench.
 
 use std::path::Path;
 
@@ -58,7 +58,7 @@ impl Entrant {
     /// Hands the file of records over.
     ///
     /// # Errors
-    /// What reading it met.
+    /// The error of reading it.
     pub(crate) fn records(&mut self, path: &Path, count: u64, is_loaded: bool) -> Result<()> {
         let Self::Agent(engine) = self else {
             return Ok(());
@@ -74,7 +74,7 @@ impl Entrant {
     /// Carries `step` out. What db_bench cannot do it leaves out.
     ///
     /// # Errors
-    /// What the engine failed with, a wrong or missing value included.
+    /// The engine's error, a wrong or missing value included.
     pub(crate) fn step(
         &mut self,
         step: &Step,
@@ -96,7 +96,7 @@ impl Entrant {
         }
     }
 
-    /// What the process that carries the next stage out has used before it.
+    /// Resources that the process of the next stage has used before it.
     pub(crate) fn used_before(&self) -> ProcessUse {
         match self {
             Self::Agent(engine) => engine.used(),
@@ -104,7 +104,7 @@ impl Entrant {
         }
     }
 
-    /// What the process of the last stage used.
+    /// Resources used by the process of the last stage.
     pub(crate) fn used(&self) -> ProcessUse {
         match self {
             Self::Agent(engine) => engine.used(),
@@ -123,7 +123,7 @@ impl Entrant {
     /// Closes the store.
     ///
     /// # Errors
-    /// What closing met.
+    /// The error of closing.
     pub(crate) fn close(self) -> Result<()> {
         match self {
             Self::Agent(engine) => engine.close(),

@@ -2,7 +2,7 @@
 
 use crate::protocol::Act;
 
-/// What a store holds. Of keys that are drawn with repetitions the expected number is counted, from
+/// The content of a store. Of keys that are drawn with repetitions the expected number is counted, from
 /// which the true one differs by less than a thousandth at a million keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Held {

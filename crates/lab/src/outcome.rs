@@ -1,4 +1,4 @@
-//! What a measurement came to, as it is written to the JSON file and drawn.
+//! The result of a measurement, as it is written to the JSON file and drawn.
 
 use serde::Serialize;
 
@@ -93,7 +93,7 @@ impl Point {
 /// One engine's stage in one round.
 #[derive(Clone, Debug, Serialize)]
 pub struct Round {
-    /// What the engine counted.
+    /// The engine's counters.
     pub done: Done,
     /// Seconds of background work afterwards.
     pub settle_seconds: f64,
@@ -118,10 +118,10 @@ pub struct StageOutcome {
     pub label: String,
     /// Entries in the store, where cost is shown against size.
     pub entries: Option<u64>,
-    /// What its roles do.
+    /// The work of its roles.
     #[serde(skip)]
     pub acts: Vec<Act>,
-    /// What they are called.
+    /// Their names.
     pub roles: Vec<&'static str>,
     /// The rounds of each engine.
     pub engines: Vec<Vec<Round>>,
@@ -141,7 +141,7 @@ pub struct Cell {
 pub struct Figure {
     /// The stage.
     pub stage: String,
-    /// What it is, with its unit.
+    /// Its name, with the unit.
     pub name: String,
     /// Whether more is better.
     pub more_is_better: bool,
@@ -215,7 +215,7 @@ impl StageOutcome {
             (own > 0).then_some(own as f64 / 1e6)
         };
         figures.push(self.figure("resident memory, MB", false, &memory));
-        // What no engine has is no figure.
+        // A figure that no engine has is left out.
         figures.retain(|figure| figure.cells.iter().any(|cell| cell.summary.is_some()));
         figures
     }
@@ -239,7 +239,7 @@ impl StageOutcome {
             let bytes = round.done.store.disk_bytes as f64;
             Some(bytes / round.held_bytes?).filter(|ratio| known && *ratio > 0.0)
         };
-        // What is mostly in memtables still is no size of a store.
+        // A store that is mostly in memtables has no size yet.
         let rounds = || self.engines.iter().flatten().filter_map(space);
         let is_compacted = self.acts.contains(&Act::Compact);
         if is_compacted || rounds().all(|ratio| ratio > FLUSHED_SHARE) {
@@ -293,13 +293,13 @@ impl StageOutcome {
 pub struct Outcome {
     /// The measurement's title.
     pub title: String,
-    /// What to know when reading it.
+    /// Notes for its reader.
     pub notes: Vec<String>,
     /// The exact command.
     pub command: String,
     /// Machine, versions, data: a line each.
     pub setting: Vec<String>,
-    /// What went against trusting it.
+    /// Reasons not to trust it.
     pub warnings: Vec<String>,
     /// Names of the engines, ours first.
     pub engines: Vec<String>,

@@ -1,7 +1,7 @@
 //! Two engines that should come to the same, round by round.
 //!
 //! The two take turns, so what slows the machine down for longer than a stage slows both, and the ratio of
-//! a round is better than that of two medians. The median of the rounds' ratios lies between the
+//! a round is better than that of two medians. The median of the rounds' ratios is between the
 //! least and the greatest unless all rounds erred to one side, which of `n` rounds happens by chance once
 //! in `2^(n-1)`; no shape of the noise is assumed.
 
@@ -10,13 +10,13 @@ use serde::Serialize;
 use crate::outcome::StageOutcome;
 use crate::summary::Summary;
 
-/// How far a ratio may lie from 1 and still be called close, where the noise does not explain it.
+/// How far a ratio may be from 1 and still be called close, where the noise does not explain it.
 const CLOSE: f64 = 0.1;
 
-/// What the rounds say of two engines.
+/// The verdict of the rounds on two engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Verdict {
-    /// 1 lies between the least and the greatest ratio: the noise explains that they differ.
+    /// 1 is between the least and the greatest ratio: the noise explains that they differ.
     WithinNoise,
     /// All rounds err to one side, by a tenth at most in the middle.
     Close,
@@ -54,7 +54,7 @@ pub struct Pair {
     pub ratio: Summary,
     /// By how much the second differs between its rounds: their range over their median.
     pub own_spread: f64,
-    /// What follows.
+    /// The conclusion.
     pub verdict: Verdict,
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// What a process used until now. What cannot be read is 0 or empty.
+/// Resources a process used until now. Fields that cannot be read are 0 or empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProcessUse {
     /// Memory in RAM, mapped files included.

@@ -1,11 +1,11 @@
-//! What the laboratory and the process with an engine in it say to each other: a line of JSON each.
+//! The messages between the laboratory and the process with an engine in it: a line of JSON each.
 //!
 //! The laboratory asks, the engine answers: `Second`s while it works, then one `Done` or `Failed`. A
 //! line that is no message is skipped, so that what a library prints does no harm.
 
 use serde::{Deserialize, Serialize};
 
-/// What the engine shall do.
+/// A request to the engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
@@ -47,7 +47,7 @@ pub struct Step {
 /// Threads that do the same.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Role {
-    /// What they do.
+    /// Their work.
     pub act: Act,
     /// How many they are.
     pub threads: usize,
@@ -79,7 +79,7 @@ impl Role {
     }
 }
 
-/// What a thread does.
+/// The work of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Act {
@@ -133,7 +133,7 @@ impl Act {
     }
 }
 
-/// What the engine says.
+/// An answer of the engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -144,7 +144,7 @@ pub enum Answer {
     },
     /// A second of a step is over.
     Second(Second),
-    /// What was asked is done.
+    /// The request is done.
     Done(Done),
     /// It failed; the process ends.
     Failed {
@@ -179,7 +179,7 @@ pub struct RoleSecond {
     pub times: Times,
 }
 
-/// What a store says of itself. Empty or nothing where it does not.
+/// A store's account of itself. Empty or `None` where it gives none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StoreState {
     /// Tables by level.

@@ -15,7 +15,7 @@ const PIECE_BYTES: usize = 1 << 20;
 /// No key or value is longer.
 const LEN_MAX: u32 = 64 << 20;
 
-/// What a file of records amounts to.
+/// The totals of a file of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Records.
@@ -69,7 +69,7 @@ pub struct RecordReader {
     /// Where the bytes after those in `buffer` begin.
     at: u64,
     buffer: Vec<u8>,
-    /// What of `buffer` was given out.
+    /// Bytes of `buffer` that were given out.
     used: usize,
 }
 

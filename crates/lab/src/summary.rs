@@ -57,7 +57,7 @@ pub struct Ratio {
     pub min: f64,
     /// The greatest.
     pub max: f64,
-    /// Whether the rounds cannot tell which of the two is ahead: 1 lies between the ends.
+    /// Whether the rounds cannot tell which of the two is ahead: 1 is between the ends.
     pub is_undecided: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What is measured, whatever it is.
+//! The interface of a database under measurement.
 
 use drumlin_base::Result;
 

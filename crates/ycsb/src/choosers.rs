@@ -32,7 +32,7 @@ pub(crate) enum Chooser {
 }
 
 impl Chooser {
-    /// What `properties` ask for, over `records` records to which `added` may come.
+    /// The chooser of `properties`, over `records` records to which `added` may come.
     ///
     /// # Errors
     /// `InvalidArgument` for a distribution there is not.

@@ -89,7 +89,7 @@ impl Sequence {
         while ahead.remove(&below) {
             below += 1;
         }
-        // Relaxed: whoever reads it asks the store, which orders what was written.
+        // Relaxed: a reader then asks the store, which orders the writes.
         self.below.store(below, Ordering::Relaxed);
     }
 

@@ -81,7 +81,7 @@ fn zeta(from: u64, to: u64, theta: f64, sum: f64) -> f64 {
     (from..to).fold(sum, |sum, item| sum + 1.0 / ((item + 1) as f64).powf(theta))
 }
 
-/// Zipfian over ten thousand million items, hashed onto fewer: the popular ones lie anywhere, and stay
+/// Zipfian over ten thousand million items, hashed onto fewer: the popular ones are anywhere, and stay
 /// where they are when records are added.
 #[derive(Clone, Debug)]
 pub struct ScrambledZipfian {
@@ -199,7 +199,7 @@ mod tests {
                 (0.95..1.05).contains(&(second * 2f64.powf(theta))),
                 "{second}"
             );
-            // Number i is drawn when u lies between the values at which the formula gives i and i + 1.
+            // Number i is drawn when u is between the values at which the formula gives i and i + 1.
             let u =
                 |i: f64| ((i / items as f64).powf(1.0 - theta) - 1.0 + zipfian.eta) / zipfian.eta;
             let start = (1.0 + 0.5f64.powf(theta)) / zipfian.zeta;

@@ -194,7 +194,7 @@ pub(crate) struct FileWorkload {
 }
 
 impl FileWorkload {
-    /// What `properties` describe; `for_run` when its requests are wanted too.
+    /// The workload of `properties`; `for_run` when its requests are wanted too.
     ///
     /// # Errors
     /// `InvalidArgument`; `NotFound` and `Io` of the files.

@@ -112,7 +112,7 @@ struct Measured {
     returns: [u64; Return::ALL.len()],
 }
 
-/// What one thread, or all together, measured.
+/// Measurements of one thread, or of all together.
 #[derive(Clone, Debug, Default)]
 pub struct Measurements {
     kinds: Vec<Measured>,

@@ -39,7 +39,7 @@ pub struct Status {
     pub rate: f64,
 }
 
-/// What a phase came to.
+/// The result of a phase.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// From the start of the threads to the end of the last.
@@ -114,7 +114,7 @@ struct Crew<'e> {
     percentiles: Vec<f64>,
 }
 
-/// What the threads of a phase share.
+/// State shared by the threads of a phase.
 struct Board {
     done: AtomicU64,
     running: AtomicUsize,

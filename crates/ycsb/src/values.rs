@@ -1,4 +1,4 @@
-//! What stands in a field.
+//! The content of a field.
 
 use drumlin_base::rng::Rng;
 

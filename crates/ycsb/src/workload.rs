@@ -1,4 +1,4 @@
-//! What a thread does, operation by operation.
+//! The work of a thread, operation by operation.
 
 use std::time::Duration;
 
@@ -49,10 +49,10 @@ pub(crate) fn rng_of_thread(seed: u64, index: u64) -> Rng {
 
 /// A workload, shared by threads.
 pub(crate) trait Workload: Sync {
-    /// What a thread keeps.
+    /// State of a thread.
     type Thread: Send;
 
-    /// What thread `index` begins with.
+    /// The state that thread `index` begins with.
     fn thread(&self, index: u64) -> Self::Thread;
 
     /// Adds one record of the load; false when there is none left.

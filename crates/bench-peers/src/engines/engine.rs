@@ -82,10 +82,10 @@ impl Engine {
 }
 
 impl Engine {
-    /// What this engine changes of the flags that all get.
+    /// Changes the common flags for this engine.
     pub(crate) fn adjust(self, flags: &mut Flags) {
         match self {
-            // What is asked of Drumlin alone by this flag RocksDB has as an engine of its own.
+            // The flag is for Drumlin; RocksDB's plain tables are an engine of their own.
             #[cfg(feature = "rocksdb")]
             Self::RocksDb => flags.use_plain_table = false,
             #[cfg(feature = "rocksdb")]

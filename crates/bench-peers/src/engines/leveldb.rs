@@ -194,7 +194,7 @@ impl Store for LevelDbStore {
     }
 }
 
-/// What the flags say in LevelDB's words. The result refers to `cache` and `filter`.
+/// LevelDB's options for these flags. The result refers to `cache` and `filter`.
 fn options(flags: &Flags, codec: c_int, cache: &Cache, filter: Option<&FilterPolicy>) -> Options {
     // SAFETY: returns a new handle.
     let options = Options::new(unsafe { sys::leveldb_options_create() });

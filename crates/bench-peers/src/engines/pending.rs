@@ -18,7 +18,7 @@ pub(crate) struct Pending {
     writes: Vec<Write>,
 }
 
-/// Where one write lies: `bytes[..key_end]` from the previous write's end, then the value.
+/// Position of one write: `bytes[..key_end]` from the previous write's end, then the value.
 #[derive(Clone, Copy, Debug)]
 struct Write {
     key_end: usize,

@@ -169,7 +169,7 @@ fn codec(name: &str) -> Result<DBCompressionType> {
     })
 }
 
-/// What the flags say in RocksDB's words; where they say nothing, as db_bench of the same version
+/// RocksDB's options for these flags; where they say nothing, as db_bench of the same version
 /// chooses: two background jobs, two memtables, the clock cache.
 fn options(flags: &Flags) -> Result<Options> {
     let mut options = Options::default();

@@ -25,7 +25,7 @@ impl Piece for &[u8] {
 /// The two ends of a range.
 pub(crate) type Ends<'b> = (Bound<&'b [u8]>, Bound<&'b [u8]>);
 
-/// What an engine offers: ascending and descending iterators over a range of one moment's entries.
+/// An engine's iterators: ascending and descending iterators over a range of one moment's entries.
 pub(crate) trait Ranges {
     /// A key or value.
     type Piece: Piece;

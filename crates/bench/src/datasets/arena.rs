@@ -1,4 +1,4 @@
-//! Records that lie in memory, one behind the other.
+//! Records in memory, stored back to back.
 
 use std::collections::HashSet;
 

@@ -4,7 +4,7 @@
 //! is cut into paragraphs, in order of their paths. A paragraph that is no prose (code, tables, lists
 //! of names) is left out, and so is one that was there before anywhere, or nearly so ([`Novelty`]):
 //! packages carry the same licences, headers and generated sentences over and over, which would flatter
-//! every compressor. What is left of a file is joined to records of about 1 KB, whose key is the file's
+//! every compressor. The rest of a file is joined to records of about 1 KB, whose key is the file's
 //! path and a number.
 
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use super::novelty::Novelty;
 
 /// A record is closed once it has so many bytes.
 const RECORD_BYTES: usize = 800;
-/// What is left of a file and shorter is left out.
+/// Shorter remains of a file are left out.
 const RECORD_BYTES_MIN: usize = 300;
 /// A longer paragraph is cut there.
 const RECORD_BYTES_MAX: usize = 4000;

@@ -1,4 +1,4 @@
-//! What is kept of loaded records: enough to ask for each and to tell whether what comes back is it.
+//! An index of loaded records: it holds enough to ask for each record and to verify the answer.
 
 use drumlin_base::checksum::xxh3_64;
 

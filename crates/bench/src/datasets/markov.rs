@@ -1,4 +1,4 @@
-//! Text that is made of what followed what in other text.
+//! A Markov chain over words: text with the word order of other text, drawn from a seed.
 
 use std::collections::HashMap;
 

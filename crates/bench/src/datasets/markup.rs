@@ -1,5 +1,5 @@
-//! The text of a page without its markup. Good enough for documentation: no page is refused, and what is
-//! mangled is no prose afterwards. Pure functions, linear in the page.
+//! The text of a page without its markup. Good enough for documentation: no page is refused, and a page that is
+//! mangled is not taken for prose afterwards. Pure functions, linear in the page.
 
 /// Elements whose text is not shown, or is code.
 const HIDDEN: [&str; 8] = [

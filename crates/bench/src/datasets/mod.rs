@@ -10,8 +10,12 @@
 //! | `random` | bytes that do not compress | generated |
 //!
 //! A [`DataSet`] is numbered: record `i` has the same key and value whenever it is asked for, all keys
-//! differ, and the same spec gives the same [`Totals`], checksum included. What is taken from the
+//! differ, and the same spec gives the same [`Totals`], checksum included. A set taken from the
 //! machine is the same as long as its packages are.
+//!
+//! `set` is the interface, `spec` makes a set by name, `arena` and `index` hold records in memory. The sets are
+//! `rows`, `english` (with `markup`, which strips pages, and `novelty`, which drops repeats), `packages`,
+//! `reviews` (with `markov`) and `random`. Tests are beside each: the generators are pure functions of a seed.
 
 mod arena;
 mod english;

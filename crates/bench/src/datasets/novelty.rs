@@ -1,4 +1,4 @@
-//! What was read before, word for word or nearly so.
+//! Recognizes text that was read before, word for word or nearly so.
 //!
 //! Documentation says things many times: a licence in each package, a sentence about each function that
 //! differs in its name, the same page for two versions of a program. A paragraph is old when its words are

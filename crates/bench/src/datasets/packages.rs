@@ -1,4 +1,4 @@
-//! What Debian knows of its packages.
+//! Debian's package index and file lists.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Records that no codec makes smaller.
+//! Records that no codec makes smaller: bytes of SplitMix64, seeded by the record's number.
 
 use drumlin_base::rng::Rng;
 

@@ -1,4 +1,4 @@
-//! TPC-H lineitem as a data set.
+//! TPC-H lineitem as a data set: the rows of `crate::lineitem`, numbered and cut to a size.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(scaled_pool_bytes(FULL_SIZE_BYTES), POOL_BYTES_TPCH);
         assert_eq!(scaled_pool_bytes(u64::MAX), POOL_BYTES_TPCH);
         assert_eq!(scaled_pool_bytes(1000), POOL_BYTES_MIN);
-        // What the reference's miniature used for 1.2 GB: about 700 KB.
+        // The reference's miniature used about 700 KB for 1.2 GB.
         assert!((650_000..750_000).contains(&scaled_pool_bytes(1_226_700_000)));
     }
 

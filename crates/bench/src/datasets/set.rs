@@ -1,4 +1,4 @@
-//! What a data set is, and what it amounts to.
+//! The interface of a data set, and its totals.
 
 use std::fmt::Debug;
 
@@ -6,7 +6,7 @@ use drumlin_base::checksum::Xxh3;
 
 /// Numbered records with distinct keys. Immutable, shared by threads.
 pub trait DataSet: Send + Sync + Debug {
-    /// What it is and where it comes from, in a line.
+    /// Content and origin, in a line.
     fn title(&self) -> String;
 
     /// How many records there are.
@@ -72,7 +72,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// What every data set promises: distinct keys, and the same records whatever the order in which
+    /// Every data set promises distinct keys, and the same records whatever the order in which
     /// they are asked for.
     pub(in super::super) fn check(set: &dyn DataSet) {
         assert!(!set.is_empty());

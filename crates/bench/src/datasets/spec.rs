@@ -1,4 +1,4 @@
-//! Data sets by name.
+//! Data sets by name: a spec says kind, size and seed, and makes the set.
 
 use std::path::PathBuf;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! What a watched load comes to: pure arithmetic over its seconds.
+//! The figures of a watched load: pure arithmetic over its seconds.
 
 use super::second::{Second, Times};
 use crate::histogram::Latencies;

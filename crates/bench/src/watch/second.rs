@@ -1,4 +1,4 @@
-//! What was seen in one second.
+//! One second of a watched load.
 
 use crate::histogram::Latencies;
 use crate::sample::Sample;

@@ -16,7 +16,7 @@ use crate::pace::WritePace;
 use crate::store::{Session, Store};
 use crate::values::Values;
 
-/// What the writers and the watcher share.
+/// State shared by the writers and the watcher.
 #[derive(Debug)]
 pub(super) struct Board {
     /// Where writers wait for the start.

@@ -93,7 +93,7 @@ impl Loaded {
     }
 }
 
-/// What there is to ask for.
+/// The keys of a store and their values.
 #[derive(Debug)]
 pub(super) enum Source {
     /// Numbered keys.

@@ -22,7 +22,7 @@ const NAP: Duration = Duration::from_millis(10);
 /// A part of a second at the end that is shorter gets no line.
 const PART_MIN: Duration = Duration::from_millis(300);
 
-/// What a step works on.
+/// The store and the state that a step works on.
 pub(super) struct Bench<'b, S> {
     pub(super) store: &'b S,
     pub(super) flags: &'b Flags,
@@ -44,7 +44,7 @@ fn times(latencies: &Latencies) -> Times {
     }
 }
 
-/// What the threads of all roles come to, by role, and how long the manual compaction took.
+/// The results of all threads, by role, and how long the manual compaction took.
 type Outcome = (Vec<Vec<Result<RoleDone>>>, Option<Result<f64>>);
 
 /// The seconds that were closed so far.

@@ -57,7 +57,7 @@ impl Slot {
     }
 }
 
-/// What the threads of a step share.
+/// State shared by the threads of a step.
 pub(super) struct Board<'s> {
     pub(super) clock: &'s dyn Clock,
     pub(super) started: Duration,
@@ -67,7 +67,7 @@ pub(super) struct Board<'s> {
     pub(super) all_lead: bool,
     /// Nanoseconds from the start to the end of the last thread whose end is the step's.
     pub(super) ended: AtomicU64,
-    /// What is asked for. Grows while records are loaded.
+    /// The keys to ask for. Grows while records are loaded.
     pub(super) source: &'s Source,
     /// How many keys of it are in the store, from the first on.
     pub(super) loaded: &'s AtomicU64,
@@ -153,7 +153,7 @@ impl<'s, S: Store> Worker<'s, S> {
         {
             return operation(self);
         }
-        // What was late because the one before was slow is late: times count from when it was due.
+        // An operation that waited for a slow one is late too: its time counts from when it was due.
         let began = due.unwrap_or_else(|| self.board.clock.monotonic());
         let value = operation(self)?;
         let ended = self.board.clock.monotonic();
@@ -243,7 +243,7 @@ impl<'s, S: Store> Worker<'s, S> {
             let message = "the file has more records than were announced, or is loaded twice";
             return Err(Error::corruption(message));
         }
-        // Release pairs with the load in `get`: whoever sees the number sees the segment.
+        // Release pairs with the load in `get`: a reader that sees the number sees the segment.
         self.board.loaded.store(first + count, Ordering::Release);
         Ok(())
     }

@@ -17,7 +17,7 @@ const NOT_ITS: [&str; 6] = [
     "--db=",
 ];
 
-/// What RocksDB's developers choose for data in memory, beside `--use_plain_table`.
+/// The options RocksDB's developers choose for data in memory, beside `--use_plain_table`.
 const PLAIN: [&str; 4] = [
     "--mmap_read=1",
     "--memtablerep=prefix_hash",
@@ -25,7 +25,7 @@ const PLAIN: [&str; 4] = [
     "--bloom_locality=1",
 ];
 
-/// What RocksDB's library chooses today where db_bench chooses otherwise, so that both have one store: found
+/// Defaults of RocksDB's library where db_bench has others, so that both have one store: found
 /// by comparing the OPTIONS files they leave behind.
 const LIBRARY: [&str; 6] = [
     "--delayed_write_rate=16777216",

@@ -1,6 +1,6 @@
 //! The lines db_bench prints.
 
-/// What db_bench says of a workload.
+/// db_bench's report line of a workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line<'t> {
     /// The workload.

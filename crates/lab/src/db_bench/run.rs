@@ -28,7 +28,7 @@ pub struct DbBench {
     dir: PathBuf,
     flags: Vec<String>,
     is_fresh: bool,
-    /// What the last process used.
+    /// Resources used by the last process.
     used: ProcessUse,
 }
 
@@ -54,7 +54,7 @@ impl DbBench {
         )
     }
 
-    /// What the last stage's process used.
+    /// Resources used by the last stage's process.
     pub fn used(&self) -> ProcessUse {
         self.used.clone()
     }
@@ -117,7 +117,7 @@ impl DbBench {
                     second: Second {
                         end: end.as_secs_f64(),
                         length: 1.0,
-                        // What it did in the second is not known.
+                        // Its operations in the second are not known.
                         roles: Vec::new(),
                         is_compacting: false,
                         store: self.state(env),
@@ -274,11 +274,11 @@ fn while_read(
     })
 }
 
-/// What `pipe` has until it is closed.
+/// The text of `pipe` until it is closed.
 fn text(pipe: Option<impl Read>) -> String {
     let mut bytes = Vec::new();
     if let Some(mut pipe) = pipe {
-        // What cannot be read is missed by whoever looks for it.
+        // The caller notices lines that could not be read.
         let _read = pipe.read_to_end(&mut bytes);
     }
     String::from_utf8_lossy(&bytes).into_owned()

@@ -62,7 +62,7 @@ pub(super) fn given_records(path: PathBuf, bytes: u64, seconds: u64) -> Plan {
     }
 }
 
-/// What [`ever_less_memory`] does.
+/// The note on [`ever_less_memory`].
 const LESS_MEMORY_NOTE: &str = "Memory is limited by a control group, page cache counted in; the harness's own keys and \
     fingerprints and 64 MiB for the process are added to the limit. Half of the limit is block cache. Drumlin writes \
     searchable tables, RocksDB Snappy blocks of 4 KB.";

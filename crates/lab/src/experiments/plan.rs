@@ -1,4 +1,4 @@
-//! What a measurement consists of.
+//! The parts of a measurement.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -66,7 +66,7 @@ impl Reference {
         match self {
             Self::R1 | Self::R2 | Self::R3 | Self::R5 => 3,
             Self::R4 => 2,
-            // What two equal engines err to one side in all of them by is rare: once in 64 lines.
+            // Two equal engines are on one side of 1 in all seven by chance once in 64 lines.
             Self::Check => 7,
         }
     }
@@ -88,7 +88,7 @@ pub struct Opening {
 /// Something every engine does, measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
-    /// What stands in the report.
+    /// Its name in the report.
     pub label: String,
     /// Entries in the store, where cost is shown against size.
     pub entries: Option<u64>,
@@ -112,11 +112,11 @@ pub enum Data {
 pub struct Plan {
     /// Its title.
     pub title: String,
-    /// What was changed against the published one, and what to know when reading it.
+    /// Differences from the published one, and notes for its reader.
     pub notes: Vec<String>,
     /// The records, where it has any.
     pub data: Option<Data>,
-    /// Whether the stores lie in memory.
+    /// Whether the stores are in memory.
     pub in_memory: bool,
     /// Whether the first two engines should come to the same.
     pub are_equals: bool,

@@ -23,7 +23,7 @@ pub(super) fn disk_of(dir: &Path) -> Result<String> {
     if !block.join("partition").exists() {
         return Ok(number);
     }
-    // A partition's directory lies in its disk's.
+    // A partition's directory is in its disk's.
     let real =
         std::fs::canonicalize(&block).map_err(|error| Error::io("resolve", &block, error))?;
     let disk = real.parent().unwrap_or(&real).join("dev");

@@ -11,7 +11,7 @@ use super::device::disk_of;
 use super::page_cache::forget_files;
 use super::places::{Place, Version, place};
 
-/// What a program may use.
+/// The resources a program may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of memory, page cache included.
@@ -19,7 +19,7 @@ pub struct Limits {
     /// Reads a second from the disk.
     pub disk_reads: Option<u64>,
     /// Directory of the store: it tells the disk, and what the page cache has of its files is dropped where
-    /// memory is limited, for it would lie outside of the limit. Without it the disk is that of the working
+    /// memory is limited, for it would be outside of the limit. Without it the disk is that of the working
     /// directory.
     pub dir: Option<PathBuf>,
 }
@@ -146,7 +146,7 @@ impl ControlGroup {
         command
     }
 
-    /// What is charged now; `None` without a limit of memory.
+    /// Memory charged now; `None` without a limit of memory.
     pub fn memory(&self) -> Option<GroupMemory> {
         let dir = self.memory.as_ref()?;
         let read = |name: &str| std::fs::read_to_string(dir.join(name)).ok();
@@ -179,7 +179,7 @@ impl ControlGroup {
 impl Drop for ControlGroup {
     fn drop(&mut self) {
         for dir in &self.dirs {
-            // What is left in the page cache goes with its group.
+            // The remaining page cache goes with its group.
             let _best_effort = write(&dir.join("memory.force_empty"), "0");
             // An empty group that stays costs nothing.
             let _stays = std::fs::remove_dir(dir);

@@ -1,4 +1,4 @@
-//! What the system keeps of files.
+//! The system's page cache.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ const DEPTH_MAX: usize = 8;
 
 /// Writes the files below `dir` to the disk and has the system forget them. A page that is in the page cache
 /// already is charged to whoever had it read, and costs a group that reads it later nothing: without
-/// this a store that another process wrote would lie outside of the group's limit.
+/// this a store that another process wrote would be outside of the group's limit.
 ///
 /// # Errors
 /// `Io`.
@@ -39,13 +39,13 @@ pub(super) fn forget_files(dir: &Path, env: &Env) -> Result<()> {
 }
 
 fn forget(path: &Path) -> rustix::io::Result<()> {
-    // What is no file, a pipe say, must not be waited for.
+    // Opening a pipe would wait for its other end.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::open(path, flags, Mode::empty())?;
     if !FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode).is_file() {
         return Ok(());
     }
-    // What is not on the disk yet cannot be forgotten.
+    // Dirty pages cannot be dropped.
     rustix::fs::fsync(&file)?;
     rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)
 }

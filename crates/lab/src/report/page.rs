@@ -32,7 +32,7 @@ pub fn html(outcome: &Outcome) -> String {
     )
 }
 
-/// What stands above the tables: warnings, notes, the command.
+/// The part above the tables: warnings, notes, the command.
 fn head(outcome: &Outcome) -> String {
     format!(
         "{}{}<pre>{}</pre>\n",
@@ -42,7 +42,7 @@ fn head(outcome: &Outcome) -> String {
     )
 }
 
-/// What is known of two engines that should come to the same.
+/// The comparison of two engines that should be equal.
 fn equals(outcome: &Outcome) -> String {
     let Some(conclusion) = conclusion(&outcome.pairs) else {
         return String::new();
@@ -73,7 +73,7 @@ fn equals(outcome: &Outcome) -> String {
     )
 }
 
-/// What stands at the end: machine, versions, options.
+/// The part at the end: machine, versions, options.
 fn setting(outcome: &Outcome) -> String {
     format!(
         "<h2>Machine, versions, options</h2>\n{}",

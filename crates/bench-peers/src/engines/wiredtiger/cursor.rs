@@ -51,7 +51,7 @@ impl Place {
         unsafe { sys::peers_wt_reset(self.ptr()) }
     }
 
-    /// What `part` shows. Empty where the cursor is at no entry.
+    /// The bytes of `part`. Empty where the cursor is at no entry.
     #[inline]
     fn bytes(
         &self,
@@ -88,7 +88,7 @@ pub(crate) struct WiredTigerCursor<'s> {
     place: Place,
     lower: Option<Vec<u8>>,
     upper: Option<Vec<u8>>,
-    /// What the last move returned.
+    /// The result of the last move.
     code: c_int,
     session: PhantomData<&'s ()>,
 }

@@ -1,7 +1,7 @@
 //! WiredTiger: the B-tree under MongoDB, in C, by the system's library.
 //!
 //! Set up as MongoDB does: leaf pages of 32 KB, a log, a checkpoint a minute. Its cache holds pages as
-//! they are used, not as they lie on disk.
+//! they are used, not as they are on disk.
 
 mod cursor;
 mod session;
