@@ -1,16 +1,16 @@
-//! What a batch of lookups finds out ahead of itself.
+//! Staged prefetch for a batch of lookups.
 //!
 //! One lookup waits for memory three or four times, each time for an address that the one before told
-//! it. Many lookups can wait at the same time: each takes a step, asks for the lines that its next step
-//! needs, and lets the others take theirs ([`Table::step`], [`STEPS`] times round). Then the lookups are
+//! it. Many lookups can wait at the same time: each takes a step, prefetches the lines that its next
+//! step needs, and lets the others take theirs ([`Table::step`], [`STEPS`] times round). Then the lookups are
 //! done one after the other, over lines that have come ([`Table::get_hinted`]).
 //!
 //! ```text
-//! step 0   hash of the key                   asks for the filter's line
-//! step 1   the filter's answer               asks for the part of the index the key is in
-//! step 2   the block's number                asks for its slot
-//! step 3   the block's address               asks for its header and key prefixes
-//! step 4   the entry's offset                asks for the entry
+//! step 0   hash of the key                   prefetches the filter's line
+//! step 1   the filter's answer               prefetches the part of the index the key is in
+//! step 2   the block's number                prefetches its slot
+//! step 3   the block's address               prefetches its header and key prefixes
+//! step 4   the entry's offset                prefetches the entry
 //! ```
 //!
 //! A plain table needs two: for the line of its hash index, and for the record. A searchable table takes
@@ -27,10 +27,10 @@ use crate::filter::Spot;
 use crate::plain::KeyHint;
 use crate::searchable::{RowPlace, RowSpan};
 
-/// Steps after which nothing is left to ask for.
+/// Steps after which nothing is left to prefetch.
 pub const STEPS: usize = 5;
 
-/// What is known of one key in one table.
+/// The facts known about one key in one table.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hint {
     /// Steps taken.
@@ -60,7 +60,7 @@ pub(crate) enum Known {
     RowAt(RowPlace, RowSpan),
     /// The key is not in the table.
     Absent,
-    /// What the table has for the key was given already.
+    /// The table's entries for the key were given already.
     Answered,
 }
 

@@ -22,7 +22,7 @@ pub enum TableIter {
 }
 
 impl TableIter {
-    /// The value under the cursor with the memory it lies in kept: no copy.
+    /// The value under the cursor, pinned in its memory: no copy.
     ///
     /// Requires: the cursor is valid.
     #[inline]
@@ -63,7 +63,7 @@ impl TableIter {
     pub fn read_through(&mut self, file: Arc<dyn RandomAccessFile>) {
         match self {
             Self::Block(iter) => iter.read_through(file),
-            // Its whole file lies in memory.
+            // Its whole file is in memory.
             Self::Plain(_) => {}
             Self::Searchable(iter) => iter.read_through(file),
         }

@@ -1,4 +1,4 @@
-//! What a table is opened, read and written with.
+//! Options to open, read and write a table.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,19 +19,19 @@ pub struct TableReaderOptions {
     pub order: KeyOrder,
     /// The table's number, for messages.
     pub file_number: u64,
-    /// Where it lies, for messages.
+    /// Where it is, for messages.
     pub path: PathBuf,
     /// The family's prefix extractor. A table written under another one is read without its prefix
     /// filter.
     pub prefix: Option<Arc<dyn PrefixExtractor>>,
     /// Where its data blocks are kept.
     pub cache: Arc<BlockCache>,
-    /// What its index and filter are charged to.
+    /// The budget that its index and filter are charged to.
     pub budget: Arc<MemoryBudget>,
     /// The file's largest sequence number as the MANIFEST tells it; `None` when it is not known.
     /// Engines that ingest a file without touching it say only there which number its entries take.
     pub largest_seqno: Option<SeqNo>,
-    /// Where searchable tables find models that lie in files of their own; without it, tables that
+    /// Where searchable tables find models that are in files of their own; without it, tables that
     /// name one are not opened.
     pub models: Option<Arc<dyn ModelSource>>,
 }
@@ -95,7 +95,7 @@ impl Default for TableReadOptions {
     }
 }
 
-/// What a table's filter answers for.
+/// The keys that a table's filter answers for.
 #[derive(Clone)]
 pub struct FilterOptions {
     /// Bits per key; ten give about one false answer in a hundred.

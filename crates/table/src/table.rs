@@ -34,7 +34,7 @@ pub enum Table {
     Searchable(Arc<SearchableTable>),
 }
 
-/// A value where it lies in its table.
+/// A value in its table.
 #[derive(Debug)]
 pub enum TableValue<'a> {
     /// In a data block.
@@ -56,7 +56,7 @@ impl TableValue<'_> {
         }
     }
 
-    /// The bytes with the memory they lie in kept: no copy.
+    /// The bytes, pinned in their memory: no copy.
     #[inline]
     pub fn pin(self) -> PinnedSlice {
         match self {
@@ -226,7 +226,7 @@ impl Table {
         }
     }
 
-    /// What the table says about itself.
+    /// The table's properties.
     pub fn properties(&self) -> &TableProperties {
         match self {
             Self::Block(table) => table.properties(),

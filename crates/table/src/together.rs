@@ -1,4 +1,4 @@
-//! What a batch of lookups lacks, read together.
+//! Reads together the pages and blocks that a batch of lookups lacks.
 //!
 //! After their steps ([`crate::Hint`]) many lookups know the page or block they need and that it is not
 //! cached. One after the other each would wait for the disk by itself; here all of it is asked for at
@@ -32,9 +32,9 @@ impl Table {
         }
     }
 
-    /// What is read of the file for a lookup after the steps of `hint`.
-    fn part(&self, hint: &Hint, options: &TableReadOptions) -> Option<Part<'_>> {
-        let (place, buffer) = match (self, hint.known) {
+    /// The read that a lookup after the steps of `hint` would make.
+    fn pending_read(&self, hint: &Hint, options: &TableReadOptions) -> Option<PendingRead<'_>> {
+        let (source, buffer) = match (self, hint.known) {
             (Self::Block(table), Known::Block(at)) => {
                 let TableIndex::Single(run) = &table.index else {
                     return None;
@@ -43,16 +43,16 @@ impl Table {
                 let len = table.blocks.stored_len(handle).ok()?;
                 let buffer = Buffer::Stored(vec![0; Some(len).filter(|&l| l <= PART_BYTES_MAX)?]);
                 let run = run.as_ref();
-                (Place::Block(table, run, at, handle), buffer)
+                (ReadSource::Block(table, run, at, handle), buffer)
             }
             (Self::Searchable(table), Known::Row(row)) => {
                 let offset = table.page_offset(row.page)?;
                 let buffer = Buffer::Page(table.page_draft(options).ok()?);
-                (Place::Page(table, row.page, offset), buffer)
+                (ReadSource::Page(table, row.page, offset), buffer)
             }
             _ => return None,
         };
-        Some(Part { place, buffer })
+        Some(PendingRead { source, buffer })
     }
 }
 
@@ -62,23 +62,25 @@ pub fn read_together(lookups: &[(Arc<Table>, Hint)], options: &TableReadOptions)
     if options.cache_only || !options.fill_cache {
         return;
     }
-    let mut parts: Vec<Part<'_>> = Vec::with_capacity(lookups.len());
+    let mut reads: Vec<PendingRead<'_>> = Vec::with_capacity(lookups.len());
     for (table, hint) in lookups {
         // Keys ascend, so those of one page come one after the other.
-        if let Some(part) = table.part(hint, options)
-            && parts.last().is_none_or(|last| !last.place.is(&part.place))
+        if let Some(read) = table.pending_read(hint, options)
+            && reads
+                .last()
+                .is_none_or(|last| !last.source.is(&read.source))
         {
-            parts.push(part);
+            reads.push(read);
         }
     }
-    let mut queue = ReadQueue::with_capacity(parts.len());
-    for Part { place, buffer } in &mut parts {
-        match *place {
-            Place::Block(table, _, _, handle) => {
+    let mut queue = ReadQueue::with_capacity(reads.len());
+    for PendingRead { source, buffer } in &mut reads {
+        match *source {
+            ReadSource::Block(table, _, _, handle) => {
                 let file = &*table.blocks.file;
                 file.queue_read(handle.offset, buffer.bytes_mut(), &mut queue);
             }
-            Place::Page(table, _, offset) => {
+            ReadSource::Page(table, _, offset) => {
                 table
                     .file
                     .queue_read(offset, buffer.bytes_mut(), &mut queue);
@@ -86,22 +88,22 @@ pub fn read_together(lookups: &[(Arc<Table>, Hint)], options: &TableReadOptions)
         }
     }
     let outcomes = queue.run();
-    for (part, outcome) in parts.into_iter().zip(outcomes) {
-        let len = part.buffer.bytes().len();
+    for (read, outcome) in reads.into_iter().zip(outcomes) {
+        let len = read.buffer.bytes().len();
         if outcome.is_ok_and(|read| read == len) {
-            part.keep(options);
+            read.keep(options);
         }
     }
 }
 
 /// A page or block on its way to the cache.
-struct Part<'a> {
-    place: Place<'a>,
+struct PendingRead<'a> {
+    source: ReadSource<'a>,
     buffer: Buffer,
 }
 
-/// Where it lies.
-enum Place<'a> {
+/// Where it is.
+enum ReadSource<'a> {
     Block(&'a BlockTable, &'a BlockRun, usize, BlockHandle),
     Page(&'a SearchableTable, u32, u64),
 }
@@ -114,14 +116,14 @@ enum Buffer {
     Page(Draft<PageMeta>),
 }
 
-impl Part<'_> {
+impl PendingRead<'_> {
     /// Puts it into the cache, if it is sound.
     fn keep(self, options: &TableReadOptions) {
-        match (self.place, self.buffer) {
-            (Place::Block(table, run, at, handle), Buffer::Stored(stored)) => {
+        match (self.source, self.buffer) {
+            (ReadSource::Block(table, run, at, handle), Buffer::Stored(stored)) => {
                 table.keep_block((run, at), handle, &stored, options);
             }
-            (Place::Page(table, at, _), Buffer::Page(draft)) => {
+            (ReadSource::Page(table, at, _), Buffer::Page(draft)) => {
                 table.keep_page(at, draft, options);
             }
             _ => {}
@@ -129,7 +131,7 @@ impl Part<'_> {
     }
 }
 
-impl Place<'_> {
+impl ReadSource<'_> {
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Block(_, run, at, _), Self::Block(_, other_run, other_at, _)) => {

@@ -5,7 +5,7 @@ use drumlin_base::{Error, InternalIterator, KeyOrder, Result};
 
 use crate::format::TableProperties;
 
-/// What verification counts on its way.
+/// The counts that verification takes on its way.
 #[derive(Default)]
 pub(crate) struct Counted {
     pub(crate) entries: u64,
@@ -55,7 +55,7 @@ impl Counted {
 
     /// Compares with what the properties tell.
     pub(crate) fn check(&self, stored: &TableProperties, tombstones: u64) -> Result<()> {
-        // What may be missing from a count: tombstones where the writer left them out.
+        // A count may lack this many: tombstones where the writer left them out.
         let left_out = match stored.counts_tombstones() {
             true => 0,
             false => tombstones,

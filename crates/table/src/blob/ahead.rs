@@ -3,7 +3,7 @@
 //! A flush writes values in key order, so a scan meets references whose records follow each other in
 //! their file, with gaps where values were overwritten since; one that goes backward meets them in
 //! reverse. After a few such steps in a row a window of the file is read at once, larger each time,
-//! and values are handed out from where they lie in it. A value that is kept keeps its whole window.
+//! and values are handed out from the window itself. A value that is kept keeps its whole window.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -52,14 +52,14 @@ impl Window {
         Ok(())
     }
 
-    /// Where `place` of the file lies in the window, if it does.
+    /// Where `place` of the file is in the window, if it does.
     fn within(&self, place: &Range<u64>) -> Option<Range<usize>> {
         let from = usize::try_from(place.start.checked_sub(self.start)?).ok()?;
         let to = usize::try_from(place.end.checked_sub(self.start)?).ok()?;
         (to <= self.bytes.len()).then_some(from..to)
     }
 
-    /// The value of a record that lies in the window; `None` when it does not, or is not sound.
+    /// The value of a record that is in the window; `None` when it is not there, or not sound.
     fn value(
         &self,
         user_key: &[u8],
@@ -82,7 +82,7 @@ impl Window {
     }
 }
 
-/// What one scan has read ahead in one file.
+/// The bytes that one scan has read ahead in one file.
 #[derive(Debug)]
 struct Scan {
     file: u64,
@@ -214,7 +214,7 @@ pub fn get_sorted(
     for (at, (user_key, index)) in wanted.iter().enumerate() {
         let value = reader.record_place(user_key, index).and_then(|place| {
             if window.within(&place).is_none() {
-                let rest = wanted.get(at + 1..).unwrap_or_default();
+                let rest = wanted.get(at + 1..).expect("one of those wanted");
                 let end = end_of_run(reader, place.clone(), rest);
                 if end == place.end {
                     return reader.get(user_key, index, verify);
@@ -238,7 +238,7 @@ fn announce(reader: &BlobReader, wanted: &[(&[u8], BlobIndex)]) {
             continue;
         };
         if place.end > told {
-            let rest = wanted.get(at + 1..).unwrap_or_default();
+            let rest = wanted.get(at + 1..).expect("one of those wanted");
             told = end_of_run(reader, place.clone(), rest);
             reader.will_need(&(place.start..told));
         }

@@ -40,7 +40,7 @@ fn codec_id(codec: Codec) -> u8 {
         .expect("RocksDB's files hold every codec")
 }
 
-/// Where a value lies: what a table has in its place.
+/// Where a value is: what a table has in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlobIndex {
     /// Number of the blob file.
@@ -183,8 +183,13 @@ impl BlobFooter {
         put_fixed64(out, self.blob_count);
         put_fixed64(out, 0);
         put_fixed64(out, 0);
-        let checksum = mask(crc32c(out.get(start..).unwrap_or_default()));
+        let checksum = mask(crc32c(out.get(start..).expect("it was appended")));
         put_fixed32(out, checksum);
+        assert_eq!(
+            out.len() - start,
+            BLOB_FOOTER_BYTES,
+            "footers have one size"
+        );
     }
 
     /// The footer in the last bytes of a file.
@@ -213,7 +218,7 @@ impl BlobFooter {
     }
 }
 
-/// What stands in front of each key and value.
+/// The header before each key and value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlobRecordHeader {
     /// Bytes of the user key.
@@ -240,9 +245,10 @@ impl BlobRecordHeader {
         put_fixed64(out, self.key_bytes);
         put_fixed64(out, self.value_bytes);
         put_fixed64(out, 0); // Never expires.
-        let checksum = mask(crc32c(out.get(start..).unwrap_or_default()));
+        let checksum = mask(crc32c(out.get(start..).expect("it was appended")));
         put_fixed32(out, checksum);
         put_fixed32(out, self.checksum);
+        debug_assert_eq!(out.len() - start, BLOB_RECORD_HEADER_BYTES);
     }
 
     /// The header in the first bytes of a record. Its lengths are below the limits of keys and
@@ -259,7 +265,7 @@ impl BlobRecordHeader {
         let Some(((key_bytes, value_bytes, expiration), own_checksum, checksum)) = fields() else {
             return Err(Error::corruption("the header of a blob ends early"));
         };
-        let covered = bytes.get(..24).unwrap_or_default();
+        let covered = bytes.get(..24).expect("its fields were read");
         if mask(crc32c(covered)) != own_checksum {
             return Err(Error::corruption("the checksum of a blob's header"));
         }

@@ -3,7 +3,7 @@
 //! A table's entry of kind `BlobIndex` holds a [`BlobIndex`] in place of the value: which file, where
 //! in it, how long, which codec. A blob file is written once from front to back, value after value,
 //! and read at random; it has no index of its own, because every reference says where its value
-//! lies. Byte tables: `docs/format/blob-file.md`.
+//! is. Byte tables: `docs/format/blob-file.md`.
 //!
 //! Invariant: every decoder here treats its bytes as a claim. What a reference or a record says of
 //! lengths is compared with the file before anything is read or allocated by it.

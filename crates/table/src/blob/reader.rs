@@ -91,7 +91,7 @@ impl BlobReader {
         self.number
     }
 
-    /// What the file's header says. It has no checksum: compare the family with the one whose
+    /// The file's header. It has no checksum: compare the family with the one whose
     /// tables refer to this file.
     pub fn header(&self) -> BlobHeader {
         self.header
@@ -126,7 +126,8 @@ impl BlobReader {
             }
             SCRATCH.with_borrow_mut(|scratch| {
                 let skipped = self.fill(user_key, index, verify, scratch)?;
-                let value = unpack(index.codec, scratch.get(skipped..).unwrap_or_default());
+                let stored = scratch.get(skipped..).expect("what is skipped was read");
+                let value = unpack(index.codec, stored);
                 if scratch.capacity() > SCRATCH_BYTES_MAX {
                     *scratch = Vec::new();
                 }
@@ -143,7 +144,7 @@ impl BlobReader {
         self.located(index, || self.read(user_key, index, verify))
     }
 
-    /// Where the record that `index` refers to lies.
+    /// Where the record that `index` refers to is.
     pub(super) fn record_place(&self, user_key: &[u8], index: &BlobIndex) -> Result<Range<u64>> {
         self.located(index, || self.check_place(user_key, index))?;
         let front = (BLOB_RECORD_HEADER_BYTES + user_key.len()) as u64;
@@ -155,7 +156,7 @@ impl BlobReader {
         self.file.will_need(place.start, place.end - place.start);
     }
 
-    /// Reads `place`, which lies within the file, into `bytes`.
+    /// Reads `place`, which is within the file, into `bytes`.
     pub(super) fn read_place(&self, place: &Range<u64>, bytes: &mut Vec<u8>) -> Result<()> {
         let len = usize::try_from(place.end - place.start)
             .map_err(|_| Error::corruption("a blob larger than memory"))?;
@@ -179,7 +180,7 @@ impl BlobReader {
         PinnedSlice::tail(bytes, skipped).ok_or_else(|| Error::corruption("a blob read short"))
     }
 
-    /// Reads into `bytes`, the record if it is to be checked, else the value; how many bytes lie
+    /// Reads into `bytes`, the record if it is to be checked, else the value; how many bytes are
     /// before the value.
     fn fill(
         &self,
@@ -252,7 +253,8 @@ pub(super) fn make_room(bytes: &mut Vec<u8>, len: usize) -> Result<()> {
 /// Checks that `record` is sound, belongs to `user_key` and is what `index` says.
 pub(super) fn check_record(user_key: &[u8], index: &BlobIndex, record: &[u8]) -> Result<()> {
     let header = BlobRecordHeader::decode(record)?;
-    let body = record.get(BLOB_RECORD_HEADER_BYTES..).unwrap_or_default();
+    let body = record.get(BLOB_RECORD_HEADER_BYTES..);
+    let body = body.expect("a header was decoded from it");
     let lengths = (header.key_bytes, header.value_bytes);
     let split = body.split_at_checked(user_key.len());
     let Some((key, stored)) = split.filter(|_| lengths == (user_key.len() as u64, index.size))
@@ -267,7 +269,9 @@ pub(super) fn check_record(user_key: &[u8], index: &BlobIndex, record: &[u8]) ->
 
 /// The value stored as `stored` under `codec`.
 pub(super) fn unpack(codec: Codec, stored: &[u8]) -> Result<Vec<u8>> {
-    let id = codec.id(TableStyle::RocksDb).unwrap_or_default();
+    let id = codec
+        .id(TableStyle::RocksDb)
+        .expect("RocksDB has a number for each codec");
     decompress(id, stored, None, Framing::SizePrefix, VALUE_BYTES_MAX)
 }
 

@@ -50,7 +50,7 @@ impl BlobRecords {
         let file = files.open(path)?;
         let mut bytes = [0; BLOB_HEADER_BYTES];
         let read = file.read_at(0, &mut bytes)?;
-        let header = BlobHeader::decode(bytes.get(..read).unwrap_or_default());
+        let header = BlobHeader::decode(bytes.get(..read).expect("no more is read than asked for"));
         let header = header.map_err(|error| error.with_file(path))?;
         Ok(Self::new(file, path, number, header))
     }
@@ -133,7 +133,7 @@ impl BlobRecords {
         Ok(())
     }
 
-    /// What the file's header says.
+    /// The file's header.
     pub fn header(&self) -> BlobHeader {
         self.header
     }

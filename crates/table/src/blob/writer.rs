@@ -10,10 +10,10 @@
 use drumlin_base::{Error, Result};
 use drumlin_fs::WritableFile;
 
-use super::format::{BlobFooter, BlobHeader, BlobIndex, BlobRecordHeader};
+use super::format::{BLOB_HEADER_BYTES, BlobFooter, BlobHeader, BlobIndex, BlobRecordHeader};
 use crate::compress::{Codec, Compression, compress_always};
 
-/// What a finished file holds, for the MANIFEST.
+/// A finished file's facts, for the MANIFEST.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlobFileInfo {
     /// Number of the file.
@@ -102,6 +102,11 @@ impl BlobWriter {
         self.front.extend_from_slice(user_key);
         self.file.append(&self.front)?;
         let offset = self.file.len();
+        assert_eq!(
+            offset,
+            BLOB_HEADER_BYTES as u64 + self.blob_bytes + self.front.len() as u64,
+            "records follow each other"
+        );
         self.file.append(stored)?;
         self.blob_count += 1;
         self.blob_bytes += (self.front.len() + stored.len()) as u64;

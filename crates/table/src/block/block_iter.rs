@@ -91,16 +91,17 @@ impl BlockIter {
     /// The value under the cursor.
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
+        debug_assert!(self.valid, "a value under no entry");
         match &self.block {
             Some(block) => block
                 .bytes()
                 .get(self.value_at..self.next_at)
-                .unwrap_or_default(),
+                .expect("an entry that was decoded is in its block"),
             None => &[],
         }
     }
 
-    /// The block, and where the value under the cursor lies in it.
+    /// The block, and where the value under the cursor is in it.
     pub(crate) fn value_range(&self) -> Option<(&Block, std::ops::Range<usize>)> {
         Some((self.block.as_ref()?, self.value_at..self.next_at))
     }
@@ -214,21 +215,24 @@ impl BlockIter {
             return self.fail();
         }
         if header.shared < 8 {
-            // From where they lie, not from the key: see `InternalIterator::key_prefix`.
-            let new = block.bytes().get(header.delta_at..).unwrap_or_default();
+            // From the block, not from the key: see `InternalIterator::key_prefix`.
+            let new = block.bytes().get(header.delta_at..);
+            let new = new.expect("an entry that was decoded is in its block");
             let kept = !(u64::MAX >> (8 * header.shared));
             self.front = self.front & kept | user_key_prefix(new) >> (8 * header.shared);
         }
         self.at = at;
         self.value_at = header.value_at();
         self.next_at = header.end();
+        debug_assert!(self.next_at <= entries.len() && self.next_at > at);
+        debug_assert!(self.key.len() >= TAG_BYTES);
         self.valid = true;
     }
 
     /// Moves to the entry before this one; not valid at the block's front.
     ///
     /// Entries can be decoded only forwards from a restart point, so the first step back decodes and
-    /// keeps all that lie between; the steps after it take them from there.
+    /// keeps all that are between; the steps after it take them from there.
     pub(crate) fn prev(&mut self) {
         if self
             .behind
@@ -257,8 +261,9 @@ impl BlockIter {
             return;
         };
         self.key.clear();
+        let kept = self.behind_keys.get(entry.key_start..);
         self.key
-            .extend_from_slice(self.behind_keys.get(entry.key_start..).unwrap_or_default());
+            .extend_from_slice(kept.expect("keys are kept one behind the other"));
         self.behind_keys.truncate(entry.key_start);
         self.front = entry.front;
         self.at = entry.at;

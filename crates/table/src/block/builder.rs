@@ -63,7 +63,7 @@ impl BlockBuilder {
     #[inline]
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) {
         let shared = self.start_entry(key, false);
-        let unshared = key.get(shared..).unwrap_or_default();
+        let unshared = own_bytes(key, shared);
         let (s, u, v) = (shared, unshared.len(), value.len());
         if (s | u | v) < 0x80 {
             self.buffer.extend_from_slice(&[s as u8, u as u8, v as u8]);
@@ -80,7 +80,7 @@ impl BlockBuilder {
     /// before it. Without a delta the key is stored whole.
     pub(crate) fn add_index(&mut self, key: &[u8], full: &[u8], delta: Option<&[u8]>) {
         let shared = self.start_entry(key, delta.is_none());
-        let unshared = key.get(shared..).unwrap_or_default();
+        let unshared = own_bytes(key, shared);
         self.put_lengths(&[shared, unshared.len()]);
         self.buffer.extend_from_slice(unshared);
         let value = delta.filter(|_| shared > 0).unwrap_or(full);
@@ -90,6 +90,11 @@ impl BlockBuilder {
 
     /// Ends the present block: appends its restart points. Returns where it begins in the buffer.
     pub(crate) fn finish(&mut self) -> usize {
+        assert!(!self.restarts.is_empty(), "a block has a restart point");
+        debug_assert!(
+            self.restarts.is_sorted_by(|a, b| a < b),
+            "restart points ascend"
+        );
         for restart in &self.restarts {
             put_fixed32(&mut self.buffer, *restart);
         }
@@ -133,8 +138,7 @@ impl BlockBuilder {
     #[inline]
     fn remember(&mut self, shared: usize, key: &[u8]) {
         self.last_key.truncate(shared);
-        self.last_key
-            .extend_from_slice(key.get(shared..).unwrap_or_default());
+        self.last_key.extend_from_slice(own_bytes(key, shared));
     }
 
     #[inline(never)]
@@ -143,6 +147,13 @@ impl BlockBuilder {
             drumlin_base::coding::put_varint64(&mut self.buffer, length as u64);
         }
     }
+}
+
+/// The bytes of `key` behind the `shared` bytes of the key before it.
+#[inline]
+fn own_bytes(key: &[u8], shared: usize) -> &[u8] {
+    key.get(shared..)
+        .expect("a key shares no more bytes than it has")
 }
 
 /// Length of the longest common prefix, eight bytes at a time.
@@ -160,8 +171,8 @@ pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
         common += 8;
     }
     let (a, b) = (
-        a.get(common..).unwrap_or_default(),
-        b.get(common..).unwrap_or_default(),
+        a.get(common..).expect("whole chunks are common"),
+        b.get(common..).expect("whole chunks are common"),
     );
     common + a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }

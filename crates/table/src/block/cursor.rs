@@ -13,7 +13,7 @@ use drumlin_fs::RandomAccessFile;
 use super::block_iter::BlockIter;
 use super::run::BlockRun;
 use super::table::{BlockTable, LOOKUP_LINES, TableIndex};
-use crate::cache::{Held, ReadAhead};
+use crate::cache::{Fetched, ReadAhead};
 use crate::options::TableReadOptions;
 
 /// Bytes that memory is loaded in.
@@ -65,10 +65,11 @@ impl BlockTableIter {
     ///
     /// Requires: the cursor is valid.
     pub fn pin_value(&self) -> PinnedSlice {
-        self.block
+        let (block, range) = self
+            .block
             .value_range()
-            .and_then(|(block, range)| PinnedSlice::of_shared(block, range))
-            .unwrap_or_else(|| PinnedSlice::owned(Vec::new()))
+            .expect("a valid cursor has a block");
+        PinnedSlice::of_shared(block, range).expect("an entry that was decoded is in its block")
     }
 
     /// User key and tag under the cursor, for callers that need both.
@@ -76,7 +77,7 @@ impl BlockTableIter {
     /// Requires: the cursor is valid.
     #[inline]
     pub fn parts(&self) -> (&[u8], u64) {
-        split_internal(self.key()).unwrap_or((&[], 0))
+        split_internal(self.key()).expect("the key of a valid cursor has a tag")
     }
 
     /// Reads ahead from `file`, another handle of the table's file, one that passes the page cache by
@@ -97,7 +98,7 @@ impl BlockTableIter {
         let block = self
             .table
             .block(run, at, &self.options, Some(&mut self.ahead))
-            .map(|block| (matches!(block, Held::InSlot(_)), block.into_handle()));
+            .map(|block| (matches!(block, Fetched::InSlot(_)), block.into_handle()));
         match block {
             Ok((in_slot, block)) => {
                 self.in_slot = in_slot;
@@ -247,7 +248,8 @@ impl BlockTableIter {
         if !self.block.valid() {
             return;
         }
-        let (user_key, tag) = split_internal(self.block.key()).unwrap_or((&[], 0));
+        let parts = split_internal(self.block.key());
+        let (user_key, tag) = parts.expect("the key of a valid cursor has a tag");
         self.patched.clear();
         self.patched.extend_from_slice(user_key);
         let tag = pack_tag(global.min(SEQNO_MAX), tag_kind(tag));

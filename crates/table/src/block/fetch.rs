@@ -85,12 +85,12 @@ impl BlockFile {
             && let Some(stored) = ahead.bytes(&*self.file, handle.offset, stored_len, self.limit)?
             && let Ok(kind) = self.check(stored, handle, verify)
         {
-            return self.unpack(kind, stored.get(..len).unwrap_or_default(), room);
+            return self.unpack(kind, body_of(stored), room);
         }
         if self.compressed {
             let mut stored = zeros(stored_len)?;
             let kind = self.read_stored(handle, verify, &mut stored)?;
-            return self.unpack(kind, stored.get(..len).unwrap_or_default(), room);
+            return self.unpack(kind, body_of(&stored), room);
         }
         // Read to where it stays; the trailer is cut off again.
         let mut draft = room(stored_len)?;
@@ -114,8 +114,7 @@ impl BlockFile {
         room: impl Fn(usize) -> Result<Draft<BlockMeta>>,
     ) -> Result<Draft<BlockMeta>> {
         let kind = self.check(stored, handle, verify)?;
-        let len = stored.len().saturating_sub(BLOCK_TRAILER_BYTES);
-        self.unpack(kind, stored.get(..len).unwrap_or_default(), room)
+        self.unpack(kind, body_of(stored), room)
     }
 
     /// Bytes of a block with its trailer.
@@ -171,9 +170,15 @@ impl BlockFile {
         Ok(draft)
     }
 
-    /// What a read that may not touch the file answers.
+    /// The error of a read that may not touch the file.
     #[cold]
     pub(crate) fn not_cached(&self) -> Error {
         Error::new(ErrorKind::Incomplete, "the block is not cached").with_file(&self.path)
     }
+}
+
+/// The bytes of a checked block before its trailer.
+fn body_of(stored: &[u8]) -> &[u8] {
+    let body = stored.split_last_chunk::<BLOCK_TRAILER_BYTES>();
+    body.expect("a checked block has a trailer").0
 }

@@ -8,7 +8,7 @@ use super::index::FlatIndex;
 use crate::cache::{Cached, SlotArray};
 use crate::filter::{FilterReader, LevelDbFilterReader};
 
-/// What a table can ask before it reads a block.
+/// The filter a table asks before it reads a block.
 #[derive(Debug)]
 pub(crate) enum TableFilter {
     /// Nothing: every key may be there.

@@ -11,7 +11,7 @@ use crate::options::{FilterOptions, TableWriterOptions};
 /// Size a filter partition aims at; RocksDB's `metadata_block_size`.
 const PARTITION_BYTES: f64 = 4096.0;
 
-/// What the keys of a table being written are fed to.
+/// The filter of a table being written.
 pub(crate) enum FilterWriter {
     /// No filter.
     None,
@@ -47,7 +47,7 @@ pub(crate) enum FinishedFilter {
 }
 
 impl FilterWriter {
-    /// What `options` ask for. Orders under which different bytes may be equal get no filter.
+    /// The filter that `options` ask for. Orders under which different bytes may be equal get no filter.
     pub(crate) fn new(options: &TableWriterOptions, partitioned: bool) -> Self {
         let Some(filter) = &options.filter else {
             return Self::None;
@@ -156,7 +156,7 @@ impl BloomWriter {
 
     /// Ends a partition before `next_key`.
     ///
-    /// A seek for a prefix asks the partition its target falls into, which may lie on the other
+    /// A seek for a prefix asks the partition its target falls into, which may be on the other
     /// side of the cut than the keys with that prefix. So the next key's prefix is known before the
     /// cut, and the last key's after it.
     fn cut(&mut self, next_key: &[u8]) {

@@ -37,7 +37,7 @@ pub(crate) struct IndexFormat {
 pub(crate) struct FlatIndex {
     order: KeyOrder,
     user_keys: bool,
-    /// What every separator's user key begins with.
+    /// The bytes that every separator's user key begins with.
     prefix: Vec<u8>,
     /// Eight bytes of each user key after the prefix, complemented under reverse order, so that
     /// they ascend. Empty under a user's own order.
@@ -84,6 +84,16 @@ impl FlatIndex {
             index.push(&walk.key, walk.handle)?;
         }
         index.build_prefixes();
+        assert_eq!(
+            index.offsets.len(),
+            index.handles.len() + 1,
+            "a separator for each block"
+        );
+        assert!(
+            index.prefixes.is_empty() || index.prefixes.len() == index.handles.len(),
+            "a key prefix for each block, or none"
+        );
+        debug_assert!(index.prefixes.is_sorted(), "key prefixes ascend as keys do");
         Ok(index)
     }
 
@@ -120,7 +130,8 @@ impl FlatIndex {
         // Sorted keys have in common what the first and the last have in common.
         let (first, last) = (self.user_separator(0), self.user_separator(last));
         let prefix_len = common_prefix(first, last);
-        self.prefix = first.get(..prefix_len).unwrap_or_default().to_vec();
+        let prefix = first.get(..prefix_len);
+        self.prefix = prefix.expect("a prefix of the first key").to_vec();
         self.prefixes = (0..self.handles.len())
             .map(|at| key_prefix_of(self.user_separator(at).get(prefix_len..)) ^ flip)
             .collect();
@@ -141,7 +152,7 @@ impl FlatIndex {
         self.handles.len()
     }
 
-    /// Where block `at` lies.
+    /// Where block `at` is.
     #[inline]
     pub(crate) fn handle(&self, at: usize) -> Option<BlockHandle> {
         self.handles.get(at).copied()
@@ -155,7 +166,7 @@ impl FlatIndex {
         };
         self.keys
             .get(start as usize..end as usize)
-            .unwrap_or_default()
+            .expect("offsets of separators ascend to their end")
     }
 
     /// The separator behind block `at`, as a user key.
@@ -181,7 +192,7 @@ impl FlatIndex {
     }
 
     /// Begins to load what [`FlatIndex::find`] would look at last; about what it will give, where the
-    /// separators lie evenly.
+    /// separators are evenly spread.
     #[inline]
     pub(crate) fn prefetch_for(&self, user_key: &[u8]) -> usize {
         let flip = match self.order {
@@ -206,7 +217,7 @@ impl FlatIndex {
         }
     }
 
-    /// What follows the bytes that all separators have in common; mostly there are none.
+    /// The bytes behind those that all separators have in common; mostly there are none in common.
     #[inline]
     fn behind_prefix<'a>(&self, user_key: &'a [u8]) -> Option<&'a [u8]> {
         match self.prefix.is_empty() {

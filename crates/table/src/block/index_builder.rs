@@ -5,7 +5,7 @@
 
 use drumlin_base::KeyOrder;
 use drumlin_base::coding::{put_varint64, zigzag};
-use drumlin_base::key::{SEQNO_MAX, ValueKind, append_internal, user_key};
+use drumlin_base::key::{SEQNO_MAX, ValueKind, append_internal, compare_internal, user_key};
 
 use super::builder::BlockBuilder;
 use crate::format::{BLOCK_TRAILER_BYTES, BlockHandle};
@@ -26,7 +26,7 @@ pub(crate) struct IndexStyle {
 }
 
 impl IndexStyle {
-    /// What tables of `format_version` have; 0 stands for LevelDB's.
+    /// The style of tables of `format_version`; 0 is LevelDB's.
     pub(crate) fn of(format_version: u32) -> Self {
         Self {
             delta_values: format_version >= 4,
@@ -89,11 +89,36 @@ impl IndexBuilder {
             self.keys.extend_from_slice(last);
         }
         self.ends.push(self.keys.len());
+        debug_assert!(
+            self.keys_ascend(),
+            "separators ascend, as readers of the index claim"
+        );
+    }
+
+    /// Whether the separator added last is not before the one added before it.
+    fn keys_ascend(&self) -> bool {
+        let Some(before) = self.ends.len().checked_sub(2) else {
+            return true;
+        };
+        let key = |at| self.full_key(at);
+        compare_internal(&self.order, key(before), key(before + 1)).is_le()
     }
 
     /// The next block in order was written at `handle`.
     pub(crate) fn push_handle(&mut self, handle: BlockHandle) {
+        let end = self
+            .handles
+            .last()
+            .map_or(Some(0), |last| last.end_with_trailer());
+        assert!(
+            end.is_some_and(|end| end <= handle.offset),
+            "blocks are written one behind the other"
+        );
         self.handles.push(handle);
+        assert!(
+            self.handles.len() <= self.ends.len(),
+            "a block is written after its separator is known"
+        );
     }
 
     /// Blocks written so far.
@@ -149,14 +174,17 @@ impl IndexBuilder {
         partitions
     }
 
+    /// Separator `at` as an internal key.
+    fn full_key(&self, at: usize) -> &[u8] {
+        let end = |at: usize| *self.ends.get(at).expect("a separator for each block");
+        let start = at.checked_sub(1).map_or(0, end);
+        let separator = self.keys.get(start..end(at));
+        separator.expect("separators are kept one behind the other")
+    }
+
     /// Separator `at` as it is stored.
     fn stored(&self, at: usize) -> &[u8] {
-        let start = at
-            .checked_sub(1)
-            .and_then(|before| self.ends.get(before))
-            .map_or(0, |&end| end);
-        let end = self.ends.get(at).map_or(start, |&end| end);
-        let separator = self.keys.get(start..end).unwrap_or_default();
+        let separator = self.full_key(at);
         match self.stores_user_keys() {
             true => user_key(separator),
             false => separator,
@@ -194,7 +222,7 @@ impl IndexBlockBuilder {
             self.block.add(separator, &full);
             return;
         }
-        // Only the size of a block that lies right behind the last can be told as a difference.
+        // Only the size of a block that is right behind the last can be told as a difference.
         let delta = self
             .last
             .filter(|last| last.offset + last.size + BLOCK_TRAILER_BYTES as u64 == handle.offset);

@@ -46,7 +46,7 @@ pub struct BlockMeta {
 /// pinned by holding it.
 pub type Block = SharedBytes<BlockMeta>;
 
-/// What the last bytes of a block say.
+/// The decoded last bytes of a block.
 struct Trailer {
     restarts_at: usize,
     restart_count: usize,
@@ -80,6 +80,10 @@ pub(crate) fn parse_draft(draft: Draft<BlockMeta>) -> Result<Block> {
     let trailer = parse_trailer(draft.bytes())?;
     let Some(values_at) = trailer.values_at else {
         let meta = meta_of(&trailer)?;
+        assert!(
+            trailer.restarts_at + 4 * trailer.restart_count <= draft.bytes().len(),
+            "the restart points of a parsed block are in it"
+        );
         return Ok(draft.share(meta));
     };
     let joined = join_values(draft.bytes(), &trailer, values_at)
@@ -90,6 +94,7 @@ pub(crate) fn parse_draft(draft: Draft<BlockMeta>) -> Result<Block> {
 }
 
 fn meta_of(trailer: &Trailer) -> Result<BlockMeta> {
+    assert!(trailer.restart_count >= 1, "parsing checked it");
     let too_large = |_| Error::corruption("block is larger than 4 GiB");
     Ok(BlockMeta {
         restarts_at: u32::try_from(trailer.restarts_at).map_err(too_large)?,
@@ -145,7 +150,7 @@ fn parse_trailer(bytes: &[u8]) -> Result<Trailer> {
     })
 }
 
-/// Rewrites a block whose values lie apart into the usual layout. `None` when it does not decode.
+/// Rewrites a block whose values are stored apart into the usual layout. `None` when it does not decode.
 fn join_values(bytes: &[u8], trailer: &Trailer, values_at: usize) -> Option<Vec<u8>> {
     let keys = bytes.get(..values_at)?;
     let values = bytes.get(values_at..trailer.restarts_at)?;
@@ -211,7 +216,7 @@ impl BlockView for Block {
     fn entries(&self) -> &[u8] {
         self.bytes()
             .get(..self.meta().restarts_at as usize)
-            .unwrap_or_default()
+            .expect("the restart points of a parsed block are in it")
     }
 
     #[inline]

@@ -25,7 +25,7 @@ const ENTRY_LINES: usize = 3;
 /// Bytes of a user key that stand in a spot.
 pub(crate) const KEY_PREFIX_BYTES: usize = 4;
 
-/// The spots of one block, in the words that lie with it; the first word is `prefix_len`.
+/// The spots of one block, in the words stored beside it; the first word is `prefix_len`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockLookup<'a> {
     spots: &'a [u64],
@@ -51,7 +51,7 @@ impl<'a> BlockLookup<'a> {
             }
         }
         // The keys ascend: what the first and the last have in common, all have.
-        let prefix_len = common_prefix(&first, user_part(&key).unwrap_or_default());
+        let prefix_len = common_prefix(&first, user_part(&key)?);
         for spot in room.get_mut(..count)? {
             decode_key(entries, *spot as usize, &mut key)?;
             *spot |= u64::from(key_prefix_of(user_part(&key)?, prefix_len)) << 32;
@@ -86,7 +86,7 @@ impl<'a> BlockLookup<'a> {
     }
 }
 
-/// Asks for the lines of the entry that [`BlockLookup::find`] gives, the value's first ones included.
+/// Prefetches the lines of the entry that [`BlockLookup::find`] gives, the value's first ones included.
 #[inline]
 pub(crate) fn prefetch_entry(block: &Block, offset: usize) {
     if let Some(entry) = block.entries().get(offset) {
@@ -99,7 +99,7 @@ pub(crate) fn prefetch_entry(block: &Block, offset: usize) {
 pub(crate) struct SeekStart {
     /// Offset of the entry.
     pub(crate) at: usize,
-    /// What the entry's key begins with: as many bytes as it shares with the key before it.
+    /// The bytes that the entry's key shares with the key before it.
     pub(crate) key_prefix: [u8; KEY_PREFIX_BYTES],
     /// Bytes to take from the block's first key before those of `key_prefix`.
     pub(crate) from_first: usize,

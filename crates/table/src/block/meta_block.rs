@@ -9,7 +9,7 @@ use crate::format::BlockHandle;
 #[derive(Debug)]
 pub(crate) struct MetaBlock {
     block: Block,
-    /// Each name, and where its value lies in the block.
+    /// Each name, and where its value is in the block.
     entries: Vec<(Vec<u8>, std::ops::Range<usize>)>,
 }
 
@@ -43,12 +43,13 @@ impl MetaBlock {
     /// Names and values in block order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.entries.iter().map(|(name, range)| {
-            let value = self.block.bytes().get(range.clone()).unwrap_or_default();
+            let value = self.block.bytes().get(range.clone());
+            let value = value.expect("an entry that was decoded is in its block");
             (name.as_slice(), value)
         })
     }
 
-    /// Where the value of `name` lies in the block's bytes.
+    /// Where the value of `name` is in the block's bytes.
     pub(crate) fn value_range(&self, name: &str) -> Option<std::ops::Range<usize>> {
         let found = self.entries.iter().find(|(at, _)| at == name.as_bytes());
         found.map(|(_, range)| range.clone())

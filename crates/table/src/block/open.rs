@@ -1,6 +1,6 @@
 //! Opening a table: footer, metaindex, properties, index, filter, range tombstones.
 //!
-//! What a reader needs for every lookup is decoded here, once. A filter, index or properties block
+//! Everything a lookup needs is decoded here, once. A filter, index or properties block
 //! that is damaged fails the open: read as "no filter" it would cost speed, read as an empty filter
 //! it would hide keys.
 

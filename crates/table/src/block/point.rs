@@ -25,7 +25,7 @@ use super::builder::common_prefix;
 use super::layout::{Block, BlockView, EntryHeader, entry_header, last_restart_before};
 use super::lookup::{KEY_PREFIX_BYTES, prefetch_entry};
 
-/// What is sought: versions of `user_key` at or before `seqno`.
+/// The versions to find: those of `user_key` at or before `seqno`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PointTarget<'a> {
     pub(crate) user_key: &'a [u8],
@@ -53,7 +53,7 @@ struct Walk<'a> {
     verdict: Ordering,
 }
 
-/// Visits the versions of the target in `block`, newest first: tag, and where the value lies.
+/// Visits the versions of the target in `block`, newest first: tag, and where the value is.
 ///
 /// # Errors
 /// `Corruption` when an entry does not decode.

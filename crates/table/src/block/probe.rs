@@ -116,7 +116,8 @@ impl BlockProbe {
         };
         let mut found = Vec::new();
         visit_versions(&self.block, target, |tag, value| {
-            let value = self.block.bytes().get(value).unwrap_or_default();
+            let value = self.block.bytes().get(value);
+            let value = value.expect("an entry that was decoded is in its block");
             found.push((tag, value.to_vec()));
             ControlFlow::Continue(())
         })?;

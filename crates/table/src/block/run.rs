@@ -19,6 +19,7 @@ impl BlockRun {
     /// A run whose blocks are not cached yet.
     pub(crate) fn new(index: FlatIndex, cache: &Arc<BlockCache>) -> Self {
         let slots = SlotArray::new(index.len(), cache);
+        assert_eq!(slots.len(), index.len(), "a slot for each block");
         Self { index, slots }
     }
 

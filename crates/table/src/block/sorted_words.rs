@@ -19,12 +19,14 @@ const COUNTED: usize = 16;
 pub(crate) fn lower_bound(words: &[u64], samples: &[u64], word: u64) -> usize {
     let (base, len) = window(words, samples, word);
     let (base, len) = narrow(words, base, len, word, COUNTED);
-    let window = words.get(base..base + len).unwrap_or_default();
+    let window = words
+        .get(base..base + len)
+        .expect("a window is in its words");
     base + window.iter().filter(|&&at| at < word).count()
 }
 
 /// Begins to load the words that [`lower_bound`] would look at last. About what it will give: right if the
-/// words between two samples lie evenly, and within [`SAMPLE_EVERY`] of it.
+/// words between two samples are evenly spread, and within [`SAMPLE_EVERY`] of it.
 #[inline]
 pub(crate) fn prefetch_window(words: &[u64], samples: &[u64], word: u64) -> usize {
     let (base, len) = window(words, samples, word);

@@ -24,7 +24,7 @@ use super::layout::{Block, parse_block, parse_draft};
 use super::point::{PointEnd, PointTarget, visit_versions};
 use super::run::BlockRun;
 use crate::cache::ReadAhead;
-use crate::cache::{BlockCache, Held, SlotArray};
+use crate::cache::{BlockCache, Fetched, SlotArray};
 use crate::filter::{FilterReader, hash};
 use crate::format::BlockHandle;
 use crate::format::TableProperties;
@@ -43,7 +43,7 @@ pub struct BlockTable {
     pub(crate) filter: TableFilter,
     pub(crate) properties: TableProperties,
     pub(crate) range_tombstones: Vec<RangeTombstone>,
-    /// What every entry's sequence number is, in an ingested table.
+    /// The sequence number of every entry, in an ingested table.
     pub(crate) global_seqno: Option<SeqNo>,
     /// Whether the filter knows whole keys.
     pub(crate) whole_key_filter: bool,
@@ -92,7 +92,7 @@ impl TableIndex {
     }
 }
 
-/// A value where it lies in its block.
+/// A value in its block.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockValue<'a> {
     block: &'a Block,
@@ -107,14 +107,14 @@ impl<'a> BlockValue<'a> {
         self.block
             .bytes()
             .get(self.start..self.end)
-            .unwrap_or_default()
+            .expect("an entry that was decoded is in its block")
     }
 
     /// The bytes with their block kept in memory; copied if they are few.
     #[inline]
     pub fn pin(&self) -> PinnedSlice {
         PinnedSlice::of_shared(self.block, self.start..self.end)
-            .unwrap_or_else(|| PinnedSlice::owned(Vec::new()))
+            .expect("an entry that was decoded is in its block")
     }
 }
 
@@ -136,7 +136,7 @@ impl BlockTable {
         };
         match (&self.filter, &self.index, self.prefetch_filter(user_key)) {
             (TableFilter::Full(filter), TableIndex::Single(run), Known::Filter(spot)) => {
-                // What most keys need next comes while the filter's line does.
+                // The lines that most keys need next are loaded beside the filter's.
                 let about = run.index.prefetch_for(user_key);
                 run.slots.prefetch_slots_about(about);
                 if !filter.test(spot) {
@@ -205,7 +205,7 @@ impl BlockTable {
                     seqno,
                     by_prefixes: true,
                 };
-                // Not by way of `Held`: what is made of parts and moved at once keeps the processor
+                // Not by way of `Fetched`: what is made of parts and moved at once keeps the processor
                 // waiting for the parts.
                 let end = match run.slots.get(at) {
                     Some(block) => {
@@ -324,7 +324,7 @@ impl BlockTable {
         }
     }
 
-    /// Asks for `asked`, a key or a prefix, in the filter that covers `user_key`.
+    /// Looks up `asked`, a key or a prefix, in the filter that covers `user_key`.
     #[inline]
     fn ask_filter(
         &self,
@@ -384,11 +384,11 @@ impl BlockTable {
         at: usize,
         options: &TableReadOptions,
         ahead: Option<&mut ReadAhead>,
-    ) -> Result<Held<'a, Block>> {
+    ) -> Result<Fetched<'a, Block>> {
         if let Some(guard) = run.slots.get(at) {
-            return Ok(Held::InSlot(guard));
+            return Ok(Fetched::InSlot(guard));
         }
-        self.load_block(run, at, options, ahead).map(Held::Owned)
+        self.load_block(run, at, options, ahead).map(Fetched::Owned)
     }
 
     #[inline(never)]
@@ -449,9 +449,9 @@ impl BlockTable {
     pub(crate) fn run(&self, at: usize, options: &TableReadOptions) -> Result<Arc<BlockRun>> {
         match &self.index {
             TableIndex::Single(run) => Ok(Arc::clone(run)),
-            TableIndex::Partitioned(parts) => {
-                self.run_in_slot(parts, at, options).map(Held::into_handle)
-            }
+            TableIndex::Partitioned(parts) => self
+                .run_in_slot(parts, at, options)
+                .map(Fetched::into_handle),
         }
     }
 
@@ -460,9 +460,9 @@ impl BlockTable {
         parts: &'a PartitionedIndex,
         at: usize,
         options: &TableReadOptions,
-    ) -> Result<Held<'a, Arc<BlockRun>>> {
+    ) -> Result<Fetched<'a, Arc<BlockRun>>> {
         if let Some(guard) = parts.slots.get(at) {
-            return Ok(Held::InSlot(guard));
+            return Ok(Fetched::InSlot(guard));
         }
         self.cache.count_miss();
         if options.cache_only {
@@ -475,7 +475,7 @@ impl BlockTable {
             })
             .map_err(|error| self.locate(error, Some(handle)))?;
         let run = Arc::new(BlockRun::new(index, &self.cache));
-        Ok(Held::Owned(match options.fill_cache {
+        Ok(Fetched::Owned(match options.fill_cache {
             true => parts.slots.fill(at, run),
             false => run,
         }))
@@ -486,7 +486,7 @@ impl BlockTable {
         &self.range_tombstones
     }
 
-    /// What the table says about itself.
+    /// The table's properties.
     pub fn properties(&self) -> &TableProperties {
         &self.properties
     }
@@ -515,7 +515,7 @@ impl BlockTable {
             TableIndex::Single(run) => &run.index,
             TableIndex::Partitioned(parts) => &parts.top,
         };
-        // What lies behind the last block is no cut.
+        // The end of the last block is no cut.
         let cuts = index.len().saturating_sub(1);
         let step = index.len().div_ceil(count_max + 1).max(1);
         let cuts = (0..cuts).skip(step - 1).step_by(step);

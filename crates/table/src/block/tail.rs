@@ -52,6 +52,11 @@ impl BlockTableWriter {
         write_footer(&mut self, metaindex, index)?;
         let size = self.output.offset();
         self.output.close()?;
+        assert!(tail_start < size, "a table ends with its footer");
+        assert!(
+            self.properties.data_size <= tail_start,
+            "data blocks are before the tail"
+        );
         Ok(FinishedTable {
             size,
             tail_size: size - tail_start,

@@ -76,6 +76,7 @@ impl TableOutput {
     /// where the file now ends.
     #[inline]
     fn seal(&self, buffer: &mut Vec<u8>, start: usize, codec: Codec) -> BlockHandle {
+        assert!(start <= buffer.len(), "a block begins in its buffer");
         let handle = BlockHandle {
             offset: self.written + start as u64,
             size: (buffer.len() - start) as u64,
@@ -250,6 +251,10 @@ impl BlockTableWriter {
             self.finish_block()?;
         }
         self.train()?;
+        assert!(
+            self.samples.is_none(),
+            "no block waits for a dictionary any more"
+        );
         self.output.append(self.data.buffer_mut())
     }
 
@@ -286,7 +291,9 @@ impl BlockTableWriter {
                 compression.codec,
                 compression.level,
                 self.dict.as_ref(),
-                buffer.get(start..).unwrap_or_default(),
+                buffer
+                    .get(start..)
+                    .expect("a block ends where the buffer does"),
                 self.output.framing,
                 scratch,
             );

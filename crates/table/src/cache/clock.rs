@@ -1,8 +1,8 @@
 //! The clock that decides which slots are emptied when memory runs short.
 //!
-//! What is cached lies in the cache's slab ([`Slab`]: data blocks) or on the heap (index and filter
+//! Cached items are in the cache's slab ([`Slab`]: data blocks) or on the heap (index and filter
 //! partitions, which are decoded; blocks too large for the slab; the first blocks of a small
-//! database). Every filled slot is known to one list: that of the slab's span it lies in, or one of
+//! database). Every filled slot is known to one list: that of the slab's span it is in, or one of
 //! the heap's rings. The hand goes round over all lists: a slot that was read since the hand last
 //! passed is spared once, any other is emptied (Corbató, *A Paging Experiment with the Multics
 //! System*, 1968). So the hand empties neighbours, and spans become free for blocks of other sizes.
@@ -23,13 +23,13 @@ use drumlin_base::metrics::Counter;
 use drumlin_base::sync::Mutex;
 use drumlin_base::{MemoryBudget, MemoryUse, Result};
 
-use super::ring::{Entry, Evict, Ring, Verdict};
+use super::ring::{Evict, FilledSlot, Ring, Verdict};
 
-/// Rings of what lies on the heap: enough that inserts of a few dozen threads seldom meet.
+/// Rings of what is on the heap: enough that inserts of a few dozen threads seldom meet.
 const RINGS: usize = 32;
-/// What one item on the heap costs beside its bytes: ring entry, reference counts, allocator.
+/// The cost of an item on the heap beside its bytes: ring entry, reference counts, allocator.
 const ITEM_OVERHEAD_BYTES: usize = 96;
-/// Blocks lie on the heap until they are this many bytes, so that a small database stays small.
+/// Blocks are on the heap until they are this many bytes, so that a small database stays small.
 const SMALL_BYTES: usize = 512 << 10;
 /// Bytes of other sizes the hand may free on the way to a block's own size; then it empties spans.
 const DETOUR_BYTES: usize = HUGE_PAGE_BYTES / CHUNK_SPANS;
@@ -54,9 +54,9 @@ pub(super) struct Newcomer<A> {
     pub(super) spread: usize,
 }
 
-/// What lies in one span of the slab, by slot. An entry may be stale: its block was dropped with its
+/// The blocks in one span of the slab, by slot. An entry may be stale: its block was dropped with its
 /// table, or the slot it names was filled anew; emptying that a little early does no harm.
-type Frames = Mutex<Vec<Option<Entry>>>;
+type Frames = Mutex<Vec<Option<FilledSlot>>>;
 
 /// All cached blocks of a database, whatever table they belong to. Shared by its tables.
 pub struct BlockCache {
@@ -194,7 +194,7 @@ impl BlockCache {
         newcomer: Newcomer<A>,
         fill: impl FnOnce() -> bool,
     ) {
-        let entry = Entry {
+        let entry = FilledSlot {
             array: newcomer.array,
             index: newcomer.index,
         };
@@ -308,7 +308,7 @@ impl BlockCache {
         }
     }
 
-    /// Empties all slots that lie in a chunk, so that it is unmapped once no reader holds any.
+    /// Empties all slots that are in a chunk, so that it is unmapped once no reader holds any.
     fn empty_chunk(&self, number: usize) {
         if self.slab.drain(number) {
             let first = number * CHUNK_SPANS;
@@ -325,7 +325,7 @@ impl Reclaim for BlockCache {
     }
 }
 
-fn insert_in_span(frames: &Frames, slot: usize, entry: Entry, fill: impl FnOnce() -> bool) {
+fn insert_in_span(frames: &Frames, slot: usize, entry: FilledSlot, fill: impl FnOnce() -> bool) {
     let mut frames = frames.lock();
     if !fill() {
         return;

@@ -13,4 +13,4 @@ mod slot;
 
 pub use clock::BlockCache;
 pub(crate) use readahead::ReadAhead;
-pub(crate) use slot::{Cached, Held, SlotArray};
+pub(crate) use slot::{Cached, Fetched, SlotArray};

@@ -76,6 +76,7 @@ impl ReadAhead {
             };
             self.fill(file, offset, len, limit)?;
         }
+        debug_assert!(self.start <= offset, "the window holds what was asked for");
         let from = usize::try_from(offset.saturating_sub(self.start)).unwrap_or(usize::MAX);
         Ok(self.buffer.get(from..from.saturating_add(len)))
     }

@@ -1,5 +1,4 @@
-//! What the clock's hand goes over: entries that name a slot, and rings of them for what lies on the
-//! heap.
+//! The entries that the clock's hand visits: each names a slot; rings hold those of items on the heap.
 //!
 //! Thread safety: a ring is filled and turned under its lock; slots are emptied under it too.
 
@@ -12,7 +11,7 @@ use drumlin_base::sync::Mutex;
 /// Stale entries a ring tolerates before it looks for them.
 pub(super) const STALE_MIN: usize = 64;
 
-/// What became of a slot the hand stood on.
+/// The outcome for a slot that the hand visited.
 pub(super) enum Verdict {
     /// Read since the last round; stays.
     Spared,
@@ -29,12 +28,12 @@ pub(super) trait Evict: Send + Sync {
 }
 
 /// A filled slot.
-pub(super) struct Entry {
+pub(super) struct FilledSlot {
     pub(super) array: Weak<dyn Evict>,
     pub(super) index: usize,
 }
 
-impl Entry {
+impl FilledSlot {
     pub(super) fn try_evict(&self, spare: bool, batch: &mut RetireBatch) -> Verdict {
         match self.array.upgrade() {
             Some(array) => array.try_evict(self.index, spare, batch),
@@ -43,11 +42,11 @@ impl Entry {
     }
 }
 
-/// Places that the hand visits in turn. An emptied place is filled again by the next insert: it lies
+/// Places that the hand visits in turn. An emptied place is filled again by the next insert: it is
 /// behind the hand, so what is new is visited last.
 #[derive(Default)]
 struct Places {
-    places: Vec<Option<Entry>>,
+    places: Vec<Option<FilledSlot>>,
     free: Vec<usize>,
     hand: usize,
 }
@@ -57,7 +56,7 @@ impl Places {
         self.places.len() - self.free.len()
     }
 
-    fn add(&mut self, entry: Entry) {
+    fn add(&mut self, entry: FilledSlot) {
         match self.free.pop() {
             Some(at) => {
                 if let Some(place) = self.places.get_mut(at) {
@@ -85,7 +84,7 @@ impl Places {
     }
 }
 
-/// Filled slots whose items lie on the heap.
+/// Filled slots whose items are on the heap.
 #[derive(Default)]
 pub(super) struct Ring {
     places: Mutex<Places>,
@@ -97,7 +96,7 @@ impl Ring {
     /// Runs `fill` and, when it filled the slot, adds its entry and runs `charge`. Whether it did.
     pub(super) fn insert(
         &self,
-        entry: Entry,
+        entry: FilledSlot,
         fill: impl FnOnce() -> bool,
         charge: impl FnOnce(),
     ) -> bool {

@@ -11,11 +11,11 @@ use super::ring::{Evict, Verdict};
 
 /// A counted handle to something that can be kept in a slot.
 pub(crate) trait Cached: RefCnt + Send + Sync + 'static {
-    /// Bytes it takes of the heap. Charged to the budget while it is in a slot, unless it lies in
+    /// Bytes it takes of the heap. Charged to the budget while it is in a slot, unless it is in
     /// the cache's slab, which is charged as a whole.
     fn charge(&self) -> usize;
 
-    /// Where in the cache's slab it lies, if it does.
+    /// Where in the cache's slab it is, if it is there.
     fn place(&self) -> Option<SlabPlace> {
         None
     }
@@ -58,6 +58,11 @@ impl<T: Cached> SlotArray<T> {
         })
     }
 
+    /// Number of slots.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
     /// What slot `index` holds, under a guard: no reference is counted. Counts a hit and marks the slot,
     /// unless it is empty.
     #[inline]
@@ -85,7 +90,7 @@ impl<T: Cached> SlotArray<T> {
         slot.is_none_or(|slot| slot.cell.is_empty())
     }
 
-    /// Asks for slot `index` itself.
+    /// Prefetches slot `index` itself.
     #[inline]
     pub(crate) fn prefetch_slot(&self, index: usize) {
         if let Some(slot) = self.slots.get(index) {
@@ -93,7 +98,7 @@ impl<T: Cached> SlotArray<T> {
         }
     }
 
-    /// Asks for a few slots before and behind `index`, which need not be there.
+    /// Prefetches a few slots before and behind `index`, which need not be there.
     #[inline]
     pub(crate) fn prefetch_slots_about(&self, index: usize) {
         /// Where words are drawn at random, two guesses of three are as close.
@@ -104,7 +109,7 @@ impl<T: Cached> SlotArray<T> {
         }
     }
 
-    /// Asks for the first `lines` cache lines of what slot `index` holds, if it holds anything.
+    /// Prefetches the first `lines` cache lines of what slot `index` holds, if it holds anything.
     #[inline]
     pub(crate) fn prefetch(&self, index: usize, lines: usize) {
         if let Some(slot) = self.slots.get(index) {
@@ -114,9 +119,7 @@ impl<T: Cached> SlotArray<T> {
 
     /// Puts `item` into slot `index`, unless another reader was faster; what is in the slot then.
     pub(crate) fn fill(self: &Arc<Self>, index: usize, item: T) -> T {
-        let Some(slot) = self.slots.get(index) else {
-            return item;
-        };
+        let slot = self.slots.get(index).expect("a slot for each block");
         let newcomer = Newcomer {
             array: Arc::downgrade(self),
             index,
@@ -181,14 +184,14 @@ impl<T: Cached> std::fmt::Debug for SlotArray<T> {
 }
 
 /// Something read through the cache: still in its slot, or owned by this reader alone.
-pub(crate) enum Held<'a, T: Cached> {
+pub(crate) enum Fetched<'a, T: Cached> {
     /// In its slot. Counts no reference, so that readers of one block do not share a counter.
     InSlot(HazardGuard<'a, T>),
     /// Not cached, or just loaded.
     Owned(T),
 }
 
-impl<T: Cached> Held<'_, T> {
+impl<T: Cached> Fetched<'_, T> {
     /// The item.
     #[inline]
     pub(crate) fn get(&self) -> &T {

@@ -166,7 +166,7 @@ pub(crate) fn check_claim(
     let codec = Codec::from_id(compression, framing.style())?;
     let body = match codec {
         Codec::Zstd | Codec::Bzip2 => declared_size(codec, input, framing)?.1,
-        // What these can claim at all is at most 1,032 times what is stored.
+        // These can claim at most 1,032 times the bytes stored.
         _ => return Ok(()),
     };
     let found = match codec {
@@ -231,7 +231,7 @@ fn copy(bytes: &[u8], out: &mut [u8]) -> Option<usize> {
     Some(bytes.len())
 }
 
-/// What the block says its contents measure, and what follows that.
+/// The size that the block claims for its contents, and the bytes behind it.
 fn declared_size(codec: Codec, input: &[u8], framing: Framing) -> Result<(usize, &[u8])> {
     let damaged = || Error::corruption(format!("{codec} block does not tell its size"));
     let mut reader = Reader::new(input);

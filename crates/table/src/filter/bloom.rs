@@ -97,7 +97,7 @@ impl Line {
 }
 
 /// Probes that give the fewest false positives, by thousandths of a bit per key. Measured by
-/// RocksDB; for lines of 512 bits the best count lies below that of a plain Bloom filter.
+/// RocksDB; for lines of 512 bits the best count is below that of a plain Bloom filter.
 fn probes_for(millibits_per_key: u32) -> u32 {
     const STEPS: [(u32, u32); 12] = [
         (2080, 1),

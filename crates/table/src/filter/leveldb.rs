@@ -78,7 +78,7 @@ impl LevelDbFilterBuilder {
         let bytes = bits.div_ceil(8);
         let start = self.filters.len();
         self.filters.resize(start + bytes, 0);
-        let filter = self.filters.get_mut(start..).unwrap_or_default();
+        let filter = self.filters.get_mut(start..).expect("room was made for it");
         for hash in self.hashes.drain(..) {
             for bit in bits_of(hash, bytes * 8, self.probes) {
                 if let Some(byte) = filter.get_mut(bit / 8) {

@@ -33,7 +33,7 @@ enum Kind {
     Ribbon(Ribbon),
 }
 
-/// Where a key's bits lie, found before they are tested: see [`FilterReader::locate`].
+/// Where a key's bits are, found before they are tested: see [`FilterReader::locate`].
 #[derive(Clone, Copy, Debug)]
 pub struct Spot {
     line: usize,
@@ -41,7 +41,7 @@ pub struct Spot {
 }
 
 impl FilterReader {
-    /// Parses the contents of a filter block or partition. The bits are copied to lie on cache
+    /// Parses the contents of a filter block or partition. The bits are copied to be on cache
     /// lines of their own.
     ///
     /// This cannot fail: kinds and parameters that are not known admit every key, as in RocksDB;

@@ -14,7 +14,7 @@
 //!     must equal bit i of byteswap(c)
 //! ```
 //!
-//! The columns of 128 slots lie together as segments of 16 bytes. Blocks from `upper_start` on have
+//! The columns of 128 slots are stored together as segments of 16 bytes. Blocks from `upper_start` on have
 //! one column more than those before, which lets the size follow the wished rate closely.
 
 /// On disk: the hash's mixing constants.

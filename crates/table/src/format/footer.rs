@@ -11,7 +11,7 @@ use super::trailer::{BLOCK_TRAILER_BYTES, ChecksumKind, context_modifier};
 pub const LEVELDB_FOOTER_BYTES: usize = 48;
 /// Bytes of a RocksDB footer of `format_version` 1 and later.
 pub const ROCKSDB_FOOTER_BYTES: usize = 53;
-/// What to read from the end of a file to be sure to hold its footer.
+/// Bytes to read from the end of a file to be sure to hold its footer.
 pub const FOOTER_BYTES_MAX: usize = ROCKSDB_FOOTER_BYTES;
 /// The `format_version` this crate writes: every RocksDB since 6.6 reads it.
 pub const FORMAT_VERSION_WRITTEN: u32 = 5;
@@ -45,7 +45,7 @@ pub enum TableStyle {
     LevelDb,
 }
 
-/// The end of a table: whose rules it follows and where its directory of blocks lies.
+/// The end of a table: whose rules it follows and where its directory of blocks is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footer {
     /// Whose rules the file follows.
@@ -80,7 +80,7 @@ impl Footer {
     /// Decodes the footer of a file of `file_bytes` from its last bytes, of which `tail` holds
     /// [`FOOTER_BYTES_MAX`], or the whole file when it is shorter.
     ///
-    /// The handles are checked to lie before the footer and to name blocks that are not empty.
+    /// The handles are checked to be before the footer and to name blocks that are not empty.
     ///
     /// # Errors
     /// `Corruption` for damage or a file that is no table; `NotSupported`, naming the feature, for

@@ -1,4 +1,4 @@
-//! Block handles: where a block lies in its file.
+//! Block handles: where a block is in its file.
 
 use drumlin_base::coding::{Reader, put_varint64};
 use drumlin_base::{Error, Result};
@@ -8,7 +8,7 @@ use super::trailer::BLOCK_TRAILER_BYTES;
 /// Longest encoded [`BlockHandle`].
 pub const BLOCK_HANDLE_BYTES_MAX: usize = 20;
 
-/// Where a block lies: `size` bytes at `offset`, not counting the trailer that follows.
+/// Where a block is: `size` bytes at `offset`, not counting the trailer that follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BlockHandle {
     /// First byte of the block in its file.

@@ -15,7 +15,7 @@ pub struct FinishedTable {
     pub size: u64,
     /// Bytes behind the data blocks: what a reader loads to open the file.
     pub tail_size: u64,
-    /// What the table says about itself.
+    /// The table's properties.
     pub properties: TableProperties,
 }
 
@@ -71,6 +71,7 @@ pub(crate) fn tombstone_key(
     if !last.is_empty() && compare_internal(order, last, &key).is_ge() {
         return Err(Error::invalid_argument("range tombstones do not ascend"));
     }
+    debug_assert_eq!(key.len(), begin.len() + TAG_BYTES);
     Ok(key)
 }
 

@@ -1,4 +1,4 @@
-//! What a table says about itself: the properties block.
+//! The properties block: the facts that a table states about itself.
 //!
 //! Names and encodings are RocksDB's. Integers are varints, texts are bytes; what is not known here
 //! is kept in [`TableProperties::user`] byte for byte. Entries are sorted by name and unique.

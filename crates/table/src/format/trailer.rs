@@ -64,7 +64,7 @@ fn mix_last_byte(last: u8) -> u32 {
     u32::from(last).wrapping_mul(0x6b90_83d9)
 }
 
-/// What is added to a checksum at `offset` in a file of version 6 or later, so that a block moved
+/// The number added to a checksum at `offset` in a file of version 6 or later, so that a block moved
 /// within or between files fails its check. `None` adds nothing.
 #[inline]
 pub fn context_modifier(context: Option<u32>, offset: u64) -> u32 {
@@ -79,7 +79,7 @@ pub fn context_modifier(context: Option<u32>, offset: u64) -> u32 {
 /// context checksum, if it has one.
 ///
 /// # Panics
-/// When `start` lies past the end of `out`.
+/// When `start` is past the end of `out`.
 pub fn append_trailer(
     out: &mut Vec<u8>,
     start: usize,

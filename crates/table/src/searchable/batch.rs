@@ -5,7 +5,7 @@
 //! Then the rows are decoded one behind the other into one piece of memory, which their values share: a
 //! piece for each would cost more than to decode it.
 //!
-//! What is not so simple is left to [`SearchableTable::get_hinted`], with what was found out on the way:
+//! Everything else is left to [`SearchableTable::get_hinted`], with the facts found on the way:
 //! rows whose pages are not cached, rows that are lists of versions, and rows that are damaged.
 
 use std::ops::Range;
@@ -23,7 +23,7 @@ use crate::hint::{Hint, Known};
 pub const TOGETHER_MAX: usize = 32;
 /// Values share a piece of memory up to about so many bytes: whoever keeps one of them keeps all.
 const SHARED_BYTES_MAX: usize = 32 << 10;
-/// What a decoder writes past the last value at most.
+/// Most bytes that a decoder writes past the last value.
 const SLACK_BYTES: usize = 256;
 
 impl SearchableTable {
@@ -57,15 +57,15 @@ impl SearchableTable {
             let Some(page) = self.slots.get(place.page as usize) else {
                 continue; // Evicted meanwhile.
             };
+            let Some(code) = page.bytes().get(span.range()) else {
+                continue; // Evicted, and damaged when it was read again.
+            };
             if self.values_are_raw {
                 let value = SearchableValue::in_page(&page, span.range());
                 visit(at, found, ValueKind::Value, value);
                 hint.known = Known::Answered;
                 continue;
             }
-            let Some(code) = page.bytes().get(span.range()) else {
-                continue;
-            };
             if values.bytes.len() + self.model.expected_bytes(code) > SHARED_BYTES_MAX {
                 values.give(|at, value| visit(at, found, ValueKind::Value, value));
             }
@@ -86,11 +86,12 @@ impl SearchableTable {
         values.give(|at, value| visit(at, found, ValueKind::Value, value));
     }
 
-    /// Finds the rows of `keys` and asks for what they refer to. A hint tells then where in its page a row lies
+    /// Finds the rows of `keys` and prefetches what they refer to. A hint then tells where in its page a row is
     /// that is to be answered here.
     fn find_rows(&self, keys: &[&[u8]], hints: &mut [Hint]) {
         let mut blocks = [None; TOGETHER_MAX];
-        let blocks = blocks.get_mut(..keys.len()).unwrap_or_default();
+        let blocks = blocks.get_mut(..keys.len());
+        let blocks = blocks.expect("at most TOGETHER_MAX keys");
         self.keys.blocks_of(keys, blocks);
         for block in blocks.iter().flatten() {
             self.locator.prefetch(*block);

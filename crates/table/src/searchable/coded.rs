@@ -17,7 +17,7 @@ pub(super) const CODED_VALUES: &str = "drumlin.coded.values";
 /// decodes to more, whatever it says.
 pub(super) const LONGEST_VALUE: &str = "drumlin.longest.value";
 
-/// What a writer has coded and copied.
+/// The bytes that a writer has coded and copied.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Coded {
     /// Bytes of the values it encoded.

@@ -73,7 +73,7 @@ impl SearchableTableIter {
         }
     }
 
-    /// The value under the cursor with the memory it lies in kept; a copy if it was decoded.
+    /// The value under the cursor, pinned in its memory; a copy if it was decoded.
     ///
     /// Requires: the cursor is valid.
     pub fn pin_value(&self) -> PinnedSlice {
@@ -93,7 +93,7 @@ impl SearchableTableIter {
     /// Requires: the cursor is valid.
     #[inline]
     pub fn parts(&self) -> (&[u8], u64) {
-        split_internal(&self.key).unwrap_or((&[], 0))
+        split_internal(&self.key).expect("the key of a valid cursor has a tag")
     }
 
     /// Reads ahead from `file`, another handle of the table's file. What is not read ahead comes from
@@ -317,7 +317,10 @@ impl InternalIterator for SearchableTableIter {
         match self.table.is_coded(version) {
             true if self.gives_codes => self.decode_late(*number, page, version),
             true => &self.decoded,
-            false => page.bytes().get(version.range.clone()).unwrap_or_default(),
+            false => page
+                .bytes()
+                .get(version.range.clone())
+                .expect("a version that was decoded is in its page"),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What was chosen for a table and what it costs, in lines for people.
+//! A table's encoding and its cost, in lines for people.
 
 use super::coded::expansion;
 use super::format::PAGE_BYTES;

@@ -1,7 +1,19 @@
-//! The footer of a searchable table, and the list of what lies where.
+//! The footer of a searchable table, and the list of its sections.
 //!
-//! Before the footer lie the sections it names, one directly after the other; before these pages and
+//! Before the footer are the sections it names, one directly after the other; before these pages and
 //! extents, of which the sections tell. So every byte of a file is covered by one checksum.
+//!
+//! ```text
+//!   at  bytes  the footer; numbers are little-endian
+//!    0    192  eight sections: offset u64 · bytes u64 · XXH3-64 u64
+//!  192      8  pages
+//!  200      8  keys
+//!  208     24  0
+//!  232      4  version
+//!  236      4  0
+//!  240      8  XXH3-64 of all before it
+//!  248      8  the magic number
+//! ```
 
 use drumlin_base::checksum::xxh3_64;
 use drumlin_base::coding::{Reader, fixed32_at, fixed64_at, put_fixed32, put_fixed64};
@@ -11,26 +23,36 @@ use drumlin_base::{Error, Result};
 pub(crate) const SEARCHABLE_MAGIC: u64 = 0x5c1e_a7b3_90d4_e26f;
 /// On disk: the version that is written, and the only one there is.
 const VERSION: u32 = 1;
-/// On disk: the footer's bytes.
-pub(super) const FOOTER_BYTES: usize = 256;
 /// On disk: what pages and extents are aligned to.
 pub(super) const PAGE_BYTES: usize = 4096;
 /// On disk: how many sections there are.
 pub(super) const SECTIONS: usize = 8;
 
-const SECTION_BYTES: usize = 24;
-const COUNTS_AT: usize = SECTIONS * SECTION_BYTES;
-const VERSION_AT: usize = FOOTER_BYTES - 24;
-const CHECKSUM_AT: usize = FOOTER_BYTES - 16;
+// On disk: where the footer's fields begin, each behind the one before.
+const SECTION_BYTES: usize = 3 * size_of::<u64>();
+const PAGES_AT: usize = SECTIONS * SECTION_BYTES;
+const KEYS_AT: usize = PAGES_AT + size_of::<u64>();
+const UNUSED_AT: usize = KEYS_AT + size_of::<u64>();
+const UNUSED_BYTES: usize = 24;
+const VERSION_AT: usize = UNUSED_AT + UNUSED_BYTES;
+const PADDING_AT: usize = VERSION_AT + size_of::<u32>();
+const CHECKSUM_AT: usize = PADDING_AT + size_of::<u32>();
+const MAGIC_AT: usize = CHECKSUM_AT + size_of::<u64>();
+/// On disk: the footer's bytes.
+pub(super) const FOOTER_BYTES: usize = MAGIC_AT + size_of::<u64>();
+const _: () = assert!(
+    FOOTER_BYTES == 256,
+    "files on disk have footers of 256 bytes"
+);
 
 /// The sections, in the order of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    /// Where the extents with key blocks lie.
+pub(super) enum SectionKind {
+    /// Where the extents with key blocks are.
     Extents,
     /// The tail of the key index.
     KeyTail,
-    /// Where the pages lie: [`super::locator::Jump`].
+    /// Where the pages are: [`super::locator::Jump`].
     Jumps,
     /// For each key block where its rows begin.
     Places,
@@ -44,7 +66,7 @@ pub(super) enum Part {
     Properties,
 }
 
-/// Where bytes lie and their XXH3.
+/// Where bytes are and their XXH3.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Section {
     pub(super) offset: u64,
@@ -87,16 +109,16 @@ pub(super) struct SearchableFooter {
 
 impl SearchableFooter {
     /// The section `part`.
-    pub(super) fn section(&self, part: Part) -> Section {
+    pub(super) fn section(&self, part: SectionKind) -> Section {
         self.sections
             .get(part as usize)
             .copied()
-            .unwrap_or_default()
+            .expect("a section for each part")
     }
 
     /// Where the sections begin: the end of pages and extents.
     pub(super) fn tail_start(&self) -> u64 {
-        self.section(Part::Extents).offset
+        self.section(SectionKind::Extents).offset
     }
 
     /// The footer's bytes.
@@ -112,7 +134,9 @@ impl SearchableFooter {
         put_fixed32(&mut out, 0);
         let checksum = xxh3_64(&out);
         put_fixed64(&mut out, checksum);
+        debug_assert_eq!(out.len(), MAGIC_AT);
         put_fixed64(&mut out, SEARCHABLE_MAGIC);
+        assert_eq!(out.len(), FOOTER_BYTES, "footers have one size");
         out
     }
 
@@ -122,10 +146,11 @@ impl SearchableFooter {
     /// `Corruption`; `NotSupported` for other versions.
     pub(super) fn decode(bytes: &[u8], size: u64) -> Result<Self> {
         let number = |at| fixed64_at(bytes, at).unwrap_or(0);
-        if bytes.len() != FOOTER_BYTES || number(FOOTER_BYTES - 8) != SEARCHABLE_MAGIC {
+        if bytes.len() != FOOTER_BYTES || number(MAGIC_AT) != SEARCHABLE_MAGIC {
             return Err(Error::corruption("not the footer of a searchable table"));
         }
-        if xxh3_64(bytes.get(..CHECKSUM_AT).unwrap_or_default()) != number(CHECKSUM_AT) {
+        let covered = bytes.get(..CHECKSUM_AT).expect("its length was checked");
+        if xxh3_64(covered) != number(CHECKSUM_AT) {
             return Err(Error::corruption("the footer's checksum does not match"));
         }
         let version = fixed32_at(bytes, VERSION_AT).unwrap_or(0);
@@ -140,8 +165,8 @@ impl SearchableFooter {
                 len: number(at * SECTION_BYTES + 8),
                 checksum: number(at * SECTION_BYTES + 16),
             }),
-            pages: number(COUNTS_AT),
-            keys: number(COUNTS_AT + 8),
+            pages: number(PAGES_AT),
+            keys: number(KEYS_AT),
         };
         let mut end = Some(footer.tail_start());
         for section in &footer.sections {

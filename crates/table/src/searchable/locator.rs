@@ -1,9 +1,9 @@
-//! From a key's rank to the page and the place in it where its row lies.
+//! From a key's rank to the page and the place in it where its row is.
 //!
 //! For each block of 64 keys: the page and place of its first row, and a bit for each row that is the
 //! first of a page. Counting these bits leads to any row: sixteen bytes in memory for 64 keys. Pages
-//! are numbered as rows come; where a page lies is told by jumps, places in the numbering where
-//! something else lies between (keys, or the pages of a large row).
+//! are numbered as rows come; jumps tell where a page is: places in the numbering where
+//! something else is between (keys, or the pages of a large row).
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use drumlin_succinct::keys::BLOCK_KEYS;
 const BLOCK: u64 = BLOCK_KEYS as u64;
 const _: () = assert!(BLOCK_KEYS == 64, "a bit of a word for each key of a block");
 
-/// Where the row of a key lies.
+/// Where the row of a key is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowPlace {
     pub(crate) page: u32,
@@ -23,7 +23,7 @@ pub(crate) struct RowPlace {
     pub(crate) versioned: bool,
 }
 
-/// Where in its page a row lies: its first byte, and in the upper half the one behind it. One word: halves
+/// Where in its page a row is: its first byte, and in the upper half the one behind it. One word: halves
 /// that are moved together right after they were written are waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowSpan(u64);
@@ -32,6 +32,7 @@ impl RowSpan {
     /// The span of the bytes `range`; `None` for ends beyond 32 bits.
     #[inline]
     pub(crate) fn of(range: &Range<usize>) -> Option<Self> {
+        debug_assert!(range.start <= range.end);
         let (start, end) = (u32::try_from(range.start), u32::try_from(range.end));
         Some(Self(u64::from(start.ok()?) | u64::from(end.ok()?) << 32))
     }
@@ -43,7 +44,7 @@ impl RowSpan {
     }
 }
 
-/// From page `page` on, pages lie one after the other from `block` on, in blocks of a page's size.
+/// From page `page` on, pages are one after the other from `block` on, in blocks of a page's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Jump {
     page: u32,
@@ -52,7 +53,7 @@ struct Jump {
 
 /// The rows of a block of keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Place {
+struct BlockRows {
     /// Bit `n` is set when row `n` begins a page, other than the first row's.
     begins: u64,
     page: u32,
@@ -62,7 +63,7 @@ struct Place {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Locator {
-    places: Vec<Place>,
+    places: Vec<BlockRows>,
     /// Rows that are lists of versions; empty if none is.
     versioned: Vec<u64>,
     jumps: Vec<Jump>,
@@ -72,8 +73,13 @@ impl Locator {
     /// Adds the row of the key of `rank`, which ascends from 0 by one.
     pub(super) fn push(&mut self, rank: u64, place: RowPlace) {
         let bit = 1u64 << (rank % BLOCK);
+        debug_assert_eq!(
+            rank.div_ceil(BLOCK),
+            self.places.len() as u64,
+            "rows come in the order of their keys"
+        );
         if rank.is_multiple_of(BLOCK) {
-            self.places.push(Place {
+            self.places.push(BlockRows {
                 begins: 0,
                 page: place.page,
                 row: place.row as u32,
@@ -91,7 +97,7 @@ impl Locator {
         }
     }
 
-    /// Tells that page `page` lies at `block`.
+    /// Tells that page `page` is at `block`.
     pub(super) fn page_lies_at(&mut self, page: u32, block: u32) {
         let expected = self
             .jumps
@@ -102,7 +108,7 @@ impl Locator {
         }
     }
 
-    /// Asks for what [`Locator::find`] reads for the keys of block `block`.
+    /// Prefetches what [`Locator::find`] reads for the keys of block `block`.
     #[inline]
     pub(super) fn prefetch(&self, block: usize) {
         if let Some(place) = self.places.get(block) {
@@ -116,7 +122,7 @@ impl Locator {
         self.places.get(block).map(|place| place.page)
     }
 
-    /// Where the row of `rank` lies. `None` past the last.
+    /// Where the row of `rank` is. `None` past the last.
     #[inline]
     pub(super) fn find(&self, rank: u64) -> Option<RowPlace> {
         let block = usize::try_from(rank / BLOCK).ok()?;
@@ -136,7 +142,7 @@ impl Locator {
         })
     }
 
-    /// Where page `page` lies, in blocks of a page's size.
+    /// Where page `page` is, in blocks of a page's size.
     #[inline]
     pub(super) fn block_of(&self, page: u32) -> Option<u32> {
         let behind = self.jumps.partition_point(|jump| jump.page <= page);
@@ -151,7 +157,7 @@ impl Locator {
 
     /// Bytes in memory.
     pub(super) fn resident_bytes(&self) -> usize {
-        self.places.capacity() * size_of::<Place>()
+        self.places.capacity() * size_of::<BlockRows>()
             + self.versioned.capacity() * 8
             + self.jumps.capacity() * size_of::<Jump>()
     }
@@ -208,7 +214,7 @@ impl Locator {
                 let (begins, page) = (from.fixed64()?, from.fixed32()?);
                 let row = u16::from_le_bytes(*from.bytes(2)?.first_chunk::<2>()?);
                 let row = u32::from(row);
-                Some(Place { begins, page, row })
+                Some(BlockRows { begins, page, row })
             }),
             versioned: read_all(versioned, Reader::fixed64),
         })

@@ -6,7 +6,7 @@
 //! - [`model_file`]: models that several tables share;
 //! - [`writer`], [`open`], [`table`], [`step`], [`batch`], [`cursor`], [`verify`], [`describe`].
 //!
-//! Keys lie in a [`drumlin_succinct::KeyIndex`], which stays in memory and knows exactly which keys
+//! Keys are in a [`drumlin_succinct::KeyIndex`], which stays in memory and knows exactly which keys
 //! the table has; a get of a key that is there reads one page at most, one of an absent key none.
 //! Values are coded by a [`drumlin_succinct::Model`]; pages are cached as they are on disk. Only for
 //! keys in bytewise order. Byte layout: `docs/format/searchable-table.md`.

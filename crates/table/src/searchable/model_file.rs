@@ -54,7 +54,7 @@ impl fmt::Debug for KnownModel {
     }
 }
 
-/// What a model was learned from, kept beside it: what tells when another one pays.
+/// The data that a model was learned from, kept beside it to tell when another model pays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelFacts {
     /// What it shall be good at.
@@ -135,11 +135,11 @@ impl ModelFacts {
     }
 }
 
-/// What stands in the model section of a table.
+/// The contents of a table's model section.
 pub(crate) enum StoredModel {
     /// The model itself.
     Own(Arc<Model>),
-    /// The id of one that lies in a file of its own.
+    /// The id of one that is in a file of its own.
     Shared(u64),
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn shared_id(section: &[u8]) -> Option<Result<u64>> {
     Some(id.ok_or_else(|| Error::corruption("the name of a table's model is damaged")))
 }
 
-/// The model section of a table whose model lies in a file of its own.
+/// The model section of a table whose model is in a file of its own.
 pub(crate) fn reference(id: u64) -> Vec<u8> {
     let mut out = REFERENCE_MAGIC.to_vec();
     put_fixed64(&mut out, id);

@@ -9,7 +9,7 @@ use drumlin_fs::RandomAccessFile;
 use drumlin_succinct::{HeldBytes, KeyIndex, Model};
 
 use super::coded::value_bytes_max;
-use super::format::{FOOTER_BYTES, PAGE_BYTES, Part, SearchableFooter, Section};
+use super::format::{FOOTER_BYTES, PAGE_BYTES, SearchableFooter, Section, SectionKind};
 use super::locator::Locator;
 use super::model_file::{StoredModel, missing, reference, shared_id};
 use super::table::SearchableTable;
@@ -49,10 +49,10 @@ fn open_parts(
     let tail_start = footer.tail_start();
     let tail = read_exactly(&*file, tail_start, footer_at - tail_start)?;
     let mut parts = footer.sections.iter().map(|section| {
-        // That sections lie in the tail was checked when the footer was decoded.
+        // That sections are in the tail was checked when the footer was decoded.
         let from = (section.offset - tail_start) as usize;
         let bytes = tail.get(from..from + section.len as usize);
-        let bytes = bytes.unwrap_or_default();
+        let bytes = bytes.expect("sections are in the tail");
         match xxh3_64(bytes) == section.checksum {
             true => Ok(bytes),
             false => Err(Error::corruption("a section's checksum does not match")
@@ -64,13 +64,13 @@ fn open_parts(
         let section = footer.section(part);
         let from = (section.offset - tail_start) as usize;
         tail.get(from..from + section.len as usize)
-            .unwrap_or_default()
+            .expect("sections are in the tail")
     };
-    let properties = MetaBlock::parse(part(Part::Properties))?;
+    let properties = MetaBlock::parse(part(SectionKind::Properties))?;
     let properties = TableProperties::decode(properties.iter().map(Ok))?;
     check_readable(&properties, &options.order)?;
-    let extents = extents(part(Part::Extents), tail_start)?;
-    let keys = KeyIndex::open(read_keys(&*file, &extents)?, part(Part::KeyTail))?;
+    let extents = extents(part(SectionKind::Extents), tail_start)?;
+    let keys = KeyIndex::open(read_keys(&*file, &extents)?, part(SectionKind::KeyTail))?;
     // A page has a row at least. A file with a hole can have far more pages than bytes that were written.
     let pages_max = footer.keys.min(tail_start / PAGE_BYTES as u64);
     if keys.len() != footer.keys || footer.pages > pages_max {
@@ -79,14 +79,14 @@ fn open_parts(
         ));
     }
     let locator = Locator::decode(
-        part(Part::Jumps),
-        part(Part::Places),
-        part(Part::Versioned),
+        part(SectionKind::Jumps),
+        part(SectionKind::Places),
+        part(SectionKind::Versioned),
         footer.keys,
     )?;
-    let (model, shared_model) = find_model(part(Part::Model), &options)?;
+    let (model, shared_model) = find_model(part(SectionKind::Model), &options)?;
     let global_seqno = properties.seqno_of_all(options.largest_seqno)?;
-    let range_tombstones = read_tombstones(part(Part::Tombstones), global_seqno)?;
+    let range_tombstones = read_tombstones(part(SectionKind::Tombstones), global_seqno)?;
     let tombstone_bytes: usize = range_tombstones
         .iter()
         .map(|t| t.begin.len() + t.end.len() + size_of::<RangeTombstone>())
@@ -149,7 +149,7 @@ pub(crate) fn shared_model_of(file: &dyn RandomAccessFile) -> Result<Option<u64>
         .checked_sub(FOOTER_BYTES as u64)
         .ok_or_else(|| Error::corruption("the file is too short to be a searchable table"))?;
     let footer = read_exactly(file, footer_at, FOOTER_BYTES as u64)?;
-    let section = SearchableFooter::decode(&footer, size)?.section(Part::Model);
+    let section = SearchableFooter::decode(&footer, size)?.section(SectionKind::Model);
     let named = reference(0).len() as u64;
     if section.len != named {
         return Ok(None);
@@ -164,7 +164,7 @@ pub(crate) fn shared_model_of(file: &dyn RandomAccessFile) -> Result<Option<u64>
     }
 }
 
-/// The `len` bytes at `offset`, which lie in the file.
+/// The `len` bytes at `offset`, which are in the file.
 pub(super) fn read_exactly(file: &dyn RandomAccessFile, offset: u64, len: u64) -> Result<Vec<u8>> {
     let len = usize::try_from(len).map_err(|_| Error::corruption("a section is too large"))?;
     let mut bytes = zeros(len)?;
@@ -185,7 +185,7 @@ fn check_readable(properties: &TableProperties, order: &KeyOrder) -> Result<()> 
     Ok(())
 }
 
-/// The extents, which ascend, lie before `limit` and are of whole pages.
+/// The extents, which ascend, are before `limit` and are of whole pages.
 fn extents(stored: &[u8], limit: u64) -> Result<Vec<Section>> {
     let damaged = || Error::corruption("the list of key extents is damaged");
     let mut from = Reader::new(stored);
@@ -207,7 +207,7 @@ pub(super) fn stored_end(extent: &Section) -> Option<u64> {
     extent.end()?.checked_next_multiple_of(PAGE_BYTES as u64)
 }
 
-/// The key blocks of all extents, which lie in the file.
+/// The key blocks of all extents, which are in the file.
 fn read_keys(file: &dyn RandomAccessFile, extents: &[Section]) -> Result<HeldBytes> {
     let total: u64 = extents.iter().map(|extent| extent.len).sum();
     let total = usize::try_from(total).map_err(|_| Error::corruption("too many key blocks"))?;
@@ -221,7 +221,8 @@ fn read_keys(file: &dyn RandomAccessFile, extents: &[Section]) -> Result<HeldByt
                         .with_offset(extent.offset),
                 );
             }
-            let blocks = bytes.get(..extent.len as usize).unwrap_or_default();
+            let blocks = bytes.get(..extent.len as usize);
+            let blocks = blocks.expect("an extent is stored with what fills its last page");
             let Some((into, rest)) = room.split_at_mut_checked(blocks.len()) else {
                 return Err(Error::corruption(
                     "extents of keys are longer than all of them",

@@ -97,6 +97,8 @@ impl PageBuilder {
         let start = out.len();
         let (rows, total) = (self.ends.len(), self.rows.len());
         let (least, bits) = self.differences();
+        assert!(rows > 0 && rows <= ROWS_MAX, "a page has rows");
+        assert!(bits <= BITS_MAX, "a reader refuses wider differences");
         out.extend_from_slice(&(rows as u16).to_le_bytes());
         out.extend_from_slice(&(total as u16).to_le_bytes());
         out.extend_from_slice(&(least as i16).to_le_bytes());
@@ -140,8 +142,12 @@ fn large_bytes(row: usize) -> usize {
 
 /// Fills what begins at `start` up to `len` bytes, the checksum last.
 fn seal(out: &mut Vec<u8>, start: usize, len: usize) {
+    assert!(
+        out.len() <= start + len - CHECKSUM_BYTES,
+        "rows leave room for the checksum"
+    );
     out.resize(start + len - CHECKSUM_BYTES, 0);
-    let checksum = mask(crc32c(out.get(start..).unwrap_or_default()));
+    let checksum = mask(crc32c(out.get(start..).expect("the page is at its end")));
     out.extend_from_slice(&checksum.to_le_bytes());
 }
 
@@ -169,7 +175,7 @@ pub(super) fn is_sound(page: &[u8]) -> bool {
         })
 }
 
-/// Where row `row` lies in its page; `None` when it has none, or is damaged.
+/// Where row `row` is in its page; `None` when it has none, or is damaged.
 #[inline]
 pub(super) fn row_range(page: &[u8], row: usize) -> Option<Range<usize>> {
     let header = u64::from_le_bytes(*page.first_chunk::<HEADER_BYTES>()?);

@@ -17,7 +17,7 @@ use drumlin_base::key::{ValueKind, pack_tag, tag_kind, tag_seqno};
 /// The tag of a row that is the code of a value.
 pub(super) const PLAIN_TAG: u64 = pack_tag(0, ValueKind::Value as u8);
 
-/// One version: its tag, and where its bytes lie in the page.
+/// One version: its tag, and where its bytes are in the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version {
     pub(super) tag: u64,
@@ -49,7 +49,7 @@ pub(super) struct Versions<'a> {
 impl<'a> Versions<'a> {
     /// The versions of the row at `range` of `page`.
     pub(super) fn new(page: &'a [u8], range: Range<usize>) -> Self {
-        let bytes = page.get(range.clone()).unwrap_or_default();
+        let bytes = page.get(range.clone()).expect("a row is in its page");
         let mut heads = Reader::new(bytes);
         let left = heads.varint64();
         // The bytes begin behind the headers: walk these once.

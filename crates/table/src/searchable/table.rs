@@ -24,13 +24,13 @@ use super::locator::{Locator, RowPlace, RowSpan};
 use super::page::{is_sound, row_range, stored_bytes};
 use super::row::{PLAIN_TAG, Version, Versions};
 use crate::cache::ReadAhead;
-use crate::cache::{BlockCache, Cached, Held, SlotArray};
+use crate::cache::{BlockCache, Cached, Fetched, SlotArray};
 use crate::format::TableProperties;
 use crate::options::TableReadOptions;
 
-/// Cache lines of a row that are asked for ahead.
+/// Cache lines of a row that are prefetched.
 const ROW_LINES: usize = 2;
-/// Lines of a page asked for ahead: what tells where its rows are.
+/// Lines of a page prefetched: those that tell where its rows are.
 pub(crate) const PAGE_HEADER_LINES: usize = 4;
 
 /// A page as it is on disk. Cheap to clone.
@@ -58,7 +58,7 @@ pub struct SearchableTable {
     pub(super) keys: KeyIndex,
     pub(super) locator: Locator,
     pub(super) model: Arc<Model>,
-    /// The model's id, if it lies in a file of its own.
+    /// The model's id, if it is in a file of its own.
     pub(super) shared_model: Option<u64>,
     /// How many rows a page has on average, at least 1.
     pub(super) rows_of_a_page: usize,
@@ -72,7 +72,7 @@ pub struct SearchableTable {
     pub(super) prefix: Option<Arc<dyn PrefixExtractor>>,
     pub(super) properties: TableProperties,
     pub(super) range_tombstones: Vec<RangeTombstone>,
-    /// What every entry's sequence number is, in an ingested table.
+    /// The sequence number of every entry, in an ingested table.
     pub(super) global_seqno: Option<SeqNo>,
     pub(super) extents: Vec<Section>,
     /// Where pages and extents end.
@@ -83,11 +83,16 @@ pub struct SearchableTable {
 
 /// A value that was looked up.
 #[derive(Debug)]
-pub struct SearchableValue<'a>(Found<'a>);
+pub struct SearchableValue<'a>(ValueSource<'a>);
+
+/// The reason why a value is in its page.
+const IN_PAGE: &str = "a version that was decoded is in its page";
+/// The reason why a value is among those that were decoded with it.
+const AMONG_OTHERS: &str = "a value ends where the next one begins";
 
 #[derive(Debug)]
-enum Found<'a> {
-    /// Where it lies in its page.
+enum ValueSource<'a> {
+    /// Where it is in its page.
     InPage(&'a Page, Range<usize>),
     /// Decoded from there.
     Decoded(&'a mut Vec<u8>),
@@ -99,19 +104,20 @@ impl<'a> SearchableValue<'a> {
     /// The `range` of `page`.
     #[inline]
     pub(super) fn in_page(page: &'a Page, range: Range<usize>) -> Self {
-        Self(Found::InPage(page, range))
+        debug_assert!(range.end <= page.bytes().len());
+        Self(ValueSource::InPage(page, range))
     }
 
     /// All of `bytes`, which may be taken away.
     #[inline]
     pub(super) fn decoded(bytes: &'a mut Vec<u8>) -> Self {
-        Self(Found::Decoded(bytes))
+        Self(ValueSource::Decoded(bytes))
     }
 
     /// The `range` of `bytes`, which hold other values too.
     #[inline]
     pub(super) fn shared(bytes: &'a Arc<Vec<u8>>, range: Range<usize>) -> Self {
-        Self(Found::Shared(bytes, range))
+        Self(ValueSource::Shared(bytes, range))
     }
 }
 
@@ -120,21 +126,21 @@ impl SearchableValue<'_> {
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         match &self.0 {
-            Found::InPage(page, range) => page.bytes().get(range.clone()).unwrap_or_default(),
-            Found::Decoded(bytes) => bytes,
-            Found::Shared(bytes, range) => bytes.get(range.clone()).unwrap_or_default(),
+            ValueSource::InPage(page, range) => page.bytes().get(range.clone()).expect(IN_PAGE),
+            ValueSource::Decoded(bytes) => bytes,
+            ValueSource::Shared(bytes, range) => bytes.get(range.clone()).expect(AMONG_OTHERS),
         }
     }
 
-    /// The bytes with the memory they lie in kept: no copy.
+    /// The bytes, pinned in their memory: no copy.
     #[inline]
     pub fn pin(self) -> PinnedSlice {
         match self.0 {
-            Found::InPage(page, range) => PinnedSlice::of_shared(page, range)
-                .unwrap_or_else(|| PinnedSlice::owned(Vec::new())),
-            Found::Decoded(bytes) => PinnedSlice::owned(std::mem::take(bytes)),
-            Found::Shared(bytes, range) => PinnedSlice::of_vector(bytes, range)
-                .unwrap_or_else(|| PinnedSlice::owned(Vec::new())),
+            ValueSource::InPage(page, range) => PinnedSlice::of_shared(page, range).expect(IN_PAGE),
+            ValueSource::Decoded(bytes) => PinnedSlice::owned(std::mem::take(bytes)),
+            ValueSource::Shared(bytes, range) => {
+                PinnedSlice::of_vector(bytes, range).expect(AMONG_OTHERS)
+            }
         }
     }
 }
@@ -158,7 +164,7 @@ impl SearchableTable {
         }
     }
 
-    /// As [`SearchableTable::get`], of the key whose row lies at `place`, and there at `span` if that is known.
+    /// As [`SearchableTable::get`], of the key whose row is at `place`, and there at `span` if that is known.
     #[inline]
     pub(crate) fn get_row(
         &self,
@@ -171,6 +177,10 @@ impl SearchableTable {
         let page = self.page(place.page, options, None)?;
         let page = page.get();
         let row = match span {
+            // The page may have been read again since, and be damaged now.
+            Some(span) if span.range().end > page.bytes().len() => {
+                return Err(self.damaged(place.page));
+            }
             Some(span) => span.range(),
             None => {
                 self.prefetch_about(page, place.row);
@@ -227,13 +237,13 @@ impl SearchableTable {
         Some(block)
     }
 
-    /// Where the row of `user_key` lies, whose block is known.
+    /// Where the row of `user_key` is, whose block is known.
     #[inline]
     pub(crate) fn find_in(&self, block: usize, user_key: &[u8]) -> Option<RowPlace> {
         self.locator.find(self.keys.get_in(block, user_key)?)
     }
 
-    /// Asks for the row at `place`, if its page is cached; where in the page it lies.
+    /// Prefetches the row at `place`, if its page is cached; where in the page it is.
     pub(crate) fn prefetch_row(&self, place: RowPlace) -> Option<RowSpan> {
         let page = self.slots.peek(place.page as usize)?;
         let range = row_range(page.bytes(), place.row)?;
@@ -242,7 +252,7 @@ impl SearchableTable {
         RowSpan::of(&range)
     }
 
-    /// Asks for what the code in the row at `span` refers to, if its page is cached and the row is a code.
+    /// Prefetches what the code in the row at `span` refers to, if its page is cached and the row is a code.
     pub(crate) fn prefetch_value(&self, place: RowPlace, span: RowSpan) {
         if !place.versioned
             && !self.values_are_raw
@@ -253,8 +263,8 @@ impl SearchableTable {
         }
     }
 
-    /// Asks for where row `row` would lie in `page`, were all rows of the table of one length: so the wait for
-    /// it overlaps with that for the head of the page, which tells where it lies.
+    /// Prefetches the place where row `row` would be in `page`, were all rows of the table of one length: so the wait for
+    /// it overlaps with that for the head of the page, which tells where it is.
     #[inline]
     fn prefetch_about(&self, page: &Page, row: usize) {
         let about = row * PAGE_BYTES / self.rows_of_a_page;
@@ -263,11 +273,11 @@ impl SearchableTable {
         }
     }
 
-    /// Where the row of `user_key` lies.
+    /// Where the row of `user_key` is.
     #[inline]
     pub(crate) fn find(&self, user_key: &[u8]) -> Option<RowPlace> {
         let block = self.find_block(user_key)?;
-        // Most rows of a block lie in the page where these begin: its head comes beside the keys.
+        // Most rows of a block are in the page where these begin: its head comes beside the keys.
         if let Some(page) = self.locator.first_page(block) {
             self.slots.prefetch(page as usize, 1);
         }
@@ -297,7 +307,7 @@ impl SearchableTable {
         !self.values_are_raw && tag_kind(version.tag) == ValueKind::Value as u8
     }
 
-    /// Appends the value whose code lies at `code` of page `at`.
+    /// Appends the value whose code is at `code` of page `at`.
     #[inline]
     pub(super) fn decode(
         &self,
@@ -306,7 +316,7 @@ impl SearchableTable {
         code: &Range<usize>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let code = page.bytes().get(code.clone()).unwrap_or_default();
+        let code = page.bytes().get(code.clone()).expect(IN_PAGE);
         self.model
             .decode_within(code, self.value_bytes_max, out)
             .map_err(|error| self.locate(error, at))
@@ -322,10 +332,10 @@ impl SearchableTable {
         at: u32,
         options: &TableReadOptions,
         ahead: Option<&mut ReadAhead>,
-    ) -> Result<Held<'_, Page>> {
+    ) -> Result<Fetched<'_, Page>> {
         match self.slots.get(at as usize) {
-            Some(guard) => Ok(Held::InSlot(guard)),
-            None => self.load_page(at, options, ahead).map(Held::Owned),
+            Some(guard) => Ok(Fetched::InSlot(guard)),
+            None => self.load_page(at, options, ahead).map(Fetched::Owned),
         }
     }
 
@@ -441,7 +451,7 @@ impl SearchableTable {
         &self.range_tombstones
     }
 
-    /// What the table says about itself.
+    /// The table's properties.
     pub fn properties(&self) -> &TableProperties {
         &self.properties
     }
@@ -478,7 +488,7 @@ impl SearchableTable {
         self.resident_bytes
     }
 
-    /// The id of the table's model, if it lies in a file of its own.
+    /// The id of the table's model, if it is in a file of its own.
     pub fn shared_model(&self) -> Option<u64> {
         self.shared_model
     }

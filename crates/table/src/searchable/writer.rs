@@ -192,7 +192,7 @@ impl SearchableTableWriter {
     /// Adds an entry to the key it is a version of.
     #[inline]
     fn add_version(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
-        let (user_key, tag) = split_internal(internal_key).unwrap_or((&[], 0));
+        let (user_key, tag) = split_internal(internal_key).expect("checked when it was added");
         let start = self.start_version(user_key)?;
         match tag_kind(tag) == ValueKind::Value as u8 {
             true => {
@@ -267,6 +267,10 @@ impl SearchableTableWriter {
             row: self.page.len().saturating_sub(1),
             versioned: !is_plain,
         };
+        debug_assert!(
+            place.page <= self.pages,
+            "a row is in a page that was begun"
+        );
         self.locator.push(rank, place);
         self.key.versions.clear();
         self.key.bytes.clear();
@@ -296,6 +300,10 @@ impl SearchableTableWriter {
         let len = blocks.len() as u64;
         blocks.resize(blocks.len().next_multiple_of(PAGE_BYTES), 0);
         self.flush()?;
+        assert!(
+            self.written.is_multiple_of(PAGE_BYTES as u64),
+            "pages and extents are aligned"
+        );
         self.extents.push(Section {
             offset: self.written,
             len,
@@ -377,6 +385,10 @@ impl SearchableTableWriter {
         self.write_extent(blocks)?;
         self.flush()?;
         let tail_start = self.written;
+        assert!(
+            tail_start.is_multiple_of(PAGE_BYTES as u64),
+            "pages and extents are aligned"
+        );
         let extents: u64 = self.extents.iter().map(|extent| extent.len).sum();
         self.properties.data_size = tail_start - extents;
         self.properties.index_size = extents + key_tail.len() as u64;
@@ -429,6 +441,11 @@ impl SearchableTableWriter {
         self.buffer.extend_from_slice(&footer.encode());
         self.flush()?;
         let size = self.written;
+        assert_eq!(
+            footer.sections.last().and_then(Section::end),
+            Some(size - FOOTER_BYTES as u64),
+            "sections follow each other up to the footer"
+        );
         self.file.sync()?;
         self.file.close()?;
         Ok(FinishedTable {
@@ -439,7 +456,7 @@ impl SearchableTableWriter {
     }
 }
 
-/// Where the page after `buffer` will lie, in blocks of a page's size.
+/// Where the page after `buffer` will be, in blocks of a page's size.
 fn next_block(written: u64, buffer: &[u8]) -> Result<u32> {
     let block = (written + buffer.len() as u64) / PAGE_BYTES as u64;
     u32::try_from(block)
