@@ -8,41 +8,37 @@
 #![forbid(unsafe_code)]
 
 mod background;
-#[doc(hidden)]
-pub mod caches;
-#[doc(hidden)]
-pub mod compaction;
+mod caches;
+mod compaction;
 mod db;
-#[doc(hidden)]
-pub mod family;
-#[doc(hidden)]
-pub mod files;
-#[doc(hidden)]
-pub mod iter;
+mod family;
+mod files;
+mod iter;
 mod maintenance;
-#[doc(hidden)]
-pub mod options;
-#[doc(hidden)]
-pub mod read;
+mod options;
+mod read;
 mod store;
-#[doc(hidden)]
-pub mod version;
-#[doc(hidden)]
-pub mod wal;
+mod version;
+mod wal;
 mod watch;
 #[doc(hidden)]
-#[doc(hidden)]
-pub mod write;
+mod write;
 
 /// What this project's own tools and tests use of the engine's insides. No part of the interface: anything here may
 /// change with any version.
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::compaction;
+    /// Compaction styles as text.
+    pub mod compaction {
+        pub use crate::compaction::style_text;
+    }
+    /// Versions, edits, the MANIFEST.
+    pub mod version {
+        pub use crate::version::*;
+    }
     pub use crate::files::names;
     pub use crate::iter::range_tombstone;
     pub use crate::options::file as options_file;
-    pub use crate::version;
     pub use crate::wal::record;
     pub use crate::write::batch;
 }

@@ -9,4 +9,4 @@
 
 pub(crate) mod blob_cache;
 pub(crate) mod models;
-pub mod table_cache;
+pub(crate) mod table_cache;

@@ -270,14 +270,14 @@ impl TableCache {
 /// Tables that were opened before a version has them. Closed again when this is dropped, unless
 /// they are kept: what failed must not hold memory, nor, mapped, space of a file that was removed.
 #[derive(Debug)]
-pub struct Ahead<'a> {
+pub(crate) struct Ahead<'a> {
     tables: &'a TableCache,
     numbers: Vec<u64>,
 }
 
 impl<'a> Ahead<'a> {
     /// None yet.
-    pub fn new(tables: &'a TableCache) -> Self {
+    pub(crate) fn new(tables: &'a TableCache) -> Self {
         Self {
             tables,
             numbers: Vec::new(),
@@ -288,7 +288,7 @@ impl<'a> Ahead<'a> {
     ///
     /// # Errors
     /// As [`TableCache::find`].
-    pub fn open(&mut self, file: &NewFile) -> Result<()> {
+    pub(crate) fn open(&mut self, file: &NewFile) -> Result<()> {
         self.tables.open_ahead(file)?;
         self.numbers.push(file.number);
         Ok(())
@@ -297,7 +297,7 @@ impl<'a> Ahead<'a> {
     /// Takes in the `table` of the file `number`, from [`TableCache::open_unnumbered`], whose entries all
     /// have the sequence number `seqno` now. One of a format that does not take it afterwards is
     /// closed, and opened by its first reader.
-    pub fn take(&mut self, number: u64, mut table: Arc<Table>, seqno: SeqNo) {
+    pub(crate) fn take(&mut self, number: u64, mut table: Arc<Table>, seqno: SeqNo) {
         if Table::number(&mut table, seqno) {
             self.tables.park_ahead(number, table);
             self.numbers.push(number);
@@ -305,7 +305,7 @@ impl<'a> Ahead<'a> {
     }
 
     /// Leaves them open: a version has them.
-    pub fn keep(mut self) {
+    pub(crate) fn keep(mut self) {
         self.numbers.clear();
     }
 }

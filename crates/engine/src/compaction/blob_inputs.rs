@@ -21,7 +21,7 @@ const OPEN_MAX: usize = 128;
 
 /// Readers of the blob files of one directory.
 #[derive(Debug)]
-pub struct BlobInputs {
+pub(crate) struct BlobInputs {
     files: Arc<dyn FileSystem>,
     dir: PathBuf,
     open: HashMap<u64, BlobReader>,
@@ -29,7 +29,7 @@ pub struct BlobInputs {
 
 impl BlobInputs {
     /// Readers of files in `dir`; opens none yet.
-    pub fn new(files: &Arc<dyn FileSystem>, dir: &Path) -> Self {
+    pub(crate) fn new(files: &Arc<dyn FileSystem>, dir: &Path) -> Self {
         Self {
             files: Arc::clone(files),
             dir: dir.to_path_buf(),
@@ -41,7 +41,7 @@ impl BlobInputs {
     ///
     /// # Errors
     /// `Io`; `Corruption` naming file and offset, also when the file is missing.
-    pub fn value(&mut self, user_key: &[u8], index: &BlobIndex) -> Result<PinnedSlice> {
+    pub(crate) fn value(&mut self, user_key: &[u8], index: &BlobIndex) -> Result<PinnedSlice> {
         self.reader(index.file)?.get(user_key, index, true)
     }
 
@@ -49,7 +49,7 @@ impl BlobInputs {
     ///
     /// # Errors
     /// As [`BlobInputs::value`].
-    pub fn stored(&mut self, user_key: &[u8], index: &BlobIndex) -> Result<PinnedSlice> {
+    pub(crate) fn stored(&mut self, user_key: &[u8], index: &BlobIndex) -> Result<PinnedSlice> {
         self.reader(index.file)?.stored(user_key, index, true)
     }
 

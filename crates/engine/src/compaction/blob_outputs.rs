@@ -28,11 +28,11 @@ use crate::files::names;
 use crate::version::BlobFileAddition;
 
 /// Gives out file numbers that no file has.
-pub type FileNumbers = Arc<dyn Fn() -> u64 + Send + Sync>;
+pub(crate) type FileNumbers = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// How a family's large values are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlobOptions {
+pub(crate) struct BlobOptions {
     /// Values of this many bytes and more are kept apart from the tables; `usize::MAX` for none.
     pub from_bytes: usize,
     /// Size at which a blob file ends.
@@ -45,7 +45,7 @@ pub struct BlobOptions {
 
 impl BlobOptions {
     /// No values are kept apart.
-    pub fn never() -> Self {
+    pub(crate) fn never() -> Self {
         Self {
             from_bytes: usize::MAX,
             file_bytes: u64::MAX,
@@ -57,7 +57,7 @@ impl BlobOptions {
 
 /// Where blob files are made.
 #[derive(Clone)]
-pub struct BlobPlace {
+pub(crate) struct BlobPlace {
     /// Files and clock.
     pub env: Env,
     /// The directory.
@@ -70,7 +70,7 @@ pub struct BlobPlace {
 
 /// What a job did to blobs.
 #[derive(Clone, Debug, Default)]
-pub struct BlobChanges {
+pub(crate) struct BlobChanges {
     /// The files written.
     pub additions: Vec<BlobFileAddition>,
     /// The references into older files that were written again.
@@ -93,7 +93,7 @@ impl fmt::Debug for BlobPlace {
 
 impl BlobChanges {
     /// Adds what another part of the job did.
-    pub fn append(&mut self, mut other: Self) {
+    pub(crate) fn append(&mut self, mut other: Self) {
         self.additions.append(&mut other.additions);
         self.kept.append(&other.kept);
         self.bytes_written += other.bytes_written;
@@ -104,7 +104,7 @@ impl BlobChanges {
 
 /// An entry as the table gets it.
 #[derive(Debug)]
-pub struct Placed<'a> {
+pub(crate) struct Placed<'a> {
     /// Its internal key.
     pub key: &'a [u8],
     /// Its value, or the reference to it.
@@ -117,7 +117,7 @@ pub struct Placed<'a> {
 
 impl<'a> Placed<'a> {
     /// A value that stays in the table as it is stored.
-    pub fn copied(key: &'a [u8], code: ValueCode<'a>) -> Self {
+    pub(crate) fn copied(key: &'a [u8], code: ValueCode<'a>) -> Self {
         Self {
             key,
             value: &[],
@@ -128,7 +128,7 @@ impl<'a> Placed<'a> {
 }
 
 /// The blob files of one job, or of one of its threads.
-pub struct BlobOutputs {
+pub(crate) struct BlobOutputs {
     place: BlobPlace,
     options: BlobOptions,
     /// Files whose blobs are moved, ascending.
@@ -145,7 +145,7 @@ pub struct BlobOutputs {
 
 impl BlobOutputs {
     /// No files yet. Blobs of the files `emptied` (ascending) are moved.
-    pub fn new(place: BlobPlace, options: BlobOptions, emptied: Arc<[u64]>) -> Self {
+    pub(crate) fn new(place: BlobPlace, options: BlobOptions, emptied: Arc<[u64]>) -> Self {
         Self {
             inputs: BlobInputs::new(&place.env.files, &place.dir),
             created: Created::new(&place.env),
@@ -167,7 +167,7 @@ impl BlobOutputs {
     /// `Corruption` for a reference that is none, or whose blob is damaged and was to be moved;
     /// `NotSupported`; `Io`, `NoSpace`.
     #[inline]
-    pub fn place<'a>(&'a mut self, key: &'a [u8], value: &'a [u8]) -> Result<Placed<'a>> {
+    pub(crate) fn place<'a>(&'a mut self, key: &'a [u8], value: &'a [u8]) -> Result<Placed<'a>> {
         let Some((user_key, tag)) = split_internal(key) else {
             return Err(Error::corruption("internal key shorter than its tag"));
         };
@@ -316,7 +316,7 @@ impl BlobOutputs {
     ///
     /// # Errors
     /// `Io`, `NoSpace`.
-    pub fn finish(mut self) -> Result<(BlobChanges, Created)> {
+    pub(crate) fn finish(mut self) -> Result<(BlobChanges, Created)> {
         self.end_file()?;
         Ok((self.changes, self.created))
     }

@@ -24,7 +24,11 @@ const HIDING_MAX: u64 = 64;
 
 /// The next table to be rewritten so that blob files can be emptied, or the tables of L0 that may hide
 /// much garbage; `None` while there is little, or when every such table is in use.
-pub fn pick(version: &Version, options: &CompactionOptions, moment: &Moment<'_>) -> Option<Plan> {
+pub(crate) fn pick(
+    version: &Version,
+    options: &CompactionOptions,
+    moment: &Moment<'_>,
+) -> Option<Plan> {
     empty_files(version, options, moment.in_flight).or_else(|| uncover(version, options, moment))
 }
 

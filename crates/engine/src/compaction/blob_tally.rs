@@ -15,7 +15,7 @@ use crate::version::BlobFileGarbage;
 
 /// How many references to each file were seen, and the bytes of their records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BlobTally {
+pub(crate) struct BlobTally {
     files: BTreeMap<u64, Count>,
     bytes: u64,
 }
@@ -28,7 +28,7 @@ struct Count {
 
 impl BlobTally {
     /// Counts the reference of `user_key`.
-    pub fn add(&mut self, user_key: &[u8], index: &BlobIndex) {
+    pub(crate) fn add(&mut self, user_key: &[u8], index: &BlobIndex) {
         let bytes = index.record_bytes(user_key);
         let count = self.files.entry(index.file).or_default();
         count.blobs += 1;
@@ -39,7 +39,7 @@ impl BlobTally {
     }
 
     /// Adds what `other` counted.
-    pub fn append(&mut self, other: &Self) {
+    pub(crate) fn append(&mut self, other: &Self) {
         for (&file, count) in &other.files {
             let sum = self.files.entry(file).or_default();
             sum.blobs += count.blobs;
@@ -49,37 +49,31 @@ impl BlobTally {
     }
 
     /// The files referred to, ascending.
-    pub fn files(&self) -> impl Iterator<Item = u64> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = u64> {
         self.files.keys().copied()
     }
 
     /// References to `file` and the bytes of their records.
-    pub fn of(&self, file: u64) -> (u64, u64) {
+    pub(crate) fn of(&self, file: u64) -> (u64, u64) {
         let count = self.files.get(&file).copied().unwrap_or_default();
         (count.blobs, count.bytes)
     }
 
     /// References counted.
-    pub fn blobs(&self) -> u64 {
+    pub(crate) fn blobs(&self) -> u64 {
         self.files.values().map(|count| count.blobs).sum()
     }
 
     /// Bytes of all records referred to.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
-    }
-
-    /// Forgets everything.
-    pub fn clear(&mut self) {
-        self.files.clear();
-        self.bytes = 0;
     }
 
     /// What became garbage in a job that read the references `self` and wrote those of `kept` again.
     ///
     /// # Errors
     /// `Corruption` when more was written than read: the job made references up.
-    pub fn garbage(&self, kept: &Self) -> Result<Vec<BlobFileGarbage>> {
+    pub(crate) fn garbage(&self, kept: &Self) -> Result<Vec<BlobFileGarbage>> {
         if let Some(file) = kept.files().find(|file| !self.files.contains_key(file)) {
             return Err(more_than_read(file));
         }
@@ -99,6 +93,13 @@ impl BlobTally {
             }
         }
         Ok(garbage)
+    }
+
+    #[cfg(test)]
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.files.clear();
+        self.bytes = 0;
     }
 }
 

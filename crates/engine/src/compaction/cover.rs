@@ -3,7 +3,6 @@
 //! Entries come in key order, so finding the fragment of an entry is a step, not a search. Not
 //! shared between threads.
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use drumlin_base::{KeyOrder, RangeTombstone, SeqNo};
@@ -13,14 +12,14 @@ use crate::iter::range_tombstone::{Fragment, FragmentCursor, Fragments};
 
 /// The fragments of all tombstones of a job, and where the walk over them stands.
 #[derive(Clone, Debug)]
-pub struct Cover {
+pub(crate) struct Cover {
     fragments: Arc<Fragments>,
     cursor: FragmentCursor,
 }
 
 impl Cover {
     /// A walk over `fragments`; `None` when there are none, so that callers need not ask.
-    pub fn new(fragments: Arc<Fragments>) -> Option<Self> {
+    pub(crate) fn new(fragments: Arc<Fragments>) -> Option<Self> {
         (!fragments.is_empty()).then(|| Self {
             fragments,
             cursor: FragmentCursor::default(),
@@ -31,7 +30,7 @@ impl Cover {
     ///
     /// Cheap for keys in ascending order from call to call.
     #[inline]
-    pub fn covers(
+    pub(crate) fn covers(
         &mut self,
         order: &KeyOrder,
         user_key: &[u8],
@@ -47,7 +46,7 @@ impl Cover {
 /// What is left of a job's tombstones for its output, begin ascending, then seqno descending: one a
 /// stripe (the newest; it hides all that the others hide), and none where every reader sees it and
 /// nothing lies below to be hidden.
-pub fn retain(
+pub(crate) fn retain(
     order: &KeyOrder,
     fragments: &Fragments,
     stripes: &Stripes,
@@ -77,7 +76,7 @@ pub fn retain(
 /// The user keys an output file answers for: from `first`, up to, not including, `limit`.
 /// `None` is unbounded.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Territory<'a> {
+pub(crate) struct Territory<'a> {
     /// First user key of the territory.
     pub first: Option<&'a [u8]>,
     /// First user key of the next.
@@ -88,7 +87,11 @@ impl Territory<'_> {
     /// The parts of `tombstones` that lie in the territory. Order is kept.
     ///
     /// Requires: `tombstones` as [`retain`] returns them.
-    pub fn clip(&self, order: &KeyOrder, tombstones: &[RangeTombstone]) -> Vec<RangeTombstone> {
+    pub(crate) fn clip(
+        &self,
+        order: &KeyOrder,
+        tombstones: &[RangeTombstone],
+    ) -> Vec<RangeTombstone> {
         let from = self.first.map_or(0, |first| {
             tombstones.partition_point(|at| order.compare(&at.end, first).is_le())
         });
@@ -116,13 +119,6 @@ impl Territory<'_> {
         }
         out
     }
-}
-
-/// Lowest and highest sequence number among `tombstones`; `None` when there are none.
-pub fn seqno_bounds(tombstones: &[RangeTombstone]) -> Option<RangeInclusive<SeqNo>> {
-    let lowest = tombstones.iter().map(|at| at.seqno).min()?;
-    let highest = tombstones.iter().map(|at| at.seqno).max()?;
-    Some(lowest..=highest)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use drumlin_base::{Error, Result};
 use drumlin_fs::Env;
 
 /// A guard over files being made. Dropping it removes them unless [`Created::keep`] was called.
-pub struct Created {
+pub(crate) struct Created {
     env: Env,
     paths: Vec<PathBuf>,
     kept: bool,
@@ -15,7 +15,7 @@ pub struct Created {
 
 impl Created {
     /// Guards nothing yet.
-    pub fn new(env: &Env) -> Self {
+    pub(crate) fn new(env: &Env) -> Self {
         Self {
             env: env.clone(),
             paths: Vec::new(),
@@ -28,7 +28,7 @@ impl Created {
     ///
     /// # Errors
     /// Those of `create`.
-    pub fn make<T>(&mut self, path: &Path, create: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(crate) fn make<T>(&mut self, path: &Path, create: impl FnOnce() -> Result<T>) -> Result<T> {
         let made = create();
         if !made.as_ref().is_err_and(Error::is_taken) {
             self.paths.push(path.to_path_buf());
@@ -37,17 +37,17 @@ impl Created {
     }
 
     /// Takes over what `other` guards.
-    pub fn append(&mut self, mut other: Self) {
+    pub(crate) fn append(&mut self, mut other: Self) {
         self.paths.append(&mut other.paths);
     }
 
     /// Whether no file is guarded.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.paths.is_empty()
     }
 
     /// Lets the files stay.
-    pub fn keep(mut self) {
+    pub(crate) fn keep(mut self) {
         self.kept = true;
     }
 }

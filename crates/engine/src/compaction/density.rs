@@ -16,7 +16,7 @@ const DENSE: u32 = STEP_ENTRIES * STEPS as u32 / 4 * 3;
 
 /// Counts tombstones in a window over the last entries written.
 #[derive(Clone, Debug, Default)]
-pub struct DensityWindow {
+pub(crate) struct DensityWindow {
     steps: [u32; STEPS],
     at: usize,
     entries: u32,
@@ -27,7 +27,7 @@ pub struct DensityWindow {
 impl DensityWindow {
     /// Takes in the next entry.
     #[inline]
-    pub fn add(&mut self, internal_key: &[u8]) {
+    pub(crate) fn add(&mut self, internal_key: &[u8]) {
         if is_tombstone(internal_key) {
             self.tombstones += 1;
         }
@@ -47,7 +47,7 @@ impl DensityWindow {
     }
 
     /// Whether the window ever was full of tombstones.
-    pub fn is_dense(&self) -> bool {
+    pub(crate) fn is_dense(&self) -> bool {
         self.dense
     }
 }
@@ -58,7 +58,7 @@ const PROTECTED_PART: u64 = 64;
 
 /// What is watched in a table while it is written.
 #[derive(Clone, Debug, Default)]
-pub enum Watch {
+pub(crate) enum Watch {
     /// Nothing.
     #[default]
     Nothing,
@@ -72,7 +72,7 @@ impl Watch {
     /// What is to be watched in a table of `level`; `bottommost` when nothing lies below it,
     /// `protects` when some snapshot is older than the newest entry. Where none is, marking a table
     /// at the bottom would have it rewritten for ever.
-    pub fn new(level: usize, bottommost: bool, protects: bool) -> Self {
+    pub(crate) fn new(level: usize, bottommost: bool, protects: bool) -> Self {
         match (level, bottommost, protects) {
             (0, _, _) | (_, true, false) => Self::Nothing,
             (_, true, true) => Self::Protected(0),
@@ -82,7 +82,7 @@ impl Watch {
 
     /// Takes in the next entry; `first` when it is the newest of its user key.
     #[inline]
-    pub fn add(&mut self, internal_key: &[u8], first: bool) {
+    pub(crate) fn add(&mut self, internal_key: &[u8], first: bool) {
         match self {
             Self::Nothing => {}
             Self::Tombstones(window) => window.add(internal_key),
@@ -93,7 +93,7 @@ impl Watch {
     }
 
     /// Whether the table, with `points` entries and `ranges` range tombstones, should be compacted.
-    pub fn asks(&self, points: u64, ranges: usize) -> bool {
+    pub(crate) fn asks(&self, points: u64, ranges: usize) -> bool {
         match self {
             Self::Nothing => false,
             Self::Tombstones(window) => window.is_dense(),

@@ -13,7 +13,7 @@ use crate::version::{FileMeta, Version};
 
 /// The FIFO picker.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Fifo {
+pub(crate) struct Fifo {
     /// Its limits.
     pub limits: FifoOptions,
 }

@@ -15,14 +15,14 @@ use crate::compaction::keep::{Below, Stripes};
 use crate::compaction::output::{JobContext, OutputStamp, Outputs};
 use crate::compaction::progress::CheckTimer;
 use crate::compaction::split::Splitter;
-use crate::compaction::stream::{Stream, StreamCounts, StreamOptions};
+use crate::compaction::stream::{Stream, StreamOptions};
 use crate::iter::merging::MergingIterator;
 use crate::iter::range_tombstone::Fragments;
 use crate::version::{BlobFileAddition, NewFile};
 
 /// What a flush made.
 #[derive(Clone, Debug)]
-pub struct Flushed {
+pub(crate) struct Flushed {
     /// The table for L0, synced with its name; its epoch is for the caller to give. `None` when
     /// nothing in the memtables is visible to anybody.
     pub file: Option<NewFile>,
@@ -30,8 +30,6 @@ pub struct Flushed {
     pub blob_files: Vec<BlobFileAddition>,
     /// Bytes of the blob files.
     pub blob_bytes: u64,
-    /// What became of the entries.
-    pub counts: StreamCounts,
     /// Bytes written, those of blob files too.
     pub bytes_written: u64,
 }
@@ -43,7 +41,7 @@ pub struct Flushed {
 /// # Errors
 /// What creating, writing or syncing the table met; what the merge operator returned. No file is
 /// left behind.
-pub fn run(context: &JobContext, memtables: &[Arc<Memtable>]) -> Result<Flushed> {
+pub(crate) fn run(context: &JobContext, memtables: &[Arc<Memtable>]) -> Result<Flushed> {
     let order = &context.options.order;
     let tombstones: Vec<_> = memtables
         .iter()
@@ -103,6 +101,5 @@ pub fn run(context: &JobContext, memtables: &[Arc<Memtable>]) -> Result<Flushed>
         file: files.into_iter().next(),
         blob_files: blobs.additions,
         blob_bytes: blobs.bytes_written,
-        counts,
     })
 }

@@ -31,7 +31,7 @@ const SILENT_SECONDS: u64 = 60;
 
 /// What a plan costs, and what reads have paid for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Account {
+pub(crate) struct Account {
     /// What reads lost to the tables that would go down, in bytes worth rewriting.
     pub credit: u64,
     /// The bytes the plan would rewrite.
@@ -40,7 +40,7 @@ pub struct Account {
 
 impl Account {
     /// The account of `plan`.
-    pub fn of(plan: &Plan) -> Self {
+    pub(crate) fn of(plan: &Plan) -> Self {
         let upper = plan.files().filter(|(level, _)| *level == plan.level);
         let price = match plan.work {
             Work::Rewrite => plan.input_bytes(),
@@ -53,29 +53,29 @@ impl Account {
     }
 
     /// Whether the price is paid.
-    pub fn is_paid(&self) -> bool {
+    pub(crate) fn is_paid(&self) -> bool {
         self.credit >= self.price
     }
 
     /// The part of the price that is paid; 1 is all of it.
-    pub fn share(&self) -> f64 {
+    pub(crate) fn share(&self) -> f64 {
         self.credit as f64 / self.price as f64
     }
 }
 
 /// Whether anything at all may be done for reads now.
-pub fn is_time(version: &Version, moment: &Moment<'_>) -> bool {
+pub(crate) fn is_time(version: &Version, moment: &Moment<'_>) -> bool {
     moment.is_quiet && seconds_since_flush(version, moment.now) >= SETTLED_SECONDS
 }
 
 /// Whether what is merged for reads now would stay so for a while.
-pub fn is_lasting(moment: &Moment<'_>) -> bool {
+pub(crate) fn is_lasting(moment: &Moment<'_>) -> bool {
     moment.flush_in >= NEAR_SECONDS
 }
 
 /// Whether `plan` may be carried out for reads, if it is paid: always in a store that is not written,
 /// else when it rewrites no more of the lower level than a table that goes down usually meets.
-pub fn is_bounded(
+pub(crate) fn is_bounded(
     plan: &Plan,
     version: &Version,
     options: &CompactionOptions,

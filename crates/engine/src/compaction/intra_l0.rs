@@ -15,7 +15,7 @@ const TABLES_MIN: usize = 4;
 
 /// How much may be rewritten for it.
 #[derive(Clone, Copy, Debug)]
-pub struct Price {
+pub(crate) struct Price {
     /// Bytes of one merge.
     pub bytes_max: u64,
     /// Bytes rewritten for each table that goes away.
@@ -26,7 +26,7 @@ pub struct Price {
 ///
 /// Tables are taken from the newest on while each makes the merge cheaper for each table that goes
 /// away: so the result of an earlier merge is left alone until its equals have gathered.
-pub fn pick(
+pub(crate) fn pick(
     version: &Version,
     options: &CompactionOptions,
     in_flight: &InFlight,

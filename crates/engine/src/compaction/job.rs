@@ -44,7 +44,7 @@ const READAHEAD_BYTES_RUN: Range<usize> = 64 << 10..512 << 10;
 
 /// What a compaction did.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// The inputs, for the edit: level and number.
     pub deleted_files: Vec<(u32, u64)>,
     /// The outputs, for the edit: synced, their names too.
@@ -63,8 +63,6 @@ pub struct Outcome {
     pub blob_bytes_moved: u64,
     /// Bytes of the blob files written; part of [`Outcome::bytes_written`].
     pub blob_bytes_written: u64,
-    /// What became of the entries.
-    pub counts: StreamCounts,
 }
 
 /// Carries out `plan`, which was made from `version`. Set `cancel` to have it give up soon.
@@ -73,7 +71,7 @@ pub struct Outcome {
 /// `Corruption` and `Io` from reading inputs, `Io` and `NoSpace` from writing, what the merge
 /// operator returned, `Shutdown` when cancelled, what the watcher returned, `Aborted` when a callback panicked. No output is
 /// left behind.
-pub fn run(
+pub(crate) fn run(
     context: &JobContext,
     version: &Version,
     plan: &Plan,
@@ -98,7 +96,6 @@ pub fn run(
         blobs_moved: blobs.moved,
         blob_bytes_moved: blobs.moved_bytes,
         blob_bytes_written: blobs.bytes_written,
-        counts: done.counts,
     })
 }
 

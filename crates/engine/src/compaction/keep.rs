@@ -19,14 +19,14 @@ use drumlin_base::{KeyOrder, SEQNO_MAX, SeqNo, ValueKind};
 
 /// The snapshots that are alive, as stripes of the history.
 #[derive(Clone, Debug, Default)]
-pub struct Stripes {
+pub(crate) struct Stripes {
     /// Ascending, without repetitions.
     snapshots: Vec<SeqNo>,
 }
 
 impl Stripes {
     /// The stripes cut by `snapshots`, given in any order.
-    pub fn new(mut snapshots: Vec<SeqNo>) -> Self {
+    pub(crate) fn new(mut snapshots: Vec<SeqNo>) -> Self {
         snapshots.sort_unstable();
         snapshots.dedup();
         Self { snapshots }
@@ -34,7 +34,7 @@ impl Stripes {
 
     /// The stripe of `seqno`: the oldest snapshot that sees it, [`SEQNO_MAX`] when none does.
     #[inline]
-    pub fn of(&self, seqno: SeqNo) -> SeqNo {
+    pub(crate) fn of(&self, seqno: SeqNo) -> SeqNo {
         if self.snapshots.is_empty() {
             return SEQNO_MAX;
         }
@@ -44,14 +44,14 @@ impl Stripes {
 
     /// Whether `seqno` lies in the oldest stripe, where every reader there is sees it.
     #[inline]
-    pub fn oldest_holds(&self, seqno: SeqNo) -> bool {
+    pub(crate) fn oldest_holds(&self, seqno: SeqNo) -> bool {
         self.snapshots.first().is_none_or(|&oldest| seqno <= oldest)
     }
 }
 
 /// One file, as far as [`Below`] needs to know it: first and last user key, both included.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyRange {
+pub(crate) struct KeyRange {
     /// First user key.
     pub first: Vec<u8>,
     /// Last user key.
@@ -60,7 +60,7 @@ pub struct KeyRange {
 
 /// What may lie under the output of a job: whether a tombstone still has something to hide.
 #[derive(Clone, Debug)]
-pub enum Below {
+pub(crate) enum Below {
     /// Nothing: the output is the end of the tree for its keys.
     Nothing,
     /// Anything, as under a flush.
@@ -71,14 +71,14 @@ pub enum Below {
 
 /// One level under the output. Keys are asked for in ascending order, so the place only advances.
 #[derive(Clone, Debug)]
-pub struct BelowLevel {
+pub(crate) struct BelowLevel {
     files: Vec<KeyRange>,
     at: usize,
 }
 
 impl Below {
     /// The files of the levels under the output, each level ascending and disjoint.
-    pub fn levels(levels: Vec<Vec<KeyRange>>) -> Self {
+    pub(crate) fn levels(levels: Vec<Vec<KeyRange>>) -> Self {
         let levels: Vec<_> = levels
             .into_iter()
             .filter(|files| !files.is_empty())
@@ -92,14 +92,14 @@ impl Below {
     }
 
     /// Whether nothing lies below for any key.
-    pub fn is_nothing(&self) -> bool {
+    pub(crate) fn is_nothing(&self) -> bool {
         matches!(self, Self::Nothing)
     }
 
     /// Whether an older version of `user_key` may lie below.
     ///
     /// Requires: keys in ascending order from call to call.
-    pub fn may_hold(&mut self, order: &KeyOrder, user_key: &[u8]) -> bool {
+    pub(crate) fn may_hold(&mut self, order: &KeyOrder, user_key: &[u8]) -> bool {
         match self {
             Self::Nothing => false,
             _ if drumlin_base::bug!("tombstone-dropped-early") => false,
@@ -111,7 +111,7 @@ impl Below {
     }
 
     /// Whether anything may lie below in `begin..end`. Does not move the walk; logarithmic.
-    pub fn may_hold_range(&self, order: &KeyOrder, begin: &[u8], end: &[u8]) -> bool {
+    pub(crate) fn may_hold_range(&self, order: &KeyOrder, begin: &[u8], end: &[u8]) -> bool {
         match self {
             Self::Nothing => false,
             _ if drumlin_base::bug!("range-tombstone-dropped-early") => false,
@@ -144,7 +144,7 @@ impl BelowLevel {
 
 /// What is to be done with an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// It stays; everything older in its stripe is hidden by it.
     Keep,
     /// A newer entry of its stripe hides it.
@@ -165,7 +165,7 @@ pub enum Verdict {
 
 /// The decision machine: fed every entry of a key from newest to oldest.
 #[derive(Clone, Debug)]
-pub struct Keep {
+pub(crate) struct Keep {
     stripes: Stripes,
     /// The stripe in which something older is hidden, once an entry of this key settled it.
     closed: Option<SeqNo>,
@@ -173,7 +173,7 @@ pub struct Keep {
 
 impl Keep {
     /// A machine for the given snapshots.
-    pub fn new(stripes: Stripes) -> Self {
+    pub(crate) fn new(stripes: Stripes) -> Self {
         Self {
             stripes,
             closed: None,
@@ -182,32 +182,32 @@ impl Keep {
 
     /// The stripes it judges by.
     #[inline]
-    pub fn stripes(&self) -> &Stripes {
+    pub(crate) fn stripes(&self) -> &Stripes {
         &self.stripes
     }
 
     /// Starts on the next user key.
     #[inline]
-    pub fn start_key(&mut self) {
+    pub(crate) fn start_key(&mut self) {
         self.closed = None;
     }
 
     /// Declares everything older in `stripe` hidden.
     #[inline]
-    pub fn close(&mut self, stripe: SeqNo) {
+    pub(crate) fn close(&mut self, stripe: SeqNo) {
         self.closed = Some(stripe);
     }
 
     /// Whether everything older in `stripe` is hidden.
     #[inline]
-    pub fn is_closed(&self, stripe: SeqNo) -> bool {
+    pub(crate) fn is_closed(&self, stripe: SeqNo) -> bool {
         self.closed == Some(stripe)
     }
 
     /// The verdict on the next entry of the key, which lies in `stripe`. `covered`: a range
     /// tombstone of the stripe is newer than it and covers its key.
     #[inline]
-    pub fn judge(&mut self, stripe: SeqNo, kind: ValueKind, covered: bool) -> Verdict {
+    pub(crate) fn judge(&mut self, stripe: SeqNo, kind: ValueKind, covered: bool) -> Verdict {
         let hidden = self.is_closed(stripe);
         if covered {
             // What is older in the stripe is covered as well.

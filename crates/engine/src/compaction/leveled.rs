@@ -36,7 +36,7 @@ const FOR_READS: f64 = -1.0;
 
 /// How large each level should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LevelTargets {
+pub(crate) struct LevelTargets {
     /// The level that L0 is compacted into.
     pub base_level: usize,
     /// The deepest level that tables may go to.
@@ -47,7 +47,7 @@ pub struct LevelTargets {
 
 impl LevelTargets {
     /// The targets for `version`.
-    pub fn of(version: &Version, options: &CompactionOptions) -> Self {
+    pub(crate) fn of(version: &Version, options: &CompactionOptions) -> Self {
         let last = options.levels.clamp(2, LEVELS) - 1;
         let last = last.max(version.deepest_level().unwrap_or(0));
         let multiplier = options.level_multiplier.max(2);
@@ -94,7 +94,7 @@ impl LevelTargets {
 
 /// The leveled picker.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Leveled;
+pub(crate) struct Leveled;
 
 impl Picker for Leveled {
     fn pick(
@@ -118,7 +118,7 @@ impl Picker for Leveled {
 impl Leveled {
     /// The account of the compaction that reads are nearest to having paid for; `None` when they
     /// paid for none.
-    pub fn read_account(
+    pub(crate) fn read_account(
         &self,
         version: &Version,
         options: &CompactionOptions,
@@ -132,7 +132,7 @@ impl Leveled {
 
     /// The plan for a range the user names; `None` when the level holds nothing there, or what it
     /// holds is being compacted.
-    pub fn plan_manual(
+    pub(crate) fn plan_manual(
         &self,
         version: &Version,
         options: &CompactionOptions,
@@ -161,7 +161,7 @@ impl Leveled {
 
 /// Bytes that compactions will have to write until every level has its size: what writers are
 /// slowed by. As RocksDB estimates it.
-pub fn pending_compaction_bytes(version: &Version, options: &CompactionOptions) -> u64 {
+pub(crate) fn pending_compaction_bytes(version: &Version, options: &CompactionOptions) -> u64 {
     let targets = LevelTargets::of(version, options);
     let mut total = 0u64;
     let mut coming = 0u64;
@@ -185,7 +185,7 @@ pub fn pending_compaction_bytes(version: &Version, options: &CompactionOptions) 
 }
 
 /// The level a compaction of L0 goes to now.
-pub fn base_level(version: &Version, options: &CompactionOptions) -> usize {
+pub(crate) fn base_level(version: &Version, options: &CompactionOptions) -> usize {
     LevelTargets::of(version, options).base_level
 }
 

@@ -48,7 +48,7 @@ impl CancelToken {
 
 /// What there is to do next.
 #[derive(Clone, Debug)]
-pub enum Piece {
+pub(crate) enum Piece {
     /// This, as soon as its inputs are claimed.
     Plan(Plan),
     /// Something, but other compactions have its tables now.
@@ -59,7 +59,7 @@ pub enum Piece {
 
 /// How far a compaction that was asked for is.
 #[derive(Clone, Debug)]
-pub struct ManualWork {
+pub(crate) struct ManualWork {
     begin: Option<Vec<u8>>,
     /// The last key of the range or, if there is none, of the tables there were.
     end: Option<Vec<u8>>,
@@ -73,7 +73,7 @@ pub struct ManualWork {
 
 impl ManualWork {
     /// The work of compacting the user keys from `begin` to `end` (included) in `version`.
-    pub fn new(
+    pub(crate) fn new(
         version: &Version,
         options: &CompactionOptions,
         begin: Option<&[u8]>,
@@ -101,7 +101,7 @@ impl ManualWork {
     }
 
     /// The next piece in `version`, beside what is `in_flight`.
-    pub fn next(
+    pub(crate) fn next(
         &mut self,
         version: &Version,
         options: &CompactionOptions,
@@ -135,7 +135,7 @@ impl ManualWork {
     }
 
     /// Notes that `plan`, a piece of this work, was carried out.
-    pub fn done(&mut self, plan: &Plan, order: &KeyOrder) {
+    pub(crate) fn done(&mut self, plan: &Plan, order: &KeyOrder) {
         if self.level == 0 {
             return self.go_down();
         }
@@ -163,11 +163,6 @@ impl ManualWork {
             Some(plan) => Piece::Plan(plan),
             None => Piece::Blocked,
         }
-    }
-
-    /// What is left, for people: the level under work and the deepest.
-    pub fn levels(&self) -> (usize, usize) {
-        (self.level, self.deepest)
     }
 
     fn go_down(&mut self) {

@@ -5,40 +5,39 @@
 //! what changed. Neither installs anything. `keep` holds the rules of what stays, `stream` carries
 //! them out over a cursor, `split` says where output files end.
 
-pub mod blob_inputs;
-pub mod blob_outputs;
-pub mod blob_picker;
-pub mod blob_tally;
-pub mod cover;
-pub mod created;
-pub mod density;
-pub mod fifo;
-pub mod flush;
-pub mod for_reads;
-pub mod intra_l0;
-pub mod job;
-pub mod keep;
-pub mod leveled;
-pub mod manual;
-pub mod output;
-pub mod parts;
-pub mod pick;
-pub mod plan;
-pub mod progress;
-pub mod span;
-pub mod split;
-pub mod stream;
-pub mod style;
+pub(crate) mod blob_inputs;
+pub(crate) mod blob_outputs;
+pub(crate) mod blob_picker;
+pub(crate) mod blob_tally;
+pub(crate) mod cover;
+pub(crate) mod created;
+pub(crate) mod density;
+pub(crate) mod fifo;
+pub(crate) mod flush;
+pub(crate) mod for_reads;
+pub(crate) mod intra_l0;
+pub(crate) mod job;
+pub(crate) mod keep;
+pub(crate) mod leveled;
+pub(crate) mod manual;
+pub(crate) mod output;
+pub(crate) mod parts;
+pub(crate) mod pick;
+pub(crate) mod plan;
+pub(crate) mod progress;
+pub(crate) mod span;
+pub(crate) mod split;
+pub(crate) mod stream;
+pub(crate) mod style;
 pub mod style_text;
-pub mod universal;
-pub mod wanted;
+pub(crate) mod universal;
+pub(crate) mod wanted;
 
-pub use leveled::Leveled;
-pub use manual::{CancelToken, ManualWork, Piece};
-pub use pick::{pending_bytes, pick, read_account};
-pub use plan::{
-    CompactionOptions, InFlight, ManualRange, Moment, Picker, Plan, PlanInput, Reason, Work,
-};
+pub(crate) use leveled::Leveled;
+pub use manual::CancelToken;
+pub(crate) use manual::{ManualWork, Piece};
+pub(crate) use pick::{pending_bytes, pick, read_account};
+pub(crate) use plan::{CompactionOptions, InFlight, ManualRange, Moment, Plan, Reason, Work};
 pub use style::{CompactionStyle, FifoOptions, UniversalOptions};
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ const BLOB_BYTES_PER_TABLE_BYTE: u64 = 16;
 
 /// What flushes and compactions of one family are done with.
 #[derive(Clone)]
-pub struct JobContext {
+pub(crate) struct JobContext {
     /// Files, clock and threads.
     pub env: Env,
     /// Where the tables lie.
@@ -81,7 +81,7 @@ impl fmt::Debug for JobContext {
 
 impl JobContext {
     /// The id of the model that tables of `level` are written with and name, if they are.
-    pub fn model_at(&self, level: usize) -> Option<u64> {
+    pub(crate) fn model_at(&self, level: usize) -> Option<u64> {
         let writer = self.writers.get(level)?;
         let model = writer.model.as_ref()?;
         (writer.format == TableFormat::Searchable).then(|| model.id())
@@ -99,7 +99,7 @@ impl JobContext {
 
 /// What all output tables of one job have in common.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OutputStamp {
+pub(crate) struct OutputStamp {
     /// The level they go to.
     pub level: usize,
     /// See [`NewFile::epoch`].
@@ -117,7 +117,7 @@ pub struct OutputStamp {
 /// The output tables of one job, or of one of its threads.
 ///
 /// Dropping it removes the files, unless they were taken by [`Outputs::finish`] and then kept.
-pub struct Outputs<'a> {
+pub(crate) struct Outputs<'a> {
     context: &'a JobContext,
     stamp: OutputStamp,
     splitter: Splitter,
@@ -149,7 +149,7 @@ struct OpenTable {
 
 /// Finished tables and blob files, and the guard over them.
 #[derive(Debug)]
-pub struct Written {
+pub(crate) struct Written {
     files: Vec<NewFile>,
     blobs: BlobChanges,
     created: Created,
@@ -157,7 +157,7 @@ pub struct Written {
 
 impl<'a> Outputs<'a> {
     /// No tables yet. `tombstones` ascend and lie between `first` and `limit`.
-    pub fn new(context: &'a JobContext, stamp: OutputStamp, splitter: Splitter) -> Self {
+    pub(crate) fn new(context: &'a JobContext, stamp: OutputStamp, splitter: Splitter) -> Self {
         Self {
             context,
             stamp,
@@ -181,7 +181,7 @@ impl<'a> Outputs<'a> {
 
     /// The same, moving the blobs out of the files `emptied` (ascending).
     #[must_use]
-    pub fn emptying(mut self, emptied: Arc<[u64]>) -> Self {
+    pub(crate) fn emptying(mut self, emptied: Arc<[u64]>) -> Self {
         let options = self.context.blobs;
         let place = self.context.blob_place(options.file_bytes);
         self.blobs = Some(Box::new(BlobOutputs::new(place, options, emptied)));
@@ -191,7 +191,7 @@ impl<'a> Outputs<'a> {
     /// The same, with range tombstones (ascending, as `cover::retain` returns them) of which the
     /// part between `first` and `limit` goes to these tables.
     #[must_use]
-    pub fn with_tombstones(
+    pub(crate) fn with_tombstones(
         mut self,
         tombstones: Vec<RangeTombstone>,
         first: Option<Vec<u8>>,
@@ -208,7 +208,7 @@ impl<'a> Outputs<'a> {
     /// # Errors
     /// What creating, writing or syncing a table met.
     #[inline]
-    pub fn add<I: InternalIterator>(&mut self, stream: &Stream<I>) -> Result<()> {
+    pub(crate) fn add<I: InternalIterator>(&mut self, stream: &Stream<I>) -> Result<()> {
         let mut blobs = self.blobs.take().ok_or_else(after_the_end)?;
         let placed = match stream.code() {
             // Copied as it is; it was small enough for a table when it was written.
@@ -328,7 +328,7 @@ impl<'a> Outputs<'a> {
     ///
     /// # Errors
     /// What writing or syncing met.
-    pub fn finish(mut self) -> Result<Written> {
+    pub(crate) fn finish(mut self) -> Result<Written> {
         let limit = self.territory_limit.take();
         self.end_table(limit.as_deref())?;
         let blobs = self.blobs.take().ok_or_else(after_the_end)?;
@@ -410,18 +410,13 @@ impl OpenTable {
 }
 
 impl Written {
-    /// The tables written, ascending.
-    pub fn files(&self) -> &[NewFile] {
-        &self.files
-    }
-
     /// What became of blobs.
-    pub fn blobs(&self) -> &BlobChanges {
+    pub(crate) fn blobs(&self) -> &BlobChanges {
         &self.blobs
     }
 
     /// Takes over what `other` wrote.
-    pub fn append(&mut self, mut other: Self) {
+    pub(crate) fn append(&mut self, mut other: Self) {
         self.files.append(&mut other.files);
         self.blobs.append(other.blobs);
         self.created.append(other.created);
@@ -431,7 +426,7 @@ impl Written {
     ///
     /// # Errors
     /// `Io`; the files are removed.
-    pub fn keep(self, context: &JobContext) -> Result<(Vec<NewFile>, BlobChanges)> {
+    pub(crate) fn keep(self, context: &JobContext) -> Result<(Vec<NewFile>, BlobChanges)> {
         if !self.created.is_empty() && !drumlin_base::bug!("table-names-unsynced") {
             context.env.files.sync_dir(&context.dir)?;
         }

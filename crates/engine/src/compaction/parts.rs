@@ -19,7 +19,7 @@ const SAMPLES_MAX: usize = 32;
 /// Borders are first keys of input tables, and keys inside those that are large beside a part, which
 /// `samples` gives: at most so many keys that cut a table into parts of about one size, ascending.
 /// `bytes_of` is the work that a table is, in bytes.
-pub fn borders(
+pub(crate) fn borders(
     options: &CompactionOptions,
     plan: &Plan,
     threads_max: usize,

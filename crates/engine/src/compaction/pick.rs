@@ -11,7 +11,11 @@ use crate::version::Version;
 
 /// The most urgent plan of the family's style that conflicts with none in flight; `None` when
 /// nothing is due, and always for the manual style.
-pub fn pick(version: &Version, options: &CompactionOptions, moment: &Moment<'_>) -> Option<Plan> {
+pub(crate) fn pick(
+    version: &Version,
+    options: &CompactionOptions,
+    moment: &Moment<'_>,
+) -> Option<Plan> {
     let by_shape = match options.style {
         CompactionStyle::Auto | CompactionStyle::Leveled => Leveled.pick(version, options, moment),
         CompactionStyle::Universal(limits) => Universal { limits }.pick(version, options, moment),
@@ -25,7 +29,7 @@ pub fn pick(version: &Version, options: &CompactionOptions, moment: &Moment<'_>)
 
 /// What reads have paid for the compaction they are nearest to getting, and what it costs; `None`
 /// when they paid nothing, or the style does nothing for them.
-pub fn read_account(
+pub(crate) fn read_account(
     version: &Version,
     options: &CompactionOptions,
     in_flight: &InFlight,
@@ -40,7 +44,7 @@ pub fn read_account(
 
 /// Bytes that compactions will have to write until the tree is in the style's shape: what writers
 /// are slowed by.
-pub fn pending_bytes(version: &Version, options: &CompactionOptions) -> u64 {
+pub(crate) fn pending_bytes(version: &Version, options: &CompactionOptions) -> u64 {
     match &options.style {
         CompactionStyle::Auto | CompactionStyle::Leveled => {
             leveled::pending_compaction_bytes(version, options)

@@ -11,7 +11,7 @@ use crate::version::{FileMeta, Version, VersionEdit};
 
 /// Sizes and triggers that pickers and jobs go by.
 #[derive(Clone, Debug)]
-pub struct CompactionOptions {
+pub(crate) struct CompactionOptions {
     /// The order of user keys.
     pub order: KeyOrder,
     /// Which picker chooses; `Auto` is leveled.
@@ -41,7 +41,7 @@ pub struct CompactionOptions {
 
 impl CompactionOptions {
     /// Options with RocksDB's customary sizes.
-    pub fn new(order: KeyOrder) -> Self {
+    pub(crate) fn new(order: KeyOrder) -> Self {
         Self {
             order,
             style: CompactionStyle::Leveled,
@@ -59,19 +59,19 @@ impl CompactionOptions {
 
     /// Most bytes of the level after next that one output table may overlap, so that compacting it
     /// later stays bounded.
-    pub fn grandparent_bytes_max(&self) -> u64 {
+    pub(crate) fn grandparent_bytes_max(&self) -> u64 {
         self.target_file_bytes.saturating_mul(10)
     }
 
     /// Most bytes to which a plan is widened for free.
-    pub fn plan_bytes_max(&self) -> u64 {
+    pub(crate) fn plan_bytes_max(&self) -> u64 {
         self.target_file_bytes.saturating_mul(25)
     }
 }
 
 /// Why a plan was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub(crate) enum Reason {
     /// L0 has too many tables or bytes.
     L0Full,
     /// L0 has too many tables, and the level below is busy: they become fewer where they are.
@@ -104,19 +104,19 @@ pub enum Reason {
 
 impl Reason {
     /// Whether only a quiet store does it, and gives it up for anything else.
-    pub fn can_wait(self) -> bool {
+    pub(crate) fn can_wait(self) -> bool {
         matches!(self, Self::Hidden | Self::Reads | Self::Recode)
     }
 
     /// Whether writers may come to wait for it.
-    pub fn is_for_writers(self) -> bool {
+    pub(crate) fn is_for_writers(self) -> bool {
         self != Self::Manual && !self.can_wait()
     }
 }
 
 /// What a plan does with its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub(crate) enum Work {
     /// They are read, and what stays is written anew.
     Rewrite,
     /// They change their level as they are.
@@ -127,7 +127,7 @@ pub enum Work {
 
 /// Input tables of one level, in the level's order.
 #[derive(Clone, Debug)]
-pub struct PlanInput {
+pub(crate) struct PlanInput {
     /// The level.
     pub level: usize,
     /// Its tables, L0 newest first, other levels ascending.
@@ -136,7 +136,7 @@ pub struct PlanInput {
 
 /// One compaction to be done.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// The upper input level.
     pub level: usize,
     /// Where the output goes.
@@ -155,19 +155,19 @@ pub struct Plan {
 
 impl Plan {
     /// The input tables with their levels.
-    pub fn files(&self) -> impl Iterator<Item = (usize, &Arc<FileMeta>)> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = (usize, &Arc<FileMeta>)> {
         self.inputs
             .iter()
             .flat_map(|input| input.files.iter().map(move |file| (input.level, file)))
     }
 
     /// Bytes of all inputs.
-    pub fn input_bytes(&self) -> u64 {
+    pub(crate) fn input_bytes(&self) -> u64 {
         self.files().map(|(_, file)| file.size).sum()
     }
 
     /// The user keys the inputs cover. `None` for a plan without inputs, which no picker makes.
-    pub fn span(&self, order: &KeyOrder) -> Option<Span<'_>> {
+    pub(crate) fn span(&self, order: &KeyOrder) -> Option<Span<'_>> {
         self.files()
             .map(|(_, file)| Span::of(file))
             .reduce(|a, b| a.hull(order, &b))
@@ -175,7 +175,7 @@ impl Plan {
 
     /// Claims every input; on false none is claimed.
     #[must_use]
-    pub fn claim(&self) -> bool {
+    pub(crate) fn claim(&self) -> bool {
         for (count, (_, file)) in self.files().enumerate() {
             if !file.claim() {
                 self.files()
@@ -188,12 +188,12 @@ impl Plan {
     }
 
     /// Gives the claims back.
-    pub fn release_claims(&self) {
+    pub(crate) fn release_claims(&self) {
         self.files().for_each(|(_, file)| file.release_claim());
     }
 
     /// What other pickers must know while the plan is carried out.
-    pub fn running(&self, order: &KeyOrder) -> Option<Running> {
+    pub(crate) fn running(&self, order: &KeyOrder) -> Option<Running> {
         Some(Running {
             level: self.level,
             output_level: self.output_level,
@@ -203,7 +203,7 @@ impl Plan {
 
     /// The edit that carries out the plan in family `column_family` where nothing is written for
     /// it; `None` when something is.
-    pub fn edit_alone(&self, column_family: u32) -> Option<VersionEdit> {
+    pub(crate) fn edit_alone(&self, column_family: u32) -> Option<VersionEdit> {
         let mut edit = VersionEdit {
             column_family,
             deleted_files: self.deleted_files(),
@@ -224,7 +224,7 @@ impl Plan {
     }
 
     /// The edit part that takes the inputs away.
-    pub fn deleted_files(&self) -> Vec<(u32, u64)> {
+    pub(crate) fn deleted_files(&self) -> Vec<(u32, u64)> {
         self.files()
             .map(|(level, file)| (level as u32, file.number))
             .collect()
@@ -233,7 +233,7 @@ impl Plan {
 
 /// A plan that is being carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Running {
+pub(crate) struct Running {
     /// The upper input level.
     pub level: usize,
     /// The output level.
@@ -244,27 +244,27 @@ pub struct Running {
 
 /// The plans of one family that are being carried out.
 #[derive(Clone, Debug, Default)]
-pub struct InFlight {
+pub(crate) struct InFlight {
     /// In no order.
     pub running: Vec<Running>,
 }
 
 impl InFlight {
     /// Whether some plan takes tables from L0 to a deeper level. Only one may at a time.
-    pub fn empties_l0(&self) -> bool {
+    pub(crate) fn empties_l0(&self) -> bool {
         let mut running = self.running.iter();
         running.any(|running| running.level == 0 && running.output_level > 0)
     }
 
     /// Whether some plan will put tables into `level` within `span`.
-    pub fn writes_into(&self, order: &KeyOrder, level: usize, span: &Span<'_>) -> bool {
+    pub(crate) fn writes_into(&self, order: &KeyOrder, level: usize, span: &Span<'_>) -> bool {
         self.running.iter().any(|running| {
             running.output_level == level && running.span.as_span().overlaps(order, span)
         })
     }
 
     /// Forgets a plan that has ended.
-    pub fn remove(&mut self, ended: &Running) {
+    pub(crate) fn remove(&mut self, ended: &Running) {
         if let Some(at) = self.running.iter().position(|running| running == ended) {
             self.running.swap_remove(at);
         }
@@ -273,7 +273,7 @@ impl InFlight {
 
 /// A range the user wants compacted, from one level into another.
 #[derive(Clone, Copy, Debug)]
-pub struct ManualRange<'a> {
+pub(crate) struct ManualRange<'a> {
     /// The level to take tables from.
     pub level: usize,
     /// Where they go: below `level`, or `level` itself to rewrite in place (not L0).
@@ -286,7 +286,7 @@ pub struct ManualRange<'a> {
 
 /// What a picker looks at beside the version.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment<'a> {
+pub(crate) struct Moment<'a> {
     /// What is under way.
     pub in_flight: &'a InFlight,
     /// Unix seconds.
@@ -304,7 +304,7 @@ pub struct Moment<'a> {
 }
 
 /// Chooses what to compact next. Pure: looks, claims nothing.
-pub trait Picker {
+pub(crate) trait Picker {
     /// The most urgent plan that conflicts with none in flight; `None` when nothing is due.
     fn pick(
         &self,

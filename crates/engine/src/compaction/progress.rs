@@ -10,7 +10,7 @@ use drumlin_fs::IoTimes;
 
 /// How far a job is. All counts are relaxed: they publish nothing.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub(crate) struct Progress {
     bytes_total: u64,
     entries_total: AtomicU64,
     entries_done: AtomicU64,
@@ -19,7 +19,7 @@ pub struct Progress {
 
 impl Progress {
     /// Of a job over `bytes_total` bytes of input.
-    pub fn new(bytes_total: u64) -> Arc<Self> {
+    pub(crate) fn new(bytes_total: u64) -> Arc<Self> {
         Arc::new(Self {
             bytes_total,
             ..Self::default()
@@ -27,27 +27,27 @@ impl Progress {
     }
 
     /// Notes how many entries the inputs hold, as far as they tell.
-    pub fn expect_entries(&self, entries: u64) {
+    pub(crate) fn expect_entries(&self, entries: u64) {
         self.entries_total.store(entries, Ordering::Relaxed);
     }
 
     /// Notes that `entries` more were passed.
-    pub fn add_entries(&self, entries: u64) {
+    pub(crate) fn add_entries(&self, entries: u64) {
         self.entries_done.fetch_add(entries, Ordering::Relaxed);
     }
 
     /// How long the job waited for the disk.
-    pub fn io(&self) -> &Arc<IoTimes> {
+    pub(crate) fn io(&self) -> &Arc<IoTimes> {
         &self.io
     }
 
     /// Bytes of all inputs.
-    pub fn bytes_total(&self) -> u64 {
+    pub(crate) fn bytes_total(&self) -> u64 {
         self.bytes_total
     }
 
     /// The share of the entries that was passed; 0 while it is not known how many there are.
-    pub fn share(&self) -> f64 {
+    pub(crate) fn share(&self) -> f64 {
         let total = self.entries_total.load(Ordering::Relaxed);
         if total == 0 {
             return 0.0;
@@ -57,13 +57,13 @@ impl Progress {
     }
 
     /// About how many bytes of the inputs were passed.
-    pub fn bytes_done(&self) -> u64 {
+    pub(crate) fn bytes_done(&self) -> u64 {
         (self.bytes_total as f64 * self.share()) as u64
     }
 }
 
 /// Is asked now and then by whoever carries a job out.
-pub trait Watcher: Send + Sync {
+pub(crate) trait Watcher: Send + Sync {
     /// Returns when the job may go on; it may do something more urgent first.
     ///
     /// # Errors

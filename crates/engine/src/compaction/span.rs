@@ -12,7 +12,7 @@ use crate::version::FileMeta;
 
 /// User keys from `first` to `last`; `last` itself only if `last_included`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span<'a> {
+pub(crate) struct Span<'a> {
     /// First user key.
     pub first: &'a [u8],
     /// Last user key, or the key before which the span ends.
@@ -23,7 +23,7 @@ pub struct Span<'a> {
 
 impl<'a> Span<'a> {
     /// What `file` covers.
-    pub fn of(file: &'a FileMeta) -> Self {
+    pub(crate) fn of(file: &'a FileMeta) -> Self {
         let (last, tag) = split_internal(&file.largest).unwrap_or((&file.largest, 0));
         let excluded =
             tag_seqno(tag) == SEQNO_MAX && tag_kind(tag) == ValueKind::RangeDeletion as u8;
@@ -35,19 +35,19 @@ impl<'a> Span<'a> {
     }
 
     /// Whether every key of the span lies before `key`.
-    pub fn ends_before(&self, order: &KeyOrder, key: &[u8]) -> bool {
+    pub(crate) fn ends_before(&self, order: &KeyOrder, key: &[u8]) -> bool {
         let ordering = order.compare(self.last, key);
         ordering.is_lt() || (ordering.is_eq() && !self.last_included)
     }
 
     /// Whether the spans share a key.
-    pub fn overlaps(&self, order: &KeyOrder, other: &Self) -> bool {
+    pub(crate) fn overlaps(&self, order: &KeyOrder, other: &Self) -> bool {
         !self.ends_before(order, other.first) && !other.ends_before(order, self.first)
     }
 
     /// The least span that holds both.
     #[must_use]
-    pub fn hull(&self, order: &KeyOrder, other: &Self) -> Self {
+    pub(crate) fn hull(&self, order: &KeyOrder, other: &Self) -> Self {
         let first = if order.compare(other.first, self.first).is_lt() {
             other.first
         } else {
@@ -64,7 +64,7 @@ impl<'a> Span<'a> {
     }
 
     /// The least span that holds all of `files`; `None` when there are none.
-    pub fn of_all(order: &KeyOrder, files: &'a [Arc<FileMeta>]) -> Option<Self> {
+    pub(crate) fn of_all(order: &KeyOrder, files: &'a [Arc<FileMeta>]) -> Option<Self> {
         files
             .iter()
             .map(|file| Self::of(file))
@@ -72,7 +72,7 @@ impl<'a> Span<'a> {
     }
 
     /// The span with keys of its own.
-    pub fn to_owned(&self) -> OwnedSpan {
+    pub(crate) fn to_owned(&self) -> OwnedSpan {
         OwnedSpan {
             first: self.first.to_vec(),
             last: self.last.to_vec(),
@@ -83,7 +83,7 @@ impl<'a> Span<'a> {
 
 /// A [`Span`] that owns its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwnedSpan {
+pub(crate) struct OwnedSpan {
     /// First user key.
     pub first: Vec<u8>,
     /// Last user key, or the key before which the span ends.
@@ -94,7 +94,7 @@ pub struct OwnedSpan {
 
 impl OwnedSpan {
     /// The same span, borrowed.
-    pub fn as_span(&self) -> Span<'_> {
+    pub(crate) fn as_span(&self) -> Span<'_> {
         Span {
             first: &self.first,
             last: &self.last,
@@ -105,7 +105,7 @@ impl OwnedSpan {
 
 /// The indices of the files of a sorted level that share a key with `span`, widened until no user
 /// key lies on both sides of either end: versions of one key travel together.
-pub fn covering_range(
+pub(crate) fn covering_range(
     order: &KeyOrder,
     files: &[Arc<FileMeta>],
     span: &Span<'_>,
@@ -120,7 +120,7 @@ pub fn covering_range(
 }
 
 /// Widens `range` over neighbours that share a user key with it. An empty range stays empty.
-pub fn widen_to_whole_keys(
+pub(crate) fn widen_to_whole_keys(
     order: &KeyOrder,
     files: &[Arc<FileMeta>],
     mut range: std::ops::Range<usize>,

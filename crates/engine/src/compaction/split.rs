@@ -15,7 +15,7 @@ use crate::version::FileMeta;
 
 /// Decides before each new user key whether the output table ends.
 #[derive(Debug)]
-pub struct Splitter {
+pub(crate) struct Splitter {
     target_bytes: u64,
     overlap_max: u64,
     grandparents: Vec<Arc<FileMeta>>,
@@ -27,7 +27,7 @@ pub struct Splitter {
 
 impl Splitter {
     /// A splitter for outputs over `grandparents`.
-    pub fn new(options: &CompactionOptions, grandparents: Vec<Arc<FileMeta>>) -> Self {
+    pub(crate) fn new(options: &CompactionOptions, grandparents: Vec<Arc<FileMeta>>) -> Self {
         Self {
             target_bytes: options.target_file_bytes,
             overlap_max: options.grandparent_bytes_max(),
@@ -38,7 +38,7 @@ impl Splitter {
     }
 
     /// One that never ends a table.
-    pub fn never() -> Self {
+    pub(crate) fn never() -> Self {
         Self {
             target_bytes: u64::MAX,
             overlap_max: u64::MAX,
@@ -52,7 +52,12 @@ impl Splitter {
     ///
     /// Requires: keys in ascending order from call to call; after true, a new table begins.
     #[inline]
-    pub fn ends_before(&mut self, order: &KeyOrder, user_key: &[u8], file_bytes: u64) -> bool {
+    pub(crate) fn ends_before(
+        &mut self,
+        order: &KeyOrder,
+        user_key: &[u8],
+        file_bytes: u64,
+    ) -> bool {
         let passed = !self.grandparents.is_empty() && self.pass(order, user_key);
         if file_bytes == 0 {
             self.overlapped = 0;

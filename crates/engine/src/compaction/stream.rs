@@ -23,7 +23,7 @@ use super::cover::Cover;
 use super::keep::{Below, Keep, Stripes, Verdict};
 
 /// What a job knows when it starts: everything the rules ask for beside the entries.
-pub struct StreamOptions {
+pub(crate) struct StreamOptions {
     /// The order of user keys.
     pub order: KeyOrder,
     /// The snapshots alive.
@@ -54,7 +54,7 @@ impl fmt::Debug for StreamOptions {
 
 /// What happened to the entries so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StreamCounts {
+pub(crate) struct StreamCounts {
     /// Entries read.
     pub input: u64,
     /// Entries dropped because a newer one hides them.
@@ -132,7 +132,7 @@ enum RunEnd {
 }
 
 /// A cursor over the entries that stay.
-pub struct Stream<I> {
+pub(crate) struct Stream<I> {
     input: I,
     keep: Keep,
     options: StreamOptions,
@@ -163,7 +163,7 @@ impl<I> fmt::Debug for Stream<I> {
 
 impl<I: InternalIterator> Stream<I> {
     /// The survivors of `input`, which stands on the first entry to be judged.
-    pub fn new(input: I, mut options: StreamOptions) -> Self {
+    pub(crate) fn new(input: I, mut options: StreamOptions) -> Self {
         let stripes = std::mem::take(&mut options.stripes);
         Self {
             input,
@@ -184,13 +184,13 @@ impl<I: InternalIterator> Stream<I> {
 
     /// The internal key of the present entry.
     #[inline]
-    pub fn key(&self) -> &[u8] {
+    pub(crate) fn key(&self) -> &[u8] {
         &self.key
     }
 
     /// The value of the present entry.
     #[inline]
-    pub fn value(&self) -> &[u8] {
+    pub(crate) fn value(&self) -> &[u8] {
         match self.place {
             Place::Input => self.input.value(),
             Place::Nowhere => &[],
@@ -201,7 +201,7 @@ impl<I: InternalIterator> Stream<I> {
 
     /// The code of the present entry's value, if the input gives it and the value is as it was there.
     #[inline]
-    pub fn code(&self) -> Option<ValueCode<'_>> {
+    pub(crate) fn code(&self) -> Option<ValueCode<'_>> {
         match self.place {
             Place::Input => self.input.code(),
             _ => None,
@@ -211,17 +211,17 @@ impl<I: InternalIterator> Stream<I> {
     /// Whether the present entry is the first that came out for its user key: the only places where
     /// an output file may be cut.
     #[inline]
-    pub fn starts_user_key(&self) -> bool {
+    pub(crate) fn starts_user_key(&self) -> bool {
         self.first
     }
 
     /// The cursor the entries come from.
-    pub fn input_mut(&mut self) -> &mut I {
+    pub(crate) fn input_mut(&mut self) -> &mut I {
         &mut self.input
     }
 
     /// What happened so far.
-    pub fn counts(&self) -> StreamCounts {
+    pub(crate) fn counts(&self) -> StreamCounts {
         self.counts
     }
 
@@ -230,7 +230,7 @@ impl<I: InternalIterator> Stream<I> {
     /// # Errors
     /// What reading the input met; `Corruption` for an entry no engine writes; what the merge
     /// operator returned. The walk is over after an error.
-    pub fn advance(&mut self) -> Result<bool> {
+    pub(crate) fn advance(&mut self) -> Result<bool> {
         if self.held.next < self.held.entries.len() {
             return Ok(self.take_held());
         }

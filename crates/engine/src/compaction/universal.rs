@@ -54,7 +54,7 @@ fn runs(version: &Version) -> Vec<Run> {
 
 /// The universal picker.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Universal {
+pub(crate) struct Universal {
     /// Its limits.
     pub limits: UniversalOptions,
 }
@@ -78,7 +78,7 @@ impl Picker for Universal {
 impl Universal {
     /// Everything into one run, whatever its size: a compaction that was asked for. `None` while some of
     /// it is being compacted.
-    pub fn plan_whole(
+    pub(crate) fn plan_whole(
         &self,
         version: &Version,
         options: &CompactionOptions,
@@ -115,7 +115,7 @@ impl Universal {
 }
 
 /// Bytes that merges will have to write until there are few enough runs and the space is in bounds.
-pub fn pending_bytes(version: &Version, limits: &UniversalOptions) -> u64 {
+pub(crate) fn pending_bytes(version: &Version, limits: &UniversalOptions) -> u64 {
     let runs = runs(version);
     let too_many = (runs.len() + 1).saturating_sub(limits.runs_trigger.max(2));
     if too_many < 2 {

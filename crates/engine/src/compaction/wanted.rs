@@ -14,7 +14,7 @@ use crate::version::{FileMeta, Version};
 
 /// What a table asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub(crate) enum Wish {
     /// To go to the next level.
     Down(Reason),
     /// To be rewritten where it is.
@@ -22,7 +22,7 @@ pub enum Wish {
 }
 
 /// What `file` of `level` asks for; `None` for nearly all tables, at the cost of a few loads.
-pub fn wish(
+pub(crate) fn wish(
     version: &Version,
     options: &CompactionOptions,
     moment: &Moment<'_>,

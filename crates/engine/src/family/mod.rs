@@ -2,5 +2,5 @@
 
 pub(crate) mod column_family;
 pub(crate) mod merge_operators;
-pub mod snapshot;
-pub mod super_version;
+pub(crate) mod snapshot;
+pub(crate) mod super_version;

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 ///
 /// In a forked child nothing is pinned and nothing let go of: a thread that is not there may hold the lock.
 #[derive(Clone, Debug)]
-pub struct SnapshotList {
+pub(crate) struct SnapshotList {
     pins: Arc<Mutex<BTreeMap<SeqNo, usize>>>,
     process: Process,
 }
@@ -31,23 +31,15 @@ impl Default for SnapshotList {
 
 impl SnapshotList {
     /// An empty list.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
-    }
-
-    /// Pins `seqno`.
-    ///
-    /// Requires: something else pins `seqno` or a lower one, or no compaction runs; otherwise use
-    /// [`SnapshotList::take_current`].
-    pub fn take(&self, seqno: SeqNo) -> Snapshot {
-        self.take_current(|| seqno)
     }
 
     /// Pins what `current` returns, the last published sequence number.
     ///
     /// `current` is called under the list's lock. A compaction that listed the pins before this call
     /// therefore only saw entries at or below the pinned number, and it keeps the newest of those.
-    pub fn take_current(&self, current: impl FnOnce() -> SeqNo) -> Snapshot {
+    pub(crate) fn take_current(&self, current: impl FnOnce() -> SeqNo) -> Snapshot {
         if !self.process.is_present() {
             return self.pinned(current());
         }
@@ -71,30 +63,41 @@ impl SnapshotList {
 
     /// Whether `snapshot` was taken here.
     #[inline]
-    pub fn owns(&self, snapshot: &Snapshot) -> bool {
+    pub(crate) fn owns(&self, snapshot: &Snapshot) -> bool {
         Arc::ptr_eq(&self.pins, &snapshot.pin.pins)
     }
 
     /// The lowest pinned sequence number.
-    pub fn oldest(&self) -> Option<SeqNo> {
+    pub(crate) fn oldest(&self) -> Option<SeqNo> {
         self.pins.lock().keys().next().copied()
     }
 
     /// Every pinned sequence number once, ascending.
-    pub fn all(&self) -> Vec<SeqNo> {
+    pub(crate) fn all(&self) -> Vec<SeqNo> {
         if drumlin_base::bug!("snapshots-ignored") {
             return Vec::new();
         }
         self.pins.lock().keys().copied().collect()
     }
 
+    #[cfg(test)]
+    /// Pins `seqno`.
+    ///
+    /// Requires: something else pins `seqno` or a lower one, or no compaction runs; otherwise use
+    /// [`SnapshotList::take_current`].
+    pub(crate) fn take(&self, seqno: SeqNo) -> Snapshot {
+        self.take_current(|| seqno)
+    }
+
+    #[cfg(test)]
     /// How many snapshots are held.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.pins.lock().values().sum()
     }
 
+    #[cfg(test)]
     /// Whether no snapshot is held.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.pins.lock().is_empty()
     }
 }

@@ -171,14 +171,14 @@ impl MemtableFragments {
 
 /// Where a family keeps its present super version.
 #[derive(Debug)]
-pub struct SuperVersionCell {
+pub(crate) struct SuperVersionCell {
     /// Never empty.
     current: HazardPtr<Arc<SuperVersion>>,
 }
 
 impl SuperVersionCell {
     /// A cell holding `first`.
-    pub fn new(first: Arc<SuperVersion>) -> Self {
+    pub(crate) fn new(first: Arc<SuperVersion>) -> Self {
         Self {
             current: HazardPtr::new(Some(first)),
         }
@@ -186,19 +186,19 @@ impl SuperVersionCell {
 
     /// The present super version under a guard, for a short read: no lock, no shared counter.
     #[inline]
-    pub fn load(&self) -> HazardGuard<'_, Arc<SuperVersion>> {
+    pub(crate) fn load(&self) -> HazardGuard<'_, Arc<SuperVersion>> {
         self.current.load().expect("a family always has one")
     }
 
     /// The present super version for as long as it is needed, as iterators do.
-    pub fn load_full(&self) -> Arc<SuperVersion> {
+    pub(crate) fn load_full(&self) -> Arc<SuperVersion> {
         Arc::clone(&self.load())
     }
 
     /// Makes `next` the present one and gives back the former, whose last reader frees it.
     ///
     /// Requires: installs are made under the family's lock, with rising numbers.
-    pub fn install(&self, next: Arc<SuperVersion>) -> Retired<Arc<SuperVersion>> {
+    pub(crate) fn install(&self, next: Arc<SuperVersion>) -> Retired<Arc<SuperVersion>> {
         let number = next.number;
         let former = self.current.swap(Some(next));
         let former = former.expect("a family always has one");

@@ -75,7 +75,7 @@ pub(crate) struct Space {
 
 /// Room for a compaction's output. What was not written is given back when this is dropped.
 #[derive(Debug)]
-pub struct Promise {
+pub(crate) struct Promise {
     space: Arc<Space>,
     left: AtomicU64,
 }
@@ -236,7 +236,7 @@ impl Space {
 
 impl Promise {
     /// Tells that `bytes` were written: the disk counts them from now on.
-    pub fn written(&self, bytes: u64) {
+    pub(crate) fn written(&self, bytes: u64) {
         let mut taken = 0;
         // Relaxed: a number that other threads' sums may see a moment later.
         let _ = self

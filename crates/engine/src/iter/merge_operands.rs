@@ -11,36 +11,31 @@ use drumlin_base::{Error, MergeOperator, PinnedSlice, Result};
 ///
 /// Empty until the first operand: no allocation for keys without merges.
 #[derive(Debug, Default)]
-pub struct MergeOperands {
+pub(crate) struct MergeOperands {
     /// Oldest first.
     operands: VecDeque<PinnedSlice>,
 }
 
 impl MergeOperands {
     /// Adds an operand older than all so far.
-    pub fn push_older(&mut self, operand: PinnedSlice) {
+    pub(crate) fn push_older(&mut self, operand: PinnedSlice) {
         self.operands.push_front(operand);
     }
 
     /// Adds an operand newer than all so far.
-    pub fn push_newer(&mut self, operand: PinnedSlice) {
+    pub(crate) fn push_newer(&mut self, operand: PinnedSlice) {
         self.operands.push_back(operand);
     }
 
     /// Whether no operand was met.
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.operands.is_empty()
-    }
-
-    /// How many operands were met.
-    pub fn len(&self) -> usize {
-        self.operands.len()
     }
 
     /// Forgets all operands, keeping the room they took.
     #[inline]
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         if !self.operands.is_empty() {
             self.operands.clear();
         }
@@ -51,7 +46,7 @@ impl MergeOperands {
     /// # Errors
     /// `InvalidArgument` when the family has no merge operator; what the operator returns, with the
     /// operator named.
-    pub fn apply(
+    pub(crate) fn apply(
         &mut self,
         operator: Option<&dyn MergeOperator>,
         key: &[u8],

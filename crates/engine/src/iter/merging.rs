@@ -33,7 +33,7 @@ enum Direction {
 
 /// A cursor over the union of its sources. See the module for order and cost.
 #[derive(Debug)]
-pub struct MergingIterator<C> {
+pub(crate) struct MergingIterator<C> {
     order: KeyOrder,
     /// Newest source first.
     children: Vec<C>,
@@ -52,7 +52,7 @@ pub struct MergingIterator<C> {
 
 impl<C: InternalIterator> MergingIterator<C> {
     /// A cursor over `children`, newest source first.
-    pub fn new(order: KeyOrder, children: Vec<C>) -> Self {
+    pub(crate) fn new(order: KeyOrder, children: Vec<C>) -> Self {
         Self {
             order,
             line: Vec::with_capacity(children.len()),
@@ -68,7 +68,7 @@ impl<C: InternalIterator> MergingIterator<C> {
     ///
     /// Requires: `valid()`.
     #[inline]
-    pub fn current(&self) -> &C {
+    pub(crate) fn current(&self) -> &C {
         &self.children[self.current]
     }
 
@@ -76,17 +76,17 @@ impl<C: InternalIterator> MergingIterator<C> {
     ///
     /// Requires: `valid()`.
     #[inline]
-    pub fn current_rank(&self) -> usize {
+    pub(crate) fn current_rank(&self) -> usize {
         self.current
     }
 
     /// The sources, newest first.
-    pub fn children(&self) -> &[C] {
+    pub(crate) fn children(&self) -> &[C] {
         &self.children
     }
 
     /// The same, to be told how they are to move; they are not to be moved.
-    pub fn children_mut(&mut self) -> &mut [C] {
+    pub(crate) fn children_mut(&mut self) -> &mut [C] {
         &mut self.children
     }
 
@@ -94,7 +94,7 @@ impl<C: InternalIterator> MergingIterator<C> {
     /// newer ones stay. Used when a range tombstone of a newer source covers everything in between.
     ///
     /// Requires: `valid()`, and the last move was forward.
-    pub fn skip_older_to(&mut self, rank: usize, target: &[u8]) {
+    pub(crate) fn skip_older_to(&mut self, rank: usize, target: &[u8]) {
         debug_assert!(self.direction == Direction::Forward);
         for child in self.children.iter_mut().skip(rank) {
             if child.valid() && compare_internal(&self.order, child.key(), target).is_lt() {
@@ -106,7 +106,7 @@ impl<C: InternalIterator> MergingIterator<C> {
 
     /// As [`MergingIterator::skip_older_to`], walking backward: sources that stand after `target`
     /// move to the last entry at or before it.
-    pub fn skip_older_back_to(&mut self, rank: usize, target: &[u8]) {
+    pub(crate) fn skip_older_back_to(&mut self, rank: usize, target: &[u8]) {
         debug_assert!(self.direction == Direction::Backward);
         for child in self.children.iter_mut().skip(rank) {
             if child.valid() && compare_internal(&self.order, child.key(), target).is_gt() {
@@ -118,7 +118,7 @@ impl<C: InternalIterator> MergingIterator<C> {
 
     /// As [`InternalIterator::seek`], by `seek`, which positions the children it is given one by one.
     #[inline]
-    pub fn seek_each(&mut self, seek: impl FnMut(&mut C)) {
+    pub(crate) fn seek_each(&mut self, seek: impl FnMut(&mut C)) {
         self.children.iter_mut().for_each(seek);
         self.rebuild(Direction::Forward);
     }

@@ -24,7 +24,7 @@ use crate::version::{FileMeta, Version};
 
 /// The tables of a run, by smallest key.
 #[derive(Clone, Debug)]
-pub enum RunFiles {
+pub(crate) enum RunFiles {
     /// All tables of a level below L0.
     Level(Arc<Version>, usize),
     /// These tables: a compaction's input, or one table of L0.
@@ -55,7 +55,7 @@ impl RunFiles {
 
 /// How a run is read.
 #[derive(Clone, Debug)]
-pub struct RunOptions {
+pub(crate) struct RunOptions {
     /// The family's order.
     pub order: KeyOrder,
     /// Where tables are opened.
@@ -71,7 +71,7 @@ pub struct RunOptions {
 }
 
 /// The tables of a run, and how a cursor enters one of them.
-pub trait RunTables {
+pub(crate) trait RunTables {
     /// Walks one table.
     type Cursor: InternalIterator;
 
@@ -107,7 +107,7 @@ pub trait RunTables {
 
 /// Tables that are opened through the table cache.
 #[derive(Debug)]
-pub struct OpenedTables {
+pub(crate) struct OpenedTables {
     files: RunFiles,
     /// Where tables are opened once more, for this cursor alone to read ahead from.
     own_files: Option<Arc<dyn FileSystem>>,
@@ -163,7 +163,7 @@ impl RunTables for OpenedTables {
 }
 
 /// A cursor over one sorted run.
-pub struct RunIter<T: RunTables = OpenedTables> {
+pub(crate) struct RunIter<T: RunTables = OpenedTables> {
     pub(crate) tables: T,
     pub(crate) options: Arc<RunOptions>,
     /// The table `cursor` is in, meaningless while that is `None`.
@@ -177,7 +177,7 @@ pub struct RunIter<T: RunTables = OpenedTables> {
 
 impl RunIter {
     /// A cursor over `files`.
-    pub fn new(files: RunFiles, options: Arc<RunOptions>) -> Self {
+    pub(crate) fn new(files: RunFiles, options: Arc<RunOptions>) -> Self {
         let tables = OpenedTables {
             files,
             own_files: None,
@@ -188,7 +188,7 @@ impl RunIter {
 
     /// The same, reading ahead from files of its own, past the page cache where `files` can.
     #[must_use]
-    pub fn directly(mut self, files: Arc<dyn FileSystem>) -> Self {
+    pub(crate) fn directly(mut self, files: Arc<dyn FileSystem>) -> Self {
         self.tables.own_files = Some(files);
         self
     }
@@ -197,7 +197,7 @@ impl RunIter {
     /// sees, and the fragment it belongs to.
     ///
     /// Requires: the cursor has walked over `user_key` since its last seek.
-    pub fn covering(
+    pub(crate) fn covering(
         &self,
         cursor: &mut RunTombstoneCursor,
         user_key: &[u8],
@@ -237,7 +237,7 @@ impl RunIter {
 
 impl<T: RunTables> RunIter<T> {
     /// A cursor over `tables`.
-    pub fn over(tables: T, options: Arc<RunOptions>) -> Self {
+    pub(crate) fn over(tables: T, options: Arc<RunOptions>) -> Self {
         Self {
             tables,
             options,
@@ -251,20 +251,20 @@ impl<T: RunTables> RunIter<T> {
     /// Reads with `options` from now on.
     ///
     /// Requires: they differ from the former in bounds alone; the cursor is positioned anew.
-    pub fn set_options(&mut self, options: &Arc<RunOptions>) {
+    pub(crate) fn set_options(&mut self, options: &Arc<RunOptions>) {
         self.options = Arc::clone(options);
     }
 
     /// From now on the walk stays within the prefix of the key it seeks, or again does not.
     #[inline]
-    pub fn stay_within_prefix(&mut self, only: bool) {
+    pub(crate) fn stay_within_prefix(&mut self, only: bool) {
         self.within_prefix = only;
     }
 
     /// The value under the cursor without a copy.
     ///
     /// Requires: `valid()`.
-    pub fn pin_value(&self) -> PinnedSlice {
+    pub(crate) fn pin_value(&self) -> PinnedSlice {
         T::pin_value(self.entered())
     }
 
@@ -277,14 +277,14 @@ impl<T: RunTables> RunIter<T> {
     }
 
     /// Counts `entries` of the table under the cursor that a walk stepped over to no avail.
-    pub fn note_dead_walked(&self, entries: u32) {
+    pub(crate) fn note_dead_walked(&self, entries: u32) {
         if let Some(file) = self.tables.files().get(self.index) {
             file.note_dead_walked(u64::from(entries));
         }
     }
 
     /// Charges the table under the cursor with `bytes` that reads lost to it.
-    pub fn charge_reads(&self, bytes: u64) {
+    pub(crate) fn charge_reads(&self, bytes: u64) {
         if let Some(file) = self.tables.files().get(self.index) {
             file.charge_reads(bytes);
         }
@@ -531,7 +531,7 @@ impl<T: RunTables> fmt::Debug for RunIter<T> {
 
 /// Remembers where in a run's range tombstones the last key fell.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct RunTombstoneCursor {
+pub(crate) struct RunTombstoneCursor {
     file: usize,
     fragment: FragmentCursor,
 }

@@ -33,7 +33,7 @@ pub(super) fn value_in(answer: &mut Answer) -> &mut PinnedSlice {
 /// Walks that wait for the next iterator, by super version.
 ///
 /// A walk owns the context that holds the pool: that is why this file and the walk's name each other.
-pub type WalkPool = LocalPool<Walk>;
+pub(crate) type WalkPool = LocalPool<Walk>;
 
 /// The fixed parts of one family that reads use. Made once when the family is opened.
 pub struct ReadContext {
@@ -66,7 +66,7 @@ impl fmt::Debug for ReadContext {
 ///
 /// Requires: the sequence number was taken after the super version, or belongs to a snapshot.
 #[derive(Clone, Copy, Debug)]
-pub struct ReadView<'a> {
+pub(crate) struct ReadView<'a> {
     /// The memtables and tables.
     pub view: &'a SuperVersion,
     /// The family.

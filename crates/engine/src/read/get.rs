@@ -36,7 +36,7 @@ use crate::version::FileMeta;
 /// Into `answer`: `Corruption` and `Io` from tables, `InvalidArgument` for merge operands without an
 /// operator, `NotSupported` for entries only another engine serves.
 #[inline(always)]
-pub fn get_to(
+pub(crate) fn get_to(
     read: ReadView<'_>,
     user_key: &[u8],
     options: impl FnOnce() -> TableReadOptions,

@@ -32,8 +32,8 @@ pub(crate) mod test_tables;
 mod tests;
 mod walk;
 
-pub use context::{ReadContext, ReadView, WalkPool};
-pub use get::get_to;
+pub(crate) use context::{ReadContext, ReadView, WalkPool};
+pub(crate) use get::get_to;
 pub use iterator::DbIterator;
-pub use multi_get::multi_get;
-pub use walk::{IteratorCounters, IteratorOptions, ViewSource, Walk};
+pub(crate) use multi_get::multi_get;
+pub(crate) use walk::{IteratorOptions, ViewSource};

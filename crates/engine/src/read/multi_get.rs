@@ -30,7 +30,7 @@ const _: () = assert!(ROUND <= TOGETHER_MAX);
 /// The answer of [`super::get_to`] for each of `keys`, in their order; keys may repeat.
 ///
 /// A key whose table cannot be read fails alone.
-pub fn multi_get<K: AsRef<[u8]>>(
+pub(crate) fn multi_get<K: AsRef<[u8]>>(
     read: ReadView<'_>,
     keys: &[K],
     options: &TableReadOptions,

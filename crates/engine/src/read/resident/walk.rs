@@ -24,7 +24,7 @@ use crate::iter::run::{RunIter, RunOptions, RunTables};
 use crate::version::FileMeta;
 
 /// The tables of one run of a super version's layout.
-pub struct ResidentTables {
+pub(crate) struct ResidentTables {
     view: Arc<SuperVersion>,
     level: usize,
     /// Its index among the runs of the layout; in L0 also that of its only table.
@@ -39,7 +39,7 @@ pub struct ResidentTables {
 
 /// The prefix that a walk stays within.
 #[derive(Clone, Copy, Debug)]
-pub struct WithinPrefix<'a> {
+pub(crate) struct WithinPrefix<'a> {
     /// The internal key sought, which begins with the prefix.
     pub target: &'a [u8],
     /// The prefix.
@@ -52,7 +52,7 @@ impl ResidentTables {
     /// The run at `run` of the layout of `view`, which is all of `level`, or one table of L0.
     ///
     /// Requires: the view's tables are laid out.
-    pub fn new(view: &Arc<SuperVersion>, level: usize, run: usize) -> Self {
+    pub(crate) fn new(view: &Arc<SuperVersion>, level: usize, run: usize) -> Self {
         debug_assert!(view.laid_out().is_some());
         Self {
             view: Arc::clone(view),
@@ -141,7 +141,7 @@ impl RunIter<ResidentTables> {
     /// The first stage of a walk within a prefix: enters the table it begins in, and prefetches the line of its
     /// prefix index.
     #[inline]
-    pub fn prefetch_prefix(&mut self, within: &WithinPrefix<'_>) {
+    pub(crate) fn prefetch_prefix(&mut self, within: &WithinPrefix<'_>) {
         let index = self.tables.find(&self.options.order, within.target);
         let index = index.filter(|&index| !self.begins_past_upper(index));
         self.tables.begins_in = index;
@@ -154,7 +154,7 @@ impl RunIter<ResidentTables> {
 
     /// The second stage: prefetches the first records.
     #[inline]
-    pub fn prefetch_prefix_records(&self, within: &WithinPrefix<'_>) {
+    pub(crate) fn prefetch_prefix_records(&self, within: &WithinPrefix<'_>) {
         if let (Some(_), Some(cursor)) = (self.tables.begins_in, &self.cursor) {
             cursor.prefetch_prefix_records(within.hint);
         }
@@ -164,7 +164,7 @@ impl RunIter<ResidentTables> {
     ///
     /// Requires: [`RunIter::prefetch_prefix`] was called for the same walk.
     #[inline]
-    pub fn seek_within(&mut self, within: &WithinPrefix<'_>) {
+    pub(crate) fn seek_within(&mut self, within: &WithinPrefix<'_>) {
         self.error = None;
         let Some(index) = self.tables.begins_in.take() else {
             return self.leave();

@@ -29,4 +29,4 @@ mod parts;
 mod state;
 
 pub(super) use parts::{is_same, misplaced, set_target};
-pub use state::{IteratorCounters, IteratorOptions, ViewSource, Walk};
+pub(crate) use state::{IteratorCounters, IteratorOptions, ViewSource, Walk};
