@@ -5,8 +5,7 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "a test fails by panicking, in its helpers too, and looks at files the engine let go of"
+    reason = "a test fails by panicking, in its helpers too"
 )]
 
 use std::path::{Path, PathBuf};
