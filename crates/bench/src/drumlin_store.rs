@@ -318,7 +318,7 @@ impl Session for DrumlinSession<'_> {
 
     #[inline]
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.db.put_in(self.family, key, value, &self.write)
+        self.db.put_cf(self.family, key, value, &self.write)
     }
 
     fn batch_put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -338,7 +338,7 @@ impl Session for DrumlinSession<'_> {
     #[inline]
     fn get(&mut self, key: &[u8], on_value: impl FnOnce(&[u8])) -> Result<bool> {
         // Looked at where it was written: not moved.
-        let answer = self.db.get_in(self.family, key, &self.read);
+        let answer = self.db.get_cf(self.family, key, &self.read);
         match &answer {
             Ok(Some(value)) => on_value(value),
             Ok(None) => return Ok(false),
@@ -353,7 +353,7 @@ impl Session for DrumlinSession<'_> {
         mut on_value: impl FnMut(usize, &[u8]),
     ) -> Result<usize> {
         let mut found = 0;
-        let answers = self.db.multi_get_in(self.family, keys, &self.read);
+        let answers = self.db.multi_get_cf(self.family, keys, &self.read);
         for (index, answer) in answers.iter().enumerate() {
             match answer {
                 Ok(Some(value)) => {
@@ -374,7 +374,7 @@ impl Session for DrumlinSession<'_> {
             ..self.read.clone()
         };
         Ok(DrumlinCursor {
-            entries: self.db.iter_in(self.family, options),
+            entries: self.db.iter_cf(self.family, options),
         })
     }
 }

@@ -75,7 +75,7 @@ fn options(to: Format, family: &ColumnFamily) -> Options {
 
 fn refuse_other_families(source: &Db, families: &[ColumnFamily]) -> Outcome {
     for family in families.iter().filter(|family| family.id() != 0) {
-        let mut entries = source.iter_in(family, ReadOptions::default());
+        let mut entries = source.iter_cf(family, ReadOptions::default());
         entries.seek_to_first();
         if entries.valid() {
             let name = family.name();
@@ -101,7 +101,7 @@ fn copy_family(source: &Db, family: &ColumnFamily, copy: &Db, into: &ColumnFamil
         ..WriteOptions::default()
     };
     let mut progress = Progress::new("converting", None);
-    let mut entries = source.iter_in(family, read);
+    let mut entries = source.iter_cf(family, read);
     let (mut batch, mut count) = (WriteBatch::with_capacity(BATCH_BYTES), 0);
     entries.seek_to_first();
     while entries.valid() {

@@ -12,7 +12,7 @@ use crate::output::Output;
 /// Prints the value of `key`.
 pub(crate) fn get(place: &Place, key: &str, out: &mut Output) -> Outcome {
     let (db, family) = place.open_to_read()?;
-    let value = db.get_in(&family, place.bytes(key)?, &ReadOptions::default())?;
+    let value = db.get_cf(&family, place.bytes(key)?, &ReadOptions::default())?;
     match value {
         Some(value) => out.value(place.form(), &value),
         None => Err(Failure::NotFound(format!("there is no key '{key}'"))),
@@ -51,7 +51,7 @@ pub(crate) fn put_input(place: &Place, key: &str, sync: bool) -> Outcome {
 
 fn write(place: &Place, key: Vec<u8>, value: &[u8], sync: bool) -> Outcome {
     let (db, family) = place.open_to_write(place.options())?;
-    db.put_in(&family, key, value, &write_options(sync))?;
+    db.put_cf(&family, key, value, &write_options(sync))?;
     Ok(db.close()?)
 }
 
@@ -59,7 +59,7 @@ fn write(place: &Place, key: Vec<u8>, value: &[u8], sync: bool) -> Outcome {
 pub(crate) fn delete(place: &Place, key: &str, sync: bool) -> Outcome {
     let key = place.bytes(key)?;
     let (db, family) = place.open_existing()?;
-    db.delete_in(&family, key, &write_options(sync))?;
+    db.delete_cf(&family, key, &write_options(sync))?;
     Ok(db.close()?)
 }
 

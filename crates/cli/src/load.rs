@@ -77,7 +77,7 @@ fn count_entries(db: &Db, family: &ColumnFamily) -> Outcome<u64> {
         fill_cache: false,
         ..ReadOptions::default()
     };
-    let mut entries = db.iter_in(family, options);
+    let mut entries = db.iter_cf(family, options);
     let mut count = 0;
     entries.seek_to_first();
     while entries.valid() {
@@ -242,7 +242,7 @@ impl<'d> Loader<'d> {
             self.write()?;
         }
         if self.options.no_wal {
-            self.db.flush_in(self.family)?;
+            self.db.flush_cf(self.family)?;
             self.rest = self.accepted;
         }
         Ok(())

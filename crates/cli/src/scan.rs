@@ -16,7 +16,7 @@ pub(crate) fn scan(place: &Place, scan: &Scan, out: &mut Output) -> Outcome {
         fill_cache: false,
         ..ReadOptions::default()
     };
-    let mut entries = db.iter_in(&family, options);
+    let mut entries = db.iter_cf(&family, options);
     let limit = scan.limit.unwrap_or(u64::MAX);
     let mut printed = 0;
     step_to_first(&mut entries, scan.reverse);

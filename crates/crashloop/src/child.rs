@@ -119,7 +119,7 @@ impl Child {
     fn write(&self, writer: usize) {
         let newest = self
             .db
-            .get_in(&self.families[0], newest(writer), &ReadOptions::default());
+            .get_cf(&self.families[0], newest(writer), &ReadOptions::default());
         let mut number = match newest {
             Ok(value) => value.map_or(0, |v| {
                 u64::from_le_bytes(v[..8].try_into().unwrap_or([0; 8]))
@@ -186,7 +186,7 @@ impl Child {
             };
             let mut found = [0; 2];
             for (family, found) in self.families.iter().zip(&mut found) {
-                match self.db.get_in(family, newest(writer), &options) {
+                match self.db.get_cf(family, newest(writer), &options) {
                     Ok(value) => {
                         let bytes = value.as_deref().and_then(|v| v.first_chunk::<8>().copied());
                         *found = bytes.map_or(0, u64::from_le_bytes);
@@ -211,7 +211,7 @@ impl Child {
 
     /// A walk at a snapshot meets keys in order, forward as backward.
     fn walk(&self, options: &ReadOptions) {
-        let mut iterator = self.db.iter_in(&self.families[1], options.clone());
+        let mut iterator = self.db.iter_cf(&self.families[1], options.clone());
         let (mut forward, mut backward) = (Vec::new(), Vec::new());
         iterator.seek_to_first();
         while iterator.valid() {

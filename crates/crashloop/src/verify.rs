@@ -144,7 +144,7 @@ fn check(
 fn scan(db: &Db, family: &drumlin::ColumnFamily) -> Result<Rows, String> {
     let told = |error: drumlin::Error| format!("{}: {error:?}", family.name());
     let mut rows = Rows::new();
-    let mut iterator = db.iter_in(family, ReadOptions::default());
+    let mut iterator = db.iter_cf(family, ReadOptions::default());
     iterator.seek_to_first();
     while iterator.valid() {
         let value = iterator.try_value().map_err(told)?;
@@ -164,7 +164,7 @@ fn scan(db: &Db, family: &drumlin::ColumnFamily) -> Result<Rows, String> {
     }
     for (key, value) in rows.iter().step_by(5) {
         let got = db
-            .get_in(family, key, &ReadOptions::default())
+            .get_cf(family, key, &ReadOptions::default())
             .map_err(told)?;
         if got.as_deref() != Some(value.as_slice()) {
             return Err(format!("get of {key:?} differs from the walk"));

@@ -189,7 +189,7 @@ fn some(db: &Db, entries: u64, kind: Kind, rng: &mut Rng) -> Outcome<u64> {
         for _ in 0..ROUND / BATCH as u64 {
             let numbers: [u64; BATCH] = std::array::from_fn(|_| number(rng));
             let keys = numbers.map(key_of);
-            let found = db.multi_get_in(db.default_family(), &keys, &ReadOptions::default());
+            let found = db.multi_get_cf(db.default_family(), &keys, &ReadOptions::default());
             for (number, found) in numbers.into_iter().zip(found) {
                 if !check(number, found?.as_deref()) {
                     return Err(format!("wrong value of {number}").into());

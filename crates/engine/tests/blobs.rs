@@ -303,12 +303,12 @@ fn nothing_is_left_of_deleted_values_and_dropped_families() {
     let other = db.create_family("other", options(&files).family).unwrap();
     for at in 0..200 {
         db.put(key(at), value(at, 0)).unwrap();
-        db.put_in(&other, key(at), value(at, 1), &Default::default())
+        db.put_cf(&other, key(at), value(at, 1), &Default::default())
             .unwrap();
     }
     db.flush().unwrap();
     assert!(files_on_disk(&files, ".blob") > 2);
-    db.delete_range_in(db.default_family(), key(0), key(150), &Default::default())
+    db.delete_range_cf(db.default_family(), key(0), key(150), &Default::default())
         .unwrap();
     for at in 150..200 {
         db.delete(key(at)).unwrap();
@@ -316,7 +316,7 @@ fn nothing_is_left_of_deleted_values_and_dropped_families() {
     db.compact_range(db.default_family(), None, None).unwrap();
     check(&db, &files);
     assert_eq!(blob_bytes(&db), 0);
-    let reader = db.iter_in(&other, ReadOptions::default());
+    let reader = db.iter_cf(&other, ReadOptions::default());
     db.drop_family(&other).unwrap();
     assert!(files_on_disk(&files, ".blob") > 0, "a reader holds them");
     drop((reader, other));
@@ -352,7 +352,7 @@ fn readers_keep_the_files_they_read() {
     for at in 0..200 {
         assert!(walk.value() == value(at, 0), "{at}");
         walk.next();
-        let got = db.get_in(db.default_family(), key(at), &old).unwrap();
+        let got = db.get_cf(db.default_family(), key(at), &old).unwrap();
         assert!(got.as_deref() == Some(&value(at, 0)[..]));
     }
     walk.status().unwrap();
@@ -411,8 +411,8 @@ fn filters_and_merges_see_the_values_and_what_they_make_is_kept_apart_by_its_siz
     let db = Db::open(DIR, options).unwrap();
     let family = db.default_family().clone();
     let write = Default::default();
-    db.merge_in(&family, key(1), value(1, 7), &write).unwrap();
-    db.merge_in(&family, key(5), b"more", &write).unwrap();
+    db.merge_cf(&family, key(1), value(1, 7), &write).unwrap();
+    db.merge_cf(&family, key(5), b"more", &write).unwrap();
     db.compact_range(&family, None, None).unwrap();
     let joined = |parts: [&[u8]; 2]| parts.join(&b","[..]);
     let got = [db.get(key(1)).unwrap(), db.get(key(5)).unwrap()];
@@ -509,12 +509,12 @@ fn repair_makes_exact_accounts_and_keeps_every_value() {
     for generation in 1..400 {
         let at = rng.below(150);
         db.put(key(at), value(at, generation)).unwrap();
-        db.put_in(&other, key(at), value(at, 0), &Default::default())
+        db.put_cf(&other, key(at), value(at, 0), &Default::default())
             .unwrap();
         last[at as usize] = generation;
     }
     db.compact_range(db.default_family(), None, None).unwrap();
-    db.flush_in(&other).unwrap();
+    db.flush_cf(&other).unwrap();
     let accounts = (blob_bytes(&db), garbage_bytes(&db));
     drop(other);
     db.close().unwrap();

@@ -117,7 +117,7 @@ fn a_curious_listener(threads: Option<usize>) {
     };
     let other = db.create_family("other", FamilyOptions::default()).unwrap();
     write(0);
-    db.put_in(&other, b"key", b"value", &WriteOptions::default())
+    db.put_cf(&other, b"key", b"value", &WriteOptions::default())
         .unwrap();
     db.flush().unwrap();
     db.compact_range(db.default_family(), None, None).unwrap();
@@ -184,7 +184,7 @@ fn a_panicking_order(sync: bool, large: bool) {
         ..WriteOptions::default()
     };
     let value = vec![1; if large { 64 << 10 } else { 10 }];
-    db.put_in(db.default_family(), b"before", b"value", &how)
+    db.put_cf(db.default_family(), b"before", b"value", &how)
         .unwrap();
     let (begin, acknowledged) = (Barrier::new(4), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
@@ -198,7 +198,7 @@ fn a_panicking_order(sync: bool, large: bool) {
                         (0, 50) => "panic".to_owned(),
                         _ => format!("key {writer} {}", at % 1000),
                     };
-                    match db.put_in(db.default_family(), &key, value, how) {
+                    match db.put_cf(db.default_family(), &key, value, how) {
                         Ok(()) => acknowledged.lock().unwrap().push(key),
                         Err(error) => {
                             let kinds = [ErrorKind::Aborted, ErrorKind::Poisoned];

@@ -61,7 +61,7 @@ fn range_tombstones_over_many_tables_read_the_same_in_rocksdb() {
         db.put(key(number), format!("value{round:030}")).unwrap();
         if round % 500 == 499 {
             let (begin, end) = (key(number), key(number + 1 + rng.below(900)));
-            db.delete_range_in(
+            db.delete_range_cf(
                 &family,
                 begin.as_bytes(),
                 end.as_bytes(),

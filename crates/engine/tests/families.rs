@@ -48,7 +48,7 @@ fn flushing_many_families_takes_no_disk_beyond_what_they_hold() {
     let db = Db::open(dir.path(), options(Some(0))).unwrap();
     let families = families(&db, 100);
     for family in &families {
-        db.put_in(family, b"key", [b'v'; 2000], &WriteOptions::default())
+        db.put_cf(family, b"key", [b'v'; 2000], &WriteOptions::default())
             .unwrap();
     }
     let before = bytes_on_disk(dir.path(), ".log");
@@ -61,9 +61,9 @@ fn flushing_many_families_takes_no_disk_beyond_what_they_hold() {
     // One by one, while a family that is not flushed keeps all of the WAL.
     db.put(b"oldest", b"value").unwrap();
     for family in &families {
-        db.put_in(family, b"key", [b'w'; 2000], &WriteOptions::default())
+        db.put_cf(family, b"key", [b'w'; 2000], &WriteOptions::default())
             .unwrap();
-        db.flush_in(family).unwrap();
+        db.flush_cf(family).unwrap();
     }
     let wal = bytes_on_disk(dir.path(), ".log");
     assert!(
@@ -78,7 +78,7 @@ fn idle_families_do_not_keep_the_wal() {
     let dir = memory_dir();
     let db = Db::open(dir.path(), options(Some(0))).unwrap();
     for family in families(&db, 50) {
-        db.put_in(&family, b"key", b"value", &WriteOptions::default())
+        db.put_cf(&family, b"key", b"value", &WriteOptions::default())
             .unwrap();
     }
     let mut most = 0;

@@ -52,9 +52,9 @@ fn in_child((db, iters, snapshot): Held, dir: &std::path::Path, threads: usize) 
     let kind = |result: drumlin::Result<()>| result.err().map(|error| error.kind());
     let family = db.default_family().clone();
     let get = db.get(b"1").map(|_| ());
-    let batch = db.multi_get_in(&family, &[b"1"], &ReadOptions::default());
+    let batch = db.multi_get_cf(&family, &[b"1"], &ReadOptions::default());
     let batch = batch.into_iter().try_for_each(|each| each.map(|_| ()));
-    let put = db.put_in(&family, b"2", b"child", &WriteOptions::default());
+    let put = db.put_cf(&family, b"2", b"child", &WriteOptions::default());
     let outcomes = [
         get,
         batch,
@@ -72,7 +72,7 @@ fn in_child((db, iters, snapshot): Held, dir: &std::path::Path, threads: usize) 
         snapshot: Some(snapshot),
         ..ReadOptions::default()
     };
-    let get = db.get_in(&family, b"1", &at_snapshot).map(|_| ());
+    let get = db.get_cf(&family, b"1", &at_snapshot).map(|_| ());
     if !are_refused(iters) || !refused(kind(get)) {
         return 10;
     }

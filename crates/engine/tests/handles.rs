@@ -27,7 +27,7 @@ fn open(options: &Options, value: &str) -> (Db, ColumnFamily) {
         Some(family) => family,
         None => db.create_family("other", FamilyOptions::default()).unwrap(),
     };
-    db.put_in(&family, b"key", value, &WriteOptions::default())
+    db.put_cf(&family, b"key", value, &WriteOptions::default())
         .unwrap();
     db.put(b"key", value).unwrap();
     (db, family)
@@ -41,11 +41,11 @@ fn refused<T>(outcome: Result<T>) {
 
 fn all_refused(db: &Db, foreign: &ColumnFamily) {
     let (read, write) = (ReadOptions::default(), WriteOptions::default());
-    refused(db.get_in(foreign, b"key", &read));
-    db.multi_get_in(foreign, &[b"key", b"yek"], &read)
+    refused(db.get_cf(foreign, b"key", &read));
+    db.multi_get_cf(foreign, &[b"key", b"yek"], &read)
         .into_iter()
         .for_each(refused);
-    let mut iter = db.iter_in(foreign, read);
+    let mut iter = db.iter_cf(foreign, read);
     for _ in 0..2 {
         refused(iter.status());
         iter.seek_to_first();
@@ -56,12 +56,12 @@ fn all_refused(db: &Db, foreign: &ColumnFamily) {
         assert!(!iter.valid());
         assert!(iter.refresh().is_err());
     }
-    refused(db.put_in(foreign, b"key", b"wrong", &write));
-    refused(db.delete_in(foreign, b"key", &write));
-    refused(db.single_delete_in(foreign, b"key", &write));
-    refused(db.delete_range_in(foreign, b"a", b"z", &write));
-    refused(db.merge_in(foreign, b"key", b"wrong", &write));
-    refused(db.flush_in(foreign));
+    refused(db.put_cf(foreign, b"key", b"wrong", &write));
+    refused(db.delete_cf(foreign, b"key", &write));
+    refused(db.single_delete_cf(foreign, b"key", &write));
+    refused(db.delete_range_cf(foreign, b"a", b"z", &write));
+    refused(db.merge_cf(foreign, b"key", b"wrong", &write));
+    refused(db.flush_cf(foreign));
     refused(db.compact_range(foreign, None, None));
     refused(db.compact_range_until(foreign, None, None, &CancelToken::new()));
     refused(db.recode(foreign));
@@ -78,8 +78,8 @@ fn snapshot_refused(db: &Db, foreign: &Snapshot) {
         ..ReadOptions::default()
     };
     let family = db.default_family();
-    refused(db.get_in(family, b"key", &read()));
-    db.multi_get_in(family, &[b"key"], &read())
+    refused(db.get_cf(family, b"key", &read()));
+    db.multi_get_cf(family, &[b"key"], &read())
         .into_iter()
         .for_each(refused);
     let mut iter = db.iter(read());
@@ -90,7 +90,7 @@ fn snapshot_refused(db: &Db, foreign: &Snapshot) {
 
 fn unharmed(db: &Db, family: &ColumnFamily, value: &str) {
     for family in [family, db.default_family()] {
-        let found = db.get_in(family, b"key", &ReadOptions::default()).unwrap();
+        let found = db.get_cf(family, b"key", &ReadOptions::default()).unwrap();
         assert_eq!(found.as_deref(), Some(value.as_bytes()));
     }
     assert_eq!(db.families().len(), 2);
@@ -414,7 +414,7 @@ fn external_tables_of_extreme_options_serve() {
         db.ingest(&family, &[path.to_owned()], true).unwrap();
         for at in 0..300 {
             let key = format!("key{at:03}");
-            let found = db.get_in(&family, key, &ReadOptions::default()).unwrap();
+            let found = db.get_cf(&family, key, &ReadOptions::default()).unwrap();
             assert_eq!(found.as_deref(), Some(value.as_bytes()), "case {case}");
         }
     }

@@ -142,10 +142,10 @@ fn what_is_compacted_for_a_family_that_is_dropped_meanwhile_goes() {
         for round in 0..2 {
             for key in 0..40 {
                 let (key, value) = (format!("key{key}"), format!("{round:060}"));
-                db.put_in(&family, key, value, &drumlin::WriteOptions::default())
+                db.put_cf(&family, key, value, &drumlin::WriteOptions::default())
                     .unwrap();
             }
-            db.flush_in(&family).unwrap();
+            db.flush_cf(&family).unwrap();
         }
         std::thread::scope(|scope| {
             let compaction = scope.spawn(|| db.compact_range(&family, None, None));
@@ -190,7 +190,7 @@ fn equal_keys_of_other_bytes_keep_their_values_apart_through_compactions() {
     };
     db.put("key", &new).unwrap();
     db.flush().unwrap();
-    db.merge_in(
+    db.merge_cf(
         db.default_family(),
         "sum",
         "m",
@@ -199,7 +199,7 @@ fn equal_keys_of_other_bytes_keep_their_values_apart_through_compactions() {
     .unwrap();
     db.flush().unwrap();
     let check = |options: &ReadOptions, key: &str, expected: &str| {
-        let found = db.get_in(db.default_family(), key, options).unwrap();
+        let found = db.get_cf(db.default_family(), key, options).unwrap();
         assert_eq!(found.as_deref(), Some(expected.as_bytes()), "{key}");
     };
     let now = ReadOptions::default();

@@ -196,7 +196,7 @@ fn a_checkpoint_by_who_only_reads_has_what_is_in_the_wal() {
     db.put("flushed", "1").unwrap();
     db.flush().unwrap();
     let synced = WriteOptions::synced();
-    db.put_in(db.default_family(), "logged", "2", &synced)
+    db.put_cf(db.default_family(), "logged", "2", &synced)
         .unwrap();
     let reader = Db::open_read_only(dir.path(), options()).unwrap();
     db.put("later", "3").unwrap();

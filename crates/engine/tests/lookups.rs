@@ -54,7 +54,7 @@ fn round_of(number: u64, found: &[u8]) -> u64 {
 fn write_all(db: &Db, family: &ColumnFamily, round: u64) {
     for number in 0..KEYS {
         let value = value(number, round);
-        db.put_in(family, key(number), value, &WriteOptions::default())
+        db.put_cf(family, key(number), value, &WriteOptions::default())
             .expect("nothing fails here");
     }
 }
@@ -72,9 +72,9 @@ fn read(db: &Db, family: &ColumnFamily, seed: u64, done: &AtomicU64, stop: &Atom
         let found = match rng.one_in(3) {
             true => keys
                 .iter()
-                .map(|key| db.get_in(family, key, &ReadOptions::default()))
+                .map(|key| db.get_cf(family, key, &ReadOptions::default()))
                 .collect(),
-            false => db.multi_get_in(family, &keys, &ReadOptions::default()),
+            false => db.multi_get_cf(family, &keys, &ReadOptions::default()),
         };
         for (number, found) in numbers.into_iter().zip(found) {
             let Some(found) = found.expect("nothing fails here") else {
@@ -117,7 +117,7 @@ fn lookups_are_right_while_everything_they_read_from_is_replaced() {
             write_all(&db, &family, round);
             done.store(round, Ordering::Release);
             if round % 5 == 0 {
-                db.flush_in(&family).unwrap();
+                db.flush_cf(&family).unwrap();
             }
             if round % 8 == 0 {
                 db.compact_range(&family, None, None).unwrap();

@@ -76,7 +76,7 @@ impl Course {
             for family in &self.families {
                 rng.fill(&mut value[..ROW_BYTES / 2]);
                 self.db
-                    .put_in(family, key(number), &value, &WriteOptions::default())
+                    .put_cf(family, key(number), &value, &WriteOptions::default())
                     .expect(HEALTHY);
             }
             self.written.store(number + 1, Ordering::Release);
@@ -93,7 +93,7 @@ impl Course {
             let there = self.written.load(Ordering::Acquire).max(1);
             let family = &self.families[rng.below(4) as usize];
             let read = ReadOptions::default();
-            let found = self.db.get_in(family, key(rng.below(there)), &read);
+            let found = self.db.get_cf(family, key(rng.below(there)), &read);
             held.extend(found.expect(HEALTHY));
             if held.len() > HELD {
                 let value = held.pop_front().expect("more than one is held");
@@ -109,7 +109,7 @@ impl Course {
         let mut at = 0;
         while !self.is_over() {
             let family = &self.families[at % 4];
-            let mut iter = self.db.iter_in(family, ReadOptions::default());
+            let mut iter = self.db.iter_cf(family, ReadOptions::default());
             iter.seek(&key(at as u64 * 997));
             for _ in 0..300 {
                 if iter.valid() {

@@ -56,7 +56,7 @@ fn a_flush_never_shows_an_operand_twice() {
             db.delete(b"key").unwrap();
             db.flush().unwrap();
             let options = WriteOptions::default();
-            db.merge_in(family, b"key", b"x", &options).unwrap();
+            db.merge_cf(family, b"key", b"x", &options).unwrap();
             db.flush().unwrap();
         }
         done.store(true, Ordering::Release);

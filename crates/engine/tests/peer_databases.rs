@@ -94,7 +94,7 @@ fn options(env: &Env) -> Options {
 }
 
 fn forward(db: &Db, family: &ColumnFamily) -> Entries {
-    let mut iter = db.iter_in(family, ReadOptions::default());
+    let mut iter = db.iter_cf(family, ReadOptions::default());
     let mut entries = Vec::new();
     iter.seek_to_first();
     while iter.valid() {
@@ -106,7 +106,7 @@ fn forward(db: &Db, family: &ColumnFamily) -> Entries {
 }
 
 fn backward(db: &Db, family: &ColumnFamily) -> Entries {
-    let mut iter = db.iter_in(family, ReadOptions::default());
+    let mut iter = db.iter_cf(family, ReadOptions::default());
     let mut entries = Vec::new();
     iter.seek_to_last();
     while iter.valid() {
@@ -129,11 +129,11 @@ fn check(db: &Db, family: &ColumnFamily, expected: &Entries, case: &str) {
     reversed.reverse();
     assert_eq!(shown(&reversed), shown(expected), "{case}, backward");
     for (key, value) in expected {
-        let got = db.get_in(family, key, &ReadOptions::default()).unwrap();
+        let got = db.get_cf(family, key, &ReadOptions::default()).unwrap();
         assert_eq!(got.as_deref(), Some(value.as_slice()), "{case}: {key:?}");
         let mut absent = key.clone();
         absent.extend_from_slice(b"\x01absent");
-        let got = db.get_in(family, &absent, &ReadOptions::default()).unwrap();
+        let got = db.get_cf(family, &absent, &ReadOptions::default()).unwrap();
         assert!(got.is_none(), "{case}: {absent:?} is found");
     }
 }
@@ -249,7 +249,7 @@ fn a_directory_of_rocksdb_5_stays_one() {
             for at in 0..200 {
                 let key = format!("new{at:03}");
                 db.put(&key, [7; 100]).unwrap();
-                db.put_in(&more, &key, [7; 100], &WriteOptions::default())
+                db.put_cf(&more, &key, [7; 100], &WriteOptions::default())
                     .unwrap();
             }
             db.flush().unwrap();

@@ -77,7 +77,7 @@ fn range_deletions_are_jumped_over() {
         let options = WriteOptions::default();
         if head % 100 == 99 {
             let begin = (head - 99).to_be_bytes();
-            db.delete_range_in(&family, begin, end, &options).unwrap();
+            db.delete_range_cf(&family, begin, end, &options).unwrap();
         } else {
             db.delete(begin).unwrap();
         }

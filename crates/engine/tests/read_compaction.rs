@@ -201,7 +201,7 @@ fn gets_done_together_pay_as_well() {
         let family = store.db.default_family();
         let values = store
             .db
-            .multi_get_in(family, &keys, &ReadOptions::default());
+            .multi_get_cf(family, &keys, &ReadOptions::default());
         assert!(values.iter().all(Result::is_ok));
     }
     store.settle();

@@ -62,7 +62,7 @@ fn moment_of(db: &Db) -> u64 {
     let mut shown = [0, 0];
     for (shown, name) in shown.iter_mut().zip(["default", "other"]) {
         let family = db.family(name).unwrap();
-        let mut iter = db.iter_in(&family, ReadOptions::default());
+        let mut iter = db.iter_cf(&family, ReadOptions::default());
         let mut rounds: Vec<u64> = Vec::new();
         iter.seek_to_first();
         while iter.valid() {

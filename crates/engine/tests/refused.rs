@@ -63,9 +63,9 @@ fn store(options: &Options) {
     let other = db.create_family("other", FamilyOptions::default()).unwrap();
     for round in 0..2 {
         for family in [db.default_family(), &other] {
-            db.put_in(family, b"key", vec![round; 9], &Default::default())
+            db.put_cf(family, b"key", vec![round; 9], &Default::default())
                 .unwrap();
-            db.flush_in(family).unwrap();
+            db.flush_cf(family).unwrap();
         }
     }
     drop(other);
@@ -141,9 +141,9 @@ fn a_family_whose_tables_lie_elsewhere_is_refused_and_named() {
     let before = tables(&files);
     let db = Db::open(DIR, options.clone()).unwrap();
     let other = db.create_family("other", FamilyOptions::default()).unwrap();
-    db.put_in(&other, b"key", b"value", &Default::default())
+    db.put_cf(&other, b"key", b"value", &Default::default())
         .unwrap();
-    db.flush_in(&other).unwrap();
+    db.flush_cf(&other).unwrap();
     drop(other);
     db.close().unwrap();
     let newest = tables(&files);

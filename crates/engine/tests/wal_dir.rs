@@ -22,7 +22,7 @@ fn options(wal_dir: Option<&Path>) -> Options {
 
 fn put(db: &Db, key: &str) {
     let synced = WriteOptions::synced();
-    db.put_in(db.default_family(), key, "value", &synced)
+    db.put_cf(db.default_family(), key, "value", &synced)
         .unwrap();
 }
 

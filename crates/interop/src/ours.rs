@@ -49,7 +49,7 @@ pub fn check_ours(db: &Db, family: &ColumnFamily, want: &Rows, what: &str) {
     let step = want.len().div_ceil(GETS_MAX).max(1);
     let options = ReadOptions::default();
     for (key, value) in want.iter().step_by(step) {
-        let got = db.get_in(family, key, &options).expect("we get");
+        let got = db.get_cf(family, key, &options).expect("we get");
         let name = key.escape_ascii();
         assert!(
             got.as_deref() == Some(value.as_slice()),
@@ -57,7 +57,7 @@ pub fn check_ours(db: &Db, family: &ColumnFamily, want: &Rows, what: &str) {
         );
         let mut absent = key.clone();
         absent.push(0);
-        let got = db.get_in(family, &absent, &options).expect("we get");
+        let got = db.get_cf(family, &absent, &options).expect("we get");
         let there = want.iter().step_by(step).any(|(key, _)| *key == absent);
         assert!(
             there || got.is_none(),
@@ -67,7 +67,7 @@ pub fn check_ours(db: &Db, family: &ColumnFamily, want: &Rows, what: &str) {
     let sample: Vec<_> = want.iter().step_by(step).collect();
     for group in sample.chunks(37) {
         let keys: Vec<_> = group.iter().map(|(key, _)| key).collect();
-        let got = db.multi_get_in(family, &keys, &options);
+        let got = db.multi_get_cf(family, &keys, &options);
         for (got, (key, value)) in got.into_iter().zip(group) {
             let got = got.expect("we multi-get");
             let name = key.escape_ascii();
@@ -84,13 +84,13 @@ pub fn check_ours(db: &Db, family: &ColumnFamily, want: &Rows, what: &str) {
 /// # Panics
 /// When the walk fails.
 pub fn ours_rows(db: &Db, family: &ColumnFamily) -> Rows {
-    let mut iterator = db.iter_in(family, ReadOptions::default());
+    let mut iterator = db.iter_cf(family, ReadOptions::default());
     iterator.seek_to_first();
     collect(iterator, DbIterator::next)
 }
 
 fn rows_backward(db: &Db, family: &ColumnFamily) -> Rows {
-    let mut iterator = db.iter_in(family, ReadOptions::default());
+    let mut iterator = db.iter_cf(family, ReadOptions::default());
     iterator.seek_to_last();
     collect(iterator, DbIterator::prev)
 }

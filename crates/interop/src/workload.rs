@@ -67,10 +67,10 @@ fn operand(rng: &mut Rng) -> Vec<u8> {
 pub fn apply_ours(db: &Db, family: &ColumnFamily, op: &Op) {
     let options = WriteOptions::default();
     match op {
-        Op::Put(key, value) => db.put_in(family, key, value, &options),
-        Op::Delete(key) => db.delete_in(family, key, &options),
-        Op::Merge(key, operand) => db.merge_in(family, key, operand, &options),
-        Op::DeleteRange(begin, end) => db.delete_range_in(family, begin, end, &options),
+        Op::Put(key, value) => db.put_cf(family, key, value, &options),
+        Op::Delete(key) => db.delete_cf(family, key, &options),
+        Op::Merge(key, operand) => db.merge_cf(family, key, operand, &options),
+        Op::DeleteRange(begin, end) => db.delete_range_cf(family, begin, end, &options),
     }
     .expect("we write");
 }

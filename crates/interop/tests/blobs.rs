@@ -117,7 +117,7 @@ fn there_and_back(dir: &Path, options: &str, want: &Rows, a_value: fn(&mut Rng) 
         let key = key(rng.below(KEYS) as usize);
         match rng.below(4) {
             0 => db.delete(key).unwrap(),
-            1 => db.merge_in(&family, key, b"ours", &write).unwrap(),
+            1 => db.merge_cf(&family, key, b"ours", &write).unwrap(),
             _ => db.put(key, a_value(&mut rng)).unwrap(),
         }
     }
@@ -151,7 +151,7 @@ fn fill_ours(db: &Db, seed: u64, steps: usize) {
         let key = key(rng.below(KEYS) as usize);
         match rng.below(10) {
             0 => db.delete(key).unwrap(),
-            1 | 2 => db.merge_in(&family, key, b"operand", &write).unwrap(),
+            1 | 2 => db.merge_cf(&family, key, b"operand", &write).unwrap(),
             _ => db.put(key, random_value(&mut rng)).unwrap(),
         }
         if step == steps / 3 {
@@ -237,7 +237,7 @@ fn snapshots_and_read_only_handles_see_blobs_that_were_overwritten_since() {
         ..ReadOptions::default()
     };
     for (key, value) in &want {
-        let got = db.get_in(&family_of(&db), key, &options).unwrap();
+        let got = db.get_cf(&family_of(&db), key, &options).unwrap();
         assert_eq!(got.as_deref(), Some(&value[..]));
     }
     drop((options, snapshot));

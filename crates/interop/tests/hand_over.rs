@@ -158,7 +158,7 @@ fn a_database_of_ours_without_manifest_is_repaired_for_both() {
     let backwards = db.create_family("backwards", reverse).unwrap();
     for (key, value) in numbered(3000, 1) {
         db.put(&key, &value).unwrap();
-        db.put_in(&backwards, &key, &value, &WriteOptions::default())
+        db.put_cf(&backwards, &key, &value, &WriteOptions::default())
             .unwrap();
     }
     db.flush().unwrap();

@@ -168,9 +168,9 @@ fn what_leveldb_does_not_know_is_refused_in_its_directory() {
     for refused in [
         db.create_family("more", FamilyOptions::default())
             .map(|_| ()),
-        db.delete_range_in(family, b"a", b"b", &write),
-        db.single_delete_in(family, b"a", &write),
-        db.merge_in(family, b"a", b"b", &write),
+        db.delete_range_cf(family, b"a", b"b", &write),
+        db.single_delete_cf(family, b"a", &write),
+        db.merge_cf(family, b"a", b"b", &write),
         db.ingest(family, &[dir.path().join("none.sst")], false),
     ] {
         let kind = refused.unwrap_err().kind();

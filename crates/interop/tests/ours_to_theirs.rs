@@ -401,7 +401,7 @@ fn odd_keys_and_values_are_read() {
             db.flush().unwrap();
         }
         if i % 2 == 0 {
-            db.single_delete_in(db.default_family(), key(i), &once)
+            db.single_delete_cf(db.default_family(), key(i), &once)
                 .unwrap();
         }
     }

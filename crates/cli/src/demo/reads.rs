@@ -139,7 +139,7 @@ impl Course {
             };
             row.write_key(&mut key);
             let before = clock.monotonic();
-            let value = self.db.get_in(family, &key, &options)?;
+            let value = self.db.get_cf(family, &key, &options)?;
             let nanos = (clock.monotonic() - before).as_nanos();
             latencies.record(u64::try_from(nanos).unwrap_or(u64::MAX));
             row.write_value(&self.text, &mut expected);
@@ -176,7 +176,7 @@ impl Course {
             };
             row.write_value(&self.text, &mut value);
             let before = clock.monotonic();
-            self.db.put_in(family, &key, &value, &options)?;
+            self.db.put_cf(family, &key, &value, &options)?;
             let nanos = (clock.monotonic() - before).as_nanos();
             latencies.record(u64::try_from(nanos).unwrap_or(u64::MAX));
             bytes += (key.len() + value.len()) as u64;

@@ -148,7 +148,7 @@ impl Background {
     fn pick_in(&self, family: &FamilyState, is_quiet: bool, pace: f64) -> Option<Plan> {
         let moment = Moment {
             is_quiet,
-            flush_in: family.seconds_to_flush(pace),
+            flush_cf: family.seconds_to_flush(pace),
             in_flight: &family.in_flight,
             now: self.store.id.env.clock.unix_seconds(),
             oldest_snapshot: self.store.snapshots.oldest().unwrap_or(SEQNO_MAX),

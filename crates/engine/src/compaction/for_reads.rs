@@ -70,7 +70,7 @@ pub(crate) fn is_time(version: &Version, moment: &Moment<'_>) -> bool {
 
 /// Whether what is merged for reads now would stay so for a while.
 pub(crate) fn is_lasting(moment: &Moment<'_>) -> bool {
-    moment.flush_in >= NEAR_SECONDS
+    moment.flush_cf >= NEAR_SECONDS
 }
 
 /// Whether `plan` may be carried out for reads, if it is paid: always in a store that is not written,

@@ -137,9 +137,9 @@ fn a_store_that_is_written_is_left_alone_unless_it_costs_no_more_than_usual() {
 fn nothing_is_done_while_the_next_flush_is_near() {
     let version = two_over_one();
     charge(&version, 3, 100);
-    let at = |flush_in| {
+    let at = |flush_cf| {
         let moment = Moment {
-            flush_in,
+            flush_cf,
             ..LONG_AGO
         };
         pick(&version, &moment)

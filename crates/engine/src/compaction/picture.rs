@@ -24,7 +24,7 @@ pub(super) const IDLE: Moment<'static> = Moment {
     now: 0,
     oldest_snapshot: SEQNO_MAX,
     is_quiet: true,
-    flush_in: u64::MAX,
+    flush_cf: u64::MAX,
     has_room: true,
 };
 

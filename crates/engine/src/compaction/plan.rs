@@ -298,7 +298,7 @@ pub(crate) struct Moment<'a> {
     pub is_quiet: bool,
     /// Seconds until the family's memtable is full, should the store be written on as it is now;
     /// `u64::MAX` where it is not written.
-    pub flush_in: u64,
+    pub flush_cf: u64,
     /// Whether uncovering garbage did not just find the disk too full; see [`super::blob_picker`].
     pub has_room: bool,
 }

@@ -93,7 +93,7 @@ impl Simulator {
             now: self.now,
             oldest_snapshot: SEQNO_MAX,
             is_quiet: false,
-            flush_in: u64::MAX,
+            flush_cf: u64::MAX,
             has_room: true,
         };
         let Some(plan) = pick(&self.version(), &self.options, &moment) else {

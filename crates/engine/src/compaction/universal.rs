@@ -90,7 +90,7 @@ impl Universal {
             now: 0,
             oldest_snapshot: SEQNO_MAX,
             is_quiet: false,
-            flush_in: u64::MAX,
+            flush_cf: u64::MAX,
             has_room: true,
         };
         let search = self.search(version, options, &moment);

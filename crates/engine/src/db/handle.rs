@@ -249,7 +249,7 @@ impl Db {
     /// # Errors
     /// As [`Db::write`].
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.put_in(&self.default, key, value, &WriteOptions::default())
+        self.put_cf(&self.default, key, value, &WriteOptions::default())
     }
 
     /// Removes `key` from the default family. Removing what is not there is no error.
@@ -257,22 +257,22 @@ impl Db {
     /// # Errors
     /// As [`Db::write`].
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.delete_in(&self.default, key, &WriteOptions::default())
+        self.delete_cf(&self.default, key, &WriteOptions::default())
     }
 
     /// The value of `key` in the default family.
     ///
     /// # Errors
-    /// As [`Db::get_in`].
+    /// As [`Db::get_cf`].
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedSlice>> {
-        self.get_in(&self.default, key, &ReadOptions::default())
+        self.get_cf(&self.default, key, &ReadOptions::default())
     }
 
     /// Sets `key` to `value`.
     ///
     /// # Errors
     /// As [`Db::write`].
-    pub fn put_in(
+    pub fn put_cf(
         &self,
         family: &ColumnFamily,
         key: impl AsRef<[u8]>,
@@ -290,7 +290,7 @@ impl Db {
     ///
     /// # Errors
     /// As [`Db::write`].
-    pub fn delete_in(
+    pub fn delete_cf(
         &self,
         family: &ColumnFamily,
         key: impl AsRef<[u8]>,
@@ -308,7 +308,7 @@ impl Db {
     ///
     /// # Errors
     /// As [`Db::write`].
-    pub fn single_delete_in(
+    pub fn single_delete_cf(
         &self,
         family: &ColumnFamily,
         key: impl AsRef<[u8]>,
@@ -325,7 +325,7 @@ impl Db {
     ///
     /// # Errors
     /// As [`Db::write`]; `InvalidArgument` when `end` comes before `begin`.
-    pub fn delete_range_in(
+    pub fn delete_range_cf(
         &self,
         family: &ColumnFamily,
         begin: impl AsRef<[u8]>,
@@ -342,7 +342,7 @@ impl Db {
     ///
     /// # Errors
     /// As [`Db::write`]; `InvalidArgument` when the family has no merge operator.
-    pub fn merge_in(
+    pub fn merge_cf(
         &self,
         family: &ColumnFamily,
         key: impl AsRef<[u8]>,
@@ -378,7 +378,7 @@ impl Db {
     /// `Corruption` naming file and offset, `Io`, `Incomplete` under
     /// [`ReadOptions::cache_only`].
     #[inline]
-    pub fn get_in(
+    pub fn get_cf(
         &self,
         family: &ColumnFamily,
         key: impl AsRef<[u8]>,
@@ -402,7 +402,7 @@ impl Db {
     }
 
     /// The values of `keys`, in their order, all as of one moment.
-    pub fn multi_get_in<K: AsRef<[u8]>>(
+    pub fn multi_get_cf<K: AsRef<[u8]>>(
         &self,
         family: &ColumnFamily,
         keys: &[K],
@@ -416,14 +416,14 @@ impl Db {
         read::multi_get(read, keys, &options.for_tables())
     }
 
-    /// A cursor over the default family. See [`Db::iter_in`].
+    /// A cursor over the default family. See [`Db::iter_cf`].
     pub fn iter(&self, options: ReadOptions) -> DbIterator {
-        self.iter_in(&self.default, options)
+        self.iter_cf(&self.default, options)
     }
 
     /// A cursor over what the family holds now (or at the snapshot). It keeps seeing exactly that,
     /// whatever is written, flushed, compacted or dropped meanwhile, and keeps the files alive.
-    pub fn iter_in(&self, family: &ColumnFamily, options: ReadOptions) -> DbIterator {
+    pub fn iter_cf(&self, family: &ColumnFamily, options: ReadOptions) -> DbIterator {
         self.engine.store.watch.statistics.iterators.bump();
         if let Err(error) = self.check_read(family, &options) {
             let (view, options) = (
@@ -467,16 +467,16 @@ impl Db {
     ///
     /// # Errors
     /// What made the flush fail.
-    pub fn flush_in(&self, family: &ColumnFamily) -> Result<()> {
+    pub fn flush_cf(&self, family: &ColumnFamily) -> Result<()> {
         let _told = self.engine.store.enter()?;
         self.engine.store.check_own(&family.0)?;
         self.engine.flush_family(family.id())
     }
 
-    /// [`Db::flush_in`] for every family.
+    /// [`Db::flush_cf`] for every family.
     ///
     /// # Errors
-    /// As [`Db::flush_in`].
+    /// As [`Db::flush_cf`].
     pub fn flush(&self) -> Result<()> {
         let _told = self.engine.store.enter()?;
         self.engine.flush_all()

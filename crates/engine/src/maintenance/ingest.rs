@@ -392,7 +392,7 @@ mod tests {
             }
         };
         check(&db);
-        let old = ["a", "b", "c"].map(|key| db.get_in(db.default_family(), key, &before).unwrap());
+        let old = ["a", "b", "c"].map(|key| db.get_cf(db.default_family(), key, &before).unwrap());
         assert_eq!(old.each_ref().map(Option::is_some), [false, true, false]);
         assert_eq!(old[1].as_deref(), Some(&b"old"[..]));
         drop((before, old));

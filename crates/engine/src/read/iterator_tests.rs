@@ -208,7 +208,7 @@ fn walked(db: &Db, family: &crate::ColumnFamily) -> usize {
         prefix_same_as_start: true,
         ..ReadOptions::default()
     };
-    let mut iter = db.iter_in(family, options);
+    let mut iter = db.iter_cf(family, options);
     iter.seek(b"key1");
     let mut rows = 0;
     while iter.valid() {
@@ -241,16 +241,16 @@ fn walks_that_wait_let_go_of_old_views_and_of_what_is_closed() {
     for round in 1..=5 {
         for family in [&default, &other] {
             let key = format!("key{round}");
-            db.put_in(family, key, "value", &write)
+            db.put_cf(family, key, "value", &write)
                 .expect("it takes writes");
             assert_eq!((walked(&db, family), walked(&db, family)), (round, round));
             let view = Arc::downgrade(&family.0.view.load());
-            db.flush_in(family).expect("memory does not fail");
+            db.flush_cf(family).expect("memory does not fail");
             wait_for_owners(&view, 0);
             assert_eq!(walked(&db, family), round);
         }
     }
-    let held = db.iter_in(&default, ReadOptions::default());
+    let held = db.iter_cf(&default, ReadOptions::default());
     db.drop_family(&other).expect("it is there");
     assert_eq!(walked(&db, &other), 5, "a handle goes on reading");
     let dropped = Arc::downgrade(&other.0);

@@ -57,7 +57,7 @@ fn cold(files: &FaultFileSystem, format: TableFormat) -> Db {
 }
 
 fn batch(db: &Db, keys: &[Vec<u8>]) -> Vec<Result<Option<PinnedSlice>>> {
-    db.multi_get_in(db.default_family(), keys, &ReadOptions::default())
+    db.multi_get_cf(db.default_family(), keys, &ReadOptions::default())
 }
 
 fn reads(files: &FaultFileSystem) -> usize {

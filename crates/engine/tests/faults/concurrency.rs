@@ -111,7 +111,7 @@ fn read_once(db: &Db, acked: &[AtomicU64], round: u64) {
     };
     let last = |half: &str| {
         let key = format!("{half}-{writer}-last");
-        let found = db.get_in(db.default_family(), key, &options).unwrap();
+        let found = db.get_cf(db.default_family(), key, &options).unwrap();
         found.map(|value| value.to_vec())
     };
     let (a, z) = (last("a"), last("z"));
@@ -147,7 +147,7 @@ fn writers_that_meet_share_a_sync() {
                 barrier.wait();
                 for index in 0..40 {
                     let key = format!("{writer}-{index}");
-                    db.put_in(db.default_family(), key, b"v", &synced(true))
+                    db.put_cf(db.default_family(), key, b"v", &synced(true))
                         .unwrap();
                 }
             })
@@ -194,18 +194,18 @@ fn iterators_stay_what_they_were_through_flush_compaction_drop_and_close() {
                 format!("k{index:04}"),
                 format!("{round}-{}", "v".repeat(50)),
             );
-            db.put_in(&family, key, value, &synced(false)).unwrap();
+            db.put_cf(&family, key, value, &synced(false)).unwrap();
         }
         if round % 2 == 0 {
-            db.delete_range_in(&family, b"k0100", b"k0150", &synced(false))
+            db.delete_range_cf(&family, b"k0100", b"k0150", &synced(false))
                 .unwrap();
         }
-        let mut iter = db.iter_in(&family, ReadOptions::default());
+        let mut iter = db.iter_cf(&family, ReadOptions::default());
         let rows = walk(&mut iter);
         // Half-way in, so that what it stands on moves under it.
         iter.seek(b"k0200");
         held.push((iter, rows));
-        db.flush_in(&family).unwrap();
+        db.flush_cf(&family).unwrap();
     }
     db.compact_range(&family, None, None).unwrap();
     let check = |held: &mut Vec<(DbIterator, Rows)>, when: &str| {
@@ -220,7 +220,7 @@ fn iterators_stay_what_they_were_through_flush_compaction_drop_and_close() {
     check(&mut held, "after a compaction");
     db.drop_family(&family).unwrap();
     check(&mut held, "after the family was dropped");
-    let error = db.put_in(&family, b"k", b"v", &synced(false)).unwrap_err();
+    let error = db.put_cf(&family, b"k", b"v", &synced(false)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(db.family("f").is_none());
     db.put(b"k", b"v").unwrap();
@@ -275,14 +275,14 @@ fn families_come_and_go_under_writers() {
         let family = db
             .create_family(&format!("f{round}"), options.clone())
             .unwrap();
-        db.flush_in(&family).unwrap();
-        db.put_in(&family, b"own", b"v", &synced(round % 3 == 0))
+        db.flush_cf(&family).unwrap();
+        db.put_cf(&family, b"own", b"v", &synced(round % 3 == 0))
             .unwrap();
         if round % 2 == 0 {
             db.compact_range(&family, None, None).unwrap();
         }
         assert!(
-            db.get_in(&family, b"own", &ReadOptions::default())
+            db.get_cf(&family, b"own", &ReadOptions::default())
                 .unwrap()
                 .is_some()
         );

@@ -42,7 +42,7 @@ fn made() -> (StrictMemFileSystem, FaultFileSystem, Db) {
         }
     }
     let synced = WriteOptions::synced();
-    db.put_in(db.default_family(), b"k010", b"old", &synced)
+    db.put_cf(db.default_family(), b"k010", b"old", &synced)
         .unwrap();
     (memory, files, db)
 }

@@ -115,7 +115,7 @@ fn read_all(db: &Db, model: &Model) -> Result<bool, String> {
             .unwrap_or_default();
         whole &= scan(db, &family, &rows, true)? & scan(db, &family, &rows, false)?;
         for key in rows.keys().map(Vec::as_slice).chain([&b"absent"[..]]) {
-            match db.get_in(&family, key, &ReadOptions::default()) {
+            match db.get_cf(&family, key, &ReadOptions::default()) {
                 Ok(found) if found.as_deref() == rows.get(key).map(Vec::as_slice) => {}
                 Ok(found) => {
                     let found = found.map(|value| value.len());
@@ -139,7 +139,7 @@ fn refused(error: &drumlin::Error) -> Result<bool, String> {
 }
 
 fn scan(db: &Db, family: &ColumnFamily, rows: &Rows, forward: bool) -> Result<bool, String> {
-    let mut iter = db.iter_in(family, ReadOptions::default());
+    let mut iter = db.iter_cf(family, ReadOptions::default());
     let mut want: Vec<_> = rows.iter().collect();
     match forward {
         true => iter.seek_to_first(),
@@ -638,7 +638,7 @@ fn a_wal_that_ends_before_what_a_family_has_in_tables_is_damaged() {
         let has = |family: &str, key: &str| {
             let family = db.family(family).unwrap();
             let options = ReadOptions::default();
-            db.get_in(&family, key, &options).unwrap().is_some()
+            db.get_cf(&family, key, &options).unwrap().is_some()
         };
         assert!((0..10).all(|n| has("default", &format!("d{n:02}"))));
         let is_whole = (0..10).all(|n| has("one", &format!("k{n:02}")));
@@ -703,7 +703,7 @@ fn a_compaction_of_damaged_tables_keeps_its_inputs() {
     assert_eq!(error.kind(), ErrorKind::Corruption);
     assert_eq!(error.file(), Some(path.as_path()));
     assert_eq!(disk.snapshot_files()[path].len(), content.len());
-    db.put_in(
+    db.put_cf(
         db.default_family(),
         b"later",
         b"write",

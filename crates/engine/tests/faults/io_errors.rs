@@ -155,7 +155,7 @@ fn put(db: &Db, key: &str, sync: bool) -> drumlin::Result<()> {
         sync: Some(sync),
         ..WriteOptions::default()
     };
-    db.put_in(db.default_family(), key, key, &options)
+    db.put_cf(db.default_family(), key, key, &options)
 }
 
 fn has(db: &Db, key: &str) -> bool {
@@ -327,7 +327,7 @@ fn an_error_in_a_read_is_told_and_changes_nothing() {
     let mut errors = 0;
     for index in (0..400).step_by(20) {
         let key = format!("k{index:04}");
-        match db.get_in(db.default_family(), &key, &read) {
+        match db.get_cf(db.default_family(), &key, &read) {
             Ok(found) => assert_eq!(found.as_deref(), Some(key.as_bytes())),
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Io);
@@ -346,7 +346,7 @@ fn an_error_in_a_read_is_told_and_changes_nothing() {
     files.clear_rules();
     for index in 0..400 {
         let key = format!("k{index:04}");
-        let found = db.get_in(db.default_family(), &key, &read).unwrap();
+        let found = db.get_cf(db.default_family(), &key, &read).unwrap();
         assert_eq!(found.as_deref(), Some(key.as_bytes()));
     }
     iter.seek_to_first();
@@ -371,7 +371,7 @@ fn odd_reads(name: &str, rule: impl Fn(u64) -> FaultRule, told: ErrorKind) {
         files.add_rule(rule(index));
         for key in (0..300).step_by(13) {
             let key = format!("k{key:04}");
-            match db.get_in(db.default_family(), &key, &read) {
+            match db.get_cf(db.default_family(), &key, &read) {
                 Ok(found) => assert_eq!(found.as_deref(), Some(key.as_bytes()), "{name} {index}"),
                 Err(error) => assert_eq!(error.kind(), told, "{name} {index}: {error:?}"),
             }

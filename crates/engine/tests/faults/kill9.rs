@@ -104,7 +104,7 @@ fn write_until_killed(dir: &Path, load: &Load) {
 }
 
 fn found(db: &Db, family: &drumlin::ColumnFamily) -> u64 {
-    let value = db.get_in(family, b"sequence", &ReadOptions::default());
+    let value = db.get_cf(family, b"sequence", &ReadOptions::default());
     let value = value.expect("readable");
     value.map_or(0, |v| {
         u64::from_le_bytes(v[..8].try_into().expect("8 bytes"))
@@ -123,7 +123,7 @@ fn check(db: &Db, last: u64) {
         for (index, sequence) in newest.into_iter().enumerate() {
             let key = format!("k{index:04}");
             let value = db
-                .get_in(family, &key, &ReadOptions::default())
+                .get_cf(family, &key, &ReadOptions::default())
                 .expect("readable");
             let held = value.map_or(0, |v| {
                 u64::from_le_bytes(v[..8].try_into().expect("8 bytes"))

@@ -109,7 +109,7 @@ impl World {
             55..=64 => self.check_some(),
             65..=69 => {
                 let family = self.family();
-                self.db.flush_in(&family).expect("flush");
+                self.db.flush_cf(&family).expect("flush");
             }
             70..=73 => self.db.wait_for_background().expect("background"),
             74..=77 => self.compact(),
@@ -243,7 +243,7 @@ impl World {
             self.model.families.insert(name, Rows::new());
         } else if let Some(family) = families.get(1) {
             let before = self.rows_of(&self.model, family.name());
-            let held = self.db.iter_in(family, ReadOptions::default());
+            let held = self.db.iter_cf(family, ReadOptions::default());
             self.db.drop_family(family).expect("drop");
             self.model.families.remove(family.name());
             self.single.retain(|(name, _)| name != family.name());
@@ -280,7 +280,7 @@ impl World {
             self.iterators.remove(0);
         }
         let family = self.family();
-        let iter = self.db.iter_in(&family, ReadOptions::default());
+        let iter = self.db.iter_cf(&family, ReadOptions::default());
         let rows = self.rows_of(&self.model, family.name());
         self.iterators.push((iter, rows));
     }
@@ -322,10 +322,10 @@ impl World {
     fn check_gets(&mut self, family: &ColumnFamily, rows: &Rows, options: &ReadOptions) {
         let mut keys: Vec<Vec<u8>> = (0..8).map(|_| self.key()).collect();
         keys.push(format!("s{:02}", self.rng.below(20)).into_bytes());
-        let many = self.db.multi_get_in(family, &keys, options);
+        let many = self.db.multi_get_cf(family, &keys, options);
         for (key, found) in keys.iter().zip(many) {
             let want = rows.get(key).map(Vec::as_slice);
-            let got = self.db.get_in(family, key, options).expect("get");
+            let got = self.db.get_cf(family, key, options).expect("get");
             assert_eq!(got.as_deref(), want, "get of {key:?}");
             assert_eq!(found.expect("get").as_deref(), want, "multi_get of {key:?}");
         }
@@ -360,7 +360,7 @@ impl World {
             upper_bound: upper,
             ..options
         };
-        let mut iter = self.db.iter_in(family, options);
+        let mut iter = self.db.iter_cf(family, options);
         self.walk(&mut iter, rows, range);
     }
 
@@ -438,7 +438,7 @@ impl World {
         for family in self.db.families() {
             let rows = self.rows_of(&model, family.name());
             self.check_gets(&family, &rows, &ReadOptions::default());
-            let mut iter = self.db.iter_in(&family, ReadOptions::default());
+            let mut iter = self.db.iter_cf(&family, ReadOptions::default());
             self.walk(&mut iter, &rows, (Bound::Unbounded, Bound::Unbounded));
         }
     }

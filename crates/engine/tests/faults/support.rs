@@ -260,7 +260,7 @@ impl History {
             }
             Step::FlushFamily(name) => {
                 if let Some(family) = family(name) {
-                    self.note("flush", db.flush_in(&family));
+                    self.note("flush", db.flush_cf(&family));
                 }
             }
             Step::Compact(name) => {
@@ -338,7 +338,7 @@ fn with_markers(index: usize, ops: &[(&'static str, Op)], db: &Db) -> Vec<(&'sta
 /// Everything a family holds, walked forward.
 pub(crate) fn rows(db: &Db, family: &ColumnFamily) -> Result<Rows> {
     let mut rows = Rows::new();
-    let mut iter = db.iter_in(family, ReadOptions::default());
+    let mut iter = db.iter_cf(family, ReadOptions::default());
     iter.seek_to_first();
     while iter.valid() {
         rows.insert(iter.key().to_vec(), iter.value().to_vec());
@@ -392,7 +392,7 @@ pub(crate) fn check(db: &Db, history: &History, demand: Demand) -> std::result::
         }
         let family = db.family(name).ok_or("a family vanished")?;
         for (key, value) in want.iter().step_by(7) {
-            let got = db.get_in(&family, key, &ReadOptions::default());
+            let got = db.get_cf(&family, key, &ReadOptions::default());
             let got = got.map_err(|error| format!("get: {error:?}"))?;
             if got.as_deref() != Some(value.as_slice()) {
                 return Err(format!("{name}: get of {key:?} differs from the scan"));

@@ -114,7 +114,7 @@ fn run(
 fn find(db: &Db, place: &str, writer: usize, index: u64) -> Option<Vec<u8>> {
     let found = FAMILIES.map(|name| {
         let family = db.family(name)?;
-        let found = db.get_in(&family, key(writer, index), &Default::default());
+        let found = db.get_cf(&family, key(writer, index), &Default::default());
         let found = found.unwrap_or_else(|error| panic!("{place}: {error}"));
         found.map(|value| value.to_vec())
     });

@@ -79,11 +79,11 @@ pub(crate) fn change(db: &Db, rows: &mut Rows, seed: u64, value: impl Fn(&mut Rn
 pub(crate) fn check(db: &Db, rows: &Rows, options: &ReadOptions) {
     let keys: Vec<Vec<u8>> = (0..KEYS + 10).map(key).collect();
     let family = db.default_family();
-    let many = db.multi_get_in(family, &keys, options);
+    let many = db.multi_get_cf(family, &keys, options);
     for (key, value) in keys.iter().zip(many) {
         let expected = rows.get(key).map(Vec::as_slice);
         assert_eq!(value.unwrap().as_deref(), expected);
-        let alone = db.get_in(family, key, options).unwrap();
+        let alone = db.get_cf(family, key, options).unwrap();
         assert_eq!(alone.as_deref(), expected);
     }
     let mut walk = db.iter(options.clone());

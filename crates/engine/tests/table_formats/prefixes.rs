@@ -102,7 +102,7 @@ fn a_changed_extractor_answers_rightly(format: TableFormat) {
 fn check_gets(db: &Db, rows: &Rows) {
     let keys: Vec<Vec<u8>> = (0..KEYS + 50).map(key).collect();
     let family = db.default_family();
-    let many = db.multi_get_in(family, &keys, &ReadOptions::default());
+    let many = db.multi_get_cf(family, &keys, &ReadOptions::default());
     for (key, together) in keys.iter().zip(many) {
         let expected = rows.get(key).map(Vec::as_slice);
         assert_eq!(together.unwrap().as_deref(), expected);

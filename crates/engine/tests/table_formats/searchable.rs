@@ -138,7 +138,7 @@ fn batches_at_a_snapshot_see_nothing_of_tables_taken_in_later() {
                 };
                 let keys: Vec<String> = (0..700).map(|key| format!("key{key:04}")).collect();
                 for keys in keys.chunks(37) {
-                    let found = db.multi_get_in(db.default_family(), keys, &at);
+                    let found = db.multi_get_cf(db.default_family(), keys, &at);
                     for (key, found) in keys.iter().zip(found) {
                         let found = found.unwrap().map(|value| value.to_vec());
                         let expected = rows.get(key).map(|value| value.clone().into_bytes());
@@ -146,7 +146,7 @@ fn batches_at_a_snapshot_see_nothing_of_tables_taken_in_later() {
                             found, expected,
                             "{key} in {format:?}, compacted: {compacted}"
                         );
-                        let single = db.get_in(db.default_family(), key, &at).unwrap();
+                        let single = db.get_cf(db.default_family(), key, &at).unwrap();
                         assert_eq!(single.map(|value| value.to_vec()), expected, "{key}");
                     }
                 }

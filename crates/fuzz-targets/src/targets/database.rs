@@ -195,7 +195,7 @@ impl World {
         let family = self.db().default_family();
         let written = self
             .db()
-            .delete_range_in(family, &begin, &end, &WriteOptions::default());
+            .delete_range_cf(family, &begin, &end, &WriteOptions::default());
         written.expect("memory does not fail");
     }
 
@@ -300,7 +300,7 @@ impl World {
         check_scan(self.db(), &self.model, None);
         let keys: Vec<&Vec<u8>> = self.model.keys().take(8).collect();
         let db = self.db();
-        let found = db.multi_get_in(db.default_family(), &keys, &ReadOptions::default());
+        let found = db.multi_get_cf(db.default_family(), &keys, &ReadOptions::default());
         for (key, found) in keys.into_iter().zip(found) {
             let found = found.expect("memory does not fail");
             assert_eq!(found.as_deref(), self.model.get(key).map(Vec::as_slice));

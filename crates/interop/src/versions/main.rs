@@ -336,9 +336,9 @@ impl Store {
                 let (family, options) = (db.default_family(), &WriteOptions::default());
                 let done = match op {
                     Op::Put(key, value) => db.put(key, value),
-                    Op::Merge(key, operand) => db.merge_in(family, key, operand, options),
+                    Op::Merge(key, operand) => db.merge_cf(family, key, operand, options),
                     Op::Delete(key) => db.delete(key),
-                    Op::DeleteRange(begin, end) => db.delete_range_in(family, begin, end, options),
+                    Op::DeleteRange(begin, end) => db.delete_range_cf(family, begin, end, options),
                     Op::Flush => db.flush(),
                     Op::Compact => db.compact_range(db.default_family(), None, None),
                 };

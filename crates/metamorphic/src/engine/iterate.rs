@@ -18,7 +18,7 @@ impl World<'_> {
     ) -> String {
         (options.lower_bound, options.upper_bound) = bounds(op);
         let pinned = options.snapshot.is_some();
-        let iterator = self.db().iter_in(family, options);
+        let iterator = self.db().iter_cf(family, options);
         self.iterators[op.slot % ITERATORS] = Some(HeldIterator {
             iterator,
             pinned,

@@ -131,7 +131,7 @@ impl World<'_> {
         let closed = self.db().clone();
         self.close()?;
         let family = closed.default_family().clone();
-        let outcome = closed.put_in(&family, b"late", b"late", &WriteOptions::default());
+        let outcome = closed.put_cf(&family, b"late", b"late", &WriteOptions::default());
         let said = super::refusal(outcome);
         drop((closed, family));
         self.open()?;
@@ -209,7 +209,7 @@ impl World<'_> {
         let mut found = Vec::new();
         for family in self.db().families() {
             let mut rows = Rows::new();
-            let mut iterator = self.db().iter_in(&family, ReadOptions::default());
+            let mut iterator = self.db().iter_cf(&family, ReadOptions::default());
             iterator.seek_to_first();
             while iterator.valid() {
                 rows.insert(iterator.key().to_vec(), iterator.try_value()?.to_vec());

@@ -42,7 +42,7 @@ impl World<'_> {
         let db = self.db();
         match op.verb {
             Verb::GetHeld => {
-                let value = db.get_in(family, op.key(0), &options)?;
+                let value = db.get_cf(family, op.key(0), &options)?;
                 let said = digest::value(value.as_deref());
                 self.held.push(value);
                 Ok(said)
@@ -53,12 +53,12 @@ impl World<'_> {
             Verb::CompactBeside => compact_beside(db, family, &op.keys),
             Verb::IterNew | Verb::IterNewAt => Ok(self.iter_new(op, family, options)),
             Verb::Scan | Verb::ScanAt | Verb::ScanReadahead => {
-                scan(&mut db.iter_in(family, options), true)
+                scan(&mut db.iter_cf(family, options), true)
             }
-            Verb::ScanBackward => scan(&mut db.iter_in(family, options), false),
+            Verb::ScanBackward => scan(&mut db.iter_cf(family, options), false),
             Verb::ScanBounded => {
                 (options.lower_bound, options.upper_bound) = bounds(op);
-                let mut iterator = db.iter_in(family, options);
+                let mut iterator = db.iter_cf(family, options);
                 let forward = scan(&mut iterator, true)?;
                 Ok(format!("{forward}; {}", scan(&mut iterator, false)?))
             }
@@ -67,7 +67,7 @@ impl World<'_> {
             Verb::ScanCached => scan_cached(db, family),
             Verb::ListFamilies => self.list_families(),
             _ => {
-                let value = db.get_in(family, op.key(0), &options)?;
+                let value = db.get_cf(family, op.key(0), &options)?;
                 Ok(digest::value(value.as_deref()))
             }
         }
@@ -78,8 +78,8 @@ impl World<'_> {
             return Ok("none".to_owned());
         };
         let options = ReadOptions::default();
-        let value = self.db().get_in(family, op.key(0), &options)?;
-        let rows = scan(&mut self.db().iter_in(family, options), true)?;
+        let value = self.db().get_cf(family, op.key(0), &options)?;
+        let rows = scan(&mut self.db().iter_cf(family, options), true)?;
         Ok(format!("{}; {rows}", digest::value(value.as_deref())))
     }
 
@@ -103,7 +103,7 @@ impl World<'_> {
     /// Rows that begin with `prefix`: by the tables' prefix filters where they know such prefixes.
     fn scan_prefix(&self, family: &ColumnFamily, prefix: &[u8]) -> Result<String> {
         let filtered = self.choice.prefix == Some(prefix.len());
-        let mut iterator = self.db().iter_in(
+        let mut iterator = self.db().iter_cf(
             family,
             ReadOptions {
                 prefix_same_as_start: filtered,
@@ -157,7 +157,7 @@ pub(super) fn everything(db: &Db, shown: fn(&str) -> bool) -> Result<String> {
     families.sort_by(|a, b| a.name().cmp(b.name()));
     let mut said = Vec::new();
     for family in families {
-        let rows = scan(&mut db.iter_in(&family, ReadOptions::default()), true)?;
+        let rows = scan(&mut db.iter_cf(&family, ReadOptions::default()), true)?;
         if shown(&rows) {
             said.push((family.name().to_owned(), rows));
         }
@@ -171,7 +171,7 @@ fn multi_get(
     keys: &[Vec<u8>],
     options: &ReadOptions,
 ) -> Result<String> {
-    let values = db.multi_get_in(family, keys, options);
+    let values = db.multi_get_cf(family, keys, options);
     let values = values.into_iter().collect::<Result<Vec<_>>>()?;
     Ok(digest::values(values.iter().map(Option::as_deref)))
 }
@@ -181,8 +181,8 @@ fn get_cached(db: &Db, family: &ColumnFamily, key: &[u8]) -> Result<String> {
         cache_only: true,
         ..ReadOptions::default()
     };
-    let want = db.get_in(family, key, &ReadOptions::default())?;
-    match db.get_in(family, key, &cached) {
+    let want = db.get_cf(family, key, &ReadOptions::default())?;
+    match db.get_cf(family, key, &cached) {
         Err(error) if error.kind() == ErrorKind::Incomplete => {}
         Err(error) => return Err(error),
         Ok(found) if found.as_deref() == want.as_deref() => {}
@@ -199,11 +199,11 @@ fn get_every_way(db: &Db, family: &ColumnFamily, key: &[u8]) -> Result<String> {
     };
     let mut answers = Vec::new();
     for options in [ReadOptions::default(), at] {
-        answers.push(db.get_in(family, key, &options)?.map(|v| v.to_vec()));
-        for found in db.multi_get_in(family, &[key, key], &options) {
+        answers.push(db.get_cf(family, key, &options)?.map(|v| v.to_vec()));
+        for found in db.multi_get_cf(family, &[key, key], &options) {
             answers.push(found?.map(|v| v.to_vec()));
         }
-        let mut iterator = db.iter_in(family, options);
+        let mut iterator = db.iter_cf(family, options);
         for forward in [true, false] {
             match forward {
                 true => iterator.seek(key),
@@ -235,7 +235,7 @@ fn compact_beside(db: &Db, family: &ColumnFamily, keys: &[Vec<u8>]) -> Result<St
         let said = multi_get(db, family, keys, &options)?;
         let mut single = Vec::new();
         for key in keys {
-            single.push(db.get_in(family, key, &options)?);
+            single.push(db.get_cf(family, key, &options)?);
         }
         let again = digest::values(single.iter().map(Option::as_deref));
         compaction.join().expect("compactions do not panic")?;
@@ -249,7 +249,7 @@ fn compact_beside(db: &Db, family: &ColumnFamily, keys: &[Vec<u8>]) -> Result<St
 /// Every row, each found by a seek from the one before.
 fn scan_by_seeks(db: &Db, family: &ColumnFamily) -> Result<String> {
     let mut digest = Digest::new();
-    let mut iterator = db.iter_in(family, ReadOptions::default());
+    let mut iterator = db.iter_cf(family, ReadOptions::default());
     iterator.seek_to_first();
     while iterator.valid() {
         let key = iterator.key().to_vec();
@@ -266,8 +266,8 @@ fn scan_by_seeks(db: &Db, family: &ColumnFamily) -> Result<String> {
 
 /// What memory alone tells is a front of all there is.
 fn scan_cached(db: &Db, family: &ColumnFamily) -> Result<String> {
-    let mut all = db.iter_in(family, ReadOptions::default());
-    let mut cached = db.iter_in(
+    let mut all = db.iter_cf(family, ReadOptions::default());
+    let mut cached = db.iter_cf(
         family,
         ReadOptions {
             cache_only: true,

@@ -39,7 +39,7 @@ impl World<'_> {
                 options.no_wal = true;
                 options.sync = Some(false);
                 self.db().write(self.batch(&op.edits)?, &options)?;
-                self.db().flush_in(family)?;
+                self.db().flush_cf(family)?;
                 self.barrier()?;
             }
             Verb::PutSynced => {
@@ -117,15 +117,15 @@ impl World<'_> {
         let db = self.db();
         Ok(match op.verb {
             Verb::DeleteRangeInverted => {
-                refusal(db.delete_range_in(family, op.key(0), op.key(1), &options))
+                refusal(db.delete_range_cf(family, op.key(0), op.key(1), &options))
             }
             Verb::MergeRefused if !family.name().starts_with('n') => {
                 "it has an operator".to_owned()
             }
-            Verb::MergeRefused => refusal(db.merge_in(family, op.key(0), b"operand", &options)),
+            Verb::MergeRefused => refusal(db.merge_cf(family, op.key(0), b"operand", &options)),
             _ => {
                 let key = vec![b'k'; KEY_BYTES_MAX + 1];
-                refusal(db.put_in(family, key, b"value", &options))
+                refusal(db.put_cf(family, key, b"value", &options))
             }
         })
     }
@@ -213,7 +213,7 @@ impl World<'_> {
     pub(super) fn maintain(&mut self, op: &Op, family: &ColumnFamily) -> Result<String> {
         let db = self.db().clone();
         match op.verb {
-            Verb::Flush => db.flush_in(family)?,
+            Verb::Flush => db.flush_cf(family)?,
             Verb::FlushAll => db.flush()?,
             Verb::SyncWal => self.barrier()?,
             Verb::Wait => db.wait_for_background()?,

@@ -25,7 +25,7 @@ pub(super) fn live(round: &Round, _index: u64, mut rng: Rng) {
         let acked = round.history.lock().acked();
         match rng.below(9) {
             0 | 1 => {
-                let outcome = round.db.flush_in(family);
+                let outcome = round.db.flush_cf(family);
                 if !outcome.as_ref().is_err_and(|error| gone(error.kind())) {
                     round.allow("flush", outcome);
                 }
@@ -175,7 +175,7 @@ pub(super) fn checkpoints(round: &Round, _index: u64, mut rng: Rng) {
         seen.unwrap_or_else(|why| panic!("a checkpoint: {why}"));
         for family in copy.families() {
             let want = history.rows(log.len(), family.id());
-            let mut iter = copy.iter_in(&family, ReadOptions::default());
+            let mut iter = copy.iter_cf(&family, ReadOptions::default());
             let Some(found) = round.allow("walk a copy", walk(&mut iter, true)) else {
                 break;
             };

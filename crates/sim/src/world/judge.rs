@@ -259,7 +259,7 @@ impl Hearing<'_> {
         }
         let writes = self.rng.one_in(2);
         if writes {
-            let put = db.put_in(db.default_family(), AFTER, b"yes", &WriteOptions::synced());
+            let put = db.put_cf(db.default_family(), AFTER, b"yes", &WriteOptions::synced());
             put.map_err(|error| format!("a write after recovery: {error:?}"))?;
         }
         let policy = draw_policy(&mut self.rng);

@@ -9,7 +9,7 @@ use crate::model::{LOG, Rows, difference, key};
 
 /// The log's reading at `options`' moment.
 pub(super) fn read_log(db: &Db, options: &ReadOptions) -> Result<Vec<usize>> {
-    let value = db.get_in(db.default_family(), LOG, options)?;
+    let value = db.get_cf(db.default_family(), LOG, options)?;
     let value = value.map(|value| value.to_vec()).unwrap_or_default();
     Ok(parse_log(&value).expect("the log holds numbers"))
 }
@@ -95,7 +95,7 @@ impl Round {
         Counts::add(&self.counts.checks);
         let place = format!("{} after {} batches", family.name(), moment.len);
         if rng.one_in(2) {
-            let mut iter = self.db.iter_in(family, options);
+            let mut iter = self.db.iter_cf(family, options);
             let forward = rng.one_in(2);
             let Some(found) = self.allow("walk", walk(&mut iter, forward)) else {
                 return;
@@ -107,11 +107,11 @@ impl Round {
         }
         let mut keys: Vec<Vec<u8>> = (0..6).map(|_| key(rng)).collect();
         keys.extend(want.keys().nth(rng.below(80) as usize).cloned());
-        let many = self.db.multi_get_in(family, &keys, &options);
+        let many = self.db.multi_get_cf(family, &keys, &options);
         for (key, found) in keys.iter().zip(many) {
             let name = String::from_utf8_lossy(key).into_owned();
             let want = want.get(key).map(Vec::as_slice);
-            let got = self.db.get_in(family, key, &options);
+            let got = self.db.get_cf(family, key, &options);
             for (how, found) in [("multi_get", found), ("get", got)] {
                 if let Some(found) = self.allow(how, found) {
                     let len = found.as_ref().map(|found| found.len());
@@ -137,7 +137,7 @@ impl Round {
                     snapshot: Some(moment.snapshot.clone()),
                     ..ReadOptions::default()
                 };
-                let mut iter = self.db.iter_in(&family, options);
+                let mut iter = self.db.iter_cf(&family, options);
                 let found = walk(&mut iter, forward).expect("a well disk");
                 if let Some(how) = difference(&found, &want) {
                     panic!("{} at the end: {how}", family.name());

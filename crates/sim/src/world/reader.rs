@@ -63,7 +63,7 @@ fn hold(round: &Round) -> Option<Held> {
     };
     let log = round.allow("get of the log", read_log(&round.db, &options))?;
     assert_eq!(log.len(), moment.len, "a snapshot reads its log anew");
-    let iter = round.db.iter_in(round.db.default_family(), options);
+    let iter = round.db.iter_cf(round.db.default_family(), options);
     Some(Held { iter, moment })
 }
 

@@ -98,7 +98,7 @@ impl World {
         let mut base = Model::default();
         let mut families = Families::default();
         for family in db.families() {
-            let mut iter = db.iter_in(&family, ReadOptions::default());
+            let mut iter = db.iter_cf(&family, ReadOptions::default());
             let rows = walk(&mut iter, true).expect("the disk is well");
             base.families.insert(family.id(), rows);
             if family.id() != 0 {
@@ -129,7 +129,7 @@ pub(super) fn check(db: &Db, history: &mut History, len: usize) -> Result<(), St
             return Err(format!("family {} is back", family.name()));
         }
         found.insert(family.id());
-        let mut iter = db.iter_in(family, ReadOptions::default());
+        let mut iter = db.iter_cf(family, ReadOptions::default());
         let rows = walk(&mut iter, true).map_err(|error| format!("{error:?}"))?;
         let want = history.rows(len, family.id());
         if let Some(how) = difference(&rows, &want) {
