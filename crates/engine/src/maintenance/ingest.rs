@@ -225,6 +225,7 @@ fn check_external(engine: &Engine, family: &Family, path: &Path) -> Result<Incom
         ..Default::default()
     });
     cursor.seek_to_first();
+    cursor.status()?; // The next seek forgets an error.
     let smallest = if cursor.valid() {
         cursor.key().to_vec()
     } else {

@@ -60,8 +60,9 @@ pub(crate) struct WalReplay<'a> {
     pub(crate) flushed: Vec<FlushedFamily>,
 }
 
-/// What a family has in tables. These were written when all WAL files before `log_number` had been synced, so
-/// that none of them can end before what is in the tables.
+/// The newest write that a family has in tables. Flushes sync the WAL files before `log_number` first, so an earlier
+/// WAL that ends before that write has most likely lost synced records of other families. It is told, not refused:
+/// stores were seen, after crashes only, where nothing was lost.
 #[derive(Debug)]
 pub(crate) struct FlushedFamily {
     name: String,
@@ -314,13 +315,6 @@ impl WalReplay<'_> {
             Verdict::Corrupt { reason, .. } => Some(reason.clone()),
             _ => self.proof_of_sync(wal, ended.end.offset, later)?,
         };
-        let inconsistent = family_beyond.as_ref().map(|family| {
-            format!("tables of column family {family:?} hold writes from beyond this point")
-        });
-        let damage = match (damage, inconsistent) {
-            (Some(damage), Some(inconsistent)) => Some(format!("{damage}; {inconsistent}")),
-            (damage, inconsistent) => damage.or(inconsistent),
-        };
         if let Some(reason) = &damage
             && !self.point_in_time
         {
@@ -350,8 +344,7 @@ impl WalReplay<'_> {
         })
     }
 
-    /// A family that has in tables what was written after `last`, where replay stopped in `wal` or before it: if
-    /// that had never been damaged, the tables would not be there.
+    /// A family that has in tables what was written after `last`, where replay stopped in `wal` or before it.
     fn family_beyond(&self, wal: u64, last: SeqNo) -> Option<String> {
         let mut families = self.flushed.iter();
         let beyond = families.find(|family| family.log_number > wal && family.newest > last);

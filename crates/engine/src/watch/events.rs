@@ -54,7 +54,7 @@ pub struct WalCut {
     /// Whether what was dropped had once been synced (only under
     /// [`crate::Options::point_in_time_recovery`]; otherwise open fails).
     pub was_synced: bool,
-    /// A family whose tables hold writes from beyond this point: others lost what came before these.
+    /// A family whose tables hold writes from beyond this point: others may have lost what came before these.
     pub family_beyond: Option<String>,
 }
 
