@@ -203,7 +203,7 @@ impl Background {
         );
         let mut state = self.store.lock_state();
         if !state.families.contains_key(&id) {
-            return Ok(()); // Dropped meanwhile: nobody needs the tables.
+            return Ok(()); // The family was dropped meanwhile.
         }
         let edit = VersionEdit {
             column_family: id,

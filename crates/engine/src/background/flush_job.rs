@@ -112,7 +112,7 @@ impl Background {
         made: &Flushed,
     ) -> Result<()> {
         let Ok(view) = state.family_mut(family.id) else {
-            return Ok(()); // Dropped meanwhile: nobody needs the table.
+            return Ok(()); // The family was dropped meanwhile.
         };
         let waiting = view.immutables.iter().map(|it| &it.memtable);
         let is_same = |(one, other): (&Arc<Memtable>, _)| Arc::ptr_eq(one, other);

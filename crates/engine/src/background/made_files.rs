@@ -1,4 +1,4 @@
-//! What becomes of the files of a job that could not install them.
+//! The files of a job, removed unless they are installed.
 
 use crate::store::store::Store;
 use crate::version::{BlobFileAddition, NewFile};

@@ -23,7 +23,7 @@ pub(crate) struct ManualRequest {
     pub(crate) cancel: Option<CancelToken>,
     /// A piece of it is being carried out.
     pub(crate) running: bool,
-    /// How it ended, until whoever asked has taken note.
+    /// The outcome, until the caller takes it.
     pub(crate) outcome: Option<Result<()>>,
 }
 

@@ -19,7 +19,7 @@ use crate::compaction::{Moment, Piece, Plan, Reason};
 use crate::store::state::{FamilyState, State};
 use crate::watch::events::Health;
 
-/// What the background can do.
+/// A unit of background work.
 #[derive(Debug)]
 pub(crate) enum Job {
     /// Write a family's immutable memtables to a table.
@@ -196,7 +196,7 @@ impl Background {
         Some(Job::Manual(id, family, plan))
     }
 
-    /// What a running job may not keep waiting, when no thread is free: the flush, if this is the only
+    /// The job that a running one must not delay, when no thread is free: the flush, if this is the only
     /// thread, and unless `only_flushes` the compaction of L0.
     pub(crate) fn pick_urgent(&self, state: &mut State, only_flushes: bool) -> Option<Job> {
         if state.idle_threads > 0 {

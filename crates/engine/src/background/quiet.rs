@@ -15,7 +15,7 @@ use crate::store::state::State;
 
 impl Background {
     /// Carries out a claimed plan that only a quiet store does: one that reads have paid for, that
-    /// uncovers garbage, or that writes better what was written cheaply. What was paid is gone, however
+    /// uncovers garbage, or that recodes cheaply written tables. The charge is spent, however
     /// it ends: work that was given up must be paid for again.
     pub(crate) fn run_in_quiet(&self, id: u32, plan: &Plan) -> Result<()> {
         let watcher: Arc<dyn Watcher> = Arc::new(Yielding {

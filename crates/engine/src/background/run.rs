@@ -118,7 +118,7 @@ impl Background {
         }
     }
 
-    /// Carries out a piece. What goes wrong is told to whoever asked.
+    /// Carries out a piece of a manual compaction. Its error goes to the caller who asked.
     pub(crate) fn run_manual(&self, id: u64, family: u32, plan: &Plan) -> Result<()> {
         let cancel = self
             .store
@@ -140,7 +140,7 @@ impl Background {
         outcome
     }
 
-    /// Who looks after a job that carries out `plan`; nobody where no threads work in the background,
+    /// The watcher of a job that carries out `plan`; none where no threads work in the background,
     /// so that a run depends on its caller alone.
     pub(crate) fn watcher(
         &self,

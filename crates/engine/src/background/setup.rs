@@ -1,4 +1,4 @@
-//! What every job needs: its environment, its writers, its place on the board, its charge.
+//! The setup that every job shares: its environment, its table writers, its entry on the board.
 
 use std::sync::{Arc, Weak};
 
@@ -43,14 +43,14 @@ impl Background {
 /// About what one thread of a job holds in buffers: read-ahead of its inputs, blocks under way.
 pub(super) const JOB_BYTES: usize = 4 << 20;
 
-/// What it holds beside that when it passes the page cache by: aligned copies of what it reads.
+/// Its further buffers under `O_DIRECT`: aligned copies of its input.
 pub(super) const DIRECT_BYTES: usize = 2 << 20;
 
 /// A table's filter and index are built in memory; together about this part of its size.
 pub(super) const FILTER_SHARE: usize = 12;
 
 impl Background {
-    /// What jobs of the family are done with.
+    /// The context of a job of the family.
     pub(super) fn job_context(
         &self,
         family: &Arc<Family>,

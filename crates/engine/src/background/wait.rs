@@ -13,7 +13,7 @@ use crate::compaction::CancelToken;
 use crate::store::state::State;
 use crate::watch::events::Health;
 
-/// How often whoever asked looks whether the compaction was cancelled.
+/// How often a caller checks whether its compaction was cancelled.
 const CANCEL_PAUSE: Duration = Duration::from_millis(20);
 
 /// Failures of the background in a row, several seconds of them, after which a manual compaction that

@@ -99,7 +99,7 @@ impl Engine {
                 Ok(newest.map(|newest| Arc::clone(&newest.memtable)))
             });
             match rotated {
-                Err(error) if error.kind() == ErrorKind::Busy => {} // Somebody took the place.
+                Err(error) if error.kind() == ErrorKind::Busy => {} // Another writer took the place.
                 rotated => break rotated?,
             }
         };

@@ -12,9 +12,9 @@ use crate::files::names;
 
 /// Where RocksDB's stacked BlobDB keeps its values.
 const STACKED_BLOBS: &str = "blob_dir";
-/// What Pebble's files begin with that name its live MANIFEST and its format.
+/// The first bytes of Pebble's marker files, which name its live MANIFEST and its format.
 const PEBBLE_MARKER: &str = "marker.";
-/// What RocksDB's encryption puts before the bytes of each file.
+/// The prefix that RocksDB's encryption puts before each file.
 const ENCRYPTION_PREFIX_BYTES: u64 = 4096;
 /// The longest that CURRENT is without it: the name of a MANIFEST and a line end.
 const CURRENT_BYTES_MAX: u64 = 64;

@@ -191,7 +191,7 @@ impl Db {
         })
     }
 
-    /// What recovery found when the database was opened.
+    /// The report of the recovery that opened the database.
     pub fn recovery_report(&self) -> &RecoveryReport {
         &self.engine.store.id.recovered().report
     }
@@ -372,7 +372,7 @@ impl Db {
         self.engine.writes.write(batch, options)
     }
 
-    /// The value of `key`, pinned where it lies.
+    /// The value of `key`, pinned in place.
     ///
     /// # Errors
     /// `Corruption` naming file and offset, `Io`, `Incomplete` under
@@ -466,7 +466,7 @@ impl Db {
     /// Writes the family's memtables to a table and waits for it.
     ///
     /// # Errors
-    /// What made the flush fail.
+    /// The cause of a failed flush.
     pub fn flush_cf(&self, family: &ColumnFamily) -> Result<()> {
         let _told = self.engine.store.enter()?;
         self.engine.store.check_own(&family.0)?;
@@ -497,7 +497,7 @@ impl Db {
     /// not charged to writers.
     ///
     /// # Errors
-    /// What made a compaction fail; `Shutdown`.
+    /// The cause of a failed compaction; `Shutdown`.
     pub fn compact_range(
         &self,
         family: &ColumnFamily,
@@ -509,7 +509,7 @@ impl Db {
         compact::compact_range(&self.engine, family, (begin, end), None)
     }
 
-    /// [`Db::compact_range`], until `cancel` says to end. What was done by then stays done.
+    /// [`Db::compact_range`], until `cancel` ends it. Work done by then stays done.
     ///
     /// # Errors
     /// As [`Db::compact_range`]; `Aborted` when it was cancelled.
@@ -598,14 +598,14 @@ impl Db {
     /// the directory. Iterators and snapshots held elsewhere stay readable.
     ///
     /// # Errors
-    /// What the last flush or sync met. The database is closed all the same.
+    /// The error of the last flush or sync. The database is closed all the same.
     pub fn close(self) -> Result<()> {
         let closed = self.engine.close();
         self.engine.store.watch.notices.tell();
         closed
     }
 
-    /// What a read is refused for before anything is looked at.
+    /// Refuses a read with a handle or snapshot of another store, or in a forked child.
     #[inline]
     fn check_read(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<()> {
         let engine = &self.engine;

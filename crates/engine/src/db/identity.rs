@@ -1,4 +1,4 @@
-//! Who the database is: its id in the IDENTITY file, and the id of this run.
+//! The ids of a database: the one in its IDENTITY file, and that of this run.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub(super) fn write_identity_file(env: &Env, dir: &Path, id: &str) -> Result<()>
     env.files.sync_dir(dir)
 }
 
-/// What IDENTITY says; `None` when it is missing or says nothing.
+/// The id in IDENTITY; `None` when the file is missing or empty.
 pub(crate) fn stored_identity(env: &Env, dir: &Path) -> Result<Option<String>> {
     let bytes = match env.files.read_file(&names::identity(dir), 4096) {
         Ok(bytes) => bytes,

@@ -1,6 +1,6 @@
 //! Opening: lock, MANIFEST, WAL replay, a fresh WAL, the first super versions.
 //!
-//! Nothing of an earlier run is appended to. What the WAL files held is written to new tables, the
+//! No file of an earlier run is appended to. The contents of the WAL files are written to new tables, the
 //! MANIFEST is written anew, and only when both are on disk do the old files go. A crash at any
 //! point of this leaves a directory that opens again to the same state.
 
@@ -350,7 +350,7 @@ struct Opener<'a> {
     stored: Option<OptionsFile>,
     mode: OpenMode<'a>,
     leveldb: bool,
-    /// Who must be able to read what is written.
+    /// The oldest engine that must be able to read this store.
     vintage: Vintage,
     /// Bytes free on the disk when it was asked.
     free: u64,
@@ -391,7 +391,7 @@ impl Opener<'_> {
             true => recover::replay(&engine, &wals, needed_from)?,
             false => {
                 for wal in &wals {
-                    // What a dying process left in the page cache may not be on disk yet.
+                    // Pages that a dying process left in the page cache may not be on disk yet.
                     self.env.files.sync_file(&names::wal(&wal_dir, *wal))?;
                 }
                 recover::recover(&engine, &wals, needed_from)?
@@ -400,7 +400,7 @@ impl Opener<'_> {
         engine.store.id.set_recovered(recovered);
         engine.store.watch.notices.tell();
         if !self.mode.is_read_only() {
-            // Who only reads may want a single key.
+            // A read-only open may be for a single key.
             open_tables_in_memory(&engine.store);
         }
         Ok(Opened {

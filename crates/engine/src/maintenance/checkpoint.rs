@@ -17,7 +17,7 @@ use crate::options::stored as stored_options;
 use crate::version::Version;
 use crate::wal::replay as wal_replay;
 
-/// What a checkpoint consists of, pinned at one moment.
+/// The files of a checkpoint, pinned at one moment.
 struct Moment {
     versions: Vec<std::sync::Arc<Version>>,
     wals: Vec<(u64, u64)>,
@@ -44,7 +44,7 @@ impl Drop for UnderWay<'_> {
         let mut state = self.0.store.lock_state();
         state.wal_pins -= 1;
         if !self.0.store.id.read_only {
-            // What was flushed, and compacted, meanwhile.
+            // Files that became obsolete meanwhile.
             self.0.store.remove_obsolete(&mut state);
         }
         self.0.store.changed.notify_all();

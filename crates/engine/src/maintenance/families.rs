@@ -87,7 +87,7 @@ fn rewrite_options(engine: &Engine, state: &State) {
     }
 }
 
-/// What all handles of a family share, before its state exists.
+/// The state that all handles of a new family share.
 pub(crate) fn make_family(
     store: &Store,
     id: u32,

@@ -34,7 +34,7 @@ use crate::version::{
     VersionSetOptions, refuse_tables_elsewhere,
 };
 
-/// What a repair did.
+/// The result of a repair.
 #[derive(Debug, Default)]
 pub struct RepairReport {
     /// Tables that are part of the database again.

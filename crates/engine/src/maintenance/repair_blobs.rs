@@ -76,7 +76,7 @@ impl References {
     }
 }
 
-/// What becomes of the blob files of a directory.
+/// The fate of the blob files of a directory.
 #[derive(Debug, Default)]
 pub(crate) struct Accounts {
     /// By family: the files that tables refer to, and what of each is garbage.

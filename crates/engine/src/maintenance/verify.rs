@@ -18,7 +18,7 @@ use crate::db::engine::Engine;
 use crate::files::names;
 use crate::version::{BlobFile, FileMeta, Version};
 
-/// What a scrub found.
+/// The result of a scrub.
 #[derive(Debug, Default)]
 pub struct VerifyReport {
     /// Tables read.

@@ -1,4 +1,4 @@
-//! What a store is: where it is, how it was opened, and by whom.
+//! The identity of a store: its directory, how it was opened, and by which process.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -26,13 +26,13 @@ pub(crate) struct Identity {
     pub(crate) direct_io: bool,
     pub(crate) db_id: String,
     pub(crate) session_id: String,
-    /// Who must be able to read what is written.
+    /// The oldest engine that must be able to read this store.
     pub(crate) vintage: Vintage,
     /// Set at the end of opening.
     pub(crate) recovered: OnceLock<Recovered>,
 }
 
-/// What opening found in the WALs.
+/// The result of replaying the WALs at open.
 #[derive(Debug, Default)]
 pub(crate) struct Recovered {
     pub(crate) report: RecoveryReport,

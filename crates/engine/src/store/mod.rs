@@ -1,4 +1,4 @@
-//! What writers, background jobs and readers of one database share.
+//! The state shared by writers, background jobs and readers of one database.
 //!
 //! `store` is the whole and its lock, `state` what the lock guards; `health`, `install`, `obsolete` and `throttle` are
 //! what may be done with it. `identity`, `files`, `caches` and `watch` own the rest.

@@ -13,14 +13,14 @@ use crate::version::obsolete::{obsolete_files, remove_files};
 const SPARE_WALS_MAX: usize = 2;
 
 impl Store {
-    /// Gives up files nobody needs any more; how many. Cheap when nothing left the versions. They
+    /// Gives up obsolete files and returns how many. Cheap when nothing left the versions. They
     /// are removed by the background, or at once where no thread works in it.
     pub(crate) fn remove_obsolete(&self, state: &mut State) -> usize {
         if state.closed {
             return 0;
         }
         if let Some(oldest) = state.oldest_wal() {
-            // What the MANIFEST asks for stays too, or recovery would take it for lost.
+            // A WAL that the MANIFEST names stays too, or recovery would take it for lost.
             let oldest = match drumlin_base::bug!("wal-removed-early") {
                 true => oldest + 1,
                 false => oldest.min(state.versions.min_log_number()),
@@ -104,7 +104,7 @@ impl Store {
         });
     }
 
-    /// Looks at the whole directory and removes what nobody needs: what an earlier run left.
+    /// Lists the whole directory and removes files that an earlier run left behind.
     pub(crate) fn remove_leftovers(&self, state: &mut State) -> Result<usize> {
         let mut removed = self.remove_obsolete(state);
         self.empty_trash();

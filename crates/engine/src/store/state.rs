@@ -23,7 +23,7 @@ pub(crate) struct State {
     pub(crate) wals: BTreeSet<u64>,
     /// Checkpoints under way: WAL files must stay what they are meanwhile, and closing waits.
     pub(crate) wal_pins: usize,
-    /// WAL files nobody needs, kept on disk to become new ones.
+    /// Obsolete WAL files, kept on disk to be recycled.
     pub(crate) spare_wals: Vec<u64>,
     pub(crate) flushes_running: usize,
     pub(crate) compactions_running: usize,

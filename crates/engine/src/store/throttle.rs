@@ -15,7 +15,7 @@ impl Store {
     /// Judges anew how fast writers may go.
     pub(crate) fn look(&self, now: Duration) {
         if self.id.options.background_threads == Some(0) {
-            return; // Whoever waits does the work: nobody drains anything while a writer sleeps.
+            return; // Waiting threads do the work: nothing drains while a writer sleeps.
         }
         let families = self.families.load();
         let removal = Removal {

@@ -1,4 +1,4 @@
-//! What is counted, timed and told of the store.
+//! Counters, timings and notices of a store.
 
 use std::time::Duration;
 

@@ -51,7 +51,7 @@ mod tag {
 pub struct BatchRecord<'a> {
     /// The family's id; 0 is `default`.
     pub family: u32,
-    /// What is done to the key.
+    /// The kind of the record.
     pub kind: ValueKind,
     /// The user key; for a range deletion the first key covered.
     pub key: &'a [u8],

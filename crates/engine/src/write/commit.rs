@@ -382,7 +382,7 @@ impl<E: CommitEnv> CommitPipeline<E> {
         self.env.degrade(Health::Poisoned, error);
     }
 
-    /// A member's part of a group. Whoever waits for it only learns that it failed, so the cause is noted here.
+    /// A member's part of a group. The leader only learns that it failed, so the cause is noted here.
     fn apply_share<'a>(&self, batches: impl IntoIterator<Item = &'a WriteBatch>) -> Result<()> {
         self.env
             .apply(batches)
@@ -397,7 +397,7 @@ fn complete_synced(groups: Vec<SyncFollower>, outcome: &Result<()>) {
     }
 }
 
-/// What a writer asks of the leader.
+/// A request in the line of writers.
 #[derive(Debug)]
 pub(crate) enum Request {
     /// Apply a batch.
@@ -476,7 +476,7 @@ pub(crate) struct Logged {
     pub(crate) sync: WalSync,
 }
 
-/// What belongs to whoever leads.
+/// The leader's state.
 #[derive(Debug)]
 pub(crate) struct Leader {
     pub(crate) wal: Wal,
@@ -484,7 +484,7 @@ pub(crate) struct Leader {
     pub(crate) last_seqno: SeqNo,
     /// Where groups of several batches are put together.
     pub(crate) scratch: WriteBatch,
-    /// What was written and is not paid for yet.
+    /// Bytes written that writers have not been throttled for yet.
     pub(crate) toll: Toll,
     /// When the leader last looked whether writers must be slowed.
     pub(crate) looked_at: Duration,

@@ -5,7 +5,7 @@
 //! turn has come when what is published equals its `before`, and no other order has to be kept.
 //!
 //! Invariants:
-//! - What is published only grows, from the end of one group to the end of the next.
+//! - The published number only grows, from the end of one group to the end of the next.
 //! - A group is published only after all before it are, by itself or by one of those.
 //! - No group that was logged after a failed one is ever published.
 //!
@@ -16,7 +16,7 @@ use drumlin_base::SeqNo;
 use drumlin_base::sync::atomic::{AtomicU64, Ordering};
 use drumlin_base::sync::{Condvar, Mutex};
 
-/// Beside the sequence number: somebody sleeps until it changes. Sequence numbers have 56 bits.
+/// A flag beside the sequence number: a thread sleeps until it changes. Sequence numbers have 56 bits.
 const SLEEPERS: u64 = 1 << 63;
 
 /// How often a group looks whether its turn has come before it sleeps.

@@ -22,7 +22,7 @@ use drumlin_base::Result;
 use drumlin_base::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use drumlin_base::sync::{Condvar, Mutex};
 
-/// What a writer that joined has to do next.
+/// The next step of a writer that joined.
 #[derive(Debug)]
 pub(crate) enum Turn<T> {
     /// It leads, with its own request in hand.
@@ -221,11 +221,11 @@ impl Shares {
     }
 }
 
-/// Nobody leads, and nobody waits.
+/// No thread leads or waits.
 const FREE: u8 = 0;
-/// Somebody leads, and nobody waits.
+/// A thread leads, and none waits.
 const LED: u8 = 1;
-/// Somebody leads, and somebody waits. Entered and left only under the lock of those who wait.
+/// A thread leads, and others wait. Entered and left only under the lock of the waiting ones.
 const CROWDED: u8 = 2;
 
 /// The line of writers. On a cache line of its own: two writers in turn move it between their cores
@@ -304,7 +304,7 @@ impl<T> CommitQueue<T> {
         follower.wait(self.looks)
     }
 
-    /// What ends the caller's lead when it is dropped.
+    /// A guard that ends the caller's lead.
     ///
     /// Requires: the caller leads.
     pub(crate) fn lead(&self) -> Lead<'_, T> {

@@ -100,7 +100,7 @@ impl WriteEnv {
         self.slow_down(leader, own.no_stall)?;
         self.bound_memtables();
         if !self.full.any() {
-            // What is only logged fills no memtable.
+            // Log data fills no memtable, but it fills the WAL.
             return match leader.wal.is_due_for_look() {
                 true => self.bound_wal(leader, own.no_stall),
                 false => Ok(()),
@@ -350,7 +350,7 @@ fn is_deletion(kind: ValueKind) -> bool {
     matches!(kind, Deletion | SingleDeletion | RangeDeletion)
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn said(cause: &(dyn Any + Send)) -> &str {
     let text = cause.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| cause.downcast_ref::<&str>().copied())

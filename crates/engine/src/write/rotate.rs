@@ -250,7 +250,7 @@ impl WriteEnv {
         Ok(())
     }
 
-    /// What WAL files may come to: twice what is in memory only, and on top of that two of the largest
+    /// The bound of all WAL files: twice the unflushed bytes, and on top of that two of the largest
     /// memtables. So it does not grow with the number of families, but with what they hold.
     fn wal_bytes_max(&self) -> u64 {
         self.store
