@@ -3,7 +3,7 @@
 //! A program opens a [`Db`] and puts, gets, deletes and walks. A put goes through `write` (a leader
 //! logs the group, applies and publishes it), a get through `read` (memtables, then the tables of
 //! one pinned version, newest first); flushes and compactions run in the background and return what
-//! they made to one room that installs it. `ARCHITECTURE.md` is the map.
+//! they made to one module that installs it. `ARCHITECTURE.md` is the map.
 
 #![forbid(unsafe_code)]
 

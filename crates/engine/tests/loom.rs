@@ -16,6 +16,7 @@ mod queue;
 use std::sync::Arc;
 
 use drumlin_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use drumlin_base::sync::{Condvar, Mutex};
 use drumlin_base::{Error, ErrorKind, Result};
 
 use queue::{CommitQueue, Turn};
@@ -26,7 +27,7 @@ enum Request {
     /// May be served by another.
     Write(usize),
     /// Must lead itself.
-    Lead(usize),
+    Exclusive(usize),
 }
 
 /// The queue, and what the leaders did.
@@ -51,13 +52,13 @@ impl Shop {
     }
 
     fn serve(&self, request: Request) {
-        let (Request::Write(index) | Request::Lead(index)) = request;
+        let (Request::Write(index) | Request::Exclusive(index)) = request;
         self.served[index].fetch_add(1, Ordering::Relaxed);
     }
 
     /// What `Engine::write` does, without a database.
     fn write(&self, request: Request) -> Result<()> {
-        match self.queue.join(request) {
+        match self.queue.join(request, true) {
             Turn::Served(outcome) => {
                 assert!(matches!(request, Request::Write(_)), "it wanted the lead");
                 outcome
@@ -65,7 +66,7 @@ impl Shop {
             Turn::Share(..) => unreachable!("nothing is shared here"),
             Turn::Lead(own) => {
                 assert_eq!(own, request, "the request comes back to its owner");
-                let _lead = self.queue.lead();
+                let _lead = self.queue.lead_guard();
                 self.lead(own)
             }
         }
@@ -79,7 +80,7 @@ impl Shop {
             Request::Write(_) => self
                 .queue
                 .take_followers(|other| matches!(other, Request::Write(_))),
-            Request::Lead(_) => Vec::new(),
+            Request::Exclusive(_) => Vec::new(),
         };
         self.serve(own);
         let outcome = || match self.fails {
@@ -102,7 +103,7 @@ impl Shop {
         let groups = self.groups.load(Ordering::Relaxed);
         assert!((1..=self.served.len()).contains(&groups), "{groups}");
         assert!(
-            matches!(self.queue.join(Request::Lead(0)), Turn::Lead(_)),
+            matches!(self.queue.join(Request::Exclusive(0), true), Turn::Lead(_)),
             "the line is empty and nobody leads"
         );
     }
@@ -146,10 +147,50 @@ fn three_writers_are_served_once_each() {
 #[test]
 fn whoever_wants_the_lead_gets_it() {
     model(
-        &[Request::Write(0), Request::Lead(1), Request::Write(2)],
+        &[Request::Write(0), Request::Exclusive(1), Request::Write(2)],
         false,
     );
-    model(&[Request::Lead(0), Request::Lead(1)], false);
+    model(&[Request::Exclusive(0), Request::Exclusive(1)], false);
+}
+
+/// The leader stalls until the other writer has come back, so one that waited for it would wait for ever.
+#[test]
+fn a_stall_keeps_nobody_who_may_not_wait() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(|| {
+        let queue = Arc::new(CommitQueue::quick());
+        let came_back = Arc::new((Mutex::new(false), Condvar::new()));
+        let impatient = {
+            let (queue, came_back) = (Arc::clone(&queue), Arc::clone(&came_back));
+            loom::thread::spawn(move || {
+                match queue.join(Request::Write(1), false) {
+                    Turn::Lead(_) => drop(queue.lead_guard()),
+                    Turn::Served(outcome) => {
+                        let error = outcome.expect_err("nobody serves it");
+                        assert_eq!(error.kind(), ErrorKind::Busy);
+                    }
+                    Turn::Share(..) => unreachable!("nothing is shared here"),
+                }
+                *came_back.0.lock() = true;
+                came_back.1.notify_all();
+            })
+        };
+        assert!(matches!(queue.join(Request::Write(0), true), Turn::Lead(_)));
+        let lead = queue.lead_guard();
+        queue.begin_stall("a stall");
+        let mut is_back = came_back.0.lock();
+        while !*is_back {
+            is_back = came_back.1.wait(is_back);
+        }
+        drop(is_back);
+        drop(lead);
+        impatient.join().expect("it came back");
+        assert!(matches!(
+            queue.join(Request::Write(2), false),
+            Turn::Lead(_)
+        ));
+    });
 }
 
 #[test]

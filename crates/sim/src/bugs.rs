@@ -218,7 +218,7 @@ pub(crate) fn apart(case: &Case, bug: Option<&str>) -> Report {
 pub(crate) struct Hunt<'a> {
     /// What may be asked besides the simulation.
     pub(crate) programs: &'a [Program],
-    /// Only bugs in whose name or room this is.
+    /// Only bugs in whose name or module this is.
     pub(crate) only: &'a str,
     /// Whether every program is asked for what its own suite does not see.
     pub(crate) ask_all: bool,
@@ -232,20 +232,20 @@ impl Hunt<'_> {
             return false;
         }
         let mut table = String::from(
-            "| bug | room | suite | seconds | seed or test |\n| --- | --- | --- | ---: | --- |\n",
+            "| bug | module | suite | seconds | seed or test |\n| --- | --- | --- | ---: | --- |\n",
         );
         let (mut missed, mut asked) = (0, 0);
         for bug in BUGS.iter().chain([&CANARY]) {
-            if !bug.name.contains(self.only) && !bug.room.contains(self.only) {
+            if !bug.name.contains(self.only) && !bug.module.contains(self.only) {
                 continue;
             }
             asked += 1;
-            let (name, room) = (bug.name, bug.room);
+            let (name, module) = (bug.name, bug.module);
             let asked_first = bug.suite.split(':').next().unwrap_or_default();
             let Some(seen) = self.first_sighting(bug) else {
                 missed += 1;
                 super::say(&format!("{name}: not seen by {}", bug.suite));
-                let _ = writeln!(table, "| `{name}` | `{room}` | not seen | | |");
+                let _ = writeln!(table, "| `{name}` | `{module}` | not seen | | |");
                 continue;
             };
             let Sighting { place, why, took } = seen;
@@ -257,7 +257,7 @@ impl Hunt<'_> {
             // Writing to a string cannot fail.
             let _ = writeln!(
                 table,
-                "| `{name}` | `{room}` | `{asked_first}` | {took:.1} | {place} |"
+                "| `{name}` | `{module}` | `{asked_first}` | {took:.1} | {place} |"
             );
         }
         super::say(&table);

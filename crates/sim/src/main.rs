@@ -65,7 +65,7 @@ struct Args {
     /// Programs with tests that may be asked: what `cargo test --no-run` said when it built them.
     #[arg(long, value_name = "FILE")]
     programs: Option<PathBuf>,
-    /// Only the bugs with this in their name or room.
+    /// Only the bugs with this in their name or module.
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
     /// Asks every program for a bug that its own suite does not see.

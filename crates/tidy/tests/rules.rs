@@ -100,7 +100,7 @@ fn the_engine_points_one_way() {
         ],
         &["family/snapshot", "watch/notices", "write/batch"],
         &["wal/record"],
-        &["options/file", "version", "wal/supply"],
+        &["options/file", "version", "wal/preallocator"],
         &["read/resident/layout", "wal/log"],
         &["caches", "family/super_version", "files", "wal"],
         &["iter"],

@@ -6,12 +6,14 @@ use std::sync::atomic::Ordering;
 use drumlin_base::{ErrorKind, Result};
 use drumlin_fs::IoPriority;
 
+use crate::background::background::{
+    Background, DIRECT_BYTES, FILTER_DIVISOR, JOB_BYTES, open_ahead,
+};
 use crate::background::made_files::MadeFiles;
-use crate::background::setup::{Background, DIRECT_BYTES, FILTER_SHARE, JOB_BYTES, open_ahead};
-use crate::compaction::job::Outcome;
 use crate::compaction::output::JobContext;
 use crate::compaction::progress::Watcher;
-use crate::compaction::{Plan, Reason, Work, job};
+use crate::compaction::rewrite::Outcome;
+use crate::compaction::{Plan, Reason, Work, rewrite};
 use crate::family::column_family::Family;
 use crate::files::space::Promise;
 use crate::store::state::FamilyState;
@@ -111,17 +113,17 @@ impl Background {
         if self.leaves_cores(plan) {
             context.threads_max = 1;
         }
-        // First: without room no model need be learned.
+        // First: without space no model need be learned.
         context.room = Some(Arc::new(self.room_for(&context, plan)?));
         let model = self.give_model(family, version, plan, &mut context)?;
         let direct = match self.store.id.direct_io {
             true => DIRECT_BYTES,
             false => 0,
         };
-        let output = family.tuning.target_file_bytes as usize / FILTER_SHARE;
+        let output = family.tuning.target_file_bytes as usize / FILTER_DIVISOR;
         let buffers = context.threads_max.max(1) * (JOB_BYTES + direct + output);
         let _charge = self.store.caches.charge_job(buffers);
-        let outcome = job::run(&context, version, plan, &self.store.closing)?;
+        let outcome = rewrite::run(&context, version, plan, &self.store.closing)?;
         let files = outcome.new_files.iter().map(|(_, file)| file);
         let mut made = MadeFiles::new(&self.store, files.clone(), &outcome.blob_additions);
         info.outputs = outcome.new_files.len();
@@ -161,7 +163,7 @@ impl Background {
         statistics.blob_bytes_moved.add(outcome.blob_bytes_moved);
     }
 
-    /// Keeps room on the disk for what the plan will write.
+    /// Reserves space for the output of the plan.
     fn room_for(&self, context: &JobContext, plan: &Plan) -> Result<Promise> {
         // New filters, indexes and properties may make it a little more than the inputs.
         let bytes_max = plan.input_bytes() / 16 * 17;

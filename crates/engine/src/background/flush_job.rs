@@ -6,9 +6,9 @@ use drumlin_base::Result;
 use drumlin_fs::IoPriority;
 use drumlin_memtable::Memtable;
 
+use crate::background::background::Background;
+use crate::background::background::{FILTER_DIVISOR, JOB_BYTES, open_ahead};
 use crate::background::made_files::MadeFiles;
-use crate::background::setup::Background;
-use crate::background::setup::{FILTER_SHARE, JOB_BYTES, open_ahead};
 use crate::compaction::flush;
 use crate::compaction::flush::Flushed;
 use crate::compaction::progress::Progress;
@@ -40,7 +40,7 @@ impl Background {
         let charge = self
             .store
             .caches
-            .charge_job(JOB_BYTES + family.write_buffer / FILTER_SHARE);
+            .charge_job(JOB_BYTES + family.write_buffer / FILTER_DIVISOR);
         let flushed = self.write_memtables(&family, &memtables, posted.progress())?;
         let mut made = MadeFiles::new(&self.store, flushed.file.iter(), &flushed.blob_files);
         drop(charge);
@@ -123,7 +123,7 @@ impl Background {
         let next_wal = view
             .immutables
             .get(flushed.len())
-            .map_or(view.mutable_wal, |next| next.wal);
+            .map_or(view.mutable_oldest_wal, |next| next.oldest_wal);
         let edit = VersionEdit {
             column_family: family.id,
             log_number: Some(next_wal),
@@ -137,7 +137,7 @@ impl Background {
             let told = state.versions.family(id).map_or(0, |told| told.log_number);
             let is_empty = other.mutable.is_empty() && other.immutables.is_empty();
             // Only what is synced is let go of; a WAL may have been closed since.
-            let needed = other.mutable_wal.min(next_wal);
+            let needed = other.mutable_oldest_wal.min(next_wal);
             if id != family.id && is_empty && told < needed {
                 let log_number = Some(needed);
                 let column_family = id;

@@ -4,14 +4,14 @@
 //! once automatic compactions have read several times as much as the last piece did, a piece goes
 //! before all but those of L0.
 //!
-//! Thread safety: guarded by the engine's state lock.
+//! Thread safety: guarded by `Store::state`.
 
 use drumlin_base::Result;
 
 use crate::compaction::{CancelToken, ManualWork};
 
 /// Bytes automatic compactions may read for each byte a piece read, while both wait.
-const AUTOMATIC_SHARE: u64 = 4;
+const AUTOMATIC_FACTOR: u64 = 4;
 
 /// One compaction that was asked for.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ impl ManualQueue {
     /// Whether a piece goes before automatic compactions now.
     pub(crate) fn is_owed(&self) -> bool {
         let is_waiting = self.requests.iter().any(ManualRequest::is_waiting);
-        let share = self.last_piece_bytes.saturating_mul(AUTOMATIC_SHARE);
+        let share = self.last_piece_bytes.saturating_mul(AUTOMATIC_FACTOR);
         is_waiting
             && self.automatic_bytes + u64::from(drumlin_base::bug!("piece-owed-early")) > share
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use drumlin_base::{KeyOrder, Result};
 use drumlin_table::{Effort, Table, TableFormat};
 
-use crate::background::setup::Background;
+use crate::background::background::Background;
 use crate::caches::models::{Appointment, ModelHold, Wanted};
 use crate::compaction::output::JobContext;
 use crate::compaction::{Leveled, ManualRange, Plan, Reason};
@@ -91,9 +91,9 @@ impl Background {
     }
 
     /// The plan that writes the next tables of the family again that were written under pressure. None
-    /// while the family is as it was when there was no room for that.
+    /// while the family is as it was when there was no space for that.
     pub(crate) fn recode_plan(&self, family: &FamilyState) -> Option<Plan> {
-        if !family.may_have_room() {
+        if !family.may_have_space() {
             return None;
         }
         let fast = self.store.caches.models.fast_ids();
@@ -209,7 +209,7 @@ mod tests {
             .map(|(_, file)| family.0.reads.tables.find(file));
         let tables: Vec<_> = tables.collect::<Result<_>>().unwrap();
         let wanted = engine
-            .jobs
+            .background
             .wanted(&family.0, &before, &tables, Effort::Fast);
         let number = || engine.store.files.numbers.take();
         let appointed =

@@ -4,7 +4,7 @@
 //!
 //! The order: the flush that releases the oldest WAL, then the compaction with the highest score over all families, then a
 //! piece of a manual compaction. A manual compaction is cut into pieces of a few tables; a store that is always behind still
-//! gives it one byte in five, but never before L0. One thread only flushes. A job below L0 checks about every quarter of a
+//! gives it one byte in five, but never before L0. With two or more threads, the first is reserved for flushes. A job below L0 checks about every quarter of a
 //! megabyte that it reads, dead entries included, whether L0 is due and every other thread busy; then it carries that out
 //! first, on its own stack. Where there is one thread for everything, every compaction does so for flushes.
 
@@ -12,8 +12,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use drumlin_base::{Error, ErrorKind, SEQNO_MAX};
 
+use crate::background::background::Background;
 use crate::background::compaction_job::begin;
-use crate::background::setup::Background;
 use crate::compaction;
 use crate::compaction::{Moment, Piece, Plan, Reason};
 use crate::store::state::{FamilyState, State};
@@ -31,7 +31,7 @@ pub(crate) enum Job {
 }
 
 impl Background {
-    /// The next job, marked as running. A key order of the user's that panics while jobs are compared ends all.
+    /// The next job, marked as running. Poisons the store when the user's key order panics while jobs are compared.
     pub(super) fn pick(&self, state: &mut State, compacts: bool) -> Option<Job> {
         if self.store.health() == Health::Poisoned {
             return None;
@@ -49,8 +49,8 @@ impl Background {
         job
     }
 
-    /// Nothing runs and nothing is due. What failed last, if something did, is not wanted any more (its
-    /// family was dropped, say), so that no job will end well in its place.
+    /// Nothing runs and nothing is due. A job that failed last is not wanted any more (its family was dropped, say), so
+    /// no later one will succeed in its place and reset the health.
     fn note_idle(&self, state: &mut State) {
         state.flush_failing = false;
         if self.store.health() == Health::BackgroundPaused {
@@ -75,13 +75,13 @@ impl Background {
         due.or_else(|| self.pick_manual(state))
     }
 
-    /// The flush that lets go of the oldest WAL.
+    /// The flush that frees the oldest WAL.
     pub(crate) fn pick_flush(&self, state: &mut State) -> Option<Job> {
         let due = state
             .families
             .values()
             .filter(|f| !f.flushing && !f.immutables.is_empty());
-        let oldest = due.min_by_key(|family| family.oldest_wal())?.family.id;
+        let oldest = due.min_by_key(|family| family.min_wal_needed())?.family.id;
         let family = state.families.get_mut(&oldest)?;
         assert!(!family.flushing, "one flush of a family at a time");
         family.flushing = true;
@@ -152,7 +152,7 @@ impl Background {
             in_flight: &family.in_flight,
             now: self.store.id.env.clock.unix_seconds(),
             oldest_snapshot: self.store.snapshots.oldest().unwrap_or(SEQNO_MAX),
-            has_room: family.may_have_room(),
+            has_room: family.may_have_space(),
         };
         compaction::pick(&family.version, &family.family.compaction, &moment)
             .or_else(|| is_quiet.then(|| self.recode_plan(family)).flatten())
@@ -235,7 +235,8 @@ impl Background {
         if self.store.watch.board.allowed().is_finite()
             && !drumlin_base::bug!("old-verdict-holds-on")
         {
-            self.store.look(self.store.id.env.clock.monotonic());
+            self.store
+                .update_write_rate(self.store.id.env.clock.monotonic());
         }
         self.store.watch.board.allowed().is_infinite()
     }

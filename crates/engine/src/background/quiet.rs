@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 
 use drumlin_base::{Error, ErrorKind, Result};
 
-use crate::background::setup::Background;
+use crate::background::background::Background;
 use crate::compaction::progress::Watcher;
 use crate::compaction::{Plan, Reason};
 use crate::store::state::State;
@@ -29,7 +29,7 @@ impl Background {
         match self.run_compaction(id, plan, Some(watcher)) {
             Err(error) if is_no_failure(&error) => {
                 if error.kind() == ErrorKind::NoSpace {
-                    self.store.watch.tell(&error); // The health stays as it is, but nothing fails untold.
+                    self.store.watch.report_error(&error); // Health is unchanged, but the failure is reported.
                 }
                 if plan.reason == Reason::Reads {
                     self.store
@@ -40,7 +40,7 @@ impl Background {
                 } else if error.kind() == ErrorKind::NoSpace
                     && let Ok(family) = self.store.lock_state().family_mut(id)
                 {
-                    family.no_room_at = Some(family.installs);
+                    family.no_space_at = Some(family.installs);
                 }
                 Ok(())
             }
@@ -48,7 +48,7 @@ impl Background {
         }
     }
 
-    /// Whether a compaction for reads of `family` is in the way of anything.
+    /// Whether a compaction for reads of `family` delays other work.
     fn wants_background(&self, state: &State, family: u32) -> bool {
         let is_l0_due = state.families.get(&family).is_none_or(|family| {
             let idle = family.version.level(0).iter();
@@ -67,7 +67,7 @@ impl Background {
     }
 }
 
-/// Whether `error` only says that this was not the time: it was given up, or there is no room on the
+/// Whether `error` only says that this was not the time: it was given up, or there is no space on the
 /// disk beside what writes need.
 fn is_no_failure(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Shutdown | ErrorKind::NoSpace)
@@ -121,7 +121,7 @@ mod tests {
         let db = Db::open("/db", options).unwrap();
         let engine = &*db.engine;
         engine.store.watch.board.allow(1.0);
-        assert!(engine.jobs.is_quiet(&engine.store.lock_state()));
+        assert!(engine.background.is_quiet(&engine.store.lock_state()));
         assert!(engine.store.watch.board.allowed().is_infinite());
     }
 }

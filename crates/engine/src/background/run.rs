@@ -9,8 +9,8 @@ use std::sync::{Arc, Weak};
 
 use drumlin_base::{Error, ErrorKind, Result};
 
+use crate::background::background::Background;
 use crate::background::pick::Job;
-use crate::background::setup::Background;
 use crate::compaction::progress::Watcher;
 use crate::compaction::{CancelToken, Plan};
 use crate::store::state::State;
@@ -26,9 +26,9 @@ impl Background {
         job.map_or(Ok(false), |job| self.run(job, false).map(|()| true))
     }
 
-    /// Runs a job a callback's panic cannot escape from, and books its end. `tells` where no lock is held: the
-    /// listener has then heard of the job when it ends.
-    pub(crate) fn run(&self, job: Job, tells: bool) -> Result<()> {
+    /// Runs a job, catches panics of user callbacks, and books its end. With `delivers`, which requires that the caller
+    /// holds no lock, the listener has its notices before the job counts as ended.
+    pub(crate) fn run(&self, job: Job, delivers: bool) -> Result<()> {
         let is_flush = matches!(job, Job::Flush(_));
         let (id, request) = match &job {
             Job::Flush(id) | Job::Compact(id, _) => (*id, None),
@@ -46,8 +46,8 @@ impl Background {
                 "a background job panicked, most likely in a callback",
             ))
         });
-        if tells {
-            self.store.watch.notices.tell();
+        if delivers {
+            self.store.watch.notices.deliver();
         }
         let mut state = self.store.lock_state();
         self.book_end(&mut state, id, is_flush);

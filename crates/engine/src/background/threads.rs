@@ -7,17 +7,17 @@ use std::time::Duration;
 use drumlin_base::Result;
 use drumlin_fs::JoinHandle;
 
-use crate::background::setup::Background;
+use crate::background::background::Background;
 use crate::files::names;
 use crate::store::store::RETRY_MAX;
-use crate::wal::supply::Task;
+use crate::wal::preallocator::Task;
 use crate::watch::events::Health;
 
 /// First pause after a failed job; doubles with each failure in a row.
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 
 impl Background {
-    /// Starts the threads: the first only flushes, so that a long compaction never keeps a full
+    /// Starts the threads. With two or more, the first is reserved for flushes, so that a long compaction never keeps a full
     /// memtable waiting.
     pub(crate) fn start(self: &Arc<Self>) -> Result<()> {
         let store = &self.store;
@@ -30,7 +30,7 @@ impl Background {
         if count > 0 {
             let body = Arc::clone(store);
             spawn("drumlin-trash", Box::new(move || body.remove_trash()))?;
-            store.files.supply.set_served(true);
+            store.files.preallocator.set_has_thread(true);
             let body = Arc::clone(self);
             spawn("drumlin-wal", Box::new(move || body.supply_wals()))?;
         }
@@ -55,7 +55,7 @@ impl Background {
 }
 
 impl Background {
-    /// A background thread's life.
+    /// The loop of a background thread.
     fn work(&self, compacts: bool) {
         loop {
             let job = {
@@ -71,9 +71,9 @@ impl Background {
                         // What readers kept when the last job ended: there may be no other job.
                         self.store.remove_obsolete(&mut state);
                     }
-                    if self.store.watch.notices.wait_to_be_told() {
+                    if self.store.watch.notices.are_waiting() {
                         drop(state);
-                        self.store.watch.notices.tell();
+                        self.store.watch.notices.deliver();
                         state = self.store.lock_state();
                         continue;
                     }
@@ -83,7 +83,7 @@ impl Background {
                 }
             };
             let failed = self.run(job, true).is_err();
-            self.store.watch.notices.tell();
+            self.store.watch.notices.deliver();
             if failed {
                 self.back_off();
             }
@@ -103,10 +103,10 @@ impl Background {
         }
     }
 
-    /// The thread's life.
+    /// The loop of the thread that makes WALs ahead.
     pub(crate) fn supply_wals(&self) {
         loop {
-            match self.store.files.supply.next_task() {
+            match self.store.files.preallocator.next_task() {
                 Task::End => return,
                 Task::Prepare(file) => file.prepare(),
                 Task::Make => self.make_wal_ahead(),
@@ -114,19 +114,19 @@ impl Background {
         }
     }
 
-    /// Makes the next WAL. A failure is told and left at that: the writer who needs the file tries
-    /// for itself and knows what to make of it.
+    /// Makes the next WAL. A failure is only reported: the writer that needs the file tries
+    /// itself and handles the error.
     fn make_wal_ahead(&self) {
         let (number, spare) = {
             // Numbers are taken under this lock, see `switch_wal`.
             let mut state = self.store.lock_state();
-            if !self.store.files.supply.begin() {
+            if !self.store.files.preallocator.start_making() {
                 return;
             }
             (self.store.files.numbers.take(), state.spare_wals.pop())
         };
-        match self.store.files.supply.make(number, spare) {
-            Ok(fresh) => self.store.files.supply.deliver(Some(fresh)),
+        match self.store.files.preallocator.make(number, spare) {
+            Ok(fresh) => self.store.files.preallocator.finish_making(Some(fresh)),
             Err(error) => {
                 // What there is of it holds nothing and does no harm; the next open removes it.
                 let _ = self
@@ -136,10 +136,10 @@ impl Background {
                     .files
                     .remove(&names::wal(&self.store.id.wal_dir, number));
                 // First: a writer may be waiting, and a listener may wait for that one.
-                self.store.files.supply.deliver(None);
+                self.store.files.preallocator.finish_making(None);
                 tracing::warn!(%error, "no WAL could be made ahead");
-                self.store.watch.tell(&error);
-                self.store.watch.notices.tell();
+                self.store.watch.report_error(&error);
+                self.store.watch.notices.deliver();
             }
         }
     }

@@ -7,8 +7,8 @@ use drumlin_base::sync::MutexGuard;
 use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_memtable::Memtable;
 
+use crate::background::background::Background;
 use crate::background::run::check_cancelled;
-use crate::background::setup::Background;
 use crate::compaction::CancelToken;
 use crate::store::state::State;
 use crate::watch::events::Health;
@@ -68,7 +68,7 @@ impl Background {
         &'a self,
         state: MutexGuard<'a, State>,
     ) -> Result<MutexGuard<'a, State>> {
-        if self.store.id.options.background_threads != Some(0) {
+        if !self.store.runs_inline() {
             return Ok(self.store.wait_for_background(state));
         }
         drop(state);
@@ -146,8 +146,8 @@ impl Background {
                 state.manual.remove(id);
                 return outcome;
             }
-            state = match (self.store.id.options.background_threads, cancel) {
-                (Some(0), _) => {
+            state = match (self.store.runs_inline(), cancel) {
+                (true, _) => {
                     drop(state);
                     let worked = self.run_one();
                     state = self.store.lock_state();
@@ -162,8 +162,8 @@ impl Background {
                         }
                     }
                 }
-                (_, Some(_)) => self.store.changed.wait_for(state, CANCEL_PAUSE),
-                (_, None) => self.store.wait_for_background(state),
+                (false, Some(_)) => self.store.changed.wait_for(state, CANCEL_PAUSE),
+                (false, None) => self.store.wait_for_background(state),
             };
         }
     }

@@ -1,7 +1,7 @@
 //! Compaction: rewriting tables into fewer, larger, deeper ones.
 //!
 //! A [`Picker`] (one for each [`CompactionStyle`]) looks at a version and returns a [`Plan`];
-//! [`job::run`] carries it out and returns
+//! [`rewrite::run`] carries it out and returns
 //! what changed. Neither installs anything. `keep` holds the rules of what stays, `stream` carries
 //! them out over a cursor, `split` says where output files end.
 
@@ -16,7 +16,6 @@ pub(crate) mod fifo;
 pub(crate) mod flush;
 pub(crate) mod for_reads;
 pub(crate) mod intra_l0;
-pub(crate) mod job;
 pub(crate) mod keep;
 pub(crate) mod leveled;
 pub(crate) mod manual;
@@ -25,6 +24,7 @@ pub(crate) mod parts;
 pub(crate) mod pick;
 pub(crate) mod plan;
 pub(crate) mod progress;
+pub(crate) mod rewrite;
 pub(crate) mod span;
 pub(crate) mod split;
 pub(crate) mod stream;
@@ -45,13 +45,13 @@ mod fifo_tests;
 #[cfg(test)]
 mod for_reads_tests;
 #[cfg(test)]
-mod job_tests;
-#[cfg(test)]
 mod leveled_tests;
 #[cfg(test)]
 mod manual_tests;
 #[cfg(test)]
 mod picture;
+#[cfg(test)]
+mod rewrite_tests;
 #[cfg(test)]
 mod simulator;
 #[cfg(test)]

@@ -65,7 +65,7 @@ pub(crate) struct JobContext {
     pub watcher: Option<Arc<dyn Watcher>>,
     /// Whether inputs are read past the page cache. What is written is `env`'s to decide.
     pub direct: bool,
-    /// The room on the disk kept for the output, if any.
+    /// Free space reserved for the output, if any.
     pub room: Option<Arc<Promise>>,
 }
 

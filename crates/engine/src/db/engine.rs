@@ -8,13 +8,13 @@ use drumlin_base::sync::Mutex;
 use drumlin_base::{ErrorKind, Result};
 use drumlin_fs::FileLock;
 
-use crate::background::setup::Background;
+use crate::background::background::Background;
 use crate::files::names;
 use crate::store::state::State;
 use crate::store::store::Store;
 use crate::watch::events::Health;
 use crate::write::commit::CommitPipeline;
-use crate::write::rotate::WriteEnv;
+use crate::write::env::WriteEnv;
 
 /// How often closing looks whether the last job has ended.
 const JOB_END_PAUSE: Duration = Duration::from_millis(5);
@@ -22,7 +22,7 @@ const JOB_END_PAUSE: Duration = Duration::from_millis(5);
 /// See the module.
 pub(crate) struct Engine {
     pub(crate) store: Arc<Store>,
-    pub(crate) jobs: Arc<Background>,
+    pub(crate) background: Arc<Background>,
     pub(crate) writes: CommitPipeline<WriteEnv>,
     /// Held until the database is closed: of its directory, and of one that its WAL has apart.
     pub(crate) locks: Mutex<Vec<Box<dyn FileLock>>>,
@@ -40,9 +40,9 @@ impl Engine {
         self.store.check_writable()?;
         let ids: Vec<u32> = self.store.lock_state().families.keys().copied().collect();
         // One new WAL for all of them, instead of one for each.
-        let (targets, left) = self.writes.lead_alone(|leader| -> Result<_> {
+        let (targets, left) = self.writes.run_exclusive(|log| -> Result<_> {
             self.store.check_open()?;
-            self.writes.env.rotate_together(leader, &ids)?;
+            self.writes.env.rotate_together(log, &ids)?;
             let state = self.store.lock_state();
             let (mut targets, mut left) = (Vec::new(), Vec::new());
             for (&id, family) in &state.families {
@@ -59,7 +59,7 @@ impl Engine {
             Ok((targets, left))
         })?;
         for (id, target) in targets {
-            self.jobs.wait_for_table_of(id, &target)?;
+            self.background.wait_for_table_of(id, &target)?;
         }
         for id in left {
             match self.flush_family(id) {
@@ -84,15 +84,15 @@ impl Engine {
         let target = loop {
             // Without the lead: writers go on meanwhile, and one of them may do it.
             let state = self
-                .jobs
+                .background
                 .wait_until(|state| !is_first(state) || self.writes.env.has_place(state, id))?;
             if !is_first(&state) {
                 break Some(first);
             }
             drop(state);
-            let rotated = self.writes.lead_alone(|leader| -> Result<_> {
+            let rotated = self.writes.run_exclusive(|log| -> Result<_> {
                 self.store.check_open()?;
-                self.writes.env.rotate(leader, id, true)?;
+                self.writes.env.rotate(log, id, true)?;
                 let state = self.store.lock_state();
                 let family = state.families.get(&id);
                 let newest = family.and_then(|family| family.immutables.back());
@@ -104,17 +104,17 @@ impl Engine {
             }
         };
         let Some(target) = target else { return Ok(()) };
-        self.jobs.wait_for_table_of(id, &target)
+        self.background.wait_for_table_of(id, &target)
     }
 
     /// Syncs the WAL as a synced write would.
     pub(crate) fn sync_wal(&self) -> Result<()> {
-        self.writes.lead_alone(|leader| {
+        self.writes.run_exclusive(|log| {
             self.store.check_open()?;
             if self.store.health() == Health::Poisoned {
                 return Err(self.store.refusal(&self.store.lock_state()));
             }
-            leader.wal.sync().inspect_err(|error| {
+            log.wal.sync().inspect_err(|error| {
                 self.store
                     .degrade(&mut self.store.lock_state(), Health::Poisoned, error);
             })
@@ -149,13 +149,12 @@ impl Engine {
         self.store.changed.notify_all();
         self.store.retry.notify_all();
         self.store.files.trash.end();
-        self.store.files.supply.set_served(false);
-        let joined = self.jobs.join();
-        let closed = self.writes.lead_alone(|leader| {
-            leader
-                .wal
+        self.store.files.preallocator.set_has_thread(false);
+        let joined = self.background.join();
+        let closed = self.writes.run_exclusive(|log| {
+            log.wal
                 .forget_below(self.store.oldest_wal.load(Ordering::Acquire));
-            leader.wal.close()
+            log.wal.close()
         });
         let spare = {
             let mut state = self.store.lock_state();
@@ -193,7 +192,7 @@ impl Running {
             engine: Arc::clone(engine),
         });
         if !engine.store.id.read_only {
-            engine.jobs.start()?;
+            engine.background.start()?;
         }
         Ok(running)
     }
@@ -207,7 +206,7 @@ impl Drop for Running {
             return;
         }
         let closed = self.engine.close();
-        self.engine.store.watch.notices.tell();
+        self.engine.store.watch.notices.deliver();
         if let Err(error) = closed {
             tracing::error!(%error, "closing the database met an error nobody waits for");
         }

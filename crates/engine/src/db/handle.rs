@@ -229,7 +229,7 @@ impl Db {
     /// `InvalidArgument` for an empty name, one that exists, or an option that makes no sense;
     /// `NotSupported` in a LevelDB directory; `Poisoned`, `Io`, `NoSpace`.
     pub fn create_family(&self, name: &str, options: FamilyOptions) -> Result<ColumnFamily> {
-        let _told = self.engine.store.enter()?;
+        let _call = self.engine.store.begin_call()?;
         families::create_family(&self.engine, name, options).map(ColumnFamily)
     }
 
@@ -239,7 +239,7 @@ impl Db {
     /// # Errors
     /// `InvalidArgument` for the default family or one already dropped; `Poisoned`, `Io`.
     pub fn drop_family(&self, family: &ColumnFamily) -> Result<()> {
-        let _told = self.engine.store.enter()?;
+        let _call = self.engine.store.begin_call()?;
         self.engine.store.check_own(&family.0)?;
         families::drop_family(&self.engine, &family.0)
     }
@@ -357,18 +357,19 @@ impl Db {
 
     /// Applies `batch` as a whole: after a crash all of it is there or nothing.
     ///
-    /// When this returns, the write outlives the process; with `sync` also a power cut. Writers on
-    /// several threads are logged together.
+    /// When this returns, the write outlives the process, and with `sync` also a power cut; with `no_wal` it outlives
+    /// neither until a flush. Writers on several threads are logged together.
     ///
     /// # Errors
-    /// `TooLarge`, `InvalidArgument` before anything is written; `NoSpace` while the disk is full
-    /// (heals by itself), `Poisoned` after a failed sync (reopen), `Io`, `Shutdown`; `Busy` where it
-    /// would wait and [`WriteOptions::no_stall`] is set.
+    /// `TooLarge`, `InvalidArgument`, `NotSupported` (a record that the directory's format cannot hold), `ReadOnly`
+    /// before anything is written; `NoSpace` while the disk is full (heals by itself); `Busy` where
+    /// [`WriteOptions::no_stall`] is set and it would stall; `Aborted` when the user's key order panics; `Poisoned`
+    /// after that or after a failed sync (reopen); `Io`; `Shutdown`.
     pub fn write(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
         if batch.is_empty() {
             return Ok(());
         }
-        let _told = self.engine.store.enter()?;
+        let _call = self.engine.store.begin_call()?;
         self.engine.writes.write(batch, options)
     }
 
@@ -468,7 +469,7 @@ impl Db {
     /// # Errors
     /// The cause of a failed flush.
     pub fn flush_cf(&self, family: &ColumnFamily) -> Result<()> {
-        let _told = self.engine.store.enter()?;
+        let _call = self.engine.store.begin_call()?;
         self.engine.store.check_own(&family.0)?;
         self.engine.flush_family(family.id())
     }
@@ -478,7 +479,7 @@ impl Db {
     /// # Errors
     /// As [`Db::flush_cf`].
     pub fn flush(&self) -> Result<()> {
-        let _told = self.engine.store.enter()?;
+        let _call = self.engine.store.begin_call()?;
         self.engine.flush_all()
     }
 
@@ -487,7 +488,7 @@ impl Db {
     /// # Errors
     /// `Io`; the database is then poisoned.
     pub fn sync_wal(&self) -> Result<()> {
-        let _told = self.engine.store.enter()?;
+        let _call = self.engine.store.begin_call()?;
         self.engine.sync_wal()
     }
 
@@ -504,7 +505,7 @@ impl Db {
         begin: Option<&[u8]>,
         end: Option<&[u8]>,
     ) -> Result<()> {
-        let _told = self.engine.store.enter()?;
+        let _call = self.engine.store.begin_call()?;
         self.engine.store.check_own(&family.0)?;
         compact::compact_range(&self.engine, family, (begin, end), None)
     }
@@ -520,7 +521,7 @@ impl Db {
         end: Option<&[u8]>,
         cancel: &CancelToken,
     ) -> Result<()> {
-        let _told = self.engine.store.enter()?;
+        let _call = self.engine.store.begin_call()?;
         self.engine.store.check_own(&family.0)?;
         compact::compact_range(&self.engine, family, (begin, end), Some(cancel))
     }
@@ -532,7 +533,7 @@ impl Db {
     /// # Errors
     /// As [`Db::compact_range`].
     pub fn recode(&self, family: &ColumnFamily) -> Result<()> {
-        let _told = self.engine.store.enter()?;
+        let _call = self.engine.store.begin_call()?;
         self.engine.store.check_own(&family.0)?;
         compact::recode(&self.engine, family)
     }
@@ -542,8 +543,8 @@ impl Db {
     /// # Errors
     /// The failure that keeps the background from finishing.
     pub fn wait_for_background(&self) -> Result<()> {
-        let _told = self.engine.store.enter()?;
-        self.engine.jobs.wait_for_idle()
+        let _call = self.engine.store.begin_call()?;
+        self.engine.background.wait_for_idle()
     }
 
     /// Makes `target`, which must not exist, a copy of the database as of now. Tables are linked,
@@ -553,7 +554,7 @@ impl Db {
     /// `InvalidArgument` when `target` exists, `NotSupported` on another file system, `NoSpace`,
     /// `Io`; `Shutdown` when the database is closed meanwhile, which waits until this has given up.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
-        let _told = self.engine.store.enter()?;
+        let _call = self.engine.store.begin_call()?;
         checkpoint::checkpoint(&self.engine, target.as_ref())
     }
 
@@ -564,7 +565,7 @@ impl Db {
     /// # Errors
     /// `InvalidArgument` for a table that is not external; `Corruption` naming what is damaged.
     pub fn ingest(&self, family: &ColumnFamily, paths: &[PathBuf], move_files: bool) -> Result<()> {
-        let _told = self.engine.store.enter()?;
+        let _call = self.engine.store.begin_call()?;
         self.engine.store.check_own(&family.0)?;
         ingest::ingest(&self.engine, family, paths, move_files)
     }
@@ -575,7 +576,7 @@ impl Db {
     /// # Errors
     /// `Shutdown`. Damage found is in the report.
     pub fn verify(&self) -> Result<VerifyReport> {
-        let _told = self.engine.store.enter()?;
+        let _call = self.engine.store.begin_call()?;
         verify::verify(&self.engine)
     }
 
@@ -601,7 +602,7 @@ impl Db {
     /// The error of the last flush or sync. The database is closed all the same.
     pub fn close(self) -> Result<()> {
         let closed = self.engine.close();
-        self.engine.store.watch.notices.tell();
+        self.engine.store.watch.notices.deliver();
         closed
     }
 

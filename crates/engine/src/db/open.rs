@@ -15,7 +15,7 @@ use drumlin_fs::process::Process;
 use drumlin_fs::{Env, FileLock, FileSystem, RateLimiter};
 use drumlin_table::{BlockCache, ModelSource};
 
-use crate::background::setup::Background;
+use crate::background::background::Background;
 use crate::caches::blob_cache::BlobCache;
 use crate::caches::models::{Chooser, ModelStore};
 use crate::caches::table_cache::{TableCache, TableCacheOptions};
@@ -45,11 +45,11 @@ use crate::version::{
     FileMeta, FileNumbers, Profile, RecoveredInfo, VersionSet, VersionSetOptions,
 };
 use crate::wal::dir as wal_dir;
-use crate::wal::log::Wal;
-use crate::wal::supply::WalSupply;
+use crate::wal::log::{Wal, WalFormat};
+use crate::wal::preallocator::WalPreallocator;
 use crate::watch::notices::Notices;
 use crate::write::commit::CommitPipeline;
-use crate::write::rotate::WriteEnv;
+use crate::write::env::WriteEnv;
 
 /// Open tables kept unless the options say otherwise. Where the process may open fewer files, the
 /// table cache closes some when it meets that limit.
@@ -379,14 +379,14 @@ impl Opener<'_> {
         let (direct_io, untold) = self.takes_direct()?;
         let engine = self.build(versions, lock, wal_dir.clone(), direct_io)?;
         if let Some(error) = untold {
-            engine.store.watch.tell(&error);
+            engine.store.watch.report_error(&error);
         }
         if !self.mode.is_read_only() {
             let lock = wal_dir::claim(&self.env, self.dir, &wal_dir)?;
             engine.locks.lock().extend(lock);
         }
         self.check_table_formats(&engine.store)?;
-        engine.jobs.check_models()?;
+        engine.background.check_models()?;
         let recovered = match self.mode.is_read_only() {
             true => recover::replay(&engine, &wals, needed_from)?,
             false => {
@@ -398,7 +398,7 @@ impl Opener<'_> {
             }
         };
         engine.store.id.set_recovered(recovered);
-        engine.store.watch.notices.tell();
+        engine.store.watch.notices.deliver();
         if !self.mode.is_read_only() {
             // A read-only open may be for a single key.
             open_tables_in_memory(&engine.store);
@@ -486,25 +486,29 @@ impl Opener<'_> {
         let last_seqno = versions.last_seqno();
         let write_buffer = id.options.tuning.write_buffer(caches.budget.limit_bytes()) as u64;
         let preallocate = write_buffer.min(space::wal_bytes_max(self.free));
-        let supply = WalSupply::new(self.env.clone(), id.wal_dir.clone(), preallocate);
+        let preallocator = WalPreallocator::new(self.env.clone(), id.wal_dir.clone(), preallocate);
+        let format = match self.leveldb {
+            true => WalFormat::LevelDb,
+            false => WalFormat::RocksDb,
+        };
         let wal = Wal::new(
             self.env.clone(),
             id.wal_dir.clone(),
-            Arc::clone(&supply),
-            !self.leveldb,
+            Arc::clone(&preallocator),
+            format,
         );
-        let files = self.files(&versions, &wal, supply, write_buffer);
+        let files = self.files(&versions, &wal, preallocator, write_buffer);
         let watch = Watch::new(Notices::new(self.options.listener.clone()));
         let state = State::new(versions, families);
         let store = Store::new(id, files, caches, watch, state, last_seqno);
         let store = Arc::new(store);
-        let jobs = Background::new(Arc::clone(&store));
-        let env = WriteEnv::new(Arc::clone(&store), Arc::clone(&jobs));
+        let background = Background::new(Arc::clone(&store));
+        let env = WriteEnv::new(Arc::clone(&store), Arc::clone(&background));
         store.publish_families(&store.lock_state());
         Ok(Engine {
             writes: CommitPipeline::new(env, wal, last_seqno, self.options.sync),
             store,
-            jobs,
+            background,
             locks: Mutex::new(lock.into_iter().collect()),
         })
     }
@@ -592,7 +596,7 @@ impl Opener<'_> {
         &self,
         versions: &VersionSet,
         wal: &Wal,
-        supply: Arc<WalSupply>,
+        preallocator: Arc<WalPreallocator>,
         write_buffer: u64,
     ) -> Files {
         let tuning = &self.options.tuning;
@@ -613,7 +617,7 @@ impl Opener<'_> {
                 write_buffer.saturating_mul(tuning.memtables_max as u64),
             ),
             trash,
-            supply,
+            preallocator,
             unsynced_wals: wal.unsynced(),
         }
     }

@@ -17,31 +17,31 @@ use crate::version::VersionEdit;
 use crate::wal::replay::{FlushedFamily, WalReplay};
 use crate::watch::events::RecoveryReport;
 use crate::write::batch::BatchView;
-use crate::write::commit::Leader;
+use crate::write::commit::LogState;
 
 /// Replays `wals` into tables, then begins a fresh WAL, installs all of it with one atomic
 /// group of edits and removes what it replaces.
 pub(super) fn recover(engine: &Engine, wals: &[u64], needed_from: u64) -> Result<Recovered> {
     engine
         .writes
-        .lead_alone(|leader| recover_as_leader(engine, leader, wals, needed_from))
+        .run_exclusive(|log| recover_exclusively(engine, log, wals, needed_from))
 }
 
-fn recover_as_leader(
+fn recover_exclusively(
     engine: &Engine,
-    leader: &mut Leader,
+    log: &mut LogState,
     wals: &[u64],
     needed_from: u64,
 ) -> Result<Recovered> {
     let _pending = engine.store.files.numbers.begin_job();
     let mut tables = Vec::new();
-    let mut recovered = replay_as_leader(engine, leader, wals, needed_from, Some(&mut tables))?;
+    let mut recovered = replay_exclusively(engine, log, wals, needed_from, Some(&mut tables))?;
     let mut state = engine.store.lock_state();
-    engine.writes.env.switch_wal(leader, &mut state)?;
-    let wal = leader.wal.number();
+    engine.writes.env.switch_wal(log, &mut state)?;
+    let wal = log.wal.number();
     let mut edits: BTreeMap<u32, VersionEdit> = BTreeMap::new();
     for (&id, family) in &mut state.families {
-        family.mutable_wal = wal;
+        family.mutable_oldest_wal = wal;
         edits.insert(
             id,
             VersionEdit {
@@ -81,14 +81,14 @@ fn recover_as_leader(
 pub(super) fn replay(engine: &Engine, wals: &[u64], needed_from: u64) -> Result<Recovered> {
     engine
         .writes
-        .lead_alone(|leader| replay_as_leader(engine, leader, wals, needed_from, None))
+        .run_exclusive(|log| replay_exclusively(engine, log, wals, needed_from, None))
 }
 
 /// Replays `wals` into memtables, or, when full (and at the end), from there into `tables`. With the
 /// report it gives the WALs, each with the bytes of it that were replayed.
-fn replay_as_leader(
+fn replay_exclusively(
     engine: &Engine,
-    leader: &mut Leader,
+    log: &mut LogState,
     wals: &[u64],
     needed_from: u64,
     mut tables: Option<&mut Vec<(u32, Flushed)>>,
@@ -103,12 +103,12 @@ fn replay_as_leader(
         flushed: FlushedFamily::all(&engine.store.lock_state().versions),
     };
     let replayed = replay.run(wals, |wal, batch| {
-        apply_recovered(engine, leader, wal, batch)?;
+        apply_recovered(engine, log, wal, batch)?;
         tables
             .as_mut()
             .map_or(Ok(()), |tables| flush_recovered(engine, tables, false))
     })?;
-    set_last_seqno(engine, leader, first_seqno.max(replayed.last_seqno));
+    set_last_seqno(engine, log, first_seqno.max(replayed.last_seqno));
     if let Some(tables) = tables {
         flush_recovered(engine, tables, true)?;
     }
@@ -128,7 +128,7 @@ fn replay_as_leader(
 
 fn apply_recovered(
     engine: &Engine,
-    leader: &mut Leader,
+    log: &mut LogState,
     wal: u64,
     batch: &BatchView<'_>,
 ) -> Result<()> {
@@ -138,7 +138,7 @@ fn apply_recovered(
         let record = record?;
         if let Some(family) = state.families.get(&record.family) {
             // Older WAL files hold what this family's tables already have.
-            if wal >= family.mutable_wal {
+            if wal >= family.mutable_oldest_wal {
                 family
                     .mutable
                     .add(seqno, record.kind, record.key, record.value);
@@ -154,7 +154,7 @@ fn apply_recovered(
     drop(state);
     set_last_seqno(
         engine,
-        leader,
+        log,
         engine.store.visible_seqno().max(seqno.saturating_sub(1)),
     );
     Ok(())
@@ -179,7 +179,7 @@ fn flush_recovered(engine: &Engine, tables: &mut Vec<(u32, Flushed)>, all: bool)
     };
     for (family, memtable) in due {
         let flushed = engine
-            .jobs
+            .background
             .write_memtables(&family, &[memtable], Arc::default())?;
         tables.push((family.id, flushed));
     }
@@ -187,7 +187,7 @@ fn flush_recovered(engine: &Engine, tables: &mut Vec<(u32, Flushed)>, all: bool)
 }
 
 /// Goes on from the sequence number `last`, which readers see.
-fn set_last_seqno(engine: &Engine, leader: &mut Leader, last: SeqNo) {
-    leader.last_seqno = last;
+fn set_last_seqno(engine: &Engine, log: &mut LogState, last: SeqNo) {
+    log.last_seqno = last;
     engine.store.published.set(last);
 }

@@ -1,23 +1,21 @@
-//! Room on the disk: writes are refused before it is gone, compactions that would not fit wait.
+//! Free space: writes are refused before it is gone, compactions that would not fit wait.
 //!
-//! A disk that is really full stops everything at once, the flushes that must save memtables, the
+//! A full disk stops everything at once: the flushes that must save memtables, the
 //! compactions that would give space back, and other programs. So writers are refused while a
-//! reserve is left. What still goes on then: reads, flushes, deletions (down to a quarter of the
-//! reserve), and compactions as long as their output fits. All is well again with the first write
-//! after space came back, whoever made it.
+//! reserve is left. Then these still go on: reads, flushes, deletions (down to a quarter of the
+//! reserve), and compactions as long as their output fits. The first write after space came back
+//! is admitted again.
 //!
 //! Asking costs a system call (some microseconds), so a writer asks once for many writes: it then
-//! has credit for a small part of the room it saw. Other programs can fill the disk meanwhile; the
-//! next look sees it.
+//! has credit for a small part of the free space it saw. Other programs can fill the disk meanwhile; the
+//! next query sees it.
 //!
-//! What obsolete files still take counts as free: they are being removed. Those that are kept for
-//! reuse are let go as soon as the rest alone would not do. What running compactions are yet to
-//! write counts as taken.
+//! Obsolete files count as free: they are being removed. Those that are kept for reuse are removed as
+//! soon as the rest alone would not do. The bytes that running compactions will still write count as taken.
 //!
-//! Credit is spent for the whole group of writers: what followers bring is bounded by what the leader
-//! left of it.
+//! Credit is spent for the whole group of writers: followers join only as far as the leader left credit.
 //!
-//! Shared by all threads. Credit is spent under the leader's lock; a compaction that takes it away
+//! Shared by all threads. Only the thread with the lead spends credit; a compaction that takes it away
 //! meanwhile may be overlooked until it is used up.
 
 use std::path::PathBuf;
@@ -33,20 +31,20 @@ use crate::files::trash::Trash;
 /// free, so that a small disk can be used.
 const RESERVE_MIN: u64 = 64 << 20;
 const RESERVE_MAX: u64 = 1 << 30;
-const RESERVE_SHARE: u64 = 8;
-/// A look gives credit for this part of the room that was seen and of the reserve, up to a bound.
-const CREDIT_SHARE: u64 = 64;
+const RESERVE_DIVISOR: u64 = 8;
+/// A query gives credit for this part of the free space beyond the reserve, or of the reserve, up to a bound.
+const CREDIT_DIVISOR: u64 = 64;
 const CREDIT_MAX: u64 = 1 << 20;
-/// The credit of who never asks.
+/// The credit where the reserve is off.
 const UNLIMITED: u64 = u64::MAX;
 /// Deletions and compactions may use the reserve but for this part.
-const CORE_SHARE: u64 = 4;
+const CORE_DIVISOR: u64 = 4;
 
 /// The largest memtable that is derived where `free` bytes are free: four, as many as there are by
 /// default, take half of the derived reserve, so that opening can save what a full disk's logs hold.
 /// No less than 1 MiB.
 pub(crate) fn memtable_bytes_max(free: u64) -> u64 {
-    (free / RESERVE_SHARE / 8).max(1 << 20)
+    (free / RESERVE_DIVISOR / 8).max(1 << 20)
 }
 
 /// The most space reserved ahead in a WAL file where `free` bytes are free: the live one, those that
@@ -67,13 +65,13 @@ pub(crate) struct Space {
     memtable_bytes: u64,
     /// The most space ever seen free.
     free_max: AtomicU64,
-    /// Bytes that may be written before the next look.
+    /// Bytes that may be written before the next query.
     credit: AtomicU64,
     /// What running compactions are yet to write.
     promised: AtomicU64,
 }
 
-/// Room for a compaction's output. What was not written is given back when this is dropped.
+/// Space reserved for a compaction's output. Dropping it gives back the rest that was not written.
 #[derive(Debug)]
 pub(crate) struct Promise {
     space: Arc<Space>,
@@ -81,7 +79,7 @@ pub(crate) struct Promise {
 }
 
 impl Space {
-    /// The room in `dir`. A reserve of 0 never refuses and never asks.
+    /// The free space of `dir`. A reserve of 0 never refuses and never asks.
     pub(crate) fn new(
         files: Arc<dyn FileSystem>,
         dir: PathBuf,
@@ -102,12 +100,12 @@ impl Space {
         })
     }
 
-    /// Whether `bytes` may be written. `frees` says whether the write only deletes.
+    /// Takes credit for `bytes`, or refuses them. `frees` says whether the write only deletes.
     ///
     /// # Errors
     /// `NoSpace` with the numbers. Whatever asking met.
     #[inline]
-    pub(crate) fn admit(&self, bytes: usize, frees: impl FnOnce() -> bool) -> Result<()> {
+    pub(crate) fn reserve_bytes(&self, bytes: usize, frees: impl FnOnce() -> bool) -> Result<()> {
         let credit = self.credit();
         if credit == UNLIMITED {
             return Ok(());
@@ -117,11 +115,11 @@ impl Space {
                 self.credit.store(left, Ordering::Relaxed);
                 Ok(())
             }
-            None => self.look(bytes as u64, frees),
+            None => self.query_free_space(bytes as u64, frees),
         }
     }
 
-    /// Bytes that may still be written before the next look.
+    /// Bytes that may still be written before the next query.
     #[inline]
     pub(crate) fn credit(&self) -> u64 {
         self.credit.load(Ordering::Relaxed)
@@ -138,14 +136,14 @@ impl Space {
     }
 
     #[cold]
-    fn look(&self, bytes: u64, frees: impl FnOnce() -> bool) -> Result<()> {
+    fn query_free_space(&self, bytes: u64, frees: impl FnOnce() -> bool) -> Result<()> {
         let promised = self.promised.load(Ordering::Relaxed);
         let taken = promised.saturating_add(bytes);
         let free = self.free_beside(taken, 1)?;
         let reserve = self.reserve();
-        if let Some(room) = free.checked_sub(taken.saturating_add(reserve)) {
-            // Were space gone right after this look, the credit would take little of the reserve.
-            let credit = room.min(reserve) / CREDIT_SHARE;
+        if let Some(spare) = free.checked_sub(taken.saturating_add(reserve)) {
+            // Were space gone right after this query, the credit would take little of the reserve.
+            let credit = spare.min(reserve) / CREDIT_DIVISOR;
             let credit = credit.min(CREDIT_MAX);
             self.credit.store(credit, Ordering::Relaxed);
             return Ok(());
@@ -154,7 +152,7 @@ impl Space {
         self.credit.store(0, Ordering::Relaxed);
         let core = match drumlin_base::bug!("deletions-take-the-reserve") {
             true => 0,
-            false => reserve / CORE_SHARE,
+            false => reserve / CORE_DIVISOR,
         };
         if frees() && free >= taken.saturating_add(core) {
             return Ok(());
@@ -166,7 +164,7 @@ impl Space {
         Err(Error::new(ErrorKind::NoSpace, message).with_file(&self.dir))
     }
 
-    /// Keeps room for a compaction that writes about `bytes`.
+    /// Reserves space for a compaction that writes about `bytes`.
     ///
     /// # Errors
     /// `NoSpace` with the numbers. Whatever asking met.
@@ -174,8 +172,8 @@ impl Space {
         let off = self.wanted == Some(0);
         if !off {
             let promised = self.promised.load(Ordering::Relaxed);
-            let free = self.free_beside(promised.saturating_add(bytes), CORE_SHARE)?;
-            let core = self.reserve() / CORE_SHARE;
+            let free = self.free_beside(promised.saturating_add(bytes), CORE_DIVISOR)?;
+            let core = self.reserve() / CORE_DIVISOR;
             if free < promised.saturating_add(bytes).saturating_add(core) {
                 let message = format!(
                     "the disk has {free} bytes free; a compaction that may write {bytes} does not \
@@ -186,7 +184,7 @@ impl Space {
         }
         let kept = if off { 0 } else { bytes };
         if kept > 0 {
-            // Two that ask at once may both get the last room: then the disk gets full, as others
+            // Two that ask at once may both get the last of it: then the disk gets full, as others
             // could make it anyhow, and one of them fails and is tried again.
             self.promised.fetch_add(kept, Ordering::Relaxed);
             self.credit.store(0, Ordering::Relaxed);
@@ -229,7 +227,7 @@ impl Space {
     pub(crate) fn reserve(&self) -> u64 {
         self.wanted.unwrap_or_else(|| {
             let wanted = self.memtable_bytes.clamp(RESERVE_MIN, RESERVE_MAX);
-            wanted.min(self.free_max.load(Ordering::Relaxed) / RESERVE_SHARE)
+            wanted.min(self.free_max.load(Ordering::Relaxed) / RESERVE_DIVISOR)
         })
     }
 }
@@ -287,21 +285,21 @@ mod tests {
     fn writes_are_refused_at_the_reserve_with_numbers_and_go_on_when_space_returns() {
         let disk = disk(100 * MIB);
         let (_, space) = space(&disk, Some(10 * MIB));
-        space.admit(1000, || false).unwrap();
+        space.reserve_bytes(1000, || false).unwrap();
         disk.set_quota(10 * MIB + 500);
         // What was seen before gives credit for a little more, not for much.
         let mut admitted = 0;
-        while space.admit(1000, || false).is_ok() {
+        while space.reserve_bytes(1000, || false).is_ok() {
             admitted += 1000;
         }
         assert!(admitted <= CREDIT_MAX, "{admitted}");
-        let error = space.admit(1000, || false).unwrap_err();
+        let error = space.reserve_bytes(1000, || false).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoSpace);
         let text = error.to_string();
         assert!(text.contains("10486260 bytes free; 10485760 are"), "{text}");
-        space.admit(100, || false).unwrap();
+        space.reserve_bytes(100, || false).unwrap();
         disk.set_quota(20 * MIB);
-        space.admit(1000, || false).unwrap();
+        space.reserve_bytes(1000, || false).unwrap();
     }
 
     #[test]
@@ -309,16 +307,16 @@ mod tests {
         let disk = disk(1 << 40);
         let (files, space) = space(&disk, Some(64 * MIB));
         for _ in 0..MIB / 100 {
-            space.admit(100, || false).unwrap();
+            space.reserve_bytes(100, || false).unwrap();
         }
         assert!(files.operations() <= 2, "{}", files.operations());
         disk.set_quota(64 * MIB + 6400);
         while space.credit.load(Ordering::Relaxed) >= 100 {
-            space.admit(100, || false).unwrap();
+            space.reserve_bytes(100, || false).unwrap();
         }
         let before = files.operations();
         for _ in 0..10 {
-            space.admit(100, || false).unwrap();
+            space.reserve_bytes(100, || false).unwrap();
         }
         assert!(files.operations() - before >= 5);
     }
@@ -327,26 +325,26 @@ mod tests {
     fn deletions_may_use_the_reserve_but_not_all_of_it() {
         let disk = disk(5 * MIB);
         let (_, space) = space(&disk, Some(10 * MIB));
-        assert!(space.admit(1000, || false).is_err());
-        space.admit(1000, || true).unwrap();
+        assert!(space.reserve_bytes(1000, || false).is_err());
+        space.reserve_bytes(1000, || true).unwrap();
         disk.set_quota(2 * MIB);
-        assert!(space.admit(1000, || true).is_err());
+        assert!(space.reserve_bytes(1000, || true).is_err());
     }
 
     #[test]
     fn what_goes_along_with_an_admitted_write_is_bounded_by_the_credit_and_spends_it() {
         let disk = disk(1 << 40);
         let (_, space) = space(&disk, Some(64 * MIB));
-        space.admit(1000, || false).unwrap();
+        space.reserve_bytes(1000, || false).unwrap();
         assert_eq!(space.credit(), CREDIT_MAX);
         space.spend(3000);
         assert_eq!(space.credit(), CREDIT_MAX - 3000);
         space.spend(usize::MAX);
         assert_eq!(space.credit(), 0);
         // Nobody goes along with a deletion below the reserve.
-        space.admit(1000, || false).unwrap();
+        space.reserve_bytes(1000, || false).unwrap();
         disk.set_quota(60 * MIB);
-        space.admit(2 * MIB as usize, || true).unwrap();
+        space.reserve_bytes(2 * MIB as usize, || true).unwrap();
         assert_eq!(space.credit(), 0);
         let (_, off) = self::space(&disk, Some(0));
         off.spend(1000);
@@ -359,9 +357,9 @@ mod tests {
         let (_, space) = space(&disk, Some(10 * MIB));
         let promise = space.promise(85 * MIB).unwrap();
         assert!(space.promise(20 * MIB).is_err());
-        assert!(space.admit(6 * MIB as usize, || false).is_err());
+        assert!(space.reserve_bytes(6 * MIB as usize, || false).is_err());
         promise.written(30 * MIB);
-        space.admit(6 * MIB as usize, || false).unwrap();
+        space.reserve_bytes(6 * MIB as usize, || false).unwrap();
         drop(promise);
         drop(space.promise(90 * MIB).unwrap());
         assert_eq!(space.promised.load(Ordering::Relaxed), 0);
@@ -372,15 +370,15 @@ mod tests {
     fn the_derived_reserve_holds_the_memtables_and_leaves_small_disks_usable() {
         let large = disk(1 << 40);
         let (_, of_large) = space(&large, None);
-        of_large.admit(1, || false).unwrap();
+        of_large.reserve_bytes(1, || false).unwrap();
         assert_eq!(of_large.reserve(), 100 * MIB);
         let small = disk(16 * MIB);
         let (_, of_small) = space(&small, None);
-        of_small.admit(1, || false).unwrap();
+        of_small.reserve_bytes(1, || false).unwrap();
         assert_eq!(of_small.reserve(), 2 * MIB);
         assert_eq!(
             4 * memtable_bytes_max(64 * MIB),
-            64 * MIB / RESERVE_SHARE / 2
+            64 * MIB / RESERVE_DIVISOR / 2
         );
         assert!(wal_bytes_max(64 * MIB) <= 4 * MIB);
     }
@@ -400,12 +398,12 @@ mod tests {
         let disk = disk(20 * MIB);
         let (_, space) = space(&disk, Some(10 * MIB));
         let path = table_of_15_mib(&disk);
-        assert!(space.admit(1, || false).is_err());
+        assert!(space.reserve_bytes(1, || false).is_err());
         space.trash.put(path);
         space.trash.look_at_arrived();
-        space.admit(1, || false).unwrap();
+        space.reserve_bytes(1, || false).unwrap();
         space.trash.empty().unwrap();
-        space.admit(1, || false).unwrap();
+        space.reserve_bytes(1, || false).unwrap();
     }
 
     #[test]
@@ -422,13 +420,13 @@ mod tests {
         assert_eq!(trash.waste_bytes(), 0);
         let dir = PathBuf::from("/");
         let space = Space::new(files, dir, Arc::clone(&trash), Some(10 * MIB), 0);
-        space.admit(1, || false).unwrap();
+        space.reserve_bytes(1, || false).unwrap();
         drop(space.promise(MIB).unwrap());
         assert_eq!(trash.waste_bytes(), 0);
         // A log takes what is left but for half of the reserve.
         disk.set_quota(20 * MIB);
         space.credit.store(0, Ordering::Relaxed);
-        space.admit(1, || false).unwrap();
+        space.reserve_bytes(1, || false).unwrap();
         assert_eq!(trash.waste_bytes(), 15 * MIB);
         trash.settle().unwrap();
         assert_eq!(disk.free_space(Path::new("/")).unwrap(), 20 * MIB);
@@ -438,9 +436,9 @@ mod tests {
     fn without_a_reserve_the_disk_is_never_asked() {
         let disk = disk(0);
         let (files, space) = space(&disk, Some(0));
-        space.admit(1 << 20, || false).unwrap();
+        space.reserve_bytes(1 << 20, || false).unwrap();
         drop(space.promise(1 << 40).unwrap());
-        space.admit(1 << 20, || false).unwrap();
+        space.reserve_bytes(1 << 20, || false).unwrap();
         assert_eq!(files.operations(), 0);
     }
 }

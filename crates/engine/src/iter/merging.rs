@@ -189,7 +189,7 @@ impl<C: InternalIterator> MergingIterator<C> {
     fn settle(&mut self) {
         let child = &self.children[self.current];
         if !child.valid() {
-            self.retire();
+            self.make_immutables();
             return;
         }
         let Some(&next_prefix) = self.prefixes.get(1) else {
@@ -234,7 +234,7 @@ impl<C: InternalIterator> MergingIterator<C> {
 
     /// The current child has no more entries, or failed.
     #[cold]
-    fn retire(&mut self) {
+    fn make_immutables(&mut self) {
         if self.current().status().is_err() {
             self.failed = Some(self.current);
             self.line.clear();

@@ -128,14 +128,14 @@ fn make_unfinished(engine: &Engine, target: &Path) -> Result<PathBuf> {
 /// that tells of it.
 fn pin_moment(engine: &Engine, dir: &Path) -> Result<Moment> {
     let stored = stored_options::read(&engine.store.id.dir, &engine.store.id.options)?;
-    engine.writes.lead_alone(|leader| {
+    engine.writes.run_exclusive(|log| {
         engine.store.check_open()?;
         let state = engine.store.lock_state();
         let oldest = state.versions.min_log_number();
         // Where nothing may be written the WALs that were replayed, up to where they were.
         let mut wals = engine.store.id.recovered().wals.clone();
         for &number in state.wals.range(oldest..) {
-            let len = match leader.wal.len_of(number) {
+            let len = match log.wal.len_of(number) {
                 Some(len) => len,
                 None => files_len(engine, number)?,
             };

@@ -30,7 +30,7 @@ pub(crate) fn compact_range(
     };
     engine.store.changes.fetch_add(1, Ordering::Relaxed);
     engine.store.changed.notify_all();
-    let outcome = engine.jobs.wait_for_manual(request, cancel);
+    let outcome = engine.background.wait_for_manual(request, cancel);
     // The inputs of the last piece are obsolete now, and nothing else may come by for long.
     engine.store.remove_obsolete(&mut engine.store.lock_state());
     outcome
@@ -45,7 +45,7 @@ pub(crate) fn recode(engine: &Engine, family: &ColumnFamily) -> Result<()> {
     engine.flush_family(family.id())?;
     let appointed = match family.0.options.table_format {
         Some(TableFormat::Searchable) if !engine.store.id.leveldb => {
-            engine.jobs.appoint_model(family)?
+            engine.background.appoint_model(family)?
         }
         _ => None,
     };

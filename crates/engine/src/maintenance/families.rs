@@ -31,10 +31,10 @@ pub(crate) fn create_family(
         ));
     }
     options.validate()?;
-    engine.writes.lead_alone(|leader| {
+    engine.writes.run_exclusive(|log| {
         engine.store.check_open()?;
         let mut state = engine.store.lock_state();
-        let wal = leader.wal.number();
+        let wal = log.wal.number();
         let order = options.order.clone();
         let from = wal + u64::from(drumlin_base::bug!("family-begins-a-wal-late"));
         let id = engine
@@ -57,7 +57,7 @@ pub(crate) fn drop_family(engine: &Engine, family: &Arc<Family>) -> Result<()> {
             "the default family cannot be dropped",
         ));
     }
-    engine.writes.lead_alone(|_leader| {
+    engine.writes.run_exclusive(|_| {
         engine.store.check_open()?;
         family.check_alive()?;
         let mut state = engine.store.lock_state();
@@ -83,7 +83,7 @@ pub(crate) fn drop_family(engine: &Engine, family: &Arc<Family>) -> Result<()> {
 fn rewrite_options(engine: &Engine, state: &State) {
     if let Err(error) = stored_options::write_options(&engine.store, state) {
         tracing::warn!(%error, "the OPTIONS file does not tell of the present families");
-        engine.store.watch.tell(&error);
+        engine.store.watch.report_error(&error);
     }
 }
 

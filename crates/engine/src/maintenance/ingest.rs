@@ -166,7 +166,7 @@ pub(crate) fn ingest(
     Ok(())
 }
 
-/// Takes the names away that [`Engine::bring_in`] gave.
+/// Takes the names away that [`bring_in`] gave.
 fn give_back(engine: &Engine, incoming: &[Incoming]) {
     let given_up = match drumlin_base::bug!("refused-ingest-leaves-names") {
         true => &[],
@@ -279,14 +279,14 @@ fn install_external(
 ) -> Result<()> {
     engine.flush_family(family.id)?; // Most of it without holding up writers.
     engine.store.sync_closed_wals()?;
-    engine.writes.lead_alone(|leader| {
+    engine.writes.run_exclusive(|log| {
         engine.store.check_open()?;
         if !drumlin_base::bug!("ingested-under-the-memtable") {
-            engine.writes.env.rotate(leader, family.id, false)?;
+            engine.writes.env.rotate(log, family.id, false)?;
         }
-        let mut state = engine.jobs.wait_for_flushed(family.id)?;
+        let mut state = engine.background.wait_for_flushed(family.id)?;
         let mut edit = VersionEdit::of_family(family.id);
-        let mut seqno = leader.last_seqno;
+        let mut seqno = log.last_seqno;
         let mut ahead = Ahead::new(&family.reads.tables);
         let mut opened = opened.into_iter();
         for file in incoming {
@@ -301,7 +301,7 @@ fn install_external(
         *told = true;
         engine.store.log_and_apply(&mut state, vec![edit])?;
         ahead.keep();
-        leader.last_seqno = seqno;
+        log.last_seqno = seqno;
         engine.store.published.set(seqno);
         // A compaction may be due now.
         engine.store.changed.notify_all();

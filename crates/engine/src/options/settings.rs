@@ -457,7 +457,9 @@ pub struct WriteOptions {
     pub sync: Option<bool>,
     /// Do not log: the write is lost with the process unless a flush comes first.
     pub no_wal: bool,
-    /// Fail with `Busy` where the write would have to wait for the background.
+    /// Fail with `Busy` where the write would stall: wait for a flush, or for its turn while writes are throttled, also
+    /// behind another writer that does. Nothing of it is then written. It still waits for the groups before it, which
+    /// may be syncing.
     pub no_stall: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The store's files on disk: their numbers, the room they have, those made ahead and those that go.
+//! The store's files on disk: their numbers, free space, WALs made ahead, and obsolete files.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::files::space::Space;
 use crate::files::trash::Trash;
 use crate::version::FileNumbers;
 use crate::wal::log::UnsyncedWals;
-use crate::wal::supply::WalSupply;
+use crate::wal::preallocator::WalPreallocator;
 
 /// See the module.
 pub(crate) struct Files {
@@ -17,9 +17,9 @@ pub(crate) struct Files {
     pub(crate) trash: Arc<Trash>,
     /// Bounds what flushes and compactions write a second.
     pub(crate) limiter: Arc<RateLimiter>,
-    /// Room on the disk.
+    /// Free space.
     pub(crate) space: Arc<Space>,
     /// WAL files made ahead.
-    pub(crate) supply: Arc<WalSupply>,
+    pub(crate) preallocator: Arc<WalPreallocator>,
     pub(crate) unsynced_wals: Arc<UnsyncedWals>,
 }

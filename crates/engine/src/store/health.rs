@@ -1,4 +1,4 @@
-//! The store's health: who worsens it, who betters it, and what is refused because of it.
+//! The store's health: what worsens and betters it, and what is refused because of it.
 
 use std::sync::atomic::Ordering;
 
@@ -23,7 +23,7 @@ impl Store {
     /// Worsens the health to `to` because of `error`; never betters it.
     pub(crate) fn degrade(&self, state: &mut State, to: Health, error: &Error) {
         let from = self.health();
-        self.watch.tell(error);
+        self.watch.report_error(error);
         if to <= from {
             return;
         }

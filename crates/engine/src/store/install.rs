@@ -1,4 +1,4 @@
-//! Installing what jobs made: one MANIFEST edit, then the new versions for readers.
+//! Installing results of jobs: one MANIFEST edit, then the new versions for readers.
 //!
 //! Invariant: nothing else changes a family's version.
 
@@ -19,7 +19,7 @@ impl Store {
         self.show_versions(state, None)
     }
 
-    /// As [`Engine::log_and_apply`], for a flush of the `flushed.1` oldest memtables of family
+    /// As [`Store::log_and_apply`], for a flush of the `flushed.1` oldest memtables of family
     /// `flushed.0`: they leave in the same step in which their table comes. A reader that saw both
     /// would apply each merge operand twice.
     pub(crate) fn log_flush(
@@ -35,8 +35,9 @@ impl Store {
         self.show_versions(state, Some(flushed))
     }
 
-    /// Syncs the WAL files before the live one, for whoever is about to install tables that no compaction made:
-    /// or a power cut could keep this family's newest writes and lose another's older ones.
+    /// Syncs every closed WAL. Call before installing a table that a flush made or an ingest took in: its writes become
+    /// durable with it, and a power cut must not keep them and lose another family's older ones. With one family there
+    /// is no other, and nothing is synced.
     pub(crate) fn sync_closed_wals(&self) -> Result<()> {
         if self.families.load().len() < 2 || drumlin_base::bug!("flush-before-wal-sync") {
             return Ok(());
@@ -85,7 +86,7 @@ impl Store {
         let changed = change(&mut state.versions);
         if let Some(healed) = state.versions.take_healed() {
             // A new MANIFEST took the place of the one that could not be written.
-            self.watch.tell(&healed);
+            self.watch.report_error(&healed);
         }
         changed.map_err(|error| {
             let to = match error.kind() {

@@ -12,7 +12,7 @@ pub(crate) mod obsolete;
 pub(crate) mod state;
 #[expect(
     clippy::module_inception,
-    reason = "the room is named after its main type"
+    reason = "the module is named after its main type"
 )]
 pub(crate) mod store;
 pub(crate) mod throttle;

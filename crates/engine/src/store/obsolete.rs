@@ -65,7 +65,7 @@ impl Store {
 
     /// Where no thread removes what was given up: does so, but for what is kept for reuse.
     fn settle_trash(&self) {
-        if self.id.options.background_threads == Some(0)
+        if self.runs_inline()
             && let Err(error) = self.files.trash.settle()
         {
             self.file_stays(&error);
@@ -87,7 +87,7 @@ impl Store {
 
     pub(crate) fn file_stays(&self, error: &Error) {
         tracing::warn!(%error, "an obsolete file stays until the next open");
-        self.watch.tell(error);
+        self.watch.report_error(error);
     }
 
     /// The life of the thread that removes obsolete files.
@@ -148,7 +148,7 @@ impl Store {
 
     /// Ends the supply and removes what it made; after the thread's end.
     pub(crate) fn clear_supply(&self) {
-        if let Some(unused) = self.files.supply.take() {
+        if let Some(unused) = self.files.preallocator.take() {
             let path = names::wal(&self.id.wal_dir, unused.number);
             drop(unused);
             self.files.trash.put(path);

@@ -1,6 +1,7 @@
 //! Everything the state's lock guards: versions, memtable lists, the bookkeeping of jobs.
 //!
-//! The lock is never held while a table is read or written, only for MANIFEST appends and for making a WAL file.
+//! The lock is held for MANIFEST appends and for making a WAL file, never while a table is read or written, with the few
+//! exceptions that ARCHITECTURE.md lists.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -52,7 +53,7 @@ pub(crate) struct FamilyState {
     pub(crate) family: Arc<Family>,
     pub(crate) mutable: Arc<Memtable>,
     /// The oldest WAL that may hold entries of `mutable`.
-    pub(crate) mutable_wal: u64,
+    pub(crate) mutable_oldest_wal: u64,
     /// Oldest first.
     pub(crate) immutables: VecDeque<Immutable>,
     pub(crate) version: Arc<Version>,
@@ -61,28 +62,29 @@ pub(crate) struct FamilyState {
     pub(crate) in_flight: InFlight,
     /// Grows with every installed super version.
     pub(crate) installs: u64,
-    /// `installs` when the disk had no room for work that can wait.
-    pub(crate) no_room_at: Option<u64>,
+    /// `installs` when the disk had no space for work that can wait.
+    pub(crate) no_space_at: Option<u64>,
 }
 
 /// A full memtable on its way to L0.
 #[derive(Debug)]
 pub(crate) struct Immutable {
     pub(crate) memtable: Arc<Memtable>,
-    pub(crate) wal: u64,
+    /// The oldest WAL that may hold entries of `memtable`: RocksDB's log number of a memtable.
+    pub(crate) oldest_wal: u64,
 }
 
 impl FamilyState {
     /// The oldest WAL this family still needs.
-    pub(crate) fn oldest_wal(&self) -> u64 {
+    pub(crate) fn min_wal_needed(&self) -> u64 {
         self.immutables
             .front()
-            .map_or(self.mutable_wal, |first| first.wal)
+            .map_or(self.mutable_oldest_wal, |first| first.oldest_wal)
     }
 
-    /// Whether work that can wait is worth a try: not where it found no room and nothing changed since.
-    pub(crate) fn may_have_room(&self) -> bool {
-        self.no_room_at != Some(self.installs)
+    /// Whether work that can wait is worth a try: not where it found no space and nothing changed since.
+    pub(crate) fn may_have_space(&self) -> bool {
+        self.no_space_at != Some(self.installs)
     }
 
     /// Until the memtable is full, at `pace` bytes a second; `u64::MAX` where nothing is written.
@@ -101,11 +103,11 @@ impl FamilyState {
     pub(crate) fn install(&mut self) {
         self.installs += 1;
         debug_assert!(
-            self.immutables.iter().is_sorted_by_key(|it| it.wal)
+            self.immutables.iter().is_sorted_by_key(|it| it.oldest_wal)
                 && self
                     .immutables
                     .back()
-                    .is_none_or(|it| it.wal <= self.mutable_wal),
+                    .is_none_or(|it| it.oldest_wal <= self.mutable_oldest_wal),
             "memtables are in the order of their WALs"
         );
         let immutables = self
@@ -148,7 +150,10 @@ impl State {
 
     /// The oldest WAL any family still needs; `None` when there is no family.
     pub(crate) fn oldest_wal(&self) -> Option<u64> {
-        self.families.values().map(FamilyState::oldest_wal).min()
+        self.families
+            .values()
+            .map(FamilyState::min_wal_needed)
+            .min()
     }
 
     /// The family `id`, or why there is none.
@@ -166,13 +171,13 @@ impl FamilyState {
         let mut state = Self {
             family,
             mutable,
-            mutable_wal: wal,
+            mutable_oldest_wal: wal,
             immutables: VecDeque::new(),
             version,
             flushing: false,
             in_flight: InFlight::default(),
             installs: 0,
-            no_room_at: None,
+            no_space_at: None,
         };
         state.install();
         state

@@ -1,9 +1,9 @@
 //! The store: everything that writers, background jobs and readers of one database share.
 //!
-//! It owns the state behind its lock, and four parts with data and methods of their own: what the store is
-//! ([`Identity`]), its files on disk ([`Files`]), its memory ([`Caches`]) and what is told of it ([`Watch`]).
+//! It owns the state behind its lock, and four parts with data and methods of their own: its identity
+//! ([`Identity`]), files on disk ([`Files`]), memory ([`Caches`]), and counters and notices ([`Watch`]).
 //!
-//! Lock order: the lead of the commit queue, then `leader`, then `state`. Readers take none of them.
+//! Lock order: the lead of the commit queue, then `state`. Readers take none of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::store::identity::Identity;
 use crate::store::state::State;
 use crate::store::watch::Watch;
 use crate::watch::events::Health;
-use crate::watch::notices::TellAtEnd;
+use crate::watch::notices::DeliverAtEnd;
 use crate::write::published::Published;
 
 /// See the module.
@@ -41,7 +41,7 @@ pub(crate) struct Store {
     /// Families by id, for the write path; follows `state`.
     pub(crate) families: ArcSwap<BTreeMap<u32, Arc<Family>>>,
     pub(crate) snapshots: Arc<SnapshotList>,
-    /// The newest sequence number readers may see: the memtables hold everything up to it.
+    /// The newest sequence number readers may see; everything up to it is in memtables or tables.
     pub(crate) published: Published,
     /// WAL files below this number are in tables; follows `state`.
     pub(crate) oldest_wal: AtomicU64,
@@ -81,6 +81,11 @@ impl Store {
         self.state.lock()
     }
 
+    /// Whether there are no background threads: callers that wait for a job run it themselves.
+    pub(crate) fn runs_inline(&self) -> bool {
+        self.id.options.background_threads == Some(0)
+    }
+
     /// The newest sequence number a reader may see.
     #[inline]
     pub(crate) fn visible_seqno(&self) -> SeqNo {
@@ -95,15 +100,14 @@ impl Store {
         self.changed.wait_for(state, RETRY_MAX)
     }
 
-    /// Begins an operation that may have something to tell the listener, which is told when what this gives is
-    /// dropped.
+    /// Begins a call of the user's. Notices that it leaves for the listener are delivered when the guard is dropped.
     ///
     /// # Errors
     /// `NotSupported` in a forked child.
     #[inline]
-    pub(crate) fn enter(&self) -> Result<TellAtEnd<'_>> {
+    pub(crate) fn begin_call(&self) -> Result<DeliverAtEnd<'_>> {
         self.id.process.check()?;
-        Ok(TellAtEnd(&self.watch.notices))
+        Ok(DeliverAtEnd(&self.watch.notices))
     }
 
     /// Refuses a handle of another store, or of this one before it was opened again.

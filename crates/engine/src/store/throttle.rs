@@ -12,9 +12,9 @@ use crate::store::store::Store;
 use crate::watch::pressure::Removal;
 
 impl Store {
-    /// Judges anew how fast writers may go.
-    pub(crate) fn look(&self, now: Duration) {
-        if self.id.options.background_threads == Some(0) {
+    /// Sets anew how fast writers may go.
+    pub(crate) fn update_write_rate(&self, now: Duration) {
+        if self.runs_inline() {
             return; // Waiting threads do the work: nothing drains while a writer sleeps.
         }
         let families = self.families.load();

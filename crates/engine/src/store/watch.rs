@@ -35,8 +35,8 @@ impl Watch {
         }
     }
 
-    /// Counts a failure that no caller is told of, and tells the listener.
-    pub(crate) fn tell(&self, error: &Error) {
+    /// Counts a failure that no caller learns of, and notes it for the listener.
+    pub(crate) fn report_error(&self, error: &Error) {
         self.statistics.background_errors.bump();
         if !drumlin_base::bug!("errors-untold") {
             self.notices

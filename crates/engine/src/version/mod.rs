@@ -14,13 +14,13 @@ mod edit_encode;
 mod family_versions;
 mod file_meta;
 mod leaving;
+mod left_files;
 mod levels;
 mod manifest;
 mod numbers;
 pub mod obsolete;
 mod open;
 mod recover;
-mod retired;
 mod set;
 #[cfg(test)]
 mod tests;

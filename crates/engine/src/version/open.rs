@@ -8,11 +8,11 @@ use drumlin_base::{Error, ErrorKind, KeyOrder, Result};
 use drumlin_fs::FileSystem;
 
 use super::family_versions::FamilyVersions;
+use super::left_files::Left;
 use super::manifest::{FIRST_MANIFEST, locate_manifest};
 use super::recover::{
     DEFAULT_FAMILY, Numbers, Recovered, check_tables, read_families, read_manifest,
 };
-use super::retired::Left;
 use super::set::VersionSet;
 use super::{FileNumbers, Profile};
 use crate::files::names::FileName;

@@ -12,9 +12,9 @@
 //! [`VersionSet::numbers`].
 
 use super::family_versions::FamilyVersions;
+use super::left_files::{Leaving, Left};
 use super::manifest::{Snapshot, write_and_make_live};
 use super::recover::Numbers;
-use super::retired::{Leaving, Left};
 use super::{FileNumbers, NewFile, Profile, VersionBuilder, VersionEdit};
 use crate::wal::record::RecordWriter;
 use drumlin_base::{Error, ErrorKind, KeyOrder, Result, SeqNo};
@@ -63,7 +63,7 @@ impl VersionSet {
         self.profile = profile;
     }
 
-    fn retire(&mut self, leaving: Leaving) {
+    fn make_immutables(&mut self, leaving: Leaving) {
         for table in &leaving.tables {
             self.left.tables.add(table.number, table);
         }
@@ -329,7 +329,7 @@ impl VersionSet {
             self.families = next;
             edits.iter().for_each(|edit| self.state.apply(edit));
         }
-        self.retire(leaving);
+        self.make_immutables(leaving);
         Ok(())
     }
 

@@ -18,8 +18,8 @@ use drumlin_base::{Error, ErrorKind, Result};
 use drumlin_fs::{Env, FileSyncer, FileSystem};
 
 use crate::files::names;
+use crate::wal::preallocator::{FreshWal, WalPreallocator};
 use crate::wal::record::{RecordWriter, SyncedMark};
-use crate::wal::supply::{FreshWal, WalSupply};
 use crate::write::batch::WriteBatch;
 
 /// What a record tells recovery, beside its batch, as log data that every reader skips.
@@ -31,11 +31,11 @@ pub(crate) enum WalMark {
     After { number: u64, bytes: u64 },
 }
 
-/// Of at most so many files that are not live the reserved space is kept. More lie there where families are
-/// flushed one by one, and hold little.
+/// Reserved space is kept in at most this many files that are not live. There are more of them where families are
+/// flushed one by one, and those hold little.
 const WHOLE_MAX: usize = 4;
-/// A live file is looked at after so many bytes at the soonest.
-const LOOK_BYTES: u64 = 64 << 10;
+/// Fewest bytes between two checks of the size of all WAL files.
+const SIZE_CHECK_BYTES: u64 = 64 << 10;
 
 const AFTER_TAG: &[u8] = b"drumlin.after";
 
@@ -75,9 +75,9 @@ pub(crate) struct UnsyncedWals {
     files: Mutex<Vec<(u64, Arc<dyn FileSyncer>)>>,
     /// Held while they are synced; whether that ever failed.
     syncing: Mutex<bool>,
-    /// How far the last sync went, until a record tells of it.
-    news: Mutex<Option<SyncedMark>>,
-    has_news: AtomicBool,
+    /// How far the last sync went, until a record carries it.
+    synced_mark: Mutex<Option<SyncedMark>>,
+    has_synced_mark: AtomicBool,
 }
 
 impl UnsyncedWals {
@@ -101,23 +101,23 @@ impl UnsyncedWals {
     }
 
     /// Keeps `mark` for the next record.
-    fn tell(&self, mark: SyncedMark) {
-        *self.news.lock() = Some(mark);
-        self.has_news.store(true, Ordering::Release);
+    fn set_synced_mark(&self, mark: SyncedMark) {
+        *self.synced_mark.lock() = Some(mark);
+        self.has_synced_mark.store(true, Ordering::Release);
     }
 
-    fn take_news(&self) -> Option<SyncedMark> {
-        if !self.has_news() {
+    fn take_synced_mark(&self) -> Option<SyncedMark> {
+        if !self.has_synced_mark() {
             return None;
         }
-        self.has_news.store(false, Ordering::Relaxed);
-        self.news.lock().take()
+        self.has_synced_mark.store(false, Ordering::Relaxed);
+        self.synced_mark.lock().take()
     }
 
     #[inline]
-    fn has_news(&self) -> bool {
-        // Acquire pairs with the release in `tell`; the lock orders the rest.
-        self.has_news.load(Ordering::Acquire)
+    fn has_synced_mark(&self) -> bool {
+        // Acquire pairs with the release in `set_synced_mark`; the lock orders the rest.
+        self.has_synced_mark.load(Ordering::Acquire)
     }
 
     fn push(&self, number: u64, syncer: Arc<dyn FileSyncer>) {
@@ -168,9 +168,19 @@ impl WalSync {
         if !drumlin_base::bug!("wal-sync-skipped") {
             self.live.sync()?;
         }
-        self.unsynced.tell(self.mark);
+        self.unsynced.set_synced_mark(self.mark);
         Ok(())
     }
+}
+
+/// The framing of WAL files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WalFormat {
+    /// Every fragment carries its log's number, so that a later WAL may take the file's place, and batches carry marks
+    /// for recovery.
+    RocksDb,
+    /// Neither, as LevelDB reads neither. A file is synced before the next begins.
+    LevelDb,
 }
 
 /// The live WAL.
@@ -188,21 +198,24 @@ pub(crate) struct Wal {
     /// What the next record must tell recovery: which file it follows, and what was synced.
     after: Option<WalMark>,
     synced: Option<WalMark>,
-    supply: Arc<WalSupply>,
-    /// From which length on the supply looks after the live file.
-    order_at: u64,
-    /// From which length on somebody looks how much is in WAL files.
-    look_at: u64,
+    preallocator: Arc<WalPreallocator>,
+    /// The live length from which on the preallocator is asked for more.
+    request_at: u64,
+    /// The live length from which on the size of all WAL files is checked.
+    size_check_at: u64,
     /// Whether the last group asked for a sync.
     synced_writes: bool,
-    /// Whether files are written as RocksDB does: every fragment carries its log's number, so that a
-    /// later file may take the place, and batches carry marks.
-    recycles: bool,
+    format: WalFormat,
 }
 
 impl Wal {
-    /// A WAL room without a live file; [`Wal::switch`] makes the first.
-    pub(crate) fn new(env: Env, dir: PathBuf, supply: Arc<WalSupply>, recycles: bool) -> Self {
+    /// No live file yet; [`Wal::switch`] begins the first.
+    pub(crate) fn new(
+        env: Env,
+        dir: PathBuf,
+        preallocator: Arc<WalPreallocator>,
+        format: WalFormat,
+    ) -> Self {
         Self {
             env,
             dir,
@@ -213,11 +226,11 @@ impl Wal {
             closed: Vec::new(),
             after: None,
             synced: None,
-            supply,
-            order_at: u64::MAX,
-            look_at: 0,
+            preallocator,
+            request_at: u64::MAX,
+            size_check_at: 0,
             synced_writes: false,
-            recycles,
+            format,
         }
     }
 
@@ -239,19 +252,19 @@ impl Wal {
     pub(crate) fn switch(&mut self, fresh: FreshWal) -> Result<()> {
         let FreshWal { number, file } = fresh;
         assert!(number > self.number, "numbers of WAL files ascend");
-        let fresh = match self.recycles {
-            true => RecordWriter::recyclable(file, number),
-            false => RecordWriter::new(file),
+        let fresh = match self.format {
+            WalFormat::RocksDb => RecordWriter::recyclable(file, number),
+            WalFormat::LevelDb => RecordWriter::new(file),
         };
         let before = (self.number, self.len());
-        if let (Some(old), false) = (&mut self.writer, self.recycles) {
+        if let (Some(old), WalFormat::LevelDb) = (&mut self.writer, self.format) {
             old.sync()?; // No mark will tell whether its end was lost.
         }
         let syncer = self.syncer.replace(fresh.syncer());
         if let (Some(old), Some(syncer)) = (self.writer.replace(fresh), syncer) {
             self.unsynced.push(before.0, syncer);
             self.closed.push(before);
-            match self.recycles && self.closed.len() <= WHOLE_MAX {
+            match self.format == WalFormat::RocksDb && self.closed.len() <= WHOLE_MAX {
                 // Its unused end is not cut off: what becomes of the file may need the space.
                 true => drop(old),
                 false => old.close()?,
@@ -265,18 +278,18 @@ impl Wal {
             }
         }
         self.number = number;
-        self.order_at = self.supply.step_bytes();
-        self.look_at = self.supply.preallocate_bytes().max(LOOK_BYTES);
+        self.request_at = self.preallocator.step_bytes();
+        self.size_check_at = self.preallocator.preallocate_bytes().max(SIZE_CHECK_BYTES);
         Ok(())
     }
 
-    /// Whether the live file has grown so much since the last time that somebody should look how much is in
-    /// WAL files.
+    /// Whether the live file has grown so much since the last time that the size of all WAL files should be checked.
     #[inline]
-    pub(crate) fn is_due_for_look(&mut self) -> bool {
-        let is_due = self.len() >= self.look_at;
+    pub(crate) fn is_size_check_due(&mut self) -> bool {
+        let is_due = self.len() >= self.size_check_at;
         if is_due {
-            self.look_at = self.len() + self.supply.preallocate_bytes().max(LOOK_BYTES);
+            self.size_check_at =
+                self.len() + self.preallocator.preallocate_bytes().max(SIZE_CHECK_BYTES);
         }
         is_due
     }
@@ -284,16 +297,17 @@ impl Wal {
     /// Whether the next record has something to tell recovery. Never in LevelDB's format, which
     /// has no log data.
     pub(crate) fn has_mark(&self) -> bool {
-        self.recycles && (self.after.is_some() || self.unsynced.has_news())
+        self.format == WalFormat::RocksDb
+            && (self.after.is_some() || self.unsynced.has_synced_mark())
     }
 
     /// Adds what recovery must be told to `batch`, which is then the next to be appended.
     pub(crate) fn put_mark(&mut self, batch: &mut WriteBatch) -> Result<()> {
-        if !self.recycles {
+        if self.format == WalFormat::LevelDb {
             return Ok(());
         }
-        if let Some(news) = self.unsynced.take_news() {
-            self.synced = Some(WalMark::Synced(news));
+        if let Some(mark) = self.unsynced.take_synced_mark() {
+            self.synced = Some(WalMark::Synced(mark));
         }
         let mut marks = self.after.iter().chain(&self.synced);
         marks.try_for_each(|mark| batch.put_log_data(&mark.encode()))
@@ -311,17 +325,18 @@ impl Wal {
             None => return Err(no_live_file()),
         }
         (self.after, self.synced) = (None, None);
-        if self.len() >= self.order_at {
-            self.order();
+        if self.len() >= self.request_at {
+            self.request_ahead();
         }
         Ok(())
     }
 
     #[cold]
-    fn order(&mut self) {
-        self.order_at = self.len() + self.supply.step_bytes();
-        if let (Some(live), true) = (&self.syncer, self.recycles) {
-            self.supply.order(live, self.len(), self.synced_writes);
+    fn request_ahead(&mut self) {
+        self.request_at = self.len() + self.preallocator.step_bytes();
+        if let (Some(live), WalFormat::RocksDb) = (&self.syncer, self.format) {
+            self.preallocator
+                .request(live, self.len(), self.synced_writes);
         }
     }
 
@@ -425,7 +440,11 @@ impl Wal {
     pub(crate) fn close(&mut self) -> Result<()> {
         self.syncer = None;
         let mut outcome = self.writer.take().map_or(Ok(()), RecordWriter::close);
-        for (number, len) in self.closed.drain(..).filter(|_| self.recycles) {
+        for (number, len) in self
+            .closed
+            .drain(..)
+            .filter(|_| self.format == WalFormat::RocksDb)
+        {
             match self.env.files.truncate(&names::wal(&self.dir, number), len) {
                 Err(error) if !error.is_not_found() => outcome = outcome.and(Err(error)),
                 _ => {}

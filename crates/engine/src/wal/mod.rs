@@ -2,6 +2,6 @@
 
 pub(crate) mod dir;
 pub(crate) mod log;
+pub(crate) mod preallocator;
 pub mod record;
 pub(crate) mod replay;
-pub(crate) mod supply;

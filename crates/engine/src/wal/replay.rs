@@ -3,7 +3,7 @@
 //! What is replayed is always a prefix of what was written: replay stops at the first record that
 //! is not whole, and no later WAL is replayed after that, unless it is known that nothing was lost
 //! between the two. Damage to what was once synced is told from a torn tail by the marks that the
-//! WAL room leaves (`wal.rs`): it refuses the open instead of dropping acknowledged writes. The very
+//! live WAL writes (`wal/log.rs`): it refuses the open instead of dropping acknowledged writes. The very
 //! last record, if one bit turned back makes it whole, is replayed so (`record/mend.rs` says why), and
 //! the report tells of it; recovery then writes it anew like all that was replayed.
 

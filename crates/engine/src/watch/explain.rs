@@ -95,7 +95,7 @@ fn explain_family(text: &mut String, engine: &Engine, view: &FamilyState) {
         false => levels.join(", "),
     };
     let _ = writeln!(text, "  {levels}");
-    let debt = megabytes(engine.jobs.compaction_debt(view) as f64);
+    let debt = megabytes(engine.background.compaction_debt(view) as f64);
     let _ = writeln!(text, "  compaction debt: {debt:.1} MB");
     explain_reads(text, view);
     explain_blobs(text, &view.version);
@@ -233,7 +233,7 @@ fn explain_jobs(text: &mut String, engine: &Engine, state: &State) {
             100.0 * share(took, progress.io()).unwrap_or(0.0),
         );
     }
-    let _ = writeln!(text, "next: {}", engine.jobs.describe_next(state));
+    let _ = writeln!(text, "next: {}", engine.background.describe_next(state));
 }
 
 fn explain_read(text: &mut String, view: &FamilyState, user_key: &[u8]) {

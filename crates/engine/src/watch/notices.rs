@@ -1,8 +1,8 @@
-//! What the listener is to be told, kept until no lock is held.
+//! Notices for the listener, kept until no lock is held.
 //!
-//! Most of it happens under the state's lock or the writers' lead, and a listener may ask the store anything: so
-//! it is noted there, and told by whoever comes to the end of a call or of a job. One thread tells at a time, in
-//! the order in which it was noted; what a listener's own calls bring about, it hears when it returns.
+//! Most of them arise under the state's lock or the writers' lead, and a listener may ask the store anything. So they
+//! are noted there, and delivered by the thread that next ends a call or a job. One thread delivers at a time, in
+//! the order of noting; a listener gets the notices of its own calls when it returns.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -37,8 +37,8 @@ pub(crate) struct Notices {
     listener: Option<Arc<dyn EventListener>>,
     waiting: Mutex<VecDeque<Notice>>,
     has_any: AtomicBool,
-    /// Held by the thread that tells.
-    telling: AtomicBool,
+    /// Held by the thread that delivers.
+    delivering: AtomicBool,
 }
 
 impl Notices {
@@ -48,7 +48,7 @@ impl Notices {
             listener,
             waiting: Mutex::default(),
             has_any: AtomicBool::new(false),
-            telling: AtomicBool::new(false),
+            delivering: AtomicBool::new(false),
         }
     }
 
@@ -60,31 +60,32 @@ impl Notices {
         }
     }
 
-    /// Tells what was noted, unless another thread, or a caller of this one, is telling: that one goes on with it.
+    /// Delivers every notice, unless another thread, or a caller of this one, is delivering: that one goes on with them.
     ///
     /// Requires: the caller holds no lock that an operation of the store takes.
     #[inline]
-    pub(crate) fn tell(&self) {
+    pub(crate) fn deliver(&self) {
         if self.has_any.load(Ordering::SeqCst) {
-            self.tell_all();
+            self.deliver_all();
         }
     }
 
-    /// Whether there is something that nobody is telling.
-    pub(crate) fn wait_to_be_told(&self) -> bool {
-        self.has_any.load(Ordering::SeqCst) && !self.telling.load(Ordering::SeqCst)
+    /// Whether there are notices that nobody is delivering.
+    pub(crate) fn are_waiting(&self) -> bool {
+        self.has_any.load(Ordering::SeqCst) && !self.delivering.load(Ordering::SeqCst)
     }
 
     #[cold]
-    fn tell_all(&self) {
+    fn deliver_all(&self) {
         let Some(listener) = &self.listener else {
             return;
         };
         let is_my_turn = || {
-            !self.telling.swap(true, Ordering::SeqCst) || drumlin_base::bug!("told-while-telling")
+            !self.delivering.swap(true, Ordering::SeqCst)
+                || drumlin_base::bug!("told-while-telling")
         };
         while self.has_any.load(Ordering::SeqCst) && is_my_turn() {
-            let _turn = Turn(&self.telling);
+            let _turn = Turn(&self.delivering);
             loop {
                 let next = {
                     let mut waiting = self.waiting.lock();
@@ -96,16 +97,16 @@ impl Notices {
                     next
                 };
                 let Some(next) = next else { break };
-                // Whoever tells has work of the store to end.
-                if catch_unwind(AssertUnwindSafe(|| next.tell(&**listener))).is_err() {
-                    tracing::error!(?next, "the listener panicked when it was told");
+                // The thread that delivers has work of the store to end.
+                if catch_unwind(AssertUnwindSafe(|| next.call(&**listener))).is_err() {
+                    tracing::error!(?next, "the listener panicked");
                 }
             }
         }
     }
 }
 
-/// Ends the turn of who tells.
+/// Ends the turn of the thread that delivers.
 struct Turn<'a>(&'a AtomicBool);
 
 impl Drop for Turn<'_> {
@@ -121,7 +122,7 @@ impl fmt::Debug for Notices {
 }
 
 impl Notice {
-    fn tell(&self, listener: &dyn EventListener) {
+    fn call(&self, listener: &dyn EventListener) {
         match self {
             Self::Flushed(info) => listener.flushed(info),
             Self::Compacted(info) => listener.compacted(info),
@@ -132,13 +133,13 @@ impl Notice {
     }
 }
 
-/// Tells what a call has brought about when it is dropped, at the call's end.
-pub(crate) struct TellAtEnd<'a>(pub(crate) &'a Notices);
+/// Delivers the notices of a call when it is dropped, at the call's end.
+pub(crate) struct DeliverAtEnd<'a>(pub(crate) &'a Notices);
 
-impl Drop for TellAtEnd<'_> {
+impl Drop for DeliverAtEnd<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.0.tell();
+        self.0.deliver();
     }
 }
 
@@ -163,7 +164,7 @@ mod tests {
                 wait(notices, 11);
                 wait(notices, 12);
             }
-            notices.tell();
+            notices.deliver();
             self.heard.lock().push(format!("end {micros}"));
         }
     }
@@ -179,7 +180,7 @@ mod tests {
         assert!(listener.notices.set(Arc::clone(&notices)).is_ok());
         wait(&notices, 1);
         wait(&notices, 2);
-        notices.tell();
+        notices.deliver();
         let told =
             [1, 2, 11, 12].map(|micros| [format!("begin {micros}"), format!("end {micros}")]);
         assert_eq!(*listener.heard.lock(), told.concat());

@@ -88,7 +88,7 @@ impl Db {
             "num-snapshots" => engine.store.snapshots.all().len() as u64,
             "num-running-flushes" => state.flushes_running as u64,
             "num-running-compactions" => state.compactions_running as u64,
-            "estimate-pending-compaction-bytes" => engine.jobs.compaction_debt(view),
+            "estimate-pending-compaction-bytes" => engine.background.compaction_debt(view),
             "background-errors" => engine.store.watch.statistics.background_errors.get(),
             "actual-delayed-write-rate" => match engine.store.watch.board.allowed() {
                 free if free.is_infinite() => 0,

@@ -1,17 +1,26 @@
 //! The commit pipeline: writers join a group, its leader logs it, and it is synced, applied and published.
 //!
-//! The leader holds the `leader` lock while it makes room and logs, so sequence numbers are assigned and logged in one
-//! order. The next leader goes on while this group is synced, applied and published. Whoever changes what groups write
-//! to (a memtable, the WAL's file) holds the lead and waits for every group before it.
+//! The leader admits and logs its group, so sequence numbers are assigned and logged in one order. It then hands the
+//! lead over, and the next group is logged while this one is synced, applied and published. A thread that changes where
+//! groups write to (a memtable, the WAL's file) holds the lead and waits for every group before it.
 //!
-//! Syncs have a lead of their own. Groups logged while a sync is under way stand in its line; the next sync serves all
-//! of them. It begins as soon as the one before it has ended, beside the work of the groups that one served.
+//! Syncs have a queue and a lead of their own. Groups that are logged while a sync runs wait in it; the next sync serves
+//! all of them. It begins as soon as the one before it has ended, beside the work of the groups that one served.
+//!
+//! A member of [`SHARE_BYTES_MIN`] or more applies its own batch, beside its leader. Such shares nest:
+//!
+//! ```text
+//! sync leader        applies its own group, waits for the shares of the other groups it synced
+//!   group leader       share: applies its group, waits for the shares of its members
+//!     member             share: applies its batch
+//! ```
 //!
 //! Invariants:
 //! - Sequence numbers ascend in the order of the log, without gaps.
 //! - A synced group is applied and published only after its sync. When that fails, nothing of it,
 //!   nor of any group logged after it, is ever published, and the database is poisoned.
-//! - A writer waits for a group before it only when it leads no line which that group may need.
+//! - A thread that holds a lead waits only for groups that no longer need that lead; else two groups could wait for
+//!   each other.
 //!
 //! The pipeline knows the store as a [`CommitEnv`] only.
 
@@ -25,8 +34,9 @@ use drumlin_fs::Clock;
 use crate::options::settings::WriteOptions;
 use crate::wal::log::{Wal, WalSync};
 use crate::watch::events::Health;
-use crate::watch::pressure::Toll;
+use crate::watch::pressure::WriteThrottle;
 use crate::watch::statistics::Statistics;
+use crate::watch::waits::WaitCause;
 use crate::write::batch::WriteBatch;
 use crate::write::published::{Published, Span};
 use crate::write::queue::{CommitQueue, Follower, Shares, Turn};
@@ -35,24 +45,23 @@ use crate::write::queue::{CommitQueue, Follower, Shares, Turn};
 /// longer than the work it takes over.
 const SHARE_BYTES_MIN: usize = 32 << 10;
 
-type Followers = Vec<(Request, Arc<Follower<Request>>)>;
 type SyncFollower = (Logged, Arc<Follower<Logged>>);
 
 /// The store as the pipeline needs it. Tests have one without a database.
 pub(crate) trait CommitEnv {
     /// Refuses a batch that would fail half-way.
     fn check(&self, batch: &WriteBatch) -> Result<()>;
-    /// Returns when the group led by `own` may be logged. The leader has the lead.
+    /// Admits the group led by `own`: returns when it may be logged. The caller has the lead.
     ///
     /// # Errors
     /// Why it may not be written; nothing of the group is.
-    fn make_room(&self, leader: &mut Leader, own: &PendingWrite) -> Result<()>;
+    fn admit(&self, log: &mut LogState, own: &PendingWrite) -> Result<()>;
     /// Bytes that are known to fit on the disk.
-    fn credit(&self) -> u64;
+    fn space_credit(&self) -> u64;
     /// Takes `bytes` of that.
-    fn spend(&self, bytes: usize);
+    fn spend_space(&self, bytes: usize);
     /// Notes that the group just logged has `bytes`.
-    fn charge(&self, leader: &mut Leader, bytes: u64);
+    fn note_logged(&self, log: &mut LogState, bytes: u64);
     /// Notes that a group skipped the WAL.
     fn note_unlogged(&self);
     /// Puts every record of `batches` into its memtable.
@@ -74,8 +83,9 @@ pub(crate) trait CommitEnv {
 /// See the module.
 pub(crate) struct CommitPipeline<E> {
     pub(crate) env: E,
-    queue: CommitQueue<Request>,
-    leader: Mutex<Leader>,
+    queue: Arc<CommitQueue<Request>>,
+    /// Never contended, as only the thread with the lead locks it: the mutex lends it out without `unsafe`.
+    log: Mutex<LogState>,
     /// Groups that are logged and wait for a sync.
     syncs: CommitQueue<Logged>,
     /// Whether writes are synced that do not say.
@@ -85,10 +95,12 @@ pub(crate) struct CommitPipeline<E> {
 impl<E: CommitEnv> CommitPipeline<E> {
     /// A pipeline onto `wal`, whose newest sequence number is `last_seqno`.
     pub(crate) fn new(env: E, wal: Wal, last_seqno: SeqNo, syncs_by_default: bool) -> Self {
+        let queue = Arc::new(CommitQueue::quick());
+        let log = LogState::new(wal, last_seqno, Arc::clone(&queue));
         Self {
             env,
-            queue: CommitQueue::quick(),
-            leader: Mutex::new(Leader::new(wal, last_seqno)),
+            queue,
+            log: Mutex::new(log),
             syncs: CommitQueue::slow(),
             syncs_by_default,
         }
@@ -103,37 +115,42 @@ impl<E: CommitEnv> CommitPipeline<E> {
             ));
         }
         self.env.check(&batch)?;
-        match self.queue.join(Request::Write(PendingWrite {
+        let write = Request::Write(PendingWrite {
             batch,
             sync,
             no_wal: options.no_wal,
             no_stall: options.no_stall,
-        })) {
+        });
+        match self.queue.join(write, !options.no_stall) {
             Turn::Served(outcome) => outcome,
             Turn::Lead(Request::Write(own)) => self.lead_group(own),
             Turn::Share(Request::Write(own), share) => share.finish(self.apply_share([&own.batch])),
-            // The request comes back as it was handed in.
-            Turn::Lead(Request::Lead) | Turn::Share(Request::Lead, _) => Ok(()),
+            Turn::Lead(Request::Exclusive) | Turn::Share(Request::Exclusive, _) => {
+                unreachable!("a request comes back as it was handed in")
+            }
         }
     }
 
-    /// Runs `body` as the leader of an empty group: no writer is in its turn meanwhile, and every
+    /// Runs `body` with the lead and no group: nothing is logged meanwhile, and every
     /// group before it is published, or will never be.
-    pub(crate) fn lead_alone<R>(&self, body: impl FnOnce(&mut Leader) -> R) -> R {
-        // A lone request is never taken by another leader, so it is always promoted.
-        while !matches!(self.queue.join(Request::Lead), Turn::Lead(_)) {}
-        let _lead = self.queue.lead();
-        let mut leader = self.leader.lock();
-        self.env.published().wait_for(leader.last_seqno);
-        body(&mut leader)
+    pub(crate) fn run_exclusive<R>(&self, body: impl FnOnce(&mut LogState) -> R) -> R {
+        let turn = self.queue.join(Request::Exclusive, true);
+        assert!(
+            matches!(turn, Turn::Lead(_)),
+            "no leader takes an exclusive request, so its owner is promoted"
+        );
+        let _lead = self.queue.lead_guard();
+        let mut log = self.log.lock();
+        self.env.published().wait_settled(log.last_seqno);
+        body(&mut log)
     }
 
     /// Logs a group. A group that need not be synced is then applied and published while the next
     /// is logged; one that must be goes on in [`CommitPipeline::sync_then_publish`].
     fn lead_group(&self, own: PendingWrite) -> Result<()> {
-        let lead = self.queue.lead();
-        let mut leader = self.leader.lock();
-        self.env.make_room(&mut leader, &own)?;
+        let lead = self.queue.lead_guard();
+        let mut log = self.log.lock();
+        self.env.admit(&mut log, &own)?;
         let followers = self.gather(&own);
         self.env.statistics().write_groups.bump();
         if !followers.is_empty() {
@@ -148,8 +165,8 @@ impl<E: CommitEnv> CommitPipeline<E> {
             followers,
             span,
         };
-        let logged = self.log(&mut leader, &mut group);
-        drop(leader);
+        let logged = self.number_and_append(&mut log, &mut group);
+        drop(log);
         drop(lead);
         let outcome = match logged {
             Ok(Some(sync)) => return self.sync_then_publish(Logged { group, sync }),
@@ -163,48 +180,56 @@ impl<E: CommitEnv> CommitPipeline<E> {
 
     /// Takes the writers that may join `own`: same WAL use, no stronger durability, bounded bytes,
     /// which are known to fit on the disk.
-    fn gather(&self, own: &PendingWrite) -> Followers {
-        let room_max = limits::GROUP_BYTES_MAX.saturating_sub(own.batch.len());
-        let room_max = usize::try_from(self.env.credit()).map_or(room_max, |c| c.min(room_max));
-        let mut room = room_max;
-        let followers = self.queue.take_followers(|request| match request {
-            Request::Lead => false,
+    fn gather(&self, own: &PendingWrite) -> Vec<Member> {
+        let bytes_max = limits::GROUP_BYTES_MAX.saturating_sub(own.batch.len());
+        let credit = usize::try_from(self.env.space_credit()).unwrap_or(usize::MAX);
+        let bytes_max = bytes_max.min(credit);
+        let mut left = bytes_max;
+        let taken = self.queue.take_followers(|request| match request {
+            Request::Exclusive => false,
             Request::Write(other) => {
                 let fits = other.no_wal == own.no_wal
                     && (own.sync || !other.sync || drumlin_base::bug!("sync-lost-in-group"))
-                    && other.batch.len() <= room;
+                    && other.batch.len() <= left;
                 if fits {
-                    room -= other.batch.len();
+                    left -= other.batch.len();
                 }
                 fits
             }
         });
-        if !followers.is_empty() {
-            self.env.spend(room_max - room);
+        if !taken.is_empty() {
+            self.env.spend_space(bytes_max - left);
         }
-        followers
+        let member = |(request, follower)| match request {
+            Request::Write(write) => Member {
+                write: Some(write),
+                follower,
+            },
+            Request::Exclusive => unreachable!("only writes are taken"),
+        };
+        taken.into_iter().map(member).collect()
     }
 
-    /// Gives the group its sequence numbers and appends it to the WAL, if it goes there; what is to
-    /// be synced, if it asked for that.
-    fn log(&self, leader: &mut Leader, group: &mut Group) -> Result<Option<WalSync>> {
-        group.number(leader.last_seqno);
+    /// Gives the group its sequence numbers and appends it to the WAL, unless its leader skips the WAL. Returns the
+    /// sync to be run, if the leader asked for one.
+    fn number_and_append(&self, log: &mut LogState, group: &mut Group) -> Result<Option<WalSync>> {
+        group.number(log.last_seqno);
         assert!(
-            group.span.before == leader.last_seqno && group.span.last >= group.span.before,
+            group.span.before == log.last_seqno && group.span.last >= group.span.before,
             "a group follows the one logged before it"
         );
         if group.own.no_wal {
             self.env.note_unlogged();
         } else {
-            self.append(leader, group)?;
+            self.append(log, group)?;
         }
-        leader.last_seqno = group.span.last;
-        self.env.charge(leader, group.bytes() as u64);
-        group.own.sync.then(|| leader.wal.sync_handle()).transpose()
+        log.last_seqno = group.span.last;
+        self.env.note_logged(log, group.bytes() as u64);
+        group.own.sync.then(|| log.wal.sync_handle()).transpose()
     }
 
-    fn append(&self, leader: &mut Leader, group: &Group) -> Result<()> {
-        let Leader { wal, scratch, .. } = leader;
+    fn append(&self, log: &mut LogState, group: &Group) -> Result<()> {
+        let LogState { wal, scratch, .. } = log;
         let alone = group.followers.is_empty() && !wal.has_mark();
         if !alone {
             scratch.clear();
@@ -224,8 +249,9 @@ impl<E: CommitEnv> CommitPipeline<E> {
         Ok(())
     }
 
-    /// A failed append loses nothing that was acknowledged: the tail is cut off, and a later write
-    /// begins another WAL once there is space. When even that fails, the database is poisoned.
+    /// Handles a failed append. After `NoSpace` only the reservation of space failed: every byte that was acknowledged is
+    /// in the file, the tail after it is cut off, and a later write begins another WAL once there is space. After any
+    /// other error nobody knows what the file's pages hold, so the database is poisoned.
     fn wal_append_failed(&self, wal: &mut Wal, good_len: u64, error: Error) -> Error {
         let healable = error.kind() == ErrorKind::NoSpace && wal.abandon_tail(good_len).is_ok();
         let to = if healable {
@@ -240,7 +266,7 @@ impl<E: CommitEnv> CommitPipeline<E> {
     /// Makes a logged group outlive a power cut, applies and publishes it: as the leader of a sync,
     /// or served by one.
     fn sync_then_publish(&self, logged: Logged) -> Result<()> {
-        match self.syncs.join(logged) {
+        match self.syncs.join(logged, true) {
             Turn::Served(outcome) => outcome,
             Turn::Lead(own) => self.lead_sync(own),
             Turn::Share(mut own, share) => {
@@ -253,7 +279,7 @@ impl<E: CommitEnv> CommitPipeline<E> {
     }
 
     fn lead_sync(&self, own: Logged) -> Result<()> {
-        let lead = self.syncs.lead();
+        let lead = self.syncs.lead_guard();
         let others = self.syncs.take_followers(|_| true);
         let newest = others.iter().map(|(other, _)| other).chain([&own]);
         let newest = newest.max_by_key(|logged| logged.group.span.last);
@@ -321,22 +347,15 @@ impl<E: CommitEnv> CommitPipeline<E> {
 
     /// Puts a group's batches into the memtables: large ones by the members that brought them.
     fn apply_members(&self, group: &mut Group) -> Result<()> {
-        let is_large = |request: &Request| match request {
-            Request::Write(write) => write.batch.len() >= SHARE_BYTES_MIN,
-            Request::Lead => false,
-        };
-        let large = group
-            .followers
-            .iter()
-            .filter(|(request, _)| is_large(request));
+        let large = group.followers.iter().filter(|member| member.is_large());
         let large = large.count();
         if large == 0 {
             return self.env.apply(group.batches());
         }
         let shares = Shares::new(large);
-        for (request, follower) in &mut group.followers {
-            if is_large(request) {
-                follower.share(std::mem::replace(request, Request::Lead), &shares);
+        for member in group.followers.iter_mut().filter(|it| it.is_large()) {
+            if let Some(write) = member.write.take() {
+                member.follower.share(Request::Write(write), &shares);
             }
         }
         let applied = self.env.apply(group.batches());
@@ -397,13 +416,13 @@ fn complete_synced(groups: Vec<SyncFollower>, outcome: &Result<()>) {
     }
 }
 
-/// A request in the line of writers.
+/// A request in the queue of writers.
 #[derive(Debug)]
 pub(crate) enum Request {
-    /// Apply a batch.
+    /// Write a batch.
     Write(PendingWrite),
-    /// Nothing: the caller wants the lead itself, with no writer beside it.
-    Lead,
+    /// The lead itself, without a group.
+    Exclusive,
 }
 
 /// A batch and how it is to be written.
@@ -419,30 +438,42 @@ pub(crate) struct PendingWrite {
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) own: PendingWrite,
-    pub(crate) followers: Vec<(Request, Arc<Follower<Request>>)>,
+    pub(crate) followers: Vec<Member>,
     pub(crate) span: Span,
+}
+
+/// A writer in another's group.
+#[derive(Debug)]
+pub(crate) struct Member {
+    /// None once its owner has it back, to apply it.
+    write: Option<PendingWrite>,
+    follower: Arc<Follower<Request>>,
+}
+
+impl Member {
+    /// Whether its owner applies it.
+    fn is_large(&self) -> bool {
+        let write = self.write.as_ref();
+        write.is_some_and(|write| write.batch.len() >= SHARE_BYTES_MIN)
+    }
 }
 
 impl Group {
     /// The batches, the leader's first.
     pub(crate) fn batches(&self) -> impl Iterator<Item = &WriteBatch> {
         let followers = self.followers.iter();
-        let followers = followers.filter_map(|(request, _)| match request {
-            Request::Write(write) => Some(&write.batch),
-            Request::Lead => None,
-        });
-        std::iter::once(&self.own.batch).chain(followers)
+        let followers = followers.filter_map(|member| member.write.as_ref());
+        std::iter::once(&self.own)
+            .chain(followers)
+            .map(|it| &it.batch)
     }
 
     /// Gives the batches the sequence numbers after `before`.
     pub(crate) fn number(&mut self, before: SeqNo) {
         let mut last = before;
         let followers = self.followers.iter_mut();
-        let followers = followers.filter_map(|(request, _)| match request {
-            Request::Write(write) => Some(&mut write.batch),
-            Request::Lead => None,
-        });
-        for batch in std::iter::once(&mut self.own.batch).chain(followers) {
+        let followers = followers.filter_map(|member| member.write.as_mut());
+        for PendingWrite { batch, .. } in std::iter::once(&mut self.own).chain(followers) {
             batch.set_seqno(last + 1);
             last += match drumlin_base::bug!("group-numbers-overlap") {
                 true => 1,
@@ -459,7 +490,7 @@ impl Group {
 
     /// Ends the followers' wait.
     pub(crate) fn complete(self, outcome: &Result<()>) {
-        for (_, follower) in self.followers {
+        for Member { follower, .. } in self.followers {
             let told = outcome.as_ref().map_err(Error::duplicate).copied();
             follower.complete(match drumlin_base::bug!("followers-told-of-success") {
                 true => Ok(()),
@@ -476,28 +507,38 @@ pub(crate) struct Logged {
     pub(crate) sync: WalSync,
 }
 
-/// The leader's state.
+/// The state of the log, which only the thread with the lead touches.
 #[derive(Debug)]
-pub(crate) struct Leader {
+pub(crate) struct LogState {
     pub(crate) wal: Wal,
+    /// Where other writers wait for the one with the lead.
+    queue: Arc<CommitQueue<Request>>,
     /// The end of the last group logged, which may not be published yet.
     pub(crate) last_seqno: SeqNo,
     /// Where groups of several batches are put together.
     pub(crate) scratch: WriteBatch,
     /// Bytes written that writers have not been throttled for yet.
-    pub(crate) toll: Toll,
+    pub(crate) throttle: WriteThrottle,
     /// When the leader last looked whether writers must be slowed.
-    pub(crate) looked_at: Duration,
+    pub(crate) rate_updated_at: Duration,
 }
 
-impl Leader {
-    pub(crate) fn new(wal: Wal, last_seqno: SeqNo) -> Self {
+impl LogState {
+    fn new(wal: Wal, last_seqno: SeqNo, queue: Arc<CommitQueue<Request>>) -> Self {
         Self {
             wal,
+            queue,
             last_seqno,
             scratch: WriteBatch::new(),
-            toll: Toll::default(),
-            looked_at: Duration::ZERO,
+            throttle: WriteThrottle::default(),
+            rate_updated_at: Duration::ZERO,
         }
+    }
+
+    /// Announces that the thread with the lead is about to wait because of `cause`: writers behind it that may not
+    /// wait for that get `Busy`.
+    #[cold]
+    pub(crate) fn begin_stall(&self, cause: WaitCause) {
+        self.queue.begin_stall(cause.as_str());
     }
 }

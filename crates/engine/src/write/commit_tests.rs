@@ -17,15 +17,16 @@ use drumlin_fs::{
     StrictMemFileSystem, SystemClock,
 };
 
-use super::commit::{CommitEnv, CommitPipeline, Leader, PendingWrite};
+use super::commit::{CommitEnv, CommitPipeline, LogState, PendingWrite};
 use super::published::Published;
 use crate::files::names;
 use crate::options::settings::WriteOptions;
-use crate::wal::log::Wal;
+use crate::wal::log::{Wal, WalFormat};
+use crate::wal::preallocator::WalPreallocator;
 use crate::wal::record::RecordReader;
-use crate::wal::supply::WalSupply;
 use crate::watch::events::Health;
 use crate::watch::statistics::Statistics;
+use crate::watch::waits::WaitCause;
 use crate::write::batch::{BatchView, WriteBatch};
 
 /// A store that is a map.
@@ -35,11 +36,13 @@ struct MapEnv {
     clock: SystemClock,
     /// What was applied: the key by its sequence number.
     applied: Mutex<BTreeMap<SeqNo, Vec<u8>>>,
-    /// Whether there is no room.
+    /// Whether the disk is full.
     is_full: AtomicBool,
     /// A batch with this key cannot be applied.
     bad_key: Option<&'static [u8]>,
     health: Mutex<Health>,
+    /// Whether leaders stall, until this is taken back.
+    stalls: AtomicBool,
 }
 
 impl CommitEnv for MapEnv {
@@ -53,7 +56,16 @@ impl CommitEnv for MapEnv {
         }
     }
 
-    fn make_room(&self, _: &mut Leader, _: &PendingWrite) -> Result<()> {
+    fn admit(&self, log: &mut LogState, own: &PendingWrite) -> Result<()> {
+        if self.stalls.load(Ordering::Acquire) {
+            if own.no_stall {
+                return Err(Error::new(ErrorKind::Busy, "it would wait"));
+            }
+            log.begin_stall(WaitCause::FullLine);
+        }
+        while self.stalls.load(Ordering::Acquire) {
+            thread::yield_now();
+        }
         match self.is_full.load(Ordering::Relaxed) {
             true => Err(Error::new(ErrorKind::NoSpace, "the disk is full")),
             false if *self.health.lock() == Health::Poisoned => Err(self.refusal()),
@@ -61,13 +73,13 @@ impl CommitEnv for MapEnv {
         }
     }
 
-    fn credit(&self) -> u64 {
+    fn space_credit(&self) -> u64 {
         u64::MAX
     }
 
-    fn spend(&self, _: usize) {}
+    fn spend_space(&self, _: usize) {}
 
-    fn charge(&self, _: &mut Leader, _: u64) {}
+    fn note_logged(&self, _: &mut LogState, _: u64) {}
 
     fn note_unlogged(&self) {}
 
@@ -117,9 +129,9 @@ fn pipeline(bad_key: Option<&'static [u8]>) -> (CommitPipeline<MapEnv>, FaultFil
     let files = FaultFileSystem::over_memory(&memory);
     files.create_dir_all(Path::new(DIR)).unwrap();
     let env = Env::system().with_files(Arc::new(files.clone()));
-    let supply = WalSupply::new(env.clone(), PathBuf::from(DIR), 0);
-    let fresh = supply.make(1, None).unwrap();
-    let mut wal = Wal::new(env, PathBuf::from(DIR), supply, true);
+    let preallocator = WalPreallocator::new(env.clone(), PathBuf::from(DIR), 0);
+    let fresh = preallocator.make(1, None).unwrap();
+    let mut wal = Wal::new(env, PathBuf::from(DIR), preallocator, WalFormat::RocksDb);
     wal.switch(fresh).unwrap();
     let env = MapEnv {
         published: Published::new(0),
@@ -129,6 +141,7 @@ fn pipeline(bad_key: Option<&'static [u8]>) -> (CommitPipeline<MapEnv>, FaultFil
         is_full: AtomicBool::new(false),
         bad_key,
         health: Mutex::new(Health::Healthy),
+        stalls: AtomicBool::new(false),
     };
     (CommitPipeline::new(env, wal, 0, false), files)
 }
@@ -219,7 +232,7 @@ fn a_group_that_cannot_be_applied_poisons_and_is_not_seen() {
 }
 
 #[test]
-fn without_room_nothing_is_logged_and_with_room_again_writes_go_on() {
+fn without_space_nothing_is_logged_and_with_space_again_writes_go_on() {
     let (pipeline, files) = pipeline(None);
     pipeline.env.is_full.store(true, Ordering::Relaxed);
     let error = pipeline.write(batch(&[b"a"]), &synced(false)).unwrap_err();
@@ -241,7 +254,7 @@ fn a_batch_that_is_refused_takes_no_number() {
     };
     pipeline.write(batch(&[b"a"]), &no_wal).unwrap_err();
     assert!(logged(&files).is_empty());
-    assert_eq!(pipeline.lead_alone(|leader| leader.last_seqno), 0);
+    assert_eq!(pipeline.run_exclusive(|log| log.last_seqno), 0);
 }
 
 #[test]
@@ -259,4 +272,37 @@ fn an_append_that_finds_no_space_stops_writes_and_loses_nothing_before_it() {
     assert_eq!(*pipeline.env.health.lock(), Health::WriteStopped);
     assert_eq!(logged(&files), BTreeMap::from([(1, b"a".to_vec())]));
     assert_eq!(pipeline.env.published.load(), 1);
+}
+
+#[test]
+fn a_writer_that_may_not_stall_is_refused_behind_a_leader_that_does() {
+    let (pipeline, files) = pipeline(None);
+    let pipeline = &pipeline;
+    let no_stall = WriteOptions {
+        no_stall: true,
+        ..synced(false)
+    };
+    pipeline.env.stalls.store(true, Ordering::Release);
+    thread::scope(|scope| {
+        let leader = scope.spawn(|| pipeline.write(batch(&[b"leader"]), &synced(false)));
+        let impatient =
+            [(); 3].map(|()| scope.spawn(|| pipeline.write(batch(&[b"impatient"]), &no_stall)));
+        let patient = scope.spawn(|| pipeline.write(batch(&[b"patient"]), &synced(false)));
+        for _ in 0..10_000 {
+            if impatient.iter().all(|writer| writer.is_finished()) {
+                break;
+            }
+            pipeline.env.clock.sleep(Duration::from_millis(1));
+        }
+        pipeline.env.stalls.store(false, Ordering::Release);
+        for writer in impatient {
+            assert_eq!(writer.join().unwrap().unwrap_err().kind(), ErrorKind::Busy);
+        }
+        leader.join().unwrap().unwrap();
+        patient.join().unwrap().unwrap();
+    });
+    pipeline.write(batch(&[b"after"]), &no_stall).unwrap();
+    let mut keys: Vec<Vec<u8>> = logged(&files).into_values().collect();
+    keys.sort();
+    assert_eq!(keys, [&b"after"[..], b"leader", b"patient"]);
 }

@@ -19,11 +19,11 @@ use drumlin_base::sync::{Condvar, Mutex};
 /// A flag beside the sequence number: a thread sleeps until it changes. Sequence numbers have 56 bits.
 const SLEEPERS: u64 = 1 << 63;
 
-/// How often a group looks whether its turn has come before it sleeps.
+/// How often a group spins for its turn before it sleeps.
 #[cfg(not(loom))]
-const LOOKS: u32 = 200;
+const SPINS_MAX: u32 = 200;
 #[cfg(loom)]
-const LOOKS: u32 = 1;
+const SPINS_MAX: u32 = 1;
 
 /// A group's sequence numbers: after `before`, up to `last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,7 +32,7 @@ pub(crate) struct Span {
     pub(crate) last: SeqNo,
 }
 
-/// See the module. On a line of its own: readers load it always.
+/// See the module. On a cache line of its own: every read loads it.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Published {
@@ -79,7 +79,7 @@ impl Published {
         if group.before == group.last {
             return self.wait_for(group.before); // It has no turn of its own.
         }
-        for _ in 0..LOOKS {
+        for _ in 0..SPINS_MAX {
             if self.load() == group.before {
                 self.advance(group.last);
                 return true;
@@ -130,6 +130,11 @@ impl Published {
             }
             finished = self.changed.wait(finished);
         }
+    }
+
+    /// Waits until no group up to `last` is between log and publication: each is published, or never will be.
+    pub(crate) fn wait_settled(&self, last: SeqNo) {
+        let _is_published = self.wait_for(last);
     }
 
     /// The group after `before` failed: it and all that follow are never published.

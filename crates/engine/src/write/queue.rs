@@ -1,16 +1,17 @@
 //! The hand-over between writers: one leads, the others wait and are served, set to work, or
 //! promoted.
 //!
-//! A line has one lead. The log has one (who appends), the syncs of the log have another, so that a
-//! group can be appended while the one before it is being synced.
+//! One thread at a time leads a queue. There are two: the leader of the writers appends to the WAL, the leader of the
+//! syncs syncs it. So a group is appended while the one before it is being synced.
 //!
 //! Invariants:
-//! - At most one thread leads a line at a time.
+//! - At most one thread leads a queue at a time.
 //! - A waiting request is either taken by a leader (and completed by it) or its owner is promoted;
 //!   never both, never neither.
 //! - A taken request may be given back to its owner once, to do its part of the work; the leader
 //!   completes it all the same.
 //! - Requests are served in the order they joined, but for one that finds nobody leading.
+//! - While a leader has announced a stall, no request waits that may not.
 //!
 //! Thread safety: every method may be called from any thread; `take_followers` only by the thread
 //! that leads.
@@ -18,9 +19,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use drumlin_base::Result;
 use drumlin_base::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use drumlin_base::sync::{Condvar, Mutex};
+use drumlin_base::{Error, ErrorKind, Result};
 
 /// The next step of a writer that joined.
 #[derive(Debug)]
@@ -58,24 +59,26 @@ pub(crate) struct Follower<T> {
     /// Set once the owner has something to do, so that it can watch for it before it sleeps. A
     /// hint: the slot decides.
     ready: AtomicBool,
+    /// Whether the owner may wait behind a leader that stalls.
+    may_stall: bool,
 }
 
-/// How often a waiting writer looks before it sleeps, where a group takes about a microsecond: going
-/// to sleep and waking up takes several. Where it waits for the disk, it does not look.
+/// How often a waiting writer spins before it sleeps, where a group takes about a microsecond: going
+/// to sleep and waking up takes several. Where it waits for the disk, it does not spin.
 #[cfg(not(loom))]
-const LOOKS: u32 = 200;
+const SPINS_MAX: u32 = 200;
 #[cfg(loom)]
-const LOOKS: u32 = 0;
+const SPINS_MAX: u32 = 0;
 
-/// How often a writer looks whether the lead is free before it stands in line, which costs an
+/// How often a writer spins for a free lead before it queues, which costs an
 /// allocation and a second hand-over: longer than a small append takes.
 #[cfg(not(loom))]
-const LOOKS_BEFORE_LINE: u32 = 40;
+const SPINS_BEFORE_QUEUING: u32 = 40;
 #[cfg(loom)]
-const LOOKS_BEFORE_LINE: u32 = 0;
+const SPINS_BEFORE_QUEUING: u32 = 0;
 
 impl<T> Follower<T> {
-    fn new(request: T) -> Self {
+    fn new(request: T, may_stall: bool) -> Self {
         Self {
             slot: Mutex::new(Slot {
                 status: Status::Waiting(request),
@@ -83,6 +86,7 @@ impl<T> Follower<T> {
             }),
             changed: Condvar::new(),
             ready: AtomicBool::new(false),
+            may_stall,
         }
     }
 
@@ -112,8 +116,8 @@ impl<T> Follower<T> {
         }
     }
 
-    fn wait(self: &Arc<Self>, looks: u32) -> Turn<T> {
-        for _ in 0..looks {
+    fn wait(self: &Arc<Self>, spins: u32) -> Turn<T> {
+        for _ in 0..spins {
             if self.ready.load(Ordering::Relaxed) {
                 break;
             }
@@ -169,9 +173,9 @@ impl<T> Share<T> {
     pub(crate) fn finish(self, part: Result<()>) -> Result<()> {
         let failed = part.is_err();
         self.shares.finish(failed);
-        let outcome = match self.follower.wait(LOOKS) {
+        let outcome = match self.follower.wait(SPINS_MAX) {
             Turn::Served(outcome) => outcome,
-            Turn::Lead(_) | Turn::Share(..) => Ok(()), // A shared request is only completed.
+            Turn::Lead(_) | Turn::Share(..) => unreachable!("a shared request is only completed"),
         };
         part.and(outcome)
     }
@@ -225,22 +229,30 @@ impl Shares {
 const FREE: u8 = 0;
 /// A thread leads, and none waits.
 const LED: u8 = 1;
-/// A thread leads, and others wait. Entered and left only under the lock of the waiting ones.
+/// A thread leads, and others wait or it stalls. Entered and left only under the lock of the waiting ones.
 const CROWDED: u8 = 2;
 
-/// The line of writers. On a cache line of its own: two writers in turn move it between their cores
+/// Those who wait for the leader.
+#[derive(Debug)]
+struct Waiting<T> {
+    followers: VecDeque<Arc<Follower<T>>>,
+    /// Why the leader stalls, while it does. Then the state is [`CROWDED`].
+    stall: Option<&'static str>,
+}
+
+/// The queue of writers. On a cache line of its own: two writers in turn move it between their cores
 /// with each write.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct CommitQueue<T> {
     /// [`FREE`], [`LED`] or [`CROWDED`].
     state: AtomicU8,
-    waiting: Mutex<VecDeque<Arc<Follower<T>>>>,
-    looks: u32,
-    looks_before_line: u32,
+    waiting: Mutex<Waiting<T>>,
+    spins: u32,
+    spins_before_queuing: u32,
 }
 
-/// The lead of a line; dropping it hands it over to the first that waits.
+/// The lead of a queue; dropping it hands it over to the first that waits.
 #[derive(Debug)]
 pub(crate) struct Lead<'a, T> {
     queue: &'a CommitQueue<T>,
@@ -253,29 +265,35 @@ impl<T> Drop for Lead<'_, T> {
 }
 
 impl<T> CommitQueue<T> {
-    /// A line whose leaders are done within microseconds.
+    /// A queue whose leaders are done within microseconds.
     pub(crate) fn quick() -> Self {
-        Self::new(LOOKS, LOOKS_BEFORE_LINE)
+        Self::new(SPINS_MAX, SPINS_BEFORE_QUEUING)
     }
 
-    /// A line whose leaders wait for the disk.
+    /// A queue whose leaders wait for the disk.
     pub(crate) fn slow() -> Self {
         Self::new(0, 0)
     }
 
-    fn new(looks: u32, looks_before_line: u32) -> Self {
+    fn new(spins: u32, spins_before_queuing: u32) -> Self {
         Self {
             state: AtomicU8::new(FREE),
-            waiting: Mutex::new(VecDeque::new()),
-            looks,
-            looks_before_line,
+            waiting: Mutex::new(Waiting {
+                followers: VecDeque::new(),
+                stall: None,
+            }),
+            spins,
+            spins_before_queuing,
         }
     }
 
-    /// Joins the line; returns when the caller leads, has work to do, or was served. Costs one atomic
-    /// exchange when nobody else writes. Whoever leads calls [`CommitQueue::lead`] next.
-    pub(crate) fn join(&self, request: T) -> Turn<T> {
-        for _ in 0..self.looks_before_line {
+    /// Joins the queue; returns when the caller leads, has work to do, or was served. Costs one atomic
+    /// exchange when nobody else writes. The one that leads calls [`CommitQueue::lead_guard`] next.
+    ///
+    /// Without `may_stall` the outcome is `Busy` as soon as the leader announces a stall. The caller then still
+    /// waits for the lead, and for what a leader does without a stall.
+    pub(crate) fn join(&self, request: T, may_stall: bool) -> Turn<T> {
+        for _ in 0..self.spins_before_queuing {
             if self.state.load(Ordering::Relaxed) != LED {
                 break;
             }
@@ -290,6 +308,11 @@ impl<T> CommitQueue<T> {
         }
         let follower = {
             let mut waiting = self.waiting.lock();
+            if let (Some(why), false) = (waiting.stall, may_stall)
+                && !drumlin_base::bug!("no-stall-kept-by-leaders-only")
+            {
+                return Turn::Served(Err(Error::new(ErrorKind::Busy, why)));
+            }
             let join = |state| Some(if state == FREE { LED } else { CROWDED });
             let before = self
                 .state
@@ -297,18 +320,37 @@ impl<T> CommitQueue<T> {
             if before == Ok(FREE) {
                 return Turn::Lead(request);
             }
-            let follower = Arc::new(Follower::new(request));
-            waiting.push_back(Arc::clone(&follower));
+            let follower = Arc::new(Follower::new(request, may_stall));
+            waiting.followers.push_back(Arc::clone(&follower));
             follower
         };
-        follower.wait(self.looks)
+        follower.wait(self.spins)
     }
 
     /// A guard that ends the caller's lead.
     ///
     /// Requires: the caller leads.
-    pub(crate) fn lead(&self) -> Lead<'_, T> {
+    pub(crate) fn lead_guard(&self) -> Lead<'_, T> {
         Lead { queue: self }
+    }
+
+    /// Announces that the leader is about to wait because of `why`, for longer than one write takes: requests that may
+    /// not wait for that are served with `Busy`, those that wait and those that come. The stall ends when the leader
+    /// takes followers, or hands over.
+    ///
+    /// Requires: the caller leads.
+    #[cold]
+    pub(crate) fn begin_stall(&self, why: &'static str) {
+        let mut waiting = self.waiting.lock();
+        waiting.stall = Some(why);
+        self.state.store(CROWDED, Ordering::Relaxed);
+        waiting.followers.retain(|follower| {
+            if !follower.may_stall {
+                follower.complete(Err(Error::new(ErrorKind::Busy, why)));
+                return false;
+            }
+            true
+        });
     }
 
     /// Takes waiting requests from the front for as long as `fits` says so.
@@ -321,6 +363,8 @@ impl<T> CommitQueue<T> {
             return taken;
         }
         let mut waiting = self.waiting.lock();
+        waiting.stall = None;
+        let waiting = &mut waiting.followers;
         while let Some(front) = waiting.front() {
             if front.peek(&mut fits) != Some(true) {
                 break;
@@ -346,8 +390,9 @@ impl<T> CommitQueue<T> {
             return;
         }
         let mut waiting = self.waiting.lock();
-        let next = waiting.pop_front();
-        let state = match (&next, waiting.is_empty()) {
+        waiting.stall = None;
+        let next = waiting.followers.pop_front();
+        let state = match (&next, waiting.followers.is_empty()) {
             (None, _) => FREE,
             (Some(_), true) => LED,
             (Some(_), false) if drumlin_base::bug!("line-behind-the-next-forgotten") => LED,

@@ -1,41 +1,16 @@
 //! New memtables and new WAL files.
 
-use std::sync::Arc;
-
-use drumlin_base::sync::atomic::{AtomicBool, Ordering};
-use drumlin_base::sync::{Mutex, MutexGuard};
+use drumlin_base::sync::MutexGuard;
+use drumlin_base::sync::atomic::Ordering;
 use drumlin_base::{Error, ErrorKind, MemoryUse, Result};
 
-use crate::background::setup::Background;
 use crate::store::state::{FamilyState, Immutable, State};
-use crate::store::store::Store;
 use crate::version::VersionEdit;
-use crate::wal::supply::FreshWal;
+use crate::wal::preallocator::FreshWal;
 use crate::watch::events::Health;
 use crate::watch::waits::WaitCause;
-use crate::write::commit::Leader;
-
-/// The store as the commit pipeline sees it.
-pub(crate) struct WriteEnv {
-    pub(crate) store: Arc<Store>,
-    pub(crate) jobs: Arc<Background>,
-    /// Families whose memtable the next leader rotates.
-    pub(crate) full: FullFamilies,
-    /// Whether some write skipped the WAL since the database was opened.
-    pub(crate) unlogged: AtomicBool,
-}
-
-impl WriteEnv {
-    /// The environment of `store`, whose full memtables `jobs` flushes.
-    pub(crate) fn new(store: Arc<Store>, jobs: Arc<Background>) -> Self {
-        Self {
-            store,
-            jobs,
-            full: FullFamilies::default(),
-            unlogged: AtomicBool::new(false),
-        }
-    }
-}
+use crate::write::commit::LogState;
+use crate::write::env::WriteEnv;
 
 impl WriteEnv {
     /// Makes the family's memtable immutable and gives it a fresh one with a fresh WAL. Waits for
@@ -46,35 +21,35 @@ impl WriteEnv {
     /// # Errors
     /// `InvalidArgument` when the family is gone, `Busy` when it would wait and may not, the cause
     /// when flushing fails.
-    pub(crate) fn rotate(&self, leader: &mut Leader, id: u32, no_stall: bool) -> Result<()> {
-        self.rotate_locked(leader, self.store.lock_state(), id, no_stall)
+    pub(crate) fn rotate(&self, log: &mut LogState, id: u32, no_stall: bool) -> Result<()> {
+        self.rotate_locked(log, self.store.lock_state(), id, no_stall)
     }
 
     pub(super) fn rotate_locked(
         &self,
-        leader: &mut Leader,
+        log: &mut LogState,
         state: MutexGuard<'_, State>,
         id: u32,
         no_stall: bool,
     ) -> Result<()> {
-        let mut state = self.wait_for_memtable(state, id, no_stall)?;
+        let mut state = self.wait_for_memtable(log, state, id, no_stall)?;
         if state.family_mut(id)?.mutable.is_empty() {
             return Ok(());
         }
         if self.store.health() == Health::Poisoned {
             return Err(self.store.refusal(&state));
         }
-        self.retire(leader, state, &[id])
+        self.make_immutables(log, state, &[id])
     }
 
     /// Makes the memtables of the families `ids` immutable, at the cost of one new WAL; those that are empty, or
     /// have no place for one more, stay as they are.
     ///
-    /// Requires: as [`Engine::rotate`].
+    /// Requires: as [`WriteEnv::rotate`].
     ///
     /// # Errors
     /// Why there is no new WAL.
-    pub(crate) fn rotate_together(&self, leader: &mut Leader, ids: &[u32]) -> Result<()> {
+    pub(crate) fn rotate_together(&self, log: &mut LogState, ids: &[u32]) -> Result<()> {
         let state = self.store.lock_state();
         if self.store.health() == Health::Poisoned {
             return Err(self.store.refusal(&state));
@@ -84,37 +59,38 @@ impl WriteEnv {
             family.is_some_and(|family| !family.mutable.is_empty()) && self.has_place(&state, *id)
         };
         let ids: Vec<u32> = ids.iter().copied().filter(can_go).collect();
-        match ids.is_empty() {
-            true => Ok(()),
-            false => self.retire(leader, state, &ids),
+        if ids.is_empty() {
+            return Ok(());
         }
+        self.make_immutables(log, state, &ids)
     }
 
-    fn retire(
+    fn make_immutables(
         &self,
-        leader: &mut Leader,
+        log: &mut LogState,
         mut state: MutexGuard<'_, State>,
         ids: &[u32],
     ) -> Result<()> {
-        self.switch_wal_or_degrade(leader, &mut state)?;
-        let wal = leader.wal.number();
+        self.switch_wal_or_degrade(log, &mut state)?;
+        let wal = log.wal.number();
         for (id, family) in &mut state.families {
             if ids.contains(id) {
-                retire_mutable(family, wal);
+                make_immutable(family, wal);
             } else if family.mutable.is_empty() {
                 // Nothing of an empty memtable is in older WALs.
-                family.mutable_wal = wal;
+                family.mutable_oldest_wal = wal;
             }
         }
         drop(state);
         self.store.changes.fetch_add(1, Ordering::Relaxed);
         self.store.changed.notify_all();
-        self.store.look(self.store.id.env.clock.monotonic());
+        self.store
+            .update_write_rate(self.store.id.env.clock.monotonic());
         Ok(())
     }
 
-    fn switch_wal_or_degrade(&self, leader: &mut Leader, state: &mut State) -> Result<()> {
-        self.switch_wal(leader, state).map_err(|error| {
+    fn switch_wal_or_degrade(&self, log: &mut LogState, state: &mut State) -> Result<()> {
+        self.switch_wal(log, state).map_err(|error| {
             let to = match error.kind() {
                 ErrorKind::NoSpace => Health::WriteStopped,
                 _ => Health::Poisoned,
@@ -127,14 +103,15 @@ impl WriteEnv {
     /// Whether the family may have one more immutable memtable.
     pub(crate) fn has_place(&self, state: &State, id: u32) -> bool {
         let family = state.families.get(&id);
-        let line = family
+        let has_place = family
             .is_none_or(|family| 1 + family.immutables.len() < family.family.tuning.memtables_max);
-        line && !self.store.memtables_wait(state)
+        has_place && !self.store.memtables_wait(state)
     }
 
-    /// The state, with room for one more immutable memtable of the family.
+    /// The state, once the family may have one more immutable memtable.
     fn wait_for_memtable<'a>(
         &'a self,
+        log: &LogState,
         mut state: MutexGuard<'a, State>,
         id: u32,
         no_stall: bool,
@@ -146,7 +123,7 @@ impl WriteEnv {
                 break;
             }
             self.store.check_open()?;
-            let retried_here = self.store.id.options.background_threads == Some(0);
+            let retried_here = self.store.runs_inline();
             if self.store.health() == Health::Poisoned || (state.flush_failing && !retried_here) {
                 return Err(self.store.refusal(&state));
             }
@@ -154,7 +131,8 @@ impl WriteEnv {
                 return Err(Error::new(ErrorKind::Busy, WaitCause::FullLine.as_str()));
             }
             waited_since.get_or_insert_with(|| self.store.id.env.clock.monotonic());
-            state = self.jobs.help_or_wait(state)?;
+            log.begin_stall(WaitCause::FullLine);
+            state = self.background.help_or_wait(state)?;
         }
         if let Some(since) = waited_since {
             let wait = self.store.id.env.clock.monotonic().saturating_sub(since);
@@ -166,10 +144,10 @@ impl WriteEnv {
     /// Begins a new WAL file.
     ///
     /// Requires: every group logged before is published, or never will be.
-    pub(crate) fn switch_wal(&self, leader: &mut Leader, state: &mut State) -> Result<()> {
+    pub(crate) fn switch_wal(&self, log: &mut LogState, state: &mut State) -> Result<()> {
         let fresh = self.fresh_wal(&mut state.spare_wals)?;
         let number = fresh.number;
-        leader.wal.switch(fresh)?;
+        log.wal.switch(fresh)?;
         state.wals.insert(number);
         Ok(())
     }
@@ -178,49 +156,48 @@ impl WriteEnv {
     ///
     /// Requires: the state's lock is held, under which numbers of WAL files are taken.
     pub(crate) fn fresh_wal(&self, spares: &mut Vec<u64>) -> Result<FreshWal> {
-        match self.store.files.supply.take() {
+        match self.store.files.preallocator.take() {
             Some(fresh) => Ok(fresh),
             None => self
                 .store
                 .files
-                .supply
+                .preallocator
                 .make(self.store.files.numbers.take(), spares.pop()),
         }
     }
 
     /// When WAL files pile up because some families write little, flushes those that hold the oldest; where no
     /// memtable holds any, for only log data was written, begins a new file that needs none of them.
-    pub(super) fn bound_wal(&self, leader: &mut Leader, no_stall: bool) -> Result<()> {
-        leader
-            .wal
+    pub(super) fn bound_wal(&self, log: &mut LogState, no_stall: bool) -> Result<()> {
+        log.wal
             .forget_below(self.store.oldest_wal.load(Ordering::Acquire));
-        if leader.wal.live_bytes() < self.wal_bytes_max() {
+        if log.wal.live_bytes() < self.wal_bytes_max() {
             return Ok(());
         }
-        self.store.published.wait_for(leader.last_seqno);
+        self.store.published.wait_settled(log.last_seqno);
         let state = self.store.lock_state();
         let holders = state.families.iter().filter(|(_, f)| !f.mutable.is_empty());
-        let oldest = holders.clone().map(|(_, f)| f.mutable_wal).min();
+        let oldest = holders.clone().map(|(_, f)| f.mutable_oldest_wal).min();
         let Some(oldest) = oldest else {
             let is_flushing = state.families.values().any(|f| !f.immutables.is_empty());
             if !is_flushing {
-                return self.let_go_of_log_data(leader, state);
+                return self.drop_log_data(log, state);
             }
-            if self.store.id.options.background_threads == Some(0) && !no_stall {
-                drop(self.jobs.help_or_wait(state)?);
+            if self.store.runs_inline() && !no_stall {
+                drop(self.background.help_or_wait(state)?);
             }
             return Ok(());
         };
         let ids: Vec<u32> = holders
-            .filter(|(_, family)| family.mutable_wal == oldest)
+            .filter(|(_, family)| family.mutable_oldest_wal == oldest)
             .map(|(&id, _)| id)
             .collect();
         let waits = ids.iter().find(|id| !self.has_place(&state, **id)).copied();
         drop(state);
-        self.rotate_together(leader, &ids)?;
+        self.rotate_together(log, &ids)?;
         match waits {
-            // A bound may be passed by who must not wait.
-            Some(id) if !no_stall => match self.rotate(leader, id, false) {
+            // A writer that may not wait may exceed the bound.
+            Some(id) if !no_stall => match self.rotate(log, id, false) {
                 Err(error) if error.kind() == ErrorKind::InvalidArgument => Ok(()), // It was dropped.
                 rotated => rotated,
             },
@@ -229,16 +206,12 @@ impl WriteEnv {
     }
 
     /// Begins a new WAL and tells the MANIFEST that no older one is needed.
-    fn let_go_of_log_data(
-        &self,
-        leader: &mut Leader,
-        mut state: MutexGuard<'_, State>,
-    ) -> Result<()> {
-        self.switch_wal_or_degrade(leader, &mut state)?;
-        let wal = leader.wal.number();
+    fn drop_log_data(&self, log: &mut LogState, mut state: MutexGuard<'_, State>) -> Result<()> {
+        self.switch_wal_or_degrade(log, &mut state)?;
+        let wal = log.wal.number();
         let mut edits = Vec::new();
         for (&id, family) in &mut state.families {
-            family.mutable_wal = wal;
+            family.mutable_oldest_wal = wal;
             edits.push(VersionEdit {
                 column_family: id,
                 log_number: Some(wal),
@@ -268,54 +241,17 @@ impl WriteEnv {
 }
 
 /// Moves the mutable memtable to the immutables and shows readers the change.
-pub(crate) fn retire_mutable(family: &mut FamilyState, wal: u64) {
+pub(crate) fn make_immutable(family: &mut FamilyState, wal: u64) {
     assert!(
-        wal > family.mutable_wal,
+        wal > family.mutable_oldest_wal,
         "a new memtable has a newer WAL than the full one"
     );
     let fresh = family.family.fresh_memtable();
     let memtable = std::mem::replace(&mut family.mutable, fresh);
     family.immutables.push_back(Immutable {
         memtable,
-        wal: family.mutable_wal,
+        oldest_wal: family.mutable_oldest_wal,
     });
-    family.mutable_wal = wal;
+    family.mutable_oldest_wal = wal;
     family.install();
-}
-
-/// Families whose memtable is full: noted by those who fill them, rotated by the next leader.
-#[derive(Debug, Default)]
-pub(crate) struct FullFamilies {
-    any: AtomicBool,
-    ids: Mutex<Vec<u32>>,
-}
-
-impl FullFamilies {
-    /// Notes `id`, once.
-    #[cold]
-    pub(crate) fn add(&self, id: u32) {
-        let mut ids = self.ids.lock();
-        if !ids.contains(&id) {
-            ids.push(id);
-        }
-        self.any.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether one is noted. One relaxed load: what it misses, the next leader sees.
-    #[inline]
-    pub(crate) fn any(&self) -> bool {
-        self.any.load(Ordering::Relaxed)
-    }
-
-    /// One of them.
-    pub(crate) fn last(&self) -> Option<u32> {
-        self.ids.lock().last().copied()
-    }
-
-    /// Forgets `id`.
-    pub(crate) fn remove(&self, id: u32) {
-        let mut ids = self.ids.lock();
-        ids.retain(|full| *full != id);
-        self.any.store(!ids.is_empty(), Ordering::Relaxed);
-    }
 }

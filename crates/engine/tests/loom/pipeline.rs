@@ -15,7 +15,7 @@ use crate::queue::{CommitQueue, Follower, Shares, Turn};
 enum Request {
     Unsynced,
     Synced,
-    Lead,
+    Exclusive,
 }
 
 /// The highest sequence number in these models.
@@ -63,12 +63,12 @@ impl Pipeline {
     }
 
     fn write(&self, request: Request) -> Result<()> {
-        match self.queue.join(request) {
+        match self.queue.join(request, true) {
             Turn::Served(outcome) => outcome,
             // Which entry is whose does not matter: its own leader counts one less.
             Turn::Share(_, share) => share.finish(Ok(())),
-            Turn::Lead(Request::Lead) => {
-                let _lead = self.queue.lead();
+            Turn::Lead(Request::Exclusive) => {
+                let _lead = self.queue.lead_guard();
                 let logged = self.logged.load(Ordering::Relaxed);
                 let whole = self.published.wait_for(logged);
                 assert!(whole || self.fails);
@@ -83,10 +83,10 @@ impl Pipeline {
     }
 
     fn lead(&self, own: Request) -> Result<()> {
-        let lead = self.queue.lead();
+        let lead = self.queue.lead_guard();
         let before = self.logged.load(Ordering::Relaxed);
         let followers = self.queue.take_followers(|other| match other {
-            Request::Lead => false,
+            Request::Exclusive => false,
             Request::Unsynced => true,
             Request::Synced => own == Request::Synced,
         });
@@ -107,7 +107,7 @@ impl Pipeline {
     }
 
     fn sync(&self, group: Logged) -> Result<()> {
-        match self.syncs.join(group) {
+        match self.syncs.join(group, true) {
             Turn::Served(outcome) => outcome,
             Turn::Share(own, share) => {
                 self.apply(&own);
@@ -120,7 +120,7 @@ impl Pipeline {
     }
 
     fn lead_sync(&self, own: Logged) -> Result<()> {
-        let lead = self.syncs.lead();
+        let lead = self.syncs.lead_guard();
         let others = self.syncs.take_followers(|_| true);
         let mut spans: Vec<_> = others.iter().map(|(other, _)| other.span).collect();
         spans.push(own.span);
@@ -274,14 +274,18 @@ fn members_that_do_their_part_are_waited_for() {
 
 #[test]
 fn the_lone_leader_waits_for_every_group_before_it() {
-    use Request::{Lead, Synced, Unsynced};
-    model(&[Lead, Synced], (false, false), all_are_visible);
-    model(&[Unsynced, Lead, Synced], (false, false), all_are_visible);
+    use Request::{Exclusive, Synced, Unsynced};
+    model(&[Exclusive, Synced], (false, false), all_are_visible);
+    model(
+        &[Unsynced, Exclusive, Synced],
+        (false, false),
+        all_are_visible,
+    );
 }
 
 #[test]
 fn nothing_after_a_failed_sync_is_ever_seen() {
-    use Request::{Lead, Synced, Unsynced};
+    use Request::{Exclusive, Synced, Unsynced};
     let check = |pipeline: &Pipeline, done: &[bool]| {
         let acknowledged = done.iter().filter(|done| **done).count() as u64;
         assert!(!done[0], "its sync failed");
@@ -294,7 +298,7 @@ fn nothing_after_a_failed_sync_is_ever_seen() {
     model(&[Synced, Unsynced], (false, true), check);
     model(&[Synced, Synced, Unsynced], (false, true), check);
     let check = |_: &Pipeline, done: &[bool]| assert!(!done[0]);
-    model(&[Synced, Lead], (false, true), check);
+    model(&[Synced, Exclusive], (false, true), check);
 }
 
 /// Groups that end in any order, each on a thread of its own, and one that waits for all.

@@ -24,7 +24,7 @@ use crate::version::Version;
 /// Bytes of the fresh sample that tells whether the model serves.
 const CHECK_BYTES: u64 = 1 << 20;
 /// A sample to learn from has at most this part of the budget, for learning takes three times as much.
-const BUDGET_SHARE: u64 = 16;
+const BUDGET_DIVISOR: u64 = 16;
 /// What a sample and learning from it take together, in samples.
 const LEARNING_SAMPLES: u64 = 4;
 /// And at most this many bytes: what dictionaries gain from more is not worth the time.
@@ -40,7 +40,7 @@ const PAUSE: u64 = 64;
 /// Tables beside the job's inputs that a sample to learn from is taken from.
 const SAMPLED_TABLES_MAX: usize = 64;
 /// One value in so many is held back to judge by.
-const JUDGED_SHARE: usize = 8;
+const JUDGED_EVERY: usize = 8;
 
 /// What a job wants a model for.
 #[derive(Debug)]
@@ -251,7 +251,7 @@ fn sample_bytes(wanted: &Wanted<'_>) -> u64 {
         Effort::Small => SAMPLE_BYTES_MAX,
         Effort::Fast => FAST_SAMPLE_BYTES,
     };
-    most.min(wanted.budget.limit_bytes() as u64 / BUDGET_SHARE)
+    most.min(wanted.budget.limit_bytes() as u64 / BUDGET_DIVISOR)
 }
 
 /// Learns a model; beside it what is to be kept of that, and what the codes of the values it is judged
@@ -263,7 +263,7 @@ fn learn(
     data_bytes: u64,
 ) -> (Model, ModelFacts, Option<u64>) {
     let values = sample.values();
-    let is_judged = |index: &usize| index % JUDGED_SHARE == JUDGED_SHARE - 1;
+    let is_judged = |index: &usize| index % JUDGED_EVERY == JUDGED_EVERY - 1;
     let pick = |judged: bool| -> Vec<&[u8]> {
         let values = values.iter().enumerate();
         let picked = values.filter(|(index, _)| is_judged(index) == judged);

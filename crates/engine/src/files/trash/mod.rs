@@ -313,7 +313,10 @@ impl Trash {
             state.outside = Some(0);
             (std::mem::take(&mut state.arrived), state.may_pause())
         };
-        let mut found: Vec<_> = arrived.into_iter().map(|path| self.look_at(path)).collect();
+        let mut found: Vec<_> = arrived
+            .into_iter()
+            .map(|path| self.size_check_at(path))
+            .collect();
         if reuses {
             self.ready_for_reuse(&mut found);
         }
@@ -324,7 +327,7 @@ impl Trash {
         state.outside = None;
     }
 
-    fn look_at(&self, path: PathBuf) -> Waste {
+    fn size_check_at(&self, path: PathBuf) -> Waste {
         let mut path = path;
         let mut facts = self.files.info(&path);
         if facts.as_ref().is_err_and(Error::is_not_found)

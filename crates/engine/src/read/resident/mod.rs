@@ -30,7 +30,7 @@
 //! in bytewise order. A key with anything else (a merge operand, a blob, a key that two tables of a run share) is
 //! left to [`super::get`]; the caller hands it over, so this folder calls nothing above it.
 //!
-//! `layout` is below the rest of the folder in the order of rooms: a super version owns its layout (made once,
+//! `layout` is below the rest of the folder in the order of modules: a super version owns its layout (made once,
 //! found with one load, freed with it), and `get`, `batch` and `walk` read super versions.
 
 mod batch;

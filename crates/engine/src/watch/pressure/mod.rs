@@ -19,15 +19,15 @@ mod pace;
 #[cfg(test)]
 mod simulation;
 mod speed;
-mod toll;
 mod verdict;
+mod write_throttle;
 
 pub(crate) use board::{Board, JobKind, PressureState, Removal, RunningJob};
 #[cfg(test)]
 use controller::{Controller, Sample};
 #[cfg(test)]
 use memory::memory_fill;
-pub(crate) use toll::Toll;
 pub(crate) use verdict::Fill;
 #[cfg(test)]
 use verdict::Verdict;
+pub(crate) use write_throttle::WriteThrottle;

@@ -15,26 +15,26 @@ const BURST: Duration = Duration::from_millis(4);
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Toll {
+pub(crate) struct WriteThrottle {
     /// Bytes written that were not turned into time yet.
     unpaid: u64,
-    /// When all that was turned into time is paid; `None` while writers are free.
+    /// When all that was turned into time is paid; `None` while writes are not throttled.
     paid_at: Option<Duration>,
 }
 
-impl Toll {
+impl WriteThrottle {
     /// Notes that `bytes` were written.
-    pub(crate) fn charge(&mut self, bytes: u64) {
+    pub(crate) fn add(&mut self, bytes: u64) {
         self.unpaid = self.unpaid.saturating_add(bytes);
     }
 
-    /// Notes that writers are free: what is unpaid will cost nothing.
-    pub(crate) fn free(&mut self) {
+    /// Notes that writes are not throttled: bytes that were not turned into time cost nothing.
+    pub(crate) fn lift(&mut self) {
         self.paid_at = None;
     }
 
     /// Bytes that were not turned into time yet.
-    pub(crate) fn unpaid(&self) -> u64 {
+    pub(crate) fn owed_bytes(&self) -> u64 {
         self.unpaid
     }
 
@@ -77,14 +77,14 @@ mod tests {
 
     /// Writes groups of `bytes` at `rate` for `seconds`; bytes written and the longest sleep.
     fn run(bytes: u64, rate: f64, seconds: u64) -> (u64, Duration) {
-        let mut toll = Toll::default();
+        let mut throttle = WriteThrottle::default();
         let mut now = Duration::from_secs(100);
         let end = now + Duration::from_secs(seconds);
         let (mut written, mut longest) = (0, Duration::ZERO);
         while now < end {
             let mut slept = Duration::ZERO;
             loop {
-                let wait = toll.wait(now, rate);
+                let wait = throttle.wait(now, rate);
                 if wait.is_zero() {
                     break;
                 }
@@ -92,7 +92,7 @@ mod tests {
                 slept += wait;
             }
             longest = longest.max(slept);
-            toll.charge(bytes);
+            throttle.add(bytes);
             written += bytes;
             now += Duration::from_nanos(500);
         }
@@ -111,27 +111,27 @@ mod tests {
 
     #[test]
     fn free_writers_owe_nothing_and_do_not_save_up() {
-        let mut toll = Toll::default();
+        let mut throttle = WriteThrottle::default();
         let now = Duration::from_secs(5);
-        toll.charge(1 << 30);
-        assert_eq!(toll.wait(now, f64::INFINITY), Duration::ZERO);
-        toll.charge(1 << 20);
-        assert_eq!(toll.wait(now, 1e6), Duration::ZERO);
-        toll.charge(10_000);
-        assert_eq!(toll.wait(now, 1e6), STEP_MAX);
-        toll.free();
-        toll.charge(100_000);
-        assert_eq!(toll.wait(now, 1e6), Duration::ZERO);
+        throttle.add(1 << 30);
+        assert_eq!(throttle.wait(now, f64::INFINITY), Duration::ZERO);
+        throttle.add(1 << 20);
+        assert_eq!(throttle.wait(now, 1e6), Duration::ZERO);
+        throttle.add(10_000);
+        assert_eq!(throttle.wait(now, 1e6), STEP_MAX);
+        throttle.lift();
+        throttle.add(100_000);
+        assert_eq!(throttle.wait(now, 1e6), Duration::ZERO);
     }
 
     #[test]
     fn a_disk_that_stands_still_holds_nobody_for_ever() {
-        let (mut toll, mut now) = (Toll::default(), Duration::from_secs(1));
-        assert!(toll.wait(now, 0.0).is_zero());
-        toll.charge(1);
+        let (mut throttle, mut now) = (WriteThrottle::default(), Duration::from_secs(1));
+        assert!(throttle.wait(now, 0.0).is_zero());
+        throttle.add(1);
         let begin = now;
         loop {
-            let wait = toll.wait(now, 0.0);
+            let wait = throttle.wait(now, 0.0);
             if wait.is_zero() {
                 break;
             }
@@ -142,13 +142,13 @@ mod tests {
 
     #[test]
     fn a_huge_group_at_a_tiny_speed_costs_a_bounded_wait() {
-        let mut toll = Toll::default();
+        let mut throttle = WriteThrottle::default();
         let mut now = Duration::from_secs(5);
         let begin = now;
-        assert!(toll.wait(now, 1000.0).is_zero());
-        toll.charge(1 << 30);
+        assert!(throttle.wait(now, 1000.0).is_zero());
+        throttle.add(1 << 30);
         loop {
-            let wait = toll.wait(now, 1000.0);
+            let wait = throttle.wait(now, 1000.0);
             if wait.is_zero() {
                 break;
             }

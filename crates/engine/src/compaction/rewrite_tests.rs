@@ -25,12 +25,12 @@ use drumlin_table::{BlockCache, Codec, Compression, TableReadOptions, TableWrite
 use super::blob_inputs::BlobInputs;
 use super::blob_outputs::BlobOptions;
 use super::blob_tally::BlobTally;
-use super::job::{self, Outcome};
 use super::leveled::Leveled;
 use super::output::JobContext;
 use super::pick::pick;
 use super::picture::IDLE;
 use super::plan::{CompactionOptions, InFlight, ManualRange, Moment, Plan, Reason, Work};
+use super::rewrite::{self, Outcome};
 use super::span::Span;
 use super::stream_tests::{Append, Store};
 use super::style::{CompactionStyle, UniversalOptions};
@@ -137,7 +137,7 @@ impl Tree {
     }
 
     fn run(&self, plan: &Plan) -> Result<Outcome> {
-        job::run(&self.context, &self.version(), plan, &Arc::default())
+        rewrite::run(&self.context, &self.version(), plan, &Arc::default())
     }
 
     fn apply(&mut self, outcome: &Outcome) {
@@ -546,7 +546,7 @@ fn a_cancelled_job_leaves_nothing() {
     let (tree, plan, _) = due(&env(Arc::new(memory.clone())), usize::MAX);
     let before = all_files(&memory);
     let cancel = Arc::new(AtomicBool::new(true));
-    let error = job::run(&tree.context, &tree.version(), &plan, &cancel).unwrap_err();
+    let error = rewrite::run(&tree.context, &tree.version(), &plan, &cancel).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Shutdown);
     assert_eq!(all_files(&memory), before);
 }

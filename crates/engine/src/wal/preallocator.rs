@@ -47,34 +47,35 @@ pub(crate) enum Task {
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct WalSupply {
+pub(crate) struct WalPreallocator {
     env: Env,
     dir: PathBuf,
     preallocate_bytes: u64,
-    shelf: Mutex<Shelf>,
+    queue: Mutex<Queue>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Shelf {
+struct Queue {
     /// Whether a thread works here.
-    served: bool,
-    wanted: bool,
+    has_thread: bool,
+    wants_file: bool,
     making: bool,
     ready: Option<FreshWal>,
-    behind: Option<Arc<dyn FileSyncer>>,
+    /// The live file, when space behind its end is to be got ready.
+    to_prepare: Option<Arc<dyn FileSyncer>>,
     /// Whether appends are synced one by one.
     synced: bool,
 }
 
-impl WalSupply {
+impl WalPreallocator {
     /// Makes files in `dir`, reserving `preallocate_bytes` in each.
     pub(crate) fn new(env: Env, dir: PathBuf, preallocate_bytes: u64) -> Arc<Self> {
         Arc::new(Self {
             env,
             dir,
             preallocate_bytes,
-            shelf: Mutex::default(),
+            queue: Mutex::default(),
             changed: Condvar::new(),
         })
     }
@@ -122,23 +123,23 @@ impl WalSupply {
     /// Takes the file that was made, waiting for one that is being made; `None` when the caller has
     /// to make his own.
     pub(crate) fn take(&self) -> Option<FreshWal> {
-        let mut shelf = self.shelf.lock();
-        while shelf.making {
-            shelf = self.changed.wait(shelf);
+        let mut queue = self.queue.lock();
+        while queue.making {
+            queue = self.changed.wait(queue);
         }
-        shelf.ready.take()
+        queue.ready.take()
     }
 
     /// Asks for what the live file, `len` bytes long, will need soon: space behind its end, and the
     /// next file once it is half full. `synced` says that appends are synced one by one.
-    pub(crate) fn order(&self, live: &Arc<dyn FileSyncer>, len: u64, synced: bool) {
-        let mut shelf = self.shelf.lock();
-        if shelf.served {
+    pub(crate) fn request(&self, live: &Arc<dyn FileSyncer>, len: u64, synced: bool) {
+        let mut queue = self.queue.lock();
+        if queue.has_thread {
             // A sync would write the space that was got ready; it waits for the disk anyway.
-            shelf.behind = (!synced).then(|| Arc::clone(live));
-            shelf.synced = synced;
-            shelf.wanted |= len >= self.preallocate_bytes / 2;
-            drop(shelf);
+            queue.to_prepare = (!synced).then(|| Arc::clone(live));
+            queue.synced = synced;
+            queue.wants_file |= len >= self.preallocate_bytes / 2;
+            drop(queue);
             self.changed.notify_all();
         }
     }
@@ -155,25 +156,25 @@ impl WalSupply {
     }
 
     /// A thread begins, or ends, to work here.
-    pub(crate) fn set_served(&self, served: bool) {
-        self.shelf.lock().served = served;
+    pub(crate) fn set_has_thread(&self, has_thread: bool) {
+        self.queue.lock().has_thread = has_thread;
         self.changed.notify_all();
     }
 
     /// What the thread does next. Waits until there is something.
     pub(crate) fn next_task(&self) -> Task {
-        let mut shelf = self.shelf.lock();
+        let mut queue = self.queue.lock();
         loop {
-            if !shelf.served {
+            if !queue.has_thread {
                 return Task::End;
             }
-            if let Some(file) = shelf.behind.take() {
+            if let Some(file) = queue.to_prepare.take() {
                 return Task::Prepare(file);
             }
-            if shelf.wanted && shelf.ready.is_none() {
+            if queue.wants_file && queue.ready.is_none() {
                 return Task::Make;
             }
-            shelf = self.changed.wait(shelf);
+            queue = self.changed.wait(queue);
         }
     }
 
@@ -181,24 +182,24 @@ impl WalSupply {
     /// when none is wanted any more.
     ///
     /// Requires: the caller holds the lock under which numbers of WAL files are taken.
-    pub(crate) fn begin(&self) -> bool {
-        let mut shelf = self.shelf.lock();
-        shelf.making = shelf.wanted && shelf.ready.is_none();
-        shelf.wanted = false;
-        shelf.making
+    pub(crate) fn start_making(&self) -> bool {
+        let mut queue = self.queue.lock();
+        queue.making = queue.wants_file && queue.ready.is_none();
+        queue.wants_file = false;
+        queue.making
     }
 
-    /// Ends what [`WalSupply::begin`] announced, with a file or without.
-    pub(crate) fn deliver(&self, file: Option<FreshWal>) {
+    /// Ends what [`WalPreallocator::start_making`] announced, with a file or without.
+    pub(crate) fn finish_making(&self, file: Option<FreshWal>) {
         if let Some(file) = &file
-            && !self.shelf.lock().synced
+            && !self.queue.lock().synced
         {
             file.file.syncer().prepare();
         }
-        let mut shelf = self.shelf.lock();
-        shelf.making = false;
-        shelf.ready = file;
-        drop(shelf);
+        let mut queue = self.queue.lock();
+        queue.making = false;
+        queue.ready = file;
+        drop(queue);
         self.changed.notify_all();
     }
 }
@@ -211,17 +212,17 @@ mod tests {
 
     const DIR: &str = "/db";
 
-    fn supply() -> Arc<WalSupply> {
+    fn supply() -> Arc<WalPreallocator> {
         let files = StrictMemFileSystem::new();
         let env = Env::system().with_files(Arc::new(files));
         env.files.create_dir_all(Path::new(DIR)).unwrap();
-        let supply = WalSupply::new(env, DIR.into(), 1000);
-        supply.set_served(true);
+        let supply = WalPreallocator::new(env, DIR.into(), 1000);
+        supply.set_has_thread(true);
         supply
     }
 
-    fn order(supply: &WalSupply, live: &FreshWal, len: u64) {
-        supply.order(&live.file.syncer(), len, true);
+    fn order(supply: &WalPreallocator, live: &FreshWal, len: u64) {
+        supply.request(&live.file.syncer(), len, true);
     }
 
     #[test]
@@ -229,12 +230,12 @@ mod tests {
         let supply = supply();
         let live = supply.make(1, None).unwrap();
         order(&supply, &live, 499);
-        assert!(!supply.begin());
+        assert!(!supply.start_making());
         order(&supply, &live, 500);
         assert!(matches!(supply.next_task(), Task::Make));
-        assert!(supply.begin());
-        supply.deliver(Some(supply.make(2, None).unwrap()));
-        assert!(!supply.begin(), "one is enough");
+        assert!(supply.start_making());
+        supply.finish_making(Some(supply.make(2, None).unwrap()));
+        assert!(!supply.start_making(), "one is enough");
         assert_eq!(supply.take().map(|fresh| fresh.number), Some(2));
         assert!(supply.take().is_none());
     }
@@ -245,11 +246,11 @@ mod tests {
         let live = supply.make(1, None).unwrap();
         for fails in [false, true] {
             order(&supply, &live, 1000);
-            assert!(supply.begin());
+            assert!(supply.start_making());
             std::thread::scope(|scope| {
                 let taken = scope.spawn(|| supply.take().map(|fresh| fresh.number));
                 let made = (!fails).then(|| supply.make(2, None).unwrap());
-                supply.deliver(made);
+                supply.finish_making(made);
                 let taken = taken.join().unwrap();
                 assert_eq!(taken, (!fails).then_some(2));
             });
@@ -257,12 +258,12 @@ mod tests {
     }
 
     #[test]
-    fn a_supply_nobody_serves_leaves_the_work_to_who_needs_it() {
+    fn without_a_thread_the_writer_makes_the_file() {
         let supply = supply();
-        supply.set_served(false);
+        supply.set_has_thread(false);
         let live = supply.make(1, None).unwrap();
         order(&supply, &live, 1000);
-        assert!(!supply.begin() && supply.take().is_none());
+        assert!(!supply.start_making() && supply.take().is_none());
         assert!(matches!(supply.next_task(), Task::End));
     }
 

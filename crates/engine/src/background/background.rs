@@ -47,7 +47,7 @@ pub(super) const JOB_BYTES: usize = 4 << 20;
 pub(super) const DIRECT_BYTES: usize = 2 << 20;
 
 /// A table's filter and index are built in memory; together about this part of its size.
-pub(super) const FILTER_SHARE: usize = 12;
+pub(super) const FILTER_DIVISOR: usize = 12;
 
 impl Background {
     /// The context of a job of the family.
@@ -109,7 +109,7 @@ impl Background {
         };
         let since = job.since;
         let job = self.store.watch.board.begin(job);
-        self.store.look(since);
+        self.store.update_write_rate(since);
         Posted {
             store: &self.store,
             job,
@@ -213,13 +213,14 @@ impl Drop for Posted<'_> {
     fn drop(&mut self) {
         // A look before and one after, so that the time in between is told from that without a job.
         let now = self.store.id.env.clock.monotonic();
-        self.store.look(now);
+        self.store.update_write_rate(now);
         let took = now.saturating_sub(self.job.since);
         let is_flush = self.job.kind == JobKind::Flush;
         let io = self.job.progress.io();
         self.store.watch.disk.job_ended(is_flush, took, io);
         self.store.watch.board.end(&self.job, self.is_done);
-        self.store.look(self.store.id.env.clock.monotonic());
+        self.store
+            .update_write_rate(self.store.id.env.clock.monotonic());
     }
 }
 

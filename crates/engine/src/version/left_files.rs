@@ -10,17 +10,17 @@ use super::file_meta::FileMeta;
 
 /// The numbers of such files with what tells whether they are still in use. One owner.
 #[derive(Debug)]
-pub(super) struct Retired<T> {
+pub(super) struct LeftFiles<T> {
     files: Vec<(u64, Weak<T>)>,
 }
 
-impl<T> Default for Retired<T> {
+impl<T> Default for LeftFiles<T> {
     fn default() -> Self {
         Self { files: Vec::new() }
     }
 }
 
-impl<T> Retired<T> {
+impl<T> LeftFiles<T> {
     /// Notes that file `number`, described by `file`, has left.
     pub(super) fn add(&mut self, number: u64, file: &Arc<T>) {
         self.files.push((number, Arc::downgrade(file)));
@@ -56,8 +56,8 @@ impl<T> Retired<T> {
 /// Files that are not part of the present versions any more.
 #[derive(Debug, Default)]
 pub(super) struct Left {
-    pub(super) tables: Retired<FileMeta>,
-    pub(super) blobs: Retired<BlobFileAddition>,
+    pub(super) tables: LeftFiles<FileMeta>,
+    pub(super) blobs: LeftFiles<BlobFileAddition>,
     /// Tables of jobs whose edit was not installed.
     pub(super) stray_tables: Vec<u64>,
     /// Blob files of the same.
@@ -79,15 +79,15 @@ mod tests {
 
     #[test]
     fn a_file_is_free_once_nobody_has_it_and_is_given_once() {
-        let mut retired = Retired::default();
+        let mut left = LeftFiles::default();
         let (a, b) = (Arc::new("a"), Arc::new("b"));
-        retired.add(1, &a);
-        retired.add(2, &b);
+        left.add(1, &a);
+        left.add(2, &b);
         drop(a);
-        assert_eq!(retired.pinned().collect::<Vec<_>>(), [2]);
-        assert_eq!(retired.take_free(), [1]);
-        assert!(retired.take_free().is_empty());
+        assert_eq!(left.pinned().collect::<Vec<_>>(), [2]);
+        assert_eq!(left.take_free(), [1]);
+        assert!(left.take_free().is_empty());
         drop(b);
-        assert_eq!(retired.take_free(), [2]);
+        assert_eq!(left.take_free(), [2]);
     }
 }

@@ -1,0 +1,72 @@
+//! Puts logged batches into the memtables.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use drumlin_base::{Error, ErrorKind, Result};
+
+use crate::write::batch::WriteBatch;
+use crate::write::env::WriteEnv;
+
+impl WriteEnv {
+    /// Puts every record of `batches` into its memtable. A panic of the user's key order fails the group:
+    /// other groups wait for it, and nothing logged after it may be seen.
+    pub(super) fn apply_or_fail<'a>(
+        &self,
+        batches: impl IntoIterator<Item = &'a WriteBatch>,
+    ) -> Result<()> {
+        let apply = AssertUnwindSafe(|| self.apply_each(batches));
+        catch_unwind(apply).unwrap_or_else(|cause| {
+            let message = format!(
+                "a key order or prefix extractor panicked while a write was applied: {}",
+                said(&*cause)
+            );
+            Err(Error::new(ErrorKind::Aborted, message))
+        })
+    }
+
+    fn apply_each<'a>(&self, batches: impl IntoIterator<Item = &'a WriteBatch>) -> Result<()> {
+        let families = self.store.families.load();
+        for batch in batches {
+            let mut seqno = batch.seqno();
+            let mut records = batch.iter().peekable();
+            while let Some(record) = records.peek() {
+                let id = record.as_ref().map_err(Error::duplicate)?.family;
+                let family = families
+                    .get(&id)
+                    .filter(|family| family.check_alive().is_ok());
+                // A family dropped since the check takes its writes with it.
+                let view = family.map(|family| (family, family.view.load()));
+                while let Some(record) =
+                    records.next_if(|r| r.as_ref().is_ok_and(|r| r.family == id))
+                {
+                    let record = record?;
+                    if let Some((_, view)) = &view {
+                        view.memtable
+                            .add(seqno, record.kind, record.key, record.value);
+                    }
+                    seqno += 1;
+                }
+                if let Some((family, view)) = view
+                    && family.account(&view.memtable)
+                {
+                    self.full.add(id);
+                }
+            }
+            debug_assert_eq!(seqno, batch.seqno() + u64::from(batch.count()));
+            self.store
+                .watch
+                .statistics
+                .bytes_written
+                .add(batch.len() as u64);
+        }
+        Ok(())
+    }
+}
+
+/// The message of a panic.
+fn said(cause: &(dyn Any + Send)) -> &str {
+    let text = cause.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| cause.downcast_ref::<&str>().copied())
+        .unwrap_or("it gave no reason")
+}
