@@ -17,7 +17,7 @@ use crate::caches::table_cache::TableCache;
 use crate::compaction::CompactionOptions;
 use crate::family::super_version::{SuperVersion, SuperVersionCell};
 use crate::options::settings::{DirectoryFormat, FamilyOptions, Options, Tuning};
-use crate::read::{ReadContext, WalkPool};
+use crate::read::{FamilyReads, ReadContext, WalkPool};
 
 /// Dead entries stepped over in a memtable from which on it is flushed: about as much time as a
 /// small flush takes, so that walks never waste more than twice what they must.
@@ -72,7 +72,7 @@ pub(crate) struct Family {
     /// Bytes of a memtable before it is rotated.
     pub(crate) write_buffer: usize,
     pub(crate) view: SuperVersionCell,
-    pub(crate) reads: Arc<ReadContext>,
+    pub(crate) reads: Arc<FamilyReads>,
     pub(crate) compaction: CompactionOptions,
     pub(crate) dropped: AtomicBool,
     budget: Arc<MemoryBudget>,
@@ -93,13 +93,16 @@ impl Family {
             .clone()
             .unwrap_or_else(|| database.tuning.clone());
         let write_buffer = tuning.write_buffer(budget.limit_bytes());
-        let reads = Arc::new(ReadContext {
+        let context = ReadContext {
             order: options.order.clone(),
             merge_operator: options.merge_operator.clone(),
             in_memory: options.table_format == Some(TableFormat::Plain),
             prefix: options.prefix_extractor.clone(),
             tables,
             blobs: blobs.for_family(id),
+        };
+        let reads = Arc::new(FamilyReads {
+            context,
             walks: WalkPool::new(first.number),
         });
         let compression = options.compression.unwrap_or(database.compression);

@@ -17,8 +17,8 @@ use drumlin_table::blob::BlobWriter;
 use drumlin_table::{BlockCache, Codec, Compression, TableReadOptions};
 use drumlin_table::{TableWriter, TableWriterOptions};
 
-use super::test_family::{get, multi_get};
-use super::{DbIterator, IteratorOptions, ReadContext};
+use super::test_family::{get, multi_get, without_pool};
+use super::{DbIterator, FamilyReads, IteratorOptions, ReadContext};
 use crate::caches::blob_cache::BlobCache;
 use crate::caches::table_cache::{TableCache, TableCacheOptions};
 use crate::family::super_version::SuperVersion;
@@ -31,7 +31,7 @@ const ROWS: u64 = 300;
 
 struct Fixture {
     files: FaultFileSystem,
-    context: Arc<ReadContext>,
+    context: Arc<FamilyReads>,
     view: Arc<SuperVersion>,
 }
 
@@ -99,7 +99,6 @@ fn ordered(codec: Codec, order: KeyOrder) -> Fixture {
         seed: 1,
     };
     let context = ReadContext {
-        walks: super::WalkPool::closed(),
         merge_operator: None,
         in_memory: true,
         prefix: None,
@@ -118,7 +117,7 @@ fn ordered(codec: Codec, order: KeyOrder) -> Fixture {
     files.record_history();
     Fixture {
         files,
-        context: Arc::new(context),
+        context: without_pool(context),
         view: SuperVersion::new(memtable, Vec::new(), Arc::new(version), 1),
     }
 }

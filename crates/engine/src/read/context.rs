@@ -1,12 +1,10 @@
-//! What every read is handed: the fixed parts of its family, and the moment it reads at.
+//! The arguments of every read: the fixed parts of its family, and the moment it reads at.
 
 use std::fmt;
 use std::sync::Arc;
 
-use drumlin_base::bytes::LocalPool;
 use drumlin_base::{KeyOrder, MergeOperator, PinnedSlice, PrefixExtractor, Result, SeqNo};
 
-use super::walk::Walk;
 use crate::caches::blob_cache::BlobCache;
 use crate::caches::table_cache::TableCache;
 use crate::family::super_version::SuperVersion;
@@ -14,7 +12,7 @@ use crate::family::super_version::SuperVersion;
 /// Keys that a batch looks up together: it takes each stage of a lookup with all of them before the next.
 pub(super) const ROUND: usize = 32;
 
-/// What a get returns for one key.
+/// The result of a get for one key.
 pub(super) type Answer = Result<Option<PinnedSlice>>;
 
 /// Makes `answer` a value, which the caller writes where it is.
@@ -30,11 +28,6 @@ pub(super) fn value_in(answer: &mut Answer) -> &mut PinnedSlice {
     }
 }
 
-/// Walks that wait for the next iterator, by super version.
-///
-/// A walk owns the context that holds the pool: that is why this file and the walk's name each other.
-pub(crate) type WalkPool = LocalPool<Walk>;
-
 /// The fixed parts of one family that reads use. Made once when the family is opened.
 pub struct ReadContext {
     /// The order of its keys.
@@ -49,8 +42,6 @@ pub struct ReadContext {
     pub tables: Arc<TableCache>,
     /// Where blob files are opened.
     pub blobs: Arc<BlobCache>,
-    /// Walks for the next iterators. Renewed with the super version, and closed with the family.
-    pub walks: WalkPool,
 }
 
 impl fmt::Debug for ReadContext {

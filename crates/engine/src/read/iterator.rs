@@ -17,8 +17,7 @@ use std::sync::Arc;
 use drumlin_base::bytes::LocalPool;
 use drumlin_base::{Error, PinnedSlice, Result, SeqNo};
 
-use super::context::ReadContext;
-use super::walk::{IteratorCounters, IteratorOptions, ViewSource, Walk};
+use super::walk::{FamilyReads, IteratorCounters, IteratorOptions, ViewSource, Walk};
 use crate::family::snapshot::Snapshot;
 use crate::family::super_version::SuperVersion;
 
@@ -35,7 +34,7 @@ pub struct DbIterator {
 impl DbIterator {
     /// A walk over `view` as a reader at `seqno` sees it.
     pub fn new(
-        context: Arc<ReadContext>,
+        context: Arc<FamilyReads>,
         view: Arc<SuperVersion>,
         seqno: SeqNo,
         options: IteratorOptions,
@@ -49,7 +48,7 @@ impl DbIterator {
     ///
     /// Requires: there is nothing in `view`.
     pub fn refused(
-        context: &Arc<ReadContext>,
+        context: &Arc<FamilyReads>,
         view: Arc<SuperVersion>,
         options: IteratorOptions,
         error: Error,
@@ -71,7 +70,7 @@ impl DbIterator {
     /// refreshed from.
     #[inline]
     pub fn over_present(
-        context: &Arc<ReadContext>,
+        context: &Arc<FamilyReads>,
         view: &Arc<SuperVersion>,
         seqno: SeqNo,
         snapshot: Option<Snapshot>,

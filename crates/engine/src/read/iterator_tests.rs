@@ -12,7 +12,7 @@ use drumlin_fs::{Clock, Env, StrictMemFileSystem, SystemClock};
 use drumlin_table::{TableFormat, TableReadOptions};
 
 use super::test_family::{Family, random_key};
-use super::{DbIterator, IteratorOptions, ReadContext, ViewSource, WalkPool};
+use super::{DbIterator, FamilyReads, IteratorOptions, ViewSource, WalkPool};
 use crate::family::super_version::SuperVersion;
 use crate::{Db, FamilyOptions, Options, ReadOptions};
 
@@ -52,7 +52,7 @@ fn family(seed: u64) -> Family {
 }
 
 fn iterator(family: &Family, seqno: SeqNo, options: IteratorOptions) -> DbIterator {
-    let (context, view): (&Arc<ReadContext>, _) = (&family.context, &family.view);
+    let (context, view): (&Arc<FamilyReads>, _) = (&family.context, &family.view);
     DbIterator::over_present(context, view, seqno, None, options, || {
         Arc::new(Fixed(Arc::clone(view), seqno))
     })

@@ -32,8 +32,8 @@ pub(crate) mod test_tables;
 mod tests;
 mod walk;
 
-pub(crate) use context::{ReadContext, ReadView, WalkPool};
+pub(crate) use context::{ReadContext, ReadView};
 pub(crate) use get::get_to;
 pub use iterator::DbIterator;
 pub(crate) use multi_get::multi_get;
-pub(crate) use walk::{IteratorOptions, ViewSource};
+pub(crate) use walk::{FamilyReads, IteratorOptions, ViewSource, WalkPool};

@@ -20,7 +20,7 @@ use drumlin_memtable::Memtable;
 use drumlin_table::TableReadOptions;
 
 use super::test_tables::{TestTables, prefix};
-use super::{ReadContext, ReadView, get_to};
+use super::{FamilyReads, ReadContext, ReadView, WalkPool, get_to};
 use crate::family::super_version::SuperVersion;
 use crate::iter::merge_operands::tests::Append;
 use crate::version::{FileMeta, NewFile, Version};
@@ -201,7 +201,7 @@ fn sentinel(user_key: &[u8]) -> Vec<u8> {
 pub(crate) struct Family {
     pub(crate) order: KeyOrder,
     pub(crate) twin: Twin,
-    pub(crate) context: Arc<ReadContext>,
+    pub(crate) context: Arc<FamilyReads>,
     pub(crate) view: Arc<SuperVersion>,
     /// The lowest sequence number at which every layer still knows its history.
     pub(crate) oldest: SeqNo,
@@ -232,7 +232,7 @@ impl Family {
             }
         });
         let context = Arc::get_mut(&mut family.context).expect("nobody else has it yet");
-        context.in_memory = true;
+        context.context.in_memory = true;
         family
     }
 
@@ -474,9 +474,8 @@ impl Builder {
         }
     }
 
-    fn finish(mut self) -> (Arc<ReadContext>, Arc<SuperVersion>) {
+    fn finish(mut self) -> (Arc<FamilyReads>, Arc<SuperVersion>) {
         let context = ReadContext {
-            walks: super::WalkPool::closed(),
             order: self.order.clone(),
             merge_operator: Some(Arc::new(Append)),
             in_memory: self.rng.one_in(2),
@@ -489,11 +488,17 @@ impl Builder {
         let immutables = self.memtables.split_off(1);
         let memtable = self.memtables.remove(0);
         let view = SuperVersion::new(memtable, immutables, version, 1);
-        (Arc::new(context), view)
+        (without_pool(context), view)
     }
 }
 
-/// What [`super::get_to`] answers.
+/// Reads whose iterators leave no walks to one another.
+pub(crate) fn without_pool(context: ReadContext) -> Arc<FamilyReads> {
+    let walks = WalkPool::closed();
+    Arc::new(FamilyReads { context, walks })
+}
+
+/// The answer of [`super::get_to`].
 pub(crate) fn get(
     view: &SuperVersion,
     context: &ReadContext,
@@ -511,7 +516,7 @@ pub(crate) fn get(
     answer
 }
 
-/// What [`super::multi_get`] answers.
+/// The answers of [`super::multi_get`].
 pub(crate) fn multi_get<K: AsRef<[u8]>>(
     view: &SuperVersion,
     context: &ReadContext,

@@ -9,9 +9,9 @@ use drumlin_table::TableReadOptions;
 
 use super::get::get_charged;
 use super::test_family::{Family, random_key, universe};
-use super::test_family::{get, multi_get};
+use super::test_family::{get, multi_get, without_pool};
 use super::test_tables::TestTables;
-use super::{DbIterator, IteratorOptions, ReadContext, ReadView, ViewSource};
+use super::{DbIterator, FamilyReads, IteratorOptions, ReadContext, ReadView, ViewSource};
 use crate::family::super_version::SuperVersion;
 
 type Row = (Vec<u8>, Vec<u8>);
@@ -364,7 +364,6 @@ fn many_versions_and_wide_tombstones_are_left_by_seeks_not_steps() {
     let version = Arc::new(crate::version::Version::empty());
     let view = SuperVersion::new(new, vec![old], version, 1);
     let context = ReadContext {
-        walks: super::WalkPool::closed(),
         order: KeyOrder::Bytewise,
         merge_operator: None,
         in_memory: false,
@@ -372,7 +371,7 @@ fn many_versions_and_wide_tombstones_are_left_by_seeks_not_steps() {
         tables: Arc::clone(&family.context.tables),
         blobs: Arc::clone(&family.context.blobs),
     };
-    let mut iter = DbIterator::new(Arc::new(context), view, 4000, options());
+    let mut iter = DbIterator::new(without_pool(context), view, 4000, options());
     let keys = |iter: &DbIterator| String::from_utf8_lossy(iter.key()).into_owned();
     iter.seek_to_first();
     assert_eq!(keys(&iter), "hot");
@@ -397,8 +396,7 @@ fn operands_without_an_operator_fail_reads_by_name() {
         .view
         .memtable
         .add(family.newest + 1, ValueKind::Merge, b"ab", b"x");
-    let context = Arc::new(ReadContext {
-        walks: super::WalkPool::closed(),
+    let context = without_pool(ReadContext {
         order: family.order.clone(),
         merge_operator: None,
         in_memory: false,
@@ -425,7 +423,7 @@ fn operands_without_an_operator_fail_reads_by_name() {
 }
 
 /// Two tables of one level, the second of which cannot be opened.
-fn half_readable() -> (Arc<ReadContext>, Arc<SuperVersion>) {
+fn half_readable() -> (Arc<FamilyReads>, Arc<SuperVersion>) {
     use crate::version::{FileMeta, NewFile, Version};
     use drumlin_base::key::internal_key;
     use drumlin_base::{KeyOrder, ValueKind};
@@ -449,7 +447,6 @@ fn half_readable() -> (Arc<ReadContext>, Arc<SuperVersion>) {
     let version = Version::new(&order, levels).with_blobs(tables.blobs());
     let version = Arc::new(version);
     let context = ReadContext {
-        walks: super::WalkPool::closed(),
         order,
         merge_operator: None,
         in_memory: false,
@@ -458,7 +455,7 @@ fn half_readable() -> (Arc<ReadContext>, Arc<SuperVersion>) {
         blobs: tables.blob_cache(),
     };
     let view = SuperVersion::new(memtable, Vec::new(), version, 1);
-    (Arc::new(context), view)
+    (without_pool(context), view)
 }
 
 #[test]

@@ -29,4 +29,5 @@ mod parts;
 mod state;
 
 pub(super) use parts::{is_same, misplaced, set_target};
-pub(crate) use state::{IteratorCounters, IteratorOptions, ViewSource, Walk};
+pub(crate) use state::{FamilyReads, IteratorCounters, IteratorOptions};
+pub(crate) use state::{ViewSource, Walk, WalkPool};

@@ -5,9 +5,11 @@
 //! ([`crate::read::iterator`]).
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use drumlin_base::bytes::LocalPool;
 use drumlin_base::key::is_same_bytes;
 use drumlin_base::{Error, InternalIterator, PinnedSlice, Result, SeqNo};
 use drumlin_fs::process::Process;
@@ -24,6 +26,29 @@ use crate::read::context::ReadContext;
 use crate::read::lazy_blob::LazyBlob;
 use crate::read::sampling::WalkMeter;
 use crate::read::source::{Source, TombstoneCursor};
+
+/// Walks that wait for the next iterator, by super version.
+pub(crate) type WalkPool = LocalPool<Walk>;
+
+/// The reads of one family: the parts they use, and the walks that wait for its next iterators.
+///
+/// A walk owns it, so that the iterator finds the pool when it is dropped.
+#[derive(Debug)]
+pub struct FamilyReads {
+    /// The fixed parts.
+    pub context: ReadContext,
+    /// Advanced with the super version, and closed with the family.
+    pub walks: WalkPool,
+}
+
+impl Deref for FamilyReads {
+    type Target = ReadContext;
+
+    #[inline]
+    fn deref(&self) -> &ReadContext {
+        &self.context
+    }
+}
 
 /// How to walk.
 #[derive(Clone, Debug)]
@@ -66,7 +91,7 @@ pub struct Walk {
     /// The process that made it. A forked child may not move it: threads that are not in the child may hold locks of
     /// its sources.
     process: Process,
-    pub(in crate::read) context: Arc<ReadContext>,
+    pub(in crate::read) context: Arc<FamilyReads>,
     pub(in crate::read) options: IteratorOptions,
     pub(in crate::read) source: Option<Arc<dyn ViewSource>>,
     pub(in crate::read) snapshot: Option<Snapshot>,
@@ -106,7 +131,7 @@ impl Walk {
     /// A walk over `view` as a reader at `seqno` sees it. `snapshot`, if given, is held to keep
     /// `seqno` pinned through refreshes; `source` is asked by [`Walk::refresh`].
     pub fn new(
-        context: Arc<ReadContext>,
+        context: Arc<FamilyReads>,
         view: Arc<SuperVersion>,
         seqno: SeqNo,
         options: IteratorOptions,
