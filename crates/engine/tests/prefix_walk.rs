@@ -57,6 +57,15 @@ fn a_prefix_walk_finds_its_rows_and_reads_nothing_for_absent_prefixes() {
     let dir = temp_dir();
     fill(&Db::open(dir.path(), options()).unwrap());
     let db = Db::open(dir.path(), options()).unwrap();
+    // Opens the tables, and keeps no block of them.
+    let mut all = db.iter(ReadOptions {
+        fill_cache: false,
+        ..ReadOptions::default()
+    });
+    all.seek_to_first();
+    while all.valid() {
+        all.next();
+    }
     let within = ReadOptions {
         prefix_same_as_start: true,
         ..ReadOptions::default()

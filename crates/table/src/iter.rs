@@ -53,7 +53,7 @@ impl TableIter {
     /// `Corruption`, `Io` while loading a part of a filter.
     pub fn may_contain_prefix(&self, key: &[u8]) -> Result<bool> {
         match self {
-            Self::Block(iter) => iter.table().may_contain_prefix(key),
+            Self::Block(iter) => iter.may_contain_prefix(key),
             Self::Plain(iter) => Ok(iter.table().may_contain_prefix(key)),
             Self::Searchable(iter) => Ok(iter.table().may_contain_prefix(key)),
         }

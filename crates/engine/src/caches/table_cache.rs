@@ -17,9 +17,13 @@ use std::sync::{Arc, Weak};
 
 use drumlin_base::bytes::{HazardPtr, Retired};
 use drumlin_base::sync::Mutex;
-use drumlin_base::{Error, KeyOrder, MemoryBudget, MemoryUse, PrefixExtractor, Result, SeqNo};
+use drumlin_base::{
+    Error, ErrorKind, KeyOrder, MemoryBudget, MemoryUse, PrefixExtractor, Result, SeqNo,
+};
 use drumlin_fs::{Env, RandomAccessFile};
-use drumlin_table::{BlockCache, ModelSource, Table, TableFormat, TableReaderOptions};
+use drumlin_table::{
+    BlockCache, ModelSource, Table, TableFormat, TableReadOptions, TableReaderOptions,
+};
 
 use crate::files::names;
 use crate::version::{FileMeta, NewFile};
@@ -117,16 +121,30 @@ impl TableCache {
     pub fn find(&self, file: &Arc<FileMeta>) -> Result<Arc<Table>> {
         match file.table.load_full() {
             Some(table) => Ok(table),
-            None => self.find_closed(file),
+            None => self.find_closed(file, || self.open(file)),
         }
     }
 
-    /// The open table of `file`, if it is open.
+    /// As [`TableCache::find`], for a read with `options`.
+    ///
+    /// # Errors
+    /// As [`TableCache::find`]; `Incomplete` when the table is not open and only the cache may be read.
+    #[inline]
+    pub fn find_for(&self, file: &Arc<FileMeta>, options: &TableReadOptions) -> Result<Arc<Table>> {
+        if options.cache_only {
+            let open = self.find_open(file);
+            return open.ok_or_else(|| self.not_open(file));
+        }
+        self.find(file)
+    }
+
+    /// The table of `file`, if it is open; no file is opened for it.
     pub fn find_open(&self, file: &Arc<FileMeta>) -> Option<Arc<Table>> {
         file.table.load_full().or_else(|| {
+            // Looked for first: the opener's lock may be held for long by whoever opens another table.
             let is_parked = self.shared.queues.lock().parked.contains_key(&file.number);
-            // Found without opening it, unless it is closed this very moment.
-            is_parked.then(|| self.find(file).ok()).flatten()
+            let found = is_parked.then(|| self.find_closed(file, || Err(self.not_open(file))));
+            found?.ok()
         })
     }
 
@@ -148,16 +166,26 @@ impl TableCache {
     }
 
     #[cold]
-    fn find_closed(&self, file: &Arc<FileMeta>) -> Result<Arc<Table>> {
+    fn not_open(&self, file: &FileMeta) -> Error {
+        let path = names::table(&self.shared.options.dir, file.number);
+        Error::new(ErrorKind::Incomplete, "the table is not open").with_file(&path)
+    }
+
+    /// The table of `file` once its opener's turn has come: opened meanwhile, parked, or made by `open`.
+    #[cold]
+    fn find_closed(
+        &self,
+        file: &Arc<FileMeta>,
+        open: impl FnOnce() -> Result<Arc<Table>>,
+    ) -> Result<Arc<Table>> {
         let shared = &*self.shared;
-        let shard = shared.openers.get(file.number as usize % SHARDS);
-        let guard = shard.map(|shard| shard.lock());
+        let guard = shared.openers[file.number as usize % SHARDS].lock();
         if let Some(table) = file.table.load_full() {
             return Ok(table);
         }
         let table = match shared.take_parked(file.number) {
             Some(table) => table,
-            None => self.open(file)?,
+            None => open()?,
         };
         file.note_properties(&table);
         shared.hang(file, &table);
@@ -334,7 +362,7 @@ impl Shared {
         match files.open(&leveldb) {
             Ok(file) => Ok((leveldb, file)),
             Err(error) if error.is_not_found() => Err(missing
-                .with_kind(drumlin_base::ErrorKind::Corruption)
+                .with_kind(ErrorKind::Corruption)
                 .context("a table of the MANIFEST is missing")
                 .with_file(&path)),
             Err(error) => Err(error),
@@ -485,9 +513,9 @@ impl fmt::Debug for TableCache {
 
 #[cfg(test)]
 mod tests {
+    use drumlin_base::ValueKind;
     use drumlin_base::key::internal_key;
     use drumlin_base::rng::Rng;
-    use drumlin_base::{ErrorKind, ValueKind};
     use drumlin_fs::{
         CreateOptions, Fault, FaultFileSystem, FaultRule, FileKind, FileSystem, OpKind,
         StrictMemFileSystem, SystemClock, ThreadSpawner,
@@ -547,6 +575,31 @@ mod tests {
             largest: key,
             ..NewFile::default()
         }))
+    }
+
+    #[test]
+    fn reads_from_the_cache_only_find_what_is_open_or_parked() {
+        let fixture = fixture(20, 16, 8 << 20);
+        let cached = TableReadOptions {
+            cache_only: true,
+            ..TableReadOptions::default()
+        };
+        let find = |at: usize| fixture.cache.find_for(&fixture.tables[at], &cached);
+        let error = find(0).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Incomplete);
+        assert_eq!(fixture.opened(), 0);
+        for file in &fixture.tables {
+            fixture.cache.find(file).unwrap();
+        }
+        let (opened, open) = (fixture.opened(), fixture.cache.open_count());
+        let found = (0..20).filter(|at| find(*at).is_ok()).count();
+        let slots = fixture
+            .tables
+            .iter()
+            .filter(|file| file.table.load().is_some());
+        assert!(found > 0 && found <= open, "{found} of {open}");
+        assert!(found >= slots.count() - 1, "parked tables were taken back");
+        assert_eq!(fixture.opened(), opened);
     }
 
     impl Fixture {

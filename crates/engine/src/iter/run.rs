@@ -135,7 +135,7 @@ impl RunTables for OpenedTables {
     ) -> Result<()> {
         *cursor = None;
         let file = &self.files.files()[index];
-        let table = options.tables.find(file)?;
+        let table = options.tables.find_for(file, &options.table)?;
         if file.fragments_of(&options.order, &table).is_some() {
             self.has_tombstones = true;
             // Read by the one thread that owns this cursor and its siblings.

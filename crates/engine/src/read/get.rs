@@ -269,7 +269,7 @@ impl<'a> Lookup<'a> {
         match file.table.load() {
             Some(table) => self.search_table(file, &table, hint, options)?,
             None => {
-                let table = self.read.context.tables.find(file)?;
+                let table = self.read.context.tables.find_for(file, options)?;
                 self.search_table(file, &table, hint, options)?;
             }
         }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use drumlin_base::rng::Rng;
-use drumlin_base::{ErrorKind, SeqNo};
+use drumlin_base::{Error, ErrorKind, SeqNo};
 use drumlin_table::TableReadOptions;
 
 use super::get::get_charged;
@@ -477,6 +477,25 @@ fn a_table_that_cannot_be_opened_fails_only_the_reads_that_need_it() {
     assert!(
         iter.valid() && iter.status().is_ok(),
         "a new seek forgets the error"
+    );
+}
+
+#[test]
+fn reads_from_the_cache_only_open_no_table() {
+    let (context, view) = half_readable();
+    let mut cached = options();
+    cached.table.cache_only = true;
+    let kind = |error: &Error| error.kind();
+    let found = get(&view, &context, b"c", 9, &cached.table);
+    assert_eq!(found.as_ref().map_err(kind), Err(ErrorKind::Incomplete));
+    let many = multi_get(&view, &context, &["c", "a"], 9, &cached.table);
+    assert_eq!(many[0].as_ref().map_err(kind), Err(ErrorKind::Incomplete));
+    let mut iter = DbIterator::new(context, view, 9, cached);
+    iter.seek(b"c");
+    assert!(!iter.valid());
+    assert_eq!(
+        iter.status().map_err(|error| kind(&error)),
+        Err(ErrorKind::Incomplete)
     );
 }
 

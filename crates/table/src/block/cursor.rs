@@ -91,6 +91,15 @@ impl BlockTableIter {
         &self.table
     }
 
+    /// As [`BlockTable::may_contain_prefix`], read as the cursor reads: true where it may not read the
+    /// part of the filter that would tell.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io` while loading a part of a filter.
+    pub fn may_contain_prefix(&self, key: &[u8]) -> Result<bool> {
+        self.table.may_contain_prefix_for(key, &self.options)
+    }
+
     /// Goes to block `at` of the present run. False when it could not be read; the error is kept.
     fn enter_block(&mut self, at: usize) -> bool {
         let Some(run) = &self.run else { return false };

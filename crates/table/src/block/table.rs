@@ -302,10 +302,19 @@ impl BlockTable {
     /// # Errors
     /// As [`BlockTable::may_contain`].
     pub fn may_contain_prefix(&self, key: &[u8]) -> Result<bool> {
+        self.may_contain_prefix_for(key, &TableReadOptions::default())
+    }
+
+    /// As [`BlockTable::may_contain_prefix`], for a read with `options`.
+    pub(super) fn may_contain_prefix_for(
+        &self,
+        key: &[u8],
+        options: &TableReadOptions,
+    ) -> Result<bool> {
         let Some(prefix) = self.prefix.as_ref().and_then(|by| by.prefix(key)) else {
             return Ok(true);
         };
-        self.ask_filter(key, prefix, SEQNO_MAX, &TableReadOptions::default())
+        self.ask_filter(key, prefix, SEQNO_MAX, options)
     }
 
     #[inline]

@@ -4,8 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use drumlin_base::key::{internal_key, user_key};
+use drumlin_base::operators::FixedPrefix;
 use drumlin_base::rng::Rng;
-use drumlin_base::{InternalIterator, KeyOrder, Result, SEQNO_MAX, ValueKind};
+use drumlin_base::{InternalIterator, KeyOrder, PrefixExtractor, Result, SEQNO_MAX, ValueKind};
 use drumlin_table::{
     Codec, Compression, FilterOptions, Table, TableReadOptions, TableStyle, TableWriterOptions,
 };
@@ -176,6 +177,48 @@ fn a_corrupt_block_names_its_file_and_offset() {
     assert_eq!(error.offset(), Some(0));
     assert!(error.to_string().contains("000007.sst"), "{error}");
     assert!(table.verify().is_err_and(|error| error.is_corruption()));
+}
+
+#[test]
+fn a_cursor_asks_prefix_filters_as_its_options_say() {
+    let entries = small_entries();
+    let mut options = small_options(TableStyle::RocksDb, true, Codec::None);
+    let prefix: Arc<dyn PrefixExtractor> = Arc::new(FixedPrefix::new(4));
+    options.filter = Some(FilterOptions {
+        prefix: Some(Arc::clone(&prefix)),
+        ..FilterOptions::default()
+    });
+    let file = Arc::new(Bytes {
+        bytes: write(options, &entries),
+        ..Bytes::default()
+    });
+    let mut options = reader_options(&KeyOrder::Bytewise, 1 << 20);
+    options.prefix = Some(prefix);
+    let table = Table::open(Arc::clone(&file) as _, options).unwrap();
+    let reads = || file.reads.load(std::sync::atomic::Ordering::Relaxed);
+    let may_hold = |options: TableReadOptions| {
+        let before = reads();
+        let answer = table.iter(options).may_contain_prefix(b"keyz").unwrap();
+        (answer, reads() - before)
+    };
+    let usual = TableReadOptions::default();
+    let cache_only = TableReadOptions {
+        cache_only: true,
+        ..usual
+    };
+    let uncached = TableReadOptions {
+        fill_cache: false,
+        ..usual
+    };
+    assert_eq!(
+        may_hold(cache_only),
+        (true, 0),
+        "it cannot tell without the file"
+    );
+    assert_eq!(may_hold(uncached), (false, 1));
+    assert_eq!(may_hold(uncached), (false, 1), "nothing was kept");
+    assert_eq!(may_hold(usual), (false, 1));
+    assert_eq!(may_hold(cache_only), (false, 0));
 }
 
 #[test]
