@@ -11,7 +11,7 @@
 //! only where it fits; when others need memory, whole chunks are emptied and given back
 //! ([`BlockCache::trim`]), at once, by whoever charged the budget.
 //!
-//! Lock order: a list's lock, then the slab's. Dropping a slot array, which can happen under a list's
+//! Lock order: a ring's lock, a span's, the slab's. Dropping a slot array, which can happen under a list's
 //! lock, frees slots of the slab and takes no list's lock.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -55,7 +55,7 @@ pub(super) struct Newcomer<A> {
 }
 
 /// The blocks in one span of the slab, by slot. An entry may be stale: its block was dropped with its
-/// table, or the slot it names was filled anew; emptying that a little early does no harm.
+/// table.
 type Frames = Mutex<Vec<Option<FilledSlot>>>;
 
 /// All cached blocks of a database, whatever table they belong to. Shared by its tables.
@@ -189,6 +189,10 @@ impl BlockCache {
 
     /// Runs `fill` under the lock of the list the newcomer belongs to; when it filled the slot, takes
     /// charge of it.
+    ///
+    /// Every fill of one slot holds the lock of the same ring, also when the item is in the slab: two
+    /// readers may load one block at once, the one to the heap and the other to the slab, and only one of
+    /// them may find the slot empty.
     pub(super) fn insert<A: Evict + 'static>(
         &self,
         newcomer: Newcomer<A>,
@@ -198,14 +202,13 @@ impl BlockCache {
             array: newcomer.array,
             index: newcomer.index,
         };
-        if let Some(place) = newcomer.place
-            && let Some(frames) = self.frames(place.span as usize)
-        {
-            return insert_in_span(frames, usize::from(place.slot), entry, fill);
+        let ring = self.rings.get(newcomer.spread % RINGS);
+        let ring = ring.expect("there are RINGS rings");
+        if let Some(place) = newcomer.place {
+            let frames = self.frames(place.span as usize);
+            let frames = frames.expect("the slab has no more chunks than there are frames for");
+            return ring.alone(|| insert_in_span(frames, usize::from(place.slot), entry, fill));
         }
-        let Some(ring) = self.rings.get(newcomer.spread % RINGS) else {
-            return;
-        };
         let charge = || {
             let bytes = newcomer.bytes + ITEM_OVERHEAD_BYTES;
             self.heap_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -353,6 +356,8 @@ mod tests {
     use super::super::ring::STALE_MIN;
     use super::super::slot::{Cached, SlotArray};
     use super::*;
+    use crate::searchable::PageMeta;
+    use drumlin_base::bytes::SharedBytes;
 
     struct Item(usize);
     impl Cached for Arc<Item> {
@@ -409,6 +414,39 @@ mod tests {
         let second = slots.fill(0, Arc::new(Item(2)));
         assert!(Arc::ptr_eq(&first, &second));
         assert_eq!(cache.used_bytes(), 1 + ITEM_OVERHEAD_BYTES);
+    }
+
+    /// Of two readers that load one block at once, one may get room in the slab and the other not.
+    #[test]
+    fn a_slot_filled_from_the_heap_and_the_slab_at_once_holds_one_item() {
+        const SLOTS: usize = 1000;
+        let (budget, cache) = cache_of(64 << 20);
+        assert!(cache.slab.grow());
+        let heap = || Draft::<PageMeta>::try_on_heap(64, 0).expect("there is memory");
+        let slab = || Draft::<PageMeta>::in_slab(&cache.slab, 64, 0).expect("the chunk has room");
+        for _ in 0..100 {
+            let slots = SlotArray::<SharedBytes<PageMeta>>::new(SLOTS, &cache);
+            let turns = [AtomicUsize::new(0), AtomicUsize::new(0)];
+            // Both fill the same slot at about the same moment; where their items are.
+            let fill_all = |own: usize, draft: &dyn Fn() -> Draft<PageMeta>| {
+                let fill = |index| {
+                    let item = draft().share(PageMeta);
+                    turns[own].store(index + 1, Ordering::Release);
+                    while turns[1 - own].load(Ordering::Acquire) <= index {
+                        std::hint::spin_loop();
+                    }
+                    slots.fill(index, item).bytes().as_ptr().addr()
+                };
+                (0..SLOTS).map(fill).collect::<Vec<_>>()
+            };
+            let (one, other) = std::thread::scope(|scope| {
+                let other = scope.spawn(|| fill_all(1, &slab));
+                (fill_all(0, &heap), other.join().expect("it does not panic"))
+            });
+            assert_eq!(one, other, "both got the item that is in the slot");
+        }
+        assert_eq!(cache.heap_bytes.load(Ordering::Relaxed), 0);
+        assert_eq!(budget.used(MemoryUse::Blocks), cache.used_bytes());
     }
 
     #[test]

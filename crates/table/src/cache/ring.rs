@@ -110,6 +110,12 @@ impl Ring {
         true
     }
 
+    /// Runs `act` while nobody else fills a slot of this ring.
+    pub(super) fn alone<T>(&self, act: impl FnOnce() -> T) -> T {
+        let _places = self.places.lock();
+        act()
+    }
+
     /// Tells that the array of an entry was dropped.
     pub(super) fn count_stale(&self) {
         self.stale.fetch_add(1, Ordering::Relaxed);

@@ -37,7 +37,7 @@ const SLOT_BYTES: usize = 2 * size_of::<usize>();
 pub(crate) struct SlotArray<T: Cached> {
     slots: Box<[Slot<T>]>,
     cache: Arc<BlockCache>,
-    /// Where this array's slots begin in the round of the shards.
+    /// Where this array's slots begin in the round of the rings.
     spread: usize,
 }
 
@@ -63,7 +63,7 @@ impl<T: Cached> SlotArray<T> {
         self.slots.len()
     }
 
-    /// What slot `index` holds, under a guard: no reference is counted. Counts a hit and marks the slot,
+    /// The item in slot `index`, under a guard: no reference is counted. Counts a hit and marks the slot,
     /// unless it is empty.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<HazardGuard<'_, T>> {
@@ -77,7 +77,7 @@ impl<T: Cached> SlotArray<T> {
         Some(guard)
     }
 
-    /// What slot `index` holds, without a trace of the look.
+    /// The item in slot `index`; neither counts a hit nor marks the slot.
     #[inline]
     pub(crate) fn peek(&self, index: usize) -> Option<HazardGuard<'_, T>> {
         self.slots.get(index)?.cell.load()
@@ -183,11 +183,11 @@ impl<T: Cached> std::fmt::Debug for SlotArray<T> {
     }
 }
 
-/// Something read through the cache: still in its slot, or owned by this reader alone.
+/// Something read through the cache: borrowed from its slot, or a handle of the reader's own.
 pub(crate) enum Fetched<'a, T: Cached> {
     /// In its slot. Counts no reference, so that readers of one block do not share a counter.
     InSlot(HazardGuard<'a, T>),
-    /// Not cached, or just loaded.
+    /// Not cached, or cached by this very read.
     Owned(T),
 }
 
@@ -201,7 +201,7 @@ impl<T: Cached> Fetched<'_, T> {
         }
     }
 
-    /// A handle of one's own.
+    /// A counted handle.
     pub(crate) fn into_handle(self) -> T {
         match self {
             Self::InSlot(guard) => T::clone(&guard),
