@@ -32,7 +32,7 @@ const WAYS: usize = 4;
 /// Sets there are at least, so that reads keep moving.
 const SETS_MIN: usize = 4;
 /// Of the files a database may keep open, one in so many may be a blob file.
-const SHARE: usize = 4;
+const BLOB_ONE_IN: usize = 4;
 
 /// Finds the open blob file of a reference, opening it if need be. Shared by all threads.
 ///
@@ -317,7 +317,7 @@ impl Set {
 }
 
 fn sets_for(open_max: usize) -> usize {
-    (open_max / SHARE / WAYS).max(SETS_MIN)
+    (open_max / BLOB_ONE_IN / WAYS).max(SETS_MIN)
 }
 
 #[inline]

@@ -4,7 +4,7 @@
 //! the others leave. Blocks are in a slab of huge pages (`drumlin_base::bytes`), which is charged with the chunks it has mapped,
 //! holes included; on the allocator's heap, freed blocks of many sizes left holes that nobody was charged with (128 MiB of
 //! budget held up to 222 MiB). When others charge the budget, chunks are emptied and unmapped at once by the charging thread;
-//! those in which readers hold a value go when they are released. Tables are closed, least recently used first, when their
+//! those in which readers hold a value go when they are released. Tables are closed, the longest open first and with a second chance, when their
 //! indexes take more than their share; compactions read ahead less of each run the more runs they merge.
 
 pub(crate) mod blob_cache;

@@ -2,10 +2,10 @@
 //!
 //! An open table hangs in its file's own slot ([`FileMeta::table`]), so finding it is one load: no
 //! lock, no hash table, nothing written that readers share. The price is that nobody notes which
-//! tables are used. The order of eviction is found out by *parking*: the table opened longest ago
-//! is taken out of its slot but stays open for a while; whoever needs it meanwhile gets it back at
-//! the price of a short lock, and it counts as newly opened. What nobody asked for is closed. This
-//! is second-chance FIFO with the chance checked on the miss path only.
+//! tables are used. The order of eviction comes from *parking*: the table opened longest ago
+//! is taken out of its slot but stays open for a while. A reader that needs it meanwhile gets it back
+//! at the price of a short lock, and it counts as newly opened. A parked table that nobody asked for is
+//! closed. This is second-chance FIFO with the chance checked on the miss path only.
 //!
 //! A table is opened by one thread at a time (sharded locks); the rest wait for it. Lock order: one
 //! opener shard, then the queues. Tables are dropped, and thus closed, under no lock.
@@ -36,7 +36,7 @@ const OPEN_MIN: usize = 8;
 /// The operating system's numbers for "too many open files", of the process and of the machine.
 const TOO_MANY_OPEN: [i32; 2] = [24, 23];
 
-/// What the table caches of one database share.
+/// The parts that the table caches of one database share.
 #[derive(Clone, Debug)]
 pub struct TableCacheOptions {
     /// Files.
@@ -45,7 +45,7 @@ pub struct TableCacheOptions {
     pub dir: PathBuf,
     /// Where their blocks are kept.
     pub blocks: Arc<BlockCache>,
-    /// What their indexes and filters are charged to; they may take up half of it.
+    /// Their indexes and filters are charged to it; they may take up half.
     pub budget: Arc<MemoryBudget>,
     /// Where tables find the models that they name.
     pub models: Option<Arc<dyn ModelSource>>,
@@ -148,12 +148,13 @@ impl TableCache {
         })
     }
 
-    /// Memory of our own that tables held open by a layout may take; 0 while open tables take more than
-    /// they should, for what is held open cannot be closed.
+    /// Most memory that tables held open by a layout may take; 0 while open tables exceed their share,
+    /// because tables held open cannot be closed.
     pub fn laid_out_bytes_max(&self) -> usize {
-        match self.shared.own_bytes() > self.shared.own_bytes_max() {
-            true => 0,
-            false => self.shared.own_bytes_max(),
+        if self.shared.own_bytes() > self.shared.own_bytes_max() {
+            0
+        } else {
+            self.shared.own_bytes_max()
         }
     }
 
@@ -194,8 +195,8 @@ impl TableCache {
         Ok(table)
     }
 
-    /// Opens the table of `file`, which no version has yet, so that its first reader finds it open:
-    /// worth it where opening reads the whole file. To be kept open with [`Ahead`].
+    /// Opens the table of `file`, which no version has yet, so that its first reader finds it open. Worth it
+    /// where opening reads the whole file. [`Ahead`] keeps it open.
     fn open_ahead(&self, file: &NewFile) -> Result<()> {
         self.park_ahead(file.number, self.open(file)?);
         Ok(())
@@ -390,7 +391,7 @@ impl Shared {
         self.options.budget.limit_bytes() / 2
     }
 
-    /// What open tables take now.
+    /// Memory that open tables take now.
     fn own_bytes(&self) -> usize {
         self.options.budget.used(MemoryUse::TableMeta)
     }
@@ -419,7 +420,7 @@ impl Shared {
                 break;
             }
             if let Some(table) = queues.unpark_oldest() {
-                // What others still hold stays charged, but goes when they let go.
+                // A table that others still hold stays charged until they let go.
                 meta = meta.saturating_sub(table.resident_bytes());
                 closed.push(table);
             }

@@ -78,7 +78,7 @@ impl BlockIter {
         &self.key
     }
 
-    /// What [`drumlin_base::InternalIterator::key_prefix`] is of the key under the cursor.
+    /// The key under the cursor's [`drumlin_base::InternalIterator::key_prefix`].
     #[inline]
     pub(crate) fn key_prefix(&self) -> u64 {
         if self.key.len() >= 8 + TAG_BYTES {

@@ -1,7 +1,8 @@
 //! An open table: lookups, filters, and what iterators start from.
 //!
 //! A lookup asks the filter, searches the resident index, takes the block from its slot and walks
-//! one restart interval: no lock, no allocation, no shared counter while everything is cached.
+//! one restart interval: no lock, no allocation, no shared counter while everything is cached. Only
+//! pinning a value too large to copy counts a reference on its block.
 //!
 //! Thread safety: immutable after open but for the cache slots, which are atomic. Dropping the last
 //! handle gives back what the table charged, and its cached blocks.
@@ -205,8 +206,8 @@ impl BlockTable {
                     seqno,
                     by_prefixes: true,
                 };
-                // Not by way of `Fetched`: what is made of parts and moved at once keeps the processor
-                // waiting for the parts.
+                // Not through `Fetched`: moving a value right after it was built from parts makes the processor
+                // wait for the parts.
                 let end = match run.slots.get(at) {
                     Some(block) => {
                         block.prefetch(LOOKUP_LINES);
@@ -577,15 +578,13 @@ fn visit_versions_slowly(
     iter.set_block(block.clone());
     iter.seek(order, &seek_key(target.user_key, target.seqno), false);
     while iter.valid() {
-        let Some((found, tag)) = split_internal(iter.key()) else {
-            break;
-        };
+        let parts = split_internal(iter.key());
+        let (found, tag) = parts.expect("the key of a valid cursor has a tag");
         if order.compare(found, target.user_key).is_ne() {
             return Ok(PointEnd::Done);
         }
-        if let Some((_, range)) = iter.value_range()
-            && visit(tag, range).is_break()
-        {
+        let (_, range) = iter.value_range().expect("a valid cursor has a block");
+        if visit(tag, range).is_break() {
             return Ok(PointEnd::Done);
         }
         iter.next();

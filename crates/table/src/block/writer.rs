@@ -81,7 +81,8 @@ impl TableOutput {
             offset: self.written + start as u64,
             size: (buffer.len() - start) as u64,
         };
-        let kind = codec.id(self.framing.style()).unwrap_or(0);
+        let kind = codec.id(self.framing.style());
+        let kind = kind.expect("blocks are compressed by codecs of the file's style");
         append_trailer(
             buffer,
             start,

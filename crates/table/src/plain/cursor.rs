@@ -63,7 +63,7 @@ impl PlainTableIter {
     /// Requires: the cursor is valid.
     #[inline]
     pub fn parts(&self) -> (&[u8], u64) {
-        split_internal(self.key()).unwrap_or((&[], 0))
+        split_internal(self.key()).expect("the key of a valid cursor has a tag")
     }
 
     /// The table walked.
@@ -148,8 +148,9 @@ impl PlainTableIter {
 
     #[cold]
     fn fail(&mut self) {
+        let damage = self.table.record(self.at);
         self.valid = false;
-        self.error = self.table.record(self.at).err();
+        self.error = Some(damage.expect_err("the record did not decode"));
     }
 
     fn enter_found(&mut self, found: Result<usize>) {

@@ -92,7 +92,7 @@ impl PlainTable {
         &self.range_tombstones
     }
 
-    /// What the table says about itself.
+    /// The table's properties.
     pub fn properties(&self) -> &TableProperties {
         &self.properties
     }

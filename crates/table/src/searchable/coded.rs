@@ -43,7 +43,7 @@ impl Coded {
     }
 }
 
-/// What no coded value of a table is longer than.
+/// The most bytes a coded value of a table has.
 pub(super) fn value_bytes_max(properties: &TableProperties) -> usize {
     let told = properties.user.get(LONGEST_VALUE);
     let told = told.and_then(|told| fixed64_at(told, 0));

@@ -142,9 +142,7 @@ impl SearchableTableIter {
             let page = table.page(place.page, &self.options, ahead)?;
             self.page = Some((place.page, page.into_handle()));
         }
-        let Some((_, page)) = &self.page else {
-            return Ok(());
-        };
+        let (_, page) = self.page.as_ref().expect("the page was put there");
         let row = row_range(page.bytes(), place.row).ok_or_else(|| table.damaged(place.page))?;
         self.versions.clear();
         if !place.versioned {
@@ -169,9 +167,8 @@ impl SearchableTableIter {
     #[inline]
     fn settle(&mut self, at: usize) {
         self.at = at;
-        let (Some(version), Some((number, page))) = (self.versions.get(at), &self.page) else {
-            return;
-        };
+        let version = self.versions.get(at).expect("an entered key has versions");
+        let (number, page) = self.page.as_ref().expect("an entered key has a page");
         self.key.clear();
         self.key.extend_from_slice(self.walk.key());
         self.key.extend_from_slice(&version.tag.to_le_bytes());

@@ -57,7 +57,7 @@ impl fmt::Debug for KnownModel {
 /// The data that a model was learned from, kept beside it to tell when another model pays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelFacts {
-    /// What it shall be good at.
+    /// The goal it was trained for.
     pub effort: Effort,
     /// Bytes of the records it was learned from.
     pub sample_bytes: u64,
@@ -94,8 +94,8 @@ impl ModelFacts {
     /// Bytes at the end of a file that [`ModelFacts::effort_told`] looks at.
     pub const TOLD_BYTES: usize = TRAILER_BYTES;
 
-    /// What the model shall be good at, as the last bytes of its file say, which are not checked;
-    /// `None` when they make no sense.
+    /// The goal the model was trained for, from the last bytes of its file. They are not checked; `None` when
+    /// they make no sense.
     pub fn effort_told(trailer: &[u8]) -> Option<Effort> {
         match fixed64_at(trailer, EFFORT_AT)? {
             0 => Some(Effort::Small),

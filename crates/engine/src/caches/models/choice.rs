@@ -6,7 +6,7 @@
 //! or the family holds so much more that a larger sample says more, a new model is learned; and it
 //! is taken only when it saves enough on values that neither has seen.
 //!
-//! An attempt that did not pay is not repeated before many times its sample went through jobs.
+//! After an attempt that did not pay, the next one waits until jobs have read many times its sample.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use crate::version::Version;
 
 /// Bytes of the fresh sample that tells whether the model serves.
 const CHECK_BYTES: u64 = 1 << 20;
-/// A sample to learn from has at most this part of the budget, for learning takes three times as much.
+/// A sample to learn from takes at most one part in so many of the budget: learning takes three times as much.
 const BUDGET_DIVISOR: u64 = 16;
-/// What a sample and learning from it take together, in samples.
+/// Memory that a sample and learning from it take together, in samples.
 const LEARNING_SAMPLES: u64 = 4;
-/// And at most this many bytes: what dictionaries gain from more is not worth the time.
+/// And at most this many bytes: a larger sample gains a dictionary too little for its time.
 const SAMPLE_BYTES_MAX: u64 = 64 << 20;
 /// A sample for the cheap coder: its few tokens are learned from little.
 const FAST_SAMPLE_BYTES: u64 = 4 << 20;
@@ -42,7 +42,7 @@ const SAMPLED_TABLES_MAX: usize = 64;
 /// One value in so many is held back to judge by.
 const JUDGED_EVERY: usize = 8;
 
-/// What a job wants a model for.
+/// A job that wants a model.
 #[derive(Debug)]
 pub(crate) struct Wanted<'a> {
     /// The family's id.
@@ -53,7 +53,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) version: &'a Version,
     /// The job's inputs.
     pub(crate) inputs: &'a [Arc<Table>],
-    /// What the model shall be good at.
+    /// The goal to train a model for.
     pub(crate) effort: Effort,
     /// Jobs of fewer bytes of values get no shared model while the family has none.
     pub(crate) from_bytes: u64,
@@ -197,7 +197,7 @@ impl Chooser {
     }
 }
 
-/// The job's inputs and tables from all over the family, by their keys.
+/// The job's inputs, and tables from across the family's keys.
 fn spread(wanted: &Wanted<'_>) -> Result<Vec<Arc<Table>>> {
     let mut tables = wanted.inputs.to_vec();
     let files: Vec<_> = wanted.version.files().map(|(_, file)| file).collect();
@@ -239,7 +239,7 @@ fn present(models: &Arc<ModelStore>, wanted: &Wanted<'_>) -> Result<Option<Model
     Ok(None)
 }
 
-/// Bytes of the values of the whole family: as the job's inputs are to their files.
+/// Bytes of the values of the whole family, estimated from the job's inputs: values to file bytes.
 fn data_bytes(wanted: &Wanted<'_>, job_bytes: u64) -> u64 {
     let files: u64 = wanted.inputs.iter().map(|table| table.size()).sum();
     let rest = wanted.version.bytes_total() as f64 / files.max(1) as f64;
@@ -254,8 +254,7 @@ fn sample_bytes(wanted: &Wanted<'_>) -> u64 {
     most.min(wanted.budget.limit_bytes() as u64 / BUDGET_DIVISOR)
 }
 
-/// Learns a model; beside it what is to be kept of that, and what the codes of the values it is judged
-/// by take under `present`.
+/// Learns a model. Gives it with its facts, and the code bytes of the judged values under `present`.
 fn learn(
     sample: &Sample,
     effort: Effort,
@@ -280,7 +279,7 @@ fn learn(
         code_bytes: code_bytes(&model, &judged),
         data_bytes,
     };
-    let model = Arc::into_inner(model).unwrap_or_else(Model::raw);
+    let model = Arc::into_inner(model).expect("encoders hold it, and all of them are dropped");
     (model, facts, old_bytes)
 }
 

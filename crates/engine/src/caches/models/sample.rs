@@ -11,7 +11,7 @@ use drumlin_table::{Table, TableReadOptions};
 
 /// Bytes of values that are taken from one place.
 const RUN_BYTES: usize = 16 << 10;
-/// What is noted of a value while a model is learned from it: small values count for as much.
+/// Learning keeps this many bytes of notes for each value, so a small value counts for as much.
 const NOTED_BYTES: usize = 64;
 /// Entries looked at in one place, whatever they hold.
 const RUN_ENTRIES: usize = 4096;
@@ -42,9 +42,9 @@ impl Sample {
         Ok(sample)
     }
 
-    /// Takes `share` bytes, or everything as long as the sample has at most `whole`. `due` are the bytes that
-    /// the sample should have by now: where values are longer than what one place is to give, the places
-    /// that follow are passed over until it has no more than that.
+    /// Takes `share` bytes, or everything as long as the sample has at most `whole`. `due` counts the bytes that
+    /// the sample should have by now. Where a value is longer than its place was to give, later places are
+    /// passed over until the sample is no longer ahead.
     fn take_from(
         &mut self,
         table: &Table,
@@ -58,7 +58,7 @@ impl Sample {
         });
         cursor.seek_to_first();
         if let Some(bytes_max) = whole {
-            // What tables tell of their values is partly reckoned: they may hold more.
+            // The sizes that tables tell are partly estimates: they may hold more.
             let room = (bytes_max as usize).saturating_sub(self.taken());
             self.run(&mut cursor, room, usize::MAX);
             return cursor.status();
@@ -96,7 +96,7 @@ impl Sample {
         }
     }
 
-    /// What the sample counts for: the bytes of its values, or what is noted of them, if that is more.
+    /// The size that the sample counts for: the bytes of its values, or of the notes on them, if those are more.
     pub(super) fn taken(&self) -> usize {
         self.bytes.len().max(self.ends.len() * NOTED_BYTES)
     }

@@ -332,7 +332,7 @@ impl ModelHold {
         &self.model
     }
 
-    /// What it was learned from.
+    /// Facts about how it was learned.
     pub(crate) fn facts(&self) -> &ModelFacts {
         &self.facts
     }

@@ -77,7 +77,7 @@ const PARTS: usize = 256;
 /// Bounds that are compared from where a part begins; where a part has more, the search halves all.
 const STEPS: usize = 7;
 
-/// What all keys begin with.
+/// The bytes that all keys begin with.
 struct Common {
     bytes: Box<[u8]>,
     /// The first eight of these bytes, as a number.
@@ -295,7 +295,7 @@ fn count_below(bounds: &[u64; STEPS], prefix: u64) -> usize {
 }
 
 impl Common {
-    /// What the keys of `runs` begin with.
+    /// The bytes that the keys of `runs` begin with.
     fn of(runs: &[Run]) -> Self {
         let keys = || {
             let held = runs.iter().flatten();
