@@ -56,9 +56,10 @@ impl Counted {
     /// Compares with what the properties tell.
     pub(crate) fn check(&self, stored: &TableProperties, tombstones: u64) -> Result<()> {
         // A count may lack this many: tombstones where the writer left them out.
-        let left_out = match stored.counts_tombstones() {
-            true => 0,
-            false => tombstones,
+        let left_out = if stored.counts_tombstones() {
+            0
+        } else {
+            tombstones
         };
         let expectations = [
             (

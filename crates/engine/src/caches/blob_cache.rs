@@ -216,9 +216,10 @@ impl BlobCache {
             }
         })?);
         let addition = &known.addition;
-        let family = match drumlin_base::bug!("blob-file-of-another-family") {
-            true => self.family_id,
-            false => reader.header().family_id,
+        let family = if drumlin_base::bug!("blob-file-of-another-family") {
+            self.family_id
+        } else {
+            reader.header().family_id
         };
         let (count, bytes) = (reader.blob_count(), reader.blob_bytes());
         if (family, count, bytes) != (self.family_id, addition.blob_count, addition.blob_bytes) {

@@ -620,9 +620,10 @@ mod tests {
                 ahead.open(table.described()).unwrap();
             }
             assert_eq!(fixture.cache.open_count(), 2);
-            match kept {
-                true => ahead.keep(),
-                false => drop(ahead),
+            if kept {
+                ahead.keep()
+            } else {
+                drop(ahead)
             }
             assert_eq!(fixture.cache.open_count(), left);
         }

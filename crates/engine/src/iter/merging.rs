@@ -160,9 +160,10 @@ impl<C: InternalIterator> MergingIterator<C> {
             KeyOrder::ReverseBytewise => false,
             KeyOrder::Custom(_) => return 0,
         };
-        match ascends == (self.direction == Direction::Forward) {
-            true => prefix,
-            false => !prefix,
+        if ascends == (self.direction == Direction::Forward) {
+            prefix
+        } else {
+            !prefix
         }
     }
 

@@ -132,9 +132,10 @@ impl InternalIterator for FailingSource {
         self.inner.value()
     }
     fn status(&self) -> Result<()> {
-        match self.failed {
-            true => Err(Error::corruption("entry chosen to fail")),
-            false => Ok(()),
+        if self.failed {
+            Err(Error::corruption("entry chosen to fail"))
+        } else {
+            Ok(())
         }
     }
 }

@@ -242,17 +242,19 @@ fn a_blob_that_cannot_be_read_fails_the_read_and_ends_the_walk() {
         }
         for backward in [false, true] {
             let mut iter = fixture.iter(TableReadOptions::default());
-            match backward {
-                true => iter.seek_to_last(),
-                false => iter.seek_to_first(),
+            if backward {
+                iter.seek_to_last()
+            } else {
+                iter.seek_to_first()
             }
             iter.status().unwrap();
             assert_eq!(iter.try_value().unwrap_err().kind(), kind);
             assert!(iter.valid() && iter.value().is_empty());
             assert_eq!(iter.status().unwrap_err().kind(), kind);
-            match backward {
-                true => iter.prev(),
-                false => iter.next(),
+            if backward {
+                iter.prev()
+            } else {
+                iter.next()
             }
             assert!(!iter.valid());
             assert_eq!(iter.status().unwrap_err().kind(), kind);

@@ -9,7 +9,7 @@ use crate::caches::blob_cache::BlobCache;
 use crate::caches::table_cache::TableCache;
 use crate::family::super_version::SuperVersion;
 
-/// Keys that a batch looks up together: it takes each stage of a lookup with all of them before the next.
+/// Keys that a batch looks up together, each stage with all of them before the next stage.
 pub(super) const ROUND: usize = 32;
 
 /// The result of a get for one key.

@@ -1,8 +1,9 @@
 //! One key: newest source to oldest, stopping at the first entry that decides.
 //!
 //! The usual get takes no lock, allocates nothing and touches no counter that other readers touch:
-//! memtables are searched in place, an open table is borrowed from its slot, and the value is
-//! pinned in place.
+//! memtables are searched in place, an open table is borrowed from its slot, and a small value is
+//! copied into the answer. A value too large to copy is pinned in place, which counts a reference on
+//! its block.
 //!
 //! Each source is older than the one before in every key they share. Hence the first value or
 //! tombstone decides, merge operands pile up in order, and once a range tombstone covers the key no
@@ -49,9 +50,10 @@ pub(crate) fn get_to(
             return;
         }
     }
-    match sampled.unwrap_or_else(sampling::is_get_sampled) {
-        true => get_charged(read, user_key, &options(), answer),
-        false => get_anywhere(read, user_key, &options(), answer),
+    if sampled.unwrap_or_else(sampling::is_get_sampled) {
+        get_charged(read, user_key, &options(), answer);
+    } else {
+        get_anywhere(read, user_key, &options(), answer);
     }
 }
 
@@ -127,7 +129,7 @@ impl<'a> Lookup<'a> {
         self.covering > 0 || !matches!(self.state, State::Searching)
     }
 
-    /// Searches all sources and completes the answer. `is_next` is told of each table before it is searched.
+    /// Searches all sources and completes the answer. Calls `is_next` with each table before it is searched.
     #[inline]
     fn run(mut self, options: &TableReadOptions, is_next: impl FnMut(&'a FileMeta)) {
         if let Err(error) = self.search(options, is_next) {
@@ -191,7 +193,7 @@ impl<'a> Lookup<'a> {
         false
     }
 
-    /// Takes in the range tombstones of the memtable at `index`.
+    /// Notes the newest range tombstone over the key in the memtable at `index`.
     pub(super) fn cover(&mut self, index: usize) {
         let ReadView {
             context,
@@ -202,7 +204,7 @@ impl<'a> Lookup<'a> {
         self.covering = self.covering.max(covering);
     }
 
-    /// Takes in the next older version of the key, met in a memtable.
+    /// Visits the next older version of the key, found in a memtable.
     #[inline]
     pub(super) fn visit_in_memtable(
         &mut self,
@@ -213,10 +215,10 @@ impl<'a> Lookup<'a> {
         self.visit(seqno, kind, value)
     }
 
-    /// As [`Lookup::visit_in_memtable`], met in a table without range tombstones that looked up many keys at once.
+    /// As [`Lookup::visit_in_memtable`], found in a table without range tombstones that looked up many keys at once.
     #[inline]
     pub(super) fn visit_in_table(&mut self, seqno: SeqNo, kind: ValueKind, value: TableValue<'_>) {
-        // One version is all there is to be given.
+        // Such a table gives one version of a key at most.
         let _ = self.visit(seqno, kind, value);
     }
 
@@ -299,9 +301,9 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// Takes in the next older version of the key.
+    /// Visits the next older version of the key.
     #[inline]
-    fn visit(&mut self, seqno: SeqNo, kind: ValueKind, value: impl Found) -> ControlFlow<()> {
+    fn visit(&mut self, seqno: SeqNo, kind: ValueKind, value: impl Lent) -> ControlFlow<()> {
         debug_assert!(seqno <= self.read.seqno);
         if seqno < self.covering {
             self.decide(None);
@@ -356,7 +358,7 @@ impl<'a> Lookup<'a> {
         *self.answer = Ok(Some(PinnedSlice::owned(value)));
     }
 
-    /// The blob that [`Lookup::finish`] would read, if that is how the search ended.
+    /// The blob that [`Lookup::finish`] would read, if the search ended at one.
     pub(super) fn wanted_blob(&self) -> Option<BlobIndex> {
         match self.state {
             State::Blob(index) => Some(index),
@@ -388,8 +390,8 @@ impl<'a> Lookup<'a> {
         self.give_error();
     }
 
-    /// As [`Lookup::finish`] of a search that ended at the blob that `index` names; `read` is what reading it
-    /// under the key gave.
+    /// As [`Lookup::finish`], where the search ended at the blob `index` and reading it under the key
+    /// gave `read`.
     pub(super) fn finish_with_blob(
         mut self,
         index: &BlobIndex,
@@ -404,7 +406,7 @@ impl<'a> Lookup<'a> {
         self.give_error();
     }
 
-    /// The error that ended the search is the answer, if one did.
+    /// Answers with the error that ended the search, if one did.
     fn give_error(self) {
         if let State::Failed(error) = self.state {
             *self.answer = Err(error);
@@ -413,12 +415,12 @@ impl<'a> Lookup<'a> {
 }
 
 /// A value as a source lends it.
-trait Found {
+trait Lent {
     fn bytes(&self) -> &[u8];
     fn pin(self) -> PinnedSlice;
 }
 
-impl Found for MemValue<'_> {
+impl Lent for MemValue<'_> {
     #[inline]
     fn bytes(&self) -> &[u8] {
         MemValue::bytes(self)
@@ -429,7 +431,7 @@ impl Found for MemValue<'_> {
     }
 }
 
-impl Found for TableValue<'_> {
+impl Lent for TableValue<'_> {
     #[inline]
     fn bytes(&self) -> &[u8] {
         TableValue::bytes(self)

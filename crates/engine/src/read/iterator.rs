@@ -1,10 +1,10 @@
 //! The iterator a user holds, and where its walk comes from and goes to.
 //!
-//! To make a walk takes a handle to each thing that it reads, counted where all threads count: the super
-//! version, memtables, tables, the engine itself; to drop it gives them back. In memory, where a short walk
-//! takes a microsecond, that was half of it. So an iterator that is dropped puts its walk in a pool of
-//! the family ([`LocalPool`]), where the next iterator of the same thread finds it and begins anew: as many
-//! iterators as there are threads, one after the other, count nothing and allocate nothing.
+//! Making a walk clones a handle to everything it reads (super version, memtables, tables, the engine), and
+//! each clone writes to a counter that all threads share; dropping the walk does so again. In memory, where
+//! a short walk takes a microsecond, that was half of it. So an iterator that is dropped puts its walk in a
+//! pool of the family ([`LocalPool`]), where the next iterator of the same thread finds it and begins anew.
+//! With one iterator at a time, a thread counts nothing and allocates nothing.
 //!
 //! Only walks over tables laid out in memory are kept, and only over the present super version: they hold
 //! nothing that the super version does not hold open itself. Installing the next super version empties the pool.
@@ -44,7 +44,7 @@ impl DbIterator {
         }
     }
 
-    /// One that shows nothing, and whose status is always `error`.
+    /// An iterator that shows nothing, with `error` as its status for good.
     ///
     /// Requires: there is nothing in `view`.
     pub fn refused(
@@ -65,9 +65,8 @@ impl DbIterator {
         self
     }
 
-    /// A walk over `view`, which is the present one, reusing a walk in the pool of `context` if there is one that fits.
-    /// `snapshot`, if given, is held to keep `seqno` pinned; `source` names where the iterator is
-    /// refreshed from.
+    /// A walk over `view`, which is the present one. Reuses a walk in the pool of `context` if one fits.
+    /// `snapshot`, if given, is held to keep `seqno` pinned; the iterator is refreshed from `source`.
     #[inline]
     pub fn over_present(
         context: &Arc<FamilyReads>,
@@ -104,7 +103,7 @@ impl DbIterator {
             .expect("taken only when this is dropped")
     }
 
-    /// The walk, to be moved; `None` in a forked child, where it ends.
+    /// The walk for a move. `None` in a forked child, where the walk ends.
     #[inline]
     fn moving(&mut self) -> Option<&mut Walk> {
         let walk = self.walk_mut();
@@ -144,8 +143,8 @@ impl DbIterator {
         self.walk().try_value()
     }
 
-    /// The value, to be kept past the next move: pinned in place, or copied if it was copied
-    /// or made already.
+    /// The value, to be kept past the next move: pinned in its source, or a copy where the walk holds
+    /// a copy, a merged value or a blob.
     pub fn pin_value(&self) -> PinnedSlice {
         self.walk().pin_value()
     }
@@ -216,7 +215,7 @@ impl DbIterator {
 
     /// Moves to the next key.
     ///
-    /// Requires: `valid()`; otherwise nothing happens.
+    /// Requires: `valid()`. A debug build asserts it; a release build does nothing.
     #[inline]
     pub fn next(&mut self) {
         if let Some(walk) = self.moving() {
@@ -226,7 +225,7 @@ impl DbIterator {
 
     /// Moves to the key before.
     ///
-    /// Requires: `valid()`; otherwise nothing happens.
+    /// Requires: `valid()`. A debug build asserts it; a release build does nothing.
     #[inline]
     pub fn prev(&mut self) {
         if let Some(walk) = self.moving() {

@@ -130,9 +130,10 @@ fn iterators_one_after_the_other_show_what_new_ones_would() {
                 0 => family.oldest + rng.below(family.newest - family.oldest + 1),
                 _ => newest,
             };
-            let mut rows = match at == newest {
-                true => twin.clone(),
-                false => family.twin.scan(&family.order, at),
+            let mut rows = if at == newest {
+                twin.clone()
+            } else {
+                family.twin.scan(&family.order, at)
             };
             let options = random_options(&mut rng);
             let (low, high) = (&options.lower_bound, &options.upper_bound);

@@ -1,10 +1,11 @@
 //! The value of a walk that stands on a reference to a blob: read by the first call that needs it.
 //!
-//! A walk that looks at keys only never touches a blob file. The reading happens behind a shared
-//! reference, once; what it gave stays until the walk moves. A failure is shown by the walk's status
-//! and ends the walk at its next move.
+//! A walk that looks at keys only never touches a blob file. The value is read once, behind a shared
+//! reference, and stays until the walk moves. A failure is shown by the walk's status and ends the
+//! walk at its next move.
 //!
-//! Thread safety: several threads may read it; the first reads the file, the rest wait.
+//! Thread safety: one thread moves a walk, but several may read the entry it stands on. The first
+//! reads the file, the rest wait.
 
 use std::sync::OnceLock;
 

@@ -6,8 +6,12 @@
 //! iterator    the cursor a user holds, over a walk that is pooled
 //! walk        the walk in it
 //! resident    all three over tables in memory
+//! context     the arguments that all of them take
 //! source      the cursors that a walk merges
-//! sampling    what reads lose to having several sorted runs
+//! lazy_blob   a walk's value in a blob file, read when it is asked for
+//! own_key     a blob under the key it was written with
+//! entity      the default column of a wide-column entity
+//! sampling    the cost of having several sorted runs, charged to their tables
 //! ```
 
 #[cfg(test)]

@@ -41,15 +41,17 @@ pub(crate) fn multi_get<K: AsRef<[u8]>>(
         super::get_to(read, key.as_ref(), || *options, &mut answer);
         return vec![answer];
     }
-    let answers = match read.context.in_memory {
-        true => resident::multi_get(read, keys, |key, answer| {
+    let answers = if read.context.in_memory {
+        resident::multi_get(read, keys, |key, answer| {
             get_anywhere(read, key, options, answer);
-        }),
-        false => None,
+        })
+    } else {
+        None
     };
     let answers = answers.unwrap_or_else(|| multi_get_anywhere(read, keys, options));
     for key in sampling::sampled_of(keys) {
-        // Only its charges are wanted, and the memory it reads is cached by now.
+        // For its charges alone. Its blocks are mostly cached by now; those that reads may not cache are
+        // read once more.
         get_charged(read, key.as_ref(), options, &mut Ok(None));
     }
     answers
@@ -68,9 +70,10 @@ fn multi_get_anywhere<K: AsRef<[u8]>>(
     for file in view.version.level(0) {
         batch.search_tables(|lookup| {
             let user_key = lookup.user_key();
-            match file.may_hold(&context.order, user_key) {
-                true => std::slice::from_ref(file),
-                false => &[],
+            if file.may_hold(&context.order, user_key) {
+                std::slice::from_ref(file)
+            } else {
+                &[]
             }
         });
     }
@@ -222,7 +225,7 @@ impl<'a> Batch<'a> {
 fn in_key_order(order: &KeyOrder, lookups: &[Lookup<'_>]) -> Vec<usize> {
     let key_of = |place: usize| lookups[place].user_key();
     let mut places: Vec<(u64, usize)> = match order {
-        // Mostly the first bytes that not all have decide, without a look at the keys.
+        // The first bytes behind the shared ones mostly decide, without a look at the keys.
         KeyOrder::Bytewise => {
             let shared = shared_bytes(lookups);
             let behind =
@@ -260,7 +263,7 @@ fn shared_bytes(lookups: &[Lookup<'_>]) -> usize {
     shared
 }
 
-/// The table used last, under a guard: keys ascend, so the next one is mostly in the same table.
+/// The table used last, under a guard: keys ascend, so the next key is mostly in the same table.
 #[derive(Default)]
 struct LastTable<'a> {
     file: Option<&'a Arc<FileMeta>>,
@@ -272,7 +275,7 @@ impl<'a> LastTable<'a> {
     #[inline]
     fn of(&mut self, file: &'a Arc<FileMeta>) -> Option<&Arc<Table>> {
         if !self.file.is_some_and(|last| Arc::ptr_eq(last, file)) {
-            // The one before is given back first.
+            // Drops the guard on the table before.
             self.table = None;
             self.table = file.table.load();
             self.file = Some(file);
@@ -281,19 +284,20 @@ impl<'a> LastTable<'a> {
     }
 }
 
-/// Lets tables look up many keys at once, and removes the searches that are done.
+/// Has the tables that can look up their keys together, and removes the searches that are done.
 fn answer_together(searches: &mut Vec<Search<'_>>, lookups: &mut [Lookup<'_>], seqno: SeqNo) {
     let mut are_done = true;
     for of_table in searches.chunk_by_mut(|a, b| Arc::ptr_eq(a.first(), b.first())) {
         are_done &= answer_in_table(of_table, lookups, seqno);
     }
-    match are_done {
-        true => searches.clear(),
-        false => searches.retain(|search| !is_done(search, lookups)),
+    if are_done {
+        searches.clear()
+    } else {
+        searches.retain(|search| !is_done(search, lookups))
     }
 }
 
-/// Lets the table in which `searches` begin look them all up, if it can; whether all are done then.
+/// Has the table in which `searches` begin look them all up, if it can. True when all are done.
 fn answer_in_table(searches: &mut [Search<'_>], lookups: &mut [Lookup<'_>], seqno: SeqNo) -> bool {
     let Some(table) = searches[0].first().table.load() else {
         return false;
@@ -319,12 +323,13 @@ fn answer_in_table(searches: &mut [Search<'_>], lookups: &mut [Lookup<'_>], seqn
 /// Whether the tables of a search need no further lookup.
 fn is_done(search: &Search<'_>, lookups: &[Lookup<'_>]) -> bool {
     let lookup = &lookups[search.place];
-    // Only where the key is the last of its table may others of the run have versions of it.
+    // Only where the key is the last of its table may others of the run have versions of it. Equal keys have
+    // equal bytes here: tables that look up keys together are in bytewise order.
     let is_last = || search.first().largest_user_key() == lookup.user_key();
     lookup.is_decided() || (search.hint.is_settled() && !is_last())
 }
 
-/// Lets every search take all its steps, in turns.
+/// Takes all steps of every search, in turns.
 fn step_all(searches: &mut [Search<'_>], lookups: &[Lookup<'_>], seqno: SeqNo) {
     for _ in 0..STEPS {
         let mut last = LastTable::default();

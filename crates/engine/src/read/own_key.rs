@@ -17,8 +17,8 @@ use super::walk::{is_same, set_target};
 use crate::iter::merging::MergingIterator;
 use crate::iter::run::RunOptions;
 
-/// The blob that a visible entry of `user_key` refers to by `index`. `blob` is what reading it under
-/// `user_key` gave.
+/// The blob that a visible entry of `user_key` refers to by `index`, where reading it under `user_key`
+/// gave `blob`.
 pub(super) fn or_under_own_key(
     blob: Result<PinnedSlice>,
     read: ReadView<'_>,

@@ -16,18 +16,18 @@ use drumlin_base::rng::Rng;
 
 use crate::version::FileMeta;
 
-/// The bytes of compaction that sparing a get one table is worth. In memory a table in vain costs it a quarter of a
-/// microsecond (the filter's cache lines), on the disk one in a hundred (a filter's error) reads a
-/// block. A byte is compacted in about three nanoseconds, of a thread that has nothing else to do: a
-/// reader's time counts several times as much.
+/// Bytes of compaction worth spending to save a get one table. A table searched in vain costs a quarter of a
+/// microsecond when it is cached (the filter's cache lines), and one in a hundred (a filter's error) reads a
+/// block from the disk. Compacting a byte takes about three nanoseconds of a thread that has nothing else to
+/// do; a reader's time counts several times as much.
 const GET_BYTES: u64 = 2 << 10;
 
-/// The same where the tables are in memory and are prefetched together: a table more costs some twenty
-/// nanoseconds (an estimate, not measured). A reader's time counts twice: on a machine whose cores are all reading, the work would be
-/// done in their time.
+/// The same where the tables are in memory and are prefetched together: one more table costs some twenty
+/// nanoseconds (an estimate, not measured). A reader's time counts twice: on a machine whose cores are all
+/// reading, compaction would take theirs.
 const GET_BYTES_IN_MEMORY: u64 = 16;
 
-/// The same for a seek and one run less: a block of it, which no filter spares a seek.
+/// The same for a seek and one run less: a seek reads a block of every run, and no filter saves it that.
 const SEEK_BYTES: u64 = 4 << 10;
 
 /// The same for a step of a walk and one run less: some ten nanoseconds of merging.
@@ -43,7 +43,7 @@ thread_local! {
     static SAMPLER: Cell<Sampler> = const { Cell::new(Sampler::new()) };
 }
 
-/// Where the samples of one thread's reads fall.
+/// Decides which reads of one thread are sampled.
 #[derive(Clone, Copy, Debug)]
 struct Sampler {
     /// Gets until the next sample.
@@ -60,8 +60,8 @@ impl Sampler {
         }
     }
 
-    /// Counts `gets`, up to the first that is to be looked at; which it is, the first being 0. Those
-    /// after it are not counted yet.
+    /// Counts `gets`, up to the first that is sampled, and gives its index. Those after it are not counted
+    /// yet.
     #[inline]
     fn count(&mut self, gets: u32) -> Option<u32> {
         if gets < self.left {
@@ -116,13 +116,14 @@ pub(super) struct Searched<'a> {
 }
 
 impl<'a> Searched<'a> {
-    /// None so far, of a get in a family that is `in_memory`, or is not.
+    /// No table searched yet. A get `in_memory` loses less to each.
     pub(super) fn new(in_memory: bool) -> Self {
         Self {
             last: None,
-            bytes: match in_memory {
-                true => GET_BYTES_IN_MEMORY,
-                false => GET_BYTES,
+            bytes: if in_memory {
+                GET_BYTES_IN_MEMORY
+            } else {
+                GET_BYTES
             },
         }
     }
@@ -149,13 +150,13 @@ impl WalkMeter {
         }
     }
 
-    /// Counts a step; what to charge for it and those before it.
+    /// Counts a step. Gives the bytes to charge for it and the steps before it, when they are due.
     #[inline]
     pub(super) fn step(&mut self) -> Option<u64> {
         self.count(STEP_BYTES)
     }
 
-    /// Counts a seek; what to charge for it and the steps before it.
+    /// Counts a seek. Gives the bytes to charge for it and the steps before it, when they are due.
     pub(super) fn seek(&mut self) -> Option<u64> {
         self.count(SEEK_BYTES)
     }

@@ -42,8 +42,8 @@ impl Source {
         sources
     }
 
-    /// The same of a view whose tables are laid out in memory: memtables that are empty too, so that the
-    /// sources stay all of the view's while it is written to.
+    /// The same, of a view whose tables are laid out in memory. Includes empty memtables, so that later writes
+    /// to the view show.
     pub(super) fn all_resident(view: &Arc<SuperVersion>, options: &Arc<RunOptions>) -> Vec<Self> {
         let memtables = 0..1 + view.immutables.len();
         let runs = runs_of(&view.version).enumerate().map(|(run, level)| {
@@ -120,7 +120,7 @@ impl Source {
         }
     }
 
-    /// Counts `entries` of this source, around the cursor, that a walk stepped over to no avail.
+    /// Counts `entries` of this source, around the cursor, that a walk stepped over in vain.
     pub(super) fn note_dead_walked(&self, entries: u32) {
         match self {
             Self::Memtable(iter, _) => iter.note_dead_walked(entries as usize),
@@ -129,7 +129,7 @@ impl Source {
         }
     }
 
-    /// Charges the table under the cursor with `bytes` that reads lost to it.
+    /// Charges `bytes` of lost reads to the table under the cursor.
     pub(super) fn charge_reads(&self, bytes: u64) {
         match self {
             Self::Memtable(..) => {}
@@ -138,8 +138,8 @@ impl Source {
         }
     }
 
-    /// From now on the walk wants entries of the prefix sought alone, or again all. Where the source
-    /// knows of none with that prefix, a seek may find nothing although others follow.
+    /// From now on the walk wants only entries of the prefix sought, or again all. With `only`, a seek may
+    /// find nothing although other entries follow, where the source has none with that prefix.
     #[inline]
     pub(super) fn stay_within_prefix(&mut self, only: bool) {
         match self {
@@ -154,7 +154,7 @@ impl Source {
         matches!(self, Self::Memtable(..))
     }
 
-    /// Whether range tombstones are known of already; a run tells of its own as it opens tables.
+    /// Whether it is known to have range tombstones. A run learns of its own as it opens tables.
     pub(super) fn has_tombstones(&self) -> bool {
         matches!(self, Self::Memtable(_, Some(_)))
     }

@@ -130,9 +130,10 @@ fn random_op(rng: &mut Rng, order: &KeyOrder, seqno: SeqNo, hot: &[u8]) -> Op {
         11..=13 => Op::Merge(key, value),
         _ => {
             let other = random_key(rng);
-            match order.compare(&key, &other).is_le() {
-                true => Op::DeleteRange(key, other),
-                false => Op::DeleteRange(other, key),
+            if order.compare(&key, &other).is_le() {
+                Op::DeleteRange(key, other)
+            } else {
+                Op::DeleteRange(other, key)
             }
         }
     }
@@ -361,9 +362,10 @@ impl Builder {
             let cut = user(after.first());
             let straddles = user(rest.last()) == cut;
             let end = cut.clone().filter(|_| !straddles);
-            match straddles {
-                true => self.add_straddling(level, rest, tombstones, begin),
-                false => self.add_file(level, rest, tombstones, begin, end),
+            if straddles {
+                self.add_straddling(level, rest, tombstones, begin)
+            } else {
+                self.add_file(level, rest, tombstones, begin, end)
             }
             (rest, begin) = (after, cut);
         }

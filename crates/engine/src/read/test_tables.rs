@@ -128,9 +128,10 @@ impl TestTables {
                 prefix: Some(prefix()),
                 ..FilterOptions::default()
             }),
-            format: match self.all_plain || self.rng.one_in(2) {
-                true => TableFormat::Plain,
-                false => TableFormat::Block,
+            format: if self.all_plain || self.rng.one_in(2) {
+                TableFormat::Plain
+            } else {
+                TableFormat::Block
             },
             file_number: file.number,
             ..TableWriterOptions::default()

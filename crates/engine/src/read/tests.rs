@@ -50,9 +50,10 @@ fn random_seqno(family: &Family, rng: &mut Rng) -> SeqNo {
 fn random_bounds(family: &Family, rng: &mut Rng, rows: Vec<Row>) -> (IteratorOptions, Vec<Row>) {
     let mut options = options();
     let (a, b) = (random_key(rng), random_key(rng));
-    let (low, high) = match family.order.compare(&a, &b).is_le() {
-        true => (a, b),
-        false => (b, a),
+    let (low, high) = if family.order.compare(&a, &b).is_le() {
+        (a, b)
+    } else {
+        (b, a)
     };
     options.lower_bound = rng.one_in(2).then_some(low);
     options.upper_bound = rng.one_in(2).then_some(high);
@@ -259,9 +260,10 @@ fn moves_within_a_prefix_follow_its_rows_wherever_they_begin() {
         let (mut place, mut prefix): (Option<usize>, Option<u8>) = (None, None);
         for step in 0..80 {
             // The empty key has no prefix to stay in.
-            let target = match rng.one_in(4) {
-                true => Vec::new(),
-                false => random_key(&mut rng),
+            let target = if rng.one_in(4) {
+                Vec::new()
+            } else {
+                random_key(&mut rng)
             };
             let first_of = |place: Option<usize>| rows.get(place?).map(|(key, _)| key[0]);
             match rng.below(12) {

@@ -100,9 +100,10 @@ impl Scan {
         let near = |from: u64, to: u64| from <= to && to - from <= GAP_BYTES_MAX;
         let forward = near(self.last.end, place.start);
         let backward = !forward && near(place.end, self.last.start);
-        self.in_a_row = match forward || backward {
-            true => self.in_a_row.saturating_add(1),
-            false => 0,
+        self.in_a_row = if forward || backward {
+            self.in_a_row.saturating_add(1)
+        } else {
+            0
         };
         self.last = place.clone();
         backward
@@ -162,9 +163,10 @@ impl BlobAhead {
                 explicit => explicit,
             };
             let bytes = (scan.window_bytes as u64).max(place.end - place.start);
-            let wanted = match backward {
-                true => place.end.saturating_sub(bytes)..place.end,
-                false => place.start..place.start.saturating_add(bytes).min(reader.data_end()),
+            let wanted = if backward {
+                place.end.saturating_sub(bytes)..place.end
+            } else {
+                place.start..place.start.saturating_add(bytes).min(reader.data_end())
             };
             scan.window.fill(reader, wanted)?;
         }

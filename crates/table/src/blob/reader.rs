@@ -190,9 +190,10 @@ impl BlobReader {
         bytes: &mut Vec<u8>,
     ) -> Result<usize> {
         self.check_place(user_key, index)?;
-        let skipped = match verify {
-            true => BLOB_RECORD_HEADER_BYTES + user_key.len(),
-            false => 0,
+        let skipped = if verify {
+            BLOB_RECORD_HEADER_BYTES + user_key.len()
+        } else {
+            0
         };
         let size = usize::try_from(index.size)
             .map_err(|_| Error::corruption("a blob larger than memory"))?;

@@ -61,9 +61,10 @@ impl FilterWriter {
             )),
             TableStyle::RocksDb if !filter.whole_keys && filter.prefix.is_none() => Self::None,
             TableStyle::RocksDb => {
-                let builder = match options.format_version < FORMAT_VERSION_WRITTEN {
-                    true => FilterBuilder::legacy(filter.bits_per_key),
-                    false => FilterBuilder::new(filter.bits_per_key),
+                let builder = if options.format_version < FORMAT_VERSION_WRITTEN {
+                    FilterBuilder::legacy(filter.bits_per_key)
+                } else {
+                    FilterBuilder::new(filter.bits_per_key)
                 };
                 Self::Bloom(BloomWriter::new(filter, builder, partitioned))
             }
@@ -178,17 +179,19 @@ impl BloomWriter {
 
     fn finish(mut self) -> FinishedFilter {
         if self.partition_keys.is_none() {
-            return match self.builder.is_empty() {
-                true => FinishedFilter::None,
-                false => FinishedFilter::Full(self.builder.finish()),
+            return if self.builder.is_empty() {
+                FinishedFilter::None
+            } else {
+                FinishedFilter::Full(self.builder.finish())
             };
         }
         if !self.builder.is_empty() {
             self.end_partition();
         }
-        match self.partitions.is_empty() {
-            true => FinishedFilter::None,
-            false => FinishedFilter::Partitioned(self.partitions),
+        if self.partitions.is_empty() {
+            FinishedFilter::None
+        } else {
+            FinishedFilter::Partitioned(self.partitions)
         }
     }
 }

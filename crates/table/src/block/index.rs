@@ -102,9 +102,10 @@ impl FlatIndex {
             return Err(damaged());
         }
         if let Some(last) = self.handles.len().checked_sub(1) {
-            let ordering = match self.user_keys {
-                true => self.order.compare(self.separator(last), separator),
-                false => compare_internal(&self.order, self.separator(last), separator),
+            let ordering = if self.user_keys {
+                self.order.compare(self.separator(last), separator)
+            } else {
+                compare_internal(&self.order, self.separator(last), separator)
             };
             if ordering == Ordering::Greater {
                 return Err(Error::corruption("index separators descend"));
@@ -173,9 +174,10 @@ impl FlatIndex {
     #[inline]
     pub(crate) fn user_separator(&self, at: usize) -> &[u8] {
         let separator = self.separator(at);
-        match self.user_keys {
-            true => separator,
-            false => drumlin_base::key::user_key(separator),
+        if self.user_keys {
+            separator
+        } else {
+            drumlin_base::key::user_key(separator)
         }
     }
 
@@ -220,9 +222,10 @@ impl FlatIndex {
     /// The bytes behind those that all separators have in common; mostly there are none in common.
     #[inline]
     fn behind_prefix<'a>(&self, user_key: &'a [u8]) -> Option<&'a [u8]> {
-        match self.prefix.is_empty() {
-            true => Some(user_key),
-            false => user_key.strip_prefix(self.prefix.as_slice()),
+        if self.prefix.is_empty() {
+            Some(user_key)
+        } else {
+            user_key.strip_prefix(self.prefix.as_slice())
         }
     }
 

@@ -185,9 +185,10 @@ impl IndexBuilder {
     /// Separator `at` as it is stored.
     fn stored(&self, at: usize) -> &[u8] {
         let separator = self.full_key(at);
-        match self.stores_user_keys() {
-            true => user_key(separator),
-            false => separator,
+        if self.stores_user_keys() {
+            user_key(separator)
+        } else {
+            separator
         }
     }
 }

@@ -129,9 +129,10 @@ fn parse_trailer(bytes: &[u8]) -> Result<Trailer> {
             return Err(Error::corruption("block has a hash index it cannot have"));
         }
         end = count_at
-            .checked_sub(match drumlin_base::bug!("buckets-taken-for-restarts") {
-                true => 0,
-                false => usize::from(buckets),
+            .checked_sub(if drumlin_base::bug!("buckets-taken-for-restarts") {
+                0
+            } else {
+                usize::from(buckets)
             })
             .ok_or_else(short)?;
     }

@@ -357,9 +357,10 @@ impl BlockTable {
                     return Ok(true);
                 }
                 let filter = self.load_filter(parts.index.handle(at))?;
-                let filter = match options.fill_cache {
-                    true => parts.slots.fill(at, Arc::new(filter)),
-                    false => Arc::new(filter),
+                let filter = if options.fill_cache {
+                    parts.slots.fill(at, Arc::new(filter))
+                } else {
+                    Arc::new(filter)
                 };
                 Ok(filter.may_contain_key(asked))
             }
@@ -414,17 +415,21 @@ impl BlockTable {
             return Err(self.blocks.not_cached());
         }
         let handle = run.index.handle(at).ok_or_else(no_such_block)?;
-        let room = |len| match options.fill_cache {
-            true => self.cache.draft(len, self.prefixes_max),
-            false => Draft::try_on_heap(len, 0),
+        let room = |len| {
+            if options.fill_cache {
+                self.cache.draft(len, self.prefixes_max)
+            } else {
+                Draft::try_on_heap(len, 0)
+            }
         };
         let draft = self
             .blocks
             .data_block(handle, options.verify_checksums, ahead, room)?;
         let block = parse_draft(draft).map_err(|error| self.locate(error, Some(handle)))?;
-        Ok(match options.fill_cache {
-            true => run.slots.fill(at, block),
-            false => block,
+        Ok(if options.fill_cache {
+            run.slots.fill(at, block)
+        } else {
+            block
         })
     }
 
@@ -485,9 +490,10 @@ impl BlockTable {
             })
             .map_err(|error| self.locate(error, Some(handle)))?;
         let run = Arc::new(BlockRun::new(index, &self.cache));
-        Ok(Fetched::Owned(match options.fill_cache {
-            true => parts.slots.fill(at, run),
-            false => run,
+        Ok(Fetched::Owned(if options.fill_cache {
+            parts.slots.fill(at, run)
+        } else {
+            run
         }))
     }
 

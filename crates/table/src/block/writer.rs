@@ -134,9 +134,10 @@ impl BlockTableWriter {
     /// A writer into `file`, which must be empty.
     pub fn new(file: Box<dyn WritableFile>, options: TableWriterOptions) -> Self {
         let leveldb = options.style == TableStyle::LevelDb;
-        let (checksum, format_version) = match leveldb {
-            true => (ChecksumKind::Crc32c, 0),
-            false => (options.checksum, options.format_version),
+        let (checksum, format_version) = if leveldb {
+            (ChecksumKind::Crc32c, 0)
+        } else {
+            (options.checksum, options.format_version)
         };
         let large = options.expected_bytes > options.partition_index_above_bytes;
         let partitioned = large && format_version >= FORMAT_VERSION_WRITTEN;

@@ -171,9 +171,10 @@ impl FilterBuilder {
 
     #[inline]
     fn hash(&self, key: &[u8]) -> u64 {
-        match self.legacy {
-            true => u64::from(legacy_hash(key)),
-            false => xxph3::hash(key),
+        if self.legacy {
+            u64::from(legacy_hash(key))
+        } else {
+            xxph3::hash(key)
         }
     }
 

@@ -309,9 +309,10 @@ impl TableProperties {
     /// The least and the most entries beside its range tombstones that a table with so many can hold.
     pub fn point_entries(&self, tombstones: u64) -> RangeInclusive<u64> {
         let least = self.num_entries.saturating_sub(tombstones);
-        match self.counts_tombstones() {
-            true => least..=least,
-            false => least..=self.num_entries,
+        if self.counts_tombstones() {
+            least..=least
+        } else {
+            least..=self.num_entries
         }
     }
 

@@ -192,16 +192,18 @@ impl PlainFooter {
 
 fn check_header(file: &[u8]) -> Result<()> {
     // All of it is known: no other version has a footer of this one.
-    match file.starts_with(&header()) {
-        true => Ok(()),
-        false => Err(Error::corruption("the header is damaged").with_offset(0)),
+    if file.starts_with(&header()) {
+        Ok(())
+    } else {
+        Err(Error::corruption("the header is damaged").with_offset(0))
     }
 }
 
 fn check_zeros(file: &[u8], from: u64, to: u64) -> Result<()> {
     let gap = file.get(from as usize..to as usize).unwrap_or(&[1]);
-    match gap.iter().all(|byte| *byte == 0) {
-        true => Ok(()),
-        false => Err(Error::corruption("bytes between sections are not zero").with_offset(from)),
+    if gap.iter().all(|byte| *byte == 0) {
+        Ok(())
+    } else {
+        Err(Error::corruption("bytes between sections are not zero").with_offset(from))
     }
 }

@@ -111,12 +111,13 @@ fn open_parts(
 
 fn check_order(properties: &TableProperties, order: &KeyOrder) -> Result<()> {
     let stored = &properties.comparator_name;
-    match stored == order.name() {
-        true => Ok(()),
-        false => Err(Error::invalid_argument(format!(
+    if stored == order.name() {
+        Ok(())
+    } else {
+        Err(Error::invalid_argument(format!(
             "the table is sorted by {stored}, not by {}",
             order.name()
-        ))),
+        )))
     }
 }
 

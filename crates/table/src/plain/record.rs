@@ -105,9 +105,10 @@ impl Record {
     /// Where the next record begins, if there is one.
     #[inline]
     pub(super) fn next_at(&self) -> usize {
-        match drumlin_base::bug!("records-unaligned") {
-            true => self.end,
-            false => self.end.next_multiple_of(UNIT_BYTES),
+        if drumlin_base::bug!("records-unaligned") {
+            self.end
+        } else {
+            self.end.next_multiple_of(UNIT_BYTES)
         }
     }
 }

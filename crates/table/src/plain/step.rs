@@ -21,9 +21,10 @@ impl PlainTable {
             }
             (1, Known::Plain(key)) => {
                 let mut probe = self.probe(key);
-                match probe.find_record() {
-                    true => probe.prefetch_record(),
-                    false => hint.known = Known::Absent,
+                if probe.find_record() {
+                    probe.prefetch_record()
+                } else {
+                    hint.known = Known::Absent
                 }
             }
             _ => {}

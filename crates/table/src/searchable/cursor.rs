@@ -80,9 +80,10 @@ impl SearchableTableIter {
         let in_page = || {
             let version = self.versions.get(self.at)?;
             let (_, page) = self.page.as_ref()?;
-            match self.table.is_coded(version) {
-                true => None,
-                false => PinnedSlice::of_shared(page, version.range.clone()),
+            if self.table.is_coded(version) {
+                None
+            } else {
+                PinnedSlice::of_shared(page, version.range.clone())
             }
         };
         in_page().unwrap_or_else(|| PinnedSlice::owned(self.value().to_vec()))
@@ -157,9 +158,10 @@ impl SearchableTableIter {
             version.tag = table.shown_tag(version.tag);
             version
         }));
-        match versions.is_sound() && !self.versions.is_empty() {
-            true => Ok(()),
-            false => Err(table.damaged(place.page)),
+        if versions.is_sound() && !self.versions.is_empty() {
+            Ok(())
+        } else {
+            Err(table.damaged(place.page))
         }
     }
 
@@ -283,9 +285,10 @@ impl InternalIterator for SearchableTableIter {
         if !self.check_late() {
             return;
         }
-        match self.at + 1 < self.versions.len() {
-            true => self.settle(self.at + 1),
-            false => self.enter_first_version(self.walk.rank() + 1),
+        if self.at + 1 < self.versions.len() {
+            self.settle(self.at + 1)
+        } else {
+            self.enter_first_version(self.walk.rank() + 1)
         }
     }
 

@@ -41,9 +41,10 @@ pub(crate) struct KnownModel(pub(crate) Arc<Model>);
 
 impl ModelSource for KnownModel {
     fn model(&self, id: u64) -> Result<Arc<Model>> {
-        match self.0.id() == id {
-            true => Ok(Arc::clone(&self.0)),
-            false => Err(missing(id)),
+        if self.0.id() == id {
+            Ok(Arc::clone(&self.0))
+        } else {
+            Err(missing(id))
         }
     }
 }

@@ -53,10 +53,11 @@ fn open_parts(
         let from = (section.offset - tail_start) as usize;
         let bytes = tail.get(from..from + section.len as usize);
         let bytes = bytes.expect("sections are in the tail");
-        match xxh3_64(bytes) == section.checksum {
-            true => Ok(bytes),
-            false => Err(Error::corruption("a section's checksum does not match")
-                .with_offset(section.offset)),
+        if xxh3_64(bytes) == section.checksum {
+            Ok(bytes)
+        } else {
+            Err(Error::corruption("a section's checksum does not match")
+                .with_offset(section.offset))
         }
     });
     parts.try_for_each(|part| part.map(drop))?;
@@ -130,9 +131,10 @@ fn find_model(section: &[u8], options: &TableReaderOptions) -> Result<(Arc<Model
         StoredModel::Shared(id) => {
             let models = options.models.as_ref().ok_or_else(|| missing(id))?;
             let model = models.model(id)?;
-            match model.id() == id {
-                true => Ok((model, Some(id))),
-                false => Err(missing(id)),
+            if model.id() == id {
+                Ok((model, Some(id)))
+            } else {
+                Err(missing(id))
             }
         }
     }
@@ -155,12 +157,10 @@ pub(crate) fn shared_model_of(file: &dyn RandomAccessFile) -> Result<Option<u64>
         return Ok(None);
     }
     let bytes = read_exactly(file, section.offset, named)?;
-    match xxh3_64(&bytes) == section.checksum {
-        true => shared_id(&bytes).transpose(),
-        false => {
-            Err(Error::corruption("a section's checksum does not match")
-                .with_offset(section.offset))
-        }
+    if xxh3_64(&bytes) == section.checksum {
+        shared_id(&bytes).transpose()
+    } else {
+        Err(Error::corruption("a section's checksum does not match").with_offset(section.offset))
     }
 }
 

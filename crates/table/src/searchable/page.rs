@@ -86,9 +86,10 @@ impl PageBuilder {
             least = least.min(difference);
             most = most.max(difference);
         }
-        match least <= most {
-            true => (least, (64 - (most - least).leading_zeros()) as usize),
-            false => (0, 0),
+        if least <= most {
+            (least, (64 - (most - least).leading_zeros()) as usize)
+        } else {
+            (0, 0)
         }
     }
 

@@ -213,9 +213,10 @@ impl SearchableTable {
                 return Ok(());
             }
         }
-        match versions.is_sound() {
-            true => Ok(()),
-            false => Err(self.damaged(place.page)),
+        if versions.is_sound() {
+            Ok(())
+        } else {
+            Err(self.damaged(place.page))
         }
     }
 
@@ -352,9 +353,12 @@ impl SearchableTable {
             return Err(error.with_file(&self.path));
         }
         let offset = self.page_offset(at).ok_or_else(|| self.damaged(at))?;
-        let room = |len| match options.fill_cache {
-            true => self.cache.draft(len, 0),
-            false => Draft::try_on_heap(len, 0),
+        let room = |len| {
+            if options.fill_cache {
+                self.cache.draft(len, 0)
+            } else {
+                Draft::try_on_heap(len, 0)
+            }
         };
         let mut draft = room(PAGE_BYTES)?;
         if let Some(ahead) = ahead
@@ -382,9 +386,10 @@ impl SearchableTable {
             }
         }
         let page = draft.share(PageMeta);
-        Ok(match options.fill_cache {
-            true => self.slots.fill(at as usize, page),
-            false => page,
+        Ok(if options.fill_cache {
+            self.slots.fill(at as usize, page)
+        } else {
+            page
         })
     }
 
@@ -399,9 +404,10 @@ impl SearchableTable {
     /// # Errors
     /// `Io` when the system gives no memory.
     pub(crate) fn page_draft(&self, options: &TableReadOptions) -> Result<Draft<PageMeta>> {
-        match options.fill_cache {
-            true => self.cache.draft(PAGE_BYTES, 0),
-            false => Draft::try_on_heap(PAGE_BYTES, 0),
+        if options.fill_cache {
+            self.cache.draft(PAGE_BYTES, 0)
+        } else {
+            Draft::try_on_heap(PAGE_BYTES, 0)
         }
     }
 

@@ -37,11 +37,12 @@ impl SearchableTable {
         let counted = Counted::walk(&mut iter, self.order(), is_found);
         let checked = counted.and_then(|counted| {
             counted.check(again.properties(), again.range_tombstones().len() as u64)?;
-            match counted.user_keys == again.keys.len() {
-                true => Ok(counted.blobs),
-                false => Err(Error::corruption(
+            if counted.user_keys == again.keys.len() {
+                Ok(counted.blobs)
+            } else {
+                Err(Error::corruption(
                     "a searchable table lacks rows of its keys",
-                )),
+                ))
             }
         });
         checked.map_err(|error| error.with_file(&self.path))
@@ -73,11 +74,12 @@ impl SearchableTable {
             }
             end = until;
         }
-        match end == self.tail_start {
-            true => Ok(()),
-            false => Err(Error::corruption("bytes that belong to no page")
+        if end == self.tail_start {
+            Ok(())
+        } else {
+            Err(Error::corruption("bytes that belong to no page")
                 .with_offset(end)
-                .with_file(&self.path)),
+                .with_file(&self.path))
         }
     }
 

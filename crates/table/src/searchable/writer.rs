@@ -125,9 +125,10 @@ impl SearchableTableWriter {
         let key_end = sample.bytes.len();
         sample.bytes.extend_from_slice(value);
         sample.ends.push((key_end, sample.bytes.len()));
-        match sample.bytes.len() >= SAMPLE_BYTES {
-            true => self.learn(),
-            false => Ok(()),
+        if sample.bytes.len() >= SAMPLE_BYTES {
+            self.learn()
+        } else {
+            Ok(())
         }
     }
 
@@ -194,14 +195,13 @@ impl SearchableTableWriter {
     fn add_version(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         let (user_key, tag) = split_internal(internal_key).expect("checked when it was added");
         let start = self.start_version(user_key)?;
-        match tag_kind(tag) == ValueKind::Value as u8 {
-            true => {
-                self.encoder.encode(value, &mut self.key.bytes);
-                self.coded.encoded_bytes += value.len() as u64;
-                self.coded.value_bytes_max = self.coded.value_bytes_max.max(value.len());
-                self.coded.code_bytes += (self.key.bytes.len() - start) as u64;
-            }
-            false => self.key.bytes.extend_from_slice(value),
+        if tag_kind(tag) == ValueKind::Value as u8 {
+            self.encoder.encode(value, &mut self.key.bytes);
+            self.coded.encoded_bytes += value.len() as u64;
+            self.coded.value_bytes_max = self.coded.value_bytes_max.max(value.len());
+            self.coded.code_bytes += (self.key.bytes.len() - start) as u64;
+        } else {
+            self.key.bytes.extend_from_slice(value)
         }
         self.end_version(tag, start);
         Ok(())
@@ -278,9 +278,10 @@ impl SearchableTableWriter {
             let blocks = self.keys.blocks();
             self.write_extent(blocks)?;
         }
-        match self.buffer.len() >= FLUSH_BYTES {
-            true => self.flush(),
-            false => Ok(()),
+        if self.buffer.len() >= FLUSH_BYTES {
+            self.flush()
+        } else {
+            Ok(())
         }
     }
 

@@ -110,11 +110,11 @@ impl Chooser {
             Some(present) => !self.is_doubtful(present, wanted, job_bytes, data_bytes)?,
             None => false,
         };
-        match serves {
-            true => Ok(present),
-            false => self
-                .learn(models, wanted, present, data_bytes, number)
-                .map(Some),
+        if serves {
+            Ok(present)
+        } else {
+            self.learn(models, wanted, present, data_bytes, number)
+                .map(Some)
         }
     }
 

@@ -99,9 +99,10 @@ impl ModelStore {
     /// # Errors
     /// `Corruption` when there is not.
     pub(crate) fn check(&self, id: u64) -> Result<()> {
-        match self.known.lock().contains_key(&id) {
-            true => Ok(()),
-            false => Err(self.missing(id)),
+        if self.known.lock().contains_key(&id) {
+            Ok(())
+        } else {
+            Err(self.missing(id))
         }
     }
 

@@ -1,8 +1,8 @@
 //! Many keys: each stage of a lookup is taken with a round of them before the next; see [`super`] for the idea.
 //!
-//! State that one stage writes is read by the next only after the other keys had their turn, or in the same
-//! words. A load that spans several stores still in the store buffer waits for all instructions before it, and
-//! so for every line that was prefetched.
+//! A stage reads what the one before wrote only after the other keys had their turn, or in the same words: a
+//! load that spans several stores still in the store buffer waits for all instructions before it, and so for
+//! every line that was prefetched.
 
 use std::ops::ControlFlow;
 
@@ -12,8 +12,9 @@ use super::get::{State, decide, has_usual_memtables, search_table};
 use super::layout::ResidentRuns;
 use crate::read::context::{Answer, ROUND, ReadView};
 
-/// As [`crate::read::multi_get`]; `None` when the tables are not laid out, or a memtable has range tombstones. Keys that are not
-/// a case for this folder are left to `rest`, which writes the answer of the key it is given.
+/// As [`crate::read::multi_get`]. `None` when the tables are not laid out, or a memtable has range
+/// tombstones. Keys that are no case for this folder go to `rest`, which writes the answer of the key it
+/// is given.
 pub(in crate::read) fn multi_get<K: AsRef<[u8]>>(
     read: ReadView<'_>,
     keys: &[K],
@@ -109,9 +110,9 @@ impl<'a, K: AsRef<[u8]>> Round<'a, K> {
         probes
     }
 
-    /// Finds the records of open keys by their fingerprints. Of each key the index of the newest probe that
-    /// finds one, mostly the only one; those older are left in case that record is of another key. With how many
-    /// there are.
+    /// Finds the records of open keys by their fingerprints. Gives for each key the index of its newest
+    /// probe that finds one, and how many such keys there are. Older probes are tried only if that record
+    /// turns out to be of another key.
     #[inline]
     fn find_records(&self, probes: &mut [Probe<'_>]) -> ([usize; ROUND], usize) {
         let (mut likely, mut count) = ([0; ROUND], 0);
@@ -136,7 +137,7 @@ impl<'a, K: AsRef<[u8]>> Round<'a, K> {
         self.unusual |= 1 << key;
     }
 
-    /// Takes in how the search for `key` ended.
+    /// Notes how the search for `key` ended.
     #[inline]
     fn note(&mut self, key: usize, state: State) {
         match state {

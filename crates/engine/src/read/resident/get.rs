@@ -45,8 +45,8 @@ pub(super) fn has_usual_memtables(view: &SuperVersion) -> bool {
     memtables.all(|memtable| memtable.range_tombstone_count() == 0)
 }
 
-/// As [`crate::read::get_to`]. False where this get is left to the general path, also when `is_sampled`, a call of
-/// [`crate::read::sampling::is_get_sampled`], says that it is sampled.
+/// As [`crate::read::get_to`]. False where this get is left to the general path, also when `is_sampled` (a call
+/// of [`crate::read::sampling::is_get_sampled`]) is true.
 ///
 /// The way to the first prefetches is as short as it can be, and nothing is done before them that can be done
 /// after.
@@ -79,7 +79,7 @@ pub(in crate::read) fn get(
     search(read, tables, user_key, hint, answer)
 }
 
-/// As [`get`], for keys whose tables are told by whole keys.
+/// As [`get`], for keys whose tables only whole keys tell.
 #[inline(never)]
 fn get_beside_bound(
     read: ReadView<'_>,

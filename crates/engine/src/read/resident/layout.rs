@@ -46,10 +46,10 @@ pub(crate) const RUNS_MAX: usize = 16;
 pub struct ResidentRuns {
     common: Common,
     bounds: Bounds,
-    /// Where in `tables` those of each cell begin and end; the cell at an index is before the bound
-    /// there, the last one behind all.
+    /// Where the tables of each cell begin and end in `tables`. The cell at an index is before the bound
+    /// there, the last cell behind all bounds.
     cells: Box<[(u32, u32)]>,
-    /// The tables of all cells, of each the newest first.
+    /// The tables of all cells, cell by cell, the newest first.
     tables: Box<[Arc<PlainTable>]>,
     runs: Box<[Run]>,
 }
@@ -59,23 +59,23 @@ pub struct ResidentRuns {
 /// A search begins at the first of them in the same 256th part of the order as the prefix sought, seldom more
 /// than a few before its place.
 struct Bounds {
-    /// Followed by [`STEPS`] of the largest numbers, so that a search need not look where they end.
+    /// Followed by [`COMPARED`] of the largest numbers, so that a search need not look where they end.
     prefixes: Box<[u64]>,
-    /// How many there are without those.
+    /// Their number, without those.
     len: usize,
     first: u64,
-    /// By how many bits a prefix, less the first, is moved to fill a word.
+    /// Bits by which a prefix, less the first, is shifted to fill a word.
     shift: u32,
-    /// How many bounds are before each part.
+    /// The number of bounds before each part.
     before: Box<[u32; PARTS]>,
-    /// Whether no part has more than [`STEPS`].
-    is_even: bool,
+    /// Whether no part has more than [`COMPARED`].
+    is_spread: bool,
 }
 
 /// Parts of the order of prefixes in which a search begins: the values of a byte.
 const PARTS: usize = 256;
-/// Bounds that are compared from where a part begins; where a part has more, the search halves all.
-const STEPS: usize = 7;
+/// Bounds that are compared from where a part begins. Where a part has more, a search halves all bounds.
+const COMPARED: usize = 7;
 
 /// The bytes that all keys begin with.
 struct Common {
@@ -91,12 +91,12 @@ type Run = Box<[Held]>;
 
 struct Held {
     table: Arc<PlainTable>,
-    /// Whose bounds tell keys apart that begin alike.
+    /// Its bounds tell apart keys that begin alike.
     file: Arc<FileMeta>,
 }
 
-/// Where in a run a key may be.
-enum Place<'a> {
+/// The tables of a run that a key may be in.
+enum Reach<'a> {
     Nowhere,
     In(&'a PlainTable),
     /// Its versions may be in two tables.
@@ -147,7 +147,7 @@ impl ResidentRuns {
         bounds.sort_unstable();
         bounds.dedup();
         let (mut cells, mut tables) = (Vec::with_capacity(bounds.len() + 1), Vec::new());
-        // Of each run the table that the walk along the bounds has come to.
+        // The table of each run that the walk along the bounds has come to.
         let mut reached = vec![0; runs.len()];
         for bound in bounds.iter().map(Some).chain([None]) {
             let from = tables.len() as u32;
@@ -220,10 +220,10 @@ impl ResidentRuns {
         visit: &mut impl FnMut(&'a PlainTable),
     ) -> bool {
         for run in &self.runs {
-            match place_in(run, user_key) {
-                Place::Nowhere => {}
-                Place::In(table) => visit(table),
-                Place::Straddles => return false,
+            match reach_of(run, user_key) {
+                Reach::Nowhere => {}
+                Reach::In(table) => visit(table),
+                Reach::Straddles => return false,
             }
         }
         true
@@ -238,12 +238,12 @@ impl Bounds {
             prefixes.last().map_or(0, |prefix| *prefix),
         );
         let len = prefixes.len();
-        prefixes.resize(len + STEPS, u64::MAX);
+        prefixes.resize(len + COMPARED, u64::MAX);
         let mut bounds = Self {
             first,
             shift: (last - first).leading_zeros().min(u64::BITS - 1),
             before: Box::new([0; PARTS]),
-            is_even: true,
+            is_spread: true,
             prefixes: prefixes.into(),
             len,
         };
@@ -255,7 +255,7 @@ impl Bounds {
         for (before, count) in bounds.before.iter_mut().zip(counts) {
             *before = sum;
             sum += count;
-            bounds.is_even &= count as usize <= STEPS;
+            bounds.is_spread &= count as usize <= COMPARED;
         }
         bounds
     }
@@ -274,7 +274,7 @@ impl Bounds {
     /// The index of the first bound at or after `prefix`.
     #[inline(always)]
     fn first_from(&self, prefix: u64) -> usize {
-        if !self.is_even {
+        if !self.is_spread {
             return self.sorted().partition_point(|bound| *bound < prefix);
         }
         let begin = self.before[self.part_of(prefix)] as usize;
@@ -286,7 +286,7 @@ impl Bounds {
 
 /// How many of `bounds`, which ascend, are below `prefix`: the same few instructions for every key.
 #[inline(always)]
-fn count_below(bounds: &[u64; STEPS], prefix: u64) -> usize {
+fn count_below(bounds: &[u64; COMPARED], prefix: u64) -> usize {
     let reach = u64::from(drumlin_base::bug!("equal-bound-counted-below"));
     let below = |at: usize| usize::from(bounds[at] < prefix.saturating_add(reach));
     let mut count = 4 * below(3);
@@ -334,8 +334,8 @@ impl Common {
     }
 }
 
-/// The table of `run` that may hold `user_key`.
-fn place_in<'a>(run: &'a Run, user_key: &[u8]) -> Place<'a> {
+/// The tables of `run` that may hold `user_key`.
+fn reach_of<'a>(run: &'a Run, user_key: &[u8]) -> Reach<'a> {
     let first = run.partition_point(|held| held.file.largest_user_key() < user_key);
     let mut reaching = run.iter().skip(first);
     let begins = |held: &&Held| held.file.smallest_user_key() <= user_key;
@@ -343,9 +343,9 @@ fn place_in<'a>(run: &'a Run, user_key: &[u8]) -> Place<'a> {
         reaching.next().filter(begins),
         reaching.next().filter(begins),
     ) {
-        (None, _) => Place::Nowhere,
-        (Some(held), None) => Place::In(&held.table),
-        (Some(_), Some(_)) => Place::Straddles,
+        (None, _) => Reach::Nowhere,
+        (Some(held), None) => Reach::In(&held.table),
+        (Some(_), Some(_)) => Reach::Straddles,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reads over tables in memory: one key, a batch of keys, a walk within a prefix.
 //!
-//! In memory a lookup costs its cache misses. The lines it needs first follow from the key alone, in every
-//! table that may hold it. So none of them has to wait for another:
+//! In memory a lookup costs its cache misses. The key alone tells the first lines it needs, in every table
+//! that may hold it, so none of these loads has to wait for another:
 //!
 //! ```text
 //! tables = layout.cell(key)                 the table of each sorted run that may hold the key

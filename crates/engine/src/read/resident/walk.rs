@@ -33,7 +33,7 @@ pub(crate) struct ResidentTables {
     entered: usize,
     /// Handles of tables that the cursor was in and left, each at its index in the run.
     left: Vec<Option<Arc<PlainTable>>>,
-    /// The table that the walk about to begin was found to begin in.
+    /// The table in which the next walk begins, found by its first stage.
     begins_in: Option<usize>,
 }
 
@@ -173,8 +173,8 @@ impl RunIter<ResidentTables> {
             return self.seek(within.target);
         }
         let cursor = self.enter(index).expect("tables in memory are open");
-        // If there is nothing of the prefix, nor is there in a later table: this one's last key is at or after
-        // the target.
+        // A table without the prefix ends the walk: its last key is at or after the target, so no later table
+        // has any of the prefix.
         let may_follow = cursor.seek_within(within.target, within.prefix, within.hint);
         if may_follow && !self.valid() {
             self.skip_forward();

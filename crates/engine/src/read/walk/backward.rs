@@ -1,12 +1,12 @@
 //! The walk towards smaller keys: the versions of a key come oldest first, so all visible ones are
-//! taken in before the last of them decides.
+//! gathered before the last of them decides.
 
 use drumlin_base::key::{SEEK_KIND, split_internal, tag_kind, tag_seqno};
 use drumlin_base::{InternalIterator, Result, SEQNO_MAX, ValueKind};
 
 use super::parts::{
-    Covering, Decision, Place, STEPS_MAX, SavedValue, checked_parts, is_same, misplaced, set_key,
-    set_target, short_key,
+    Covering, Decision, HIDDEN_STEPS_MAX, Place, SavedValue, checked_parts, is_same, misplaced,
+    set_key, set_target, short_key,
 };
 use super::state::Walk;
 use crate::read::entity::default_column;
@@ -70,7 +70,7 @@ impl Walk {
             }
             steps += 1;
             self.counters.entries_hidden += u64::from(steps > 1);
-            if steps > STEPS_MAX {
+            if steps > HIDDEN_STEPS_MAX {
                 return self.gather_by_seek();
             }
             if let Err(error) = self.take_older(tag, &mut found) {
@@ -84,8 +84,8 @@ impl Walk {
         self.decide_backward(found)
     }
 
-    /// Takes in the entry under the cursor, newer than all of its key taken in before. `found` is
-    /// what `self.value` holds.
+    /// Adds the entry under the cursor, which is newer than the entries of its key added before. `found` is
+    /// the kind of the value in `self.value`.
     fn take_older(&mut self, tag: u64, found: &mut Option<Base>) -> Result<()> {
         if self.covering(tag_seqno(tag)).is_some() {
             self.counters.range_deleted += 1;
@@ -128,7 +128,7 @@ impl Walk {
         Ok(())
     }
 
-    /// The value of `self.key` from what was taken in.
+    /// The value of `self.key` from the entries gathered.
     fn decide_backward(&mut self, found: Option<Base>) -> Decision {
         if self.operands.is_empty() {
             return match found {
@@ -176,7 +176,7 @@ impl Walk {
 
     /// Moves the cursor, which stands on a version of `self.key`, before all versions of it.
     pub(in crate::read) fn leave_key_backward(&mut self) {
-        for _ in 0..STEPS_MAX {
+        for _ in 0..HIDDEN_STEPS_MAX {
             self.cursor.prev();
             let left = !self.cursor.valid()
                 || split_internal(self.cursor.key())

@@ -6,8 +6,8 @@ use drumlin_base::key::{SEEK_KIND, split_internal, tag_kind, tag_seqno, user_key
 use drumlin_base::{Error, InternalIterator, Result, SEQNO_MAX, SeqNo, ValueKind};
 
 use super::parts::{
-    Covering, Decision, Place, STEPS_MAX, SavedValue, checked_parts, is_same, is_same_by_prefix,
-    misplaced, set_key, set_target, short_key,
+    Covering, Decision, HIDDEN_STEPS_MAX, Place, SavedValue, checked_parts, is_same,
+    is_same_by_prefix, misplaced, set_key, set_target, short_key,
 };
 use super::state::Walk;
 use crate::read::entity::default_column;
@@ -36,7 +36,7 @@ impl Walk {
             }
             if seqno > self.seqno {
                 self.pass_newer(&mut passed);
-                // The key of `self.key` is behind; what is remembered there now is another.
+                // The cursor has left the key to skip; `self.key` is another now.
                 skip = false;
                 continue;
             }
@@ -160,7 +160,7 @@ impl Walk {
     /// Leaves an older version of `self.key`; once `passed` is past the limit, all of them.
     fn pass_older(&mut self, passed: &mut u32) {
         self.counters.entries_hidden += 1;
-        if *passed <= STEPS_MAX {
+        if *passed <= HIDDEN_STEPS_MAX {
             self.cursor.next();
             return;
         }
@@ -181,7 +181,7 @@ impl Walk {
             set_key(&mut self.key, user_key);
             *passed = 1;
         }
-        if *passed <= STEPS_MAX {
+        if *passed <= HIDDEN_STEPS_MAX {
             self.cursor.next();
             return;
         }

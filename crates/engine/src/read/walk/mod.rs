@@ -17,7 +17,7 @@
 //!
 //! Steps kept cheap: an entry with sequence number 0 is the only version of its key (compaction
 //! gives 0 only then), so the key need not be remembered to skip the others; more than
-//! `STEPS_MAX` hidden entries in a row are left by a seek; keys under a range tombstone are left
+//! `HIDDEN_STEPS_MAX` hidden entries in a row are left by a seek; keys under a range tombstone are left
 //! by a seek past its end in all sources older than the tombstone.
 //!
 //! `state` is the walk, `forward` and `backward` find the next key that shows, `moves` is what a user calls.

@@ -45,16 +45,16 @@ impl Walk {
             _ => key,
         };
         set_target(&mut self.target, from, self.seqno, SEEK_KIND);
-        match self.is_resident && self.is_within && from.starts_with(&self.prefix) {
-            true => self.seek_within(),
-            false => self.cursor.seek(&self.target),
+        if self.is_resident && self.is_within && from.starts_with(&self.prefix) {
+            self.seek_within();
+        } else {
+            self.cursor.seek(&self.target);
         }
         self.find_forward(false);
         self.count_seek();
     }
 
-    /// Positions the cursor at the target in sources in memory, all of which prefetch before the first of them
-    /// has to wait.
+    /// Positions the cursor at the target in sources in memory. All of them prefetch before any has to wait.
     #[inline]
     fn seek_within(&mut self) {
         let within = WithinPrefix {
@@ -89,7 +89,7 @@ impl Walk {
 
     /// Moves to the next key.
     ///
-    /// Requires: `valid()`; otherwise nothing happens.
+    /// Requires: `valid()`. A debug build asserts it; a release build does nothing.
     #[inline]
     pub fn next(&mut self) {
         if let Some(bytes) = self.meter.step() {
@@ -120,7 +120,7 @@ impl Walk {
 
     /// Moves to the key before.
     ///
-    /// Requires: `valid()`; otherwise nothing happens.
+    /// Requires: `valid()`. A debug build asserts it; a release build does nothing.
     #[inline]
     pub fn prev(&mut self) {
         if let Some(bytes) = self.meter.step() {
@@ -153,7 +153,7 @@ impl Walk {
         matches!(self.place, Place::DirectBlob | Place::BehindBlob)
     }
 
-    /// Lets go of the blob stood on; whether the walk ended, because it could not be read.
+    /// Drops the blob of the present entry. True when it could not be read, which ends the walk.
     fn leave_blob(&mut self) -> bool {
         let failed = self.blob.forget();
         let ended = failed.is_some();
@@ -170,7 +170,7 @@ impl Walk {
         }
     }
 
-    /// Charges the tables merged, but that of the oldest run, with what the walk lost to each.
+    /// Charges `bytes` to the table of each run but the oldest: the cost of merging it.
     #[cold]
     fn charge(&self, bytes: u64) {
         let runs = self.cursor.children().iter().filter(|run| run.valid());
@@ -190,8 +190,8 @@ impl Walk {
         self.tell_sources();
     }
 
-    /// Lets sources pass over what they know to be of other prefixes if the walk stays within one,
-    /// and only then: what it seeks besides are bounds and ends of tombstones, of any prefix.
+    /// Allows the sources to pass over keys of other prefixes while the walk stays within one, and only
+    /// then: otherwise it seeks bounds and ends of tombstones, which may be of any prefix.
     fn tell_sources(&mut self) {
         if self.told_within != self.is_within {
             self.told_within = self.is_within;

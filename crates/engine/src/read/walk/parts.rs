@@ -8,17 +8,17 @@ use crate::read::source::Source;
 
 /// Hidden entries stepped over one by one before a seek leaves the rest behind: a step costs some
 /// tens of nanoseconds, a seek about a microsecond.
-pub(in crate::read) const STEPS_MAX: u32 = 8;
+pub(in crate::read) const HIDDEN_STEPS_MAX: u32 = 8;
 
-/// Dead entries in a row that are reported at once to the table or memtable that holds them; shorter runs cost too little to
-/// be counted.
+/// Dead entries in a row that are reported at once to the table or memtable that holds them. Shorter runs
+/// cost too little to count.
 pub(in crate::read) const DEAD_STRETCH: u32 = 64;
 
 /// Values up to this size are copied when the walk goes backward; longer ones are pinned.
 const COPY_BYTES_MAX: usize = 1024;
 
-/// Bytes of room for keys and values that one walk leaves to the next at most.
-pub(in crate::read) const ROOM_MAX: usize = 4096;
+/// Most capacity, in bytes, of a key or value buffer that one walk leaves to the next.
+pub(in crate::read) const KEPT_BYTES_MAX: usize = 4096;
 
 /// Where a walk stands; see [`super`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,11 +34,12 @@ pub(in crate::read) enum Place {
 }
 
 impl Place {
-    /// The same place, on an entry whose value is in a blob file if `is_blob`.
+    /// `BehindBlob` if `is_blob`, else `Behind`.
     pub(in crate::read) fn behind(is_blob: bool) -> Self {
-        match is_blob {
-            true => Self::BehindBlob,
-            false => Self::Behind,
+        if is_blob {
+            Self::BehindBlob
+        } else {
+            Self::Behind
         }
     }
 }
@@ -72,18 +73,18 @@ impl SavedValue {
 
     pub(in crate::read) fn copy_from(&mut self, bytes: &[u8]) {
         match self {
-            Self::Copied(room) => {
-                room.clear();
-                room.extend_from_slice(bytes);
+            Self::Copied(buffer) => {
+                buffer.clear();
+                buffer.extend_from_slice(bytes);
             }
             Self::Pinned(_) => *self = Self::Copied(bytes.to_vec()),
         }
     }
 
-    /// Holds nothing any more but a little room.
+    /// Drops the value; keeps a small buffer.
     pub(in crate::read) fn shrink(&mut self) {
         match self {
-            Self::Copied(room) if room.capacity() <= ROOM_MAX => {}
+            Self::Copied(buffer) if buffer.capacity() <= KEPT_BYTES_MAX => {}
             _ => *self = Self::default(),
         }
     }

@@ -16,7 +16,9 @@ use drumlin_fs::process::Process;
 use drumlin_table::TableReadOptions;
 use drumlin_table::blob::BlobIndex;
 
-use super::parts::{Covering, DEAD_STRETCH, Place, ROOM_MAX, STEPS_MAX, SavedValue, checked_parts};
+use super::parts::{
+    Covering, DEAD_STRETCH, HIDDEN_STEPS_MAX, KEPT_BYTES_MAX, Place, SavedValue, checked_parts,
+};
 use crate::family::snapshot::Snapshot;
 use crate::family::super_version::SuperVersion;
 use crate::iter::merge_operands::MergeOperands;
@@ -107,7 +109,7 @@ pub struct Walk {
     pub(in crate::read) value: SavedValue,
     pub(in crate::read) blob: LazyBlob,
     pub(in crate::read) operands: MergeOperands,
-    /// The internal key sought last, kept for its room.
+    /// The internal key sought last, kept for its capacity.
     pub(in crate::read) target: Vec<u8>,
     /// The prefix that the walk stays within, if it `is_within`; else kept for its capacity.
     pub(in crate::read) prefix: Vec<u8>,
@@ -117,7 +119,7 @@ pub struct Walk {
     /// Whether the view's tables are laid out in memory.
     pub(in crate::read) is_resident: bool,
     pub(in crate::read) error: Option<Error>,
-    /// Why it may never show anything.
+    /// The reason it shows nothing, for good.
     refused: Option<Error>,
     /// Entries met in a row under range tombstones and left by steps.
     pub(in crate::read) covered_in_a_row: u32,
@@ -250,8 +252,8 @@ impl Walk {
             .get(blobs, version, &self.options.table, self.key(), reference)
     }
 
-    /// The value, to be kept past the next move: pinned in place, or copied if it was copied
-    /// or made already.
+    /// The value, to be kept past the next move: pinned in its source, or a copy where the walk holds
+    /// a copy, a merged value or a blob.
     pub fn pin_value(&self) -> PinnedSlice {
         match self.place {
             Place::Direct => self.cursor.current().pin_value(),
@@ -323,7 +325,8 @@ impl Walk {
 
     /// Begins another walk as of `seqno` over the same view, as `options` say.
     ///
-    /// Requires: `is_resident`, and `follows_view()`.
+    /// Requires: `is_resident`, and `follows_view()`. Cursors of tables in memory take nothing of how blocks
+    /// are read, so only new bounds are told to the sources.
     pub(in crate::read) fn begin_again(
         &mut self,
         seqno: SeqNo,
@@ -348,8 +351,8 @@ impl Walk {
         self.meter = WalkMeter::new();
     }
 
-    /// Lets go of everything that another walk over the same view does not need. Whether there may be
-    /// another one by it.
+    /// Drops everything that another walk over the same view does not need. True when this may serve
+    /// another walk.
     pub(in crate::read) fn end_for_now(&mut self) -> bool {
         if !self.is_resident || self.tombstones_seen.load(Ordering::Relaxed) {
             return false;
@@ -358,16 +361,16 @@ impl Walk {
         self.snapshot = None;
         self.blob.restart(0);
         self.value.shrink();
-        for room in [&mut self.key, &mut self.target, &mut self.prefix] {
-            if room.capacity() > ROOM_MAX {
-                *room = Vec::new();
+        for buffer in [&mut self.key, &mut self.target, &mut self.prefix] {
+            if buffer.capacity() > KEPT_BYTES_MAX {
+                *buffer = Vec::new();
             }
         }
         true
     }
 
-    /// Whether the cursor sees what is added to its view: point entries it does, unless their
-    /// memtable was left out for being empty, but of range tombstones it took a copy.
+    /// Whether the cursor sees later writes to its memtables. It misses those to a memtable that was empty
+    /// and left out, and later range tombstones, of which it holds a copy.
     pub(in crate::read) fn follows_view(&self) -> bool {
         let mut memtables = self.view.memtables();
         let sources = self.cursor.children().iter();
@@ -400,11 +403,12 @@ impl Walk {
         None
     }
 
-    /// Whether to jump over what `covering` hides rather than step: after `STEPS_MAX` steps, and
+    /// Whether to jump over the entries that `covering` hides rather than step: after `HIDDEN_STEPS_MAX` steps, and
     /// only where the entry under the cursor moves with the jump.
     pub(in crate::read) fn is_jump_due(&mut self, covering: Covering) -> bool {
         self.covered_in_a_row += 1;
-        if self.covered_in_a_row <= STEPS_MAX || self.cursor.current_rank() <= covering.rank {
+        if self.covered_in_a_row <= HIDDEN_STEPS_MAX || self.cursor.current_rank() <= covering.rank
+        {
             return false;
         }
         self.covered_in_a_row = 0;
@@ -446,19 +450,20 @@ impl Walk {
         }
         let extractor = self.context.prefix.as_deref();
         let prefix = extractor.and_then(|extractor| extractor.prefix(user_key));
-        prefix.is_some_and(
-            |prefix| match drumlin_base::bug!("longer-keys-within-the-prefix") {
-                true => prefix.starts_with(&self.prefix),
-                false => is_same_bytes(prefix, &self.prefix),
-            },
-        )
+        prefix.is_some_and(|prefix| {
+            if drumlin_base::bug!("longer-keys-within-the-prefix") {
+                prefix.starts_with(&self.prefix)
+            } else {
+                is_same_bytes(prefix, &self.prefix)
+            }
+        })
     }
 
-    /// Forgets where the walk stood.
+    /// Stands nowhere, without an error and within no prefix.
     pub(in crate::read) fn begin(&mut self) {
         self.place = Place::Nowhere;
         self.error = None;
-        drop(self.blob.forget()); // Its error, if it has one, is the former walk's.
+        drop(self.blob.forget()); // An error in it belongs to the former walk.
         self.is_within = false;
         self.operands.clear();
     }
@@ -523,9 +528,10 @@ fn open_cursor(
     are_resident: bool,
     run: &Arc<RunOptions>,
 ) -> MergingIterator<Source> {
-    let sources = match are_resident {
-        true => Source::all_resident(view, run),
-        false => Source::all(view, run),
+    let sources = if are_resident {
+        Source::all_resident(view, run)
+    } else {
+        Source::all(view, run)
     };
     if sources.iter().any(Source::has_tombstones) {
         run.tombstones_seen.store(true, Ordering::Relaxed);
