@@ -6,6 +6,10 @@
 //! `RUSTFLAGS="--cfg loom" cargo test -p drumlin --release --test loom`
 #![cfg(loom)]
 
+#[path = "../src/family/moment.rs"]
+mod moment;
+#[path = "loom/moments.rs"]
+mod moments;
 #[path = "loom/pipeline.rs"]
 mod pipeline;
 #[path = "../src/write/published.rs"]
@@ -59,7 +63,7 @@ impl Shop {
     /// What `Engine::write` does, without a database.
     fn write(&self, request: Request) -> Result<()> {
         match self.queue.join(request, true) {
-            Turn::Served(outcome) => {
+            Turn::Served(_, outcome) => {
                 assert!(matches!(request, Request::Write(_)), "it wanted the lead");
                 outcome
             }
@@ -90,7 +94,7 @@ impl Shop {
         self.leads.store(false, Ordering::Release);
         for (request, follower) in followers {
             self.serve(request);
-            follower.complete(outcome());
+            follower.complete(Some(request), outcome());
         }
         outcome()
     }
@@ -166,7 +170,7 @@ fn a_stall_keeps_nobody_who_may_not_wait() {
             loom::thread::spawn(move || {
                 match queue.join(Request::Write(1), false) {
                     Turn::Lead(_) => drop(queue.lead_guard()),
-                    Turn::Served(outcome) => {
+                    Turn::Served(_, outcome) => {
                         let error = outcome.expect_err("nobody serves it");
                         assert_eq!(error.kind(), ErrorKind::Busy);
                     }

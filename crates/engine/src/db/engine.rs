@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use drumlin_base::sync::Mutex;
-use drumlin_base::{ErrorKind, Result};
+use drumlin_base::{ErrorKind, Result, SeqNo};
 use drumlin_fs::FileLock;
 
 use crate::background::background::Background;
@@ -107,18 +107,13 @@ impl Engine {
         self.background.wait_for_table_of(id, &target)
     }
 
-    /// Syncs the WAL as a synced write would.
-    pub(crate) fn sync_wal(&self) -> Result<()> {
-        self.writes.run_exclusive(|log| {
-            self.store.check_open()?;
-            if self.store.health() == Health::Poisoned {
-                return Err(self.store.refusal(&self.store.lock_state()));
-            }
-            log.wal.sync().inspect_err(|error| {
-                self.store
-                    .degrade(&mut self.store.lock_state(), Health::Poisoned, error);
-            })
-        })
+    /// Syncs the WAL as a synced write would; the sequence number up to which it is synced.
+    pub(crate) fn sync_wal(&self) -> Result<SeqNo> {
+        self.store.check_open()?;
+        if self.store.health() == Health::Poisoned {
+            return Err(self.store.refusal(&self.store.lock_state()));
+        }
+        self.writes.sync()
     }
 
     /// Stops writes and the background, saves what no WAL holds, and releases the directory. Only

@@ -27,9 +27,18 @@ use crate::watch::statistics::Statistics;
 use crate::write::batch::WriteBatch;
 
 /// Where an iterator finds the present state when it is refreshed.
-struct FamilyView {
+pub(super) struct FamilyView {
     engine: Arc<Engine>,
     family: Arc<Family>,
+}
+
+impl FamilyView {
+    pub(super) fn new(engine: &Arc<Engine>, family: &Arc<Family>) -> Self {
+        Self {
+            engine: Arc::clone(engine),
+            family: Arc::clone(family),
+        }
+    }
 }
 
 impl ViewSource for FamilyView {
@@ -365,7 +374,27 @@ impl Db {
     /// before anything is written; `NoSpace` while the disk is full (heals by itself); `Busy` where
     /// [`WriteOptions::no_stall`] is set and it would stall; `Aborted` when the user's key order panics; `Poisoned`
     /// after that or after a failed sync (reopen); `Io`; `Shutdown`.
-    pub fn write(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
+    pub fn write(&self, mut batch: WriteBatch, options: &WriteOptions) -> Result<()> {
+        self.write_whole(&mut batch, options)
+    }
+
+    /// As [`Db::write`], and keeps the batch: it is empty and has its memory on success, and is whole after an error,
+    /// so that a writer with [`WriteOptions::no_stall`] that met `Busy` can try again. Returns the batch's last
+    /// sequence number; readers see it already. An empty batch returns the newest one they see.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn commit(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<SeqNo> {
+        if batch.is_empty() {
+            return Ok(self.latest_seqno());
+        }
+        self.write_whole(batch, options)?;
+        let last = batch.last_seqno();
+        batch.clear();
+        Ok(last)
+    }
+
+    fn write_whole(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
         if batch.is_empty() {
             return Ok(());
         }
@@ -417,6 +446,24 @@ impl Db {
         read::multi_get(read, keys, &options.for_tables())
     }
 
+    /// The sequence number of the newest entry for `key`, whatever it is (a value, a merge operand, a deletion, a range
+    /// deletion over it); `None` when there is none. A compaction sets that of an entry older than every snapshot to 0:
+    /// so it tells whether the key changed since a snapshot that is held, and for nothing older. Costs a get.
+    ///
+    /// # Errors
+    /// As [`Db::get_cf`].
+    pub fn newest_seqno_cf(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> Result<Option<SeqNo>> {
+        self.check_read(family, options)?;
+        let view = family.0.view.load();
+        let read = self.read_view(family, &view, options);
+        read::newest_seqno(read, key.as_ref(), &options.for_tables())
+    }
+
     /// A cursor over the default family. See [`Db::iter_cf`].
     pub fn iter(&self, options: ReadOptions) -> DbIterator {
         self.iter_cf(&self.default, options)
@@ -442,12 +489,7 @@ impl Db {
             seqno,
             options.snapshot,
             walked,
-            || {
-                Arc::new(FamilyView {
-                    engine: Arc::clone(&self.engine),
-                    family: Arc::clone(&family.0),
-                })
-            },
+            || Arc::new(FamilyView::new(&self.engine, &family.0)),
         )
     }
 
@@ -457,6 +499,12 @@ impl Db {
             .store
             .snapshots
             .take_current(|| self.engine.store.visible_seqno())
+    }
+
+    /// The sequence number up to which every write that went to the WAL is known to outlive a power cut: that of the
+    /// last sync, or of the recovery. Flushes make more durable than this says.
+    pub fn durable_seqno(&self) -> SeqNo {
+        self.engine.writes.durable_seqno()
     }
 
     /// The newest sequence number readers see.
@@ -483,11 +531,12 @@ impl Db {
         self.engine.flush_all()
     }
 
-    /// Makes every write acknowledged so far outlive a power cut.
+    /// Makes every write acknowledged so far outlive a power cut, beside writers that go on; calls at one time share
+    /// their syncs with each other and with synced writes. Returns the sequence number up to which that holds.
     ///
     /// # Errors
     /// `Io`; the database is then poisoned.
-    pub fn sync_wal(&self) -> Result<()> {
+    pub fn sync_wal(&self) -> Result<SeqNo> {
         let _call = self.engine.store.begin_call()?;
         self.engine.sync_wal()
     }

@@ -7,3 +7,4 @@ pub(crate) mod identity;
 pub(crate) mod open;
 pub(crate) mod reader;
 pub(crate) mod recover;
+pub(crate) mod view;

@@ -560,6 +560,7 @@ impl Opener<'_> {
             table_cache,
             models,
             chooser: Chooser::default(),
+            moments: Arc::default(),
         })
     }
 
@@ -583,7 +584,7 @@ impl Opener<'_> {
                     caches.table_cache.for_family(order, prefix),
                     &caches.blob_cache,
                 ),
-                (store, &caches.budget),
+                (store, &caches.budget, &caches.moments),
                 empty_view(family.order.clone()),
             );
             let version = Arc::clone(&found.current);

@@ -71,6 +71,8 @@ fn recover_exclusively(
         }
         stored_options::write_options(&engine.store, &state)?;
     }
+    // Everything replayed is in tables now.
+    engine.writes.note_durable(log.last_seqno);
     recovered.report.files_removed = engine.store.remove_leftovers(&mut state)?;
     recovered.wals.clear();
     Ok(recovered)

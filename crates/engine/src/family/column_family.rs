@@ -15,7 +15,8 @@ use drumlin_table::{Codec, Compression, TableFormat};
 use crate::caches::blob_cache::BlobCache;
 use crate::caches::table_cache::TableCache;
 use crate::compaction::CompactionOptions;
-use crate::family::super_version::{SuperVersion, SuperVersionCell};
+use crate::family::moment::MomentCell;
+use crate::family::super_version::{FamilyViews, SuperVersion, SuperVersionCell};
 use crate::options::settings::{DirectoryFormat, FamilyOptions, Options, Tuning};
 use crate::read::{FamilyReads, ReadContext, WalkPool};
 
@@ -76,6 +77,8 @@ pub(crate) struct Family {
     pub(crate) compaction: CompactionOptions,
     pub(crate) dropped: AtomicBool,
     budget: Arc<MemoryBudget>,
+    /// Of all families of the store together.
+    moments: Arc<MomentCell<FamilyViews>>,
 }
 
 impl Family {
@@ -85,7 +88,7 @@ impl Family {
         options: FamilyOptions,
         database: &Options,
         (tables, blobs): (Arc<TableCache>, &BlobCache),
-        (store, budget): (u64, &Arc<MemoryBudget>),
+        (store, budget, moments): (u64, &Arc<MemoryBudget>, &Arc<MomentCell<FamilyViews>>),
         first: Arc<SuperVersion>,
     ) -> Arc<Self> {
         let tuning = options
@@ -137,6 +140,7 @@ impl Family {
             options,
             dropped: AtomicBool::new(false),
             budget: Arc::clone(budget),
+            moments: Arc::clone(moments),
         })
     }
 
@@ -155,6 +159,7 @@ impl Family {
     pub(crate) fn install(&self, next: Arc<SuperVersion>) {
         let number = next.number;
         let former = self.view.install(next);
+        self.moments.forget();
         debug_assert!(
             former.number < number || number == 0,
             "super versions ascend"

@@ -169,6 +169,9 @@ impl MemtableFragments {
     }
 }
 
+/// The super versions of all families, by id.
+pub(crate) type FamilyViews = Box<[(u32, Arc<SuperVersion>)]>;
+
 /// Where a family keeps its present super version.
 #[derive(Debug)]
 pub(crate) struct SuperVersionCell {

@@ -105,7 +105,7 @@ pub(crate) fn make_family(
         options,
         &store.id.options,
         (tables, &store.caches.blob_cache),
-        (store.id.number, &store.caches.budget),
+        (store.id.number, &store.caches.budget, &store.caches.moments),
         view,
     )
 }

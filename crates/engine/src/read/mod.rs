@@ -4,6 +4,7 @@
 //! get         one key, newest source to oldest
 //! multi_get   many keys, each stage of a lookup with all of them before the next
 //! iterator    the cursor a user holds, over a walk that is pooled
+//! newest      how new a key is
 //! walk        the walk in it
 //! resident    all three over tables in memory
 //! context     the arguments that all of them take
@@ -24,6 +25,7 @@ mod iterator;
 mod iterator_tests;
 mod lazy_blob;
 mod multi_get;
+mod newest;
 mod own_key;
 pub(crate) mod resident;
 mod sampling;
@@ -40,4 +42,5 @@ pub(crate) use context::{ReadContext, ReadView};
 pub(crate) use get::get_to;
 pub use iterator::DbIterator;
 pub(crate) use multi_get::multi_get;
+pub(crate) use newest::newest_seqno;
 pub(crate) use walk::{FamilyReads, IteratorOptions, ViewSource, WalkPool};

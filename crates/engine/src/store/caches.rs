@@ -8,6 +8,8 @@ use drumlin_table::BlockCache;
 use crate::caches::blob_cache::BlobCache;
 use crate::caches::models::{Chooser, ModelStore};
 use crate::caches::table_cache::TableCache;
+use crate::family::moment::MomentCell;
+use crate::family::super_version::FamilyViews;
 
 /// See the module.
 pub(crate) struct Caches {
@@ -19,6 +21,8 @@ pub(crate) struct Caches {
     pub(crate) models: Arc<ModelStore>,
     /// Chooses which of them a job writes with.
     pub(crate) chooser: Chooser,
+    /// The super versions of all families together, for views.
+    pub(crate) moments: Arc<MomentCell<FamilyViews>>,
 }
 
 impl Caches {

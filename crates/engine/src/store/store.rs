@@ -16,6 +16,7 @@ use drumlin_base::{Error, Result, SeqNo};
 
 use crate::family::column_family::Family;
 use crate::family::snapshot::{Snapshot, SnapshotList};
+use crate::family::super_version::FamilyViews;
 use crate::store::caches::Caches;
 use crate::store::files::Files;
 use crate::store::identity::Identity;
@@ -141,6 +142,16 @@ impl Store {
             .map(|(id, f)| (*id, Arc::clone(&f.family)))
             .collect();
         self.families.store(Arc::new(map));
+        self.caches.moments.forget();
+    }
+
+    /// The super versions that readers see now, each taken by itself.
+    pub(crate) fn family_views(&self) -> FamilyViews {
+        let families = self.families.load();
+        let views = families.iter();
+        views
+            .map(|(id, family)| (*id, family.view.load_full()))
+            .collect()
     }
 }
 

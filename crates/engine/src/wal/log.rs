@@ -152,8 +152,8 @@ impl FileSyncer for NamedFile {
 #[derive(Debug)]
 pub(crate) struct WalSync {
     unsynced: Arc<UnsyncedWals>,
-    live: Arc<dyn FileSyncer>,
-    mark: SyncedMark,
+    /// The live file, and how far this syncs it; `None` where it was given up after a failed append.
+    live: Option<(Arc<dyn FileSyncer>, SyncedMark)>,
 }
 
 impl WalSync {
@@ -165,10 +165,12 @@ impl WalSync {
         if !drumlin_base::bug!("older-wals-unsynced") {
             self.unsynced.sync()?;
         }
-        if !drumlin_base::bug!("wal-sync-skipped") {
-            self.live.sync()?;
+        if let Some((live, mark)) = &self.live {
+            if !drumlin_base::bug!("wal-sync-skipped") {
+                live.sync()?;
+            }
+            self.unsynced.set_synced_mark(*mark);
         }
-        self.unsynced.set_synced_mark(self.mark);
         Ok(())
     }
 }
@@ -345,31 +347,17 @@ impl Wal {
         self.synced_writes = synced;
     }
 
-    /// Makes everything appended outlive a power cut, older files first.
-    ///
-    /// # Errors
-    /// `Io`; the database must then be poisoned.
-    pub(crate) fn sync(&self) -> Result<()> {
-        match self.is_open() {
-            true => self.sync_handle()?.run(),
-            false => self.unsynced.sync(),
-        }
-    }
-
-    /// What makes everything appended up to now outlive a power cut.
-    ///
-    /// # Errors
-    /// `Poisoned` when there is no live file.
-    pub(crate) fn sync_handle(&self) -> Result<WalSync> {
-        let Some(live) = &self.syncer else {
-            return Err(no_live_file());
+    /// A sync that makes everything appended up to now outlive a power cut.
+    pub(crate) fn sync_handle(&self) -> WalSync {
+        let mark = SyncedMark {
+            log_number: self.number,
+            bytes: self.len(),
         };
-        let (log_number, bytes) = (self.number, self.len());
-        Ok(WalSync {
+        let live = self.syncer.as_ref().map(|live| (Arc::clone(live), mark));
+        WalSync {
             unsynced: Arc::clone(&self.unsynced),
-            live: Arc::clone(live),
-            mark: SyncedMark { log_number, bytes },
-        })
+            live,
+        }
     }
 
     /// The files before the live one.

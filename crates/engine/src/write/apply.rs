@@ -27,7 +27,7 @@ impl WriteEnv {
 
     fn apply_each<'a>(&self, batches: impl IntoIterator<Item = &'a WriteBatch>) -> Result<()> {
         let families = self.store.families.load();
-        for batch in batches {
+        for batch in batches.into_iter().filter(|batch| batch.count() > 0) {
             let mut seqno = batch.seqno();
             let mut records = batch.iter().peekable();
             while let Some(record) = records.peek() {

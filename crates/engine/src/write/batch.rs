@@ -220,6 +220,19 @@ impl WriteBatch {
         Ok(())
     }
 
+    /// Moves the batch out and leaves nothing, not even a header. [`WriteBatch`]'s methods need one: give it back.
+    pub(crate) fn take(&mut self) -> Self {
+        Self {
+            bytes: std::mem::take(&mut self.bytes),
+            count: std::mem::take(&mut self.count),
+        }
+    }
+
+    /// The sequence number of the last record, once the batch was given its own.
+    pub(crate) fn last_seqno(&self) -> SeqNo {
+        (self.seqno() + u64::from(self.count)).saturating_sub(1)
+    }
+
     /// Removes every record and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();

@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drumlin_base::sync::Mutex;
+use drumlin_base::sync::atomic::{AtomicU64, Ordering};
 use drumlin_base::{Error, ErrorKind, Result, SeqNo, limits};
 use drumlin_fs::Clock;
 
@@ -46,6 +47,8 @@ use crate::write::queue::{CommitQueue, Follower, Shares, Turn};
 const SHARE_BYTES_MIN: usize = 32 << 10;
 
 type SyncFollower = (Logged, Arc<Follower<Logged>>);
+/// The caller's own write, back in its hands, and the outcome.
+type Written = (PendingWrite, Result<()>);
 
 /// The store as the pipeline needs it. Tests have one without a database.
 pub(crate) trait CommitEnv {
@@ -88,6 +91,8 @@ pub(crate) struct CommitPipeline<E> {
     log: Mutex<LogState>,
     /// Groups that are logged and wait for a sync.
     syncs: CommitQueue<Logged>,
+    /// Up to here every write that went to the WAL is synced.
+    durable: AtomicU64,
     /// Whether writes are synced that do not say.
     syncs_by_default: bool,
 }
@@ -102,43 +107,83 @@ impl<E: CommitEnv> CommitPipeline<E> {
             queue,
             log: Mutex::new(log),
             syncs: CommitQueue::slow(),
+            durable: AtomicU64::new(0),
             syncs_by_default,
         }
     }
 
-    /// Writes `batch`, alone or in a group.
-    pub(crate) fn write(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
+    /// Writes `batch`, alone or in a group. The batch is whole when this returns, with its sequence number once it
+    /// was logged.
+    pub(crate) fn write(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
         let sync = options.sync.unwrap_or(self.syncs_by_default);
         if sync && options.no_wal {
             return Err(Error::invalid_argument(
                 "a write without WAL cannot be synced",
             ));
         }
-        self.env.check(&batch)?;
-        let write = Request::Write(PendingWrite {
-            batch,
+        self.env.check(batch)?;
+        let request = Request::Write(PendingWrite {
+            batch: batch.take(),
             sync,
             no_wal: options.no_wal,
             no_stall: options.no_stall,
         });
-        match self.queue.join(write, !options.no_stall) {
-            Turn::Served(outcome) => outcome,
+        let (own, outcome) = match self.queue.join(request, !options.no_stall) {
+            Turn::Served(Some(Request::Write(own)), outcome) => (own, outcome),
             Turn::Lead(Request::Write(own)) => self.lead_group(own),
-            Turn::Share(Request::Write(own), share) => share.finish(self.apply_share([&own.batch])),
-            Turn::Lead(Request::Exclusive) | Turn::Share(Request::Exclusive, _) => {
+            Turn::Share(Request::Write(own), share) => {
+                let outcome = share.finish(self.apply_share([&own.batch]));
+                (own, outcome)
+            }
+            Turn::Served(..) | Turn::Lead(_) | Turn::Share(..) => {
                 unreachable!("a request comes back as it was handed in")
             }
-        }
+        };
+        *batch = own.batch;
+        outcome
+    }
+
+    /// Makes every write logged so far outlive a power cut, beside writers that go on. Returns the sequence number
+    /// up to which that holds; all of it is published.
+    pub(crate) fn sync(&self) -> Result<SeqNo> {
+        let turn = self.queue.join(Request::Exclusive, true);
+        assert_promoted(&turn);
+        let lead = self.queue.lead_guard();
+        let log = self.log.lock();
+        let last = log.last_seqno;
+        let sync = log.wal.sync_handle();
+        drop(log);
+        drop(lead);
+        let own = PendingWrite {
+            batch: WriteBatch::new(),
+            sync: true,
+            no_wal: false,
+            no_stall: false,
+        };
+        let group = Group {
+            own,
+            followers: Vec::new(),
+            span: Span { before: last, last },
+        };
+        self.sync_then_publish(Logged { group, sync }).1?;
+        Ok(last)
+    }
+
+    /// The sequence number up to which every write that went to the WAL is known to outlive a power cut.
+    pub(crate) fn durable_seqno(&self) -> SeqNo {
+        self.durable.load(Ordering::Acquire)
+    }
+
+    /// Notes that every logged write up to `seqno` outlives a power cut.
+    pub(crate) fn note_durable(&self, seqno: SeqNo) {
+        self.durable.fetch_max(seqno, Ordering::AcqRel);
     }
 
     /// Runs `body` with the lead and no group: nothing is logged meanwhile, and every
     /// group before it is published, or will never be.
     pub(crate) fn run_exclusive<R>(&self, body: impl FnOnce(&mut LogState) -> R) -> R {
         let turn = self.queue.join(Request::Exclusive, true);
-        assert!(
-            matches!(turn, Turn::Lead(_)),
-            "no leader takes an exclusive request, so its owner is promoted"
-        );
+        assert_promoted(&turn);
         let _lead = self.queue.lead_guard();
         let mut log = self.log.lock();
         self.env.published().wait_settled(log.last_seqno);
@@ -147,10 +192,12 @@ impl<E: CommitEnv> CommitPipeline<E> {
 
     /// Logs a group. A group that need not be synced is then applied and published while the next
     /// is logged; one that must be goes on in [`CommitPipeline::sync_then_publish`].
-    fn lead_group(&self, own: PendingWrite) -> Result<()> {
+    fn lead_group(&self, own: PendingWrite) -> Written {
         let lead = self.queue.lead_guard();
         let mut log = self.log.lock();
-        self.env.admit(&mut log, &own)?;
+        if let Err(error) = self.env.admit(&mut log, &own) {
+            return (own, Err(error));
+        }
         let followers = self.gather(&own);
         self.env.statistics().write_groups.bump();
         if !followers.is_empty() {
@@ -174,8 +221,7 @@ impl<E: CommitEnv> CommitPipeline<E> {
             Err(error) => Err(error),
         };
         let outcome = outcome.and_then(|()| self.publish(group.span));
-        group.complete(&outcome);
-        outcome
+        (group.complete(&outcome), outcome)
     }
 
     /// Takes the writers that may join `own`: same WAL use, no stronger durability, bounded bytes,
@@ -225,7 +271,7 @@ impl<E: CommitEnv> CommitPipeline<E> {
         }
         log.last_seqno = group.span.last;
         self.env.note_logged(log, group.bytes() as u64);
-        group.own.sync.then(|| log.wal.sync_handle()).transpose()
+        Ok(group.own.sync.then(|| log.wal.sync_handle()))
     }
 
     fn append(&self, log: &mut LogState, group: &Group) -> Result<()> {
@@ -265,26 +311,27 @@ impl<E: CommitEnv> CommitPipeline<E> {
 
     /// Makes a logged group outlive a power cut, applies and publishes it: as the leader of a sync,
     /// or served by one.
-    fn sync_then_publish(&self, logged: Logged) -> Result<()> {
+    fn sync_then_publish(&self, logged: Logged) -> Written {
         match self.syncs.join(logged, true) {
-            Turn::Served(outcome) => outcome,
+            Turn::Served(Some(own), outcome) => (own.group.complete(&outcome), outcome),
+            Turn::Served(None, _) => unreachable!("the leader of a sync gives the group back"),
             Turn::Lead(own) => self.lead_sync(own),
             Turn::Share(mut own, share) => {
                 let applied = self.apply_members(&mut own.group);
                 let outcome = share.finish(applied.inspect_err(|error| self.poison(error)));
-                own.group.complete(&outcome);
-                outcome
+                (own.group.complete(&outcome), outcome)
             }
         }
     }
 
-    fn lead_sync(&self, own: Logged) -> Result<()> {
+    fn lead_sync(&self, own: Logged) -> Written {
         let lead = self.syncs.lead_guard();
         let others = self.syncs.take_followers(|_| true);
         let newest = others.iter().map(|(other, _)| other).chain([&own]);
         let newest = newest.max_by_key(|logged| logged.group.span.last);
         self.env.statistics().wal_syncs.bump();
         let begin = self.env.clock().monotonic();
+        let last = newest.map_or(0, |newest| newest.group.span.last);
         let synced = newest.map_or(Ok(()), |newest| newest.sync.run());
         let end = self.env.clock().monotonic();
         self.env.wal_synced(end.saturating_sub(begin));
@@ -297,6 +344,8 @@ impl<E: CommitEnv> CommitPipeline<E> {
             let groups = others.iter().map(|(other, _)| other).chain([&own]);
             let first = groups.map(|logged| logged.group.span.before).min();
             self.poison_from(first.unwrap_or(0), error);
+        } else {
+            self.note_durable(last);
         }
         drop(lead);
         match synced {
@@ -305,14 +354,13 @@ impl<E: CommitEnv> CommitPipeline<E> {
                 let error = error.context("the WAL could not be synced");
                 let outcome = Err(error);
                 complete_synced(others, &outcome);
-                own.group.complete(&outcome);
-                outcome
+                (own.group.complete(&outcome), outcome)
             }
         }
     }
 
     /// Applies and publishes the groups one sync has served.
-    fn apply_synced(&self, mut own: Logged, others: Vec<SyncFollower>) -> Result<()> {
+    fn apply_synced(&self, mut own: Logged, others: Vec<SyncFollower>) -> Written {
         let mut spans: Vec<Span> = others.iter().map(|(other, _)| other.group.span).collect();
         spans.push(own.group.span);
         spans.sort_unstable();
@@ -332,11 +380,10 @@ impl<E: CommitEnv> CommitPipeline<E> {
         let outcome = self.after_shares(&shares, applied, spans.first().copied());
         let outcome = outcome.and_then(|()| spans.iter().try_for_each(|span| self.publish(*span)));
         for follower in sharing {
-            follower.complete(outcome.as_ref().map_err(Error::duplicate).copied());
+            follower.complete(None, outcome.as_ref().map_err(Error::duplicate).copied());
         }
         complete_synced(others, &outcome);
-        own.group.complete(&outcome);
-        outcome
+        (own.group.complete(&outcome), outcome)
     }
 
     /// Applies a group that needs no sync, large followers their own part.
@@ -409,11 +456,19 @@ impl<E: CommitEnv> CommitPipeline<E> {
     }
 }
 
+/// Gives groups back to their leaders, which complete them.
 fn complete_synced(groups: Vec<SyncFollower>, outcome: &Result<()>) {
     for (logged, follower) in groups {
-        logged.group.complete(outcome);
-        follower.complete(outcome.as_ref().map_err(Error::duplicate).copied());
+        let outcome = outcome.as_ref().map_err(Error::duplicate).copied();
+        follower.complete(Some(logged), outcome);
     }
+}
+
+fn assert_promoted(turn: &Turn<Request>) {
+    assert!(
+        matches!(turn, Turn::Lead(Request::Exclusive)),
+        "no leader takes an exclusive request, so its owner is promoted"
+    );
 }
 
 /// A request in the queue of writers.
@@ -488,15 +543,16 @@ impl Group {
         self.batches().map(WriteBatch::len).sum()
     }
 
-    /// Ends the followers' wait.
-    pub(crate) fn complete(self, outcome: &Result<()>) {
-        for Member { follower, .. } in self.followers {
-            let told = outcome.as_ref().map_err(Error::duplicate).copied();
-            follower.complete(match drumlin_base::bug!("followers-told-of-success") {
+    /// Ends the followers' wait and gives their batches back; the leader's own is returned.
+    pub(crate) fn complete(self, outcome: &Result<()>) -> PendingWrite {
+        for Member { write, follower } in self.followers {
+            let told = match drumlin_base::bug!("followers-told-of-success") {
                 true => Ok(()),
-                false => told,
-            });
+                false => outcome.as_ref().map_err(Error::duplicate).copied(),
+            };
+            follower.complete(write.map(Request::Write), told);
         }
+        self.own
     }
 }
 

@@ -186,7 +186,7 @@ fn numbers_ascend_without_a_gap_and_what_is_seen_is_what_is_logged() {
                     let key = format!("{writer}-{write}");
                     let keys: Vec<&[u8]> = vec![key.as_bytes(); 1 + (write % 3) as usize];
                     let sync = (writer + write) % 5 == 0;
-                    pipeline.write(batch(&keys), &synced(sync)).unwrap();
+                    pipeline.write(&mut batch(&keys), &synced(sync)).unwrap();
                     let seen = pipeline.env.published.load();
                     let applied = pipeline.env.applied.lock();
                     assert_eq!(applied.range(..=seen).count() as u64, seen);
@@ -203,17 +203,21 @@ fn numbers_ascend_without_a_gap_and_what_is_seen_is_what_is_logged() {
 #[test]
 fn nothing_logged_with_or_after_a_failed_sync_is_seen() {
     let (pipeline, files) = pipeline(None);
-    pipeline.write(batch(&[b"a"]), &synced(true)).unwrap();
+    pipeline.write(&mut batch(&[b"a"]), &synced(true)).unwrap();
     files.add_rule(
         FaultRule::always(Fault::Io)
             .on(OpKind::Sync)
             .of_kind(FileKind::Wal),
     );
-    let error = pipeline.write(batch(&[b"b"]), &synced(true)).unwrap_err();
+    let error = pipeline
+        .write(&mut batch(&[b"b"]), &synced(true))
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
     assert_eq!(*pipeline.env.health.lock(), Health::Poisoned);
     files.clear_rules();
-    let error = pipeline.write(batch(&[b"c"]), &synced(false)).unwrap_err();
+    let error = pipeline
+        .write(&mut batch(&[b"c"]), &synced(false))
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Poisoned);
     assert_eq!(pipeline.env.published.load(), 1);
     assert_eq!(pipeline.env.applied.lock().len(), 1);
@@ -222,9 +226,9 @@ fn nothing_logged_with_or_after_a_failed_sync_is_seen() {
 #[test]
 fn a_group_that_cannot_be_applied_poisons_and_is_not_seen() {
     let (pipeline, _) = pipeline(Some(b"bad"));
-    pipeline.write(batch(&[b"a"]), &synced(false)).unwrap();
+    pipeline.write(&mut batch(&[b"a"]), &synced(false)).unwrap();
     let error = pipeline
-        .write(batch(&[b"b", b"bad"]), &synced(false))
+        .write(&mut batch(&[b"b", b"bad"]), &synced(false))
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Aborted);
     assert_eq!(*pipeline.env.health.lock(), Health::Poisoned);
@@ -235,10 +239,12 @@ fn a_group_that_cannot_be_applied_poisons_and_is_not_seen() {
 fn without_space_nothing_is_logged_and_with_space_again_writes_go_on() {
     let (pipeline, files) = pipeline(None);
     pipeline.env.is_full.store(true, Ordering::Relaxed);
-    let error = pipeline.write(batch(&[b"a"]), &synced(false)).unwrap_err();
+    let error = pipeline
+        .write(&mut batch(&[b"a"]), &synced(false))
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoSpace);
     pipeline.env.is_full.store(false, Ordering::Relaxed);
-    pipeline.write(batch(&[b"b"]), &synced(false)).unwrap();
+    pipeline.write(&mut batch(&[b"b"]), &synced(false)).unwrap();
     assert_eq!(logged(&files), BTreeMap::from([(1, b"b".to_vec())]));
 }
 
@@ -246,13 +252,13 @@ fn without_space_nothing_is_logged_and_with_space_again_writes_go_on() {
 fn a_batch_that_is_refused_takes_no_number() {
     let (pipeline, files) = pipeline(None);
     pipeline
-        .write(batch(&[b"refused"]), &synced(false))
+        .write(&mut batch(&[b"refused"]), &synced(false))
         .unwrap_err();
     let no_wal = WriteOptions {
         no_wal: true,
         ..synced(true)
     };
-    pipeline.write(batch(&[b"a"]), &no_wal).unwrap_err();
+    pipeline.write(&mut batch(&[b"a"]), &no_wal).unwrap_err();
     assert!(logged(&files).is_empty());
     assert_eq!(pipeline.run_exclusive(|log| log.last_seqno), 0);
 }
@@ -260,14 +266,14 @@ fn a_batch_that_is_refused_takes_no_number() {
 #[test]
 fn an_append_that_finds_no_space_stops_writes_and_loses_nothing_before_it() {
     let (pipeline, files) = pipeline(None);
-    pipeline.write(batch(&[b"a"]), &synced(false)).unwrap();
+    pipeline.write(&mut batch(&[b"a"]), &synced(false)).unwrap();
     files.add_rule(
         FaultRule::always(Fault::NoSpace)
             .on(OpKind::Append)
             .of_kind(FileKind::Wal),
     );
     let large = vec![b'k'; 1 << 20];
-    let outcome = pipeline.write(batch(&[&large]), &synced(false));
+    let outcome = pipeline.write(&mut batch(&[&large]), &synced(false));
     assert_eq!(outcome.unwrap_err().kind(), ErrorKind::NoSpace);
     assert_eq!(*pipeline.env.health.lock(), Health::WriteStopped);
     assert_eq!(logged(&files), BTreeMap::from([(1, b"a".to_vec())]));
@@ -284,10 +290,10 @@ fn a_writer_that_may_not_stall_is_refused_behind_a_leader_that_does() {
     };
     pipeline.env.stalls.store(true, Ordering::Release);
     thread::scope(|scope| {
-        let leader = scope.spawn(|| pipeline.write(batch(&[b"leader"]), &synced(false)));
-        let impatient =
-            [(); 3].map(|()| scope.spawn(|| pipeline.write(batch(&[b"impatient"]), &no_stall)));
-        let patient = scope.spawn(|| pipeline.write(batch(&[b"patient"]), &synced(false)));
+        let leader = scope.spawn(|| pipeline.write(&mut batch(&[b"leader"]), &synced(false)));
+        let impatient = [(); 3]
+            .map(|()| scope.spawn(|| pipeline.write(&mut batch(&[b"impatient"]), &no_stall)));
+        let patient = scope.spawn(|| pipeline.write(&mut batch(&[b"patient"]), &synced(false)));
         for _ in 0..10_000 {
             if impatient.iter().all(|writer| writer.is_finished()) {
                 break;
@@ -301,7 +307,7 @@ fn a_writer_that_may_not_stall_is_refused_behind_a_leader_that_does() {
         leader.join().unwrap().unwrap();
         patient.join().unwrap().unwrap();
     });
-    pipeline.write(batch(&[b"after"]), &no_stall).unwrap();
+    pipeline.write(&mut batch(&[b"after"]), &no_stall).unwrap();
     let mut keys: Vec<Vec<u8>> = logged(&files).into_values().collect();
     keys.sort();
     assert_eq!(keys, [&b"after"[..], b"leader", b"patient"]);

@@ -30,8 +30,9 @@ pub(crate) enum Turn<T> {
     Lead(T),
     /// It does its own part of a group, and then asks [`Share::finish`] for the outcome.
     Share(T, Share<T>),
-    /// Another writer served its request with this outcome.
-    Served(Result<()>),
+    /// Another writer served its request with this outcome. The request comes back with it, unless the one that served
+    /// it kept it.
+    Served(Option<T>, Result<()>),
 }
 
 #[derive(Debug)]
@@ -40,7 +41,7 @@ enum Status<T> {
     Taken,
     Shared(T, Arc<Shares>),
     Promoted(T),
-    Done(Result<()>),
+    Done(Option<T>, Result<()>),
     Consumed,
 }
 
@@ -90,9 +91,17 @@ impl<T> Follower<T> {
         }
     }
 
-    /// Ends the owner's wait with `outcome`.
-    pub(crate) fn complete(&self, outcome: Result<()>) {
-        self.change(|_| Status::Done(outcome));
+    /// Ends the owner's wait with `outcome`, and gives its request back if there is one to give.
+    pub(crate) fn complete(&self, request: Option<T>, outcome: Result<()>) {
+        self.change(|_| Status::Done(request, outcome));
+    }
+
+    /// Ends the owner's wait with its request and `error`, unless it was taken.
+    fn refuse(&self, error: Error) {
+        self.change(|status| match status {
+            Status::Waiting(request) => Status::Done(Some(request), Err(error)),
+            other => other,
+        });
     }
 
     /// Gives the owner its request back, to do its part; the leader waits for `shares`.
@@ -127,7 +136,7 @@ impl<T> Follower<T> {
         loop {
             match std::mem::replace(&mut slot.status, Status::Consumed) {
                 Status::Promoted(request) => return Turn::Lead(request),
-                Status::Done(outcome) => return Turn::Served(outcome),
+                Status::Done(request, outcome) => return Turn::Served(request, outcome),
                 Status::Shared(request, shares) => {
                     slot.status = Status::Taken;
                     self.ready.store(false, Ordering::Relaxed);
@@ -174,7 +183,7 @@ impl<T> Share<T> {
         let failed = part.is_err();
         self.shares.finish(failed);
         let outcome = match self.follower.wait(SPINS_MAX) {
-            Turn::Served(outcome) => outcome,
+            Turn::Served(_, outcome) => outcome,
             Turn::Lead(_) | Turn::Share(..) => unreachable!("a shared request is only completed"),
         };
         part.and(outcome)
@@ -311,7 +320,8 @@ impl<T> CommitQueue<T> {
             if let (Some(why), false) = (waiting.stall, may_stall)
                 && !drumlin_base::bug!("no-stall-kept-by-leaders-only")
             {
-                return Turn::Served(Err(Error::new(ErrorKind::Busy, why)));
+                let busy = Error::new(ErrorKind::Busy, why);
+                return Turn::Served(Some(request), Err(busy));
             }
             let join = |state| Some(if state == FREE { LED } else { CROWDED });
             let before = self
@@ -346,7 +356,7 @@ impl<T> CommitQueue<T> {
         self.state.store(CROWDED, Ordering::Relaxed);
         waiting.followers.retain(|follower| {
             if !follower.may_stall {
-                follower.complete(Err(Error::new(ErrorKind::Busy, why)));
+                follower.refuse(Error::new(ErrorKind::Busy, why));
                 return false;
             }
             true

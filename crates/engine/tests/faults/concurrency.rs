@@ -344,7 +344,7 @@ fn closing_stops_writers_with_an_error_and_loses_nothing() {
     let refused = [
         db.flush(),
         db.put(b"k", b"v"),
-        db.sync_wal(),
+        db.sync_wal().map(drop),
         db.compact_range(family, None, None),
         db.create_family("f", options(Env::system().files).family)
             .map(drop),

@@ -1,10 +1,11 @@
 //! Goal: taking in external tables and making checkpoints is whole or not at all, wherever the
 //! power fails or the disk errs. Method: a stop, or an error, at every operation of either.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use drumlin::{Db, ErrorKind, SstFileWriter, TableWriterOptions, WriteOptions};
+use drumlin::{Db, ErrorKind, Health, SstFileWriter, TableWriterOptions, WriteOptions};
 use drumlin_base::ValueKind;
 use drumlin_base::key::internal_key;
 use drumlin_base::rng::Rng;
@@ -74,6 +75,12 @@ fn ingest(db: &Db) -> drumlin::Result<()> {
     db.ingest(db.default_family(), &[PathBuf::from(EXTERNAL)], false)
 }
 
+fn table_names(disk: &StrictMemFileSystem) -> BTreeSet<PathBuf> {
+    let names = disk.list(Path::new(DIR)).unwrap().into_iter();
+    let is_table = |name: &PathBuf| name.extension().is_some_and(|it| it == "sst");
+    names.filter(is_table).collect()
+}
+
 fn open(disk: &StrictMemFileSystem, place: &str) -> Db {
     let opened = Db::open(DIR, options(Arc::new(disk.clone())));
     opened.unwrap_or_else(|why| panic!("{place}: {why:?}"))
@@ -126,10 +133,14 @@ fn an_external_table_is_taken_in_whole_or_not_at_all_when_the_power_fails() {
 fn an_external_table_is_taken_in_whole_or_not_at_all_when_the_disk_errs() {
     for index in 0.. {
         let (memory, files, db) = made();
+        let tables = table_names(&memory);
         files.add_rule(FaultRule::once(index, Fault::Io));
         let done = ingest(&db).is_ok();
         let struck = files.injected() > 0;
         files.clear_rules();
+        if !done && db.health() == Health::Healthy {
+            assert_eq!(table_names(&memory), tables, "error at {index}");
+        }
         check(&db, done, &format!("error at {index}, still open"));
         drop(db);
         let place = format!("error at {index}, reopened");
@@ -157,6 +168,8 @@ fn a_checkpoint_is_whole_or_not_there() {
             let is_there = disk.exists(Path::new(COPY)).unwrap();
             assert!(is_there || !done, "{place}: the checkpoint is gone");
             if is_there {
+                let identity = Path::new(COPY).join("IDENTITY");
+                assert!(disk.exists(&identity).unwrap(), "{place}: no identity");
                 let copy = Db::open(COPY, options(Arc::new(disk.clone())));
                 let copy = copy.unwrap_or_else(|why| panic!("{place}: {why:?}"));
                 assert_eq!(

@@ -249,7 +249,7 @@ impl History {
         match step {
             Step::Write { ops, sync } => self.write(db, ops, *sync),
             Step::SyncWal => {
-                if self.note("sync", db.sync_wal()) {
+                if self.note("sync", db.sync_wal().map(drop)) {
                     self.all_synced();
                 }
             }

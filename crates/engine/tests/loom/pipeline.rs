@@ -64,7 +64,7 @@ impl Pipeline {
 
     fn write(&self, request: Request) -> Result<()> {
         match self.queue.join(request, true) {
-            Turn::Served(outcome) => outcome,
+            Turn::Served(_, outcome) => outcome,
             // Which entry is whose does not matter: its own leader counts one less.
             Turn::Share(_, share) => share.finish(Ok(())),
             Turn::Lead(Request::Exclusive) => {
@@ -108,7 +108,7 @@ impl Pipeline {
 
     fn sync(&self, group: Logged) -> Result<()> {
         match self.syncs.join(group, true) {
-            Turn::Served(outcome) => outcome,
+            Turn::Served(_, outcome) => outcome,
             Turn::Share(own, share) => {
                 self.apply(&own);
                 let outcome = share.finish(Ok(()));
@@ -148,10 +148,10 @@ impl Pipeline {
         });
         for (other, follower) in taken {
             complete(other, &outcome);
-            follower.complete(same(&outcome));
+            follower.complete(None, same(&outcome));
         }
         for follower in sharing {
-            follower.complete(same(&outcome));
+            follower.complete(None, same(&outcome));
         }
         complete(own, &outcome);
         outcome
@@ -200,7 +200,7 @@ fn same(outcome: &Result<()>) -> Result<()> {
 
 fn complete(group: Logged, outcome: &Result<()>) {
     for (_, follower) in group.followers {
-        follower.complete(same(outcome));
+        follower.complete(None, same(outcome));
     }
 }
 

@@ -166,7 +166,7 @@ pub(super) fn checkpoints(round: &Round, _index: u64, mut rng: Rng) {
         let Some(copy) = round.allow("open a copy", Db::open_read_only(&target, options)) else {
             continue;
         };
-        let Some(log) = round.allow("read a copy", read_log(&copy, &ReadOptions::default())) else {
+        let Some(log) = round.allow("read a copy", read_log(&copy)) else {
             continue;
         };
         Counts::add(&round.counts.checks);

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use drumlin::{Db, Env, Error, ErrorKind, Options, ReadOptions, WriteOptions};
+use drumlin::{Db, Env, Error, ErrorKind, Options, WriteOptions};
 use drumlin_base::rng::Rng;
 use drumlin_fs::{
     CrashPolicy, FaultFileSystem, FileSystem, ManualClock, Observer, OpKind, QueueSpawner,
@@ -224,7 +224,7 @@ impl Hearing<'_> {
         let place = format!("{policy:?} at depth {depth}");
         let db = opened.map_err(|error| format!("{place}: opening: {error:?}"))?;
         let told = |error: Error| format!("{place}: {error:?}");
-        let log = read_log(&db, &ReadOptions::default()).map_err(told)?;
+        let log = read_log(&db).map_err(told)?;
         if shown.is_some_and(|shown| shown != log) {
             let lens = (shown.map(<[usize]>::len), log.len());
             return Err(format!("{place}: batches shown have changed: {lens:?}"));

@@ -1,17 +1,20 @@
 //! Reads of a round's database that are compared with its history.
 
-use drumlin::{ColumnFamily, Db, DbIterator, ReadOptions, Result, Snapshot};
+use drumlin::{ColumnFamily, Db, DbIterator, PinnedSlice, ReadOptions, Result, Snapshot, View};
 use drumlin_base::rng::Rng;
 
 use super::{Counts, Round};
 use crate::history::parse_log;
 use crate::model::{LOG, Rows, difference, key};
 
-/// The log's reading at `options`' moment.
-pub(super) fn read_log(db: &Db, options: &ReadOptions) -> Result<Vec<usize>> {
-    let value = db.get_cf(db.default_family(), LOG, options)?;
-    let value = value.map(|value| value.to_vec()).unwrap_or_default();
-    Ok(parse_log(&value).expect("the log holds numbers"))
+/// The log as it is read now.
+pub(super) fn read_log(db: &Db) -> Result<Vec<usize>> {
+    parsed(db.get_cf(db.default_family(), LOG, &ReadOptions::default())?)
+}
+
+fn parsed(log: Option<PinnedSlice>) -> Result<Vec<usize>> {
+    let log = log.map(|log| log.to_vec()).unwrap_or_default();
+    Ok(parse_log(&log).expect("the log holds numbers"))
 }
 
 /// All rows of an iterator but the log, forward or backward.
@@ -48,16 +51,78 @@ pub(super) fn walk(iter: &mut DbIterator, forward: bool) -> Result<Rows> {
 
 /// A moment that can be looked at again.
 pub(super) struct Moment {
-    pub(super) snapshot: Snapshot,
+    pin: Pin,
     /// Batches committed by then.
     pub(super) len: usize,
+}
+
+/// The two ways to read as of a moment.
+enum Pin {
+    Snapshot(Db, Snapshot),
+    View(View),
+}
+
+impl Pin {
+    fn get(
+        &self,
+        family: &ColumnFamily,
+        key: &[u8],
+        fill_cache: bool,
+    ) -> Result<Option<PinnedSlice>> {
+        match self {
+            Self::Snapshot(db, _) => db.get_cf(family, key, &self.options(fill_cache)),
+            Self::View(view) => view.get_cf(family, key, &self.options(fill_cache)),
+        }
+    }
+
+    fn multi_get(
+        &self,
+        family: &ColumnFamily,
+        keys: &[Vec<u8>],
+        fill_cache: bool,
+    ) -> Vec<Result<Option<PinnedSlice>>> {
+        match self {
+            Self::Snapshot(db, _) => db.multi_get_cf(family, keys, &self.options(fill_cache)),
+            Self::View(view) => view.multi_get_cf(family, keys, &self.options(fill_cache)),
+        }
+    }
+
+    fn iter(&self, family: &ColumnFamily, fill_cache: bool) -> DbIterator {
+        match self {
+            Self::Snapshot(db, _) => db.iter_cf(family, self.options(fill_cache)),
+            Self::View(view) => view.iter_cf(family, &self.options(fill_cache)),
+        }
+    }
+
+    fn options(&self, fill_cache: bool) -> ReadOptions {
+        ReadOptions {
+            snapshot: match self {
+                Self::Snapshot(_, snapshot) => Some(snapshot.clone()),
+                Self::View(_) => None,
+            },
+            fill_cache,
+            ..ReadOptions::default()
+        }
+    }
+}
+
+impl Moment {
+    /// The log, read at the moment.
+    pub(super) fn read_log(&self, db: &Db) -> Result<Vec<usize>> {
+        parsed(self.pin.get(db.default_family(), LOG, true)?)
+    }
+
+    /// A cursor at the moment.
+    pub(super) fn iter(&self, family: &ColumnFamily) -> DbIterator {
+        self.pin.iter(family, true)
+    }
 }
 
 impl Round {
     /// Reads the log now: all that was acknowledged must be in it.
     pub(super) fn look_now(&self, place: &str) {
         let acked = self.history.lock().acked();
-        let log = read_log(&self.db, &ReadOptions::default());
+        let log = read_log(&self.db);
         let Some(log) = self.allow("get of the log", log) else {
             return;
         };
@@ -70,32 +135,28 @@ impl Round {
         seen.unwrap_or_else(|why| panic!("{place}: {why}"));
     }
 
-    /// A snapshot, its log checked; `None` where it cannot be read.
+    /// A snapshot or a view, its log checked; `None` where it cannot be read.
     pub(super) fn moment(&self) -> Option<Moment> {
         let acked = self.history.lock().acked();
-        let snapshot = self.db.snapshot();
-        let options = ReadOptions {
-            snapshot: Some(snapshot.clone()),
-            ..ReadOptions::default()
+        let pin = match acked % 2 {
+            0 => Pin::Snapshot(self.db.clone(), self.db.snapshot()),
+            _ => Pin::View(self.db.view()),
         };
-        let log = self.allow("get of the log", read_log(&self.db, &options))?;
-        self.observe("a snapshot", &log, acked);
-        let len = log.len();
-        Some(Moment { snapshot, len })
+        let mut moment = Moment { pin, len: 0 };
+        let log = self.allow("get of the log", moment.read_log(&self.db))?;
+        self.observe("a moment", &log, acked);
+        moment.len = log.len();
+        Some(moment)
     }
 
     /// Compares one family with the model at `moment`.
     pub(super) fn look(&self, moment: &Moment, family: &ColumnFamily, rng: &mut Rng) {
         let want = self.history.lock().rows(moment.len, family.id());
-        let options = ReadOptions {
-            snapshot: Some(moment.snapshot.clone()),
-            fill_cache: rng.one_in(2),
-            ..ReadOptions::default()
-        };
+        let (pin, fills) = (&moment.pin, rng.one_in(2));
         Counts::add(&self.counts.checks);
         let place = format!("{} after {} batches", family.name(), moment.len);
         if rng.one_in(2) {
-            let mut iter = self.db.iter_cf(family, options);
+            let mut iter = pin.iter(family, fills);
             let forward = rng.one_in(2);
             let Some(found) = self.allow("walk", walk(&mut iter, forward)) else {
                 return;
@@ -107,11 +168,11 @@ impl Round {
         }
         let mut keys: Vec<Vec<u8>> = (0..6).map(|_| key(rng)).collect();
         keys.extend(want.keys().nth(rng.below(80) as usize).cloned());
-        let many = self.db.multi_get_cf(family, &keys, &options);
+        let many = pin.multi_get(family, &keys, fills);
         for (key, found) in keys.iter().zip(many) {
             let name = String::from_utf8_lossy(key).into_owned();
             let want = want.get(key).map(Vec::as_slice);
-            let got = self.db.get_cf(family, key, &options);
+            let got = pin.get(family, key, fills);
             for (how, found) in [("multi_get", found), ("get", got)] {
                 if let Some(found) = self.allow(how, found) {
                     let len = found.as_ref().map(|found| found.len());
@@ -133,11 +194,7 @@ impl Round {
         for family in self.db.families() {
             let want = self.history.lock().rows(moment.len, family.id());
             for forward in [true, false] {
-                let options = ReadOptions {
-                    snapshot: Some(moment.snapshot.clone()),
-                    ..ReadOptions::default()
-                };
-                let mut iter = self.db.iter_cf(&family, options);
+                let mut iter = moment.iter(&family);
                 let found = walk(&mut iter, forward).expect("a well disk");
                 if let Some(how) = difference(&found, &want) {
                     panic!("{} at the end: {how}", family.name());

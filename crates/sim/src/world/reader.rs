@@ -1,10 +1,10 @@
 //! A task that reads, at once and later, at moments it keeps.
 
-use drumlin::{ColumnFamily, DbIterator, ReadOptions};
+use drumlin::{ColumnFamily, DbIterator};
 use drumlin_base::rng::Rng;
 
 use super::Round;
-use super::look::{Moment, read_log, walk};
+use super::look::{Moment, walk};
 use crate::model::difference;
 
 /// An iterator over the default family, and how many batches it shows once that is known.
@@ -54,16 +54,12 @@ fn look_somewhere(round: &Round, moment: &Moment, rng: &mut Rng) {
     round.look(moment, family, rng);
 }
 
-/// An iterator that sees what a snapshot taken with it sees.
+/// An iterator as of a moment.
 fn hold(round: &Round) -> Option<Held> {
     let moment = round.moment()?;
-    let options = ReadOptions {
-        snapshot: Some(moment.snapshot.clone()),
-        ..ReadOptions::default()
-    };
-    let log = round.allow("get of the log", read_log(&round.db, &options))?;
-    assert_eq!(log.len(), moment.len, "a snapshot reads its log anew");
-    let iter = round.db.iter_cf(round.db.default_family(), options);
+    let log = round.allow("get of the log", moment.read_log(&round.db))?;
+    assert_eq!(log.len(), moment.len, "a moment reads its log anew");
+    let iter = moment.iter(round.db.default_family());
     Some(Held { iter, moment })
 }
 

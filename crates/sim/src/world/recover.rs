@@ -44,7 +44,7 @@ impl World {
         let opened = Db::open_all_families(DIR, options);
         files.set_observer(None);
         let db = opened.unwrap_or_else(|error| panic!("opening after a crash: {error:?}"));
-        let log = read_log(&db, &ReadOptions::default()).expect("the disk is well");
+        let log = read_log(&db).expect("the disk is well");
         if let Some(shown) = shown {
             assert_eq!(log, shown, "what an earlier recovery showed has changed");
         }
@@ -75,7 +75,7 @@ impl World {
         let told = Arc::new(Told::default());
         match Db::open_all_families(DIR, self.options(&files, &told)) {
             Ok(db) => {
-                let log = read_log(&db, &ReadOptions::default());
+                let log = read_log(&db);
                 if let (Ok(log), false) = (log, files.is_stopped()) {
                     if let Some(shown) = shown {
                         assert_eq!(log, *shown, "what an earlier recovery showed has changed");
