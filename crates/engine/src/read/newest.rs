@@ -90,7 +90,7 @@ fn newest_in(
     match file.table.load() {
         Some(table) => search(&table),
         None => {
-            let table = read.context.tables.find(file)?;
+            let table = read.context.tables.find_for(file, options)?;
             search(&table)
         }
     }
