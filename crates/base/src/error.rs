@@ -98,6 +98,11 @@ impl Error {
     /// A failed system call `op` on `file`. A full disk or quota becomes [`ErrorKind::NoSpace`],
     /// a missing file [`ErrorKind::NotFound`], a read-only file system [`ErrorKind::ReadOnly`].
     pub fn io(op: &str, file: &Path, source: std::io::Error) -> Self {
+        Self::system(op, source).with_file(file)
+    }
+
+    /// As [`Error::io`], of a call that concerns no file.
+    pub fn system(op: &str, source: std::io::Error) -> Self {
         let kind = match (source.kind(), source.raw_os_error()) {
             (std::io::ErrorKind::NotFound, _) => ErrorKind::NotFound,
             (std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded, _) => {
@@ -109,7 +114,7 @@ impl Error {
         let mut error = Self::new(kind, format!("cannot {op}: {source}"));
         error.0.os_code = source.raw_os_error();
         error.0.source = Some(Box::new(source));
-        error.with_file(file)
+        error
     }
 
     /// The same error, naming the file it concerns.

@@ -7,8 +7,16 @@ use std::time::Duration;
 pub trait Clock: Send + Sync + Debug {
     /// Time since some fixed moment of this process; never goes back.
     fn monotonic(&self) -> Duration;
-    /// Seconds since 1970-01-01 UTC; may jump.
-    fn unix_seconds(&self) -> u64;
+    /// Time since 1970-01-01 UTC; may jump, forth and back. Zero where the clock stands before that.
+    fn unix_time(&self) -> Duration;
+    /// [`Clock::unix_time`] in whole seconds.
+    fn unix_seconds(&self) -> u64 {
+        self.unix_time().as_secs()
+    }
+    /// [`Clock::unix_time`] in whole milliseconds, as expiry times are written.
+    fn unix_millis(&self) -> u64 {
+        u64::try_from(self.unix_time().as_millis()).unwrap_or(u64::MAX)
+    }
     /// Blocks the calling thread (or, under simulation, lets time pass).
     fn sleep(&self, duration: Duration);
 }

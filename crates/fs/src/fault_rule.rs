@@ -104,11 +104,30 @@ impl Fault {
     }
 }
 
+/// Which of the operations that a rule counts are struck.
 #[derive(Clone, Debug)]
-enum When {
+pub(crate) enum When {
     Once(u64),
     From(u64),
     OneIn(u64, Rng),
+}
+
+impl When {
+    /// Whether the operation of this number is struck.
+    pub(crate) fn strikes(&mut self, index: u64) -> bool {
+        match self {
+            Self::Once(n) => index == *n,
+            Self::From(n) => index >= *n,
+            Self::OneIn(n, rng) => rng.one_in(*n),
+        }
+    }
+}
+
+/// A time evenly at random between the two.
+pub(crate) fn draw_delay(rng: &mut Rng, least: Duration, most: Duration) -> Duration {
+    let spread = most.saturating_sub(least).as_nanos();
+    let spread = u64::try_from(spread).unwrap_or(u64::MAX - 1);
+    least + Duration::from_nanos(rng.below(spread + 1))
 }
 
 /// A fault and the operations it strikes. Operations count from 0 from when the rule is added, and
@@ -208,11 +227,7 @@ impl FaultRule {
         }
         let index = self.seen;
         self.seen += 1;
-        match &mut self.when {
-            When::Once(n) => index == *n,
-            When::From(n) => index >= *n,
-            When::OneIn(n, rng) => rng.one_in(*n),
-        }
+        self.when.strikes(index)
     }
 }
 
@@ -222,9 +237,7 @@ impl FaultRule {
         let Fault::Slow { least, most } = self.fault else {
             return None;
         };
-        let spread = most.saturating_sub(least).as_nanos();
-        let spread = u64::try_from(spread).unwrap_or(u64::MAX - 1);
-        Some(least + Duration::from_nanos(self.delays.below(spread + 1)))
+        Some(draw_delay(&mut self.delays, least, most))
     }
 }
 

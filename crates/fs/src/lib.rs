@@ -1,4 +1,4 @@
-//! The only access to files, clocks, threads and randomness.
+//! The only access to files, sockets, clocks, threads and randomness.
 //!
 //! All code above takes an [`Env`], so that a test can replace the real system by a file system that forgets,
 //! a clock that jumps or a fixed seed.
@@ -15,6 +15,7 @@ mod mem_crash;
 mod mem_disk;
 mod mem_file;
 mod mem_image;
+pub mod net;
 mod paced;
 mod posix;
 mod posix_direct;

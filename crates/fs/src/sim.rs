@@ -46,7 +46,12 @@ impl ManualClock {
 
     /// Sets the wall time, forth or back; the monotonic reading stays.
     pub fn set_unix_seconds(&self, seconds: u64) {
-        self.now.lock().unix = Duration::from_secs(seconds);
+        self.set_unix_time(Duration::from_secs(seconds));
+    }
+
+    /// Sets the wall time since 1970, forth or back; the monotonic reading stays.
+    pub fn set_unix_time(&self, unix: Duration) {
+        self.now.lock().unix = unix;
     }
 }
 
@@ -55,8 +60,8 @@ impl Clock for ManualClock {
         self.now.lock().monotonic
     }
 
-    fn unix_seconds(&self) -> u64 {
-        self.now.lock().unix.as_secs()
+    fn unix_time(&self) -> Duration {
+        self.now.lock().unix
     }
 
     fn sleep(&self, duration: Duration) {
@@ -105,8 +110,8 @@ impl Clock for IdleClock {
         night.now
     }
 
-    fn unix_seconds(&self) -> u64 {
-        self.monotonic().as_secs()
+    fn unix_time(&self) -> Duration {
+        self.monotonic()
     }
 
     fn sleep(&self, duration: Duration) {
@@ -254,7 +259,7 @@ mod tests {
         let clock = ManualClock::new(100);
         clock.sleep(Duration::from_millis(1500));
         assert_eq!(clock.monotonic(), Duration::from_millis(1500));
-        assert_eq!(clock.unix_seconds(), 101);
+        assert_eq!((clock.unix_seconds(), clock.unix_millis()), (101, 101_500));
         clock.set_unix_seconds(5);
         assert_eq!(clock.unix_seconds(), 5);
         assert_eq!(clock.monotonic(), Duration::from_millis(1500));

@@ -38,10 +38,9 @@ impl Clock for SystemClock {
         self.start.elapsed()
     }
 
-    fn unix_seconds(&self) -> u64 {
-        SystemTime::now()
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .map_or(0, |since| since.as_secs())
+    fn unix_time(&self) -> Duration {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        since.unwrap_or(Duration::ZERO)
     }
 
     fn sleep(&self, duration: Duration) {
@@ -172,6 +171,7 @@ mod tests {
         clock.sleep(Duration::from_micros(1));
         assert!(clock.monotonic() > before);
         assert!(clock.unix_seconds() > 1_700_000_000);
+        assert!(clock.unix_millis() / 1000 >= clock.unix_seconds() - 1);
     }
 
     #[test]

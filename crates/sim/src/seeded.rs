@@ -27,6 +27,7 @@ const fn bug(name: &'static str, module: &'static str, suite: &'static str) -> B
 /// Every such place.
 #[rustfmt::skip]
 pub const BUGS: &[Bug] = &[
+    bug("accept-without-pause", "fs/net/acceptor", "net:accepting::"),
     bug("account-never-balanced", "engine/background/manual_queue", "drumlin:manual_queue::"),
     bug("appended-batch-uncounted", "engine/write/batch", "drumlin:batch::"),
     bug("batch-count-unchecked", "engine/write/batch", "drumlin:batch::"),
@@ -142,6 +143,7 @@ pub const BUGS: &[Bug] = &[
     bug("second-name-recycled", "engine/wal/preallocator", "drumlin:preallocator::"),
     bug("separate-values-shifted", "table/block", "drumlin_table:block::"),
     bug("shared-blobs-unnoticed", "engine/maintenance/repair_blobs", "blobs:repair"),
+    bug("short-write-sent-whole", "fs/net/mem_state", "net:bytes::"),
     bug("signed-file-number", "engine/files/names", "drumlin:names::"),
     bug("single-deletions-uncounted", "memtable", "naive"),
     bug("slow-codec-in-l1", "engine/family/column_family", "drumlin:column_family::"),
@@ -160,12 +162,15 @@ pub const BUGS: &[Bug] = &[
     bug("tombstone-dropped-early", "engine/compaction", "sim"),
     bug("torn-tail-kept", "engine/wal/log", "faults:copies::what_a_torn_append_left"),
     bug("trash-unmarked", "engine/files/trash", "drumlin:trash::"),
+    bug("unasked-direction-told", "fs/net/posix_poll", "net:contract::posix::"),
+    bug("unix-mode-masked", "fs/net/posix", "net:posix::a_unix_path"),
     bug("unused-time-hoarded", "fs", "drumlin_fs:rate::"),
     bug("upper-bound-lost", "engine/options/settings", "faults:model::the_usual"),
     bug("versions-share-a-value", "table/searchable", "drumlin_table:searchable::row::"),
     bug("views-read-the-present", "engine/db/view", "views"),
     bug("wait-a-bucket-up", "engine/watch/waits", "drumlin:waits::"),
     bug("waits-of-the-full-line-elsewhere", "engine/watch/waits", "drumlin:waits::"),
+    bug("wake-before-wait-lost", "fs/net/mem_state", "net:contract::memory::wakes_before"),
     bug("wake-up-lost", "engine/write/queue", "sim"),
     bug("wal-dir-unclaimed", "engine/wal/dir", "wal_dir"),
     bug("wal-elsewhere-unseen", "engine/wal/dir", "wal_dir"),

@@ -51,6 +51,37 @@ fn only_the_door_touches_the_system() {
     none(&broken, "go through drumlin_fs");
 }
 
+/// Sockets come in through the fs crate, everywhere: a server is simulated whole, its clients too. Addresses are plain
+/// data and come from `core::net`.
+#[test]
+fn only_the_door_touches_sockets() {
+    let sockets = [
+        "std::net",
+        "os::unix::net",
+        "mio::",
+        "socket2::",
+        "tokio::net",
+        "rustix::net",
+        "libc::socket",
+    ];
+    let mut broken = Vec::new();
+    for file in rust() {
+        if ["crates/fs/", "crates/tidy/"]
+            .iter()
+            .any(|own| file.path.starts_with(own))
+        {
+            continue;
+        }
+        for (number, line) in file.text.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            if sockets.iter().any(|socket| code.contains(socket)) {
+                broken.push(format!("{}:{}: {}", file.path, number + 1, line.trim()));
+            }
+        }
+    }
+    none(&broken, "go through drumlin_fs::net");
+}
+
 /// `unsafe` stands only where it is walled in, and every use says why it is sound.
 #[test]
 fn unsafe_is_walled_in_and_explained() {

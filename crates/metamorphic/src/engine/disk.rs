@@ -34,8 +34,8 @@ impl Clock for JumpingClock {
         self.below.monotonic() + self.ahead()
     }
 
-    fn unix_seconds(&self) -> u64 {
-        self.below.unix_seconds() + self.ahead().as_secs()
+    fn unix_time(&self) -> Duration {
+        self.below.unix_time() + self.ahead()
     }
 
     fn sleep(&self, duration: Duration) {

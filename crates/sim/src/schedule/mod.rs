@@ -26,8 +26,7 @@ use drumlin_base::sync::tasks::Tasks;
 use drumlin_fs::Clock;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-pub(crate) use spawn::Tasked;
-pub use spawn::simulate;
+pub use spawn::{Tasked, simulate};
 
 /// How the next task is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +93,8 @@ struct State {
     tasks: Vec<Task>,
     running: usize,
     now: Duration,
+    /// When the wall clock was set, and to what time since 1970.
+    wall: (Duration, Duration),
     rng: Rng,
     order: Order,
     steps: u64,
@@ -208,6 +209,7 @@ impl Scheduler {
                 tasks: Vec::new(),
                 running: 0,
                 now: Duration::ZERO,
+                wall: (Duration::ZERO, Duration::from_secs(1_700_000_000)),
                 rng: Rng::new(seed),
                 order,
                 steps: 0,
@@ -225,6 +227,12 @@ impl Scheduler {
     /// The virtual time since the beginning.
     pub fn now(&self) -> Duration {
         self.state.lock().now
+    }
+
+    /// Sets the wall clock to a time since 1970, forth or back; it goes on from there. Virtual time stays.
+    pub fn set_unix_time(&self, unix: Duration) {
+        let mut state = self.state.lock();
+        state.wall = (state.now, unix);
     }
 
     /// Places a switch was possible at, so far.
@@ -412,8 +420,10 @@ impl Clock for Scheduler {
         self.now()
     }
 
-    fn unix_seconds(&self) -> u64 {
-        1_700_000_000 + self.now().as_secs()
+    fn unix_time(&self) -> Duration {
+        let state = self.state.lock();
+        let (set_at, set_to) = state.wall;
+        set_to + (state.now - set_at)
     }
 
     fn sleep(&self, duration: Duration) {

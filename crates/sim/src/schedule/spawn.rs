@@ -92,9 +92,9 @@ fn start(
     })
 }
 
-/// What the engine starts its threads with.
+/// What the engine starts its threads with: each is a task of the scheduler.
 #[derive(Debug)]
-pub(crate) struct Tasked(pub(crate) Arc<Scheduler>);
+pub struct Tasked(pub Arc<Scheduler>);
 
 impl Spawner for Tasked {
     fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> Result<Box<dyn JoinHandle>> {

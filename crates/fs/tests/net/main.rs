@@ -1,0 +1,9 @@
+//! Sockets of the system and in memory keep one contract; faults strike what their rules name.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+mod accepting;
+mod bytes;
+mod contract;
+mod faults;
+mod posix;
+mod world;
