@@ -1,8 +1,8 @@
 //! Staged prefetch for a batch of lookups.
 //!
-//! One lookup waits for memory three or four times, each time for an address that the one before told
-//! it. Many lookups can wait at the same time: each takes a step, prefetches the lines that its next
-//! step needs, and lets the others take theirs ([`Table::step`], [`STEPS`] times round). Then the lookups are
+//! One lookup waits for memory up to five times, each time for an address that the load before gave it.
+//! Many lookups can wait at the same time: each takes a step and prefetches the lines that its next step
+//! needs, then the others take theirs ([`Table::step`], [`STEPS`] times round). Then the lookups are
 //! done one after the other, over lines that have come ([`Table::get_hinted`]).
 //!
 //! ```text
@@ -60,7 +60,7 @@ pub(crate) enum Known {
     RowAt(RowPlace, RowSpan),
     /// The key is not in the table.
     Absent,
-    /// The table's entries for the key were given already.
+    /// The table has already given its entries for the key.
     Answered,
 }
 
@@ -71,7 +71,7 @@ impl Hint {
         matches!(self.known, Known::Absent)
     }
 
-    /// Whether nothing is left to be asked of the table: the key is not in it, or was answered.
+    /// Whether the table has no more to give: the key is not in it, or was answered.
     #[inline]
     pub fn is_settled(&self) -> bool {
         matches!(self.known, Known::Absent | Known::Answered)
@@ -85,7 +85,7 @@ impl Hint {
         step
     }
 
-    /// Takes in that what the steps would have asked for was asked for.
+    /// Marks all steps as taken: the lookup did their work itself.
     #[inline]
     pub(crate) fn end_steps(&mut self) {
         self.steps = STEPS as u8;

@@ -22,7 +22,7 @@ pub enum TableIter {
 }
 
 impl TableIter {
-    /// The value under the cursor, pinned in its memory: no copy.
+    /// The value under the cursor, pinned in its memory. Few bytes are copied instead; a coded value is decoded.
     ///
     /// Requires: the cursor is valid.
     #[inline]

@@ -1,9 +1,10 @@
 //! Table files: formats, filters, compression, block cache.
 //!
 //! A table is one immutable file of sorted entries, written once from front to back and read at
-//! random. RocksDB's block-based table and LevelDB's are read and written ([`mod@format`]), and a
-//! plain table of our own for data that lives in memory; the magic number at the end of a file tells
-//! which it is ([`Table::open`]).
+//! random. RocksDB's block-based table and LevelDB's are read and written ([`mod@format`]), and two
+//! formats of our own: the plain table for data that lives in memory, and the searchable table for data
+//! that is read more often than written. The magic number at the end of a file tells which it is
+//! ([`Table::open`]).
 //!
 //! Everything here that decodes treats its bytes as a claim: damage becomes an error, never a
 //! panic. Byte layouts are described in `docs/format/block-table.md` and

@@ -56,7 +56,7 @@ impl TableValue<'_> {
         }
     }
 
-    /// The bytes, pinned in their memory: no copy.
+    /// The bytes, pinned in their memory. Few bytes are copied instead; a decoded value is moved.
     #[inline]
     pub fn pin(self) -> PinnedSlice {
         match self {
@@ -68,8 +68,8 @@ impl TableValue<'_> {
 }
 
 impl Table {
-    /// Opens `file`, told by its magic number. Reads and checks what every lookup needs, and charges
-    /// it to the budget.
+    /// Opens `file`, whose magic number tells its format. Reads and checks the parts that every lookup needs,
+    /// and charges them to the budget.
     ///
     /// # Errors
     /// `Corruption` for damage, `NotSupported` naming a feature that cannot be read faithfully,
@@ -79,20 +79,20 @@ impl Table {
         let table = match magic {
             Some(PLAIN_MAGIC) => Self::Plain(PlainTable::open(file, options)?),
             Some(SEARCHABLE_MAGIC) => Self::Searchable(SearchableTable::open(file, options)?),
-            _ => Self::Block(BlockTable::open(file, options)?), // Says what other numbers mean.
+            _ => Self::Block(BlockTable::open(file, options)?), // Refuses other numbers by name.
         };
         Ok(Arc::new(table))
     }
 
-    /// Gives all entries of `table` the sequence number `seqno`: it was made outside a database and
-    /// opened before it was known. False, and nothing done, where that cannot be: the table is not a
-    /// plain one, or has other owners.
-    pub fn number(table: &mut Arc<Self>, seqno: SeqNo) -> bool {
+    /// Gives all entries of `table` the sequence number `seqno`. For a table made outside a database and
+    /// opened before its number was known. False, and nothing done, if the table is not a plain one or
+    /// has other owners.
+    pub fn set_seqno(table: &mut Arc<Self>, seqno: SeqNo) -> bool {
         let Some(Self::Plain(plain)) = Arc::get_mut(table) else {
             return false;
         };
         let own = Arc::get_mut(plain);
-        own.map(|plain| plain.number(seqno)).is_some()
+        own.map(|plain| plain.set_seqno(seqno)).is_some()
     }
 
     /// Visits the versions of `user_key` with a sequence number of at most `seqno`, newest first,
@@ -131,10 +131,10 @@ impl Table {
         }
     }
 
-    /// Looks for `keys` together, of which there are at most [`TOGETHER_MAX`] with a hint each, as far as it can be
-    /// done in memory: gives values to `visit` with the places of their keys, and notes in the hints how far the
-    /// search for the others got. Of one key at most one version is given. False, and nothing done, where the
-    /// table's format has steps instead ([`Table::step`]).
+    /// Looks up `keys` together, at most [`TOGETHER_MAX`], as far as memory alone allows. Gives values to `visit`
+    /// with the places of their keys, at most one version of each key, and notes in the hints, one for each key,
+    /// how far the search for the others got. False, and nothing done, where the table's format has steps
+    /// instead ([`Table::step`]).
     pub fn get_together(
         &self,
         keys: &[&[u8]],
@@ -255,8 +255,8 @@ impl Table {
         }
     }
 
-    /// How keys and values are encoded, in lines for people; nothing for formats in which each table
-    /// encodes them alike.
+    /// How keys and values are encoded, in lines for people. Empty for formats in which all tables encode
+    /// them alike.
     pub fn describe(&self) -> Vec<String> {
         match self {
             Self::Block(_) | Self::Plain(_) => Vec::new(),
@@ -264,9 +264,9 @@ impl Table {
         }
     }
 
-    /// Reads every byte and checks checksums, the order of entries, that every key is found as
-    /// lookups find it, and that the counts in the properties are right. Tells how many of the
-    /// entries refer to values in blob files, which are not looked at.
+    /// Reads every byte and checks checksums, the order of entries, that lookups find every key,
+    /// and that the counts in the properties are right. Gives the number of entries that refer to values
+    /// in blob files; those values are not checked.
     ///
     /// # Errors
     /// `Corruption` saying what does not fit; `Io`. Cost: a scan of the file.

@@ -1,9 +1,9 @@
 //! Reads together the pages and blocks that a batch of lookups lacks.
 //!
 //! After their steps ([`crate::Hint`]) many lookups know the page or block they need and that it is not
-//! cached. One after the other each would wait for the disk by itself; here all of it is asked for at
-//! once, put into the cache, and found there by the lookups. What cannot be read, or is damaged, is left
-//! out: the lookup that needs it reads it again and says what is wrong.
+//! cached. One after the other, each would wait for the disk by itself. Here all of them are read at once
+//! and cached, where the lookups find them. A block that cannot be read or is damaged is left out: the
+//! lookup that needs it reads it again and reports the error.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::options::TableReadOptions;
 use crate::searchable::{PageMeta, SearchableTable};
 use crate::table::Table;
 
-/// Larger blocks are left to the lookup: what is read together is in memory together.
+/// Larger blocks are left to the lookup, because all blocks read together are in memory together.
 const PART_BYTES_MAX: usize = 1 << 20;
 
 impl Table {

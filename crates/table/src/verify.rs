@@ -16,8 +16,8 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// Walks all entries of `iter`: they must parse and ascend, and `is_found` tell of each entry's user
-    /// key that a lookup comes to it.
+    /// Walks all entries of `iter`. They must parse and ascend, and `is_found` must hold for each user key:
+    /// a lookup comes to it.
     pub(crate) fn walk<I: InternalIterator>(
         iter: &mut I,
         order: &KeyOrder,
@@ -53,7 +53,7 @@ impl Counted {
         Ok(counted)
     }
 
-    /// Compares with what the properties tell.
+    /// Compares the counts with those in the properties.
     pub(crate) fn check(&self, stored: &TableProperties, tombstones: u64) -> Result<()> {
         // A count may lack this many: tombstones where the writer left them out.
         let left_out = if stored.counts_tombstones() {

@@ -323,11 +323,11 @@ impl<'a> Ahead<'a> {
         Ok(())
     }
 
-    /// Takes in the `table` of the file `number`, from [`TableCache::open_unnumbered`], whose entries all
-    /// have the sequence number `seqno` now. One of a format that does not take it afterwards is
-    /// closed, and opened by its first reader.
+    /// Keeps the `table` of the file `number`, from [`TableCache::open_unnumbered`], now that its entries have
+    /// the sequence number `seqno`. A table whose format cannot take the number afterwards is closed; its
+    /// first reader opens it.
     pub(crate) fn take(&mut self, number: u64, mut table: Arc<Table>, seqno: SeqNo) {
-        if Table::number(&mut table, seqno) {
+        if Table::set_seqno(&mut table, seqno) {
             self.tables.park_ahead(number, table);
             self.numbers.push(number);
         }

@@ -4,14 +4,14 @@
 //! where two sources hold the same internal key the newer source comes first; walking backward
 //! yields exactly the reverse.
 //!
-//! The sources that still have entries stand in a line, the current one in front, each before those
-//! whose entries come after its own. After a step the front one goes back to where it belongs, place by
-//! place: for the handful of runs there usually are that takes fewer compares than a heap, which always
-//! looks at two sources a level. In a long line it jumps by a binary search first. Three things keep a
+//! The sources that still have entries stand in a queue, sorted by their present entries, the current one in
+//! front. After a step the front one goes back to its place, one place at a time: for the usual handful of
+//! runs that takes fewer compares than a heap, which always looks at two sources a level. In a long queue
+//! it jumps by a binary search first. Three things keep a
 //! step cheap:
-//! - One source left: a step is that source's step and two branches, the line is not touched.
-//! - Of each source in line the first eight bytes of its user key are kept as a number that orders as
-//!   the walk goes, so most compares touch no key. Custom orders keep zero and always compare.
+//! - One source left: a step is that source's step and two branches, the queue is not touched.
+//! - The queue keeps the first eight bytes of each source's user key as a number that orders as the walk
+//!   goes, so most compares touch no key. Custom orders keep zero and always compare.
 //! - While the same source stays in front, a step costs one compare of two numbers.
 //!
 //! An error in any source ends the walk: entries of the others might be hidden by those that could
@@ -22,8 +22,8 @@ use std::cmp::Ordering;
 use drumlin_base::key::{compare_bytes, compare_internal, split_internal};
 use drumlin_base::{InternalIterator, KeyOrder, Result, ValueCode};
 
-/// Sources in line up to which each step goes back place by place.
-const SHORT_LINE: usize = 16;
+/// Sources in the queue up to which each step goes back place by place.
+const SHORT_QUEUE: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
@@ -38,12 +38,12 @@ pub(crate) struct MergingIterator<C> {
     /// Newest source first.
     children: Vec<C>,
     /// The children that are valid, as indices, those that come first in front.
-    line: Vec<usize>,
-    /// Beside each place in line its child's key prefix, see [`MergingIterator::rank_prefix`]; that of the
-    /// front one is not kept up to date. Apart from the line, so that both are stored and loaded in
+    queue: Vec<usize>,
+    /// Beside each place in the queue its child's key prefix, see [`MergingIterator::rank_prefix`]; that of the
+    /// front one is not kept up to date. Apart from the queue, so that both are stored and loaded in
     /// words: a pair loaded at once would wait for the stores of its halves.
     prefixes: Vec<u64>,
-    /// `line[0]`, or anything while the line is empty.
+    /// `queue[0]`, or anything while the queue is empty.
     current: usize,
     direction: Direction,
     /// The child whose error ended the walk.
@@ -55,7 +55,7 @@ impl<C: InternalIterator> MergingIterator<C> {
     pub(crate) fn new(order: KeyOrder, children: Vec<C>) -> Self {
         Self {
             order,
-            line: Vec::with_capacity(children.len()),
+            queue: Vec::with_capacity(children.len()),
             prefixes: Vec::with_capacity(children.len()),
             children,
             current: 0,
@@ -85,7 +85,7 @@ impl<C: InternalIterator> MergingIterator<C> {
         &self.children
     }
 
-    /// The same, to be told how they are to move; they are not to be moved.
+    /// The same, for telling them how to move; the caller does not move them.
     pub(crate) fn children_mut(&mut self) -> &mut [C] {
         &mut self.children
     }
@@ -116,17 +116,17 @@ impl<C: InternalIterator> MergingIterator<C> {
         self.rebuild(Direction::Backward);
     }
 
-    /// As [`InternalIterator::seek`], by `seek`, which positions the children it is given one by one.
+    /// As [`InternalIterator::seek`]; `seek` positions the children one by one.
     #[inline]
     pub(crate) fn seek_each(&mut self, seek: impl FnMut(&mut C)) {
         self.children.iter_mut().for_each(seek);
         self.rebuild(Direction::Forward);
     }
 
-    /// Makes the line anew from where the children stand.
+    /// Rebuilds the queue from where the children stand.
     fn rebuild(&mut self, direction: Direction) {
         self.direction = direction;
-        self.line.clear();
+        self.queue.clear();
         self.prefixes.clear();
         self.failed = None;
         for (child, source) in self.children.iter().enumerate() {
@@ -138,14 +138,14 @@ impl<C: InternalIterator> MergingIterator<C> {
         if self.failed.is_some() {
             return;
         }
-        let mut line = std::mem::take(&mut self.line);
-        line.extend((0..self.children.len()).filter(|&child| self.is_valid(child)));
-        line.sort_unstable_by(|&a, &b| self.order_of(a, b));
-        for child in line.iter().filter_map(|&child| self.children.get(child)) {
+        let mut queue = std::mem::take(&mut self.queue);
+        queue.extend((0..self.children.len()).filter(|&child| self.is_valid(child)));
+        queue.sort_unstable_by(|&a, &b| self.order_of(a, b));
+        for child in queue.iter().filter_map(|&child| self.children.get(child)) {
             self.prefixes.push(self.rank_prefix(child.key_prefix()));
         }
-        self.line = line;
-        self.current = self.line.first().map_or(0, |&child| child);
+        self.queue = queue;
+        self.current = self.queue.first().map_or(0, |&child| child);
     }
 
     fn is_valid(&self, child: usize) -> bool {
@@ -185,7 +185,7 @@ impl<C: InternalIterator> MergingIterator<C> {
         }
     }
 
-    /// Puts the line in order after the current child moved.
+    /// Puts the queue in order after the current child moved.
     #[inline]
     fn settle(&mut self) {
         let child = &self.children[self.current];
@@ -199,36 +199,36 @@ impl<C: InternalIterator> MergingIterator<C> {
         let prefix = self.rank_prefix(child.key_prefix());
         if prefix >= next_prefix {
             self.go_back(prefix);
-            self.current = self.line.first().map_or(0, |&child| child);
+            self.current = self.queue.first().map_or(0, |&child| child);
         }
     }
 
     /// Moves the front child, whose prefix is `prefix`, back to where it belongs.
     fn go_back(&mut self, prefix: u64) {
-        let front = self.line[0];
+        let front = self.queue[0];
         self.prefixes[0] = prefix;
         let mut at = self.passes_surely(prefix);
         while let (Some(&next), Some(&next_prefix)) =
-            (self.line.get(at + 1), self.prefixes.get(at + 1))
+            (self.queue.get(at + 1), self.prefixes.get(at + 1))
         {
             if next_prefix > prefix || (next_prefix == prefix && self.order_of(next, front).is_gt())
             {
                 return;
             }
-            self.line.swap(at, at + 1);
+            self.queue.swap(at, at + 1);
             self.prefixes.swap(at, at + 1);
             at += 1;
         }
     }
 
-    /// In a long line, moves the front child behind all with lesser prefixes than `prefix`; its place then.
+    /// In a long queue, moves the front child behind all with lesser prefixes than `prefix`. Gives its new place.
     #[inline]
     fn passes_surely(&mut self, prefix: u64) -> usize {
-        if self.line.len() <= SHORT_LINE {
+        if self.queue.len() <= SHORT_QUEUE {
             return 0;
         }
         let place = self.prefixes[1..].partition_point(|&other| other < prefix);
-        self.line[..=place].rotate_left(1);
+        self.queue[..=place].rotate_left(1);
         self.prefixes[..=place].rotate_left(1);
         place
     }
@@ -238,13 +238,13 @@ impl<C: InternalIterator> MergingIterator<C> {
     fn make_immutables(&mut self) {
         if self.current().status().is_err() {
             self.failed = Some(self.current);
-            self.line.clear();
+            self.queue.clear();
             self.prefixes.clear();
             return;
         }
-        self.line.remove(0);
+        self.queue.remove(0);
         self.prefixes.remove(0);
-        self.current = self.line.first().map_or(0, |&child| child);
+        self.current = self.queue.first().map_or(0, |&child| child);
     }
 
     /// Moves the other children to the far side of the current entry, so that the walk can turn.
@@ -287,7 +287,7 @@ impl<C: InternalIterator> MergingIterator<C> {
 impl<C: InternalIterator> InternalIterator for MergingIterator<C> {
     #[inline]
     fn valid(&self) -> bool {
-        !self.line.is_empty()
+        !self.queue.is_empty()
     }
 
     fn seek_to_first(&mut self) {

@@ -1,8 +1,8 @@
 //! Several values of a blob file with one read: ahead of a scan, or all that a caller asks for.
 //!
-//! A flush writes values in key order, so a scan meets references whose records follow each other in
-//! their file, with gaps where values were overwritten since; one that goes backward meets them in
-//! reverse. After a few such steps in a row a window of the file is read at once, larger each time,
+//! A flush writes values in key order, so the references that a scan meets have records that follow each
+//! other in their file, with gaps where values were overwritten since. A scan that goes backward meets them
+//! in reverse. After a few such steps in a row a window of the file is read at once, larger each time,
 //! and values are handed out from the window itself. A value that is kept keeps its whole window.
 
 use std::ops::Range;
@@ -42,7 +42,7 @@ impl Window {
         }
     }
 
-    /// Reads `place` of the file, into the memory of before if nobody has that any more.
+    /// Reads `place` of the file. Reuses the former window's memory if nobody holds it.
     fn fill(&mut self, reader: &BlobReader, place: Range<u64>) -> Result<()> {
         let former = std::mem::replace(self, Self::empty());
         let mut room = Arc::into_inner(former.bytes).unwrap_or_default();
@@ -52,7 +52,7 @@ impl Window {
         Ok(())
     }
 
-    /// Where `place` of the file is in the window, if it does.
+    /// Where `place` of the file is in the window, if it is there.
     fn within(&self, place: &Range<u64>) -> Option<Range<usize>> {
         let from = usize::try_from(place.start.checked_sub(self.start)?).ok()?;
         let to = usize::try_from(place.end.checked_sub(self.start)?).ok()?;
@@ -95,7 +95,7 @@ struct Scan {
 }
 
 impl Scan {
-    /// Takes note of a read of `place`; whether the scan goes backward.
+    /// Notes a read of `place`. True when the scan goes backward.
     fn note(&mut self, place: &Range<u64>) -> bool {
         let near = |from: u64, to: u64| from <= to && to - from <= GAP_BYTES_MAX;
         let forward = near(self.last.end, place.start);
@@ -114,7 +114,7 @@ impl Scan {
 #[derive(Debug, Default)]
 pub struct BlobAhead {
     scans: Vec<Scan>,
-    /// Which of them makes room for the next file.
+    /// The scan that makes room for the next file.
     turn: usize,
     /// The window the user asked for; 0 lets it grow.
     explicit: usize,

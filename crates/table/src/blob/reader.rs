@@ -1,7 +1,7 @@
 //! A value of a blob file by its reference.
 //!
-//! A checked read takes the whole record with one read into the buffer that is handed out: header,
-//! key and value, of which the caller sees the value. An unchecked one takes the value alone. A
+//! A checked read reads the whole record (header, key and value) into the buffer that is handed out, with
+//! one call; the caller sees the value alone. An unchecked read reads only the value. A
 //! record whose checksum does not match is read once more before it is called corrupt, as blocks
 //! of tables are.
 //!
@@ -25,9 +25,9 @@ use crate::format::TableStyle;
 
 /// Largest buffer for compressed values that a thread keeps.
 const SCRATCH_BYTES_MAX: usize = 1 << 20;
-/// No key and value with what a codec adds have more bytes.
+/// Most bytes of a key and a value, with the bytes that a codec adds.
 const RECORD_BYTES_MAX: usize = VALUE_BYTES_MAX.saturating_add(1 << 30);
-/// Records of more bytes get their memory only if the system has it.
+/// Memory for larger records is asked for fallibly.
 const USUAL_BYTES_MAX: usize = 64 << 20;
 
 thread_local! {
@@ -102,7 +102,7 @@ impl BlobReader {
         self.footer.blob_count
     }
 
-    /// Bytes of all records: what the MANIFEST accounts.
+    /// Bytes of all records, as the MANIFEST counts them.
     pub fn blob_bytes(&self) -> u64 {
         self.data_end() - BLOB_HEADER_BYTES as u64
     }
@@ -180,8 +180,8 @@ impl BlobReader {
         PinnedSlice::tail(bytes, skipped).ok_or_else(|| Error::corruption("a blob read short"))
     }
 
-    /// Reads into `bytes`, the record if it is to be checked, else the value; how many bytes are
-    /// before the value.
+    /// Reads into `bytes`: the record if it is to be checked, else the value. Gives the number of bytes before
+    /// the value.
     fn fill(
         &self,
         user_key: &[u8],
@@ -230,10 +230,10 @@ impl BlobReader {
     }
 }
 
-/// Makes `bytes` `len` long, whatever is in it.
+/// Makes `bytes` `len` long, with any contents.
 ///
 /// # Errors
-/// `Corruption` for more bytes than a blob has, which only a file with a hole has room for; `Io` when the
+/// `Corruption` for more bytes than a blob can have (only a file with a hole has room for them); `Io` when the
 /// system gives no memory.
 pub(super) fn make_room(bytes: &mut Vec<u8>, len: usize) -> Result<()> {
     if len > RECORD_BYTES_MAX {
@@ -251,7 +251,7 @@ pub(super) fn make_room(bytes: &mut Vec<u8>, len: usize) -> Result<()> {
     Ok(())
 }
 
-/// Checks that `record` is sound, belongs to `user_key` and is what `index` says.
+/// Checks that `record` is sound, belongs to `user_key` and agrees with `index`.
 pub(super) fn check_record(user_key: &[u8], index: &BlobIndex, record: &[u8]) -> Result<()> {
     let header = BlobRecordHeader::decode(record)?;
     let body = record.get(BLOB_RECORD_HEADER_BYTES..);

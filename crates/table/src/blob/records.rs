@@ -14,7 +14,7 @@ use super::reader::{BlobReader, make_room, unpack};
 
 /// Walks the records of a file.
 ///
-/// [`BlobRecords::next`] moves to the next; what it stands on is read with the other methods.
+/// [`BlobRecords::next`] moves to the next record; the other methods read the present one.
 #[derive(Debug)]
 pub struct BlobRecords {
     reader: SequentialReader,
@@ -23,7 +23,7 @@ pub struct BlobRecords {
     header: BlobHeader,
     /// Where records end.
     end: u64,
-    /// How many there must be, if a footer told.
+    /// The number of records that the footer tells, if there is one.
     expected: Option<u64>,
     passed: u64,
     key: Vec<u8>,

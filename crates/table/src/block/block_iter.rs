@@ -155,13 +155,13 @@ impl BlockIter {
         let Some(block) = &self.block else {
             return false;
         };
-        let (entries, Some(lookup)) = (block.entries(), block.lookup()) else {
+        let (entries, Some(prefixes)) = (block.entries(), block.key_prefixes()) else {
             return false;
         };
-        if begins_with(entries, user_key, lookup.prefix_len()) != Some(true) {
+        if begins_with(entries, user_key, prefixes.prefix_len()) != Some(true) {
             return false;
         }
-        let Some(start) = lookup.seek_start(entries, user_key) else {
+        let Some(start) = prefixes.seek_start(entries, user_key) else {
             return false;
         };
         let first_at = entry_header(entries, 0).map_or(0, |header| header.delta_at);

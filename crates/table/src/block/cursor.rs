@@ -61,7 +61,7 @@ impl BlockTableIter {
         }
     }
 
-    /// The value under the cursor with its block kept in memory: no copy.
+    /// The value under the cursor with its block kept in memory; copied if it is small.
     ///
     /// Requires: the cursor is valid.
     pub fn pin_value(&self) -> PinnedSlice {
@@ -80,8 +80,8 @@ impl BlockTableIter {
         split_internal(self.key()).expect("the key of a valid cursor has a tag")
     }
 
-    /// Reads ahead from `file`, another handle of the table's file, one that passes the page cache by
-    /// for instance. What is not read ahead comes from the table's own.
+    /// Reads ahead from `file`, another handle of the table's file, such as one that bypasses the page cache.
+    /// Other reads go to the table's own handle.
     pub fn read_through(&mut self, file: Arc<dyn RandomAccessFile>) {
         self.ahead.through(file);
     }
@@ -293,7 +293,7 @@ impl BlockTableIter {
             }
             self.block.seek(&self.table.order, target, self.in_slot);
         } else {
-            // The run ends before the target, which its separator did not tell.
+            // The run ends before the target, although its separator is not before it.
             self.block_at = at;
         }
         if !self.block.valid() {

@@ -78,7 +78,7 @@ impl FilterWriter {
         }
     }
 
-    /// Takes the next user key in.
+    /// Adds the next user key.
     #[inline]
     pub(crate) fn add(&mut self, user_key: &[u8]) {
         match self {
@@ -88,7 +88,7 @@ impl FilterWriter {
         }
     }
 
-    /// Keys and prefixes taken in.
+    /// Keys and prefixes added.
     pub(crate) fn entries(&self) -> u64 {
         match self {
             Self::Bloom(bloom) => bloom.entries + bloom.builder.len() as u64,
@@ -158,8 +158,8 @@ impl BloomWriter {
     /// Ends a partition before `next_key`.
     ///
     /// A seek for a prefix asks the partition its target falls into, which may be on the other
-    /// side of the cut than the keys with that prefix. So the next key's prefix is known before the
-    /// cut, and the last key's after it.
+    /// side of the cut than the keys with that prefix. So the partition before the cut also gets the next
+    /// key's prefix, and the one after it the last key's.
     fn cut(&mut self, next_key: &[u8]) {
         let by = self.prefix.clone();
         if let Some(prefix) = by.as_ref().and_then(|by| by.prefix(next_key)) {

@@ -128,7 +128,7 @@ impl FlatIndex {
         let Some(last) = self.handles.len().checked_sub(1) else {
             return;
         };
-        // Sorted keys have in common what the first and the last have in common.
+        // The keys are sorted, so all share the bytes that the first and the last share.
         let (first, last) = (self.user_separator(0), self.user_separator(last));
         let prefix_len = common_prefix(first, last);
         let prefix = first.get(..prefix_len);
@@ -193,8 +193,8 @@ impl FlatIndex {
         partition_point(low, high, |at| self.is_before(at, user_key, seqno))
     }
 
-    /// Begins to load what [`FlatIndex::find`] would look at last; about what it will give, where the
-    /// separators are evenly spread.
+    /// Prefetches the words that [`FlatIndex::find`] would read last. Gives about its answer, if the separators
+    /// are evenly spread.
     #[inline]
     pub(crate) fn prefetch_for(&self, user_key: &[u8]) -> usize {
         let flip = match self.order {
@@ -229,7 +229,7 @@ impl FlatIndex {
         }
     }
 
-    /// The blocks that eight bytes cannot tell from the one sought; everything before is before it.
+    /// The blocks that eight bytes cannot tell from the one sought. All blocks before them end before it.
     #[inline]
     fn prefix_range(&self, user_key: &[u8], flip: u64) -> (usize, usize) {
         let Some(rest) = self.behind_prefix(user_key) else {

@@ -10,8 +10,8 @@ use drumlin_base::key::{SEQNO_MAX, ValueKind, append_internal, compare_internal,
 use super::builder::BlockBuilder;
 use crate::format::{BLOCK_TRAILER_BYTES, BlockHandle};
 
-/// Every how many separators one is stored whole. A reader of ours decodes the index once, so that
-/// small counts more than quick to search.
+/// One separator in so many is stored whole. Our reader decodes the index once, so a small index is worth
+/// more than one that is quick to search.
 pub(crate) const INDEX_RESTART_INTERVAL: usize = 16;
 /// Size at which a partition is ended; RocksDB's `metadata_block_size`.
 const PARTITION_BYTES: usize = 4096;
@@ -78,7 +78,7 @@ impl IndexBuilder {
         if self.scratch.len() <= last_user.len()
             && self.order.compare(last_user, &self.scratch).is_lt()
         {
-            // Another user key than the block's last: any tag sorts behind the block.
+            // Not the last user key of the block, so any tag sorts behind the block.
             append_internal(
                 &mut self.keys,
                 &self.scratch,
@@ -223,7 +223,7 @@ impl IndexBlockBuilder {
             self.block.add(separator, &full);
             return;
         }
-        // Only the size of a block that is right behind the last can be told as a difference.
+        // A block right behind the last is stored as the difference of their sizes; no other can be.
         let delta = self
             .last
             .filter(|last| last.offset + last.size + BLOCK_TRAILER_BYTES as u64 == handle.offset);

@@ -8,9 +8,9 @@
 //! follows the restart points, which is skipped: the key prefixes made in memory ([`super::lookup`])
 //! lead to the entry itself. Bit 29 says that the keys are evenly spread (a hint, ignored), bit 28
 //! that values are stored apart from their keys, behind the entries. A
-//! block of the last kind is rewritten into the usual layout once, when it is loaded, so that no
-//! reader after that has two shapes to tell apart; it loses its hash index by that. Bit 30 is not
-//! assigned and refused.
+//! block of the last kind is rewritten into the usual layout once, when it is loaded, so that readers
+//! meet one layout only; it loses its hash index by that. Bit 30 is not assigned; a block with it is
+//! refused.
 //!
 //! Invariant of every [`Block`]: `restarts_at + 4 * restart_count <= bytes.len()` and
 //! `restart_count >= 1`. Everything else in the bytes is a claim that the cursors check.
@@ -20,7 +20,7 @@ use drumlin_base::coding::{fixed32_at, put_fixed32, put_varint32, varint32_at};
 use drumlin_base::key::TAG_BYTES;
 use drumlin_base::{Error, Result};
 
-use super::lookup::BlockLookup;
+use super::lookup::KeyPrefixes;
 
 /// On disk: a hash index is between the restart points and the rest.
 pub(super) const HASH_INDEX_BIT: u32 = 1 << 31;
@@ -72,7 +72,7 @@ fn draft_of(bytes: &[u8]) -> Draft<BlockMeta> {
     draft
 }
 
-/// Takes a block apart that was read into a draft.
+/// Parses a block that was read into a draft.
 ///
 /// # Errors
 /// As [`parse_block`].
@@ -205,11 +205,11 @@ pub(crate) trait BlockView {
     fn restart(&self, index: u32) -> Option<u32>;
     /// Number of restart points.
     fn restart_count(&self) -> u32;
-    /// The key prefixes of the entries; made when first asked for. `None` when the block does not decode,
-    /// or has more entries than key prefixes find room.
-    fn lookup(&self) -> Option<BlockLookup<'_>>;
-    /// The key prefixes of the entries, if somebody asked for them before.
-    fn lookup_if_made(&self) -> Option<BlockLookup<'_>>;
+    /// The key prefixes of the entries, made when first asked for. `None` when the block does not decode,
+    /// or has more entries than there is room for key prefixes.
+    fn key_prefixes(&self) -> Option<KeyPrefixes<'_>>;
+    /// The key prefixes of the entries, if they are made already.
+    fn key_prefixes_if_made(&self) -> Option<KeyPrefixes<'_>>;
 }
 
 impl BlockView for Block {
@@ -237,14 +237,14 @@ impl BlockView for Block {
     }
 
     #[inline]
-    fn lookup(&self) -> Option<BlockLookup<'_>> {
-        let words = self.words(|room| BlockLookup::build(self, room).unwrap_or(0))?;
-        BlockLookup::of(words)
+    fn key_prefixes(&self) -> Option<KeyPrefixes<'_>> {
+        let words = self.words(|room| KeyPrefixes::build(self, room).unwrap_or(0))?;
+        KeyPrefixes::of(words)
     }
 
     #[inline]
-    fn lookup_if_made(&self) -> Option<BlockLookup<'_>> {
-        BlockLookup::of(self.words_if_made()?)
+    fn key_prefixes_if_made(&self) -> Option<KeyPrefixes<'_>> {
+        KeyPrefixes::of(self.words_if_made()?)
     }
 }
 

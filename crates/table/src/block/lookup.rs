@@ -25,15 +25,15 @@ const ENTRY_LINES: usize = 3;
 /// Bytes of a user key that stand in a spot.
 pub(crate) const KEY_PREFIX_BYTES: usize = 4;
 
-/// The spots of one block, in the words stored beside it; the first word is `prefix_len`.
+/// The key prefixes of one block, in the words stored beside it; the first word is `prefix_len`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BlockLookup<'a> {
+pub(crate) struct KeyPrefixes<'a> {
     spots: &'a [u64],
     /// Bytes that the user keys of all entries begin with alike.
     prefix_len: usize,
 }
 
-impl<'a> BlockLookup<'a> {
+impl<'a> KeyPrefixes<'a> {
     /// Notes the key prefixes of all entries in `room`; the words used. `None` when the block does not
     /// decode or they do not fit.
     pub(crate) fn build(block: &Block, room: &mut [u64]) -> Option<usize> {
@@ -70,13 +70,15 @@ impl<'a> BlockLookup<'a> {
         })
     }
 
-    /// Length of what all user keys begin with.
+    /// Length of the prefix that all user keys share.
     pub(crate) fn prefix_len(&self) -> usize {
         self.prefix_len
     }
 
-    /// Offset of the first entry whose first `prefix_len + 4` bytes agree with `user_key`, if that
-    /// begins as all keys of the block do. `None` when it is not in the block.
+    /// Offset of the first entry that agrees with `user_key` in the first `prefix_len + 4` bytes. `None` when no
+    /// entry does.
+    ///
+    /// Right only if `user_key` begins as all keys of the block do, which the caller checks.
     #[inline]
     pub(crate) fn find(&self, user_key: &[u8]) -> Option<usize> {
         let prefix = u64::from(key_prefix_of(user_key, self.prefix_len)) << 32;
@@ -86,7 +88,7 @@ impl<'a> BlockLookup<'a> {
     }
 }
 
-/// Prefetches the lines of the entry that [`BlockLookup::find`] gives, the value's first ones included.
+/// Prefetches the lines of the entry that [`KeyPrefixes::find`] gives, the value's first ones included.
 #[inline]
 pub(crate) fn prefetch_entry(block: &Block, offset: usize) {
     if let Some(entry) = block.entries().get(offset) {
@@ -107,7 +109,7 @@ pub(crate) struct SeekStart {
     pub(crate) from_key_prefix: usize,
 }
 
-impl BlockLookup<'_> {
+impl KeyPrefixes<'_> {
     /// The first entry that may be at or after `user_key`, which begins as all keys of the block
     /// do, with what is needed to rebuild its key. `None` when that is not known, or every entry is
     /// before it.
@@ -117,7 +119,7 @@ impl BlockLookup<'_> {
         let at = (spot & u64::from(u32::MAX)) as usize;
         let header = entry_header(entries, at)?;
         if header.unshared < TAG_BYTES {
-            return None; // It shares bytes with the tag of the key before it, which no key prefix tells.
+            return None; // It shares bytes of the tag of the key before it, which no key prefix holds.
         }
         let shared = header.shared;
         let from_first = shared.min(self.prefix_len());

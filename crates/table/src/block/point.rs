@@ -43,8 +43,8 @@ pub(crate) enum PointEnd {
     BlockEnded,
 }
 
-/// The walk's memory of the entry decoded last.
-struct Walk<'a> {
+/// A walk over entries that remembers the one decoded last.
+struct PointWalk<'a> {
     target: PointTarget<'a>,
     matched: usize,
     user_len: usize,
@@ -66,28 +66,28 @@ pub(crate) fn visit_versions(
     if !target.by_prefixes {
         return visit_from_restart(block, target, visit);
     }
-    let Some(lookup) = block.lookup() else {
+    let Some(prefixes) = block.key_prefixes() else {
         return visit_from_restart(block, target, visit);
     };
     let entries = block.entries();
-    let Some(start) = lookup.find(target.user_key) else {
-        return Ok(PointEnd::BlockEnded); // Whether a later block may have it is the index's to say.
+    let Some(start) = prefixes.find(target.user_key) else {
+        return Ok(PointEnd::BlockEnded); // The index knows whether a later block may have it.
     };
     // The key is in the first of its lines, the value in the next: one wait for both.
     prefetch_entry(block, start);
     let header = entry_header(entries, start).ok_or_else(damaged)?;
-    // The key of the entry before is not known, so its part must be known to agree with the target.
-    if header.shared > lookup.prefix_len() + KEY_PREFIX_BYTES || header.unshared < TAG_BYTES {
+    // The key of the entry before is unknown, so the bytes shared with it must be known to agree with the target.
+    if header.shared > prefixes.prefix_len() + KEY_PREFIX_BYTES || header.unshared < TAG_BYTES {
         return visit_from_restart(block, target, visit);
     }
-    if !begins_with(entries, target.user_key, lookup.prefix_len()).ok_or_else(damaged)? {
+    if !begins_with(entries, target.user_key, prefixes.prefix_len()).ok_or_else(damaged)? {
         // Not as all keys of the block begin: before the first or after the last of them.
         return visit_from_restart(block, target, visit);
     }
     if header.shared > target.user_key.len() {
-        return Ok(PointEnd::Done); // Zeros stood for the missing bytes: the entry is after it.
+        return Ok(PointEnd::Done); // Zeros stood for the missing bytes, so the entry is after the target.
     }
-    let walk = Walk {
+    let walk = PointWalk {
         target,
         matched: header.shared,
         user_len: header.shared,
@@ -121,7 +121,7 @@ fn visit_from_restart(
     if entry_header(entries, start).is_none_or(|header| header.shared != 0) {
         return Err(damaged());
     }
-    let walk = Walk {
+    let walk = PointWalk {
         target,
         matched: 0,
         user_len: 0,
@@ -141,7 +141,7 @@ fn is_before(key: &[u8], target: PointTarget<'_>) -> bool {
     ordering.is_lt() || (ordering.is_eq() && tag_seqno(tag) > target.seqno)
 }
 
-impl Walk<'_> {
+impl PointWalk<'_> {
     /// Walks from the entry at `at` until a key after the target.
     #[inline]
     fn run(

@@ -25,8 +25,8 @@ pub(crate) fn lower_bound(words: &[u64], samples: &[u64], word: u64) -> usize {
     base + window.iter().filter(|&&at| at < word).count()
 }
 
-/// Begins to load the words that [`lower_bound`] would look at last. About what it will give: right if the
-/// words between two samples are evenly spread, and within [`SAMPLE_EVERY`] of it.
+/// Prefetches the words that [`lower_bound`] would read last. Gives about its answer: within [`SAMPLE_EVERY`]
+/// of it, and right if the words between two samples are evenly spread.
 #[inline]
 pub(crate) fn prefetch_window(words: &[u64], samples: &[u64], word: u64) -> usize {
     let (base, len) = window(words, samples, word);
@@ -43,7 +43,7 @@ pub(crate) fn prefetch_window(words: &[u64], samples: &[u64], word: u64) -> usiz
     base + (word.saturating_sub(below) / step).min(SAMPLE_EVERY as u64) as usize
 }
 
-/// Where the position sought is, by the samples alone: from the first number on, so many.
+/// The window that holds the position sought, by the samples alone: its first index and its length.
 #[inline]
 fn window(words: &[u64], samples: &[u64], word: u64) -> (usize, usize) {
     if samples.is_empty() {
@@ -55,8 +55,8 @@ fn window(words: &[u64], samples: &[u64], word: u64) -> (usize, usize) {
     (base, rest.min(SAMPLE_EVERY))
 }
 
-/// Halves `base..base + len` until it is at most `until` long; the position sought is in it or just
-/// behind it. The loop's only branch is its counter, so nothing is mispredicted.
+/// Halves `base..base + len` until it is at most `until` long. The position sought is in it or just
+/// behind it. The only branch is the loop's counter, so nothing is mispredicted.
 #[inline]
 fn narrow(
     words: &[u64],
@@ -68,7 +68,7 @@ fn narrow(
     while len > until {
         let half = len / 2;
         let below = words.get(base + half).is_some_and(|&at| at < word);
-        // Left to itself the compiler makes a branch of it, which is mispredicted every other time.
+        // The compiler would make this a branch, which is mispredicted every other time.
         base = select_unpredictable(below, base + half, base);
         len -= half;
     }

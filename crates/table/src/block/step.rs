@@ -61,8 +61,8 @@ impl BlockTable {
     fn prefetch_entry(&self, at: usize, user_key: &[u8]) {
         if let TableIndex::Single(run) = &self.index
             && let Some(block) = run.slots.peek(at)
-            && let Some(lookup) = block.lookup_if_made()
-            && let Some(offset) = lookup.find(user_key)
+            && let Some(prefixes) = block.key_prefixes_if_made()
+            && let Some(offset) = prefixes.find(user_key)
         {
             prefetch_entry(&block, offset);
         }

@@ -16,13 +16,13 @@ const OWN_CACHE_BYTES: usize = 8 << 20;
 
 impl BlockTable {
     /// Reads every block past the cache and checks checksums, the order of entries, that the filter
-    /// admits every key, and that the counts in the properties are right. Tells how many of the
-    /// entries refer to values in blob files, which are not looked at.
+    /// admits every key, and that the counts in the properties are right. Gives the number of entries
+    /// that refer to values in blob files; those values are not checked.
     ///
     /// # Errors
     /// `Corruption` saying what does not fit; `Io`. Cost: a scan of the file.
     pub fn verify(self: &Arc<Self>) -> Result<u64> {
-        // Around the cache, so that what is checked is what is on disk.
+        // Past the cache, to check the bytes on disk.
         let past_cache = self.reopen()?;
         let mut iter = past_cache.iter(TableReadOptions {
             fill_cache: false,

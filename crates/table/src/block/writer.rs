@@ -203,8 +203,8 @@ impl BlockTableWriter {
         Ok(())
     }
 
-    /// Whether the present block is to be ended before an entry of `entry_bytes`. A block is let
-    /// grow past its size only from below nine tenths of it.
+    /// Whether the present block ends before an entry of `entry_bytes`. A block grows past its size only if it
+    /// is less than nine tenths full.
     #[inline]
     fn block_is_full(&self, entry_bytes: usize) -> bool {
         let (size, limit) = (self.data.size(), self.options.block_bytes);
@@ -313,7 +313,7 @@ impl BlockTableWriter {
         Ok(())
     }
 
-    /// Trains the dictionary on the blocks that wait, and writes them. Nothing if none do.
+    /// Trains the dictionary on the blocks that wait, and writes them. Does nothing if none wait.
     fn train(&mut self) -> Result<()> {
         let Some(samples) = self.samples.take() else {
             return Ok(());

@@ -12,14 +12,14 @@ use super::coders::{
 };
 use super::dictionary::PreparedDict;
 
-/// Blocks that claim no more times the bytes they store get their memory at once.
+/// A block that claims at most this many times its stored bytes gets its memory at once.
 const UNCHECKED_TIMES_MAX: usize = 255;
 
-/// Appends `input` to `out`, compressed when that saves an eighth, else as it is; the codec whose
+/// Appends `input` to `out`, compressed if that saves an eighth, else as it is. Gives the codec used, whose
 /// id belongs into the block's trailer.
 ///
-/// `level` is ignored when `dict` is used, which was prepared with one. A codec that `framing`'s
-/// files cannot hold stores the block as it is.
+/// `level` is ignored with a `dict`, which was prepared with a level. A codec that files of `framing` cannot
+/// hold stores the block as it is.
 pub fn compress(
     codec: Codec,
     level: Option<i32>,
@@ -129,7 +129,7 @@ pub fn decompress(
     Ok(out)
 }
 
-/// Bytes that the contents of a block have, which is checked to be at most `limit` and plausible.
+/// The size that a block claims for its contents, checked to be at most `limit` and plausible.
 ///
 /// # Errors
 /// As [`decompress`].
@@ -148,8 +148,8 @@ pub(crate) fn uncompressed_len(
     Ok(declared)
 }
 
-/// Decodes a block that claims far more than it stores once without keeping anything, so that memory is
-/// asked for only when the claim of `len` bytes is true. Sound blocks that repeat themselves so much are rare.
+/// Checks the claim of `len` bytes of a block that claims far more than it stores: decodes it once and keeps
+/// nothing. So memory is taken only for a true claim. Sound blocks that repeat themselves so much are rare.
 ///
 /// # Errors
 /// As [`decompress`].
@@ -204,7 +204,7 @@ pub(crate) fn decompress_into(
         Codec::None => copy(body, out),
         Codec::Snappy => snap::raw::Decoder::new().decompress(body, out).ok(),
         Codec::Zlib => CODERS.with_borrow_mut(|coders| {
-            // It makes its own buffer, which holds the dictionary too.
+            // The coder makes its own buffer, which holds the dictionary too.
             copy(&coders.inflate(dict, body, out.len())?, out)
         }),
         Codec::Bzip2 => bzip2_decompress(body, out),
@@ -225,7 +225,7 @@ pub(crate) fn decompress_into(
     }
 }
 
-/// Copies `bytes` to the front of `out`; how many. `None` when they do not fit.
+/// Copies `bytes` to the front of `out` and gives their number. `None` when they do not fit.
 fn copy(bytes: &[u8], out: &mut [u8]) -> Option<usize> {
     out.get_mut(..bytes.len())?.copy_from_slice(bytes);
     Some(bytes.len())

@@ -7,7 +7,7 @@ use drumlin_base::{Error, Result};
 
 use crate::format::TableStyle;
 
-/// zstd's level when none is asked for, as RocksDB has it.
+/// zstd's level when none is asked for: RocksDB's default.
 pub(super) const ZSTD_LEVEL_DEFAULT: i32 = 3;
 
 /// A compression algorithm.
@@ -176,7 +176,7 @@ impl Framing {
         }
     }
 
-    /// Whose type bytes go with it.
+    /// The style whose type bytes go with it.
     pub fn style(self) -> TableStyle {
         match self {
             Self::LevelDb => TableStyle::LevelDb,

@@ -13,9 +13,9 @@ use super::dictionary::PreparedDict;
 
 /// Bytes that are decoded at a time where only their number matters.
 const MEASURED_BYTES: usize = 128 << 10;
-/// Buffers of no more bytes get their memory unasked.
+/// Buffers of at most this many bytes are allocated without asking whether the system has the memory.
 pub(super) const UNCHECKED_BYTES_MAX: usize = 1 << 20;
-/// The largest window that zstd knows.
+/// The largest window that zstd supports.
 const WINDOW_LOG_MAX: u32 = if usize::BITS == 32 { 30 } else { 31 };
 
 /// zlib's level when none is asked for.
@@ -139,9 +139,9 @@ impl Coders {
             .inflater
             .get_or_insert_with(|| flate2::Decompress::new(false));
         coder.reset(false);
-        // The coder takes no dictionary for raw deflate. The same is reached by a stored block
-        // with the dictionary in front of the stream: matches may then reach back into it. Stored
-        // blocks end on a byte, so the two streams simply follow each other.
+        // The coder takes no dictionary for raw deflate. A stored block with the dictionary in front of
+        // the stream has the same effect: matches may reach back into it. Stored blocks end on a byte, so
+        // the two streams simply follow each other.
         let preset = dict.map_or(&[][..], |dict| last_window(&dict.raw));
         let mut out = zeros(preset.len().checked_add(declared)?).ok()?;
         if !preset.is_empty() {
@@ -242,7 +242,7 @@ pub(super) fn bzip2_decompress(body: &[u8], out: &mut [u8]) -> Option<usize> {
     usize::try_from(coder.total_out()).ok()
 }
 
-/// How many bytes a zstd block holds, as far as that is not more than `most`.
+/// The number of bytes in a zstd block, if it is at most `most`.
 pub(super) fn measure_zstd(dict: Option<&PreparedDict>, body: &[u8], most: usize) -> Option<usize> {
     let mut decoder = DCtx::try_create()?;
     let window = DParameter::WindowLogMax(WINDOW_LOG_MAX);
@@ -285,7 +285,7 @@ pub(super) fn measure_bzip2(body: &[u8], most: usize) -> Option<usize> {
     }
 }
 
-/// A buffer of `len` zeros, a length that a file claims.
+/// A buffer of `len` zeros, where a file claims the length.
 ///
 /// # Errors
 /// `Io` when the system gives no memory.

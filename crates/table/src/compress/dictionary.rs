@@ -1,7 +1,7 @@
 //! Dictionaries: bytes that every data block of a table is compressed against.
 //!
-//! Small blocks repeat each other more than themselves; a dictionary gives back what cutting a
-//! table into blocks took from the codec. It is made from sampled blocks and stored in the table.
+//! Small blocks repeat each other more than themselves, so cutting a table into blocks costs compression. A
+//! dictionary wins that back. It is made from sampled blocks and stored in the table.
 //!
 //! Thread safety: immutable once prepared, shared freely.
 
@@ -21,7 +21,7 @@ pub struct PreparedDict {
 impl PreparedDict {
     /// A dictionary to read blocks with: the contents of block `rocksdb.compression_dict`.
     ///
-    /// Costs about the dictionary's size once more.
+    /// Costs about the dictionary's size in memory once more.
     pub fn for_reading(raw: Vec<u8>) -> Self {
         let decoder = DecoderDictionary::try_copy(&raw).ok();
         Self {

@@ -11,9 +11,9 @@ use super::xxph3;
 
 /// A filter ready to be asked.
 ///
-/// Filters of the present kinds take a 64-bit [`hash`](super::hash) of the key, which a lookup
-/// computes once for all tables. The legacy kind hashes differently and needs the key itself:
-/// [`FilterReader::may_contain`] takes both and uses what it needs.
+/// Filters of the present kinds take a 64-bit [`hash`](super::hash) of the key, the same for every table. The
+/// legacy kind hashes differently and needs the key itself: [`FilterReader::may_contain`] takes both and uses
+/// the one it needs.
 #[derive(Clone, Debug)]
 pub struct FilterReader {
     kind: Kind,
@@ -44,8 +44,8 @@ impl FilterReader {
     /// Parses the contents of a filter block or partition. The bits are copied to be on cache
     /// lines of their own.
     ///
-    /// This cannot fail: kinds and parameters that are not known admit every key, as in RocksDB;
-    /// damage is the block checksum's to find. Five bytes or fewer are a filter without keys.
+    /// This cannot fail: kinds and parameters that are not known admit every key, as in RocksDB. The block's
+    /// checksum finds damage. Five bytes or fewer are a filter without keys.
     pub fn parse(bytes: impl AsRef<[u8]>) -> Self {
         Self {
             kind: parse_kind(bytes.as_ref()),

@@ -72,7 +72,7 @@ impl Footer {
         }
     }
 
-    /// Never: a footer has bytes. Here because [`Footer::len`] is.
+    /// Always false. Stands beside [`Footer::len`], as is usual.
     pub fn is_empty(&self) -> bool {
         false
     }

@@ -13,14 +13,14 @@ use super::properties::TableProperties;
 pub struct FinishedTable {
     /// Bytes of the file.
     pub size: u64,
-    /// Bytes behind the data blocks: what a reader loads to open the file.
+    /// Bytes behind the data blocks, which a reader loads to open the file.
     pub tail_size: u64,
     /// The table's properties.
     pub properties: TableProperties,
 }
 
-/// Looks at an entry that is to come after the internal key `last` (empty: it is the first); its user
-/// key and tag.
+/// Checks an entry to be added after the internal key `last` (empty for the first entry). Gives its user key
+/// and tag.
 ///
 /// # Errors
 /// `InvalidArgument` when the key is not after `last`, is no internal key, or is a range tombstone's;
@@ -51,8 +51,7 @@ pub(crate) fn check_entry<'a>(
     Ok((user_key, tag))
 }
 
-/// The internal key of a range tombstone that is to come after the one of the key `last` (empty: it is
-/// the first).
+/// The internal key of a range tombstone to be added after the one of key `last` (empty for the first).
 ///
 /// # Errors
 /// `InvalidArgument` when it is not after `last` or its range is empty.
@@ -75,7 +74,7 @@ pub(crate) fn tombstone_key(
     Ok(key)
 }
 
-/// A code was given to a table whose model is another.
+/// The error of a code given to a table with another model.
 #[cold]
 pub(crate) fn foreign_code() -> Error {
     Error::invalid_argument("the code of a value for a table that does not name its model")

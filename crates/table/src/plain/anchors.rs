@@ -1,9 +1,9 @@
 //! Anchors: where about every [`ANCHOR_BYTES`]th byte of the records a record begins, to find places
 //! in the order of keys.
 //!
-//! In memory each has eight bytes of its key beside it, those behind what all keys of the table
-//! begin with, as a number; so a search reads a few cache lines of numbers and compares whole keys
-//! only where eight bytes do not tell them apart.
+//! In memory each has a number beside it: the eight bytes of its key behind the prefix that all keys of the
+//! table share. So a search reads a few cache lines of numbers and compares whole keys only where eight
+//! bytes do not tell them apart.
 
 use std::cmp::Ordering;
 
@@ -16,11 +16,11 @@ use super::record::{Record, UNIT_BYTES, offset};
 use crate::block::common_prefix;
 use crate::block::{SAMPLE_EVERY, lower_bound};
 
-/// A record begins an anchor when so many bytes have passed since the last.
+/// A record becomes an anchor when this many bytes have passed since the last.
 pub(super) const ANCHOR_BYTES: usize = 1024;
 
-/// Bytes between two anchors that are not looked at: so many a lookup may go through. Only long records put them
-/// farther apart.
+/// Anchors at most this far apart are not checked when a table is opened: a lookup may read so much. Only long
+/// records put anchors farther apart.
 const NEAR_BYTES: usize = 8 * ANCHOR_BYTES;
 
 /// The anchors of an open table.

@@ -71,8 +71,8 @@ impl PlainTableIter {
         &self.table
     }
 
-    /// Goes over to `table`, standing nowhere, and leaves the former one there: the way through the tables
-    /// of a run without a change to their counters.
+    /// Moves to `table`, standing nowhere, and leaves the former table in its place. So a walk goes through the
+    /// tables of a run without changing their reference counts.
     #[inline]
     pub fn switch(&mut self, table: &mut Arc<PlainTable>) {
         self.leave();

@@ -8,30 +8,29 @@
 //! place = interpolated between the places of two knots
 //! ```
 //!
-//! The index knows where each record is, but the record can only be prefetched once the index's line has
-//! arrived. Where keys are numbers given out one after the other, and values of about one size, the place
-//! follows from the key as well, by interpolation between a few known records; then both are prefetched
-//! at the same time. A guess decides nothing: a wrong one has only fetched lines in vain.
+//! The index knows where each record is, but a record can be prefetched only once the index's line has
+//! arrived. Where keys are numbers given out one after the other, and values have about one size, the key
+//! alone tells the place, by interpolation between a few known records. Then both are prefetched at the
+//! same time. A guess decides nothing: a wrong one has only fetched lines in vain.
 //!
-//! Keys often are several numbers one behind the other with filling between, a customer's and an
-//! order's. So a key is first made one number ([`Rank`]): of the bytes that differ from key to key
-//! (told from the anchors' keys) each stretch is a number in a range, and these are the digits.
+//! Keys are often several numbers with filling between, such as a customer's and an order's. So a key is
+//! first made one number ([`Rank`]): each stretch of bytes that differ from key to key (learned from the
+//! anchors' keys) is a number in a range, and these are its digits.
 //!
-//! Keys drawn at random, as those are that one level of several holds, are guessed some records off.
-//! That is still worth a line: it is mostly in the same page, and where memory is larger than the TLB
-//! covers, translating the address is a third of the wait.
-//! Tables whose guesses are no good even for that make none.
+//! Guesses at keys drawn at random, such as those in one of several levels, are some records off. That is
+//! still worth a line: it is mostly in the same page, and where memory is larger than the TLB covers,
+//! translating the address is a third of the wait. Tables whose guesses are not even that good make none.
 
 use super::rank::Rank;
 use super::record::{RECORD_LINES, UNIT_BYTES};
 
-/// Anchors to each knot: few enough that a guess between two knots is one, and not looked up.
+/// Anchors to each knot: few enough that one interpolation between two knots is a good guess.
 const ANCHORS_PER_KNOT: usize = 32;
 /// Knots at most: those of some dozens of tables stay in a core's own cache.
 const KNOTS_MAX: usize = 4096;
-/// How far off a guess is that finds the record, in units of places: less than a cache line.
+/// The error of a guess that still finds the record, in units of places: less than a cache line.
 const GOOD: u64 = 15;
-/// The same of one that mostly finds its page.
+/// The error of a guess that mostly finds the record's page.
 const NEAR: u64 = (1200 / UNIT_BYTES) as u64;
 
 /// The rule of one table.
@@ -40,7 +39,7 @@ pub(super) struct Guess {
     rank: Rank,
     first: u64,
     last: u64,
-    /// By how many bits a rank, less the first, is moved to fill a word.
+    /// Bits by which a rank, less the first, is shifted to fill a word.
     shift: u32,
     /// Knots in the unit of such a word, in parts of 2^96.
     scale: u64,
@@ -51,8 +50,8 @@ pub(super) struct Guess {
 }
 
 impl Guess {
-    /// The rule for a table of `count` keys with these `keys` at these `places`, both ascending; `None` when it would not be good
-    /// for nearly all of them, or when the keys do not ascend: only a damaged table's do not.
+    /// The rule for a table of `count` keys with these `keys` at these `places`, both ascending. `None` when it
+    /// would not be good for nearly all of them, or when the keys do not ascend, as in a damaged table only.
     pub(super) fn new(keys: &[&[u8]], count: usize, places: &[u32]) -> Option<Self> {
         let rank = Rank::new(keys, count)?;
         let ranks: Vec<u64> = keys.iter().map(|key| rank.of(key)).collect::<Option<_>>()?;
@@ -99,7 +98,7 @@ impl Guess {
         Some(Self { lines, ..guess })
     }
 
-    /// How many cache lines are worth prefetching at a guessed place.
+    /// The number of cache lines worth prefetching at a guessed place.
     #[inline]
     pub(super) fn lines(&self) -> usize {
         self.lines

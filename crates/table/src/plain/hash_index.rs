@@ -1,10 +1,10 @@
 //! The hash index: finds a record by the hash of its user key, or of its prefix.
 //!
 //! The index is an array of buckets of one cache line each. A key's hash says which bucket it is at
-//! home in, and 16 other bits of it are its fingerprint. A bucket has ten places; what does not fit
-//! goes to the next bucket that has room, and the home bucket notes how far its keys went. So a key
-//! that is there costs one line (nine times in ten, and mostly the line beside it else) before its
-//! record, and one that is not costs one line and no record, but for one time in 6,500, when a
+//! home in, and 16 other bits of it are its fingerprint. A bucket has ten places. A key that
+//! does not fit goes to the next bucket with room, and the home bucket notes how far its keys went. So a
+//! key that is there costs one line before its record (nine times in ten; else mostly the line beside it
+//! too). A key that is not there costs one line and no record, but for one time in 6,500, when a
 //! fingerprint happens to match.
 //!
 //! ```text
@@ -29,8 +29,8 @@ const REACH_AT: usize = 2 * PLACES;
 /// Cache lines of an index that are prefetched at once: one key in ten is not in its home bucket, and mostly in
 /// the next.
 pub(super) const INDEX_LINES: usize = 2;
-/// A key lies in its home bucket or in one of so many that follow: a bound on what a lookup reads, whoever wrote
-/// the table. Of hashes at random, seven a bucket, the longest way in the largest table is about half of it.
+/// A key lies in its home bucket or in one of the next 64. This bounds the reads of a lookup, whoever wrote the
+/// table. With random hashes, seven to a bucket, the longest way in the largest table is about half of it.
 const REACH_MAX: u16 = 64;
 /// Keys for each bucket on average: more takes less memory, and more of them go to other buckets.
 const KEYS_PER_BUCKET: usize = 7;
@@ -80,8 +80,8 @@ impl HashIndexBuilder {
         self.len().div_ceil(KEYS_PER_BUCKET) * BUCKET_BYTES
     }
 
-    /// The index's bytes; none without keys. `None` when some key would be too far from home, which
-    /// only many keys of one hash bring about: then the table has no index.
+    /// The index's bytes; empty without keys. `None` when some key would be too far from home, as happens
+    /// only with many keys of one hash: then the table has no index.
     pub(super) fn finish(self) -> Option<Vec<u8>> {
         let buckets = self.len().div_ceil(KEYS_PER_BUCKET);
         let mut bytes = vec![0; buckets * BUCKET_BYTES];
@@ -132,8 +132,8 @@ pub(super) struct HashIndex {
 }
 
 impl HashIndex {
-    /// The index in `range` of `file`; `None` when it has none, not whole buckets, or keys farther from home than
-    /// is good for lookups, which then go another way. Cost: a look at each bucket.
+    /// The index in `range` of `file`. `None` when it is empty, not of whole buckets, or has keys too far from
+    /// home; lookups then go another way. Cost: reads each bucket.
     pub(super) fn new(file: &[u8], range: Range<usize>) -> Option<Self> {
         let buckets = range.len() / BUCKET_BYTES;
         let whole = buckets > 0
@@ -167,7 +167,7 @@ impl HashIndex {
     }
 }
 
-/// How far from `bucket` keys lie that are at home there, in buckets.
+/// The distance, in buckets, of the farthest key whose home is `bucket`.
 #[inline]
 fn reach(bucket: &[u8; BUCKET_BYTES]) -> u16 {
     u16::from_le_bytes([bucket[REACH_AT], bucket[REACH_AT + 1]])

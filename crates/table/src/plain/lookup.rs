@@ -84,7 +84,7 @@ pub enum Newest<'a> {
     Absent,
     /// This value.
     Value(PlainValue<'a>),
-    /// To be found by [`PlainProbe::get`].
+    /// Left to [`PlainProbe::get`].
     Unusual,
 }
 
@@ -95,7 +95,7 @@ impl PlainTable {
         self.probe(hint).prefetch_index();
     }
 
-    /// Prefetches the record of `user_key`, or memory near it, where keys tell about where it is: for a
+    /// Prefetches the record of `user_key`, or memory near it, where the key tells about where it is. For a
     /// lookup with nothing else to do while the index's line arrives.
     #[inline]
     pub fn prefetch_guess(&self, user_key: &[u8]) {
@@ -299,8 +299,8 @@ impl<'a> PlainProbe<'a> {
         self.table.resident.prefetch(self.at, INDEX_LINES);
     }
 
-    /// Finds where the record is by the key's fingerprint; false when the key is not in the table. A table
-    /// without an index has no place to tell, and answers true.
+    /// Finds the record's place by the key's fingerprint. False when the key is not in the table; true for a
+    /// table without an index, which cannot tell.
     #[inline]
     pub fn find_record(&mut self) -> bool {
         let Some(keys) = &self.table.keys else {

@@ -18,8 +18,8 @@ use crate::format::TableProperties;
 use crate::options::TableReaderOptions;
 
 impl PlainTable {
-    /// Takes `file` into memory and checks all of it. Memory of our own that it takes (none for the
-    /// records on a file system in memory, which are mapped) is charged to the budget.
+    /// Takes `file` into memory and checks all of it. Charges the memory it allocates to the budget; records on
+    /// a file system in memory are mapped and cost none.
     ///
     /// # Errors
     /// `Corruption` for damage, `NotSupported` for another version, `InvalidArgument` when the table

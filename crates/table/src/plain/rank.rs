@@ -1,13 +1,12 @@
 //! A key as one number that grows with the order of keys, for [`super::guess`].
 //!
-//! The bytes of which all keys have the same say nothing. Of the others each stretch without a gap is
-//! a digit, a number between its least and its largest; digits that stand further in front weigh as
-//! much as all behind them can come to. So keys made of a few numbers with filling between become
-//! numbers that are as close together as they can be, and where those numbers are evenly spread, so are
-//! these.
+//! Bytes that all keys share say nothing. Each stretch of other bytes is a digit: a number between its least
+//! and its largest value. A digit weighs as much as all digits behind it together. So keys made of a few
+//! numbers with filling between become numbers as close together as possible, and where the numbers in the
+//! keys are evenly spread, so are these.
 //!
-//! The rule is learned from some of the keys. A key that does not follow it still gets a number, on which
-//! nothing may depend.
+//! The rule is learned from some of the keys. A key that does not follow it still gets a number, but nothing
+//! may depend on it.
 
 /// Digits at most: later bytes say little about where a record is.
 const DIGITS: usize = 3;
@@ -17,47 +16,47 @@ const DIGIT_BYTES: usize = 8;
 /// The rule by which keys become numbers.
 #[derive(Debug)]
 pub(super) struct Rank {
-    /// Those in use first, the last of the key in front; the others weigh nothing.
+    /// The digits in use come first, beginning with the last one of the key. The others weigh nothing.
     digits: [Digit; DIGITS],
 }
 
 /// Some bytes of a key as a number.
 #[derive(Clone, Copy, Debug, Default)]
 struct Digit {
-    /// Where the eight bytes begin that it is cut out of.
+    /// Where the eight bytes begin that hold it.
     at: usize,
     shift: u32,
     mask: u64,
     least: u64,
     /// Its largest value, less `least`.
     most: u64,
-    /// The weight of one: as much as all digits behind it.
+    /// The weight of a one: as much as all digits behind it together.
     weight: u64,
 }
 
 impl Rank {
-    /// The rule that these keys suggest, which are some of `count`, ascending. `None` when they are all alike,
-    /// or shorter than eight bytes.
+    /// The rule that `keys` suggest: some of `count` keys, ascending. `None` when all are alike, or some are
+    /// shorter than eight bytes.
     pub(super) fn new(keys: &[&[u8]], count: usize) -> Option<Self> {
         let len = keys.iter().map(|key| key.len()).min()?;
         if len < size_of::<u64>() {
             return None;
         }
         let mut found = Vec::new();
-        // Keys ascend, so the prefix that the first shares with the last all share.
+        // Keys ascend, so all share the prefix that the first and the last share.
         let mut ends = keys.first()?.iter().zip(*keys.last()?);
         let mut from = ends.position(|(a, b)| a != b).unwrap_or(len);
-        // How many numbers the digits so far can be, without and with the gaps behind their last.
+        // The numbers that the digits so far can be, without and with the gaps behind the last.
         let (mut different, mut space) = (1u64, 1u64);
         while let Some(range) = stretch(keys, from, len).filter(|_| found.len() < DIGITS) {
             from = range.end;
             let digit = Digit::over(range, keys);
-            // Of keys that are alike so far there are a few: if these are evenly spread, it is as far
-            // from the largest to the least of what follows as from one to the next.
+            // About `alike` keys agree in the digits so far. If this digit is evenly spread among them, the gap
+            // behind its largest value is as wide as that from one value to the next.
             let alike = (count as u64 / different).max(2);
             let gap = (digit.most / (alike - 1)).saturating_add(1);
             let width = digit.most.saturating_add(gap);
-            // Where the numbers would grow too large the rest is left out.
+            // The rest is left out where the numbers would grow too large.
             let Some(grown) = space.checked_mul(width) else {
                 break;
             };
@@ -88,7 +87,7 @@ impl Rank {
     }
 }
 
-/// The first stretch of bytes from `from` on, and before `len`, by each of which keys differ.
+/// The first stretch of bytes in `from..len` in each of which keys differ.
 fn stretch(keys: &[&[u8]], from: usize, len: usize) -> Option<std::ops::Range<usize>> {
     let (first, rest) = keys.split_first()?;
     let differs = |at: &usize| rest.iter().any(|key| key.get(*at) != first.get(*at));

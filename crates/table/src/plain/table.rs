@@ -52,9 +52,9 @@ pub struct PlainTable {
 }
 
 impl PlainTable {
-    /// Makes `seqno` the sequence number of all entries, of a table that was made outside a database and
-    /// opened before it got one.
-    pub(crate) fn number(&mut self, seqno: SeqNo) {
+    /// Gives all entries the sequence number `seqno`: the table was made outside a database and opened before
+    /// it got one.
+    pub(crate) fn set_seqno(&mut self, seqno: SeqNo) {
         self.global_seqno = Some(seqno);
     }
 

@@ -11,7 +11,7 @@ use crate::verify::Counted;
 impl PlainTable {
     /// Takes the file into memory again, which checks every byte of it, and checks the order of
     /// entries, that each key is found by its hash, each prefix by its own, and that the counts are
-    /// right. Tells how many of the entries refer to values in blob files, which are not looked at.
+    /// right. Gives the number of entries that refer to values in blob files; those values are not checked.
     ///
     /// # Errors
     /// `Corruption` saying what does not fit; `Io`. Cost: a scan of the file.

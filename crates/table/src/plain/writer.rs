@@ -1,6 +1,6 @@
 //! Writing a plain table: records as entries come, everything about them at the end.
 //!
-//! Of each user key the hash and the place wait in memory until then, twelve bytes together.
+//! The hash and the place of each user key wait in memory until then, twelve bytes together.
 
 use drumlin_base::checksum::{Xxh3, xxh3_64};
 use drumlin_base::key::{split_internal, user_key};
@@ -29,7 +29,7 @@ pub struct PlainTableWriter {
     written: u64,
     /// Records that follow them.
     buffer: Vec<u8>,
-    /// Of all records handed to the file.
+    /// The checksum of all records handed to the file.
     checksum: Xxh3,
     last_key: Vec<u8>,
     /// Absent where keys that count as equal may have different bytes.
@@ -122,7 +122,7 @@ impl PlainTableWriter {
         if extractor.zip(last).and_then(|(by, last)| by.prefix(last)) == Some(prefix) {
             return;
         }
-        // All keys that begin like this prefix are here, if the key before does not.
+        // All keys that begin with this prefix follow from here, if the key before does not begin with it.
         let alone =
             user_key.starts_with(prefix) && !last.is_some_and(|last| last.starts_with(prefix));
         self.footer.prefixes_contiguous &= alone;

@@ -1,9 +1,9 @@
 //! Many keys looked up together, as far as what they need is in memory.
 //!
-//! All keys take a step before any takes the next, so that each waits for memory while the others compute:
-//! to their blocks of keys, to their rows' places, to the pages, to the rows, to what the rows refer to.
-//! Then the rows are decoded one behind the other into one piece of memory, which their values share: a
-//! piece for each would cost more than to decode it.
+//! All keys take a step before any takes the next, so that each waits for memory while the others compute.
+//! The steps lead to blocks of keys, places of rows, pages, rows, and the bytes that rows refer to. Then the
+//! rows are decoded into one allocation, which their values share: an allocation for each value would cost
+//! more than decoding it.
 //!
 //! Everything else is left to [`SearchableTable::get_hinted`], with the facts found on the way:
 //! rows whose pages are not cached, rows that are lists of versions, and rows that are damaged.
@@ -21,15 +21,15 @@ use crate::hint::{Hint, Known};
 
 /// Keys that are looked up together at most.
 pub const TOGETHER_MAX: usize = 32;
-/// Values share a piece of memory up to about so many bytes: whoever keeps one of them keeps all.
+/// Values share an allocation of about this many bytes at most: keeping one of them keeps all.
 const SHARED_BYTES_MAX: usize = 32 << 10;
 /// Most bytes that a decoder writes past the last value.
 const SLACK_BYTES: usize = 256;
 
 impl SearchableTable {
-    /// Looks for `keys`, of which there are at most [`TOGETHER_MAX`] with a hint each, as a reader at `seqno`.
-    /// Gives the values that are in memory to `visit` with the place of their key; the hints of the others tell
-    /// then that the key is absent, or how far the search got.
+    /// Looks up `keys`, at most [`TOGETHER_MAX`], as a reader at `seqno`. Gives values that are in memory to
+    /// `visit` with the place of their key. The hints, one for each key, tell of the others that the key is
+    /// absent, or how far the search got.
     pub(crate) fn get_together(
         &self,
         keys: &[&[u8]],
@@ -42,7 +42,7 @@ impl SearchableTable {
         let tag = self.shown_tag(PLAIN_TAG);
         let found = tag_seqno(tag);
         if found > seqno && !drumlin_base::bug!("batches-see-what-came-later") {
-            // Nothing but lists of versions can be seen.
+            // The reader sees lists of versions only.
             hints.iter_mut().for_each(|hint| match hint.known {
                 Known::Row(place) | Known::RowAt(place, _) if place.versioned => {}
                 _ => hint.known = Known::Absent,
@@ -86,8 +86,8 @@ impl SearchableTable {
         values.give(|at, value| visit(at, found, ValueKind::Value, value));
     }
 
-    /// Finds the rows of `keys` and prefetches what they refer to. A hint then tells where in its page a row is
-    /// that is to be answered here.
+    /// Finds the rows of `keys` and prefetches the bytes they refer to. The hint of a row to be answered here
+    /// then tells where in its page it is.
     fn find_rows(&self, keys: &[&[u8]], hints: &mut [Hint]) {
         let mut blocks = [None; TOGETHER_MAX];
         let blocks = blocks.get_mut(..keys.len());
@@ -126,7 +126,7 @@ impl SearchableTable {
     }
 }
 
-/// The row of a hint, if it is found, and no list of versions.
+/// The row of a hint, if it is found and is no list of versions.
 #[inline]
 fn simple_row(hint: &Hint) -> Option<RowPlace> {
     match hint.known {
@@ -139,7 +139,7 @@ fn simple_row(hint: &Hint) -> Option<RowPlace> {
 #[derive(Debug)]
 struct Values {
     bytes: Vec<u8>,
-    /// Of each the place of its key, and where it ends.
+    /// The place of each value's key, and where the value ends.
     ends: [(u8, u32); TOGETHER_MAX],
     count: usize,
 }
@@ -155,7 +155,7 @@ impl Default for Values {
 }
 
 impl Values {
-    /// Takes in that what was appended last is the value of key `at`.
+    /// Notes that the bytes appended last are the value of key `at`.
     #[inline]
     fn push(&mut self, at: usize) {
         if let Some(end) = self.ends.get_mut(self.count) {
@@ -164,7 +164,7 @@ impl Values {
         }
     }
 
-    /// Gives all values to `visit`; there are none then.
+    /// Gives all values to `visit` and empties itself.
     fn give(&mut self, mut visit: impl FnMut(usize, SearchableValue<'_>)) {
         let count = std::mem::take(&mut self.count);
         let mut bytes = std::mem::take(&mut self.bytes);

@@ -1,8 +1,8 @@
 //! How much larger the values of a table are than their codes.
 //!
-//! Rows that are copied as they are are not decoded, so what their values take is reckoned from what
-//! all values of their table took. That a table tells in a property of its own: pages hold other things
-//! beside codes, and reckoned from them, sums would shrink with every copy.
+//! Rows that are copied are not decoded, so the size of their values is estimated from the sizes of all
+//! values of their table. A property of the table's own tells these: pages hold other bytes beside codes,
+//! and an estimate by pages would shrink with every copy.
 
 use drumlin_base::coding::{fixed64_at, put_fixed64};
 use drumlin_base::limits::VALUE_BYTES_MAX;
@@ -13,8 +13,8 @@ use crate::format::TableProperties;
 /// of their codes, eight bytes little-endian each.
 pub(super) const CODED_VALUES: &str = "drumlin.coded.values";
 
-/// Name of the user property with the bytes that no coded value is longer than, eight bytes little-endian. No row
-/// decodes to more, whatever it says.
+/// Name of the user property with the length of the longest coded value, eight bytes little-endian. A row that
+/// would decode to more is damaged.
 pub(super) const LONGEST_VALUE: &str = "drumlin.longest.value";
 
 /// The bytes that a writer has coded and copied.
@@ -26,7 +26,7 @@ pub(super) struct Coded {
     pub(super) copied_bytes: f64,
     /// Bytes of the codes of both.
     pub(super) code_bytes: u64,
-    /// None of these values has more bytes.
+    /// Length of the longest of these values.
     pub(super) value_bytes_max: usize,
 }
 

@@ -33,7 +33,7 @@ pub struct SearchableTableIter {
     key: Vec<u8>,
     /// The value under the cursor, if it is coded.
     decoded: Vec<u8>,
-    /// The same from a cursor that decodes only when it is asked to; `None` in it: it cannot be decoded.
+    /// The same in a cursor that decodes only when asked to. Holds `None` where decoding failed.
     decoded_late: OnceCell<Option<Vec<u8>>>,
     /// Whether the table has the model whose codes were asked for.
     gives_codes: bool,

@@ -17,8 +17,8 @@ struct Taken {
 }
 
 impl SearchableTable {
-    /// How keys and values are encoded, and the bytes that takes and would take otherwise. Cost: decodes
-    /// some blocks of keys, reads some pages; one that cannot be read is left out.
+    /// How keys and values are encoded, and the bytes they take, encoded and not. Cost: decodes some blocks of
+    /// keys and reads some pages; one that cannot be read is left out.
     pub fn describe(&self) -> Vec<String> {
         let keys = self.keys.len();
         let mut lines = vec![format!("different keys: {keys}")];
@@ -70,7 +70,7 @@ impl SearchableTable {
             ..TableReadOptions::default()
         };
         let mut taken: Vec<(Option<usize>, Taken)> = Vec::new();
-        // Where rows may be lists of versions, which are shows only who comes by their keys.
+        // Rows that may be lists of versions can be told apart only by their keys.
         let pages = if self.locator.has_versions() {
             0..0
         } else {

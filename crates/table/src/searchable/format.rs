@@ -1,7 +1,7 @@
 //! The footer of a searchable table, and the list of its sections.
 //!
-//! Before the footer are the sections it names, one directly after the other; before these pages and
-//! extents, of which the sections tell. So every byte of a file is covered by one checksum.
+//! The sections it names are before the footer, one directly after the other. Pages and extents, which the
+//! sections describe, are before these. So every byte of a file is covered by one checksum.
 //!
 //! ```text
 //!   at  bytes  the footer; numbers are little-endian
@@ -82,7 +82,7 @@ impl Section {
         put_fixed64(out, self.checksum);
     }
 
-    /// Reads what [`Section::store`] wrote.
+    /// Decodes the bytes that [`Section::store`] wrote.
     pub(super) fn load(from: &mut Reader<'_>) -> Option<Self> {
         Some(Self {
             offset: from.fixed64()?,

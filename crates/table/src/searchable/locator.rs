@@ -2,8 +2,8 @@
 //!
 //! For each block of 64 keys: the page and place of its first row, and a bit for each row that is the
 //! first of a page. Counting these bits leads to any row: sixteen bytes in memory for 64 keys. Pages
-//! are numbered as rows come; jumps tell where a page is: places in the numbering where
-//! something else is between (keys, or the pages of a large row).
+//! are numbered in the order of their rows. Jumps tell where a page is: a jump is a page before which the
+//! file has something else (keys, or the pages of a large row).
 
 use std::ops::Range;
 
@@ -23,8 +23,8 @@ pub(crate) struct RowPlace {
     pub(crate) versioned: bool,
 }
 
-/// Where in its page a row is: its first byte, and in the upper half the one behind it. One word: halves
-/// that are moved together right after they were written are waited for.
+/// Where in its page a row is: its first byte, and in the upper half its end. One word, because moving two
+/// halves together right after they were written makes the processor wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowSpan(u64);
 
@@ -97,7 +97,7 @@ impl Locator {
         }
     }
 
-    /// Tells that page `page` is at `block`.
+    /// Notes that page `page` is at `block`.
     pub(super) fn page_lies_at(&mut self, page: u32, block: u32) {
         let expected = self
             .jumps
@@ -185,7 +185,7 @@ impl Locator {
         [jumps, places, versioned]
     }
 
-    /// Reads what [`Locator::encode`] wrote, for `keys` keys.
+    /// Decodes the sections that [`Locator::encode`] wrote, for `keys` keys.
     ///
     /// # Errors
     /// `Corruption`.

@@ -24,7 +24,7 @@ const FILE_MAGIC: u64 = 0x6d0d_e17a_93b1_c85e;
 const TRAILER_BYTES: usize = 56;
 const EFFORT_AT: usize = 32;
 const CHECKSUM_AT: usize = TRAILER_BYTES - 16;
-/// On disk: what the model section of a table begins with that names a model instead of holding one.
+/// On disk: the first bytes of a table's model section that names a model instead of holding one.
 const REFERENCE_MAGIC: &[u8; 8] = b"DrSr\0\0\0\0";
 
 /// Where a table finds the model that it names.
@@ -64,7 +64,7 @@ pub struct ModelFacts {
     pub sample_bytes: u64,
     /// Bytes of the records it was judged by.
     pub judged_bytes: u64,
-    /// Bytes of the codes of those.
+    /// Bytes of the judged records' codes.
     pub code_bytes: u64,
     /// Bytes of all values it was made for, about.
     pub data_bytes: u64,
@@ -105,7 +105,7 @@ impl ModelFacts {
         }
     }
 
-    /// Reads what [`ModelFacts::encode`] made.
+    /// Decodes a file that [`ModelFacts::encode`] made.
     ///
     /// # Errors
     /// `Corruption` for damage; `NotSupported` for models of a later version.
@@ -171,7 +171,7 @@ pub(crate) fn reference(id: u64) -> Vec<u8> {
     out
 }
 
-/// Nobody has the model `id`.
+/// The error of a model `id` that is nowhere.
 pub(crate) fn missing(id: u64) -> Error {
     Error::corruption(format!(
         "the model {id:016x}, which the table names, is missing"

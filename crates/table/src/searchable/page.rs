@@ -1,4 +1,4 @@
-//! Rows in a page, each found from its place by itself.
+//! Rows in a page, each found by its number alone.
 //!
 //! Rows of a page are of much the same length, so row `i` of `n` begins near `i/n` of their bytes; a
 //! page stores how far off that is, in as few bits as the widest difference takes. Rows of one length
@@ -29,7 +29,7 @@ const BITS_MAX: usize = 13;
 /// Rows of a page at most: empty rows take no bytes.
 const ROWS_MAX: usize = 4096;
 
-/// Rows that will be a page.
+/// Collects rows for a page.
 #[derive(Debug, Default)]
 pub(super) struct PageBuilder {
     rows: Vec<u8>,
@@ -48,7 +48,7 @@ impl PageBuilder {
         self.rows.len()
     }
 
-    /// Whether a page of its own can hold `row`; one that it cannot goes through [`large_page`].
+    /// Whether one page can hold `row`; a larger row goes through [`large_page`].
     pub(super) fn can_hold(row: &[u8]) -> bool {
         HEADER_BYTES + row.len() + CHECKSUM_BYTES <= PAGE_BYTES
     }
@@ -63,7 +63,7 @@ impl PageBuilder {
         }
         self.rows.extend_from_slice(row);
         self.ends.push(self.rows.len() as u32);
-        // Differences are looked at only when they matter.
+        // Differences are computed only when they matter.
         if bytes + (rows * BITS_MAX).div_ceil(8) <= PAGE_BYTES {
             return true;
         }
@@ -125,7 +125,7 @@ impl PageBuilder {
     }
 }
 
-/// Appends `row` in pages of its own; how many these are.
+/// Appends `row` in pages of its own and gives their number.
 pub(super) fn large_page(row: &[u8], out: &mut Vec<u8>) -> u32 {
     let start = out.len();
     out.extend_from_slice(&[1, 0, 0, 0, 0, 0, 0, LARGE]);
@@ -141,7 +141,7 @@ fn large_bytes(row: usize) -> usize {
     (LARGE_HEADER_BYTES + row + CHECKSUM_BYTES).next_multiple_of(PAGE_BYTES)
 }
 
-/// Fills what begins at `start` up to `len` bytes, the checksum last.
+/// Pads the page that begins at `start` to `len` bytes, the checksum last.
 fn seal(out: &mut Vec<u8>, start: usize, len: usize) {
     assert!(
         out.len() <= start + len - CHECKSUM_BYTES,
@@ -158,8 +158,8 @@ fn expected_start(row: usize, rows: usize, total: usize) -> usize {
     row * total / rows
 }
 
-/// Bytes of the page that begins with `front`, which is a page long: more than one page for a large
-/// row. A claim until [`is_sound`].
+/// Bytes of the page that begins with `front`, one page of bytes: more than a page for a large row. A claim
+/// until [`is_sound`].
 pub(super) fn stored_bytes(front: &[u8]) -> usize {
     match front.get(HEADER_BYTES - 1) {
         Some(&LARGE) => large_bytes(fixed32_at(front, HEADER_BYTES).unwrap_or(0) as usize),

@@ -30,7 +30,7 @@ use crate::options::TableReadOptions;
 
 /// Cache lines of a row that are prefetched.
 const ROW_LINES: usize = 2;
-/// Lines of a page prefetched: those that tell where its rows are.
+/// Lines of a page that are prefetched: they tell where its rows are.
 pub(crate) const PAGE_HEADER_LINES: usize = 4;
 
 /// A page as it is on disk. Cheap to clone.
@@ -62,9 +62,9 @@ pub struct SearchableTable {
     pub(super) shared_model: Option<u64>,
     /// How many rows a page has on average, at least 1.
     pub(super) rows_of_a_page: usize,
-    /// Codes are the values themselves, so that these need not be copied.
+    /// Codes are the values themselves, which need no copy.
     pub(super) values_are_raw: bool,
-    /// No value has more bytes.
+    /// Length of the longest value.
     pub(super) value_bytes_max: usize,
     pub(crate) slots: Arc<SlotArray<Page>>,
     pub(super) cache: Arc<BlockCache>,
@@ -108,13 +108,13 @@ impl<'a> SearchableValue<'a> {
         Self(ValueSource::InPage(page, range))
     }
 
-    /// All of `bytes`, which may be taken away.
+    /// All of `bytes`; pinning takes them.
     #[inline]
     pub(super) fn decoded(bytes: &'a mut Vec<u8>) -> Self {
         Self(ValueSource::Decoded(bytes))
     }
 
-    /// The `range` of `bytes`, which hold other values too.
+    /// The `range` of `bytes`, which other values share.
     #[inline]
     pub(super) fn shared(bytes: &'a Arc<Vec<u8>>, range: Range<usize>) -> Self {
         Self(ValueSource::Shared(bytes, range))
@@ -132,7 +132,7 @@ impl SearchableValue<'_> {
         }
     }
 
-    /// The bytes, pinned in their memory: no copy.
+    /// The bytes, pinned in their memory. Few bytes are copied instead; a decoded value is moved.
     #[inline]
     pub fn pin(self) -> PinnedSlice {
         match self.0 {
@@ -229,8 +229,8 @@ impl SearchableTable {
         }
     }
 
-    /// The block of keys that `user_key` would be in, as [`SearchableTable::find_in`] wants it. Asks
-    /// for the memory that it will read.
+    /// The block of keys that `user_key` would be in, for [`SearchableTable::find_in`]. Prefetches the memory
+    /// that will be read there.
     #[inline]
     pub(crate) fn find_block(&self, user_key: &[u8]) -> Option<usize> {
         let block = self.keys.block_of(user_key)?;
@@ -244,7 +244,7 @@ impl SearchableTable {
         self.locator.find(self.keys.get_in(block, user_key)?)
     }
 
-    /// Prefetches the row at `place`, if its page is cached; where in the page it is.
+    /// Prefetches the row at `place`, if its page is cached, and gives where in the page it is.
     pub(crate) fn prefetch_row(&self, place: RowPlace) -> Option<RowSpan> {
         let page = self.slots.peek(place.page as usize)?;
         let range = row_range(page.bytes(), place.row)?;
@@ -253,7 +253,8 @@ impl SearchableTable {
         RowSpan::of(&range)
     }
 
-    /// Prefetches what the code in the row at `span` refers to, if its page is cached and the row is a code.
+    /// Prefetches the bytes that the code in the row at `span` refers to, if its page is cached and the row is a
+    /// code.
     pub(crate) fn prefetch_value(&self, place: RowPlace, span: RowSpan) {
         if !place.versioned
             && !self.values_are_raw
@@ -264,8 +265,8 @@ impl SearchableTable {
         }
     }
 
-    /// Prefetches the place where row `row` would be in `page`, were all rows of the table of one length: so the wait for
-    /// it overlaps with that for the head of the page, which tells where it is.
+    /// Prefetches the place where row `row` would be in `page` if all rows of the table had one length. So the wait
+    /// for it overlaps with that for the head of the page, which tells where it really is.
     #[inline]
     fn prefetch_about(&self, page: &Page, row: usize) {
         let about = row * PAGE_BYTES / self.rows_of_a_page;
@@ -278,7 +279,7 @@ impl SearchableTable {
     #[inline]
     pub(crate) fn find(&self, user_key: &[u8]) -> Option<RowPlace> {
         let block = self.find_block(user_key)?;
-        // Most rows of a block are in the page where these begin: its head comes beside the keys.
+        // Most rows of a block are in its first page, so the page's head is loaded beside the keys.
         if let Some(page) = self.locator.first_page(block) {
             self.slots.prefetch(page as usize, 1);
         }
@@ -302,7 +303,7 @@ impl SearchableTable {
         Ok(SearchableValue::in_page(page, version.range.clone()))
     }
 
-    /// Whether the bytes of `version` are a code under the model, and not as they are.
+    /// Whether the bytes of `version` are a code under the model.
     #[inline]
     pub(super) fn is_coded(&self, version: &Version) -> bool {
         !self.values_are_raw && tag_kind(version.tag) == ValueKind::Value as u8

@@ -17,9 +17,9 @@ const OWN_CACHE_BYTES: usize = 8 << 20;
 
 impl SearchableTable {
     /// Reads the file again past the cache and checks every byte of it: sections and key blocks, each
-    /// page, that there is nothing beside them; the order of entries, that each key is found by its
-    /// name, and that the counts are right. Tells how many of the entries refer to values in blob
-    /// files, which are not looked at.
+    /// page, and that the file holds nothing else; the order of entries, that each key is found, and that
+    /// the counts are right. Gives the number of entries that refer to values in blob files; those values
+    /// are not checked.
     ///
     /// # Errors
     /// `Corruption` saying what does not fit; `Io`. Cost: a scan of the file.

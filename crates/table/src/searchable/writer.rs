@@ -1,8 +1,8 @@
 //! Writing a searchable table: one pass, pages and key blocks as they are full, the rest at the end.
 //!
-//! Without a model to name, the first entries wait as a sample that one is learned from. Beside them,
-//! the keys' sample and what waits for the file, memory grows by less than half a byte a key: locator and
-//! lengths of key blocks. [`SearchableTableWriter::memory`] counts it.
+//! Without a model to name, the first entries wait as a sample to learn one from. Apart from them, the keys'
+//! sample and the bytes that wait for the file, memory grows by less than half a byte a key, for the locator
+//! and the lengths of key blocks. [`SearchableTableWriter::memory`] counts it.
 
 use std::sync::Arc;
 
@@ -207,7 +207,7 @@ impl SearchableTableWriter {
         Ok(())
     }
 
-    /// Begins a version of `user_key`, after the key before is done; where its bytes begin.
+    /// Begins a version of `user_key`, after finishing the key before. Gives where its bytes begin.
     #[inline]
     fn start_version(&mut self, user_key: &[u8]) -> Result<usize> {
         if self.key.versions.is_empty() || self.key.key != user_key {
@@ -341,9 +341,9 @@ impl SearchableTableWriter {
         self.written - extents + self.keys.size_estimate() + (waiting + locator) as u64
     }
 
-    /// Bytes of memory it holds, the model aside. While entries come that is a few megabytes (the samples
-    /// and what waits for the file, each with a bound) and less than half a byte a key; the largest row,
-    /// and range tombstones, as they are; and the tail once more while it is written.
+    /// Bytes of memory it holds, without the model. While entries come these are a few megabytes (the samples
+    /// and the bytes that wait for the file, both bounded), less than half a byte a key, the largest row and
+    /// the range tombstones; while the tail is written, the tail once more.
     pub fn memory(&self) -> usize {
         let sample = self.sample.as_ref().map_or(0, |sample| {
             sample.bytes.capacity() + sample.ends.capacity() * size_of::<(usize, usize)>()
