@@ -199,7 +199,7 @@ impl SearchableTableIter {
         decoded.as_deref().unwrap_or_default()
     }
 
-    /// Ends the walk if the value that is left behind could not be decoded.
+    /// Ends the walk if the value under the cursor could not be decoded; false then.
     #[inline]
     fn check_late(&mut self) -> bool {
         if !matches!(self.decoded_late.get(), Some(None)) {
@@ -295,6 +295,9 @@ impl InternalIterator for SearchableTableIter {
     #[inline]
     fn prev(&mut self) {
         debug_assert!(self.valid());
+        if !self.check_late() {
+            return;
+        }
         if let Some(newer) = self.at.checked_sub(1) {
             return self.settle(newer);
         }

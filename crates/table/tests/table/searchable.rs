@@ -11,11 +11,11 @@ use std::sync::atomic::Ordering;
 use drumlin_base::key::{internal_key, user_key};
 use drumlin_base::operators::FixedPrefix;
 use drumlin_base::rng::Rng;
-use drumlin_base::{InternalIterator, KeyOrder, MemoryUse, SEQNO_MAX, ValueKind};
+use drumlin_base::{InternalIterator, KeyOrder, MemoryUse, SEQNO_MAX, ValueCode, ValueKind};
 use drumlin_fs::{CreateOptions, FileKind, FileSystem, StrictMemFileSystem};
 use drumlin_table::{
-    Effort, FilterOptions, Model, ModelSource, Table, TableFormat, TableReadOptions, TableWriter,
-    TableWriterOptions,
+    Effort, Encoder, FilterOptions, Model, ModelSource, Table, TableFormat, TableIter,
+    TableReadOptions, TableWriter, TableWriterOptions,
 };
 
 use crate::common::{Bytes, Entries, open, random_entries, reader_options, write};
@@ -317,5 +317,51 @@ fn rows_copied_many_times_keep_their_values_and_what_is_told_of_their_size() {
             (told / raw as f64 - 1.0).abs() < 0.02,
             "{told} of {raw} bytes after {round} copies"
         );
+    }
+}
+
+/// A cursor that gives codes decodes a value only when it is asked to; a failure ends its walk at the next step.
+#[test]
+fn a_value_that_does_not_decode_ends_a_walk_over_codes_both_ways() {
+    let values: Vec<String> = (0..3000).map(|n| format!("till|{}", n % 90)).collect();
+    let sample: Vec<&[u8]> = values.iter().map(|value| value.as_bytes()).collect();
+    let model = Arc::new(Model::train(&sample, Effort::Small));
+    let files = StrictMemFileSystem::new();
+    let path = PathBuf::from("/t");
+    let file = files.create(&path, CreateOptions::new(FileKind::Table));
+    let options = TableWriterOptions {
+        model: Some(Arc::clone(&model)),
+        ..options()
+    };
+    let mut writer = TableWriter::new(file.unwrap(), options);
+    let mut encoder = Encoder::new(Arc::clone(&model));
+    for key in [b"a", b"b", b"c"] {
+        let mut code = Vec::new();
+        encoder.encode(sample[0], &mut code);
+        let code = ValueCode {
+            model: model.id(),
+            bytes: &code,
+            value_bytes: sample[0].len() as f64,
+            // Less than the code decodes to, which makes it a damaged one.
+            value_bytes_max: 1,
+        };
+        let key = internal_key(key, 0, ValueKind::Value);
+        writer.add_code(&key, &code).unwrap();
+    }
+    writer.finish().unwrap();
+    let mut reader = reader_options(&ORDER, 1 << 20);
+    reader.models = Some(Arc::new(One(Arc::clone(&model))));
+    let table = Table::open(files.open(&path).unwrap(), reader).unwrap();
+    let steps: [fn(&mut TableIter); 2] = [TableIter::next, TableIter::prev];
+    for step in steps {
+        let mut cursor = table.iter(TableReadOptions {
+            codes_of: Some(model.id()),
+            ..TableReadOptions::default()
+        });
+        cursor.seek(&internal_key(b"b", 0, ValueKind::Value));
+        assert!(cursor.valid() && cursor.value().is_empty());
+        step(&mut cursor);
+        assert!(!cursor.valid());
+        assert!(cursor.status().unwrap_err().is_corruption());
     }
 }
