@@ -2,14 +2,14 @@
 //!
 //! A fixed number of places in sets of four, found by the file's number: file numbers are given out
 //! in turn, so live files spread evenly over the sets. Finding an open file reads one cache line of
-//! numbers and one pointer; no lock, nothing written that readers share but a mark that is set once.
-//! A file not found is opened under its set's lock and takes the place of one that was not read since
-//! the set was last full. Places are made when the first blob is read.
+//! numbers and one pointer. It takes no lock and writes nothing that readers share but a mark, once. A
+//! file that is not open is opened under its set's lock and takes the place of one that was not read
+//! since the set was last full. Places are made when the first blob is read.
 //!
 //! Values themselves are not cached here: see [`BlobCache::read`].
 //!
-//! Invariant: a file is only removed from disk once no version names it, and reads come with a
-//! version that does; so what is evicted by [`BlobCache::evict`] is not opened again.
+//! Invariant: a file is removed from disk only once no version names it, and every read comes with a
+//! version that names its file. So a file that [`BlobCache::evict`] closed is not opened again.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ use crate::version::Version;
 
 /// Places in a set.
 const WAYS: usize = 4;
-/// Sets there are at least, so that reads keep moving.
+/// Fewest sets, so that reads keep moving.
 const SETS_MIN: usize = 4;
 /// Of the files a database may keep open, one in so many may be a blob file.
 const BLOB_ONE_IN: usize = 4;
@@ -55,8 +55,8 @@ struct Shared {
 struct Set {
     /// Number of the file in each place; 0 for none. A hint: the reader in the place decides.
     numbers: [AtomicU64; WAYS],
-    /// Made when it is first filled: letting go of a place asks all threads for what they borrowed of
-    /// it, which for thousands of places that were never used took milliseconds of each closing.
+    /// Made when it is first filled: dropping a place asks all threads for their borrows of it, which for
+    /// thousands of places that were never used took milliseconds of each closing.
     readers: [OnceLock<ArcSwapOption<BlobReader>>; WAYS],
     /// Whether the place was read since the set was last full.
     used: [AtomicBool; WAYS],
@@ -67,7 +67,7 @@ struct Set {
 type Found = Guard<Option<Arc<BlobReader>>>;
 
 impl BlobCache {
-    /// Of `open_max` files that may be open, how many places blob files get.
+    /// The number of places for blob files among `open_max` files that may be open.
     pub fn share_of(open_max: usize) -> usize {
         sets_for(open_max) * WAYS
     }
@@ -99,9 +99,9 @@ impl BlobCache {
     /// It is read from the file and belongs to the caller; nothing is kept. Blobs stay with the
     /// system's page cache, because the budget does more with blocks: a cached block of 4 KiB serves
     /// a hundred references, as many bytes of a blob less than one value, and both copies would take
-    /// memory. What a copy of ours would save is a read that the page cache serves: for 10,000 bytes
-    /// 1.4 to 2.8 µs, with 0.7 µs for the checksum (whole gets 2.4 to 3.2 µs; RocksDB's 11 to 16 in
-    /// the same minute). A mapping would save the copy, but turns a failing disk into a signal.
+    /// memory. A copy of ours would save a read that the page cache serves: 1.4 to 2.8 µs for 10,000
+    /// bytes, with 0.7 µs for the checksum (whole gets 2.4 to 3.2 µs; RocksDB's 11 to 16 in the same
+    /// minute). A mapping would save the copy, but turns a failing disk into a signal.
     ///
     /// Requires: `version` is the one the reference was found in.
     ///
@@ -123,7 +123,7 @@ impl BlobCache {
     /// Runs `read` on the open file `number`.
     ///
     /// # Errors
-    /// As [`BlobCache::read`], and what `read` returns.
+    /// As [`BlobCache::read`], and the errors of `read`.
     #[inline]
     pub fn with_open<R>(
         &self,
@@ -291,7 +291,7 @@ impl Set {
         0
     }
 
-    /// Puts `reader` into place `way`; what was there.
+    /// Puts `reader` into place `way` and gives the former one.
     ///
     /// Requires: the lock is held.
     fn put(&self, way: usize, reader: Option<Arc<BlobReader>>) -> Option<Arc<BlobReader>> {

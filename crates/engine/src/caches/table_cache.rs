@@ -141,7 +141,7 @@ impl TableCache {
     /// The table of `file`, if it is open; no file is opened for it.
     pub fn find_open(&self, file: &Arc<FileMeta>) -> Option<Arc<Table>> {
         file.table.load_full().or_else(|| {
-            // Looked for first: the opener's lock may be held for long by whoever opens another table.
+            // Checked first, because a thread that opens another table may hold the opener's lock for long.
             let is_parked = self.shared.queues.lock().parked.contains_key(&file.number);
             let found = is_parked.then(|| self.find_closed(file, || Err(self.not_open(file))));
             found?.ok()
@@ -172,7 +172,7 @@ impl TableCache {
         Error::new(ErrorKind::Incomplete, "the table is not open").with_file(&path)
     }
 
-    /// The table of `file` once its opener's turn has come: opened meanwhile, parked, or made by `open`.
+    /// The table of `file`, under its opener's lock: opened meanwhile, parked, or from `open`.
     #[cold]
     fn find_closed(
         &self,
@@ -252,10 +252,10 @@ impl TableCache {
         Table::open(opened, options).map_err(|error| error.with_file(&path))
     }
 
-    /// Whether the table with this number is of a format that is read; its footer alone is looked at.
+    /// Checks that the table with this number is of a format we read. Reads its footer alone.
     ///
     /// # Errors
-    /// `NotSupported` when it is not; `Corruption`, `Io`.
+    /// `NotSupported` for another format; `Corruption`, `Io`.
     pub fn check_format(&self, number: u64) -> Result<()> {
         let (path, file) = self.shared.open_file(number)?;
         TableFormat::of(&*file).map_err(|error| error.with_file(&path))?;
@@ -296,8 +296,8 @@ impl TableCache {
     }
 }
 
-/// Tables that were opened before a version has them. Closed again when this is dropped, unless
-/// they are kept: what failed must not hold memory, nor, mapped, space of a file that was removed.
+/// Tables that were opened before a version has them. Dropping this closes them, unless they are kept:
+/// after a failure they must hold neither memory nor, being mapped, the space of a removed file.
 #[derive(Debug)]
 pub(crate) struct Ahead<'a> {
     tables: &'a TableCache,
@@ -407,7 +407,7 @@ impl Shared {
         let parked_max = self.parked_max();
         let mut closed = Vec::new();
         let mut queues = self.queues.lock();
-        // The parking is kept full, so that a parked table has its chance over many misses.
+        // Parking is kept full, so that a parked table keeps its chance for many misses.
         while queues.open.len() > open_max - parked_max && queues.park_oldest() {
             while queues.parked.len() > parked_max {
                 closed.extend(queues.unpark_oldest());
@@ -468,7 +468,7 @@ impl Queues {
         self.forget_taken_back();
     }
 
-    /// The table parked longest ago, no longer kept here.
+    /// Takes out the table parked longest ago.
     fn unpark_oldest(&mut self) -> Option<Retired<Arc<Table>>> {
         while let Some((number, tick)) = self.parked_order.pop_front() {
             if self.is_parked_since(number, tick) {
@@ -486,7 +486,7 @@ impl Queues {
             .is_some_and(|(since, _)| *since == tick)
     }
 
-    /// Drops what was taken back from the order, once that is most of it.
+    /// Drops tables that were taken back from the order, once they are most of it.
     fn forget_taken_back(&mut self) {
         if self.parked_order.len() > 2 * self.parked.len() + OPEN_MIN {
             let mut order = std::mem::take(&mut self.parked_order);

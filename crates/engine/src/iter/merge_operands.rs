@@ -33,7 +33,7 @@ impl MergeOperands {
         self.operands.is_empty()
     }
 
-    /// Forgets all operands, keeping the room they took.
+    /// Drops all operands and keeps the capacity.
     #[inline]
     pub(crate) fn clear(&mut self) {
         if !self.operands.is_empty() {
@@ -41,11 +41,10 @@ impl MergeOperands {
         }
     }
 
-    /// The value of `key` once the operands are applied to `existing`; forgets them.
+    /// Applies the operands to `existing`, the value of `key`, and drops them.
     ///
     /// # Errors
-    /// `InvalidArgument` when the family has no merge operator; what the operator returns, with the
-    /// operator named.
+    /// `InvalidArgument` when the family has no merge operator; the operator's own error, with its name.
     pub(crate) fn apply(
         &mut self,
         operator: Option<&dyn MergeOperator>,

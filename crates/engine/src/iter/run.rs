@@ -1,11 +1,11 @@
 //! One sorted run: tables that do not overlap, walked as one.
 //!
-//! The cursor enters a table when it comes to it, and not at all when the table is past the bounds. How it
-//! does so is up to [`RunTables`]: [`OpenedTables`] go through the table cache, and tables in memory that are
-//! held open need not (`read/resident`).
+//! The cursor enters a table when it comes to it, and never one past the bounds. [`RunTables`] say how:
+//! [`OpenedTables`] go through the table cache; tables in memory that are held open need not
+//! (`read/resident`).
 //!
-//! The range tombstones of a table count only within its bounds, so once every table between the seek
-//! and the cursor was opened, no tombstone that matters is unknown. Not shared between threads.
+//! The range tombstones of a table count only within its bounds. So every tombstone that matters is known
+//! once every table between the seek and the cursor is open. Not shared between threads.
 
 use std::fmt;
 use std::sync::Arc;
@@ -92,7 +92,7 @@ pub(crate) trait RunTables {
         options: &RunOptions,
     ) -> Result<()>;
 
-    /// Lets go of what `cursor` holds, which is not valid any more.
+    /// Drops the handles that `cursor` holds; it is not valid any more.
     fn leave(&mut self, cursor: &mut Option<Self::Cursor>);
 
     /// Whether the table under `cursor` may hold a key with `key`'s prefix.
@@ -109,7 +109,7 @@ pub(crate) trait RunTables {
 #[derive(Debug)]
 pub(crate) struct OpenedTables {
     files: RunFiles,
-    /// Where tables are opened once more, for this cursor alone to read ahead from.
+    /// Opens a second handle of each table, for this cursor alone to read ahead from.
     own_files: Option<Arc<dyn FileSystem>>,
     /// Whether a table with range tombstones was opened.
     has_tombstones: bool,
@@ -210,7 +210,7 @@ impl RunIter {
         let files = self.tables.files();
         cursor.move_to(order, files, user_key);
         let mut newest = None;
-        // A user key may end one table and begin the next: both have a say.
+        // A user key may end one table and begin the next, so the tombstones of both count.
         for (offset, file) in files[cursor.file..].iter().enumerate() {
             if drumlin_base::bug!("next-table-has-no-say") && offset > 0 {
                 break;
@@ -255,7 +255,7 @@ impl<T: RunTables> RunIter<T> {
         self.options = Arc::clone(options);
     }
 
-    /// From now on the walk stays within the prefix of the key it seeks, or again does not.
+    /// Sets whether the walk stays within the prefix of the key it seeks.
     #[inline]
     pub(crate) fn stay_within_prefix(&mut self, only: bool) {
         self.within_prefix = only;
@@ -276,22 +276,22 @@ impl<T: RunTables> RunIter<T> {
         self.cursor.as_ref().expect("the caller found it valid")
     }
 
-    /// Counts `entries` of the table under the cursor that a walk stepped over to no avail.
+    /// Counts `entries` of the table under the cursor that a walk stepped over in vain.
     pub(crate) fn note_dead_walked(&self, entries: u32) {
         if let Some(file) = self.tables.files().get(self.index) {
             file.note_dead_walked(u64::from(entries));
         }
     }
 
-    /// Charges the table under the cursor with `bytes` that reads lost to it.
+    /// Charges `bytes` of lost reads to the table under the cursor.
     pub(crate) fn charge_reads(&self, bytes: u64) {
         if let Some(file) = self.tables.files().get(self.index) {
             file.charge_reads(bytes);
         }
     }
 
-    /// Enters the table at `index`, unless the cursor is in it already. `None` when it cannot be opened, and of a
-    /// run without tables.
+    /// Enters the table at `index`, unless the cursor is in it already. `None` when it cannot be opened, or the
+    /// run has no tables.
     pub(crate) fn enter(&mut self, index: usize) -> Option<&mut T::Cursor> {
         if self.index != index || self.cursor.is_none() {
             if self.tables.files().is_empty() {
@@ -306,8 +306,8 @@ impl<T: RunTables> RunIter<T> {
         self.cursor.as_mut()
     }
 
-    /// Whether the table at `index`, or one after it, may hold a key of `target`'s prefix from `target`
-    /// on; true unless the walk stays within a prefix.
+    /// Whether the table at `index`, or one after it, may hold a key at or after `target` with its prefix. True
+    /// unless the walk stays within a prefix.
     fn may_hold_prefix(&mut self, index: usize, target: &[u8]) -> bool {
         if !self.within_prefix || !self.ends_at_a_key(index) {
             return true;
@@ -331,7 +331,7 @@ impl<T: RunTables> RunIter<T> {
         })
     }
 
-    /// Has no more entries, and stands nowhere.
+    /// Leaves the present table and stands nowhere.
     #[inline]
     pub(crate) fn leave(&mut self) {
         self.tables.leave(&mut self.cursor);
@@ -425,8 +425,7 @@ impl<T: RunTables> InternalIterator for RunIter<T> {
             table.seek(target);
         }
         if !may_hold {
-            // The table's last key is at or after `target`, and it has none of the prefix: nor has any
-            // later.
+            // The table ends at or after `target` and has none of its prefix, so no later table has any.
             self.leave();
         } else if !self.valid() {
             self.skip_forward();

@@ -1,10 +1,10 @@
-//! Which model a job writes its tables with.
+//! Chooses the model that a job writes its tables with.
 //!
 //! A family keeps its model as long as it serves: rows of one model are copied from table to table as
-//! they are, so a change costs the encoding of everything once more. Each job encodes a small fresh
-//! sample of its inputs. Only when that comes out clearly larger than it did when the model was made,
-//! or the family holds so much more that a larger sample says more, a new model is learned; and it
-//! is taken only when it saves enough on values that neither has seen.
+//! they are, so a change costs encoding everything once more. Each job encodes a small fresh sample of
+//! its inputs. A new model is learned only when that sample's codes are clearly larger than those when
+//! the model was made, or the family has grown so much that a larger sample says more. The new model is
+//! taken only if it saves enough on values that neither model has seen.
 //!
 //! After an attempt that did not pay, the next one waits until jobs have read many times its sample.
 
@@ -61,7 +61,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) budget: &'a Arc<MemoryBudget>,
 }
 
-/// Chooses models; remembers when one was last looked for in vain.
+/// Chooses models and remembers when learning one was last in vain.
 #[derive(Debug, Default)]
 pub(crate) struct Chooser {
     /// By family: bytes that are yet to go through its jobs before the next attempt.
@@ -85,7 +85,7 @@ impl Drop for Appointment<'_> {
 }
 
 impl Chooser {
-    /// The model to write with; `None` when the tables shall learn their own. `number` gives a file
+    /// The model to write with; `None` when the tables should learn their own. `number` gives a file
     /// number for a new model's file.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl Chooser {
         wanted: &Wanted<'_>,
         number: impl FnOnce() -> u64,
     ) -> Result<Option<ModelHold>> {
-        // Held before the lock is let go: once the appointment has ended, its model's file may go.
+        // Held before the lock is released: once the appointment ends, its model's file may be removed.
         if let Some(&id) = self.appointed.lock().get(&wanted.family) {
             return models.hold(id).map(Some);
         }
@@ -145,7 +145,7 @@ impl Chooser {
         }))
     }
 
-    /// Learns a model from all of the family; the better one of it and `present`.
+    /// Learns a model from all of the family. Gives the better one of it and `present`.
     fn learn(
         &self,
         models: &Arc<ModelStore>,
@@ -155,7 +155,7 @@ impl Chooser {
         number: impl FnOnce() -> u64,
     ) -> Result<ModelHold> {
         let bytes_max = sample_bytes(wanted);
-        // Cached blocks make room for it, until the model is there.
+        // The block cache makes room for it until the model is learned.
         let charge = Charge::new(Arc::clone(wanted.budget), MemoryUse::Jobs);
         charge.grow_to((bytes_max.min(data_bytes) * LEARNING_SAMPLES) as usize);
         let sample = Sample::take(&spread(wanted)?, bytes_max)?;
@@ -283,7 +283,7 @@ fn learn(
     (model, facts, old_bytes)
 }
 
-/// Whether a new model, its file included, saves enough of what the present one needs.
+/// Whether a new model, its file included, saves enough bytes against the present one.
 fn pays(model: &Model, facts: &ModelFacts, old_bytes: u64) -> bool {
     let whole = facts.data_bytes as f64 / facts.judged_bytes.max(1) as f64;
     let new = facts.code_bytes as f64 * whole + model.to_bytes().len() as f64;

@@ -1,8 +1,8 @@
 //! Model files of a directory: `NNNNNNNNNNNNNNNN.model`, named after the model's id.
 //!
 //! A file is written whole, synced, and gets its name before any table refers to it. It stays as
-//! long as a table that names it is in a version that anybody holds, or a job holds it; the store
-//! knows the second, [`ModelStore::remove_unused`] is told the first. A model is loaded at the first
+//! long as a held version has a table that names it, or a job holds it. The store knows the jobs;
+//! [`ModelStore::remove_unused`] is given the ids that versions name. A model is loaded at the first
 //! table that names it and stays in memory, charged to the budget, as long as its file.
 //!
 //! Thread safety: any thread. `writing` is taken before `known`; neither is held while a lock of the
@@ -22,7 +22,7 @@ use drumlin_table::{Effort, Model, ModelFacts, ModelSource};
 use crate::files::names::{self, FileName};
 use crate::version::obsolete::remove_files;
 
-/// The largest model file that is read: the largest dictionary, and as much again.
+/// The largest model file that is read: twice the largest dictionary.
 const FILE_BYTES_MAX: u64 = 2 << 30;
 
 /// The model files of one directory.
@@ -30,10 +30,10 @@ pub(crate) struct ModelStore {
     files: Arc<dyn FileSystem>,
     dir: PathBuf,
     budget: Arc<MemoryBudget>,
-    /// Taken by whoever writes a file.
+    /// Held while a file is written.
     writing: Mutex<()>,
     known: Mutex<HashMap<u64, Entry>>,
-    /// Something was let go since unused files were last looked for.
+    /// Whether a hold was dropped since the last search for unused files.
     changed: AtomicBool,
 }
 
@@ -94,10 +94,10 @@ impl ModelStore {
         self.known.lock().is_empty()
     }
 
-    /// Whether there is a file of the model `id`.
+    /// Checks that there is a file of the model `id`.
     ///
     /// # Errors
-    /// `Corruption` when there is not.
+    /// `Corruption` when there is none.
     pub(crate) fn check(&self, id: u64) -> Result<()> {
         if self.known.lock().contains_key(&id) {
             Ok(())
@@ -195,7 +195,7 @@ impl ModelStore {
         })
     }
 
-    /// Reads the model's file again, whatever is in memory.
+    /// Reads the model's file again, even if the model is in memory.
     ///
     /// # Errors
     /// `Corruption` when it is missing or damaged; `Io`.
@@ -239,27 +239,27 @@ impl ModelStore {
             .with_file(&names::model(&self.dir, id))
     }
 
-    /// The ids of models made for cheap codes: tables that name one are to be written again in quiet.
+    /// The ids of models made for cheap codes. Tables that name one are rewritten when the store is quiet.
     pub(crate) fn fast_ids(&self) -> HashSet<u64> {
         let known = self.known.lock();
         let fast = known.iter().filter(|(_, entry)| entry.is_fast);
         fast.map(|(id, _)| *id).collect()
     }
 
-    /// Keeps every file for good: it is not known which tables name them.
+    /// Keeps every file for good, because the tables that name them are not known.
     pub(crate) fn keep_all(&self) {
         for entry in self.known.lock().values_mut() {
             entry.holds += 1;
         }
     }
 
-    /// Whether something was let go since the last call, so that a file may be unused.
+    /// Whether a hold was dropped since the last call, so that a file may be unused.
     pub(crate) fn take_changed(&self) -> bool {
         self.changed.swap(false, Ordering::AcqRel)
     }
 
-    /// Removes the files that no job holds and that are not `in_use`; how many. Not through the trash:
-    /// the same model may be learned again, and then has the same name.
+    /// Removes the files that no job holds and that are not `in_use`, and gives their number. Bypasses the
+    /// trash, because the same model may be learned again and then has the same name.
     ///
     /// # Errors
     /// The first failure; what is left goes at the next open.
@@ -286,7 +286,7 @@ impl ModelStore {
     fn let_go(&self, id: u64) {
         if let Some(entry) = self.known.lock().get_mut(&id) {
             entry.holds = entry.holds.saturating_sub(1);
-            // Encoding may have made tables that decoding does not need.
+            // Encoding may have built tables that decoding does not need.
             if let Some(loaded) = &mut entry.loaded {
                 let memory = loaded.model.memory();
                 self.budget.charge(MemoryUse::TableMeta, memory);
@@ -298,8 +298,8 @@ impl ModelStore {
     }
 }
 
-/// Whether the file says that it was made for cheap codes. One that cannot be read does not: whoever
-/// needs it will say so.
+/// Whether the file says that it was made for cheap codes. False for a file that cannot be read: its reader
+/// will report that.
 fn is_fast(files: &dyn FileSystem, path: &Path) -> bool {
     let mut trailer = [0; ModelFacts::TOLD_BYTES];
     let told = files.open(path).and_then(|file| {
