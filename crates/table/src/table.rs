@@ -131,7 +131,7 @@ impl Table {
         }
     }
 
-    /// Looks up `keys` together, at most [`TOGETHER_MAX`], as far as memory alone allows. Gives values to `visit`
+    /// Looks up `keys` together, at most [`crate::TOGETHER_MAX`], as far as memory alone allows. Gives values to `visit`
     /// with the places of their keys, at most one version of each key, and notes in the hints, one for each key,
     /// how far the search for the others got. False, and nothing done, where the table's format has steps
     /// instead ([`Table::step`]).

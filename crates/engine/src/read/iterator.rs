@@ -80,7 +80,7 @@ impl DbIterator {
             && Arc::ptr_eq(&walk.view, view)
             && walk.follows_view()
         {
-            walk.begin_again(seqno, options, snapshot);
+            walk.reuse(seqno, options, snapshot);
             return Self { walk: Some(walk) };
         }
         let mut made = Self::new(Arc::clone(context), Arc::clone(view), seqno, options);
@@ -245,7 +245,7 @@ impl Drop for DbIterator {
             let _kept = ManuallyDrop::new(walk);
             return;
         }
-        if walk.end_for_now() {
+        if walk.prepare_for_reuse() {
             LocalPool::put(walk, |walk| (&walk.context.walks, walk.view.number));
         }
     }

@@ -4,8 +4,8 @@
 //! get         one key, newest source to oldest
 //! multi_get   many keys, each stage of a lookup with all of them before the next
 //! iterator    the cursor a user holds, over a walk that is pooled
-//! newest      how new a key is
 //! walk        the walk in it
+//! newest      how new a key is
 //! resident    all three over tables in memory
 //! context     the arguments that all of them take
 //! source      the cursors that a walk merges

@@ -52,7 +52,7 @@ pub(super) enum SectionKind {
     Extents,
     /// The tail of the key index.
     KeyTail,
-    /// Where the pages are: [`super::locator::Jump`].
+    /// Where the pages are: the jumps of [`super::locator`].
     Jumps,
     /// For each key block where its rows begin.
     Places,

@@ -1,6 +1,6 @@
 //! The searchable table: keys and values compressed apart, each row read by itself.
 //!
-//! - [`format`](self::format): the footer and what it names;
+//! - [`mod@format`]: the footer and what it names;
 //! - [`page`]: rows in pages of 4 KiB; [`row`]: the versions of a key in its row;
 //! - [`locator`]: from a key's rank to its page; [`coded`]: how much larger values are than codes;
 //! - [`model_file`]: models that several tables share;

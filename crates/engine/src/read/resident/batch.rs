@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use drumlin_table::{KeyHint, PlainProbe};
 
-use super::get::{State, decide, has_usual_memtables, search_table};
+use super::get::{Progress, decide, has_usual_memtables, search_table};
 use super::layout::ResidentRuns;
 use crate::read::context::{Answer, ROUND, ReadView};
 
@@ -139,11 +139,11 @@ impl<'a, K: AsRef<[u8]>> Round<'a, K> {
 
     /// Notes how the search for `key` ended.
     #[inline]
-    fn note(&mut self, key: usize, state: State) {
+    fn note(&mut self, key: usize, state: Progress) {
         match state {
-            State::Open => {}
-            State::Decided => self.open &= !(1 << key),
-            State::Unusual => self.leave(key),
+            Progress::Open => {}
+            Progress::Decided => self.open &= !(1 << key),
+            Progress::Unusual => self.leave(key),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::read::context::{Answer, ReadView, value_in};
 
 /// How a search stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum Progress {
     /// Nothing is known of the key yet.
     Open,
     /// The answer is written.
@@ -28,14 +28,14 @@ pub(super) fn decide(
     answer: &mut Answer,
     kind: ValueKind,
     fill: impl FnOnce(&mut PinnedSlice),
-) -> State {
+) -> Progress {
     match kind {
         ValueKind::Value => {
             fill(value_in(answer));
-            State::Decided
+            Progress::Decided
         }
-        ValueKind::Deletion | ValueKind::SingleDeletion => State::Decided,
-        _ => State::Unusual,
+        ValueKind::Deletion | ValueKind::SingleDeletion => Progress::Decided,
+        _ => Progress::Unusual,
     }
 }
 
@@ -108,20 +108,20 @@ fn search<'a>(
     hint: KeyHint,
     answer: &mut Answer,
 ) -> bool {
-    let mut state = State::Open;
+    let mut state = Progress::Open;
     for memtable in read.view.memtables() {
         memtable.get(user_key, read.seqno, |_, kind, value| {
             state = decide(answer, kind, |slice| *slice = value.pin());
             ControlFlow::Break(())
         });
-        if state != State::Open {
-            return state == State::Decided;
+        if state != Progress::Open {
+            return state == Progress::Decided;
         }
     }
     for table in tables {
         let state = search_table(table, user_key, hint, read.seqno, answer);
-        if state != State::Open {
-            return state == State::Decided;
+        if state != Progress::Open {
+            return state == Progress::Decided;
         }
     }
     true
@@ -134,12 +134,12 @@ pub(super) fn search_table(
     hint: KeyHint,
     seqno: SeqNo,
     answer: &mut Answer,
-) -> State {
+) -> Progress {
     match table.newest(user_key, hint, seqno) {
-        Newest::Absent => State::Open,
+        Newest::Absent => Progress::Open,
         Newest::Value(value) => {
             value.pin_to(value_in(answer));
-            State::Decided
+            Progress::Decided
         }
         Newest::Unusual => search_any_table(table, user_key, hint, seqno, answer),
     }
@@ -153,15 +153,15 @@ fn search_any_table(
     hint: KeyHint,
     seqno: SeqNo,
     answer: &mut Answer,
-) -> State {
-    let mut state = State::Open;
+) -> Progress {
+    let mut state = Progress::Open;
     let searched = table.probe(hint).get(user_key, seqno, |_, kind, value| {
         state = decide(answer, kind, |slice| value.pin_to(slice));
         ControlFlow::Break(())
     });
     if let Err(error) = searched {
         *answer = Err(error);
-        state = State::Decided;
+        state = Progress::Decided;
     }
     state
 }

@@ -11,7 +11,7 @@ use crate::read::resident::WithinPrefix;
 impl Walk {
     /// Stands on the first key.
     pub fn seek_to_first(&mut self) {
-        self.begin();
+        self.reset();
         self.tell_sources();
         match &self.options.lower_bound {
             Some(lower) => {
@@ -27,7 +27,7 @@ impl Walk {
 
     /// Stands on the last key.
     pub fn seek_to_last(&mut self) {
-        self.begin();
+        self.reset();
         self.tell_sources();
         self.cursor_to_last();
         self.find_backward();
@@ -37,7 +37,7 @@ impl Walk {
 
     /// Stands on the first key at or after `key`.
     pub fn seek(&mut self, key: &[u8]) {
-        self.begin();
+        self.reset();
         self.take_prefix_of(key);
         let order = &self.context.order;
         let from = match &self.options.lower_bound {
@@ -73,7 +73,7 @@ impl Walk {
 
     /// Stands on the last key at or before `key`.
     pub fn seek_for_prev(&mut self, key: &[u8]) {
-        self.begin();
+        self.reset();
         self.take_prefix_of(key);
         let order = &self.context.order;
         match &self.options.upper_bound {

@@ -306,7 +306,7 @@ impl Walk {
         };
         if let Some(seqno) = source.seqno_of(&self.view).filter(|_| self.follows_view()) {
             self.seqno = seqno;
-            self.begin();
+            self.reset();
             return Ok(());
         }
         let (view, seqno) = source.view();
@@ -319,7 +319,7 @@ impl Walk {
         let run = run_options(&self.context, &self.options, &self.tombstones_seen);
         self.cursor = open_cursor(&self.view, self.is_resident, &run);
         self.tombstone_cursors = vec![TombstoneCursor::default(); self.cursor.children().len()];
-        self.begin();
+        self.reset();
         Ok(())
     }
 
@@ -327,7 +327,7 @@ impl Walk {
     ///
     /// Requires: `is_resident`, and `follows_view()`. Cursors of tables in memory take nothing of how blocks
     /// are read, so only new bounds are told to the sources.
-    pub(in crate::read) fn begin_again(
+    pub(in crate::read) fn reuse(
         &mut self,
         seqno: SeqNo,
         options: IteratorOptions,
@@ -353,11 +353,11 @@ impl Walk {
 
     /// Drops everything that another walk over the same view does not need. True when this may serve
     /// another walk.
-    pub(in crate::read) fn end_for_now(&mut self) -> bool {
+    pub(in crate::read) fn prepare_for_reuse(&mut self) -> bool {
         if !self.is_resident || self.tombstones_seen.load(Ordering::Relaxed) {
             return false;
         }
-        self.begin();
+        self.reset();
         self.snapshot = None;
         self.blob.restart(0);
         self.value.shrink();
@@ -460,7 +460,7 @@ impl Walk {
     }
 
     /// Stands nowhere, without an error and within no prefix.
-    pub(in crate::read) fn begin(&mut self) {
+    pub(in crate::read) fn reset(&mut self) {
         self.place = Place::Nowhere;
         self.error = None;
         drop(self.blob.forget()); // An error in it belongs to the former walk.
