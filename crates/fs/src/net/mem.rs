@@ -18,7 +18,8 @@ use drumlin_base::{Error, Result};
 use super::error_kind::failed;
 use super::fault::NetRule;
 use super::mem_poll::MemPoller;
-use super::mem_state::{MemSource, Shared, State};
+use super::mem_source::{MemSource, Shared};
+use super::mem_state::State;
 use super::network::{
     Connection, Handle, HandleKind, ListenOptions, Listener, Network, Poller, Source,
 };

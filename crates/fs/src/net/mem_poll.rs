@@ -10,7 +10,7 @@ use drumlin_base::sync::Condvar;
 use drumlin_base::{Error, Result};
 
 use super::mem_end::Ready;
-use super::mem_state::{MemSource, Shared};
+use super::mem_source::{MemSource, Shared};
 use super::network::{HandleKind, Poller, Source, Waker};
 use super::posix_poll::{not_registered, registered_already};
 use super::{Events, Interest, Token};

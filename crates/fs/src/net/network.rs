@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use drumlin_base::Result;
 
-use super::mem_state::MemSource;
+use super::mem_source::MemSource;
 use super::{Address, Events, Interest, Received, Sent, Token};
 
 /// Makes listeners, connections and pollers.
