@@ -25,4 +25,7 @@ pub use comparator::{Comparator, KeyOrder};
 pub use error::{Error, ErrorKind, Result};
 pub use iterator::{InternalIterator, ValueCode};
 pub use key::{RangeTombstone, SEQNO_MAX, SeqNo, ValueKind};
-pub use operators::{CompactionFilter, FilterDecision, MergeOperator, PrefixExtractor};
+pub use operators::{
+    CompactionFilter, CompactionFilterFactory, FilterDecision, FilterJob, MergeOperator,
+    PrefixExtractor,
+};

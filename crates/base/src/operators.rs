@@ -3,7 +3,9 @@
 //! All of them are called from many threads, and may be called during recovery and compaction, long after the
 //! write. They must be deterministic and must not call back into the database.
 
-use crate::Result;
+use std::sync::Arc;
+
+use crate::{Result, SeqNo};
 
 /// Combines operands with the value under them.
 pub trait MergeOperator: Send + Sync {
@@ -45,15 +47,72 @@ pub enum FilterDecision {
     Remove,
     /// Keep the key with another value.
     Change(Vec<u8>),
+    /// Drop it and every entry that no snapshot protects up to, not including, this user key, without being asked about
+    /// each: where nothing else is in the way, one seek passes over all of them. Unlike [`FilterDecision::Remove`] it puts
+    /// no tombstones in their place, so older versions below show again until their own compaction. For keys that nobody
+    /// reads any more, whatever their version. A key that is not after the entry's own keeps the entry.
+    RemoveUntil(Vec<u8>),
 }
 
-/// Looks at each value that compaction carries and no snapshot protects.
+/// Looks at each value that one compaction carries and no snapshot protects.
+///
+/// A panic in it fails the compaction with an error that names the filter; compactions then stay off until the store is
+/// opened again, and nothing is lost.
 pub trait CompactionFilter: Send + Sync {
-    /// The filter's name, for logs.
+    /// The filter's name, for errors and logs.
     fn name(&self) -> &str;
+
+    /// Whether values in blob files are read and shown to the filter, which costs the reading of each. If not, their
+    /// entries stay, but for [`FilterDecision::RemoveUntil`].
+    fn reads_blobs(&self) -> bool;
 
     /// What becomes of `key` and its `value`, on its way to `level`.
     fn filter(&self, level: u32, key: &[u8], value: &[u8]) -> FilterDecision;
+}
+
+/// The compaction that a filter is made for.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FilterJob {
+    /// The id of the column family.
+    pub family: u32,
+    /// The levels that are read.
+    pub input_levels: Vec<u32>,
+    /// The level that is written.
+    pub output_level: u32,
+    /// The sequence number up to which writes to the WAL were known to outlive a power cut when the job began. A filter
+    /// that acts on writes of its own (it drops what they declared dead) may only count those up to here: a power cut
+    /// could take back a later one, and not what was dropped because of it.
+    pub durable_seqno: SeqNo,
+}
+
+impl FilterJob {
+    /// A job that reads `input_levels` and writes `output_level` of `family`.
+    pub fn new(
+        family: u32,
+        input_levels: Vec<u32>,
+        output_level: u32,
+        durable_seqno: SeqNo,
+    ) -> Self {
+        Self {
+            family,
+            input_levels,
+            output_level,
+            durable_seqno,
+        }
+    }
+}
+
+/// Makes the filter of each compaction. Every [`CompactionFilter`] is one that makes itself.
+pub trait CompactionFilterFactory: Send + Sync {
+    /// The filter for `job`; `None` where this job needs none.
+    fn create(self: Arc<Self>, job: &FilterJob) -> Option<Arc<dyn CompactionFilter>>;
+}
+
+impl<F: CompactionFilter + 'static> CompactionFilterFactory for F {
+    fn create(self: Arc<Self>, _job: &FilterJob) -> Option<Arc<dyn CompactionFilter>> {
+        Some(self)
+    }
 }
 
 /// Cuts a prefix from a key, so that filters can answer for a whole prefix.

@@ -49,8 +49,8 @@ pub use db::handle::Db;
 pub use db::view::View;
 pub use drumlin_base::operators::{CappedPrefix, FixedPrefix};
 pub use drumlin_base::{
-    CompactionFilter, Comparator, Error, ErrorKind, FilterDecision, KeyOrder, MergeOperator,
-    PinnedSlice, PrefixExtractor, Result, SeqNo,
+    CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind, FilterDecision,
+    FilterJob, KeyOrder, MergeOperator, PinnedSlice, PrefixExtractor, Result, SeqNo,
 };
 pub use drumlin_fs::{Env, RateLimit, machine};
 pub use drumlin_table::{ChecksumKind, Codec, Compression, TableFormat, TableWriterOptions};

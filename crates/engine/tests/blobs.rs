@@ -371,6 +371,10 @@ impl CompactionFilter for Tamper {
         "test.Tamper"
     }
 
+    fn reads_blobs(&self) -> bool {
+        true
+    }
+
     fn filter(&self, _: u32, key: &[u8], value: &[u8]) -> FilterDecision {
         assert!(
             value.len() == VALUE_BYTES || value == b"short",

@@ -23,6 +23,10 @@ impl CompactionFilter for Keep {
         "test.Keep"
     }
 
+    fn reads_blobs(&self) -> bool {
+        true
+    }
+
     fn filter(&self, _: u32, _: &[u8], _: &[u8]) -> FilterDecision {
         FilterDecision::Keep
     }

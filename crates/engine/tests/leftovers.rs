@@ -111,6 +111,10 @@ impl CompactionFilter for Gate {
         "gate"
     }
 
+    fn reads_blobs(&self) -> bool {
+        true
+    }
+
     fn filter(&self, _level: u32, key: &[u8], _value: &[u8]) -> FilterDecision {
         if key == b"key0" && self.begun.try_send(()).is_ok() {
             self.go_on.lock().unwrap().recv().unwrap();

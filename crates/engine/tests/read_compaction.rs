@@ -43,6 +43,10 @@ impl CompactionFilter for Acts {
         "test.Acts"
     }
 
+    fn reads_blobs(&self) -> bool {
+        true
+    }
+
     fn filter(&self, _: u32, key: &[u8], _: &[u8]) -> FilterDecision {
         let mut told = self.0.lock().expect("nobody panics with it");
         let due = told.take_if(|(from, _)| key >= &from.to_be_bytes()[..]);

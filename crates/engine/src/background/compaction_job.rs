@@ -1,9 +1,10 @@
 //! A compaction: a claimed plan is carried out, and what it made is installed.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use drumlin_base::{ErrorKind, Result};
+use drumlin_base::{CompactionFilter, Error, ErrorKind, FilterJob, Result};
 use drumlin_fs::IoPriority;
 
 use crate::background::background::{
@@ -115,6 +116,8 @@ impl Background {
         }
         // First: without space no model need be learned.
         context.room = Some(Arc::new(self.room_for(&context, plan)?));
+        context.filter = self.filter_of(family, plan)?;
+        context.has_blobs = !version.blobs().is_empty();
         let model = self.give_model(family, version, plan, &mut context)?;
         let direct = match self.store.id.direct_io {
             true => DIRECT_BYTES,
@@ -144,6 +147,29 @@ impl Background {
         statistics.compaction_read_bytes.add(info.bytes_read);
         statistics.compaction_write_bytes.add(info.bytes_written);
         Ok(())
+    }
+
+    /// The user's filter for this compaction.
+    fn filter_of(&self, family: &Family, plan: &Plan) -> Result<Option<Arc<dyn CompactionFilter>>> {
+        let Some(factory) = &family.options.compaction_filter else {
+            return Ok(None);
+        };
+        let levels = plan.inputs.iter().map(|input| input.level as u32);
+        let durable = match drumlin_base::bug!("filters-count-what-is-not-durable") {
+            true => self.store.visible_seqno(),
+            false => self.store.durable.load(Ordering::Acquire),
+        };
+        let job = FilterJob::new(
+            family.id,
+            levels.collect(),
+            plan.output_level as u32,
+            durable,
+        );
+        let create = AssertUnwindSafe(|| Arc::clone(factory).create(&job));
+        catch_unwind(create).map_err(|_| {
+            let message = "the factory of compaction filters panicked";
+            Error::new(ErrorKind::Aborted, message)
+        })
     }
 
     /// Whether a compaction keeps to one thread, and leaves the other cores to writers: one that they do not

@@ -71,6 +71,7 @@ pub(crate) fn run(context: &JobContext, memtables: &[Arc<Memtable>]) -> Result<F
         cover: Cover::new(fragments),
         merge_operator: context.merge_operator.clone(),
         filter: None,
+        may_skip: false,
         output_level: 0,
         blobs: None,
     };

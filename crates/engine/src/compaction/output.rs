@@ -50,6 +50,8 @@ pub(crate) struct JobContext {
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
     /// Looks at values on their way through compaction; flushes do not ask it.
     pub filter: Option<Arc<dyn CompactionFilter>>,
+    /// Whether tables of the family may refer to blob files.
+    pub has_blobs: bool,
     /// Which values are kept apart from the tables, and how.
     pub blobs: BlobOptions,
     /// Where new tables get their numbers. The owner protects these files from being removed as

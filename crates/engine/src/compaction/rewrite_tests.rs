@@ -84,6 +84,7 @@ fn context(env: &Env, numbers: &Arc<AtomicU64>) -> JobContext {
         writers: std::array::from_fn(|_| writer.clone()),
         merge_operator: Some(Arc::new(Append { partial: true })),
         filter: None,
+        has_blobs: true,
         blobs: BlobOptions {
             file_bytes: 2 << 10,
             compression: Compression::new(Codec::Lz4),

@@ -9,12 +9,13 @@
 
 use std::fmt;
 use std::ops::{AddAssign, Range};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use drumlin_base::key::{TAG_BYTES, pack_tag, split_internal, tag_kind, tag_seqno};
+use drumlin_base::key::{TAG_BYTES, pack_tag, seek_key, split_internal, tag_kind, tag_seqno};
 use drumlin_base::{
-    CompactionFilter, Error, FilterDecision, InternalIterator, KeyOrder, MergeOperator,
-    PinnedSlice, Result, SeqNo, ValueCode, ValueKind,
+    CompactionFilter, Error, ErrorKind, FilterDecision, InternalIterator, KeyOrder, MergeOperator,
+    PinnedSlice, Result, SEQNO_MAX, SeqNo, ValueCode, ValueKind,
 };
 use drumlin_table::blob::BlobIndex;
 
@@ -36,6 +37,8 @@ pub(crate) struct StreamOptions {
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
     /// Looks at values no snapshot protects.
     pub filter: Option<Arc<dyn CompactionFilter>>,
+    /// Whether entries that the filter removes with a range need not be read one by one.
+    pub may_skip: bool,
     /// The level the output goes to, told to the filter.
     pub output_level: u32,
     /// Where values lie that the tables refer to; `None` when there are none.
@@ -65,8 +68,10 @@ pub(crate) struct StreamCounts {
     pub obsolete: u64,
     /// Operands combined away.
     pub merged: u64,
-    /// Values the filter removed.
+    /// Entries the filter removed and that were read.
     pub filtered: u64,
+    /// Whether it also removed entries that were not read.
+    pub skipped: bool,
 }
 
 impl AddAssign for StreamCounts {
@@ -77,6 +82,7 @@ impl AddAssign for StreamCounts {
         self.obsolete += other.obsolete;
         self.merged += other.merged;
         self.filtered += other.filtered;
+        self.skipped |= other.skipped;
     }
 }
 
@@ -148,6 +154,8 @@ pub(crate) struct Stream<I> {
     place: Place,
     buffer: Vec<u8>,
     held: Held,
+    /// Entries below this user key that no snapshot protects are removed.
+    removed_until: Option<Vec<u8>>,
     counts: StreamCounts,
 }
 
@@ -178,6 +186,7 @@ impl<I: InternalIterator> Stream<I> {
             place: Place::Nowhere,
             buffer: Vec::new(),
             held: Held::default(),
+            removed_until: None,
             counts: StreamCounts::default(),
         }
     }
@@ -282,6 +291,10 @@ impl<I: InternalIterator> Stream<I> {
         let kind = kind_of(tag)?;
         let seqno = tag_seqno(tag);
         let stripe = self.keep.stripes().of(seqno);
+        if self.removed_until.is_some() && stripe == SEQNO_MAX && self.is_in_removed_range() {
+            self.counts.filtered += 1;
+            return Ok(false);
+        }
         let covered = self.is_covered(seqno, stripe);
         match self.keep.judge(stripe, kind, covered) {
             Verdict::Keep => self.keep_value(seqno, kind),
@@ -302,7 +315,7 @@ impl<I: InternalIterator> Stream<I> {
     #[inline]
     fn keep_value(&mut self, seqno: SeqNo, kind: ValueKind) -> Result<bool> {
         self.place = Place::Input;
-        let unprotected = self.keep.stripes().of(seqno) == drumlin_base::SEQNO_MAX;
+        let unprotected = self.keep.stripes().of(seqno) == SEQNO_MAX;
         let is_value = matches!(kind, ValueKind::Value | ValueKind::BlobIndex);
         if self.options.filter.is_some() && is_value && unprotected {
             return self.filter(seqno, kind);
@@ -311,18 +324,23 @@ impl<I: InternalIterator> Stream<I> {
         Ok(true)
     }
 
+    /// Whether the present key is in the range that the filter removed. Forgets the range once it is passed.
+    fn is_in_removed_range(&mut self) -> bool {
+        let order = &self.options.order;
+        let until = self.removed_until.as_ref();
+        let is_in = until.is_some_and(|until| {
+            let compared = order.compare(current(&self.key), until);
+            compared.is_lt()
+                || (compared.is_eq() && drumlin_base::bug!("removed-range-takes-its-end"))
+        });
+        if !is_in {
+            self.removed_until = None;
+        }
+        is_in
+    }
+
     fn filter(&mut self, seqno: SeqNo, kind: ValueKind) -> Result<bool> {
-        let apart = match kind {
-            ValueKind::BlobIndex => Some(self.value_apart()?),
-            _ => None,
-        };
-        let value = apart.as_deref().unwrap_or_else(|| self.input.value());
-        let level = self.options.output_level;
-        let decision = match &self.options.filter {
-            Some(filter) => filter.filter(level, current(&self.key), value),
-            None => FilterDecision::Keep,
-        };
-        match decision {
+        match self.ask_filter(kind)? {
             FilterDecision::Keep => self.settle(seqno, kind),
             FilterDecision::Change(value) => {
                 self.buffer = value;
@@ -331,10 +349,49 @@ impl<I: InternalIterator> Stream<I> {
             }
             FilterDecision::Remove => {
                 self.counts.filtered += 1;
-                return self.delete(seqno, drumlin_base::SEQNO_MAX);
+                return self.delete(seqno, SEQNO_MAX);
+            }
+            FilterDecision::RemoveUntil(until) => {
+                let order = &self.options.order;
+                if order.compare(current(&self.key), &until).is_ge() {
+                    self.settle(seqno, kind);
+                    return Ok(true);
+                }
+                self.remove_until(until);
+                return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// The filter's decision on the entry under the input.
+    fn ask_filter(&mut self, kind: ValueKind) -> Result<FilterDecision> {
+        let Some(filter) = self.options.filter.clone() else {
+            return Ok(FilterDecision::Keep);
+        };
+        let apart = match kind {
+            ValueKind::BlobIndex if !filter.reads_blobs() => return Ok(FilterDecision::Keep),
+            ValueKind::BlobIndex => Some(self.value_apart()?),
+            _ => None,
+        };
+        let value = apart.as_deref().unwrap_or_else(|| self.input.value());
+        let (level, key) = (self.options.output_level, current(&self.key));
+        let asked = AssertUnwindSafe(|| filter.filter(level, key, value));
+        catch_unwind(asked).map_err(|_| {
+            let message = format!("the compaction filter {:?} panicked", filter.name());
+            Error::new(ErrorKind::Aborted, message)
+        })
+    }
+
+    /// Drops the present entry and those after it that no snapshot protects, up to the user key `until`.
+    fn remove_until(&mut self, until: Vec<u8>) {
+        self.counts.filtered += 1;
+        if self.options.may_skip {
+            self.input.seek(&seek_key(&until, SEQNO_MAX));
+            self.pending = false;
+            self.counts.skipped = true;
+        }
+        self.removed_until = Some(until);
     }
 
     /// The value that the reference under the input stands for. The input's own key is the blob's: the one

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use drumlin_base::{
-    CompactionFilter, Error, KeyOrder, MergeOperator, PrefixExtractor, Result, limits,
+    CompactionFilterFactory, Error, KeyOrder, MergeOperator, PrefixExtractor, Result, limits,
 };
 use drumlin_fs::{Env, RateLimit};
 use drumlin_table::{ChecksumKind, Codec, Compression, TableFormat, TableReadOptions};
@@ -118,8 +118,9 @@ pub struct FamilyOptions {
     pub order: KeyOrder,
     /// Combines merge operands; needed once `merge` is called.
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
-    /// Looks at values on their way through compaction.
-    pub compaction_filter: Option<Arc<dyn CompactionFilter>>,
+    /// Makes the filter that looks at values on their way through a compaction; a [`drumlin_base::CompactionFilter`]
+    /// serves as one.
+    pub compaction_filter: Option<Arc<dyn CompactionFilterFactory>>,
     /// Cuts prefixes for the filters of tables and memtables, and for walks within a prefix. Tables keep its
     /// name: one written under another name is read without its prefixes, so it may be changed at any
     /// open. Rename your own whenever it cuts otherwise.

@@ -44,6 +44,8 @@ pub(crate) struct Store {
     pub(crate) snapshots: Arc<SnapshotList>,
     /// The newest sequence number readers may see; everything up to it is in memtables or tables.
     pub(crate) published: Published,
+    /// Up to here every write that went to the WAL is synced.
+    pub(crate) durable: AtomicU64,
     /// WAL files below this number are in tables; follows `state`.
     pub(crate) oldest_wal: AtomicU64,
     pub(crate) health: AtomicU8,
@@ -72,6 +74,7 @@ impl Store {
             families: ArcSwap::from_pointee(BTreeMap::new()),
             snapshots: Arc::new(SnapshotList::new()),
             published: Published::new(last_seqno),
+            durable: AtomicU64::new(0),
             oldest_wal: AtomicU64::new(0),
             health: AtomicU8::new(Health::Healthy as u8),
             closing: Arc::new(AtomicBool::new(false)),

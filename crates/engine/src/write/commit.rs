@@ -75,6 +75,8 @@ pub(crate) trait CommitEnv {
     fn refusal(&self) -> Error;
     /// The newest sequence number readers may see.
     fn published(&self) -> &Published;
+    /// The sequence number up to which every write that went to the WAL is synced.
+    fn durable(&self) -> &AtomicU64;
     /// Counters of groups and bytes.
     fn statistics(&self) -> &Statistics;
     /// The clock that syncs are timed by.
@@ -91,8 +93,6 @@ pub(crate) struct CommitPipeline<E> {
     log: Mutex<LogState>,
     /// Groups that are logged and wait for a sync.
     syncs: CommitQueue<Logged>,
-    /// Up to here every write that went to the WAL is synced.
-    durable: AtomicU64,
     /// Whether writes are synced that do not say.
     syncs_by_default: bool,
 }
@@ -107,7 +107,6 @@ impl<E: CommitEnv> CommitPipeline<E> {
             queue,
             log: Mutex::new(log),
             syncs: CommitQueue::slow(),
-            durable: AtomicU64::new(0),
             syncs_by_default,
         }
     }
@@ -171,12 +170,12 @@ impl<E: CommitEnv> CommitPipeline<E> {
 
     /// The sequence number up to which every write that went to the WAL is known to outlive a power cut.
     pub(crate) fn durable_seqno(&self) -> SeqNo {
-        self.durable.load(Ordering::Acquire)
+        self.env.durable().load(Ordering::Acquire)
     }
 
     /// Notes that every logged write up to `seqno` outlives a power cut.
     pub(crate) fn note_durable(&self, seqno: SeqNo) {
-        self.durable.fetch_max(seqno, Ordering::AcqRel);
+        self.env.durable().fetch_max(seqno, Ordering::AcqRel);
     }
 
     /// Runs `body` with the lead and no group: nothing is logged meanwhile, and every

@@ -1,6 +1,6 @@
 //! The commit pipeline's environment over a store.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use drumlin_base::{Error, Result};
@@ -52,6 +52,10 @@ impl CommitEnv for WriteEnv {
 
     fn published(&self) -> &Published {
         &self.store.published
+    }
+
+    fn durable(&self) -> &AtomicU64 {
+        &self.store.durable
     }
 
     fn statistics(&self) -> &Statistics {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use std::time::Duration;
@@ -32,6 +32,7 @@ use crate::write::batch::{BatchView, WriteBatch};
 /// A store that is a map.
 struct MapEnv {
     published: Published,
+    durable: AtomicU64,
     statistics: Statistics,
     clock: SystemClock,
     /// What was applied: the key by its sequence number.
@@ -110,6 +111,10 @@ impl CommitEnv for MapEnv {
         &self.published
     }
 
+    fn durable(&self) -> &AtomicU64 {
+        &self.durable
+    }
+
     fn statistics(&self) -> &Statistics {
         &self.statistics
     }
@@ -135,6 +140,7 @@ fn pipeline(bad_key: Option<&'static [u8]>) -> (CommitPipeline<MapEnv>, FaultFil
     wal.switch(fresh).unwrap();
     let env = MapEnv {
         published: Published::new(0),
+        durable: AtomicU64::new(0),
         statistics: Statistics::default(),
         clock: SystemClock::default(),
         applied: Mutex::default(),

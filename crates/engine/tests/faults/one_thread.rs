@@ -27,6 +27,10 @@ impl CompactionFilter for Gate {
         "gate"
     }
 
+    fn reads_blobs(&self) -> bool {
+        true
+    }
+
     fn filter(&self, _level: u32, _key: &[u8], _value: &[u8]) -> FilterDecision {
         if !self.held.swap(true, Ordering::SeqCst) {
             self.reached.send(()).unwrap();
