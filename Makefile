@@ -5,7 +5,7 @@ CARGO ?= cargo
 DATA ?= data
 BYTES ?= 2000000000
 SECONDS ?= 20
-DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev pkg-config gcc g++
+DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev redis-server redis-tools pkg-config gcc g++
 
 .PHONY: interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
 
@@ -14,9 +14,10 @@ run:
 	rm -rf $(DATA)/demo && mkdir -p $(DATA)
 	target/release/drumlin demo --db $(DATA)/demo --bytes $(BYTES) --seconds $(SECONDS)
 
-# Debian's RocksDB and LevelDB are the oracles of the interoperability tests.
+# Debian's RocksDB, LevelDB and Redis are the oracles of the interoperability tests.
 deps:
-	@command -v ldb >/dev/null && test -e /usr/include/leveldb/c.h && test -e /usr/include/rocksdb/c.h || \
+	@command -v ldb >/dev/null && test -e /usr/include/leveldb/c.h && test -e /usr/include/rocksdb/c.h && \
+	  command -v redis-server >/dev/null && command -v redis-check-rdb >/dev/null || \
 	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(DEBIAN_PACKAGES); }
 
 test: deps
@@ -85,7 +86,7 @@ sim:
 # directory of its own, so that no other build has them. Prints the table of docs/testing.md. ONLY: bugs with
 # this in their name or room. With the test profile: nothing here is about speed, and assertions see bugs too.
 BUGS_TARGET = target/seeded-bugs
-BUGS_PACKAGES = drumlin drumlin-sim drumlin-base drumlin-fs drumlin-memtable drumlin-succinct drumlin-table
+BUGS_PACKAGES = drumlin drumlin-sim drumlin-base drumlin-fs drumlin-memtable drumlin-rdb drumlin-succinct drumlin-table
 BUGS_SUITES = $(shell sed -n 's/^    bug.".*", ".*", "\([a-z_]*\)[":].*/\1/p' crates/sim/src/seeded.rs | sort -u)
 # With `retries` comes the program that looks for the bugs.
 BUGS_TESTS = retries $(filter-out sim cuts drumlin drumlin_%,$(BUGS_SUITES))

@@ -17,6 +17,7 @@ pub mod drive;
 mod input;
 mod models;
 mod mutate;
+mod redis;
 mod reseal;
 pub mod seeds;
 mod targets;
@@ -47,6 +48,12 @@ pub const TARGETS: &[Target] = &[
     ("names", targets::names::run),
     ("options_file", targets::options_file::run),
     ("range_tombstones", targets::range_tombstones::run),
+    ("rdb_dump", targets::rdb::run_dump),
+    ("rdb_file", targets::rdb::run_file),
+    ("rdb_intset", targets::rdb::run_intset),
+    ("rdb_listpack", targets::rdb::run_listpack),
+    ("rdb_lzf", targets::rdb::run_lzf),
+    ("rdb_ziplist", targets::rdb::run_ziplist),
     ("record_code", targets::model::run_code),
     ("sst_open_scan", targets::table::run),
     ("table_properties", targets::properties::run),

@@ -114,7 +114,8 @@ pub fn corpus(read: &dyn Fn(&str) -> Vec<u8>) -> Vec<Seed> {
     corpus.texts_and_batches();
     corpus.programs();
     let made = crate::models::seeds().into_iter();
-    for (target, name, bytes) in made.chain(crate::claims::seeds()) {
+    let made = made.chain(crate::claims::seeds());
+    for (target, name, bytes) in made.chain(crate::redis::seeds()) {
         corpus.add(target, &name, bytes);
     }
     corpus.0

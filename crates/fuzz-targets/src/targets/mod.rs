@@ -21,5 +21,6 @@ pub(crate) mod names;
 pub(crate) mod options_file;
 pub(crate) mod properties;
 pub(crate) mod range_tombstones;
+pub(crate) mod rdb;
 pub(crate) mod table;
 pub(crate) mod wal;

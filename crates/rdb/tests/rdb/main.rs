@@ -1,0 +1,15 @@
+//! Goal: Redis's bytes are read and written as Redis does. Method: random values from a seed, through this crate alone
+//! (`properties`) and to and fro between it and Debian's redis-server (`redis`).
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too; files are the server's, and a test that is skipped says so"
+)]
+
+mod common;
+mod old_forms;
+mod properties;
+mod redis;
+mod server;

@@ -1,0 +1,233 @@
+//! A redis-server of its own for a test: on a socket in a temporary directory, ended with it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use drumlin_fs::net::{
+    Address, Connection, Events, Interest, Network, Poller, PosixNetwork, Received, Sent, Token,
+};
+use tempfile::TempDir;
+
+/// What a server answers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Reply {
+    Nil,
+    Text(Vec<u8>),
+    Integer(i64),
+    Error(String),
+    Many(Vec<Reply>),
+}
+
+impl Reply {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Text(bytes) => bytes.clone(),
+            Self::Integer(number) => number.to_string().into_bytes(),
+            other => panic!("{other:?} is no text"),
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.bytes()).unwrap()
+    }
+
+    pub(crate) fn integer(&self) -> i64 {
+        match self {
+            Self::Integer(number) => *number,
+            other => panic!("{other:?} is no integer"),
+        }
+    }
+
+    pub(crate) fn many(&self) -> &[Reply] {
+        match self {
+            Self::Many(replies) => replies,
+            other => panic!("{other:?} are not many"),
+        }
+    }
+}
+
+/// Whether the programs are there. Says so if not.
+pub(crate) fn installed() -> bool {
+    let version = |program| {
+        let mut command = Command::new(program);
+        command
+            .arg("--version")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command.status().is_ok()
+    };
+    let there = version("redis-server") && version("redis-check-rdb");
+    if !there {
+        println!(
+            "SKIPPED: redis-server and redis-check-rdb are not installed; `make deps` installs them"
+        );
+    }
+    there
+}
+
+/// A connection that waits.
+struct Wire {
+    connection: Box<dyn Connection>,
+    poller: Box<dyn Poller>,
+    events: Events,
+}
+
+impl Wire {
+    fn connect(path: &Path) -> Self {
+        let network = PosixNetwork::new();
+        let connection = network.connect(&Address::Unix(path.to_owned())).unwrap();
+        let poller = network.poller().unwrap();
+        poller
+            .register(&*connection, Token(0), Interest::Write)
+            .unwrap();
+        let events = Events::with_capacity(1);
+        Self {
+            connection,
+            poller,
+            events,
+        }
+    }
+
+    fn wait(&mut self, interest: Interest) {
+        self.poller
+            .reregister(&*self.connection, Token(0), interest)
+            .unwrap();
+        self.poller.wait(&mut self.events, None).unwrap();
+    }
+}
+
+impl Read for Wire {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            match self.connection.read(buffer).unwrap() {
+                Received::Bytes(count) => return Ok(count),
+                Received::End => return Ok(0),
+                Received::NotNow => self.wait(Interest::Read),
+            }
+        }
+    }
+}
+
+impl Write for Wire {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        loop {
+            match self.connection.write(bytes).unwrap() {
+                Sent::Bytes(count) => return Ok(count),
+                Sent::NotNow => self.wait(Interest::Write),
+            }
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+pub(crate) struct Server {
+    dir: TempDir,
+    child: Child,
+    connection: BufReader<Wire>,
+}
+
+impl Server {
+    /// One in `dir` with further settings.
+    pub(crate) fn start(dir: TempDir, settings: &[&str]) -> Self {
+        let mut command = Command::new("redis-server");
+        command
+            .current_dir(dir.path())
+            .args(["--port", "0", "--unixsocket", "socket"]);
+        command.args(["--save", "", "--hz", "1", "--sanitize-dump-payload", "yes"]);
+        command.args(["--enable-debug-command", "local"]);
+        let mut child = command
+            .args(settings)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut log = BufReader::new(child.stdout.take().unwrap());
+        let mut told = String::new();
+        while !told.contains("ready to accept connections at") {
+            let before = told.len();
+            log.read_line(&mut told).unwrap();
+            assert!(told.len() > before, "the server ended:\n{told}");
+        }
+        let connection = BufReader::new(Wire::connect(&dir.path().join("socket")));
+        let mut server = Self {
+            dir,
+            child,
+            connection,
+        };
+        // Nobody reads the log any more.
+        server.ok(&["CONFIG", "SET", "loglevel", "warning"]);
+        server
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn ask(&mut self, arguments: &[&[u8]]) -> Reply {
+        let mut command = format!("*{}\r\n", arguments.len()).into_bytes();
+        for argument in arguments {
+            command.extend_from_slice(format!("${}\r\n", argument.len()).as_bytes());
+            command.extend_from_slice(argument);
+            command.extend_from_slice(b"\r\n");
+        }
+        self.connection.get_mut().write_all(&command).unwrap();
+        self.reply()
+    }
+
+    /// [`Server::ask`] of texts.
+    pub(crate) fn say(&mut self, arguments: &[&str]) -> Reply {
+        let arguments: Vec<_> = arguments
+            .iter()
+            .map(|argument| argument.as_bytes())
+            .collect();
+        self.ask(&arguments)
+    }
+
+    pub(crate) fn ok(&mut self, arguments: &[&str]) {
+        assert_eq!(
+            self.say(arguments),
+            Reply::Text(b"OK".to_vec()),
+            "{arguments:?}"
+        );
+    }
+
+    fn reply(&mut self) -> Reply {
+        let mut line = String::new();
+        self.connection.read_line(&mut line).unwrap();
+        let (kind, rest) = line.trim_end().split_at(1);
+        let count = || rest.parse::<i64>().unwrap();
+        match kind {
+            "+" => Reply::Text(rest.as_bytes().to_vec()),
+            "-" => Reply::Error(rest.to_owned()),
+            ":" => Reply::Integer(count()),
+            "$" | "*" if count() < 0 => Reply::Nil,
+            "$" => {
+                let mut bytes = vec![0; count() as usize + 2];
+                self.connection.read_exact(&mut bytes).unwrap();
+                bytes.truncate(bytes.len() - 2);
+                Reply::Text(bytes)
+            }
+            "*" => Reply::Many((0..count()).map(|_| self.reply()).collect()),
+            _ => panic!("{line:?} is no reply"),
+        }
+    }
+
+    /// Ends the server as SIGKILL does, and leaves its directory.
+    pub(crate) fn kill(mut self) -> TempDir {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        let empty = tempfile::tempdir().unwrap();
+        std::mem::replace(&mut self.dir, empty)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
