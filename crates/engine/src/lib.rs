@@ -24,7 +24,7 @@ mod watch;
 #[doc(hidden)]
 mod write;
 
-/// What this project's own tools and tests use of the engine's insides. No part of the interface: anything here may
+/// Internals that this project's own tools and tests use. No part of the interface: anything here may
 /// change with any version.
 #[doc(hidden)]
 pub mod internals {

@@ -46,7 +46,7 @@ fn iterators(db: &Db) -> Vec<DbIterator> {
     iters
 }
 
-/// What a child must see; the number of the first thing that is otherwise.
+/// Checks the view of a child; returns the number of the first check that fails.
 fn in_child((db, iters, snapshot): Held, dir: &std::path::Path, threads: usize) -> u8 {
     let refused = |kind: Option<ErrorKind>| kind == Some(ErrorKind::InvalidArgument);
     let kind = |result: drumlin::Result<()>| result.err().map(|error| error.kind());

@@ -219,7 +219,7 @@ fn extreme_numbers_serve_or_are_refused_by_name() {
     }
     for (name, set) in u64s() {
         for value in [0, 1, u64::MAX / 2, u64::MAX - 1, u64::MAX] {
-            // What is meant to wait for so long is not waited for.
+            // A wait meant to be this long is skipped.
             if name == "background_rate" && value == 1 {
                 continue;
             }

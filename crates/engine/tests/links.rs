@@ -16,7 +16,7 @@ use drumlin_testkit::memory_dir;
 
 const TABLES: u32 = 6;
 
-/// Small tables, each of which is written where an old one lies if that may be.
+/// Small tables, each of which is written over an old one where possible.
 fn options() -> Options {
     Options {
         background_threads: Some(0),

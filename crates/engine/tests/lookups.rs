@@ -35,7 +35,7 @@ fn key(number: u64) -> Vec<u8> {
     format!("key-{:06}", number.wrapping_mul(7919) % 1_000_003).into_bytes()
 }
 
-/// Short ones are copied by a read, long ones pinned where they lie, the longest in blob files.
+/// Short ones are copied by a read, long ones pinned in place, the longest in blob files.
 fn value(number: u64, round: u64) -> Vec<u8> {
     let len = [20, 126, 127, 700, 2500][number as usize % 5];
     let mut value = vec![(number ^ round) as u8; len];
@@ -145,7 +145,7 @@ fn lookups_in_a_family_go_on_when_it_is_dropped_under_them() {
             }
             db.compact_range(&family, None, None).unwrap();
             db.drop_family(&family).unwrap();
-            // What is written elsewhere takes memory and blocks from the dropped family's readers.
+            // Writes elsewhere take memory and blocks from the dropped family's readers.
             write_all(&db, db.default_family(), life);
             stop.store(true, Ordering::Release);
         });

@@ -40,7 +40,7 @@ fn anonymous_bytes() -> Option<usize> {
     Some(kib << 10)
 }
 
-/// What all threads of a round work on.
+/// The state that all threads of a round share.
 struct Course {
     db: Db,
     families: Vec<ColumnFamily>,

@@ -197,7 +197,7 @@ fn a_leveled_family_keeps_to_its_number_of_levels() {
             let ours = newest(&*files);
             assert_eq!(ours.families[0].options.get("num_levels"), Some(kept));
         }
-        // Tables that lie deeper than the file says stay in use, and it comes to say so.
+        // Tables deeper than the file says stay in use, and it comes to say so.
         let mut fewer = newest(&*files);
         fewer.families[0].options.set("num_levels", "2");
         options_file::write(&*files, Path::new(DIR), 9_000, &fewer).unwrap();

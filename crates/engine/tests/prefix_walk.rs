@@ -256,7 +256,7 @@ fn walks_within_capped_prefixes_show_all_keys_of_the_prefix_and_no_other() {
                 }
                 match layer {
                     0 => db.compact_range(db.default_family(), None, None).unwrap(),
-                    3 => {} // The last lies in the memtable.
+                    3 => {} // The last is in the memtable.
                     _ => db.flush().unwrap(),
                 }
                 check_walks(&db, &rows, cap, &mut rng);

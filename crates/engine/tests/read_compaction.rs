@@ -18,7 +18,7 @@ const KEYS: u32 = 8000;
 /// A key between the others.
 const MEANWHILE: [u8; 5] = [0, 0, 1, 1, 1];
 
-/// What a listener heard of compactions for reads: tables read, and tables written.
+/// The compactions for reads that a listener heard of: tables read, and tables written.
 #[derive(Default)]
 struct Heard(Mutex<Vec<(usize, usize)>>);
 
@@ -31,7 +31,7 @@ impl EventListener for Heard {
     }
 }
 
-/// What is done inside a compaction, once, at the first key that is not below this one.
+/// An action inside a compaction, once, at the first key that is not below this one.
 type Act = (u32, Box<dyn FnOnce() + Send>);
 
 /// A filter that keeps everything, and acts when it is told to.

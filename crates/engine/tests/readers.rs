@@ -34,7 +34,7 @@ fn options(searchable: bool) -> Options {
 }
 
 fn value(round: u64) -> Vec<u8> {
-    // Some lie in blob files.
+    // Some are stored in blob files.
     let mut value = format!("{round:020}").into_bytes();
     value.resize(if round.is_multiple_of(5) { 500 } else { 60 }, b'v');
     value

@@ -1,4 +1,4 @@
-//! Goal: the shortest path through every room. Method: real files in a temporary directory.
+//! Goal: the shortest path through every module. Method: real files in a temporary directory.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 use drumlin::{CompactionStyle, Db, Options, ReadOptions, Tuning};

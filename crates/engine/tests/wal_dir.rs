@@ -165,7 +165,7 @@ fn a_wal_directory_that_was_left_is_not_told_of_any_more() {
     }
     assert!(has(Db::open(&dir, options(None)), "key").unwrap());
     assert_eq!(told().as_deref(), Some(""));
-    // What others put there later is none of ours.
+    // Files that others put there later are none of ours.
     std::fs::write(log.join("000099.log"), b"of another store").unwrap();
     assert!(has(Db::open(&dir, options(None)), "key").unwrap());
 }

@@ -145,7 +145,7 @@ impl Background {
     }
 }
 
-/// Whether most of what is to be written lies in tables of a shared model: copying its rows is cheaper
+/// Whether most of the input is in tables of a shared model: copying its rows is cheaper
 /// than any coder.
 fn is_mostly_coded(inputs: &[Arc<Table>]) -> bool {
     let bytes = |table: &Arc<Table>| table.properties().raw_value_size;

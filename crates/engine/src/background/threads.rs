@@ -68,7 +68,7 @@ impl Background {
                         break job;
                     }
                     if compacts && self.store.health() == Health::Healthy {
-                        // What readers kept when the last job ended: there may be no other job.
+                        // Files that readers kept when the last job ended: there may be no other job.
                         self.store.remove_obsolete(&mut state);
                     }
                     if self.store.watch.notices.are_waiting() {
@@ -128,7 +128,7 @@ impl Background {
         match self.store.files.preallocator.make(number, spare) {
             Ok(fresh) => self.store.files.preallocator.finish_making(Some(fresh)),
             Err(error) => {
-                // What there is of it holds nothing and does no harm; the next open removes it.
+                // The unfinished file holds nothing and does no harm; the next open removes it.
                 let _ = self
                     .store
                     .id

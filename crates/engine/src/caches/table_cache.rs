@@ -41,7 +41,7 @@ const TOO_MANY_OPEN: [i32; 2] = [24, 23];
 pub struct TableCacheOptions {
     /// Files.
     pub env: Env,
-    /// Where the tables lie.
+    /// The directory of the tables.
     pub dir: PathBuf,
     /// Where their blocks are kept.
     pub blocks: Arc<BlockCache>,
@@ -276,7 +276,7 @@ impl TableCache {
         drop(self.shared.take_parked(number));
     }
 
-    /// Where the table with this number lies: `NNNNNN.sst`, unless only `NNNNNN.ldb` is there.
+    /// The path of the table with this number: `NNNNNN.sst`, unless only `NNNNNN.ldb` is there.
     pub fn path(&self, number: u64) -> PathBuf {
         let options = &self.shared.options;
         let leveldb = names::leveldb_table(&options.dir, number);

@@ -4,7 +4,7 @@
 //! Three kinds of entries are touched: values of the size that is kept apart (from a memtable, from
 //! a table written before values were, or made by a merge operator or a filter), and references
 //! into a file that is being emptied, whose blobs are moved. Every other reference is passed on as
-//! it is. Values pass through without being gathered: a value is copied once, from where it lies
+//! it is. Values pass through without being gathered: a value is copied once, from its place in memory
 //! into the file's buffer.
 //!
 //! Files are made when the first value comes and end at their size. All are removed again unless
@@ -68,7 +68,7 @@ pub(crate) struct BlobPlace {
     pub expected_bytes: u64,
 }
 
-/// What a job did to blobs.
+/// The changes a job made to blobs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BlobChanges {
     /// The files written.
@@ -160,8 +160,7 @@ impl BlobOutputs {
         }
     }
 
-    /// What the table gets for the entry `key`, `value`. What is returned is valid until the next
-    /// call.
+    /// The bytes the table gets for the entry `key`, `value`. They are valid until the next call.
     ///
     /// # Errors
     /// `Corruption` for a reference that is none, or whose blob is damaged and was to be moved;

@@ -5,7 +5,7 @@
 //! much garbage, tables that refer to a chosen file are rewritten in place, one range at a time.
 //! Each rewriting leaves tables that are known not to refer to the files, so this ends.
 //!
-//! What L0 overwrites or deletes below is not known to be garbage. Once no flush came for some seconds
+//! Values that L0 overwrites or deletes below are not known to be garbage. Once no flush came for some seconds
 //! and the background has nothing else to do, tables of L0 that refer to more than a 64th of all
 //! blob bytes go down, where that rewrites little, or once nobody has written for a minute; what they hid
 //! is counted, and collected, from then on. Like compactions for reads it gives way to writes.

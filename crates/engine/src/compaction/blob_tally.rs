@@ -69,7 +69,7 @@ impl BlobTally {
         self.bytes
     }
 
-    /// What became garbage in a job that read the references `self` and wrote those of `kept` again.
+    /// The garbage made by a job that read the references `self` and wrote those of `kept` again.
     ///
     /// # Errors
     /// `Corruption` when more was written than read: the job made references up.

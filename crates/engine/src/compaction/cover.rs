@@ -43,9 +43,9 @@ impl Cover {
     }
 }
 
-/// What is left of a job's tombstones for its output, begin ascending, then seqno descending: one a
+/// The job's tombstones that its output needs, begin ascending, then seqno descending: one a
 /// stripe (the newest; it hides all that the others hide), and none where every reader sees it and
-/// nothing lies below to be hidden.
+/// nothing below is left to hide.
 pub(crate) fn retain(
     order: &KeyOrder,
     fragments: &Fragments,
@@ -84,7 +84,7 @@ pub(crate) struct Territory<'a> {
 }
 
 impl Territory<'_> {
-    /// The parts of `tombstones` that lie in the territory. Order is kept.
+    /// The parts of `tombstones` within the territory. Order is kept.
     ///
     /// Requires: `tombstones` as [`retain`] returns them.
     pub(crate) fn clip(

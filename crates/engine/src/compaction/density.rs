@@ -1,7 +1,7 @@
 //! Whether a table should be compacted for what is in it, seen while it is written.
 //!
 //! Over other tables, a table dense in tombstones should. A reader steps over a run of tombstones one by one, so what counts is not how many there are in
-//! all but whether many lie together. At the bottom, a table should that keeps entries only because
+//! all but whether many are adjacent. At the bottom, a table should that keeps entries only because
 //! of snapshots: tombstones, and values under newer ones. Tables of L0 go down soon by themselves.
 
 use drumlin_base::ValueKind;
@@ -56,20 +56,20 @@ impl DensityWindow {
 /// snapshots.
 const PROTECTED_PART: u64 = 64;
 
-/// What is watched in a table while it is written.
+/// The property of a table that is watched while it is written.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Watch {
     /// Nothing.
     #[default]
     Nothing,
-    /// Tombstones that lie together.
+    /// Adjacent tombstones.
     Tombstones(DensityWindow),
     /// Entries that only a snapshot protects, so many so far.
     Protected(u64),
 }
 
 impl Watch {
-    /// What is to be watched in a table of `level`; `bottommost` when nothing lies below it,
+    /// The watch for a table of `level`; `bottommost` when nothing is below it,
     /// `protects` when some snapshot is older than the newest entry. Where none is, marking a table
     /// at the bottom would have it rewritten for ever.
     pub(crate) fn new(level: usize, bottommost: bool, protects: bool) -> Self {

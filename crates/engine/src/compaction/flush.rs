@@ -1,6 +1,6 @@
 //! Flush: full memtables become one table of L0, and blob files for their large values.
 //!
-//! What no reader can see any more is left out on the way, so that a key overwritten a thousand
+//! Entries that no reader can see any more are left out on the way, so that a key overwritten a thousand
 //! times in a memtable is written once. Nothing is installed here; the memtables stay what they
 //! are until the caller has installed the table, and after an error the caller tries again: under
 //! a new number, because a file whose sync failed is not to be trusted again.
@@ -20,7 +20,7 @@ use crate::iter::merging::MergingIterator;
 use crate::iter::range_tombstone::Fragments;
 use crate::version::{BlobFileAddition, NewFile};
 
-/// What a flush made.
+/// The output of a flush.
 #[derive(Clone, Debug)]
 pub(crate) struct Flushed {
     /// The table for L0, synced with its name; its epoch is for the caller to give. `None` when
@@ -39,7 +39,7 @@ pub(crate) struct Flushed {
 /// Requires: nobody adds to the memtables any more.
 ///
 /// # Errors
-/// What creating, writing or syncing the table met; what the merge operator returned. No file is
+/// Errors of creating, writing or syncing the table, or of the merge operator. No file is
 /// left behind.
 pub(crate) fn run(context: &JobContext, memtables: &[Arc<Memtable>]) -> Result<Flushed> {
     let order = &context.options.order;

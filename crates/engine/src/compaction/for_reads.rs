@@ -2,17 +2,17 @@
 //!
 //! Over one sorted run a get asks one table, a seek stands once, a walk merges nothing. Each further
 //! run costs every read something, and merging the runs costs once. So reads keep an account: what they
-//! lose to a table that lies over older ones is charged to it (sampled, see `read::sampling`), in bytes
+//! lose to a table above older ones is charged to it (sampled, see `read::sampling`), in bytes
 //! that are worth rewriting to spare it. When the tables of a plan were charged with as many bytes as
 //! it would read, reads have lost about what it costs, and may be expected to lose that again.
 //!
-//! What bounds the writing: each read pays for so many bytes, no more. While the store is written as
+//! Writing is bounded: each read pays for so many bytes, no more. While the store is written as
 //! well, nothing is done within some seconds of a flush nor while the next is near, so that at most one
-//! begins between two flushes that lie a minute apart, and only what rewrites no more for each byte
+//! begins between two flushes a minute apart, and only what rewrites no more for each byte
 //! moved than levels cost anyway. A store that is not written any more ends as one run, without charges.
 //!
-//! Where flushes follow closer, the levels' own compactions come soon: beside 80,000 writes of 100 bytes a second, what
-//! lay over 50 M keys was rewritten for reads, 1.1 GB of it, about as often as it was flushed, in time of the readers.
+//! Where flushes follow closer, the levels' own compactions come soon: beside 80,000 writes of 100 bytes a second,
+//! the 1.1 GB over 50 M keys were rewritten for reads about as often as they were flushed, in time of the readers.
 
 use super::plan::{CompactionOptions, Moment, Plan, Work};
 use crate::version::Version;
@@ -23,16 +23,16 @@ const CREDIT_MIN: u64 = 8 << 20;
 /// Seconds after a flush in which nothing is done for reads: the next one may be near.
 const SETTLED_SECONDS: u64 = 5;
 
-/// Seconds before a flush in which nothing is done for reads: its table would soon lie over what was merged.
+/// Seconds before a flush in which nothing is done for reads: its table would soon be above the merged run.
 const NEAR_SECONDS: u64 = 60;
 
 /// Seconds after a flush from which on the store counts as not written.
 const SILENT_SECONDS: u64 = 60;
 
-/// What a plan costs, and what reads have paid for it.
+/// The price of a plan, and the charge reads have paid for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Account {
-    /// What reads lost to the tables that would go down, in bytes worth rewriting.
+    /// The loss of reads to the tables that would go down, in bytes worth rewriting.
     pub credit: u64,
     /// The bytes the plan would rewrite.
     pub price: u64,

@@ -1,6 +1,6 @@
-//! What becomes of one entry on its way through a flush or a compaction: the rules, without I/O.
+//! The fate of one entry on its way through a flush or a compaction: the rules, without I/O.
 //!
-//! Snapshots cut the history of a key into *stripes*: two entries no snapshot lies between are in
+//! Snapshots cut the history of a key into *stripes*: two entries with no snapshot between them are in
 //! the same stripe, and no reader can see the older one while the newer hides it. All rules follow
 //! from that:
 //!
@@ -42,7 +42,7 @@ impl Stripes {
         self.snapshots.get(index).copied().unwrap_or(SEQNO_MAX)
     }
 
-    /// Whether `seqno` lies in the oldest stripe, where every reader there is sees it.
+    /// Whether `seqno` is in the oldest stripe, where every reader there is sees it.
     #[inline]
     pub(crate) fn oldest_holds(&self, seqno: SeqNo) -> bool {
         self.snapshots.first().is_none_or(|&oldest| seqno <= oldest)
@@ -58,7 +58,7 @@ pub(crate) struct KeyRange {
     pub last: Vec<u8>,
 }
 
-/// What may lie under the output of a job: whether a tombstone still has something to hide.
+/// The data below the output of a job: whether a tombstone still has something to hide.
 #[derive(Clone, Debug)]
 pub(crate) enum Below {
     /// Nothing: the output is the end of the tree for its keys.
@@ -91,12 +91,12 @@ impl Below {
         }
     }
 
-    /// Whether nothing lies below for any key.
+    /// Whether nothing is below, for any key.
     pub(crate) fn is_nothing(&self) -> bool {
         matches!(self, Self::Nothing)
     }
 
-    /// Whether an older version of `user_key` may lie below.
+    /// Whether an older version of `user_key` may be below.
     ///
     /// Requires: keys in ascending order from call to call.
     pub(crate) fn may_hold(&mut self, order: &KeyOrder, user_key: &[u8]) -> bool {
@@ -110,7 +110,7 @@ impl Below {
         }
     }
 
-    /// Whether anything may lie below in `begin..end`. Does not move the walk; logarithmic.
+    /// Whether anything may be below in `begin..end`. Does not move the walk; logarithmic.
     pub(crate) fn may_hold_range(&self, order: &KeyOrder, begin: &[u8], end: &[u8]) -> bool {
         match self {
             Self::Nothing => false,
@@ -142,7 +142,7 @@ impl BelowLevel {
     }
 }
 
-/// What is to be done with an entry.
+/// The decision on an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It stays; everything older in its stripe is hidden by it.
@@ -204,13 +204,13 @@ impl Keep {
         self.closed == Some(stripe)
     }
 
-    /// The verdict on the next entry of the key, which lies in `stripe`. `covered`: a range
+    /// The verdict on the next entry of the key, which is in `stripe`. `covered`: a range
     /// tombstone of the stripe is newer than it and covers its key.
     #[inline]
     pub(crate) fn judge(&mut self, stripe: SeqNo, kind: ValueKind, covered: bool) -> Verdict {
         let hidden = self.is_closed(stripe);
         if covered {
-            // What is older in the stripe is covered as well.
+            // Older entries of the stripe are covered as well.
             self.close(stripe);
             return Verdict::Covered;
         }

@@ -3,7 +3,7 @@
 //! Level sizes are dynamic, as in Dong et al., "Optimizing Space Amplification in RocksDB" (CIDR
 //! 2017), section 3: the deepest level sets the scale, targets shrink upward from it, and L0 is
 //! compacted straight into the first level whose target is worth having (the *base level*). The
-//! levels between stay empty, and about nine tenths of the data lie in the deepest level whatever
+//! levels between stay empty, and about nine tenths of the data are in the deepest level whatever
 //! the size of the database.
 
 use std::ops::Range;
@@ -63,7 +63,7 @@ impl LevelTargets {
         };
         let base_max = options.level_base_bytes.max(version.level_bytes(0)).max(1);
         let base_min = base_max / multiplier;
-        // What the first level in use would hold if the deepest held exactly what it holds.
+        // The size of the first level in use if the deepest had exactly its present size.
         let mut size = (first_used..last).fold(largest, |size, _| size / multiplier);
         let mut base_level = first_used;
         if size <= base_min {
@@ -189,7 +189,7 @@ pub(crate) fn base_level(version: &Version, options: &CompactionOptions) -> usiz
     LevelTargets::of(version, options).base_level
 }
 
-/// What a plan is wanted for.
+/// The reason for a plan, and its target.
 struct Due {
     reason: Reason,
     score: f64,
@@ -337,7 +337,7 @@ impl<'a> Search<'a> {
         };
         let files = self.version.level(level);
         let range = widen_to_whole_keys(self.order(), files, index..index + 1);
-        // With neighbours that share a key, something might lie below after all.
+        // With neighbours that share a key, something might be below after all.
         if range.len() > 1 {
             return None;
         }
@@ -349,7 +349,7 @@ impl<'a> Search<'a> {
         self.plan(level, files.get(range)?.to_vec(), &due)
     }
 
-    /// What reads have paid for, the most overpaid first.
+    /// Plans that reads have paid for, the most overpaid first.
     fn pick_for_reads(&self, moment: &Moment<'_>) -> Option<Plan> {
         if !for_reads::is_time(self.version, moment) || !for_reads::is_lasting(moment) {
             return None;

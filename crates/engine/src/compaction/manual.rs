@@ -5,7 +5,7 @@
 //! tables of the deepest level that no piece has made are rewritten in place. What is written after
 //! the compaction was asked for may be left out.
 //!
-//! Invariant: whatever of the range lay in `level` when its turn came, up to the cursor, has left it.
+//! Invariant: all of the range that was in `level` when its turn came, up to the cursor, has left it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ use super::universal::Universal;
 use crate::version::{FileMeta, Version};
 
 /// Output tables that a piece's inputs make up about, at most: unless one table of the upper level
-/// alone lies over more.
+/// alone covers more.
 const TABLES_PER_PIECE: u64 = 4;
 
 /// Asks a long piece of work to end. Clones share it.
@@ -46,7 +46,7 @@ impl CancelToken {
     }
 }
 
-/// What there is to do next.
+/// The next step of the job.
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
     /// This, as soon as its inputs are claimed.
@@ -214,7 +214,7 @@ impl ManualWork {
         let (begin, mut end) = (first.smallest_user_key(), first.largest_user_key());
         let mut upper = first.size;
         for (file, before) in files.iter().skip(1).zip(files) {
-            // In place, what was made meanwhile lies between; it is left out.
+            // In place, tables made meanwhile are between the two; they are left out.
             let follows = output_level > self.level || self.adjoin(version, before, file);
             upper += file.size;
             let last = file.largest_user_key();

@@ -32,12 +32,12 @@ use crate::version::NewFile;
 /// bytes, and emptying a blob file rewrites whole tables and moves what they refer to.
 const BLOB_BYTES_PER_TABLE_BYTE: u64 = 16;
 
-/// What flushes and compactions of one family are done with.
+/// The environment and options of one family's flushes and compactions.
 #[derive(Clone)]
 pub(crate) struct JobContext {
     /// Files, clock and threads.
     pub env: Env,
-    /// Where the tables lie.
+    /// The directory of the tables.
     pub dir: PathBuf,
     /// Sizes, and the order of user keys.
     pub options: CompactionOptions,
@@ -99,7 +99,7 @@ impl JobContext {
     }
 }
 
-/// What all output tables of one job have in common.
+/// Metadata shared by all output tables of one job.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OutputStamp {
     /// The level they go to.
@@ -110,7 +110,7 @@ pub(crate) struct OutputStamp {
     pub oldest_ancestor_time: u64,
     /// About how large each will get.
     pub expected_bytes: u64,
-    /// Whether nothing lies below them.
+    /// Whether nothing is below them.
     pub bottommost: bool,
     /// Whether some snapshot is older than the newest entry of the inputs.
     pub protects: bool,
@@ -158,7 +158,7 @@ pub(crate) struct Written {
 }
 
 impl<'a> Outputs<'a> {
-    /// No tables yet. `tombstones` ascend and lie between `first` and `limit`.
+    /// No tables yet. `tombstones` ascend, all between `first` and `limit`.
     pub(crate) fn new(context: &'a JobContext, stamp: OutputStamp, splitter: Splitter) -> Self {
         Self {
             context,
@@ -208,7 +208,7 @@ impl<'a> Outputs<'a> {
     /// Writes the entry under `stream`.
     ///
     /// # Errors
-    /// What creating, writing or syncing a table met.
+    /// Errors of creating, writing or syncing a table.
     #[inline]
     pub(crate) fn add<I: InternalIterator>(&mut self, stream: &Stream<I>) -> Result<()> {
         let mut blobs = self.blobs.take().ok_or_else(after_the_end)?;
@@ -329,7 +329,7 @@ impl<'a> Outputs<'a> {
     /// called.
     ///
     /// # Errors
-    /// What writing or syncing met.
+    /// Errors of writing or syncing.
     pub(crate) fn finish(mut self) -> Result<Written> {
         let limit = self.territory_limit.take();
         self.end_table(limit.as_deref())?;
@@ -412,7 +412,7 @@ impl OpenTable {
 }
 
 impl Written {
-    /// What became of blobs.
+    /// The job's changes to blobs.
     pub(crate) fn blobs(&self) -> &BlobChanges {
         &self.blobs
     }

@@ -27,7 +27,7 @@ pub(crate) fn pick(
     plans.max_by(|a, b| a.score.total_cmp(&b.score))
 }
 
-/// What reads have paid for the compaction they are nearest to getting, and what it costs; `None`
+/// The charge reads have paid for the compaction they are nearest to getting, and its price; `None`
 /// when they paid nothing, or the style does nothing for them.
 pub(crate) fn read_account(
     version: &Version,

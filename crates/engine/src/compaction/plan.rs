@@ -1,4 +1,4 @@
-//! What to compact into what: plans, what pickers look at, and what is under way already.
+//! Compaction plans: the inputs and output of each, the state pickers look at, and the plans under way.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(crate) struct CompactionOptions {
     /// The form (codec, filter) of each level's tables, as a number: a table is moved only between
     /// levels of the same form, and rewritten otherwise.
     pub level_forms: [u8; LEVELS],
-    /// Levels that may be used, with L0, 2 or more; deeper ones only where tables lie there already.
+    /// Levels that may be used, with L0, 2 or more; deeper ones only where there are tables already.
     pub levels: usize,
 }
 
@@ -114,7 +114,7 @@ impl Reason {
     }
 }
 
-/// What a plan does with its inputs.
+/// The treatment of a plan's inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     /// They are read, and what stays is written anew.
@@ -145,7 +145,7 @@ pub(crate) struct Plan {
     pub inputs: Vec<PlanInput>,
     /// Tables of the first level below the output that the inputs overlap, ascending.
     pub grandparents: Vec<Arc<FileMeta>>,
-    /// What is done with the inputs.
+    /// The treatment of the inputs.
     pub work: Work,
     /// Why.
     pub reason: Reason,
@@ -192,7 +192,7 @@ impl Plan {
         self.files().for_each(|(_, file)| file.release_claim());
     }
 
-    /// What other pickers must know while the plan is carried out.
+    /// The record of the plan for other pickers while it is carried out.
     pub(crate) fn running(&self, order: &KeyOrder) -> Option<Running> {
         Some(Running {
             level: self.level,
@@ -284,10 +284,10 @@ pub(crate) struct ManualRange<'a> {
     pub end: Option<&'a [u8]>,
 }
 
-/// What a picker looks at beside the version.
+/// The state a picker looks at beside the version.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment<'a> {
-    /// What is under way.
+    /// The plans under way.
     pub in_flight: &'a InFlight,
     /// Unix seconds.
     pub now: u64,

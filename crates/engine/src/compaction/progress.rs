@@ -73,7 +73,7 @@ pub(crate) trait Watcher: Send + Sync {
 
 /// Bytes of entries between two looks of a job at what it is told, and notes of how far it is.
 const BYTES_PER_CHECK: usize = 256 << 10;
-/// What an entry counts for beside its bytes, so that many small ones are no long wait.
+/// Bytes charged per entry beside its own, so that many small ones are no long wait.
 const ENTRY_COST: usize = 64;
 
 /// Counts entries until the next check is due.

@@ -39,10 +39,10 @@ use crate::version::{BlobFileAddition, BlobFileGarbage, FileMeta, NewFile, Versi
 /// Bytes that one thread of a job reads ahead, all input runs together: what a job is charged with
 /// has to hold for many runs too.
 const READAHEAD_BYTES: usize = 2 << 20;
-/// What each run gets of it, between enough for a system call and enough for a disk to stream.
+/// The share of each run, between enough for a system call and enough for a disk to stream.
 const READAHEAD_BYTES_RUN: Range<usize> = 64 << 10..512 << 10;
 
-/// What a compaction did.
+/// The result of a compaction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
     /// The inputs, for the edit: level and number.
@@ -99,7 +99,7 @@ pub(crate) fn run(
     })
 }
 
-/// What one part of a job made.
+/// The output of one part of a job.
 struct Part {
     written: Written,
     counts: StreamCounts,
@@ -407,7 +407,7 @@ fn survey(context: &JobContext, plan: &Plan) -> Result<(Fragments, Option<RangeI
     Ok((Fragments::merged(order, &sources), entries))
 }
 
-/// What lies under an output to L0: nothing where the plan takes the oldest table of L0 and all of the
+/// The data below an output to L0: nothing where the plan takes the oldest table of L0 and all of the
 /// levels, for plans take neighbours in age; else anything.
 fn below_in_l0(version: &Version, plan: &Plan) -> Below {
     let takes = |number: u64| plan.files().any(|(_, file)| file.number == number);
@@ -420,7 +420,7 @@ fn below_in_l0(version: &Version, plan: &Plan) -> Below {
     }
 }
 
-/// What lies under the plan's output in `version`.
+/// The data below the plan's output in `version`.
 fn below(order: &KeyOrder, version: &Version, plan: &Plan) -> Below {
     let Some(span) = plan.span(order) else {
         return Below::Anything;

@@ -284,7 +284,7 @@ impl Tree {
         let tombstones = table.range_tombstones();
         let within = Fragments::within_file(order, tombstones, &file.smallest, &file.largest);
         store.tombstones.extend(within.tombstones());
-        // What a job writes is cut already, so that readers of any age read it right.
+        // A job writes its tombstones cut already, so that readers of any age read them right.
         assert_eq!(store.tombstones, tombstones);
         store
     }

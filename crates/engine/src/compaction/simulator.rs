@@ -217,7 +217,7 @@ impl Simulator {
         (self.flushed + self.compacted) as f64 / self.flushed as f64
     }
 
-    /// Checks that levels are disjoint and that for every key newer entries lie over older ones;
+    /// Checks that levels are disjoint and that for every key newer entries are above older ones;
     /// the keys there are.
     pub(super) fn check(&self) -> usize {
         for level in &self.levels[1..] {

@@ -46,7 +46,7 @@ fn universal_with(runs_trigger: usize, space_percent_max: u32) -> CompactionStyl
 fn leveled_keeps_order_and_wastes_an_eighth() {
     for seed in [1, 2] {
         let tree = live_through(CompactionStyle::Leveled, seed);
-        // What lies above the deepest level, and an L0 that is not due yet.
+        // The levels above the deepest, and an L0 that is not due yet.
         let bound = 1.0 + 1.0 / 8.0 + 4.0 * FLUSH_BYTES as f64 / tree.bytes() as f64;
         assert!(space(&tree) <= bound, "{} > {bound}", space(&tree));
         assert!(tree.runs() <= 3 + 4, "{}", tree.version());

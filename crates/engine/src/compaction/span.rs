@@ -22,7 +22,7 @@ pub(crate) struct Span<'a> {
 }
 
 impl<'a> Span<'a> {
-    /// What `file` covers.
+    /// The span of `file`.
     pub(crate) fn of(file: &'a FileMeta) -> Self {
         let (last, tag) = split_internal(&file.largest).unwrap_or((&file.largest, 0));
         let excluded =
@@ -34,7 +34,7 @@ impl<'a> Span<'a> {
         }
     }
 
-    /// Whether every key of the span lies before `key`.
+    /// Whether every key of the span is before `key`.
     pub(crate) fn ends_before(&self, order: &KeyOrder, key: &[u8]) -> bool {
         let ordering = order.compare(self.last, key);
         ordering.is_lt() || (ordering.is_eq() && !self.last_included)
@@ -104,7 +104,7 @@ impl OwnedSpan {
 }
 
 /// The indices of the files of a sorted level that share a key with `span`, widened until no user
-/// key lies on both sides of either end: versions of one key travel together.
+/// key is on both sides of either end: versions of one key travel together.
 pub(crate) fn covering_range(
     order: &KeyOrder,
     files: &[Arc<FileMeta>],

@@ -1,6 +1,6 @@
 //! Where output tables end.
 //!
-//! A table ends before a new user key only, so that all versions of a key lie in one table. It ends
+//! A table ends before a new user key only, so that all versions of a key are in one table. It ends
 //! when it has its size; before that, when it overlaps too much of the level below its own, which
 //! would make its own compaction expensive; and a little early where a table below ends, so that
 //! the two levels' borders fall together.

@@ -1,7 +1,7 @@
 //! The entries that survive a flush or a compaction, in order: [`super::keep`]'s verdicts carried
 //! out over a cursor.
 //!
-//! The common entry (a value of a new key) is passed through where it lies: its key is copied once,
+//! The common entry (a value of a new key) is passed through in place: its key is copied once,
 //! because it is compared with the next, its value not at all. The rest (merges, single deletions,
 //! deletions at the bottom) need a look ahead and are put together in buffers that are reused.
 //!
@@ -23,13 +23,13 @@ use super::blob_inputs::BlobInputs;
 use super::cover::Cover;
 use super::keep::{Below, Keep, Stripes, Verdict};
 
-/// What a job knows when it starts: everything the rules ask for beside the entries.
+/// The state a job starts with: everything the rules ask for beside the entries.
 pub(crate) struct StreamOptions {
     /// The order of user keys.
     pub order: KeyOrder,
     /// The snapshots alive.
     pub stripes: Stripes,
-    /// What may lie under the output.
+    /// The data below the output.
     pub below: Below,
     /// The range tombstones of the inputs; `None` when there are none.
     pub cover: Option<Cover>,
@@ -41,7 +41,7 @@ pub(crate) struct StreamOptions {
     pub may_skip: bool,
     /// The level the output goes to, told to the filter.
     pub output_level: u32,
-    /// Where values lie that the tables refer to; `None` when there are none.
+    /// The blob files the tables refer to; `None` when there are none.
     pub blobs: Option<BlobInputs>,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Debug for StreamOptions {
     }
 }
 
-/// What happened to the entries so far.
+/// Counts of the entries so far, by their fate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StreamCounts {
     /// Entries read.
@@ -86,7 +86,7 @@ impl AddAssign for StreamCounts {
     }
 }
 
-/// Where the present entry's value lies.
+/// The place of the present entry's value.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Input,
@@ -229,7 +229,7 @@ impl<I: InternalIterator> Stream<I> {
         &mut self.input
     }
 
-    /// What happened so far.
+    /// The counts so far.
     pub(crate) fn counts(&self) -> StreamCounts {
         self.counts
     }
@@ -237,8 +237,8 @@ impl<I: InternalIterator> Stream<I> {
     /// Moves to the next entry that stays; false at the end.
     ///
     /// # Errors
-    /// What reading the input met; `Corruption` for an entry no engine writes; what the merge
-    /// operator returned. The walk is over after an error.
+    /// Errors of reading the input; `Corruption` for an entry no engine writes; errors of the merge
+    /// operator. The walk is over after an error.
     pub(crate) fn advance(&mut self) -> Result<bool> {
         if self.held.next < self.held.entries.len() {
             return Ok(self.take_held());

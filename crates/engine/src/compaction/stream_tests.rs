@@ -91,7 +91,7 @@ impl MergeOperator for Append {
     }
 }
 
-/// What a database holds: entries and range tombstones.
+/// The contents of a database: entries and range tombstones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Store {
     pub(super) entries: Vec<Entry>,

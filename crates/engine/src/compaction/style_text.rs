@@ -1,7 +1,7 @@
 //! A compaction style as RocksDB's OPTIONS file tells it.
 //!
-//! What a style does not use is not written, and what RocksDB knows and no style here uses is passed
-//! over when it is read.
+//! Settings a style does not use are not written, and RocksDB settings that no style here uses are
+//! skipped on reading.
 
 use drumlin_base::limits::LEVELS;
 
@@ -15,7 +15,7 @@ const LEVELS_MAX: &str = "num_levels";
 const DYNAMIC: &str = "level_compaction_dynamic_level_bytes";
 const FIFO: &str = "compaction_options_fifo";
 const TTL: &str = "ttl";
-/// What RocksDB writes where no one set a time.
+/// RocksDB's value where no one set a time.
 const TTL_UNSET: u64 = u64::MAX - 1;
 
 /// Puts `style` into a family's `section`, where that does not tell it yet. The manual style says
@@ -35,7 +35,7 @@ pub fn write(style: &CompactionStyle, levels: usize, section: &mut Section) {
     match style {
         CompactionStyle::Auto | CompactionStyle::Leveled => {
             section.set(STYLE, "kCompactionStyleLevel");
-            // What another program sized its levels by is its own.
+            // Another program's way to size its levels is left as it is.
             if section.get(DYNAMIC).is_none() {
                 section.set(DYNAMIC, "true");
             }

@@ -84,7 +84,7 @@ impl Universal {
         options: &CompactionOptions,
         in_flight: &InFlight,
     ) -> Option<Plan> {
-        // What looks at the time and at snapshots is not asked.
+        // Rules that look at the time or at snapshots are left out.
         let moment = Moment {
             in_flight,
             now: 0,
@@ -127,7 +127,7 @@ pub(crate) fn pending_bytes(version: &Version, limits: &UniversalOptions) -> u64
     runs.iter().take(too_many).map(|run| run.bytes).sum()
 }
 
-/// Whether what lies over the oldest run is more than may be wasted.
+/// Whether the runs over the oldest one are more than may be wasted.
 fn wastes_space(runs: &[Run], limits: &UniversalOptions) -> bool {
     let Some((oldest, newer)) = runs.split_last() else {
         return false;
@@ -271,7 +271,7 @@ impl Search<'_> {
         let order = &self.options.order;
         let range = widen_to_whole_keys(order, &run.files, index..index + 1);
         if range.len() > 1 {
-            return None; // With neighbours that share a key, something might lie below after all.
+            return None; // With neighbours that share a key, something might be below after all.
         }
         let files = run.files.get(range)?.to_vec();
         let span = Span::of_all(order, &files)?;
@@ -295,8 +295,8 @@ impl Search<'_> {
         }
         let output_level = match self.runs.get(range.end) {
             None if range.start == 0 => self.bottom(),
-            // Another style may have left runs below the bottom. Above it newer ones may lie, or come to lie
-            // when a plan in flight ends: only below them all is the place for what is oldest.
+            // Another style may have left runs below the bottom. Newer ones may be above it, or get there when a plan
+            // in flight ends: the oldest data belongs below them all.
             None => self.bottom().max(taken.last().map_or(0, |run| run.level)),
             Some(next) => next.level.saturating_sub(1),
         };

@@ -201,7 +201,7 @@ fn an_old_run_with_no_level_below_it_is_rewritten_once_in_a_while() {
     assert_eq!(pick(300, "L0 1:a-f@5/190"), "L0>L0 L0:1");
 }
 
-/// A directory of another style: what is oldest must not come to lie over what is newer.
+/// A directory of another style: the oldest data must not end up above newer data.
 #[test]
 fn runs_below_the_last_level_allowed_leave_it_only_all_together() {
     let limits = UniversalOptions {

@@ -12,7 +12,7 @@
 use super::plan::{CompactionOptions, Moment, Reason};
 use crate::version::{FileMeta, Version};
 
-/// What a table asks for.
+/// The compaction a table asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     /// To go to the next level.
@@ -21,7 +21,7 @@ pub(crate) enum Wish {
     InPlace(Reason),
 }
 
-/// What `file` of `level` asks for; `None` for nearly all tables, at the cost of a few loads.
+/// The wish of `file` in `level`; `None` for nearly all tables, at the cost of a few loads.
 pub(crate) fn wish(
     version: &Version,
     options: &CompactionOptions,

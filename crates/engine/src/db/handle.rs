@@ -678,7 +678,7 @@ impl Db {
         })
     }
 
-    /// What a read sees of `family` over `view`, which was loaded before.
+    /// The view of a read on `family` over `view`, which was loaded before.
     #[inline]
     fn read_view<'a>(
         &self,

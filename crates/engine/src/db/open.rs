@@ -117,7 +117,7 @@ pub(crate) fn open(
             .map(|(name, f)| (name.clone(), f.order.clone()))
             .collect(),
         read_only: mode.is_read_only(),
-        // Who only reads holds the WAL files first.
+        // A read-only store holds the WAL files first.
         check_tables: !mode.is_read_only(),
     };
     let (mut versions, info) = match VersionSet::recover(Arc::clone(&env.files), dir, &set_options)

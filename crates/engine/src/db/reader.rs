@@ -6,7 +6,7 @@
 //! all files of one moment; from then on it holds them open, and the writer may remove their names. Damage is
 //! told apart by this: it is the same twice in a row, and nobody changed the directory meanwhile.
 //!
-//! What makes a moment: the MANIFEST is read until it grows no more; the first WAL that it needs is still there
+//! A moment is consistent: the MANIFEST is read until it grows no more; the first WAL that it needs is still there
 //! once the WAL files were listed. They go in the order of their numbers, so none of those behind it has gone. A
 //! WAL that was read still begins with a record of its own number: another that is written over it begins at the
 //! front.
@@ -97,7 +97,7 @@ fn attempt(dir: &Path, options: &Options, held: &Arc<HeldFiles>) -> Result<Opene
     Ok(opened)
 }
 
-/// What shows that somebody changed the database: CURRENT, and the names of the files.
+/// Signs that somebody changed the database: CURRENT, and the names of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Picture {
     current: Vec<u8>,

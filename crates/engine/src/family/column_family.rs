@@ -61,7 +61,7 @@ pub(crate) fn next_store() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// What all handles to one family share.
+/// The state that all handles to one family share.
 pub(crate) struct Family {
     /// Which opened store it is of, see [`next_store`].
     pub(crate) store: u64,

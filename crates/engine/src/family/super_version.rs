@@ -210,7 +210,7 @@ impl SuperVersionCell {
     }
 }
 
-/// What readers see before anything is known of a family.
+/// The view of readers before anything is known of a family.
 pub(crate) fn empty_view(order: KeyOrder) -> Arc<SuperVersion> {
     let memtable = Arc::new(Memtable::new(order));
     SuperVersion::new(memtable, Vec::new(), Arc::new(Version::empty()), 0)

@@ -1,4 +1,4 @@
-//! What the disk costs: which part of their time jobs wait for it, and what a sync takes.
+//! The cost of the disk: the share of their time that jobs wait for it, and how long a sync takes.
 //!
 //! Thread safety: one short lock, a leaf, taken once a job and once a sync of the WAL.
 
@@ -34,16 +34,16 @@ struct Figures {
     table_sync: Average,
 }
 
-/// What the disk cost lately.
+/// The recent cost of the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct DiskCost {
     /// The part of their time, up to 1, that flushes wait for the disk.
     pub(crate) flush_share: Option<f64>,
     /// The same of compactions. One on several threads waits as soon as one of them does.
     pub(crate) compaction_share: Option<f64>,
-    /// What a sync of the WAL takes.
+    /// Time of a WAL sync.
     pub(crate) wal_sync: Option<Duration>,
-    /// What a sync of a table or blob file takes.
+    /// Time of a sync of a table or blob file.
     pub(crate) table_sync: Option<Duration>,
 }
 
@@ -86,7 +86,7 @@ impl DiskWatch {
         self.figures.lock().wal_sync.add(took.as_secs_f64());
     }
 
-    /// What the disk cost lately.
+    /// The recent cost of the disk.
     pub(crate) fn cost(&self) -> DiskCost {
         let figures = self.figures.lock();
         let time = |average: Average| average.0.map(Duration::from_secs_f64);

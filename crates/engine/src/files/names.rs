@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// What a file in a database directory is, from its name.
+/// The kind of a file in a database directory, from its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FileName {
     /// `CURRENT`: names the live MANIFEST.
@@ -39,7 +39,7 @@ pub enum FileName {
 }
 
 impl FileName {
-    /// What `name` (without directories) stands for; `None` for a file that is not the database's.
+    /// The file that `name` (without directories) stands for; `None` for a file that is not the database's.
     pub fn parse(name: &Path) -> Option<Self> {
         let name = name.to_str()?;
         match name {
@@ -123,7 +123,7 @@ fn model_id(digits: &str) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok().filter(|_| sound)
 }
 
-/// What tables end in, LevelDB's, blob files, and files that are being removed (as RocksDB marks them).
+/// Extensions of tables, LevelDB's, blob files, and files that are being removed (as RocksDB marks them).
 pub(crate) const TABLE_EXTENSION: &str = "sst";
 pub(crate) const LEVELDB_TABLE_EXTENSION: &str = "ldb";
 pub(crate) const BLOB_EXTENSION: &str = "blob";

@@ -1,4 +1,4 @@
-//! New tables and blob files written where old ones lie.
+//! New tables and blob files written over old ones.
 //!
 //! Freeing the blocks of a large file and getting others for the next one is work for a file system,
 //! and more so where it tells the disk what was freed: files of 64 MiB went to an ext4 of that kind
@@ -60,7 +60,7 @@ impl ReusingFileSystem {
                 files: Arc::clone(&self.below),
             }))),
             Err(error) => {
-                // Under which of the names it lies now is not known; one of them is gone.
+                // The file has one of the two names now, and which is unknown.
                 self.trash.put(old);
                 self.trash.put(passing);
                 match error.kind() {
@@ -106,7 +106,7 @@ impl FileSystem for ReusingFileSystem {
 #[derive(Debug)]
 struct ReusedFile {
     file: Box<dyn WritableFile>,
-    /// Whether nothing of the old file lies past the end any more.
+    /// Whether nothing of the old file is left past the end.
     is_cut: bool,
     passing: Passing,
     path: PathBuf,

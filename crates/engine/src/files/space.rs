@@ -27,7 +27,7 @@ use drumlin_fs::FileSystem;
 
 use crate::files::trash::Trash;
 
-/// The derived reserve lies between these, and is at most this part of the most space ever seen
+/// The derived reserve is between these, and is at most this part of the most space ever seen
 /// free, so that a small disk can be used.
 const RESERVE_MIN: u64 = 64 << 20;
 const RESERVE_MAX: u64 = 1 << 30;
@@ -61,13 +61,13 @@ pub(crate) struct Space {
     trash: Arc<Trash>,
     /// The reserve the user wants; `None` derives it.
     wanted: Option<u64>,
-    /// What memtables may take: a flush of all of them must fit.
+    /// Memory that memtables may take: a flush of all of them must fit.
     memtable_bytes: u64,
     /// The most space ever seen free.
     free_max: AtomicU64,
     /// Bytes that may be written before the next query.
     credit: AtomicU64,
-    /// What running compactions are yet to write.
+    /// Bytes that running compactions are yet to write.
     promised: AtomicU64,
 }
 
@@ -287,7 +287,7 @@ mod tests {
         let (_, space) = space(&disk, Some(10 * MIB));
         space.reserve_bytes(1000, || false).unwrap();
         disk.set_quota(10 * MIB + 500);
-        // What was seen before gives credit for a little more, not for much.
+        // Space seen before gives credit for a little more, not for much.
         let mut admitted = 0;
         while space.reserve_bytes(1000, || false).is_ok() {
             admitted += 1000;

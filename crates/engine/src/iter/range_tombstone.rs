@@ -59,7 +59,7 @@ impl Fragment<'_> {
 impl Fragments {
     /// Fragments of `tombstones`, given in any order. Empty ranges cover nothing and vanish.
     ///
-    /// Costs O(n log n) and, where tombstones lie over one another, the size of the result.
+    /// Costs O(n log n) and, where tombstones overlap, the size of the result.
     pub fn new(order: &KeyOrder, tombstones: &[RangeTombstone]) -> Self {
         if let Some(ready) = Self::of_fragmented(order, tombstones) {
             return ready;
@@ -162,7 +162,7 @@ impl Fragments {
         })
     }
 
-    /// Index of the first fragment whose end lies after `user_key`: the only one that can cover it.
+    /// Index of the first fragment whose end is after `user_key`: the only one that can cover it.
     pub fn first_ending_after(&self, order: &KeyOrder, user_key: &[u8]) -> usize {
         let covers_end = drumlin_base::bug!("end-of-a-range-covered");
         self.spans.partition_point(|span| {

@@ -1,4 +1,4 @@
-//! What a user may set: about ten options; everything else follows from them and the machine.
+//! Options the user may set: about ten; everything else follows from them and the machine.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub enum DirectoryFormat {
     /// Keep what is there; a new directory is RocksDB's.
     #[default]
     Auto,
-    /// RocksDB's: every RocksDB from 6.6 on opens it, from 6.27 on where values lie in blob files; a
+    /// RocksDB's: every RocksDB from 6.6 on opens it, from 6.27 on with values in blob files; a
     /// directory of an older one stays readable by that.
     RocksDb,
     /// LevelDB's: one family, puts and deletions only, so that LevelDB opens it.
@@ -53,7 +53,7 @@ pub struct Options {
     pub background_threads: Option<usize>,
     /// How tables are rearranged. Default: as the OPTIONS file says, leveled in a new directory.
     pub compaction_style: CompactionStyle,
-    /// Where WAL files go. An open that would miss some because they lie elsewhere (beside the tables, or where
+    /// Where WAL files go. An open that would miss some because they are elsewhere (beside the tables, or where
     /// the OPTIONS file says) is refused. No two databases may share it. Default: beside the tables.
     pub wal_dir: Option<PathBuf>,
     /// Open tables kept at most. Default: 50,000.
@@ -130,7 +130,7 @@ pub struct FamilyOptions {
     /// Overrides [`Options::compaction_style`].
     pub compaction_style: Option<CompactionStyle>,
     /// Levels that leveled compaction may use, with L0: RocksDB's `num_levels`, which refuses a directory with
-    /// more. Tables that lie deeper already stay readable, and their levels in use. 2 to 7. Default: as the
+    /// more. Tables already on deeper levels stay readable, and their levels in use. 2 to 7. Default: as the
     /// OPTIONS file says, 7 in a new directory.
     pub levels_max: Option<usize>,
     /// The format of new tables; those that are there stay readable, and compaction rewrites them in
@@ -178,14 +178,14 @@ pub struct Tuning {
     /// Values of this many bytes and more are kept apart from the tables, in blob files, so that
     /// compaction does not rewrite them at every level; `usize::MAX` for none. LevelDB's
     /// directories have none. Default: 4 KiB; 64 KiB in families with searchable tables, whose model
-    /// serves what lies in tables.
+    /// serves the values stored in tables.
     pub blob_from_bytes: Option<usize>,
     /// L0 tables that start a compaction. Default: 4.
     pub l0_trigger: usize,
     /// Half the L0 tables that are too many: from about half of this on writers are slowed, if
     /// compactions do not follow. Default: 24.
     pub l0_slowdown: usize,
-    /// Seconds after which data that lies over older data goes down a level, so that what was
+    /// Seconds after which data above older data goes down a level, so that what was
     /// deleted goes at last, and, with a compaction filter, tables are rewritten; `None` is never.
     /// Default: 30 days.
     pub age_max_seconds: Option<u64>,
@@ -205,7 +205,7 @@ pub struct Tuning {
     /// WAL bytes on disk at which the families that hold the oldest WAL are flushed. Default: twice what is in
     /// memtables at the time, and two of the largest memtables more, however many families there are.
     pub wal_bytes_max: Option<u64>,
-    /// What flushes and compactions together write a second; flushes go first, manual compactions
+    /// Bytes a second that flushes and compactions may write together; flushes go first, manual compactions
     /// last. A limit below what they need makes writers wait. Default: no limit.
     pub background_rate: RateLimit,
     /// Whether flushes and compactions read and write past the page cache, so that it stays with the
@@ -475,7 +475,7 @@ impl WriteOptions {
 }
 
 impl ReadOptions {
-    /// What of this concerns tables.
+    /// The part that concerns tables.
     #[inline]
     pub(crate) fn for_tables(&self) -> TableReadOptions {
         TableReadOptions {
@@ -487,7 +487,7 @@ impl ReadOptions {
         }
     }
 
-    /// What of this concerns iterators.
+    /// The part that concerns iterators.
     pub(crate) fn for_iterators(&self) -> IteratorOptions {
         IteratorOptions {
             lower_bound: self.lower_bound.clone(),

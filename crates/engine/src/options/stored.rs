@@ -1,4 +1,4 @@
-//! What a directory tells of its families, for what the user leaves open.
+//! Settings read from a directory for the families' options that the user leaves open.
 //!
 //! RocksDB keeps the name of each family's key order in the MANIFEST and the names of its merge
 //! operator and prefix extractor in the OPTIONS file. What is named there and built in here is used
@@ -94,7 +94,7 @@ pub(crate) fn keep_blobs_out(family: &mut FamilyOptions, stored: &FamilySection,
     }
 }
 
-/// Who must be able to read what is written into a directory of RocksDB's.
+/// The oldest version that must be able to read new files in a RocksDB directory.
 pub(crate) fn vintage(stored: Option<&OptionsFile>, versions: &VersionSet) -> Vintage {
     let told = stored.and_then(|file| Vintage::parse(&file.rocksdb_version));
     told.unwrap_or_else(|| {
@@ -126,8 +126,8 @@ pub(crate) fn write_options(store: &Store, state: &State) -> Result<()> {
     options_file::remove_older(files, &store.id.dir)
 }
 
-/// What the OPTIONS file of a copy of the database as it is in `state` says; the copy has its WAL beside
-/// its tables.
+/// The OPTIONS file for a copy of the database as it is in `state`; the copy has its WAL beside its
+/// tables.
 pub(crate) fn options_of_copy(
     store: &Store,
     state: &State,
@@ -168,7 +168,7 @@ fn present_options(store: &Store, state: &State, stored: Option<OptionsFile>) ->
     }
 }
 
-/// What the OPTIONS file is to say of `family`: all that is `stored`, and what is done otherwise now.
+/// The OPTIONS section of `family`: everything in `stored`, with the settings that differ now.
 fn section_of(store: &Store, family: &Family, stored: Option<&FamilySection>) -> FamilySection {
     let order = family.options.order.name();
     let mut section = match stored {
@@ -206,7 +206,7 @@ fn section_of(store: &Store, family: &Family, stored: Option<&FamilySection>) ->
 /// stands for are kept: the program that knows them will want them back.
 fn describe(section: &mut FamilySection, family: &FamilyOptions) {
     section.set_table_format(match family.table_format.unwrap_or_default() {
-        // What is written then: RocksDB must not be kept from it.
+        // The format actually written: RocksDB must still be able to read it.
         TableFormat::Searchable if !matches!(family.order, KeyOrder::Bytewise) => {
             TableFormat::Block
         }
@@ -285,7 +285,7 @@ mod tests {
         let extractor = family.prefix_extractor.clone().unwrap();
         assert_eq!(extractor.prefix(b"ab"), Some(&b"ab"[..]));
         assert_eq!(extractor.name(), "rocksdb.CappedPrefix.3");
-        // What is set stays.
+        // A set option is kept.
         complete(
             &mut family,
             &section("prefix_extractor", "rocksdb.FixedPrefix.8"),

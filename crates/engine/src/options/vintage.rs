@@ -82,7 +82,7 @@ impl Vintage {
         }
     }
 
-    /// Whether values may lie in blob files.
+    /// Whether values may be stored in blob files.
     pub(crate) fn has_blob_files(self) -> bool {
         if drumlin_base::bug!("blob-files-for-rocksdb-6-6") {
             return self >= FORMAT_5;
@@ -101,8 +101,8 @@ impl Vintage {
 }
 
 impl Vintage {
-    /// What of a table with the footer `footer`, made elsewhere, it does not know, for people; `None` where it
-    /// reads the table.
+    /// The feature of a foreign table with the footer `footer` that this version does not support, for people;
+    /// `None` if it reads the table.
     pub(crate) fn refuses(self, footer: &Footer) -> Option<String> {
         let needs = match footer.format_version {
             0..=2 => return self.refuses_checksum(footer.checksum),

@@ -1,5 +1,5 @@
 //! Goal: a value in a blob file is read when it is asked for and not before; where it cannot be
-//! read, no read gives anything else. Method: a family of one table whose values all lie in one blob
+//! read, no read gives anything else. Method: a family of one table whose values are all in one blob
 //! file, on a disk that counts and fails.
 
 use std::cmp::Ordering;

@@ -61,7 +61,7 @@ impl LazyBlob {
         self.value.get()?.as_ref().err()
     }
 
-    /// Makes room for the next value; the error of this one, if it had one.
+    /// Drops this value for the next one; returns its error, if it had one.
     pub(super) fn forget(&mut self) -> Option<Error> {
         self.value.take()?.err()
     }

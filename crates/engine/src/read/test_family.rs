@@ -390,7 +390,7 @@ impl Builder {
         self.add_bounded(level, entries, &reaching, begin, Some(last));
     }
 
-    /// A table of what lies in `begin..end`; nothing when that is nothing.
+    /// A table of the rows in `begin..end`; nothing when there are none.
     fn add_file(
         &mut self,
         level: usize,

@@ -34,7 +34,7 @@ pub(crate) struct TestTables {
     rng: Rng,
     budget: Arc<MemoryBudget>,
     blocks: Arc<BlockCache>,
-    /// Where the blob files lie.
+    /// The directory of the blob files.
     files: StrictMemFileSystem,
     blobs: BTreeMap<u64, BlobFile>,
     /// Whether all tables are plain ones, not only some.

@@ -26,7 +26,7 @@ pub(crate) struct Caches {
 }
 
 impl Caches {
-    /// Charges a job's buffers and has the block cache make room for them.
+    /// Charges a job's buffers and has the block cache free as many bytes.
     pub(crate) fn charge_job(&self, bytes: usize) -> JobCharge<'_> {
         self.budget.charge(MemoryUse::Jobs, bytes);
         self.block_cache.trim();

@@ -47,7 +47,7 @@ impl Identity {
         assert!(is_first, "a store is recovered once");
     }
 
-    /// What recovery found. Requires: the store is open.
+    /// The findings of recovery. Requires: the store is open.
     pub(crate) fn recovered(&self) -> &Recovered {
         self.recovered.get_or_init(Recovered::default)
     }

@@ -19,7 +19,7 @@ pub(crate) struct Watch {
     pub(crate) notices: Notices,
     /// Running jobs, and how fast writers may go because of them.
     pub(crate) board: Board,
-    /// What the disk costs them.
+    /// The cost of the disk to jobs.
     pub(crate) disk: DiskWatch,
 }
 

@@ -9,7 +9,7 @@
 //!
 //! Bound: with a third of garbage, the blob files hold at most half again what tables refer to. On
 //! top comes what this cannot know or has not done yet: blobs that entries of upper levels hide
-//! (known once those are compacted), and the blobs alive in the files being emptied, which lie in
+//! (known once those are compacted), and the blobs alive in the files being emptied, which are in
 //! two files until the last of them is moved.
 //!
 //! Everything here is a function of a version. Moving blobs from a chosen file to a new one makes
@@ -28,7 +28,7 @@ pub const GARBAGE_MAX: (u64, u64) = (1, 3);
 /// The share of garbage that is aimed for then.
 pub const GARBAGE_AFTER: (u64, u64) = (3, 10);
 
-/// What is to be done about the garbage of a version.
+/// The collection due for the garbage of a version.
 #[derive(Debug, Default)]
 pub struct Collection {
     /// The blob files to be emptied, ascending.
@@ -42,7 +42,7 @@ pub struct Collection {
 }
 
 impl Collection {
-    /// What is to be done in a version of these blob files and tables; `None` while it has no more garbage than
+    /// The collection due in a version of these blob files and tables; `None` while it has no more garbage than
     /// allowed.
     pub fn of<'a>(
         totals: &BlobTotals,

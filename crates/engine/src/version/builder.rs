@@ -38,7 +38,7 @@ impl Changes {
     }
 }
 
-/// What a builder makes.
+/// The output of a builder.
 #[derive(Debug)]
 pub struct Built {
     /// The new version.

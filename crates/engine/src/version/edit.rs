@@ -73,13 +73,13 @@ pub(super) const BLOB_FIELDS_END: u32 = 0;
 /// Whose bytes are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Profile {
-    /// What RocksDB 6.6 to 11 read.
+    /// Read by RocksDB 6.6 to 11.
     #[default]
     RocksDb,
-    /// What RocksDB 5 reads, too, which refuses records that it does not know: without the database's id,
+    /// Read by RocksDB 5 as well, which refuses records that it does not know: without the database's id,
     /// atomic groups and anything of ours.
     RocksDb5,
-    /// What LevelDB reads: one family, no sequence numbers in the description of a table.
+    /// Read by LevelDB: one family, no sequence numbers in the description of a table.
     LevelDb,
 }
 
@@ -99,7 +99,7 @@ pub struct BlobFileAddition {
 }
 
 impl From<BlobFileInfo> for BlobFileAddition {
-    /// What the MANIFEST says of a file that was written.
+    /// The MANIFEST's description of a file that was written.
     fn from(info: BlobFileInfo) -> Self {
         Self {
             number: info.number,

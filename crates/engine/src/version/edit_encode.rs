@@ -105,7 +105,7 @@ impl VersionEdit {
         Ok(())
     }
 
-    /// What both profiles share of the database's numbers.
+    /// The database's numbers that both profiles share.
     fn encode_numbers(&self, out: &mut Vec<u8>) {
         put_text(out, tag::COMPARATOR, self.comparator.as_deref());
         put_number(out, tag::LOG_NUMBER, self.log_number);

@@ -1,4 +1,4 @@
-//! What the engine knows of one table file without opening it.
+//! The engine's knowledge of one table file without opening it.
 
 use std::fmt;
 use std::ops::Deref;
@@ -26,7 +26,7 @@ const BYTES_PER_STEP: u64 = 8;
 pub struct FileChecksum {
     /// The function's stored name.
     pub function: String,
-    /// What it gave.
+    /// The function's result.
     pub bytes: Vec<u8>,
 }
 
@@ -97,7 +97,7 @@ impl NewFile {
                 .is_none_or(|files| files.binary_search(&number).is_ok())
     }
 
-    /// Whether `user_key` lies within the file's bounds.
+    /// Whether `user_key` is within the file's bounds.
     #[inline]
     pub fn may_hold(&self, order: &KeyOrder, user_key: &[u8]) -> bool {
         order.compare(user_key, self.smallest_user_key()).is_ge()
@@ -168,7 +168,7 @@ impl FileMeta {
         Some(fragments)
     }
 
-    /// What [`FileMeta::fragments_of`] made; `None` while it has not been called.
+    /// The result of [`FileMeta::fragments_of`]; `None` while it has not been called.
     #[inline]
     pub fn fragments(&self) -> Option<&Fragments> {
         self.fragments.get()
@@ -229,7 +229,7 @@ impl FileMeta {
         self.read_charge.0.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// What [`FileMeta::charge_reads`] added up to.
+    /// The sum of [`FileMeta::charge_reads`].
     #[inline]
     pub fn read_charge(&self) -> u64 {
         self.read_charge.0.load(Ordering::Relaxed)
@@ -240,7 +240,7 @@ impl FileMeta {
         self.read_charge.0.store(0, Ordering::Relaxed);
     }
 
-    /// What the MANIFEST says of the file.
+    /// The MANIFEST's description of the file.
     pub fn described(&self) -> &NewFile {
         &self.file
     }
@@ -267,8 +267,7 @@ impl FileMeta {
     }
 }
 
-/// A counter on cache lines of its own: adding to it takes nothing from those who read what lies
-/// beside it.
+/// A counter on cache lines of its own: adding to it does not evict its neighbours from other cores' caches.
 #[repr(align(128))]
 #[derive(Default)]
 struct Apart(AtomicU64);

@@ -1,4 +1,4 @@
-//! What left the versions, and what never came into one: when it may be deleted.
+//! Files that left the versions, or never came into one: when they may be deleted.
 
 use super::obsolete::Needed;
 use super::set::VersionSet;
@@ -63,7 +63,7 @@ impl VersionSet {
         Some(models)
     }
 
-    /// What of the directory is needed, for a look at the whole of it; `None` while nothing may be
+    /// The files of the directory that are needed, for a look at the whole of it; `None` while nothing may be
     /// deleted, because a failed write leaves in doubt what the disk names.
     ///
     /// List the directory after this call, not before. `wals` are WAL files kept for other reasons.

@@ -66,7 +66,7 @@ pub(super) struct Left {
     pub(super) manifests: Vec<u64>,
 }
 
-/// What leaves the present versions.
+/// The files that leave the present versions.
 #[derive(Debug, Default)]
 pub(super) struct Leaving {
     pub(super) tables: Vec<Arc<FileMeta>>,

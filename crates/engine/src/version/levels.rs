@@ -117,7 +117,7 @@ impl Version {
         self.blob_totals
     }
 
-    /// What is to be done about garbage in the blob files; `None` while there is little.
+    /// The collection due for garbage in the blob files; `None` while there is little.
     ///
     /// Cost: of all tables and blob files, once a version.
     pub fn collection(&self) -> Option<&Collection> {
@@ -329,7 +329,7 @@ impl KeyPrefixes {
         }
     }
 
-    /// The indices among which the first largest key at or after `key` lies, or the index after
+    /// The indices among which the first largest key at or after `key` is, or the index after
     /// them; everything before the range is lower than `key`.
     #[inline]
     fn narrow(&self, key: &[u8], len: usize) -> std::ops::Range<usize> {

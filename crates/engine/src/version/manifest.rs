@@ -64,7 +64,7 @@ pub fn locate_manifest(files: &dyn FileSystem, dir: &Path) -> Result<Option<u64>
 }
 
 /// Refuses a directory whose MANIFEST, the newest where CURRENT tells none, names tables of a
-/// family of which none is there: they lie in a data path elsewhere, which shows in nothing else.
+/// family, none of which is there: they are in a data path elsewhere, which shows in nothing else.
 ///
 /// # Errors
 /// `NotSupported`; `Io`.

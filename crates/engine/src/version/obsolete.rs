@@ -15,7 +15,7 @@ use crate::files::names::FileName;
 /// OPTIONS files kept: the present one and the one before.
 pub(crate) const OPTIONS_FILES_KEPT: usize = 2;
 
-/// What of a directory is needed.
+/// The files of a directory that are needed.
 #[derive(Debug, Default)]
 pub struct Needed {
     /// Tables of any version that anybody still holds.

@@ -49,7 +49,7 @@ impl Default for VersionSetOptions {
     }
 }
 
-/// What recovery found besides versions.
+/// The findings of recovery besides versions.
 #[derive(Clone, Debug)]
 pub struct RecoveredInfo {
     /// The MANIFEST that was read.

@@ -1,4 +1,4 @@
-//! What a MANIFEST says, read from its first record to its last.
+//! The state that a MANIFEST describes, read from its first record to its last.
 //!
 //! Nothing on disk is changed. Every record is decoded, checked and applied in memory before any of
 //! it is believed.

@@ -41,7 +41,7 @@ pub struct VersionSet {
     pub(super) manifest_number: u64,
     /// Size of the live MANIFEST when it was new.
     pub(super) snapshot_bytes: u64,
-    /// What left the versions.
+    /// The files that left the versions.
     pub(super) left: Left,
     /// Writing failed and no new MANIFEST was made since: the disk may hold edits that were not
     /// installed, so nothing may be deleted.

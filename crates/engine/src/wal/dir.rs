@@ -1,9 +1,9 @@
-//! Which directory the WAL lies in, and whose it is.
+//! The directory that holds the WAL, and its owner.
 //!
-//! The MANIFEST says which WAL files are needed, and not where they lie. RocksDB keeps the place in the OPTIONS
+//! The MANIFEST says which WAL files are needed, and not where they are. RocksDB keeps the place in the OPTIONS
 //! file, and so do we. Where that file and the caller differ, or neither knows, the wrong place looks like an
 //! empty WAL: nothing would be replayed, and the next open by the right one would remove what was not. So
-//! files that may be needed and lie elsewhere are looked for, and refuse the open. Nothing is taken from the
+//! files that may be needed are also looked for elsewhere, and refuse the open. Nothing is taken from the
 //! OPTIONS file alone: a copy of the directory has it too, and the files there are the original's.
 //!
 //! A directory apart is claimed by a lock: two stores that share one would write over each other's files. Limit:
@@ -19,11 +19,11 @@ use crate::options::file as options_file;
 use crate::options::file::OptionsFile;
 use crate::version::RecoveredInfo;
 
-/// Where the WAL of the database in `dir` lies, of which the OPTIONS file `stored` was found: where the caller
+/// The WAL directory of the database in `dir`, whose OPTIONS file is `stored`: where the caller
 /// says (`given`), else beside the tables.
 ///
 /// # Errors
-/// `InvalidArgument` naming both places where WAL files that may be needed, those from `needed_from` on, lie
+/// `InvalidArgument` naming both places where WAL files that may be needed, those from `needed_from` on, are
 /// elsewhere; `Io`.
 pub(crate) fn resolve(
     env: &Env,

@@ -22,7 +22,7 @@ use crate::wal::preallocator::{FreshWal, WalPreallocator};
 use crate::wal::record::{RecordWriter, SyncedMark};
 use crate::write::batch::WriteBatch;
 
-/// What a record tells recovery, beside its batch, as log data that every reader skips.
+/// A record's message to recovery, beside its batch, as log data that every reader skips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WalMark {
     /// This much of a WAL is on disk, and every WAL before it whole.
@@ -148,7 +148,7 @@ impl FileSyncer for NamedFile {
     }
 }
 
-/// What makes the WAL up to a moment outlive a power cut, while others go on appending.
+/// A sync that makes the WAL up to a moment outlive a power cut, while others go on appending.
 #[derive(Debug)]
 pub(crate) struct WalSync {
     unsynced: Arc<UnsyncedWals>,
@@ -197,7 +197,7 @@ pub(crate) struct Wal {
     unsynced: Arc<UnsyncedWals>,
     /// Number and length of closed files that may still be needed.
     closed: Vec<(u64, u64)>,
-    /// What the next record must tell recovery: which file it follows, and what was synced.
+    /// Marks for the next record, read by recovery: which file it follows, and what was synced.
     after: Option<WalMark>,
     synced: Option<WalMark>,
     preallocator: Arc<WalPreallocator>,

@@ -34,7 +34,7 @@ pub(crate) struct FreshWal {
     pub(crate) file: Box<dyn WritableFile>,
 }
 
-/// What the thread is to do next.
+/// The next task of the thread.
 #[derive(Debug)]
 pub(crate) enum Task {
     /// Make the next file.
@@ -161,7 +161,7 @@ impl WalPreallocator {
         self.changed.notify_all();
     }
 
-    /// What the thread does next. Waits until there is something.
+    /// The next task of the thread. Waits until there is one.
     pub(crate) fn next_task(&self) -> Task {
         let mut queue = self.queue.lock();
         loop {

@@ -1,6 +1,6 @@
 //! Reading the WAL files back at open: what is replayed, where it stops, and what that means.
 //!
-//! What is replayed is always a prefix of what was written: replay stops at the first record that
+//! Replay always restores a prefix of the writes: it stops at the first record that
 //! is not whole, and no later WAL is replayed after that, unless it is known that nothing was lost
 //! between the two. Damage to what was once synced is told from a torn tail by the marks that the
 //! live WAL writes (`wal/log.rs`): it refuses the open instead of dropping acknowledged writes. The very
@@ -21,7 +21,7 @@ use crate::wal::record::{End, EndReason, Later, Mended, RecordReader, Verdict};
 use crate::watch::events::{WalCut, WalMend};
 use crate::write::batch::BatchView;
 
-/// What replay did.
+/// The result of a replay.
 #[derive(Debug, Default)]
 pub(crate) struct Replayed {
     pub(crate) batches: u64,
@@ -56,7 +56,7 @@ pub(crate) struct WalReplay<'a> {
     pub(crate) keep_damaged: bool,
     /// WAL files from this number on were not removed by us: one that is not there was lost.
     pub(crate) needed_from: u64,
-    /// What is in tables already.
+    /// The writes that tables hold already.
     pub(crate) flushed: Vec<FlushedFamily>,
 }
 
@@ -95,7 +95,7 @@ struct Ended {
     size: u64,
 }
 
-/// What lies between a WAL and those before it.
+/// The gap between a WAL and those before it.
 enum Gap {
     /// Nothing.
     None,
@@ -219,13 +219,13 @@ impl WalReplay<'_> {
                 return Ok(None);
             }
         }
-        // What a WAL follows, its first record says.
+        // The first record of a WAL says which one it follows.
         let follows = self.first_batch(*wal)?.is_some()
             || matches!(self.gap_at(&first_of(&batch), before, last), Gap::None);
         Ok(follows.then(|| mended.clone()))
     }
 
-    /// What is missing between the WAL files `before` and the one after them, `next`.
+    /// The gap between the WAL files `before` and the one after them, `next`.
     fn gap_before(&self, next: u64, before: &BTreeMap<u64, Ended>, last: SeqNo) -> Result<Gap> {
         let damaged = |ended: &Ended| matches!(ended.verdict, Verdict::Corrupt { .. });
         if let Some((wal, _)) = before.iter().find(|(_, ended)| damaged(ended)) {
@@ -237,7 +237,7 @@ impl WalReplay<'_> {
         Ok(self.gap_at(&first, before, last))
     }
 
-    /// What is missing between the WAL files `before` and one whose first record says `first`.
+    /// The gap between the WAL files `before` and one whose first record says `first`.
     fn gap_at(
         &self,
         (first_seqno, marks): &(SeqNo, Vec<WalMark>),
@@ -268,7 +268,7 @@ impl WalReplay<'_> {
         }
     }
 
-    /// What the lack of the WAL `lost`, which `later` ones follow, means.
+    /// The cut to report for the missing WAL `lost`, which `later` ones follow.
     fn judge_missing(&self, lost: u64, later: &[u64], last: SeqNo) -> Result<WalCut> {
         let reason = "the WAL is missing, and a later one follows it";
         if !self.point_in_time {
@@ -307,7 +307,7 @@ impl WalReplay<'_> {
         Ok(Some(first_of(&batch)))
     }
 
-    /// What stopping in `wal` after the sequence number `last` means, given the WAL files after it.
+    /// The cut to report when replay stops in `wal` after the sequence number `last`, given the WAL files after it.
     fn judge_cut(&self, (wal, ended): (u64, &Ended), later: &[u64], last: SeqNo) -> Result<WalCut> {
         let path = self.path(wal);
         let family_beyond = self.family_beyond(wal, last);
@@ -394,7 +394,7 @@ impl WalReplay<'_> {
     }
 }
 
-/// What the first record of a WAL says: its sequence number and its marks.
+/// The sequence number and the marks in the first record of a WAL.
 fn first_of(batch: &BatchView<'_>) -> (SeqNo, Vec<WalMark>) {
     let marks = batch.log_data().filter_map(WalMark::parse).collect();
     (batch.seqno(), marks)

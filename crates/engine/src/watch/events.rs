@@ -1,4 +1,4 @@
-//! What the engine tells a listener. Calls come from background threads, or from whoever is at the end of a call
+//! Events the engine reports to a listener. Calls come from background threads, or from whoever is at the end of a call
 //! of the store, with no lock held: a listener may read, and ask the store anything. One comes at a time, in the
 //! order of what happened. They should return soon. A listener must not write, nor wait for the store to flush, to
 //! become idle or to close: the thread that tells may be the one that this waits for.
@@ -11,7 +11,7 @@ use drumlin_base::Error;
 pub enum Health {
     /// All is well.
     Healthy = 0,
-    /// Background work failed and is retried; writes go on while memtables have room.
+    /// Background work failed and is retried; writes go on while memtables have space.
     BackgroundPaused = 1,
     /// The WAL could not be written for lack of space. Reads go on; a write first tries to begin a new
     /// WAL: it is refused for as long as there is no space, and ends this state once there is. Nothing
@@ -21,7 +21,7 @@ pub enum Health {
     Poisoned = 3,
 }
 
-/// What recovery found and did when the database was opened.
+/// Findings and actions of recovery when the database was opened.
 #[derive(Clone, Debug, Default)]
 pub struct RecoveryReport {
     /// Write batches replayed from WAL files.
@@ -49,7 +49,7 @@ pub struct WalCut {
     pub dropped_bytes: u64,
     /// WAL files after this one that were not replayed either.
     pub later_wals: usize,
-    /// What was found there.
+    /// The damage found there.
     pub reason: String,
     /// Whether what was dropped had once been synced (only under
     /// [`crate::Options::point_in_time_recovery`]; otherwise open fails).

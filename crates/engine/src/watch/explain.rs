@@ -1,4 +1,4 @@
-//! What the store is doing and why, as a text for people: whether a write would wait, what the
+//! A text for people on what the store is doing and why: whether a write would wait, what the
 //! background works on and would do next, and what a read touches.
 
 use std::fmt::Write as _;
@@ -101,7 +101,7 @@ fn explain_family(text: &mut String, engine: &Engine, view: &FamilyState) {
     explain_blobs(text, &view.version);
 }
 
-/// What reads lose to several runs, beside what it would cost to merge them.
+/// The cost of several runs to reads, beside the cost of merging them.
 fn explain_reads(text: &mut String, view: &FamilyState) {
     let account = read_account(&view.version, &view.family.compaction, &view.in_flight);
     if let Some(account) = account {
@@ -182,7 +182,7 @@ fn explain_verdict(text: &mut String, engine: &Engine, cost: &DiskCost) {
     );
 }
 
-/// What is behind a cause, if it is the disk.
+/// The disk as the reason behind a cause, if it is one.
 fn behind(cause: WaitCause, cost: &DiskCost) -> &'static str {
     match cause {
         WaitCause::Memtables | WaitCause::FullLine if cost.bounds_flushes() => {

@@ -1,4 +1,4 @@
-//! What is counted, timed, judged and told.
+//! Counters, timings, verdicts on pressure, and events.
 
 pub(crate) mod events;
 pub(crate) mod explain;

@@ -1,4 +1,4 @@
-//! What a program may ask of a running database, under RocksDB's property names.
+//! Properties that a program may ask of a running database, under RocksDB's names.
 
 use std::fmt::Write as _;
 
@@ -180,7 +180,7 @@ fn estimate_keys(view: &SuperVersion, tables: &TableCache) -> u64 {
     entries.saturating_sub(taken_off)
 }
 
-/// What all blob files amount to, in the words of RocksDB's property of this name.
+/// Totals of all blob files, in the words of RocksDB's property of this name.
 fn blob_stats(view: &FamilyState) -> String {
     let totals = view.version.blob_totals();
     let live = totals.blob_bytes.saturating_sub(totals.garbage_bytes);

@@ -4,7 +4,7 @@ use drumlin_base::metrics::Counter;
 
 macro_rules! tickers {
     ($($(#[$doc:meta])* $field:ident => $name:literal;)*) => {
-        /// What happened since the database was opened. Recording costs one relaxed add on a
+        /// Counters since the database was opened. Recording costs one relaxed add on a
         /// striped counter.
         #[derive(Debug, Default)]
         pub struct Statistics {

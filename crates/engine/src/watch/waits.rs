@@ -106,8 +106,8 @@ impl Waits {
         Duration::from_micros(self.longest.load(Ordering::Relaxed))
     }
 
-    /// What `share` (0 to 1) of the waits did not exceed, at most a quarter too high; zero when there
-    /// were none.
+    /// A duration that `share` (0 to 1) of the waits did not exceed, at most a quarter too high; zero when
+    /// there were none.
     pub fn quantile(&self, share: f64) -> Duration {
         let wanted = (self.count() as f64 * share).ceil().max(1.0) as u64;
         let mut seen = 0;

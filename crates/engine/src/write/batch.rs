@@ -91,7 +91,7 @@ impl WriteBatch {
         Self::with_capacity(0)
     }
 
-    /// An empty batch with room for `bytes` bytes of records.
+    /// An empty batch with capacity for `bytes` bytes of records.
     pub fn with_capacity(bytes: usize) -> Self {
         let mut buffer = Vec::with_capacity(BATCH_HEADER_BYTES.saturating_add(bytes));
         buffer.resize(BATCH_HEADER_BYTES, 0);
@@ -314,7 +314,7 @@ impl WriteBatch {
         Ok(())
     }
 
-    /// Checks everything, makes room, counts the record and writes its tag and family.
+    /// Checks everything, reserves space, counts the record and writes its tag and family.
     #[inline]
     fn begin_record(
         &mut self,

@@ -35,7 +35,7 @@ struct MapEnv {
     durable: AtomicU64,
     statistics: Statistics,
     clock: SystemClock,
-    /// What was applied: the key by its sequence number.
+    /// The applied batches: the key by its sequence number.
     applied: Mutex<BTreeMap<SeqNo, Vec<u8>>>,
     /// Whether the disk is full.
     is_full: AtomicBool,
@@ -167,7 +167,7 @@ fn synced(sync: bool) -> WriteOptions {
     }
 }
 
-/// What the WAL says: the key of each sequence number.
+/// The contents of the WAL: the key of each sequence number.
 fn logged(files: &FaultFileSystem) -> BTreeMap<SeqNo, Vec<u8>> {
     let file = files.open(&names::wal(Path::new(DIR), 1)).unwrap();
     let mut reader = RecordReader::new(file, 1);

@@ -95,7 +95,7 @@ fn every_acknowledged_write_is_readable_whatever_else_happens() {
     assert!(db.verify().unwrap().damaged.is_empty());
 }
 
-/// What was acknowledged before a read is in it, and pairs are whole.
+/// A read sees every write acknowledged before it, and pairs are whole.
 fn read_once(db: &Db, acked: &[AtomicU64], round: u64) {
     let writer = (round % acked.len() as u64) as usize;
     let before = acked[writer].load(Ordering::Acquire);

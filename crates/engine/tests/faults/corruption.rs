@@ -274,9 +274,9 @@ impl Everything {
         }
     }
 
-    /// What must be left when whole parts of a file are gone. Of a WAL these may take the marks
-    /// with them that tell what was synced, and of the newest nothing else knows the length: the
-    /// stated limits. What is left is a prefix all the same.
+    /// The state required after whole parts of a file are gone. In a WAL these may include the marks
+    /// of synced data, and nothing else knows the length of the newest one: the stated limits. The
+    /// rest is a prefix all the same.
     fn demand(part: &str) -> Demand {
         match part {
             ".log" => Demand::Prefix,
@@ -329,7 +329,7 @@ fn flipped_bits_in_models_are_told() {
 
 #[test]
 fn flipped_bits_in_blob_files_are_told() {
-    // What goes unseen lies in values that were overwritten since.
+    // Flips that go unseen are in values that were overwritten since.
     let share = everything().flip(".blob", 7);
     assert!(share > 0.5, "only {share} of the flips were noticed");
 }
@@ -568,7 +568,7 @@ fn short_wals() -> Everything {
             let key = format!("{name}{index:02}").into_bytes();
             Op::Put(key, vec![b'v'; 20 + usize::from(index)])
         };
-        // What is flushed comes before what only the WAL has, so that losing that leaves a prefix.
+        // Flushed writes come before those that only the WAL has, so that losing the WAL leaves a prefix.
         let ops = match index % 4 {
             0 => vec![("default", put("d"))],
             _ => vec![("one", put("k"))],

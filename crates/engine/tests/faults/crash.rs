@@ -119,7 +119,7 @@ fn cut_recovery(
         let opened = Db::open_all_families(crate::support::DIR, make(Arc::new(files.clone())));
         drop(opened);
         let (seed, cut) = (rng.next_u64(), rng.below(9) as usize);
-        // What the first cut kept without a sync must be kept by the second to be demanded.
+        // Data that the first cut kept without a sync must be kept by the second to be demanded.
         let second = match policy {
             CrashPolicy::KeepAll => CrashPolicy::KeepAll,
             _ => CrashPolicy::ALL[cut],

@@ -19,7 +19,7 @@ const PAGE_BYTES: usize = 512;
 /// Harms of a kind to a kind of file where not all are tried.
 const SAMPLE: u64 = 30;
 
-/// What is done to the bytes of a file.
+/// A change to the bytes of a file.
 #[derive(Clone, Copy, Debug)]
 enum Harm {
     Flip {
@@ -177,7 +177,7 @@ fn small(format: TableFormat) -> (Everything, StrictMemFileSystem) {
     (all, older)
 }
 
-/// What a file is, by its name.
+/// The kind of a file, by its name.
 fn kind_of(path: &Path) -> String {
     let name = path.file_name().unwrap().to_string_lossy();
     let kind = match name.split_once('.') {
@@ -187,8 +187,8 @@ fn kind_of(path: &Path) -> String {
     kind.to_owned()
 }
 
-/// What must be left when `path` was damaged. Of a WAL the marks that tell what was synced may be gone, and
-/// of the end of the newest nothing else tells: the stated limits. One flipped bit is told.
+/// The state required after damage to `path`. In a WAL the marks of synced data may be gone, and nothing else
+/// tells of the end of the newest one: the stated limits. One flipped bit is reported.
 fn demand(path: &Path, harm: Option<Harm>) -> Demand {
     match kind_of(path).as_str() {
         "log" if !matches!(harm, Some(Harm::Flip { .. })) => Demand::Prefix,

@@ -93,7 +93,7 @@ fn most_of_a_small_disk_goes_to_a_database_with_the_options_derived() {
     assert!(count * 200 > 16 << 20, "{count}");
     db.delete(b"key000000").unwrap();
     db.close().unwrap();
-    // Opening saves what the logs hold: the reserve has room for it.
+    // Opening saves what the logs hold: the reserve has space for it.
     let db = Db::open(DIR, options).unwrap();
     for index in (1..count).step_by(97).chain([count - 1]) {
         assert!(db.get(format!("key{index:06}")).unwrap().is_some());
@@ -198,7 +198,7 @@ fn obsolete_files_are_gone_once_the_background_is_idle_and_after_closing() {
     let db = Db::open(dir.path(), untouched).unwrap();
     assert_eq!(left, live(&db));
     db.close().unwrap();
-    // What a crash left half removed goes when the database is opened.
+    // Files that a crash left half removed go when the database is opened.
     let half = dir.path().join("000001.sst.trash");
     std::fs::write(&half, b"the front of a table").unwrap();
     drop(Db::open(dir.path(), with_threads()).unwrap());

@@ -198,7 +198,7 @@ fn a_failed_wal_sync_poisons_and_loses_nothing_acknowledged() {
     put(&db, "after", true).unwrap();
 }
 
-/// Fills the disk for `kind` only, tries `act`, makes room, and expects all to be well.
+/// Fills the disk for `kind` only, tries `act`, frees space, and expects all to be well.
 fn heals(kind: FileKind, act: impl Fn(&Db) -> drumlin::Result<()>) {
     let (memory, files) = faulty();
     let db = Db::open(DIR, options(Arc::new(files.clone()))).unwrap();
@@ -207,7 +207,7 @@ fn heals(kind: FileKind, act: impl Fn(&Db) -> drumlin::Result<()>) {
     }
     db.flush().unwrap();
     put(&db, "k40", true).unwrap();
-    // What frees space or leaves it as it is goes on.
+    // Operations that free space or leave it as it is go on.
     let full = FaultRule::always(Fault::NoSpace).of_kind(kind);
     files.add_rule(full.on(OpKind::Create).on(OpKind::Reuse).on(OpKind::Append));
     let error = act(&db).unwrap_err();

@@ -16,7 +16,7 @@ const DIR_VARIABLE: &str = "DRUMLIN_KILL9_DIR";
 /// Keys are written over and over, so that compactions have something to drop.
 const KEYS: u64 = 500;
 
-/// What is written, and so how large the WAL files become.
+/// The load, and so how large the WAL files become.
 #[derive(Clone, Copy)]
 struct Load {
     test: &'static str,

@@ -1,4 +1,4 @@
-//! What must survive: random use against a model, power cuts and errors at every operation, flipped
+//! Durability: random use against a model, power cuts and errors at every operation, flipped
 //! bits, threads, and a killed process.
 
 #![expect(

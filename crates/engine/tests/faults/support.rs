@@ -1,4 +1,4 @@
-//! What the fault tests share: a database on a disk in memory, scripts of writes, a model of what
+//! Shared parts of the fault tests: a database on a disk in memory, scripts of writes, a model of what
 //! they should leave, and the check of what they did.
 //!
 //! Every batch a script writes carries a marker in each family it touches, so that the check can
@@ -17,7 +17,7 @@ use drumlin_base::rng::Rng;
 use drumlin_fs::FileSystem;
 use drumlin_table::Table;
 
-/// Where the database lies on its disk.
+/// The path of the database on its disk.
 pub(crate) const DIR: &str = "/db";
 
 /// Whether the long form of the tests was asked for.
@@ -71,10 +71,10 @@ impl Op {
     }
 }
 
-/// What one family should hold.
+/// The expected rows of one family.
 pub(crate) type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What every family should hold. Knows nothing of the engine.
+/// The expected contents of every family. Knows nothing of the engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Model {
     pub(crate) families: BTreeMap<String, Rows>,
@@ -170,7 +170,7 @@ pub(crate) enum Fate {
     Synced,
 }
 
-/// What a script did to a database.
+/// The effects of a script on a database.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     pub(crate) batches: Vec<(Vec<(&'static str, Op)>, Fate)>,
@@ -180,7 +180,7 @@ pub(crate) struct History {
     pub(crate) errors: Vec<(String, Error)>,
 }
 
-/// What is done to a database, from opening it to dropping it.
+/// The steps applied to a database, from opening it to dropping it.
 #[derive(Debug)]
 pub(crate) struct Script {
     pub(crate) steps: Vec<Step>,
@@ -348,7 +348,7 @@ pub(crate) fn rows(db: &Db, family: &ColumnFamily) -> Result<Rows> {
     Ok(rows)
 }
 
-/// What the present state must hold of a history.
+/// The part of a history that the present state must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Demand {
     /// The power was cut: every synced batch, and a prefix of all.

@@ -20,7 +20,7 @@ const WRITERS: usize = 4;
 const WRITES: u64 = 24;
 const FAMILIES: [&str; 2] = ["default", "other"];
 
-/// What one writer was told.
+/// The results that one writer got.
 #[derive(Debug, Default)]
 struct Told {
     acknowledged: AtomicU64,

@@ -22,7 +22,7 @@ impl Store {
         [0, 1].map(|family| self.families[family].load(Ordering::Acquire))
     }
 
-    /// What a view does: the generations of both memtables and the sequence number.
+    /// A view: the generations of both memtables and the sequence number.
     fn view(&self) -> ([u64; 2], u64) {
         loop {
             let moment = self.moments.load(|| self.collect());

@@ -183,7 +183,7 @@ impl Pipeline {
         }
     }
 
-    /// What a reader sees is in place, once.
+    /// Every entry a reader sees is in place, once.
     fn read(&self) -> u64 {
         let seen = self.published.load();
         for seqno in 1..=seen as usize {

@@ -1,4 +1,4 @@
-//! What the tests of both formats share: rows in a plain map beside a family whose tables may have any
+//! Shared parts of the tests of both formats: rows in a plain map beside a family whose tables may have any
 //! format, in a directory in memory where there is one, so that plain tables are mapped.
 
 use std::collections::BTreeMap;

@@ -232,7 +232,7 @@ fn a_scrub_reads_the_model_again_and_names_it_when_it_is_damaged() {
     let damaged = db.verify().unwrap().damaged;
     let damaged: Vec<_> = damaged.iter().map(|(path, e)| (path, e.kind())).collect();
     assert_eq!(damaged, [(&path, ErrorKind::Corruption)]);
-    // What is in memory is sound.
+    // The copy in memory is sound.
     check(&db, &rows, &ReadOptions::default());
     db.close().unwrap();
 }

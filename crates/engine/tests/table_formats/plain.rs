@@ -38,7 +38,7 @@ fn a_family_changes_formats_by_compaction_and_back() {
     db.close().unwrap();
     assert_eq!(formats(dir.path(), TableFormat::Plain).1, 0);
 
-    // What the directory says holds until something else is asked for.
+    // The directory's setting holds until something else is asked for.
     let db = Db::open(dir.path(), options(None)).unwrap();
     change(&db, &mut rows, 4, value);
     assert_eq!(formats(dir.path(), TableFormat::Plain).1, 0);

@@ -77,7 +77,7 @@ fn a_changed_extractor_answers_rightly(format: TableFormat) {
             },
         )
         .unwrap();
-        // What the last round left in its memtable.
+        // Rows that the last round left in its memtable.
         check_prefixes(&db, &rows, &**by);
         change(&db, &mut rows, round + 1, value);
         check_prefixes(&db, &rows, &**by);

@@ -52,7 +52,7 @@ fn a_family_goes_over_to_searchable_tables_by_compaction_and_back() {
     let (searchable, others) = formats(dir.path(), TableFormat::Searchable);
     assert!(searchable > 0 && others == 0, "{searchable} and {others}");
 
-    // What the directory says holds until something else is asked for.
+    // The directory's setting holds until something else is asked for.
     let db = Db::open(dir.path(), options(None)).unwrap();
     change(&db, &mut rows, 4, value);
     compact(&db);

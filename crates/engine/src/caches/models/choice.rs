@@ -155,7 +155,7 @@ impl Chooser {
         number: impl FnOnce() -> u64,
     ) -> Result<ModelHold> {
         let bytes_max = sample_bytes(wanted);
-        // The block cache makes room for it until the model is learned.
+        // The block cache gives up memory for it until the model is learned.
         let charge = Charge::new(Arc::clone(wanted.budget), MemoryUse::Jobs);
         charge.grow_to((bytes_max.min(data_bytes) * LEARNING_SAMPLES) as usize);
         let sample = Sample::take(&spread(wanted)?, bytes_max)?;

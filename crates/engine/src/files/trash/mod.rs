@@ -16,7 +16,7 @@
 //!   disk.
 //! - A file with a second name, one in a checkpoint, is never cut nor reused, nor is one that another process
 //!   has open: only its name here goes.
-//!   Nor is a table that is read where it lies, mapped: a value of it may be held for long.
+//!   Nor is a table that is read in place, mapped: a value of it may be held for long.
 //! - What cannot be removed is reported and left to the next open.
 //!
 //! Any thread may put or take; one thread at a time removes.
@@ -118,7 +118,7 @@ impl Trash {
 
     /// Leaves `path` to be removed. Touches no file.
     ///
-    /// Requires: nobody will read the file, give it a further name or write to it. A table may lie
+    /// Requires: nobody will read the file, give it a further name or write to it. A table may be stored
     /// under its other name, see [`names::leveldb_table`].
     pub(crate) fn put(&self, path: PathBuf) {
         self.lock().arrived.push(path);
@@ -341,7 +341,7 @@ impl Trash {
             Ok(facts) if facts.is_symlink => (0, false, None),
             Ok(facts) => (facts.size, facts.links == 1, None),
             Err(error) if error.is_not_found() => (0, false, None),
-            // What cannot be looked at is removed without being cut.
+            // A file that cannot be looked at is removed without being cut.
             Err(error) => (0, false, Some(error)),
         };
         let mut waste = Waste {
@@ -363,11 +363,11 @@ impl Trash {
         waste
     }
 
-    /// Whether values of the table may still be held where they lie in it, mapped into memory:
+    /// Whether values of the table may still be held in place, mapped into memory:
     /// reading what was cut off would end the process.
     ///
     /// # Errors
-    /// What looking at it met.
+    /// Errors of looking at it.
     fn is_read_in_place(&self, path: &Path) -> Result<bool> {
         if path.extension() != Some(names::TABLE_EXTENSION.as_ref()) {
             return Ok(false);

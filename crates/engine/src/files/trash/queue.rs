@@ -1,4 +1,4 @@
-//! What waits in the trash, and which of it goes next: plain data.
+//! The files waiting in the trash, and the order of their removal: plain data.
 //!
 //! Files for reuse are bounded twice: by what the store holds, so that it is not kept large by what it
 //! no longer needs, and by what jobs asked for lately, so that nothing is kept for nobody. The bounds
@@ -68,7 +68,7 @@ pub(super) struct Queue {
     bytes: u64,
     /// Of those, what may be reused.
     reusable: u64,
-    /// What the store holds.
+    /// The size of the store.
     store_bytes: u64,
     demand: Demand,
     /// Whether nothing is kept until somebody asks again.

@@ -15,7 +15,7 @@ pub(super) enum Place {
     Last,
 }
 
-/// What the front of a block's rest holds.
+/// The fragment, or its absence, at the front of a block's rest.
 #[derive(Debug)]
 pub(super) enum Found {
     /// A sound fragment: `header` bytes of header, then payload, `size` bytes together.

@@ -23,7 +23,7 @@ pub(super) const MENDED_BYTES_MAX: usize = 512;
 /// A record whose one wrong bit was turned back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mended {
-    /// What was appended.
+    /// The appended bytes.
     pub payload: Vec<u8>,
     /// Where in the file the record begins.
     pub offset: u64,

@@ -26,7 +26,7 @@ pub const HEADER_BYTES: usize = 7;
 /// Bytes of a fragment's header in a file that may be recycled: the log's number too.
 pub const RECYCLABLE_HEADER_BYTES: usize = 11;
 
-/// What a type byte adds to say the same of a recyclable fragment.
+/// Added to a type byte for the recyclable fragment of the same type.
 const RECYCLABLE_OFFSET: u8 = 4;
 /// Where the bytes a CRC covers begin: at the type byte.
 const COVERED_FROM: usize = 6;

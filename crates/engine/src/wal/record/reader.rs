@@ -2,7 +2,7 @@
 //!
 //! Reading stops at the first thing that is not a sound fragment of this log; nothing past it is
 //! ever replayed. Whether that place is where writing stopped or where bytes were damaged is a
-//! question of its own, answered by [`RecordReader::judge`] from what lies past it.
+//! question of its own, answered by [`RecordReader::judge`] from the bytes past it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const WINDOW_BLOCKS: usize = 8;
 pub struct Record<'a> {
     /// Where its first fragment begins in the file.
     pub offset: u64,
-    /// What was appended.
+    /// The appended bytes.
     pub payload: &'a [u8],
 }
 
@@ -35,9 +35,9 @@ pub struct Record<'a> {
 pub enum EndReason {
     /// The file ends after a whole record.
     Complete,
-    /// Zeros lie where the next record would be.
+    /// Zeros are where the next record would be.
     Zeros,
-    /// A record of the log that had the file before lies where the next one would be.
+    /// A record of the log that had the file before is where the next one would be.
     OtherLog,
     /// The next record is not whole; the sentence says what is wrong with it.
     Bad(&'static str),
@@ -55,7 +55,7 @@ pub struct End {
     pub reason: EndReason,
 }
 
-/// What proves that the place where reading stopped was written and synced once.
+/// Evidence that the place where reading stopped was written and synced once.
 #[derive(Clone, Copy, Debug)]
 pub enum Later {
     /// A later record with a [`SyncedMark`] past that place: for a WAL, of which any part may be
@@ -69,7 +69,7 @@ pub enum Later {
     Batches(fn(&[u8]) -> Option<u64>),
 }
 
-/// What the end of a log means.
+/// The meaning of a log's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Every record that was begun is whole.
@@ -80,9 +80,9 @@ pub enum Verdict {
         offset: u64,
         /// Bytes past it.
         dropped_bytes: u64,
-        /// What is wrong there.
+        /// The fault there.
         reason: &'static str,
-        /// Whether sound records lie past it: unsynced writes that reached the disk out of order,
+        /// Whether sound records follow it: unsynced writes that reached the disk out of order,
         /// or damage in a log that carries no marks.
         later_records: bool,
     },
@@ -273,7 +273,7 @@ impl RecordReader {
         }
     }
 
-    /// What is wrong with a fragment of `place` here.
+    /// The fault of a fragment of `place` here, if it has one.
     fn out_of_place(&self, place: Place, in_record: bool) -> Option<&'static str> {
         match place {
             Place::Full | Place::First if in_record && !self.scratch.is_empty() => {
@@ -299,7 +299,7 @@ impl RecordReader {
         None
     }
 
-    /// Where in the window the rest of the present block lies, and whether the file ends with it.
+    /// The window's range with the rest of the present block, and whether the file ends with it.
     /// Empty at the end of the file.
     fn block_rest(&mut self) -> Result<(Range<usize>, bool)> {
         let block_start = self.at - self.at % BLOCK_BYTES as u64;
@@ -330,7 +330,7 @@ impl RecordReader {
     }
 
     /// Reads the window from `offset` on until it is full or nothing comes any more: one short read
-    /// is no end of the file, and what lies past it is not lost. How many bytes were read.
+    /// is no end of the file, and the bytes past it are not lost. How many bytes were read.
     fn fill_window(&mut self, offset: u64) -> Result<usize> {
         let mut filled = 0;
         while let Some(rest) = self.window.get_mut(filled..).filter(|r| !r.is_empty()) {
@@ -342,7 +342,7 @@ impl RecordReader {
         Ok(filled)
     }
 
-    /// What the end of this log means. Call it after the last record was read.
+    /// The meaning of this log's end. Call it after the last record was read.
     ///
     /// Cost: looks through the rest of the file when the end is not a plain one.
     ///

@@ -193,7 +193,7 @@ impl RecordWriter {
     }
 }
 
-/// What is left of a payload in parts.
+/// The rest of a payload in parts.
 struct Parts<'a> {
     parts: &'a [&'a [u8]],
     head: &'a [u8],

@@ -28,7 +28,7 @@ const DEBT_LEVELS: f64 = 32.0;
 /// Waste allowed beside what the store holds, however little that is.
 const WASTE_MIN: u64 = 1 << 30;
 
-/// What the removal of files says of itself.
+/// Progress of file removal.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Removal {
     /// Bytes of the files still to be removed.
@@ -42,9 +42,9 @@ pub(crate) struct Removal {
 pub(crate) struct RunningJob {
     /// The family.
     pub(crate) family: u32,
-    /// What it is, for people.
+    /// A description for people.
     pub(crate) what: String,
-    /// Who waits for it.
+    /// The kind, which says which writers wait for it.
     pub(crate) kind: JobKind,
     /// How far it is.
     pub(crate) progress: Arc<Progress>,
@@ -52,7 +52,7 @@ pub(crate) struct RunningJob {
     pub(crate) since: Duration,
 }
 
-/// What a job drains.
+/// The backlog a job drains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobKind {
     /// Memtables.
@@ -77,7 +77,7 @@ struct Inner {
     pace: Pace,
 }
 
-/// What the last look found, for people.
+/// Result of the last look, for people.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PressureState {
     pub(crate) sample: Sample,
@@ -127,7 +127,7 @@ impl Board {
             .store(bytes_per_second.to_bits(), Ordering::Relaxed);
     }
 
-    /// What allows no more than [`Board::allowed`].
+    /// The measure that allows no more than [`Board::allowed`].
     pub(crate) fn cause(&self) -> WaitCause {
         let index = usize::from(self.cause.load(Ordering::Relaxed));
         WaitCause::ALL
@@ -177,12 +177,12 @@ impl Board {
         }
     }
 
-    /// What runs now, oldest first.
+    /// The running jobs, oldest first.
     pub(crate) fn jobs(&self) -> Vec<Arc<RunningJob>> {
         self.lock().jobs.clone()
     }
 
-    /// What the last look found.
+    /// Result of the last look.
     pub(crate) fn state(&self) -> Option<PressureState> {
         self.lock().state
     }

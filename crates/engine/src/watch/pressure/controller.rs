@@ -38,7 +38,7 @@ const AMPLIFICATION_MIN: f64 = 0.1;
 /// Taken for any speed that was not measured yet, in bytes a second.
 const SPEED_GUESS: f64 = 64e6;
 
-/// What the store looks like at one moment. Sums only grow.
+/// The state of the store at one moment. Sums only grow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sample {
     /// Bytes written so far.
@@ -119,7 +119,7 @@ impl Controller {
             .and(self.waste())
     }
 
-    /// What the waste allows. Nothing is known of its drain before some was freed.
+    /// The verdict on waste. Its drain is unknown until some was freed.
     fn waste(&self) -> Verdict {
         let Some(speed) = self.freeing.get().filter(|_| self.written > 0.0) else {
             return Verdict::FREE;

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// How long a mark stands before the next one is set.
 const SPAN: Duration = Duration::from_secs(5);
 
-/// What had been written, and when.
+/// Bytes written so far, and when that was.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     at: Duration,

@@ -1,4 +1,4 @@
-//! What one measure of being behind allows: a curve without steps, and the least over all measures.
+//! The speed that each measure of backlog allows: a curve without steps, and the minimum over all measures.
 //!
 //! Up to its soft limit a store is free. Past it the share `y` of the way to the hard limit allows
 //! `(1 - y) / y` times the speed at which the background drains (to a power): without bound at the
@@ -75,7 +75,7 @@ impl Curve {
 pub(crate) struct Verdict {
     /// Bytes a second; infinite when nothing holds writers back.
     pub(crate) bytes_per_second: f64,
-    /// What allows the least.
+    /// The measure that allows the least.
     pub(crate) cause: Option<WaitCause>,
 }
 
@@ -86,7 +86,7 @@ impl Verdict {
         cause: None,
     };
 
-    /// What a fill of `share` allows where `drain` bytes a second go out.
+    /// The speed that a fill of `share` allows where `drain` bytes a second go out.
     pub(crate) fn of(cause: WaitCause, share: f64, drain: f64) -> Self {
         let bytes_per_second = Curve::of(cause).allowance(share) * drain;
         if bytes_per_second.is_finite() {

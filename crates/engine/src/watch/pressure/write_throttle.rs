@@ -1,4 +1,4 @@
-//! What writers owe for the bytes they wrote: a token bucket in time, kept by whoever leads.
+//! The debt of writers for the bytes they wrote: a token bucket in time, kept by whoever leads.
 //!
 //! Bytes are paid for after they were written, by the next group; what was written while writers were
 //! free costs nothing, also when they no longer are. Sleeps much shorter than a
@@ -57,7 +57,7 @@ impl WriteThrottle {
             false => Duration::ZERO,
         };
         let from = paid_at.max(burst);
-        // What is owed at a speed that was much lower is not owed any more.
+        // Debt from a much lower speed is forgiven.
         let paid_at = (from + cost.min(COST_MAX)).min(now + COST_MAX);
         self.paid_at = Some(paid_at);
         let owed = paid_at.saturating_sub(now);
