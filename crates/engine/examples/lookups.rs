@@ -26,7 +26,7 @@ const BATCH: usize = 32;
 /// Keys that the hot lines read again and again, all readers the same.
 const HOT_KEYS: u64 = 64;
 
-/// What one line does.
+/// The kind of a line.
 #[derive(Clone, Copy)]
 enum Kind {
     Get,

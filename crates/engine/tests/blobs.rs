@@ -115,7 +115,7 @@ fn space_stays_within_its_bound_under_overwrites() {
             db.put(key(at), value(at, 0)).unwrap();
         }
         let live = KEYS * (VALUE_BYTES as u64 + 41);
-        // What upper levels hide: the values of the tables that are not yet compacted.
+        // Garbage that upper levels hide: the values of the tables that are not yet compacted.
         let hidden = 5 * (64 << 10);
         let mut highest = 0;
         let mut last = vec![0; KEYS as usize];

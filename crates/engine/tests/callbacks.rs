@@ -303,7 +303,7 @@ fn an_order_that_panics_in_the_background_hangs_nobody() {
             }
             write(3).unwrap();
             order.armed.store(true, Ordering::Release);
-            // What is due next fails, here or in the background; each comes to an end.
+            // The next work due fails, here or in the background; each of these calls comes to an end.
             drop(db.flush());
             drop(db.compact_range(db.default_family(), None, None));
             drop(db.wait_for_background());

@@ -25,7 +25,7 @@ use drumlin_base::{Error, ErrorKind, Result};
 
 use queue::{CommitQueue, Turn};
 
-/// What a leader does with a request.
+/// The leader's treatment of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Request {
     /// May be served by another.
@@ -60,7 +60,7 @@ impl Shop {
         self.served[index].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What `Engine::write` does, without a database.
+    /// `Engine::write` without a database.
     fn write(&self, request: Request) -> Result<()> {
         match self.queue.join(request, true) {
             Turn::Served(_, outcome) => {

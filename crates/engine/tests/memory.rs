@@ -50,7 +50,7 @@ struct Course {
     baseline: usize,
     budget: usize,
     most: AtomicUsize,
-    /// What the accounts said when it was most.
+    /// The accounts at the peak.
     worst: Mutex<String>,
 }
 

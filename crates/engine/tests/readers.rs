@@ -113,7 +113,7 @@ fn beside_a_writer(dir: &Path, options: &Options) {
             );
             held.push((reader, shown));
         }
-        // What was opened long ago is still read, though the writer has removed its files.
+        // A moment opened long ago can still be read, though the writer has removed its files.
         for (reader, shown) in &held {
             assert_eq!(moment_of(reader), *shown);
         }

@@ -212,7 +212,7 @@ impl Posted<'_> {
 
 impl Drop for Posted<'_> {
     fn drop(&mut self) {
-        // A look before and one after, so that the time in between is told from that without a job.
+        // A look before and one after, so that the time in between counts apart from that without a job.
         let now = self.store.id.env.clock.monotonic();
         self.store.update_write_rate(now);
         let took = now.saturating_sub(self.job.since);
@@ -248,8 +248,8 @@ fn leveldb_compression(wanted: Compression) -> Compression {
     }
 }
 
-/// The compression of blob files beside tables of `format`: who asks for searchable tables asks for small
-/// ones, and zstd leaves two thirds of what LZ4 leaves of prose.
+/// The compression of blob files beside tables of `format`: a user of searchable tables wants small
+/// ones, and for prose zstd's output is two thirds the size of LZ4's.
 fn blob_compression(chosen: Compression, format: TableFormat) -> Compression {
     match (format, chosen.codec) {
         (TableFormat::Searchable, Codec::Lz4) => Compression::new(Codec::Zstd),

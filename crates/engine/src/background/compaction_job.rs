@@ -1,4 +1,4 @@
-//! A compaction: a claimed plan is carried out, and what it made is installed.
+//! A compaction: carries a claimed plan out and installs its output.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -136,7 +136,7 @@ impl Background {
         for (&id, other) in &state.families {
             let told = state.versions.family(id).map_or(0, |told| told.log_number);
             let is_empty = other.mutable.is_empty() && other.immutables.is_empty();
-            // Only what is synced is let go of; a WAL may have been closed since.
+            // Only a synced WAL is released; a WAL may have been closed since.
             let needed = other.mutable_oldest_wal.min(next_wal);
             if id != family.id && is_empty && told < needed {
                 let log_number = Some(needed);

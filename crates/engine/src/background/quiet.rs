@@ -67,8 +67,8 @@ impl Background {
     }
 }
 
-/// Whether `error` only says that this was not the time: it was given up, or there is no space on the
-/// disk beside what writes need.
+/// Whether `error` only says that this was not the time: it was given up, or the disk has no space
+/// beside the space for writes.
 fn is_no_failure(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Shutdown | ErrorKind::NoSpace)
 }

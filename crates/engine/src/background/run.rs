@@ -57,7 +57,7 @@ impl Background {
             (Some(request), outcome) => {
                 debug_assert!(request.running, "a piece that ends was running");
                 request.running = false;
-                // The caller who asked is told; nothing the store needs has failed.
+                // The caller gets the error; nothing the store needs has failed.
                 request.outcome = outcome.err().map(Err);
                 Ok(())
             }

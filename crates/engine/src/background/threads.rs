@@ -46,7 +46,7 @@ impl Background {
         Ok(())
     }
 
-    /// Waits until every thread has ended. `closing` is set before, and what they wait for is notified.
+    /// Waits until every thread has ended. `closing` is set and the threads are notified before.
     pub(crate) fn join(&self) -> Result<()> {
         let handles = std::mem::take(&mut *self.threads.lock());
         let joined = handles.into_iter().map(JoinHandle::join);

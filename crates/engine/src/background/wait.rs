@@ -80,7 +80,7 @@ impl Background {
         })
     }
 
-    /// Waits until no job runs, none is due, and what they left over is removed, but for what somebody
+    /// Waits until no job runs, none is due, and all obsolete files are removed, but for those that somebody
     /// still reads. Where nothing may be written nothing is done, whatever is due.
     pub(crate) fn wait_for_idle(&self) -> Result<()> {
         if self.store.id.read_only {
@@ -92,7 +92,7 @@ impl Background {
                 // Kept by readers when the last job ended.
                 self.store.remove_obsolete(&mut state);
             }
-            // Time, a snapshot let go or a read may have made a compaction due, of which nobody told the
+            // Time, a released snapshot or a read may have made a compaction due without waking the
             // threads: without this they would find it at their next look, up to a second from now.
             self.store.changed.notify_all();
             state.compaction_failures

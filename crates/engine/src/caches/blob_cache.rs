@@ -154,7 +154,7 @@ impl BlobCache {
         }
     }
 
-    /// Closes file `number`, which is about to be removed, once the last reader lets go of it.
+    /// Closes file `number`, which is about to be removed, once the last reader releases it.
     pub fn evict(&self, number: u64) {
         let Some(sets) = self.shared.sets.get() else {
             return;

@@ -1,4 +1,4 @@
-//! Open files and what is kept of them in memory, all charged to one budget.
+//! Open files and the parts of them kept in memory, all charged to one budget.
 //!
 //! The budget covers memtables, cached blocks, indexes and filters of open tables, and job buffers. The block cache gets what
 //! the others leave. Blocks are in a slab of huge pages (`drumlin_base::bytes`), which is charged with the chunks it has mapped,

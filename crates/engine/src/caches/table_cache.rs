@@ -420,7 +420,7 @@ impl Shared {
                 break;
             }
             if let Some(table) = queues.unpark_oldest() {
-                // A table that others still hold stays charged until they let go.
+                // A table that others still hold stays charged until they release it.
                 meta = meta.saturating_sub(table.resident_bytes());
                 closed.push(table);
             }

@@ -54,7 +54,7 @@ fn uncover(version: &Version, options: &CompactionOptions, moment: &Moment<'_>) 
         end: None,
     };
     let plan = Leveled.plan_manual(version, options, moment.in_flight, &range)?;
-    // In a store that is written now and then, only where rewriting is little beside what may come to light.
+    // In a store that is written now and then, only where little is rewritten beside the garbage that may be found.
     let is_worth_it = bytes >= plan.input_bytes();
     (is_worth_it || for_reads::is_bounded(&plan, version, options, moment)).then_some(Plan {
         reason: Reason::Hidden,
@@ -76,7 +76,7 @@ fn empty_files(
             {
                 return whole(limits, version, options, in_flight, collection.urgency);
             }
-            // Merging runs of L0 is what the other styles are about; they come to these by themselves.
+            // Merging runs of L0 is the other styles' own work; they come to these by themselves.
             if *level == 0 && (in_flight.empties_l0() || !is_leveled(&options.style)) {
                 return None;
             }

@@ -1,4 +1,4 @@
-//! References to blobs, counted by file: what went into a job and what came out of it.
+//! References to blobs, counted by file: those that went into a job and those that came out of it.
 //!
 //! Every reference that a job reads and does not write again stands for a blob that nothing refers
 //! to any more, whatever the reason it was dropped for (hidden, deleted, covered by a range
@@ -33,7 +33,7 @@ impl BlobTally {
         let count = self.files.entry(index.file).or_default();
         count.blobs += 1;
         // Saturating: a damaged reference may claim any size, and is found out when it is compared
-        // with what its file holds.
+        // with the content of its file.
         count.bytes = count.bytes.saturating_add(bytes);
         self.bytes = self.bytes.saturating_add(bytes);
     }

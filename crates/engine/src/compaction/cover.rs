@@ -1,4 +1,4 @@
-//! The range tombstones of a job's inputs: which entries they cover, and what of them stays.
+//! The range tombstones of a job's inputs: the entries they cover, and the tombstones that stay.
 //!
 //! Entries come in key order, so finding the fragment of an entry is a step, not a search. Not
 //! shared between threads.

@@ -36,7 +36,7 @@ impl Created {
         made.map_err(|error| error.with_file(path))
     }
 
-    /// Takes over what `other` guards.
+    /// Takes over the files that `other` guards.
     pub(crate) fn append(&mut self, mut other: Self) {
         self.paths.append(&mut other.paths);
     }

@@ -1,4 +1,4 @@
-//! Whether a table should be compacted for what is in it, seen while it is written.
+//! Whether a table should be compacted for its content, seen while it is written.
 //!
 //! Over other tables, a table dense in tombstones should. A reader steps over a run of tombstones one by one, so what counts is not how many there are in
 //! all but whether many are adjacent. At the bottom, a table should that keeps entries only because

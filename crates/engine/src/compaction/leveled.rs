@@ -31,7 +31,7 @@ const L0_SPARE_TABLES: usize = 2;
 /// Tables charged most by reads that are looked at for one compaction.
 const CHARGED_MAX: usize = 16;
 
-/// The score of what is done for reads: behind all else.
+/// The score of compactions for reads: behind all others.
 const FOR_READS: f64 = -1.0;
 
 /// How large each level should be.
@@ -379,7 +379,7 @@ impl<'a> Search<'a> {
             .collect()
     }
 
-    /// The plan that takes a table, and what must go with it, one level down.
+    /// The plan that takes a table, and those that must go with it, one level down.
     fn down(&self, level: usize, index: usize, reason: Reason, score: f64) -> Option<Plan> {
         if level == 0 && self.in_flight.empties_l0() {
             return None;

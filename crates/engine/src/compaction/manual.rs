@@ -1,8 +1,8 @@
 //! A compaction a user asked for, cut into pieces: each takes a few tables, so that it is soon over
-//! and whatever is more urgent goes between two of them.
+//! and more urgent work goes between two of them.
 //!
 //! The pieces go level by level from L0 to the deepest, from the first key to the last; then the
-//! tables of the deepest level that no piece has made are rewritten in place. What is written after
+//! tables of the deepest level that no piece has made are rewritten in place. Data written after
 //! the compaction was asked for may be left out.
 //!
 //! Invariant: all of the range that was in `level` when its turn came, up to the cursor, has left it.
@@ -65,7 +65,7 @@ pub(crate) struct ManualWork {
     end: Option<Vec<u8>>,
     level: usize,
     deepest: usize,
-    /// The end of what was done in `level`.
+    /// The end of the finished part of `level`.
     cursor: Option<OwnedSpan>,
     /// The last table there was at the start: later ones need no rewriting in place.
     newest: u64,
@@ -100,7 +100,7 @@ impl ManualWork {
         }
     }
 
-    /// The next piece in `version`, beside what is `in_flight`.
+    /// The next piece in `version`, beside the plans `in_flight`.
     pub(crate) fn next(
         &mut self,
         version: &Version,

@@ -417,7 +417,7 @@ impl Written {
         &self.blobs
     }
 
-    /// Takes over what `other` wrote.
+    /// Takes over the output of `other`.
     pub(crate) fn append(&mut self, mut other: Self) {
         self.files.append(&mut other.files);
         self.blobs.append(other.blobs);

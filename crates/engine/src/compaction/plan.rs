@@ -30,7 +30,7 @@ pub(crate) struct CompactionOptions {
     /// Seconds after which tables are moved down, or rewritten for a compaction filter; `None` is
     /// never.
     pub age_max_seconds: Option<u64>,
-    /// Whether a compaction filter looks at what is rewritten.
+    /// Whether a compaction filter looks at rewritten entries.
     pub filters: bool,
     /// The form (codec, filter) of each level's tables, as a number: a table is moved only between
     /// levels of the same form, and rewritten otherwise.
@@ -117,7 +117,7 @@ impl Reason {
 /// The treatment of a plan's inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// They are read, and what stays is written anew.
+    /// They are read, and the surviving entries are written anew.
     Rewrite,
     /// They change their level as they are.
     Move,

@@ -1,4 +1,4 @@
-//! How far a running job is, for everybody who wants to know, and what it is told on the way.
+//! The progress of a running job, and the requests made to it on the way.
 //!
 //! Thread safety: parts of a job add from several threads; anyone reads.
 
@@ -62,7 +62,7 @@ impl Progress {
     }
 }
 
-/// Is asked now and then by whoever carries a job out.
+/// Asked now and then by the thread that carries a job out.
 pub(crate) trait Watcher: Send + Sync {
     /// Returns when the job may go on; it may do something more urgent first.
     ///
@@ -71,7 +71,7 @@ pub(crate) trait Watcher: Send + Sync {
     fn check(&self) -> Result<()>;
 }
 
-/// Bytes of entries between two looks of a job at what it is told, and notes of how far it is.
+/// Bytes of entries between two checks of a job for requests, each of which notes its progress.
 const BYTES_PER_CHECK: usize = 256 << 10;
 /// Bytes charged per entry beside its own, so that many small ones are no long wait.
 const ENTRY_COST: usize = 64;

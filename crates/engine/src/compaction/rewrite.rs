@@ -362,7 +362,7 @@ fn cut(context: &JobContext, plan: &Plan) -> Result<Vec<Vec<u8>>> {
         let table = context.tables.find(file)?;
         Ok(table.key_samples(count_max))
     };
-    // Coding rows takes time by what they hold; the file may be a thirtieth of that.
+    // Coding rows takes time by their size; the file may be a thirtieth of that.
     let writer = context.writers.get(plan.output_level);
     let codes = writer.is_some_and(|writer| writer.format == TableFormat::Searchable);
     let bytes_of = |file: &Arc<FileMeta>| {
@@ -443,8 +443,8 @@ fn below(order: &KeyOrder, version: &Version, plan: &Plan) -> Below {
     Below::levels(levels)
 }
 
-/// The input of a part: ends before a user key, counts the references to blobs it stands on, and looks
-/// now and then at what the job is told, whatever becomes of the entries: a long stretch of dead ones
+/// The input of a part: ends before a user key, counts the references to blobs it stands on, and checks
+/// now and then for requests to the job, whatever becomes of the entries: a long stretch of dead ones
 /// keeps nobody waiting. Only for walking forward, once.
 struct Bounded<'a, I> {
     job: &'a Job,

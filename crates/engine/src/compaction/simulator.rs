@@ -25,7 +25,7 @@ pub(super) const FLUSH_ENTRIES: usize = 200;
 
 type Entries = Vec<(u32, u64)>;
 
-/// The tree, and what happened to it.
+/// The tree, and its history.
 pub(super) struct Simulator {
     pub(super) options: CompactionOptions,
     levels: [Vec<Arc<FileMeta>>; LEVELS],

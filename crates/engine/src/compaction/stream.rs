@@ -425,7 +425,7 @@ impl<I: InternalIterator> Stream<I> {
         Ok(true)
     }
 
-    /// Passes over what the stripe hides; whether an older stripe of the key follows.
+    /// Skips the entries that the stripe hides; whether an older stripe of the key follows.
     fn older_stripe_follows(&mut self, stripe: SeqNo) -> Result<bool> {
         while let Some((tag, _)) = self.step_in_key()? {
             if self.keep.stripes().of(tag_seqno(tag)) != stripe {

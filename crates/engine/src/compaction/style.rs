@@ -5,7 +5,7 @@ use drumlin_base::{Error, Result};
 
 /// How tables are rearranged in the background.
 ///
-/// A directory may be opened with another style than before: every style goes on from whatever
+/// A directory may be opened with another style than before: every style goes on from the
 /// tables it finds, and brings them into its own shape as it works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -96,7 +96,7 @@ impl Default for UniversalOptions {
     }
 }
 
-/// When FIFO drops what.
+/// The rules by which FIFO drops tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FifoOptions {
     /// Bytes of all tables from which the oldest are dropped. Default: 1 GiB, as RocksDB's.

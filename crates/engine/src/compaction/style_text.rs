@@ -18,8 +18,8 @@ const TTL: &str = "ttl";
 /// RocksDB's value where no one set a time.
 const TTL_UNSET: u64 = u64::MAX - 1;
 
-/// Puts `style` into a family's `section`, where that does not tell it yet. The manual style says
-/// nothing: tables stay in the shape that some other style gave them, so what is told of that is kept.
+/// Puts `style` into a family's `section`, where that does not name one yet. The manual style writes
+/// nothing: tables stay in the shape that some other style gave them, so the section keeps that style.
 ///
 /// `levels` are those that leveled compaction uses, with L0: RocksDB refuses a table below those it has.
 pub fn write(style: &CompactionStyle, levels: usize, section: &mut Section) {

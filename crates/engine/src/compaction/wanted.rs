@@ -4,7 +4,7 @@
 //!   wasted time in them. They go down until nothing is left that their tombstones could hide.
 //! - Tables with nothing below them that keep what only a snapshot protected: their writer marked
 //!   them. They are rewritten where they are once no snapshot is older than their newest entry.
-//! - Tables whose oldest data is old: they go down, so that what was deleted goes at last. With a
+//! - Tables whose oldest data is old: they go down, so that deleted data is dropped at last. With a
 //!   compaction filter, those at the bottom are rewritten, so that the filter sees everything in time.
 //!
 //! Every rewriting takes the reason away or moves the table one level down, so all of this ends.

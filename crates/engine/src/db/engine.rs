@@ -1,4 +1,4 @@
-//! An open database: the store, its background, its write path, and what needs all three.
+//! An open database: the store, its background, its write path, and the operations that need all three.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -134,7 +134,7 @@ impl Db {
         Self::open_all_families_as(dir, options, |_, _| {})
     }
 
-    /// The same, each with what `adapt` makes of its options; it is given the family's name.
+    /// The same, each with its options passed through `adapt`, which is given the family's name.
     ///
     /// # Errors
     /// As [`Db::open`].
@@ -156,8 +156,8 @@ impl Db {
     }
 
     /// Opens the database for reading: nothing in the directory is changed, not even its lock. Another process
-    /// may be writing: what is read is one moment after this call began, which is begun anew while the files
-    /// change under it, and what is written later is not seen.
+    /// may be writing: reads see one moment after this call began; opening begins anew while the files
+    /// change under it, and later writes are not seen.
     ///
     /// # Errors
     /// As [`Db::open`], but never `Locked`; `Busy` where a writer was faster a thousand times.
@@ -469,7 +469,7 @@ impl Db {
         self.iter_cf(&self.default, options)
     }
 
-    /// A cursor over what the family holds now (or at the snapshot). It keeps seeing exactly that,
+    /// A cursor over the family's contents now (or at the snapshot). It keeps seeing exactly those,
     /// whatever is written, flushed, compacted or dropped meanwhile, and keeps the files alive.
     pub fn iter_cf(&self, family: &ColumnFamily, options: ReadOptions) -> DbIterator {
         self.engine.store.watch.statistics.iterators.bump();
@@ -542,8 +542,8 @@ impl Db {
     }
 
     /// Rewrites everything between `begin` and `end` (inclusive; `None` is unbounded) into the
-    /// deepest level, dropping what is deleted or overwritten. Blocks; writes and reads go on. It is
-    /// done in pieces of a few tables, after whatever the store itself needs, and what it has to do is
+    /// deepest level, dropping deleted and overwritten entries. Blocks; writes and reads go on. It is
+    /// done in pieces of a few tables, after the store's own work, and its bytes are
     /// not charged to writers.
     ///
     /// # Errors
@@ -608,7 +608,7 @@ impl Db {
     }
 
     /// Takes in tables made by [`crate::SstFileWriter`] (or RocksDB's), in order: where they overlap,
-    /// later ones win, and all of them win over what the database holds. Files are linked where they
+    /// later ones win, and all of them win over the database's contents. Files are linked where they
     /// can be; `move_files` removes the originals. All are taken, or none.
     ///
     /// # Errors

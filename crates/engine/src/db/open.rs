@@ -59,7 +59,7 @@ const MAX_OPEN_FILES: usize = 50_000;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OpenMode<'a> {
     ReadWrite,
-    /// Only by `reader.rs`, with what holds the files.
+    /// Only by `reader.rs`, with the files it holds.
     ReadOnly(&'a HeldFiles),
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn open(
     opener.finish(versions, info, lock)
 }
 
-/// Bytes free on the disk, or as many as can be where that is not known, which is told.
+/// Bytes free on the disk; the maximum, and a note to the listener, where that is not known.
 fn free_at_open(env: &Env, dir: &Path, options: &Options) -> u64 {
     env.files.free_space(dir).unwrap_or_else(|error| {
         if let Some(listener) = &options.listener {
@@ -299,8 +299,8 @@ fn refuse_style(family: &FamilyOptions, options: &Options) -> Result<()> {
 }
 
 /// Opens the tables of families in memory, each of which is read as a whole, before a reader needs them,
-/// as long as they fit beside each other. One that cannot be opened is left to the reader that asks it,
-/// who is told why.
+/// as long as they fit beside each other. One that cannot be opened is left to its first reader,
+/// who gets the error.
 fn open_tables_in_memory(store: &Store) {
     let mut wanted = Vec::new();
     for family in store.lock_state().families.values() {
@@ -318,7 +318,7 @@ fn open_tables_in_memory(store: &Store) {
             while let Some((tables, file)) = wanted.get(next.fetch_add(1, Ordering::Relaxed))
                 && tables.has_room()
             {
-                // Its first reader is told of an error.
+                // Its first reader gets an error.
                 let _ = tables.find(file);
             }
         }
@@ -336,7 +336,7 @@ fn open_tables_in_memory(store: &Store) {
     let helpers: Vec<_> = (1..helpers).filter_map(spawn).collect();
     work()();
     for helper in helpers {
-        // A table that it did not open is opened by whoever reads it.
+        // A table that it did not open is opened by its first reader.
         let _ = helper.join();
     }
 }

@@ -1,8 +1,8 @@
 //! Opening for reading beside a process that writes.
 //!
-//! A writer removes what it needs no more while a reader opens: tables that were compacted, WAL files that were
-//! flushed, an old MANIFEST. It writes a new WAL over an old one, and what it is appending ends in the middle of
-//! a record. So an opening that fails, or that may have missed something, begins anew from CURRENT, until it has
+//! A writer removes obsolete files while a reader opens: tables that were compacted, WAL files that were
+//! flushed, an old MANIFEST. It writes a new WAL over an old one, and the record it is appending ends in the
+//! middle. So an opening that fails, or that may have missed something, begins anew from CURRENT, until it has
 //! all files of one moment; from then on it holds them open, and the writer may remove their names. Damage is
 //! told apart by this: it is the same twice in a row, and nobody changed the directory meanwhile.
 //!

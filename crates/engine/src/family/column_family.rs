@@ -1,6 +1,6 @@
 //! A column family: its order and options, and the memtables and version its readers see.
 //!
-//! Thread safety: `view` is swapped whole by whoever holds the engine's state lock and is
+//! Thread safety: `view` is swapped whole under the engine's state lock and is
 //! loaded by readers without a lock. Everything else is immutable or atomic.
 
 use std::fmt;

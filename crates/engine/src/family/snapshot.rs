@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 /// The sequence numbers some [`Snapshot`] pins, each with how many do.
 ///
-/// In a forked child nothing is pinned and nothing let go of: a thread that is not there may hold the lock.
+/// In a forked child nothing is pinned or released: a thread that is not there may hold the lock.
 #[derive(Clone, Debug)]
 pub(crate) struct SnapshotList {
     pins: Arc<Mutex<BTreeMap<SeqNo, usize>>>,

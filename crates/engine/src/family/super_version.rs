@@ -71,7 +71,7 @@ impl SuperVersion {
         }
     }
 
-    /// As [`SuperVersion::resident_runs`], of whoever has asked that already.
+    /// As [`SuperVersion::resident_runs`], for callers that have called it already.
     #[inline]
     pub fn laid_out(&self) -> Option<&ResidentRuns> {
         self.resident_runs.get()?.as_ref()

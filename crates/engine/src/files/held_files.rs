@@ -1,4 +1,4 @@
-//! The files of one moment, held open by who only reads, while a writer beside it removes their names.
+//! The files of one moment, held open by a read-only store, while a writer beside it removes their names.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -50,8 +50,8 @@ impl HeldFiles {
         self.in_doubt.store(true, Ordering::Relaxed);
     }
 
-    /// Lists `wal_dir` and holds the WAL files there that the MANIFEST, of which `info` tells, may need. From here
-    /// on those are what is listed.
+    /// Lists `wal_dir` and holds the WAL files there that the MANIFEST of `info` may need. From here
+    /// on only those are listed.
     ///
     /// # Errors
     /// `NotFound` of a file that is gone; `Io`.

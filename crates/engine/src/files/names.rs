@@ -1,4 +1,4 @@
-//! Names of the files in a database directory, and what they tell.
+//! Names of the files in a database directory, and their meaning.
 //!
 //! The names are RocksDB's and LevelDB's: `000012.log`, `000013.sst` (or `.ldb`), `MANIFEST-000005`
 //! and so on. Numbers have at least six digits and come from one counter, so that no two files of a

@@ -423,7 +423,7 @@ mod tests {
         space.reserve_bytes(1, || false).unwrap();
         drop(space.promise(MIB).unwrap());
         assert_eq!(trash.waste_bytes(), 0);
-        // A log takes what is left but for half of the reserve.
+        // A log takes the rest but for half of the reserve.
         disk.set_quota(20 * MIB);
         space.credit.store(0, Ordering::Relaxed);
         space.reserve_bytes(1, || false).unwrap();

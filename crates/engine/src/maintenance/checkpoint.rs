@@ -32,7 +32,7 @@ struct UnderWay<'a>(&'a Engine);
 impl<'a> UnderWay<'a> {
     fn begin(engine: &'a Engine) -> Result<Self> {
         let mut state = engine.store.lock_state();
-        // Under the lock, as whoever closes looks at the count under it.
+        // Under the lock, as a closing thread looks at the count under it.
         engine.store.check_open()?;
         state.wal_pins += 1;
         Ok(Self(engine))
@@ -57,8 +57,7 @@ const UNFINISHED_MAX: u32 = 1000;
 /// Bytes copied at a time.
 const COPY_BYTES: usize = 1 << 20;
 
-/// Makes `target` a copy of the database as of now; where it was opened for reading, of what was there
-/// then.
+/// Makes `target` a copy of the database as of now; of one opened for reading, as of its opening.
 ///
 /// # Errors
 /// `InvalidArgument` when `target` exists or names no directory that could be made; `NotSupported` where
@@ -193,7 +192,7 @@ fn fill_checkpoint(engine: &Engine, moment: &Moment, dir: &Path) -> Result<()> {
     if let Some((number, options)) = &moment.options {
         options_file::write(&**files, dir, *number, options)?;
     }
-    // LevelDB's directories have none, by which they are told.
+    // LevelDB's directories have none, which is how they are recognized.
     if engine.store.id.leveldb {
         return files.sync_dir(dir);
     }

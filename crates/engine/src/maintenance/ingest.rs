@@ -139,8 +139,8 @@ pub(crate) fn ingest(
     }
     let mut opened = Vec::new();
     if family.0.reads.in_memory {
-        // Before writers are held up: it reads them whole. One that cannot be opened is told of by
-        // its first reader.
+        // Before writers are held up: it reads them whole. The error of one that cannot be opened goes
+        // to its first reader.
         let tables = &family.0.reads.tables;
         let open = |file: &Incoming| tables.open_unnumbered(file.number, file.size).ok();
         opened.extend(incoming.iter().map(open));
@@ -156,7 +156,7 @@ pub(crate) fn ingest(
         return Err(error);
     }
     for path in paths.iter().filter(|_| move_files) {
-        // All were taken in, which is what was asked for; an original that stays is told of. A path that
+        // All were taken in, as the caller asked; an original that stays is reported. A path that
         // was given twice is gone already.
         match engine.store.id.env.files.remove(path) {
             Err(error) if !error.is_not_found() => engine.store.file_stays(&error),
@@ -266,7 +266,7 @@ fn bring_in(engine: &Engine, path: &Path, mut checked: Incoming) -> Result<Incom
     Ok(checked)
 }
 
-/// Between two write groups: memtables go first, so that what is taken in is newer than them,
+/// Between two write groups: memtables go first, so that the ingested tables are newer than them,
 /// then the tables get their sequence numbers and their place in L0.
 ///
 /// Sets `told` once the MANIFEST may name the tables. Of those in `opened` a lookup finds the tables open as soon as it can find them at all.

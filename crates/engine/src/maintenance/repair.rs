@@ -1,10 +1,10 @@
 //! Making a database openable again when its MANIFEST is lost or damaged.
 //!
 //! Every table is read whole; the sound ones go to L0 of the family they name, ordered by their
-//! newest sequence number; what is damaged is moved to the folder `lost`, never deleted, with the
+//! newest sequence number; damaged ones are moved to the folder `lost`, never deleted, with the
 //! models that tables there may name. The WAL
-//! files stay and are replayed by the next open. Blob files stay that a sound table refers to, the
-//! others go to `lost` too; values of one that is damaged throughout are told as missing when they are
+//! files stay and are replayed by the next open. Blob files that a sound table refers to stay, the
+//! others go to `lost` too; values of one that is damaged throughout are reported as missing when they are
 //! read. Limit: a table that a compaction had already
 //! replaced, and that a crash kept from being deleted, comes back; so may keys deleted since.
 
@@ -45,7 +45,7 @@ pub struct RepairReport {
     pub blob_files: usize,
     /// The families found, by name.
     pub families: Vec<String>,
-    /// Files moved to `lost`, each with what is wrong with it.
+    /// Files moved to `lost`, each with its damage.
     pub lost: Vec<(PathBuf, Error)>,
 }
 

@@ -40,7 +40,7 @@ impl References {
         });
     }
 
-    /// Takes over what `other` noted.
+    /// Takes over the notes of `other`.
     pub(crate) fn append(&mut self, other: Self) {
         for (file, mut references) in other.files {
             self.files.entry(file).or_default().append(&mut references);
@@ -79,7 +79,7 @@ impl References {
 /// The fate of the blob files of a directory.
 #[derive(Debug, Default)]
 pub(crate) struct Accounts {
-    /// By family: the files that tables refer to, and what of each is garbage.
+    /// By family: the files that tables refer to, and the garbage in each.
     pub(crate) families: BTreeMap<u32, Vec<(BlobFileAddition, BlobFileGarbage)>>,
     /// Files that cannot be read or that nothing refers to, with the reason.
     pub(crate) lost: Vec<(PathBuf, Error)>,

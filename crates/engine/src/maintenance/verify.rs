@@ -1,5 +1,5 @@
 //! Scrubbing: reads every byte of every live table past the caches, the models that tables name, and
-//! every value in a blob file that a table refers to, and compares it with what the MANIFEST says.
+//! every value in a blob file that a table refers to, and compares it with the MANIFEST.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -31,11 +31,11 @@ pub struct VerifyReport {
     pub blob_files: u64,
     /// Values read from blob files: all that tables refer to.
     pub blobs: u64,
-    /// Each damaged file with what is wrong.
+    /// Each damaged file with its error.
     pub damaged: Vec<(PathBuf, Error)>,
 }
 
-/// Reads every live table whole, and what tables refer to.
+/// Reads every live table whole, and the blobs that tables refer to.
 ///
 /// # Errors
 /// `Shutdown` when the database is closed meanwhile. Damage is no error but a finding.
@@ -113,7 +113,7 @@ fn verify_references(
 }
 
 impl VerifyReport {
-    /// Notes what was found wrong; whether nothing was. `path` is told where the error names none.
+    /// Notes the damage found; whether there was none. `path` gives the file where the error names none.
     fn note(&mut self, outcome: Result<()>, path: impl FnOnce() -> PathBuf) -> bool {
         let Err(error) = outcome else {
             return true;
@@ -124,7 +124,7 @@ impl VerifyReport {
     }
 }
 
-/// Compares a blob file with what the MANIFEST says, and, when all tables could be read, the blobs
+/// Compares a blob file with the MANIFEST, and, when all tables could be read, the blobs
 /// alive in it with the references found.
 fn verify_blob_file(
     files: &dyn FileSystem,

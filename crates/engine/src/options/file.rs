@@ -1,6 +1,6 @@
 //! RocksDB's OPTIONS file: what a database was last opened with, as text.
 //!
-//! It is a comfort, not a truth: a database opens without it, and what it says is checked against
+//! It is a comfort, not a truth: a database opens without it, and its content is checked against
 //! the MANIFEST where both speak. Reading is loose (unknown keys are kept as text); writing is
 //! strict: only sections and keys that RocksDB 7.8 knows, because it refuses a file with any other
 //! and crashes on a table factory it has never heard of. Format page: `docs/format/options-file.md`.

@@ -185,9 +185,8 @@ pub struct Tuning {
     /// Half the L0 tables that are too many: from about half of this on writers are slowed, if
     /// compactions do not follow. Default: 24.
     pub l0_slowdown: usize,
-    /// Seconds after which data above older data goes down a level, so that what was
-    /// deleted goes at last, and, with a compaction filter, tables are rewritten; `None` is never.
-    /// Default: 30 days.
+    /// Seconds after which data above older data goes down a level, so that deleted data is dropped at
+    /// last, and, with a compaction filter, tables are rewritten; `None` is never. Default: 30 days.
     pub age_max_seconds: Option<u64>,
     /// Bytes of a data block before compression. Default: 4 KiB.
     pub block_bytes: usize,
@@ -210,16 +209,16 @@ pub struct Tuning {
     pub background_rate: RateLimit,
     /// Whether flushes and compactions read and write past the page cache, so that it stays with the
     /// readers, at the price of a disk that works in their time only. Where the file system has no
-    /// direct I/O they go through the cache, and the listener is told. Default: as the OPTIONS file
+    /// direct I/O they go through the cache, and the listener is notified. Default: as the OPTIONS file
     /// says (`use_direct_io_for_flush_and_compaction`), else false.
     pub background_direct_io: Option<bool>,
     /// Bytes kept free on the disk: writes other than deletions are refused politely before they
-    /// would be used, and compactions that would not fit wait. 0 never looks. Default: what the
-    /// memtables may take, 64 MiB to 1 GiB, and at most an eighth of what was seen free.
+    /// would be used, and compactions that would not fit wait. 0 never looks. Default: the memory that
+    /// memtables may take, 64 MiB to 1 GiB, and at most an eighth of the most space seen free.
     pub disk_reserve_bytes: Option<u64>,
     /// Obsolete tables and blob files of this many bytes and more are kept for a while, for new ones
-    /// to be written in their place; `u64::MAX` for none. What is kept is at most what the store
-    /// holds, and what was written in the last 8 to 16 seconds. Default: 8 MiB.
+    /// to be written in their place; `u64::MAX` for none. They take at most as many bytes as the store
+    /// holds, and as were written in the last 8 to 16 seconds. Default: 8 MiB.
     pub reuse_from_bytes: u64,
     /// The first compaction into searchable tables that reads this many bytes of values learns a model
     /// for all tables of the family to share; in smaller ones each table learns its own. Default: 1 MiB.
@@ -317,8 +316,8 @@ impl FamilyOptions {
         self.tuning.as_ref().map_or(Ok(()), Tuning::validate)
     }
 
-    /// Keeps what is written to what RocksDB of `vintage` reads, whatever was set; `database` is the
-    /// database's tuning.
+    /// Restricts the output format to features that RocksDB of `vintage` reads, whatever was set;
+    /// `database` is the database's tuning.
     pub(crate) fn keep_to(&mut self, vintage: Vintage, database: &Tuning) {
         if vintage.takes_all() {
             return;
@@ -336,7 +335,7 @@ impl FamilyOptions {
 
 /// Largest memtable that can be asked for.
 const WRITE_BUFFER_BYTES_MAX: usize = 1 << 40;
-/// Most of what is counted: memtables, entries between restart points.
+/// Upper bound of counts: memtables, entries between restart points.
 const COUNT_MAX: usize = 1 << 16;
 /// Most background threads.
 const THREADS_MAX: usize = 1024;
@@ -402,7 +401,7 @@ impl Tuning {
         })
     }
 
-    /// Size at which a blob file ends: four tables, so that there are fewer files of what is
+    /// Size at which a blob file ends: four tables, so that there are fewer files, as their values are
     /// rewritten less often.
     pub fn blob_file_bytes(&self) -> u64 {
         self.target_file_bytes.saturating_mul(4)

@@ -138,8 +138,8 @@ pub(crate) fn options_of_copy(
     options
 }
 
-/// All that is `stored`, and what is done otherwise now; of the families that the MANIFEST names, and no
-/// others. Who only reads changes nothing of what is stored.
+/// Everything in `stored`, with the settings that differ now; only families that the MANIFEST names are
+/// included. A read-only store changes nothing of `stored`.
 fn present_options(store: &Store, state: &State, stored: Option<OptionsFile>) -> OptionsFile {
     let families = state.versions.families().iter().map(|(id, found)| {
         let stored = stored.as_ref().and_then(|file| file.family(&found.name));

@@ -220,8 +220,8 @@ fn walked(db: &Db, family: &crate::ColumnFamily) -> usize {
     rows
 }
 
-/// Waits until `weak` has `held` owners. A background thread that looks around, as each does when something has
-/// changed, holds what it looks at for a moment, so no count is right at once.
+/// Waits until `weak` has `held` owners. A background thread that looks around, as each does after a change,
+/// holds the view it looks at for a moment, so no count is right at once.
 fn wait_for_owners<T>(weak: &Weak<T>, held: usize) {
     let clock = SystemClock::new();
     while weak.strong_count() != held {

@@ -198,7 +198,7 @@ fn sentinel(user_key: &[u8]) -> Vec<u8> {
     bound
 }
 
-/// A family, its twin and what reads need.
+/// A family, its twin and the state that reads need.
 pub(crate) struct Family {
     pub(crate) order: KeyOrder,
     pub(crate) twin: Twin,

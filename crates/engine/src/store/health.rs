@@ -1,4 +1,4 @@
-//! The store's health: what worsens and betters it, and what is refused because of it.
+//! The store's health: the events that worsen and better it, and the calls refused because of it.
 
 use std::sync::atomic::Ordering;
 

@@ -63,7 +63,7 @@ impl Store {
         given_up
     }
 
-    /// Where no thread removes what was given up: does so, but for what is kept for reuse.
+    /// Removes files that were given up where no thread does, but for those kept for reuse.
     fn settle_trash(&self) {
         if self.runs_inline()
             && let Err(error) = self.files.trash.settle()
@@ -97,7 +97,7 @@ impl Store {
                 self.file_stays(&error);
             }
             if self.files.trash.is_empty() {
-                // Through the lock, so that who has just looked and is about to wait is woken.
+                // Through the lock, so that a thread that has just looked and is about to wait is woken.
                 drop(self.lock_state());
                 self.changed.notify_all();
             }

@@ -1,4 +1,4 @@
-//! How fast writers may go, and what memtables may take: judged from what runs, waits and is held.
+//! The speed of writers and the memory of memtables: judged from running jobs, waiting work and memory held.
 //!
 //! The memtables of several families share half of the budget. A family alone keeps to its own line of memtables,
 //! which by default is that half.

@@ -1,4 +1,4 @@
-//! A blob file of a version, and what all of them come to.
+//! A blob file of a version, and the totals of all of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

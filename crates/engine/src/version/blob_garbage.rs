@@ -211,7 +211,7 @@ mod tests {
             let Some(first) = collection(version(&files, vec![])) else {
                 continue;
             };
-            // Move some of what is alive into a new file.
+            // Move some of the live blobs into a new file.
             let mut moved = 0;
             for &number in &first.emptied {
                 let file = &mut files[number as usize - 10];

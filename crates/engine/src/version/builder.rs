@@ -1,4 +1,4 @@
-//! Applies edits to a version and checks that what comes out keeps the invariants.
+//! Applies edits to a version and checks that the result keeps the invariants.
 //!
 //! Edits come from this process, where a violation is a bug, and from a MANIFEST, where it is
 //! damage; both are reported as `Corruption` and nothing is installed.

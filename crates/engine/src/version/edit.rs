@@ -83,7 +83,7 @@ pub enum Profile {
     LevelDb,
 }
 
-/// A blob file that came to be.
+/// A new blob file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlobFileAddition {
     /// The number in the file's name.

@@ -1,4 +1,4 @@
-//! The present version of one family, and what its MANIFEST records say beside it.
+//! The present version of one family, with the other values its MANIFEST records.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

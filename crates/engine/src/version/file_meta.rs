@@ -174,7 +174,7 @@ impl FileMeta {
         self.fragments.get()
     }
 
-    /// Takes over what `table`, which is this file opened, says of itself.
+    /// Takes over the properties of `table`, which is this file opened.
     pub fn note_properties(&self, table: &Table) {
         let properties = table.properties();
         let (entries, dead) = (properties.num_entries, properties.num_deletions);
@@ -223,7 +223,7 @@ impl FileMeta {
     }
 
     /// Charges the table with reads that had to look into it before an older run answered them, or
-    /// to merge it with one: `bytes` are what it is worth rewriting to spare them.
+    /// to merge it with one: `bytes` is the rewriting that sparing them is worth.
     #[inline]
     pub fn charge_reads(&self, bytes: u64) {
         self.read_charge.0.fetch_add(bytes, Ordering::Relaxed);

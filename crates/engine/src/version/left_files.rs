@@ -1,14 +1,14 @@
 //! Files that left the present versions and that somebody may still read.
 //!
-//! A file is pinned by every version that names it (and by whoever took it out of one) through the
-//! `Arc` of its description; when the last of those goes, the file may be deleted.
+//! A file is pinned by every version that names it (and by the owner of one taken out of a version)
+//! through the `Arc` of its description; when the last of those goes, the file may be deleted.
 
 use std::sync::{Arc, Weak};
 
 use super::edit::BlobFileAddition;
 use super::file_meta::FileMeta;
 
-/// The numbers of such files with what tells whether they are still in use. One owner.
+/// The numbers of such files, each with a weak reference that tells whether it is still in use. One owner.
 #[derive(Debug)]
 pub(super) struct LeftFiles<T> {
     files: Vec<(u64, Weak<T>)>,

@@ -285,7 +285,7 @@ fn max<'a>(order: &KeyOrder, a: &'a [u8], b: &'a [u8]) -> &'a [u8] {
 
 /// The largest keys of a level, eight bytes each, in the order of the level.
 ///
-/// `shared` is what all the largest user keys begin with; `prefixes` are the eight bytes after it,
+/// `shared` is the common start of all the largest user keys; `prefixes` are the eight bytes after it,
 /// big-endian and padded with zeros, turned round for the reverse order, so that comparing two as
 /// numbers never contradicts comparing the keys: a lower key prefix means a lower key, an equal key prefix says
 /// nothing. An order of the user's own has no key prefixes.

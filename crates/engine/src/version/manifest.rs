@@ -1,5 +1,5 @@
-//! MANIFEST files and CURRENT: which one is live, how a new one is written, and in what order
-//! things are synced so that a power cut at any moment leaves a whole database.
+//! MANIFEST files and CURRENT: which one is live, how a new one is written, and the order of syncs by
+//! which a power cut at any moment leaves a whole database.
 //!
 //! A new MANIFEST is written whole (a snapshot of everything) and synced, then its name, then a
 //! temporary file with CURRENT's new content and its rename, then that name. Until the rename is
@@ -89,7 +89,7 @@ pub(crate) fn refuse_tables_elsewhere(files: &dyn FileSystem, dir: &Path) -> Res
 }
 
 /// Whether `dir` holds data. The first MANIFEST alone does not count: creating a database was cut
-/// short before CURRENT came to be.
+/// short before CURRENT was written.
 fn holds_a_database(files: &dyn FileSystem, dir: &Path) -> Result<bool> {
     let listing = match files.list(dir) {
         Ok(listing) => listing,

@@ -1,6 +1,6 @@
 //! Which files of a directory nobody needs any more, and their removal.
 //!
-//! The choice is a pure function of a listing and of what is needed; only [`remove_files`] acts.
+//! The choice is a pure function of a listing and of the needed files; only [`remove_files`] acts.
 //! Invariant: a file that is not the database's own, or of which it cannot be told whether it is
 //! needed, stays.
 

@@ -1,12 +1,12 @@
 //! The set of present versions, one a family, and the MANIFEST that keeps them: the only place
 //! that installs versions.
 //!
-//! Invariant: what is in memory never runs ahead of what CURRENT reaches on disk. An edit is
+//! Invariant: the state in memory never runs ahead of the state CURRENT reaches on disk. An edit is
 //! written and synced first and installed after; when writing fails, a whole new MANIFEST is tried
 //! once, and when that fails too, nothing is installed and every later edit is refused.
 //!
-//! A MANIFEST of an earlier incarnation is never appended to: what its unsynced tail holds after a
-//! power cut nobody knows. The first edit after opening writes a new one.
+//! A MANIFEST of an earlier incarnation is never appended to: the content of its unsynced tail after a
+//! power cut is unknown. The first edit after opening writes a new one.
 //!
 //! Thread safety: one owner, behind the database's lock. File numbers are taken without it, through
 //! [`VersionSet::numbers`].
@@ -142,7 +142,7 @@ impl VersionSet {
     /// # Errors
     /// `InvalidArgument` for an unknown family, `Corruption` for an edit that does not fit the
     /// present versions: nothing was written. `Poisoned` after an earlier failure, else the failure
-    /// of writing: nothing is installed, and since nobody knows what is on disk, every file that the
+    /// of writing: nothing is installed, and since the content of the disk is unknown, every file that the
     /// edits name must stay where it is. `Io` poisons this set; after `NoSpace` the next call tries
     /// a whole new MANIFEST again.
     pub fn log_and_apply(&mut self, mut edits: Vec<VersionEdit>) -> Result<()> {
@@ -236,7 +236,7 @@ impl VersionSet {
         }
     }
 
-    /// Fills in what the caller may leave out, and marks several edits as one atomic group.
+    /// Fills in the fields that the caller may leave out, and marks several edits as one atomic group.
     fn complete(&self, edits: &mut [VersionEdit]) -> Result<()> {
         let mut epochs = BTreeMap::new();
         for edit in edits.iter_mut() {

@@ -1,7 +1,7 @@
 //! Which WAL file is live, and which older ones are not yet safe from a power cut.
 //!
 //! Invariants:
-//! - A synced write syncs every older WAL first, so that what survives a power cut is a prefix.
+//! - A synced write syncs every older WAL first, so that a prefix survives a power cut.
 //! - The first record of each WAL after the first names the last WAL before it that holds records,
 //!   and its length, so that recovery notices when the end of that one was lost.
 //! - After each sync the next record carries how far the WAL is synced; recovery then knows damage
@@ -197,7 +197,7 @@ pub(crate) struct Wal {
     unsynced: Arc<UnsyncedWals>,
     /// Number and length of closed files that may still be needed.
     closed: Vec<(u64, u64)>,
-    /// Marks for the next record, read by recovery: which file it follows, and what was synced.
+    /// Marks for the next record, read by recovery: which file it follows, and how far it was synced.
     after: Option<WalMark>,
     synced: Option<WalMark>,
     preallocator: Arc<WalPreallocator>,

@@ -130,7 +130,7 @@ impl WalPreallocator {
         queue.ready.take()
     }
 
-    /// Asks for what the live file, `len` bytes long, will need soon: space behind its end, and the
+    /// Requests the space that the live file, `len` bytes long, will need soon: space behind its end, and the
     /// next file once it is half full. `synced` says that appends are synced one by one.
     pub(crate) fn request(&self, live: &Arc<dyn FileSyncer>, len: u64, synced: bool) {
         let mut queue = self.queue.lock();

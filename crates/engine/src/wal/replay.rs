@@ -1,11 +1,11 @@
-//! Reading the WAL files back at open: what is replayed, where it stops, and what that means.
+//! Reading the WAL files back at open: which records are replayed, where replay stops, and what that means.
 //!
 //! Replay always restores a prefix of the writes: it stops at the first record that
 //! is not whole, and no later WAL is replayed after that, unless it is known that nothing was lost
-//! between the two. Damage to what was once synced is told from a torn tail by the marks that the
+//! between the two. Damage to synced records is told apart from a torn tail by the marks that the
 //! live WAL writes (`wal/log.rs`): it refuses the open instead of dropping acknowledged writes. The very
 //! last record, if one bit turned back makes it whole, is replayed so (`record/mend.rs` says why), and
-//! the report tells of it; recovery then writes it anew like all that was replayed.
+//! the report says so; recovery then writes it anew like all replayed records.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ pub(crate) struct WalReplay<'a> {
 }
 
 /// The newest write that a family has in tables. Flushes sync the WAL files before `log_number` first, so an earlier
-/// WAL that ends before that write has most likely lost synced records of other families. It is told, not refused:
+/// WAL that ends before that write has most likely lost synced records of other families. It is reported, not refused:
 /// stores were seen, after crashes only, where nothing was lost.
 #[derive(Debug)]
 pub(crate) struct FlushedFamily {

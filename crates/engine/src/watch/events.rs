@@ -1,7 +1,7 @@
-//! Events the engine reports to a listener. Calls come from background threads, or from whoever is at the end of a call
-//! of the store, with no lock held: a listener may read, and ask the store anything. One comes at a time, in the
-//! order of what happened. They should return soon. A listener must not write, nor wait for the store to flush, to
-//! become idle or to close: the thread that tells may be the one that this waits for.
+//! Events the engine reports to a listener. Calls come from background threads, or from a thread at the end of its call
+//! to the store, with no lock held: a listener may read, and ask the store anything. Calls come one at a time, in the
+//! order of the events. They should return soon. A listener must not write, nor wait for the store to flush, to
+//! become idle or to close: the calling thread may be the one that this waits for.
 
 use drumlin_base::Error;
 

@@ -144,9 +144,9 @@ impl Db {
     }
 }
 
-/// Entries less the deletions and what these delete, as RocksDB reckons. A table that was never
+/// Entries less the deletions and the entries these delete, as RocksDB reckons. A table that was never
 /// open is opened for it once; one that cannot be read is taken to hold as much a byte as the others,
-/// for reads tell of the damage.
+/// for reads report the damage.
 fn estimate_keys(view: &SuperVersion, tables: &TableCache) -> u64 {
     let (mut entries, mut deletions) = (0u64, 0u64);
     let (mut bytes, mut unknown_bytes) = (0u64, 0u64);

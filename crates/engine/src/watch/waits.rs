@@ -1,4 +1,4 @@
-//! How long writers waited, and for what.
+//! Time that writers waited, by cause.
 //!
 //! Thread safety: recording is two relaxed adds and a maximum; reading is not a snapshot in time.
 
@@ -58,7 +58,7 @@ impl WaitCause {
 
 /// Buckets for each doubling: a percentile is at most a quarter too high.
 const STEPS: usize = 4;
-/// Doublings of a microsecond that are told apart: over a day.
+/// Doublings of a microsecond that have a bucket of their own: over a day.
 const DOUBLINGS: usize = 37;
 
 /// The distribution of waits for one cause.

@@ -4,7 +4,7 @@
 //! then the records: a tag byte, the family id as varint32 when the tag says so, and one or two
 //! length-prefixed slices. Format page: `docs/format/write-batch.md`.
 //!
-//! A [`WriteBatch`] owns its bytes and is what a writer fills; a [`BatchView`] walks bytes that were
+//! A [`WriteBatch`] owns its bytes and is filled by a writer; a [`BatchView`] walks bytes that were
 //! read from a WAL. Both decode with the same validated walk.
 
 use drumlin_base::coding::{Reader, fixed32_at, fixed64_at, put_slice, put_varint32, varint_len};

@@ -296,7 +296,7 @@ impl<E: CommitEnv> CommitPipeline<E> {
 
     /// Handles a failed append. After `NoSpace` only the reservation of space failed: every byte that was acknowledged is
     /// in the file, the tail after it is cut off, and a later write begins another WAL once there is space. After any
-    /// other error nobody knows what the file's pages hold, so the database is poisoned.
+    /// other error the content of the file's pages is unknown, so the database is poisoned.
     fn wal_append_failed(&self, wal: &mut Wal, good_len: u64, error: Error) -> Error {
         let healable = error.kind() == ErrorKind::NoSpace && wal.abandon_tail(good_len).is_ok();
         let to = if healable {

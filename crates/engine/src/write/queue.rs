@@ -300,7 +300,7 @@ impl<T> CommitQueue<T> {
     /// exchange when nobody else writes. The one that leads calls [`CommitQueue::lead_guard`] next.
     ///
     /// Without `may_stall` the outcome is `Busy` as soon as the leader announces a stall. The caller then still
-    /// waits for the lead, and for what a leader does without a stall.
+    /// waits for the lead, and for the leader's work that needs no stall.
     pub(crate) fn join(&self, request: T, may_stall: bool) -> Turn<T> {
         for _ in 0..self.spins_before_queuing {
             if self.state.load(Ordering::Relaxed) != LED {

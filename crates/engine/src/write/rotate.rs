@@ -224,7 +224,7 @@ impl WriteEnv {
     }
 
     /// The bound of all WAL files: twice the unflushed bytes, and on top of that two of the largest
-    /// memtables. So it does not grow with the number of families, but with what they hold.
+    /// memtables. So it grows with the families' contents, not with their number.
     fn wal_bytes_max(&self) -> u64 {
         self.store
             .id

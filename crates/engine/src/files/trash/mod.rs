@@ -65,7 +65,7 @@ struct State {
     /// Not looked at yet.
     arrived: Vec<PathBuf>,
     queue: Queue,
-    /// Bytes of what is being looked at or removed outside the lock; `None` when nothing is.
+    /// Bytes of files being looked at or removed outside the lock; `None` when nothing is.
     outside: Option<u64>,
     /// Whether pauses are over: nothing else will be done with the disk.
     ending: bool,
@@ -383,7 +383,7 @@ impl Trash {
         }
     }
 
-    /// Marks those of `found` that are worth it, on disk. What goes wrong is told when the file is
+    /// Marks those of `found` that are worth it, on disk. Errors are reported when the file is
     /// removed.
     fn ready_for_reuse(&self, found: &mut [Waste]) {
         let mut dir = None;

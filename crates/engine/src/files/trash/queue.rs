@@ -1,8 +1,8 @@
 //! The files waiting in the trash, and the order of their removal: plain data.
 //!
-//! Files for reuse are bounded twice: by what the store holds, so that it is not kept large by what it
-//! no longer needs, and by what jobs asked for lately, so that nothing is kept for nobody. The bounds
-//! are wide: what is kept costs space for seconds, what is removed at once costs writers time.
+//! Files for reuse are bounded twice: by the size of the store, so that files it no longer needs do not
+//! keep it large, and by the demand of recent jobs, so that nothing is kept for nobody. The bounds
+//! are wide: a kept file costs space for seconds, one removed at once costs writers time.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;

@@ -1,6 +1,6 @@
 //! Many keys: each stage of a lookup is taken with a round of them before the next; see [`super`] for the idea.
 //!
-//! A stage reads what the one before wrote only after the other keys had their turn, or in the same words: a
+//! A stage reads the results of the one before only after the other keys had their turn, or in the same words: a
 //! load that spans several stores still in the store buffer waits for all instructions before it, and so for
 //! every line that was prefetched.
 

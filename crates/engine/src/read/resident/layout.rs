@@ -301,7 +301,7 @@ impl Common {
             let held = runs.iter().flatten();
             held.flat_map(|held| [held.file.smallest_user_key(), held.file.largest_user_key()])
         };
-        // In order, so all begin with what the outermost two begin with. Nothing, where there are no tables.
+        // In order, so all share the common prefix of the outermost two. Nothing, where there are no tables.
         let smallest = keys().min().unwrap_or_default();
         let largest = keys().max().unwrap_or_default();
         let alike = smallest.iter().zip(largest).take_while(|(a, b)| a == b);

@@ -1,4 +1,4 @@
-//! The state of a walk: where it stands, what it reads from, and what keys it stays within.
+//! The state of a walk: where it stands, its sources, and its bounds.
 //!
 //! Owns its super version, so flushes, compactions, drops and closing do not disturb it. One thread
 //! at a time. Where the tables are laid out in memory it may be used for one walk after another
@@ -325,8 +325,8 @@ impl Walk {
 
     /// Begins another walk as of `seqno` over the same view, as `options` say.
     ///
-    /// Requires: `is_resident`, and `follows_view()`. Cursors of tables in memory take nothing of how blocks
-    /// are read, so only new bounds are told to the sources.
+    /// Requires: `is_resident`, and `follows_view()`. Cursors of tables in memory use none of the options
+    /// for reading blocks, so the sources only get new bounds.
     pub(in crate::read) fn reuse(
         &mut self,
         seqno: SeqNo,

@@ -33,7 +33,7 @@ pub(super) enum Found {
     Zeros,
     /// A fragment of the log that had the file before.
     OtherLog,
-    /// Damage, or the end of what was written.
+    /// Damage, or the end of the written bytes.
     Bad(&'static str),
     /// A sound fragment that cannot be served.
     NotSupported(Error),

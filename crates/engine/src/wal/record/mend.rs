@@ -5,7 +5,7 @@
 //! that had the file before, and those differed from the new ones in that bit alone: then nothing
 //! was promised, and refusing the directory would be wrong. Nobody can tell which; but in either
 //! case all bits but this one are the writer's, so the record with the bit turned back is the one
-//! that was written. Keeping it is right for both: what was synced is not lost, and what was not may
+//! that was written. Keeping it is right for both: synced writes are not lost, and unsynced ones may
 //! be there.
 //!
 //! A third cause must be unlikely: a write torn in many bits of which, by chance, one more turned over
@@ -31,9 +31,9 @@ pub struct Mended {
     pub end: u64,
 }
 
-/// The record whose last fragment is at the front of `rest`, what is left of a block at `offset`, with
+/// The record whose last fragment is at the front of `rest`, the rest of a block at `offset`, with
 /// one bit turned back; `None` unless that makes it a short enough fragment of the log `log_number`.
-/// `begun` holds what of the record came before: where it began, and its bytes.
+/// `begun` holds the earlier part of the record: where it began, and its bytes.
 pub(super) fn mend(
     rest: &[u8],
     offset: u64,

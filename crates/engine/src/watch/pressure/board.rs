@@ -25,7 +25,7 @@ use crate::watch::waits::WaitCause;
 /// through a deep tree.
 const DEBT_LEVELS: f64 = 32.0;
 
-/// Waste allowed beside what the store holds, however little that is.
+/// Waste allowed beside the size of the store, however small that is.
 const WASTE_MIN: u64 = 1 << 30;
 
 /// Progress of file removal.

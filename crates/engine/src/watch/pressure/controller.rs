@@ -1,6 +1,6 @@
 //! The controller: a pure state machine from samples of the store to verdicts.
 //!
-//! Four measures are watched, each as a share of what it may be: what is in memtables, the tables
+//! Four measures are watched, each as a share of its limit: the bytes in memtables, the tables
 //! of L0, the bytes compactions have to rewrite, and the waste on the disk. For each the speed at which it drains is known
 //! in bytes of *writes*:
 //!

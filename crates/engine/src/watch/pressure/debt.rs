@@ -2,7 +2,7 @@
 //!
 //! RocksDB's estimate (`leveled::pending_compaction_bytes`) counts L0 only once it is due, and then
 //! with all it brings about below: at a few memtables' distance it leaps by gigabytes. As a measure
-//! for writers each byte counts from when it is written, for what it will cost on its whole way down.
+//! for writers each byte counts from when it is written, with its cost on its whole way down.
 
 use crate::compaction::CompactionOptions;
 use crate::compaction::leveled::LevelTargets;

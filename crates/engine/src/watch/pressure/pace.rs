@@ -1,5 +1,5 @@
-//! How fast the store is written at present: bytes a second over the last five to ten seconds, from looks at
-//! a counter at whatever times.
+//! The present write rate of the store: bytes a second over the last five to ten seconds, from samples of
+//! a counter at irregular times.
 
 use std::time::Duration;
 

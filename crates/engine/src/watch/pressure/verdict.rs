@@ -70,7 +70,7 @@ impl Curve {
     }
 }
 
-/// How fast writers may go, and what says so.
+/// The speed allowed to writers, and the measure that sets it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Verdict {
     /// Bytes a second; infinite when nothing holds writers back.

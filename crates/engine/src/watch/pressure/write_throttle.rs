@@ -1,8 +1,8 @@
 //! The debt of writers for the bytes they wrote: a token bucket in time, kept by whoever leads.
 //!
-//! Bytes are paid for after they were written, by the next group; what was written while writers were
-//! free costs nothing, also when they no longer are. Sleeps much shorter than a
-//! millisecond are not to be had, so little debts add up first.
+//! Bytes are paid for after they were written, by the next group; bytes written while writers were
+//! free cost nothing, even when writers are slowed later. No sleep is much shorter than a
+//! millisecond, so little debts add up first.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ impl WriteThrottle {
     }
 }
 
-/// Nobody waits longer than this for what others wrote.
+/// Nobody waits longer than this for others' writes.
 const COST_MAX: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
