@@ -1,4 +1,4 @@
-//! Goal: what flushes and compactions write stays within the limit that was set, and nothing else
+//! Goal: bytes written by flushes and compactions stay within the limit that was set, and nothing else
 //! waits for it. Method: a clock that only sleeping moves, and the engine's own count of bytes.
 
 use std::sync::Arc;

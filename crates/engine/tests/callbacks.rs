@@ -1,5 +1,5 @@
-//! Goal: what a program gives the store to call never hangs it. A listener may ask the store anything whenever it
-//! is told something; a key order that panics ends writing with an error that says so, for everybody who waits,
+//! Goal: callbacks of a program never hang the store. A listener may ask the store anything in any
+//! call; a key order that panics ends writing with an error that says so, for everybody who waits,
 //! and loses nothing. Method: a listener that asks everything on every call, through flushes, compactions,
 //! waits, failures and their end; an order that panics at a chosen key among several writers. Each in a thread
 //! that is watched.
@@ -36,7 +36,7 @@ fn watched(body: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Asks the store whatever can be asked, each time it is told something.
+/// Asks the store every question in each call of a listener.
 #[derive(Default)]
 struct Curious {
     db: OnceLock<Weak<Db>>,
@@ -192,7 +192,7 @@ fn a_panicking_order(sync: bool, large: bool) {
             let (db, how, value, begin, acknowledged) = (&db, &how, &value, &begin, &acknowledged);
             scope.spawn(move || {
                 begin.wait();
-                // Until it is told: the watch ends who never is.
+                // Until it gets an error: the watch ends a thread that never does.
                 for at in 0.. {
                     let key = match (writer, at) {
                         (0, 50) => "panic".to_owned(),

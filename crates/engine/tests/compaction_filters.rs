@@ -1,5 +1,5 @@
-//! Goal: a compaction's filter is made for it, is told what is durable, may remove ranges unread, reads no blob unless it
-//! asks for them, and fails by name when it panics; what it keeps is there, before and after opening again.
+//! Goal: a compaction's filter is made for it, learns what is durable, may remove ranges unread, reads no blob unless
+//! it asks for them, and fails by name when it panics; entries it keeps are there, before and after opening again.
 //! Method: families whose keys begin with a number, and a filter that knows which numbers are dead.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
@@ -157,7 +157,7 @@ fn a_death_that_is_not_durable_does_not_count() {
     let db = open(&deaths, &memory(), None);
     fill(&db, b"value");
     kill(&db, &deaths, 1, false);
-    // Its own WAL is not synced by a compaction of what was flushed before.
+    // Its own WAL is not synced by a compaction of flushed tables.
     compact(&db).unwrap();
     let durable = deaths.jobs.lock().unwrap().last().unwrap().durable_seqno;
     assert!(durable < db.latest_seqno());

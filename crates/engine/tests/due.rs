@@ -1,4 +1,4 @@
-//! Goal: who waits for the background does not wait for a look at the clock. Method: a store with a
+//! Goal: a wait for the background does not wait for a look at the clock. Method: a store with a
 //! thread and a clock of the test's, in which data becomes too old again and again without anybody
 //! writing; the threads look once a second by themselves, so that the rounds together tell whether
 //! they were woken.

@@ -1,5 +1,5 @@
-//! Goal: nothing stays on the disk that no version names, whatever became of the job that made it, and equal
-//! keys of different bytes keep their values. Method: directories are compared with what tables tell; jobs
+//! Goal: no file stays on the disk that no version names, whatever became of the job that made it, and equal
+//! keys of different bytes keep their values. Method: directories are compared with the tables' contents; jobs
 //! fail at the MANIFEST, and families are dropped while a filter holds their compaction up.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 

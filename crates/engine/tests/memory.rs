@@ -1,4 +1,4 @@
-//! Goal: what the process really holds stays within the memory budget and a tenth of it, at every
+//! Goal: the memory of the process stays within the memory budget and a tenth of it, at every
 //! moment and whatever goes on. Method: families with blocks of different sizes, more data than
 //! memory, readers that hold on to values, a walker, a writer that keeps flushes and compactions
 //! going; each looks at the process's anonymous memory as it works. One test alone in its process,

@@ -1,6 +1,6 @@
-//! Goal: a program that opens by its latest OPTIONS file finds what it wrote there. Method: a file as
+//! Goal: a program that opens by its latest OPTIONS file finds its own settings there. Method: a file as
 //! RocksDB leaves it, with keys that nothing here stands for, put into a store; after two openings every
-//! key and value is compared, but for those that are done otherwise now.
+//! key and value is compared, but for those that have changed since.
 
 #![expect(
     clippy::unwrap_used,
@@ -166,7 +166,7 @@ fn deepest(db: &Db) -> usize {
     (0..7).rfind(|&level| count(level) != "0").unwrap()
 }
 
-/// Goal: RocksDB, which refuses tables below the levels that its options give, opens what comes back.
+/// Goal: RocksDB, which refuses tables below the levels that its options give, opens the directory again.
 #[test]
 fn a_leveled_family_keeps_to_its_number_of_levels() {
     for (told, kept, last) in [
@@ -210,7 +210,7 @@ fn a_leveled_family_keeps_to_its_number_of_levels() {
     }
 }
 
-/// Goal: what a caller asks for is used and told to RocksDB.
+/// Goal: the caller's choice is used and written to RocksDB's OPTIONS file.
 #[test]
 fn a_caller_chooses_the_number_of_levels() {
     let files = Arc::new(StrictMemFileSystem::new());

@@ -1,4 +1,4 @@
-//! Goal: a database of a peer opens, holds what it should, and stays so when it is compacted and
+//! Goal: a database of a peer opens, holds its expected contents, and stays so when it is compacted and
 //! written on. Method: every fixture in `tests/data` is copied into memory, opened, read in each way
 //! there is and compared with its `expected.tsv`, the contents its engine was asked for; then again
 //! after a compaction, and after closing and opening.
@@ -84,7 +84,7 @@ fn unhex(text: &str) -> Vec<u8> {
     digits.map(byte).collect()
 }
 
-/// Nothing of what a fixture holds: its own files tell.
+/// No options of the fixture: its own files name them.
 fn options(env: &Env) -> Options {
     Options {
         memory_budget: Some(64 << 20),
@@ -260,7 +260,7 @@ fn a_directory_of_rocksdb_5_stays_one() {
     }
 }
 
-/// Tables made elsewhere keep to what the directory's own engine reads, too.
+/// Tables made elsewhere must be readable by the directory's own engine, too.
 #[test]
 fn an_external_table_that_rocksdb_5_does_not_read_is_refused() {
     let name = fixtures("rocksdb-5").remove(0);
@@ -311,7 +311,7 @@ fn remove_named(env: &Env, beginnings: &[&str]) {
     }
 }
 
-/// A store of ours that lost what tells so, but for its tables, is not taken for an old one.
+/// A store of ours that lost all marks of its origin but its tables is not taken for an old one.
 #[test]
 fn a_repaired_store_of_ours_is_no_directory_of_rocksdb_5() {
     let files: Arc<dyn FileSystem> = Arc::new(StrictMemFileSystem::new());

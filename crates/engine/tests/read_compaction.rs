@@ -12,7 +12,7 @@ use drumlin::{
 };
 use drumlin_fs::{FileSystem, ManualClock, Spawner, StrictMemFileSystem, ThreadSpawner};
 
-/// More than a job passes between two looks at what else waits.
+/// More keys than a job passes between two checks for other work.
 const KEYS: u32 = 8000;
 
 /// A key between the others.
@@ -289,7 +289,7 @@ fn it_is_given_up_for_a_compaction_that_is_asked_for() {
     store.get_old(MANY);
     let (db, asked) = (store.db.clone(), Arc::new(Mutex::new(None)));
     let asks = Arc::clone(&asked);
-    // Past the job's first look at what else waits, which sees whatever there is.
+    // Past the job's first check for other work, which sees all of it.
     store.act_at(KEYS / 2, move || {
         let other = db.clone();
         let compact = move || {

@@ -1,5 +1,5 @@
-//! Goal: who opens a database for reading while another handle writes it has one moment of it, whatever the
-//! writer flushes, compacts and removes meanwhile; and damage is still told. Method: a writer that cycles over
+//! Goal: a database opened for reading while another handle writes it shows one moment of it, whatever the
+//! writer flushes, compacts and removes meanwhile; and damage is still reported. Method: a writer that cycles over
 //! keys as fast as it can, with memtables of the smallest size, in a thread; readers that open in turn and are
 //! checked against what the writer had acknowledged before.
 #![expect(
@@ -175,7 +175,7 @@ fn wal_files_flushed_during_a_checkpoint_go_with_its_end() {
         }
     });
     db.flush().unwrap();
-    // One last, with nothing to write after it: what was kept for it has gone when it returns.
+    // One last, with nothing to write after it: files kept for it have gone when it returns.
     db.checkpoint(target.path().join("last")).unwrap();
     db.wait_for_background().unwrap();
     let wals = std::fs::read_dir(dir.path())

@@ -1,5 +1,5 @@
-//! Goal: what another engine laid out otherwise is refused by name, and a repair makes neither nothing
-//! of a store nor a store of other files. Method: such directories in memory, opened, read, listed and
+//! Goal: another engine's different layout is refused by name, and a repair makes neither an empty store
+//! out of a store nor a store out of other files. Method: such directories in memory, opened, read, listed and
 //! repaired; afterwards every name and every byte is as it was.
 
 #![expect(

@@ -1,5 +1,5 @@
-//! Goal: the space that each compaction style wastes stays within its stated bound, and what was
-//! deleted or overwritten goes at last: when a snapshot is let go, when data gets old. Method: a
+//! Goal: the space that each compaction style wastes stays within its stated bound, and deleted or
+//! overwritten data is dropped at last: when a snapshot is released, when data gets old. Method: a
 //! small database overwritten many times, its bytes counted when the background is idle.
 
 use std::path::Path;

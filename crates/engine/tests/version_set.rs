@@ -1,6 +1,6 @@
-//! Goal: the MANIFEST holds what was promised, whatever fails. Method: a small history of edits is
-//! cut by a power failure before every single operation on the disk, under every policy of what
-//! unsynced bytes become, and by failing operations; what is read back is compared with the states
+//! Goal: the MANIFEST holds every acknowledged edit, whatever fails. Method: a small history of edits is
+//! cut by a power failure before every single operation on the disk, under every policy for
+//! unsynced bytes, and by failing operations; the state read back is compared with the states
 //! that were acknowledged. Directories of the two peers are read from files they wrote.
 
 #![expect(

@@ -1,4 +1,4 @@
-//! Goal: what was written is there or the open is refused, wherever the WAL was and is looked for. Method: every
+//! Goal: every write is found or the open is refused, wherever the WAL was and is looked for. Method: every
 //! way to open a directory after every way it was written; reads that succeed must show the synced row.
 #![expect(
     clippy::unwrap_used,

@@ -119,8 +119,8 @@ impl Background {
         })
     }
 
-    /// Looks up the models of tables of which the MANIFEST does not tell it: another engine may have
-    /// written it anew. Refuses what names a model that is missing.
+    /// Looks up the models of tables for which the MANIFEST names none: another engine may have
+    /// written it anew. Refuses a table that names a missing model.
     ///
     /// # Errors
     /// `Corruption` when a model is missing.

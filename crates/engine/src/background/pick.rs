@@ -1,4 +1,4 @@
-//! The next job: flushes before compactions, the oldest WAL first, what users asked for after what the store needs.
+//! The next job: flushes before compactions, the oldest WAL first, users' requests after the store's own needs.
 //!
 //! Picking marks the job as running. Nothing here reads or writes a file.
 //!

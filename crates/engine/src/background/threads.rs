@@ -90,7 +90,7 @@ impl Background {
         }
     }
 
-    /// Pauses after a failure, longer after each in a row. What other threads do is no reason to end
+    /// Pauses after a failure, longer after each in a row. Other threads' work is no reason to end
     /// the pause: two that fail and wake each other would never rest.
     fn back_off(&self) {
         let failures = self.store.lock_state().failures_in_row.min(16);

@@ -42,8 +42,8 @@ impl Background {
         })
     }
 
-    /// The state once `done` says so, and no flush failed meanwhile. What failed before is no
-    /// reason to give up: it is tried again while this waits.
+    /// The state once `done` says so, and no flush failed meanwhile. An earlier failure is no
+    /// reason to give up: the flush is tried again while this waits.
     ///
     /// # Errors
     /// The failure that keeps the background from getting there.

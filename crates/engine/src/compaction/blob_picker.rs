@@ -1,14 +1,14 @@
 //! Emptying blob files that hold much garbage: compactions for no other reason.
 //!
 //! Compactions that run anyway, below L0, move blobs out of the files chosen by the version
-//! ([`crate::version::blob_garbage`]). What they do not pass over would stay: so while there is too
+//! ([`crate::version::blob_garbage`]). Other blobs there would stay: so while there is too
 //! much garbage, tables that refer to a chosen file are rewritten in place, one range at a time.
 //! Each rewriting leaves tables that are known not to refer to the files, so this ends.
 //!
 //! Values that L0 overwrites or deletes below are not known to be garbage. Once no flush came for some seconds
 //! and the background has nothing else to do, tables of L0 that refer to more than a 64th of all
-//! blob bytes go down, where that rewrites little, or once nobody has written for a minute; what they hid
-//! is counted, and collected, from then on. Like compactions for reads it gives way to writes.
+//! blob bytes go down, where that rewrites little, or once nobody has written for a minute; the values they hid
+//! are counted, and collected, from then on. Like compactions for reads it gives way to writes.
 
 use super::for_reads;
 use super::leveled::base_level;

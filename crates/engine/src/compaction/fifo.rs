@@ -1,7 +1,7 @@
 //! The FIFO picker: the oldest tables are dropped, and nothing is rewritten.
 //!
-//! Tables of L0 go from the oldest on, so that no older version of a key comes to light again. What
-//! another style left in deeper levels is older still: it goes first, the deepest level before the
+//! Tables of L0 go from the oldest on, so that no older version of a key comes to light again. Tables that
+//! another style left in deeper levels are older still: they go first, the deepest level before the
 //! others, in key order, because its tables do not tell their age.
 
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Compactions that reads pay for.
 //!
 //! Over one sorted run a get asks one table, a seek stands once, a walk merges nothing. Each further
-//! run costs every read something, and merging the runs costs once. So reads keep an account: what they
-//! lose to a table above older ones is charged to it (sampled, see `read::sampling`), in bytes
-//! that are worth rewriting to spare it. When the tables of a plan were charged with as many bytes as
+//! run costs every read something, and merging the runs costs once. So reads keep an account: their
+//! losses to a table above older ones are charged to it (sampled, see `read::sampling`), in bytes
+//! that are worth rewriting to spare them. When the tables of a plan were charged with as many bytes as
 //! it would read, reads have lost about what it costs, and may be expected to lose that again.
 //!
 //! Writing is bounded: each read pays for so many bytes, no more. While the store is written as

@@ -159,8 +159,8 @@ impl Leveled {
     }
 }
 
-/// Bytes that compactions will have to write until every level has its size: what writers are
-/// slowed by. As RocksDB estimates it.
+/// Bytes that compactions will have to write until every level has its size: the measure that slows
+/// writers. As RocksDB estimates it.
 pub(crate) fn pending_compaction_bytes(version: &Version, options: &CompactionOptions) -> u64 {
     let targets = LevelTargets::of(version, options);
     let mut total = 0u64;

@@ -65,7 +65,7 @@ pub(crate) struct JobContext {
     pub progress: Arc<Progress>,
     /// Asked on the way; `None` for a job that nothing interrupts.
     pub watcher: Option<Arc<dyn Watcher>>,
-    /// Whether inputs are read past the page cache. What is written is `env`'s to decide.
+    /// Whether inputs are read past the page cache. For outputs `env` decides.
     pub direct: bool,
     /// Free space reserved for the output, if any.
     pub room: Option<Arc<Promise>>,

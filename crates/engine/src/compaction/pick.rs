@@ -42,8 +42,8 @@ pub(crate) fn read_account(
     }
 }
 
-/// Bytes that compactions will have to write until the tree is in the style's shape: what writers
-/// are slowed by.
+/// Bytes that compactions will have to write until the tree is in the style's shape: the measure that
+/// slows writers.
 pub(crate) fn pending_bytes(version: &Version, options: &CompactionOptions) -> u64 {
     match &options.style {
         CompactionStyle::Auto | CompactionStyle::Leveled => {

@@ -36,8 +36,8 @@ use crate::iter::range_tombstone::Fragments;
 use crate::iter::run::{RunFiles, RunIter, RunOptions};
 use crate::version::{BlobFileAddition, BlobFileGarbage, FileMeta, NewFile, Version};
 
-/// Bytes that one thread of a job reads ahead, all input runs together: what a job is charged with
-/// has to hold for many runs too.
+/// Bytes that one thread of a job reads ahead, all input runs together: the job's memory charge
+/// has to cover many runs too.
 const READAHEAD_BYTES: usize = 2 << 20;
 /// The share of each run, between enough for a system call and enough for a disk to stream.
 const READAHEAD_BYTES_RUN: Range<usize> = 64 << 10..512 << 10;
@@ -68,8 +68,8 @@ pub(crate) struct Outcome {
 /// Carries out `plan`, which was made from `version`. Set `cancel` to have it give up soon.
 ///
 /// # Errors
-/// `Corruption` and `Io` from reading inputs, `Io` and `NoSpace` from writing, what the merge
-/// operator returned, `Shutdown` when cancelled, what the watcher returned, `Aborted` when a callback panicked. No output is
+/// `Corruption` and `Io` from reading inputs, `Io` and `NoSpace` from writing, errors of the merge
+/// operator, `Shutdown` when cancelled, errors of the watcher, `Aborted` when a callback panicked. No output is
 /// left behind.
 pub(crate) fn run(
     context: &JobContext,

@@ -437,7 +437,7 @@ fn due(env: &Env, blobs_from: usize) -> (Tree, Plan, Store) {
             tree.carry_out(&plan);
         }
     }
-    // Moments between jobs: what a job before them dropped nobody could see.
+    // Moments between jobs: nobody could see the entries that an earlier job dropped.
     tree.context.snapshots = vec![160, 240];
     let plan = manual(&tree, 0);
     assert_eq!(plan.inputs.len(), 2);

@@ -206,7 +206,7 @@ impl Simulator {
         self.levels.iter().flatten().map(|file| file.size).sum()
     }
 
-    /// Sorted runs: what a read looks at.
+    /// Sorted runs that a read looks at.
     pub(super) fn runs(&self) -> usize {
         let deeper = self.levels[1..].iter().filter(|files| !files.is_empty());
         self.levels[0].len() + deeper.count()

@@ -479,7 +479,7 @@ impl<I: InternalIterator> Stream<I> {
         };
         let is_put = !matches!(kind, ValueKind::Deletion | ValueKind::SingleDeletion);
         if is_put {
-            // The key was put twice, against the rule. What readers saw must stay: no value.
+            // The key was put twice, against the rule. Readers saw no value, and must go on to see none.
             return self.delete_plainly(seqno, stripe, hidden);
         }
         Ok(false)

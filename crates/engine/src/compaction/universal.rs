@@ -254,8 +254,8 @@ impl Search<'_> {
     }
 
     /// A table that cannot go down, for this is the oldest run and has no level below it: rewritten
-    /// where it is, if that changes it. What it descends from stays as old as it was, so for age it is
-    /// only the time since it was written that counts.
+    /// where it is, if that changes it. Its data stays as old as it was, so the time since it was written counts
+    /// as its age.
     fn at_the_bottom(&self, run: &Run, index: usize, reason: Reason) -> Option<Plan> {
         let file = run.files.get(index)?;
         let age_max = self.options.age_max_seconds.unwrap_or(u64::MAX);

@@ -178,7 +178,7 @@ impl Db {
     /// deleted shortly before may come back, where a crash kept replaced tables from being removed.
     ///
     /// # Errors
-    /// `NotSupported` where no database is, or none of a family's tables; what is wrong with a table
+    /// `NotSupported` where no database is, or none of a family's tables; the error of a table
     /// where none can be read; nothing was changed then. `Locked`, `Io`, `NoSpace`.
     pub fn repair(dir: impl AsRef<Path>, options: &Options) -> Result<RepairReport> {
         repair::repair(dir.as_ref(), options)

@@ -29,7 +29,7 @@ pub(crate) fn stored_identity(env: &Env, dir: &Path) -> Result<Option<String>> {
     Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
 }
 
-/// The database's id: what IDENTITY says, or a new random one in the form of a UUID.
+/// The database's id: the one in IDENTITY, or a new random one in the form of a UUID.
 pub(super) fn identity(env: &Env, dir: &Path) -> Result<String> {
     if let Some(stored) = stored_identity(env, dir)? {
         return Ok(stored);

@@ -184,7 +184,7 @@ fn free_at_open(env: &Env, dir: &Path, options: &Options) -> u64 {
     })
 }
 
-/// Whether the directory is to be written as LevelDB does. What LevelDB made has neither of the two
+/// Whether the directory is to be written as LevelDB does. A LevelDB directory has neither of the two
 /// files that RocksDB, and we, always make.
 fn is_leveldb(env: &Env, dir: &Path, options: &Options) -> Result<bool> {
     match options.format {

@@ -185,7 +185,7 @@ impl Family {
     }
 }
 
-/// The compression of `level`'s tables: what L0 and L1 hold is rewritten soon, so a slow codec is
+/// The compression of `level`'s tables: data in L0 and L1 is rewritten soon, so a slow codec is
 /// not worth its time there.
 pub(crate) fn level_compression(chosen: Compression, level: usize) -> Compression {
     match chosen.codec {

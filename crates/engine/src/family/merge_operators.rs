@@ -137,7 +137,7 @@ fn string_append(settings: &str) -> StringAppend {
     }
 }
 
-/// `text` as a value that RocksDB reads back: what ends or nests a value is quoted.
+/// `text` as a value that RocksDB reads back: characters that end or nest a value are escaped or in braces.
 fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     for letter in text.chars() {

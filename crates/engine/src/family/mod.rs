@@ -1,4 +1,4 @@
-//! Column families: their handles, what readers see of them, snapshots.
+//! Column families: their handles, their readers' views, snapshots.
 
 pub(crate) mod column_family;
 pub(crate) mod merge_operators;

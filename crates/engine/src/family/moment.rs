@@ -7,8 +7,8 @@
 //! Invariants:
 //! - A family first installs its super version and then calls [`MomentCell::forget`], before anything is written to a
 //!   memtable that only the new one has. So as long as a moment is present, it has every entry that is published.
-//! - The cell keeps no moment that is not present: what only such a moment holds (memtables, files) goes with its last
-//!   reader.
+//! - The cell keeps no moment that is not present: the memtables and files that only such a moment holds go with its
+//!   last reader.
 //!
 //! Thread safety: every method may be called from any thread; readers take no lock.
 

@@ -1,4 +1,4 @@
-//! Pinned sequence numbers: what a compaction must keep for readers of the past.
+//! Pinned sequence numbers: the versions a compaction must keep for readers of the past.
 //!
 //! Thread safety: every method may be called from any thread; one short lock guards the list. Reads
 //! never take it, only taking and dropping snapshots and planning a flush or compaction do.

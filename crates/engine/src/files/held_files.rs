@@ -58,7 +58,7 @@ impl HeldFiles {
     pub(crate) fn take_wals(&self, wal_dir: &Path, info: &RecoveredInfo) -> Result<()> {
         let needed = info.min_log_number;
         let mut names = match self.below.list(wal_dir) {
-            // Whoever looks for the WAL directory says what is wrong.
+            // The later look for the WAL directory reports the error.
             Err(error) if error.is_not_found() => return Ok(()),
             names => names?,
         };

@@ -9,7 +9,7 @@
 //! Invariants:
 //! - The bytes of an old file are only changed under a `.trash` name that is on disk, and the new
 //!   file gets its own name once all of it is. So a file named as a table or a blob file never holds
-//!   something else's bytes, whatever a crash leaves, and opening removes what has the other name.
+//!   something else's bytes, whatever a crash leaves, and opening removes files with the other name.
 //! - The new file is cut to its length before it is synced.
 //! - A file with a second name, one in a checkpoint, is not touched; nor one that somebody has open,
 //!   a database opened for reading beside this one ([`FileSystem::reuse`] refuses both).

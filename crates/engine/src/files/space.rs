@@ -103,7 +103,7 @@ impl Space {
     /// Takes credit for `bytes`, or refuses them. `frees` says whether the write only deletes.
     ///
     /// # Errors
-    /// `NoSpace` with the numbers. Whatever asking met.
+    /// `NoSpace` with the numbers. Errors of the query.
     #[inline]
     pub(crate) fn reserve_bytes(&self, bytes: usize, frees: impl FnOnce() -> bool) -> Result<()> {
         let credit = self.credit();
@@ -167,7 +167,7 @@ impl Space {
     /// Reserves space for a compaction that writes about `bytes`.
     ///
     /// # Errors
-    /// `NoSpace` with the numbers. Whatever asking met.
+    /// `NoSpace` with the numbers. Errors of the query.
     pub(crate) fn promise(self: &Arc<Self>, bytes: u64) -> Result<Promise> {
         let off = self.wanted == Some(0);
         if !off {
@@ -198,7 +198,7 @@ impl Space {
     /// Bytes free, those of files that are being removed included.
     ///
     /// # Errors
-    /// Whatever asking met.
+    /// Errors of the query.
     pub(crate) fn free(&self) -> Result<u64> {
         let (free, _) = self.ask()?;
         Ok(free)

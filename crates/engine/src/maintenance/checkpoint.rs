@@ -62,7 +62,7 @@ const COPY_BYTES: usize = 1 << 20;
 /// # Errors
 /// `InvalidArgument` when `target` exists or names no directory that could be made; `NotSupported` where
 /// it is on another file system; `NoSpace`, `Io`; `NotFound` where a writer has removed files since this
-/// was opened for reading; `Shutdown` where it is closed meanwhile. What was begun is removed again.
+/// was opened for reading; `Shutdown` where it is closed meanwhile. A partial copy is removed again.
 pub(crate) fn checkpoint(engine: &Engine, target: &Path) -> Result<()> {
     let files = &engine.store.id.env.files;
     // Without the slash that may end it, which would have names made inside.
@@ -124,7 +124,7 @@ fn make_unfinished(engine: &Engine, target: &Path) -> Result<PathBuf> {
 }
 
 /// Pins tables and WAL lengths at a moment between two write groups, and writes the MANIFEST
-/// that tells of it.
+/// for it.
 fn pin_moment(engine: &Engine, dir: &Path) -> Result<Moment> {
     let stored = stored_options::read(&engine.store.id.dir, &engine.store.id.options)?;
     engine.writes.run_exclusive(|log| {
@@ -162,7 +162,7 @@ fn fill_checkpoint(engine: &Engine, moment: &Moment, dir: &Path) -> Result<()> {
     let files = &engine.store.id.env.files;
     for version in &moment.versions {
         for (_, file) in version.files() {
-            engine.store.check_open()?; // Whoever closes waits for this.
+            engine.store.check_open()?; // A closing thread waits for this.
             let from = engine.store.caches.table_cache.path(file.number);
             let name = from.file_name().expect("a table has a name");
             link_or_copy(engine, &from, &dir.join(name))?;
@@ -207,8 +207,8 @@ fn fill_checkpoint(engine: &Engine, moment: &Moment, dir: &Path) -> Result<()> {
     }
 }
 
-/// Gives the file `from` the second name `to`; where a writer beside one that only reads has removed it, what
-/// is held of it is copied.
+/// Gives the file `from` the second name `to`; copies the held file where a writer beside a read-only store
+/// has removed the name.
 fn link_or_copy(engine: &Engine, from: &Path, to: &Path) -> Result<()> {
     match engine.store.id.env.files.link(from, to) {
         Err(error) if engine.store.id.read_only && error.is_not_found() => {

@@ -148,8 +148,8 @@ pub(crate) fn ingest(
     let mut told = false;
     let installed = install_external(engine, &family.0, &incoming, opened, &mut told);
     if let Err(error) = installed {
-        // Once the MANIFEST was told, nobody knows whether it names the tables: they stay, and the next
-        // open tells.
+        // After the write to the MANIFEST it is unknown whether it names the tables: they stay, and the next
+        // open decides.
         if !told {
             give_back(engine, &incoming);
         }

@@ -70,7 +70,7 @@ pub(crate) fn verify(engine: &Engine) -> Result<VerifyReport> {
         }
         report.blobs += referred.blobs();
     }
-    // Afterwards: a table that the MANIFEST says nothing about has told its model when it was opened.
+    // Afterwards: opening a table shows its model where the MANIFEST names none.
     let files = versions.iter().flat_map(|(_, version)| version.files());
     let models: BTreeSet<u64> = files.filter_map(|(_, file)| file.model()).collect();
     for id in models {

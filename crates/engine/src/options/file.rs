@@ -1,4 +1,4 @@
-//! RocksDB's OPTIONS file: what a database was last opened with, as text.
+//! RocksDB's OPTIONS file: the options of a database's last opening, as text.
 //!
 //! It is a comfort, not a truth: a database opens without it, and its content is checked against
 //! the MANIFEST where both speak. Reading is loose (unknown keys are kept as text); writing is
@@ -150,7 +150,7 @@ impl FamilySection {
         }
     }
 
-    /// Size from which values go to blob files, as the file tells it: `None` where it tells nothing,
+    /// Size from which values go to blob files, as set in the file: `None` where it sets nothing,
     /// `Some(None)` where they have none.
     pub fn blobs(&self) -> Option<Option<u64>> {
         let bytes = self.options.get(BLOB_BYTES);

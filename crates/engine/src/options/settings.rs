@@ -48,7 +48,7 @@ pub struct Options {
     /// process, not a power cut.
     pub sync: bool,
     /// Threads for flushes and compactions. Default: one a core, at least two. With 0 there are
-    /// none: whoever flushes, compacts or waits for the background does its work, one job at a
+    /// none: a caller that flushes, compacts or waits for the background does its work, one job at a
     /// time, so that a run depends on its caller alone.
     pub background_threads: Option<usize>,
     /// How tables are rearranged. Default: as the OPTIONS file says, leveled in a new directory.
@@ -58,7 +58,7 @@ pub struct Options {
     pub wal_dir: Option<PathBuf>,
     /// Open tables kept at most. Default: 50,000.
     pub max_open_files: Option<usize>,
-    /// Is told of flushes, compactions, state changes and stalls.
+    /// Notified of flushes, compactions, state changes and stalls.
     pub listener: Option<Arc<dyn EventListener>>,
     /// Whose format the directory is written in.
     pub format: DirectoryFormat,
@@ -282,7 +282,7 @@ impl Options {
         self.family.validate()
     }
 
-    /// The budget in bytes: what was set, or a quarter of the memory this process may use.
+    /// The budget in bytes: the one set, or a quarter of the memory this process may use.
     pub fn memory_budget_bytes(&self) -> usize {
         self.memory_budget.unwrap_or_else(|| {
             let quarter = drumlin_fs::machine::memory_limit_bytes() / 4;
@@ -290,7 +290,7 @@ impl Options {
         })
     }
 
-    /// Background threads: what was set, or one a core and at least two.
+    /// Background threads: the number set, or one a core and at least two.
     pub fn background_threads_count(&self) -> usize {
         self.background_threads
             .unwrap_or_else(|| drumlin_fs::machine::cores_available().max(2))

@@ -1,7 +1,7 @@
 //! Settings read from a directory for the families' options that the user leaves open.
 //!
 //! RocksDB keeps the name of each family's key order in the MANIFEST and the names of its merge
-//! operator and prefix extractor in the OPTIONS file. What is named there and built in here is used
+//! operator and prefix extractor in the OPTIONS file. A named one that is built in here is used
 //! where the user set nothing, so that a directory of another program opens without its code. The
 //! OPTIONS file is a comfort: one that is missing or makes no sense is passed over.
 
@@ -85,8 +85,8 @@ pub(crate) fn complete(family: &mut FamilyOptions, stored: &FamilySection, style
     }
 }
 
-/// Keeps blob files out of `family` where `stored` says so and nobody says otherwise: what the program
-/// that comes back uses beside may not bear them. `tuning` is the database's, complete.
+/// Keeps blob files out of `family` where `stored` says so and nobody says otherwise: other features of
+/// the program that comes back may not bear them. `tuning` is the database's, complete.
 pub(crate) fn keep_blobs_out(family: &mut FamilyOptions, stored: &FamilySection, tuning: &Tuning) {
     if stored.blobs() == Some(None) {
         let own = family.tuning.get_or_insert_with(|| tuning.clone());
@@ -113,7 +113,7 @@ pub(crate) fn write_options(store: &Store, state: &State) -> Result<()> {
     let stored = read(&store.id.dir, &store.id.options)?;
     let mut options = present_options(store, state, stored);
     if store.id.wal_dir != store.id.dir {
-        // As RocksDB: what a later open from another working directory finds as well.
+        // As RocksDB: a path that a later open from another working directory finds as well.
         let path =
             std::path::absolute(&store.id.wal_dir).unwrap_or_else(|_| store.id.wal_dir.clone());
         let path = path.display().to_string();

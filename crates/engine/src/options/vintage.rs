@@ -1,7 +1,7 @@
-//! The RocksDB that must be able to read what is written into a directory: the one that wrote it last.
+//! The RocksDB that must be able to read new files in a directory: the one that wrote it last.
 //!
 //! A directory's OPTIONS file names that version, and goes on to name it after we wrote there. Where
-//! there is none, what the MANIFEST shows decides: the oldest version that could have written it.
+//! there is none, the MANIFEST's features decide: the oldest version that could have written it.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! The state shared by writers, background jobs and readers of one database.
 //!
-//! `store` is the whole and its lock, `state` what the lock guards; `health`, `install`, `obsolete` and `throttle` are
-//! what may be done with it. `identity`, `files`, `caches` and `watch` own the rest.
+//! `store` is the whole and its lock, `state` the data under the lock; `health`, `install`, `obsolete` and `throttle`
+//! are the operations on it. `identity`, `files`, `caches` and `watch` own the rest.
 
 pub(crate) mod caches;
 pub(crate) mod files;

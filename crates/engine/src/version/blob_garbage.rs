@@ -35,7 +35,7 @@ pub struct Collection {
     pub emptied: Vec<u64>,
     /// The tables that may refer to one of them, with their levels, deepest first.
     pub tables: Vec<(usize, Arc<FileMeta>)>,
-    /// Bytes alive in the files to be emptied: what is left to be moved.
+    /// Bytes alive in the files to be emptied, still to be moved.
     pub live_bytes: u64,
     /// The share of garbage over [`GARBAGE_MAX`]; more than 1.
     pub urgency: f64,
@@ -97,7 +97,7 @@ fn choose<'a>(
     chosen
 }
 
-/// Bytes of garbage past [`GARBAGE_MAX`]: what collection is behind by.
+/// Bytes of garbage past [`GARBAGE_MAX`]: the backlog of collection.
 pub fn excess_garbage(totals: &BlobTotals) -> u64 {
     let (numerator, denominator) = GARBAGE_MAX;
     let allowed = u128::from(totals.blob_bytes) * u128::from(numerator) / u128::from(denominator);

@@ -1,4 +1,4 @@
-//! A version edit: what one record of the MANIFEST says.
+//! A version edit: the content of one MANIFEST record.
 //!
 //! The bytes are tags (varint32), each followed by its fields; `edit_encode` writes them,
 //! `edit_decode` reads them. Format page: `docs/format/manifest.md`.

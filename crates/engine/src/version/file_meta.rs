@@ -67,7 +67,7 @@ pub struct NewFile {
     pub compensated_range_deletion_bytes: u64,
     /// A checksum over the whole file, if its writer kept one.
     pub checksum: Option<FileChecksum>,
-    /// The id of the model in a file of its own that the table names, if it does and its writer told.
+    /// The id of the model file that the table names, if it names one and its writer recorded it.
     pub model: Option<u64>,
     /// RocksDB's temperature of the file; 0 when unknown. Kept, not used.
     pub temperature: u8,
@@ -105,7 +105,7 @@ impl NewFile {
     }
 }
 
-/// One live table: what the MANIFEST says of it (reached by dereference), and its state in memory.
+/// One live table: the MANIFEST's description of it (reached by dereference), and its state in memory.
 ///
 /// Shared by every version that holds the table, also across levels when it is moved without being
 /// rewritten. While any `Arc<FileMeta>` lives the file is not deleted. Immutable but for
@@ -253,8 +253,8 @@ impl FileMeta {
     /// Claims the table for a compaction; false when another one has it.
     #[must_use]
     pub fn claim(&self) -> bool {
-        // Pairs with the release in `release_claim`: what the former owner did to the table's
-        // bookkeeping is seen by the next one.
+        // Pairs with the release in `release_claim`: the next owner sees the former one's changes to the
+        // table's bookkeeping.
         self.compacting
             .compare_exchange(false, true, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()

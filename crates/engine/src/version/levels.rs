@@ -191,7 +191,7 @@ impl Version {
 
     /// The tables of level `n` that may hold a user key in `begin..=end`; `None` is unbounded.
     ///
-    /// In L0, what is returned is closed under overlap: a table that overlaps one of the returned
+    /// In L0 the result is closed under overlap: a table that overlaps one of the returned
     /// is returned too, so that compacting them moves no older entry above a newer one. Tables keep
     /// the level's order.
     pub fn overlapping(

@@ -1,8 +1,7 @@
 //! Which files of a directory nobody needs any more, and their removal.
 //!
 //! The choice is a pure function of a listing and of the needed files; only [`remove_files`] acts.
-//! Invariant: a file that is not the database's own, or of which it cannot be told whether it is
-//! needed, stays.
+//! Invariant: a file that is not the database's own, or that may be needed, stays.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -77,7 +76,7 @@ fn newest_options(listing: &[PathBuf]) -> Vec<u64> {
 /// others are tried even after a failure.
 ///
 /// # Errors
-/// The first failure. What is left is found again by the next look at the directory.
+/// The first failure. The next look at the directory finds the remaining files again.
 pub fn remove_files(files: &dyn FileSystem, dir: &Path, names: &[PathBuf]) -> Result<usize> {
     let mut removed = 0;
     let mut failure: Option<Error> = None;

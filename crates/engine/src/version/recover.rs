@@ -172,7 +172,7 @@ impl<'a> Replay<'a> {
                 break;
             }
         }
-        // Records are synced before the next are written: whatever follows an unreadable one proves
+        // Records are synced before the next are written: a record after an unreadable one proves
         // that it was readable once, unless the two were written together and the power failed
         // before they were synced. A group cut short was never promised.
         let synced_from = |payload: &[u8]| VersionEdit::decode(payload).ok()?.synced_from;
@@ -360,8 +360,8 @@ fn refuse_all_missing(
     }
 }
 
-/// Refuses a directory where a family has tables by MANIFEST `number`, and none of them is there. What a
-/// damaged MANIFEST names may be gone for good reason: it counts where no table at all is there.
+/// Refuses a directory where a family has tables by MANIFEST `number`, and none of them is there. Tables
+/// named by a damaged MANIFEST may be gone for good reason: it counts where no table at all is there.
 ///
 /// # Errors
 /// `NotSupported`; `Io`.

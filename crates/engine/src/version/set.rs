@@ -123,7 +123,7 @@ impl VersionSet {
         self.manifest_number
     }
 
-    /// The failure that made a new MANIFEST necessary, once: the caller was told of success.
+    /// The failure that made a new MANIFEST necessary, once: the caller got a success.
     pub fn take_healed(&mut self) -> Option<Error> {
         self.healed.take()
     }
@@ -319,7 +319,7 @@ impl VersionSet {
             .iter()
             .any(|edit| !edit.new_files.is_empty() || !edit.blob_additions.is_empty());
         if brings_files && !drumlin_base::bug!("table-names-unsynced") {
-            // Before the MANIFEST tells of a file its name must be on disk. Nothing was written
+            // A file's name must be on disk before the MANIFEST names it. Nothing was written
             // yet, so a failure here leaves everything as it was.
             self.files.sync_dir(&self.dir)?;
         }

@@ -72,7 +72,7 @@ pub(crate) fn resolve(
     Ok(chosen.to_path_buf())
 }
 
-/// The same path, but for slashes and dots. Two names of one directory count as two: what is refused then says
+/// The same path, but for slashes and dots. Two names of one directory count as two: the refusal says
 /// which name to give.
 fn is_same(a: &Path, b: &Path) -> bool {
     a.components().eq(b.components())

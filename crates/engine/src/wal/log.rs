@@ -86,7 +86,7 @@ impl UnsyncedWals {
     /// # Errors
     /// `Io`; the database must then be poisoned.
     pub(crate) fn sync(&self) -> Result<()> {
-        // Also for those who find nothing to do: what they follow is safe only when this is over.
+        // Also for those who find nothing to do: the records they follow are safe only when this is over.
         let mut failed = self.syncing.lock();
         if *failed {
             let message = "an earlier sync of the WAL failed";
@@ -139,7 +139,7 @@ struct NamedFile {
 impl FileSyncer for NamedFile {
     fn sync(&self) -> Result<()> {
         match self.files.sync_file(&self.path) {
-            // It was removed or recycled: what it held is in tables.
+            // It was removed or recycled: its records are in tables.
             Err(error) if error.is_not_found() && !drumlin_base::bug!("removed-wal-poisons") => {
                 Ok(())
             }
@@ -267,7 +267,7 @@ impl Wal {
             self.unsynced.push(before.0, syncer);
             self.closed.push(before);
             match self.format == WalFormat::RocksDb && self.closed.len() <= WHOLE_MAX {
-                // Its unused end is not cut off: what becomes of the file may need the space.
+                // Its unused end is not cut off: the file's next use may need the space.
                 true => drop(old),
                 false => old.close()?,
             }
@@ -303,7 +303,7 @@ impl Wal {
             && (self.after.is_some() || self.unsynced.has_synced_mark())
     }
 
-    /// Adds what recovery must be told to `batch`, which is then the next to be appended.
+    /// Adds the marks for recovery to `batch`, which is then the next to be appended.
     pub(crate) fn put_mark(&mut self, batch: &mut WriteBatch) -> Result<()> {
         if self.format == WalFormat::LevelDb {
             return Ok(());
@@ -365,7 +365,7 @@ impl Wal {
         Arc::clone(&self.unsynced)
     }
 
-    /// Forgets files below `number`: what they hold is in tables.
+    /// Forgets files below `number`: their records are in tables.
     pub(crate) fn forget_below(&mut self, number: u64) {
         self.unsynced.forget_below(number);
         self.closed.retain(|(closed, _)| *closed >= number);

@@ -149,7 +149,7 @@ mod tests {
 
     use super::*;
 
-    /// Hears waits by their length; notes two more in its first call, and asks for them to be told.
+    /// Hears waits by their length; notes two more in its first call, and asks for their delivery.
     #[derive(Default)]
     struct Listener {
         notices: OnceLock<Arc<Notices>>,

@@ -33,7 +33,7 @@ impl WaitCause {
         Self::FullLine,
     ];
 
-    /// As told to users.
+    /// The name shown to users.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Memtables => "memtables fill faster than they are flushed",

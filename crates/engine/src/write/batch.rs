@@ -250,7 +250,7 @@ impl WriteBatch {
         self.bytes.len() == BATCH_HEADER_BYTES
     }
 
-    /// Length in bytes, header included: what one record in the WAL takes before framing.
+    /// Length in bytes, header included: the size of its WAL record before framing.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -369,7 +369,7 @@ fn too_large(what: &str, len: usize, limit: usize) -> Error {
     Error::new(ErrorKind::TooLarge, message)
 }
 
-/// A batch in borrowed bytes, validated: what a WAL record holds.
+/// A batch in borrowed bytes, validated: the content of a WAL record.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchView<'a> {
     seqno: SeqNo,

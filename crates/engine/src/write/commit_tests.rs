@@ -1,4 +1,4 @@
-//! Goal: what the commit pipeline promises, whatever the store behind it is: sequence numbers ascend in the order of
+//! Goal: the promises of the commit pipeline, over any store: sequence numbers ascend in the order of
 //! the log, readers see groups whole and in that order, and nothing after a failure is ever seen. Method: the
 //! pipeline over a WAL in memory and an environment that keeps applied batches in a map; no database.
 

@@ -48,7 +48,7 @@ impl FullFamilies {
         self.any.store(true, Ordering::Relaxed);
     }
 
-    /// Whether one is noted. One relaxed load: what it misses, the next leader sees.
+    /// Whether one is noted. One relaxed load: the next leader sees one that it misses.
     #[inline]
     pub(crate) fn any(&self) -> bool {
         self.any.load(Ordering::Relaxed)

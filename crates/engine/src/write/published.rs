@@ -58,7 +58,7 @@ impl Published {
         }
     }
 
-    /// The newest sequence number a reader may see; what it covers is in memtables or tables.
+    /// The newest sequence number a reader may see; entries up to it are in memtables or tables.
     #[inline]
     pub(crate) fn load(&self) -> SeqNo {
         // Acquire pairs with the releases in `advance`, `wake` and `set`.
@@ -151,7 +151,7 @@ impl Published {
     /// Requires: it is the caller's turn, so that nobody else changes the sequence number.
     #[inline]
     fn advance(&self, last: SeqNo) {
-        // AcqRel: what the groups before published is published with it.
+        // AcqRel: the entries of earlier groups are published with it.
         if self.word.swap(last, Ordering::AcqRel) & SLEEPERS != 0 {
             self.wake(last);
         }

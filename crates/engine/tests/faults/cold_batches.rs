@@ -1,4 +1,4 @@
-//! Goal: what a batch of gets does not find in memory is read once and together, and a fault in one of
+//! Goal: blocks that a batch of gets does not find in memory are read once and together, and a fault in one of
 //! these reads gives no wrong data. Method: tables of both formats opened anew for each batch, reads
 //! counted, a fault at every one of them.
 

@@ -202,7 +202,7 @@ fn iterators_stay_what_they_were_through_flush_compaction_drop_and_close() {
         }
         let mut iter = db.iter_cf(&family, ReadOptions::default());
         let rows = walk(&mut iter);
-        // Half-way in, so that what it stands on moves under it.
+        // Half-way in, so that the tables under it change.
         iter.seek(b"k0200");
         held.push((iter, rows));
         db.flush_cf(&family).unwrap();

@@ -1,4 +1,4 @@
-//! Goal: whatever is written and whenever the power fails, a reopened database holds every synced
+//! Goal: after any writes and a power failure at any moment, a reopened database holds every synced
 //! write and a prefix of whole batches. Method: scripts on the strict disk in memory, stopped at
 //! every operation, cut in every way; recovery is cut again.
 
@@ -33,7 +33,7 @@ fn writes(seed: u64, families: &[&'static str], count: u64, sync_one_in: u64) ->
 }
 
 /// Runs `script` with a stop at every operation (or every `stride`th), cuts the power in every way
-/// and checks what is left.
+/// and checks the remaining data.
 fn survive(name: &str, script: &Script, make: impl Fn(Arc<dyn FileSystem>) -> Options) {
     let memory = StrictMemFileSystem::new();
     let files = FaultFileSystem::over_memory(&memory);

@@ -1,5 +1,5 @@
 //! Goal: a disk is not filled up: before that, writes are refused and compactions wait, everything
-//! else goes on, and all is well again when space returns; what is obsolete leaves the disk. Method:
+//! else goes on, and all is well again when space returns; obsolete files leave the disk. Method:
 //! a disk with a quota that the tests move.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn with_reserve(files: Arc<dyn FileSystem>, reserve: u64) -> Options {
     options.tuning.disk_reserve_bytes = Some(reserve);
     // Few tables in L0: nobody compacts while the test writes.
     options.tuning.write_buffer_bytes = Some(100_000);
-    // Tables so large that what each says of itself does not count.
+    // Tables so large that their metadata does not count.
     options.tuning.target_file_bytes = 100_000;
     options
 }

@@ -55,8 +55,8 @@ fn script(seed: u64) -> Script {
     Script { steps }
 }
 
-/// Runs the script with `rule(index)` for every index, checks what can be read then, and what a
-/// well disk gives after reopening.
+/// Runs the script with `rule(index)` for every index, and checks the readable keys then and after
+/// reopening on a healthy disk.
 fn endure(name: &str, rule: impl Fn(u64) -> FaultRule) {
     let script = script(1);
     let (_, files) = faulty();
@@ -102,8 +102,8 @@ fn endure_one(place: &str, script: &Script, rule: FaultRule) {
                 changes.nth(index).cloned()
             }
         });
-        // Under which of its two names a table goes is guessed again from the other; and what an
-        // obsolete file weighs is not needed to remove it.
+        // The name of a table, one of two, is guessed again from the other; and removing an
+        // obsolete file does not need its size.
         let guess = struck.as_ref().is_some_and(|(op, path)| {
             let removed = (OpKind::Remove, path.clone());
             let is_table = path.extension().is_some_and(|e| e == "sst");
@@ -177,7 +177,7 @@ fn a_failed_wal_sync_poisons_and_loses_nothing_acknowledged() {
     assert_eq!(db.health(), Health::Poisoned);
     assert!(has(&db, "synced") && has(&db, "written") && !has(&db, "failed"));
 
-    // Nothing is tried again, whoever asks.
+    // Nothing is tried again, for any caller.
     files.record_history();
     assert_eq!(
         put(&db, "later", true).unwrap_err().kind(),
@@ -360,7 +360,7 @@ fn an_error_in_a_read_is_told_and_changes_nothing() {
 }
 
 /// Reads every key of a database of tables while `rule(index)` strikes, for every index until none
-/// is struck any more; what is read must be right or told, and right once the disk is well.
+/// is struck any more; a read must be right or fail, and right once the disk is well.
 fn odd_reads(name: &str, rule: impl Fn(u64) -> FaultRule, told: ErrorKind) {
     let (_, files) = faulty();
     let mut options = options(Arc::new(files.clone()));

@@ -1,6 +1,6 @@
-//! Goal: what was acknowledged outlives the process, however it dies. Method: this test binary
-//! starts itself again as a writer and kills it at random moments; a pipe tells what was
-//! acknowledged; then the directory is opened and read.
+//! Goal: acknowledged writes outlive the process, however it dies. Method: this test binary
+//! starts itself again as a writer and kills it at random moments; a pipe carries the
+//! acknowledgements; then the directory is opened and read.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -75,7 +75,7 @@ fn batch(load: &Load, sequence: u64, other: u32) -> WriteBatch {
     batch
 }
 
-/// The child's life: writes on from what it finds, and says what was acknowledged.
+/// The child's life: writes on from the rows it finds, and reports acknowledgements.
 fn write_until_killed(dir: &Path, load: &Load) {
     let db = Db::open_all_families(dir, load.options()).expect("opens after any death");
     let other = match db.family("other") {

@@ -1,4 +1,4 @@
-//! Goal: whatever mixture of operations and options, every read says what a map would. Method:
+//! Goal: under any mixture of operations and options, every read answers as a map would. Method:
 //! random operations on a tiny database beside a `BTreeMap`, under a dozen sets of options; a
 //! failure names the set and the seed.
 

@@ -127,7 +127,7 @@ fn a_disk_that_becomes_slow_and_fast_again(threads: usize) {
 
     machine.faults.clear_rules();
     write(&db, clock, 2500..3000);
-    // A memtable that is nearly full is more than half of what two of them hold.
+    // A memtable that is nearly full is more than half of the budget of two.
     db.flush().unwrap();
     db.wait_for_background().unwrap();
     check(&db, 3000);

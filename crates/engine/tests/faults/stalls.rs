@@ -1,5 +1,5 @@
-//! Goal: writers are held back no more than the disk asks for, and what holds them back is soon gone
-//! when its cause is: a full disk, flushes and compactions that fail half-way, a manual compaction that
+//! Goal: writers are held back no more than the disk asks for, and no longer than the cause
+//! lasts: a full disk, flushes and compactions that fail half-way, a manual compaction that
 //! is cancelled. Method: real background threads over a disk in memory that fails on command; nothing
 //! is timed, every wait ends by itself or the test would not.
 

@@ -1,5 +1,5 @@
-//! Shared parts of the fault tests: a database on a disk in memory, scripts of writes, a model of what
-//! they should leave, and the check of what they did.
+//! Shared parts of the fault tests: a database on a disk in memory, scripts of writes, a model of their
+//! expected effects, and the check of the actual ones.
 //!
 //! Every batch a script writes carries a marker in each family it touches, so that the check can
 //! tell which batches are there and that each is there as a whole.
@@ -520,7 +520,7 @@ pub(crate) fn check_files(db: &Db, files: &dyn FileSystem) -> std::result::Resul
     if models != named {
         return Err(format!("models {models:?}, but tables name {named:?}"));
     }
-    // Among the rest: what the tables refer to is what the MANIFEST says is alive.
+    // Among the rest: the blobs that tables refer to are those the MANIFEST counts as live.
     let damaged = db.verify().map_err(|e| e.to_string())?.damaged;
     match damaged.is_empty() {
         true => Ok(()),

@@ -1,7 +1,7 @@
-//! Goal: what several writers at once are told holds, whatever fails in whichever stage of their
+//! Goal: acknowledgements to several writers at once hold, whatever fails in whichever stage of their
 //! groups. Method: writers on a disk in memory that stops, fills up or fails a sync in the middle.
-//! Each write carries how much each writer had been told was written when it began, so that a hole
-//! in what is left shows.
+//! Each write carries the acknowledged count of each writer when it began, so that a hole
+//! in the remaining writes shows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -123,7 +123,7 @@ fn find(db: &Db, place: &str, writer: usize, index: u64) -> Option<Vec<u8>> {
     one
 }
 
-/// While it is open: what was acknowledged is seen, what failed is not.
+/// While it is open: acknowledged writes are seen, failed ones are not.
 fn check_open(db: &Db, place: &str, told: &[Told]) {
     for (writer, told) in told.iter().enumerate() {
         let acknowledged = told.acknowledged.load(Ordering::Acquire);

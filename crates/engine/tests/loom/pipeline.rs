@@ -31,8 +31,8 @@ struct Pipeline {
     queue: CommitQueue<Request>,
     syncs: CommitQueue<Logged>,
     published: Published,
-    /// The last sequence number logged. The leader's alone: the lead itself must hand it on, so that a
-    /// leader that does not see what the one before did takes its numbers again.
+    /// The last sequence number logged. Only the leader uses it: the lead itself must hand it on, so that a
+    /// leader that does not see its predecessor's writes takes the same numbers again.
     logged: AtomicU64,
     /// Up to where the log is synced, and whether a sync runs.
     synced: Mutex<(u64, bool)>,
@@ -204,7 +204,7 @@ fn complete(group: Logged, outcome: &Result<()>) {
     }
 }
 
-/// Runs every request on a thread of its own, the first on the model's; what each came to.
+/// Runs every request on a thread of its own, the first on the model's; returns their outcomes.
 fn model(
     requests: &'static [Request],
     (shares, fails): (bool, bool),

@@ -84,7 +84,7 @@ fn tables_share_a_model_over_compactions_and_opens() {
         "values of one kind need one model"
     );
     assert_eq!(named(dir.path()), before);
-    // Other values: what was learned serves them badly.
+    // Other values: the learned model serves them badly.
     let other =
         |rng: &mut Rng| format!("{{\"id\":{},\"kind\":\"esker\"}}", rng.next_u64()).into_bytes();
     let db = Db::open(dir.path(), options(TableFormat::Searchable)).unwrap();
@@ -173,7 +173,7 @@ fn a_checkpoint_and_a_repaired_directory_have_their_models() {
     db.close().unwrap();
     assert_eq!(models(&copy), named(&copy));
 
-    // Damaged tables: what is put aside can still be read. The newest stays sound, or the repair would leave
+    // Damaged tables: tables put aside can still be read. The newest stays sound, or the repair would leave
     // nothing and refuse.
     let db = Db::open(&copy, options(TableFormat::Searchable)).unwrap();
     db.put("sound", "1").unwrap();
@@ -242,7 +242,7 @@ fn a_manifest_that_does_not_name_models_costs_none() {
     let dir = memory_dir();
     let rows = shared(dir.path());
     let before = models(dir.path());
-    // As an engine writes it that passes over what it does not know.
+    // As written by an engine that skips unknown fields.
     let files = Env::system().files;
     let (mut set, _) = VersionSet::recover(files, dir.path(), &VersionSetOptions::new()).unwrap();
     let mut edits = [VersionEdit::default(), VersionEdit::default()];

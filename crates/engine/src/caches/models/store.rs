@@ -262,7 +262,7 @@ impl ModelStore {
     /// trash, because the same model may be learned again and then has the same name.
     ///
     /// # Errors
-    /// The first failure; what is left goes at the next open.
+    /// The first failure; the remaining files go at the next open.
     pub(crate) fn remove_unused(&self, in_use: &HashSet<u64>) -> Result<usize> {
         let Some(_writing) = self.writing.try_lock() else {
             self.changed.store(true, Ordering::Release);

@@ -230,7 +230,7 @@ impl Trash {
         outcome
     }
 
-    /// Removes now, on this thread, what is not kept for reuse.
+    /// Removes now, on this thread, all files not kept for reuse.
     ///
     /// # Errors
     /// As [`Trash::empty`].
@@ -244,7 +244,7 @@ impl Trash {
         outcome
     }
 
-    /// Does the next step; what became of a file whose last it was.
+    /// Does the next step; returns the outcome for a file whose last it was.
     fn step(&self, paced: bool) -> Option<Result<()>> {
         self.look_at_arrived();
         let now = self.now();

@@ -66,7 +66,7 @@ pub(super) struct Queue {
     /// The oldest first.
     waiting: VecDeque<Waste>,
     bytes: u64,
-    /// Of those, what may be reused.
+    /// Of those, bytes of reusable files.
     reusable: u64,
     /// The size of the store.
     store_bytes: u64,
@@ -88,7 +88,7 @@ impl Queue {
         }
     }
 
-    /// Puts `waste` behind the others, or, what was taken out by [`Queue::next`], before them.
+    /// Puts `waste` behind the others, or, if [`Queue::next`] took it out, before them.
     pub(super) fn put(&mut self, waste: Waste, first: bool) {
         self.bytes += waste.bytes;
         if waste.reusable {

@@ -41,7 +41,7 @@ pub(super) fn single_bit(rest: &[u8]) -> Option<usize> {
 }
 
 /// Whether the byte at `at`, which [`single_bit`] found in `rest`, may as well be one that was never
-/// written: what a write did not reach is zeros, and one that lacked its last bytes, or its first, lacks
+/// written: bytes that a write did not reach are zeros, and one that lacked its last bytes, or its first, lacks
 /// one bit if they hold no other.
 pub(super) fn is_unwritten(rest: &[u8], at: usize) -> bool {
     let zeros = |bytes: Option<&[u8]>| bytes.is_some_and(|b| b.iter().all(|&byte| byte == 0));
@@ -93,7 +93,7 @@ const fn step_byte(mut state: u32) -> u32 {
     state
 }
 
-/// For each top byte of a state, what to mix in when stepping back over eight zero bits: the low
+/// For each top byte of a state, the value to mix in when stepping back over eight zero bits: the low
 /// byte that was shifted out decides the top byte, one to one.
 fn step_back_table() -> [u32; 256] {
     let mut table = [0u32; 256];
@@ -129,7 +129,7 @@ mod tests {
                 for bit in 0..8 {
                     let mut bad = sound.clone();
                     bad[at] ^= 1 << bit;
-                    bad.extend_from_slice(&[0xA5; 40]); // What follows must not matter.
+                    bad.extend_from_slice(&[0xA5; 40]); // The bytes after it must not matter.
                     let found = single_bit(&bad);
                     assert_eq!(found, Some(at), "len {len}, byte {at}, bit {bit}");
                 }

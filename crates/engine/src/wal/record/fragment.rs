@@ -81,7 +81,7 @@ pub(super) fn is_sound(fragment: &[u8]) -> bool {
     }
 }
 
-/// The fragment at the front of `rest`, what is left of a block. `file_ends` says that nothing
+/// The fragment at the front of `rest`, the rest of a block. `file_ends` says that nothing
 /// follows the block.
 pub(super) fn parse(rest: &[u8], log_number: u32, file_ends: bool) -> Found {
     if rest.len() < RECYCLABLE_HEADER_BYTES && rest.iter().all(|&byte| byte == 0) {

@@ -12,7 +12,7 @@
 //! has the same checksum. Each bit tried has a chance of 2^-32, so no more than [`MENDED_BYTES_MAX`]
 //! bytes are tried: one such write in a million at most, and the caller also asks whether the record
 //! can be decoded and goes on where the one before ended. A longer record is refused as before.
-//! So is one without a log number: where no log had the file before, what was not written is zeros,
+//! So is one without a log number: where no log had the file before, unwritten bytes are zeros,
 //! which [`super::bitflip::is_unwritten`] knows.
 
 use super::fragment::{Found, Place, parse};

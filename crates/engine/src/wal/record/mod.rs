@@ -2,7 +2,7 @@
 //!
 //! A file is a row of 32 KiB blocks; a record is one fragment, or several that never cross a block.
 //! A fragment is a header (masked CRC-32C, length, type, and in recycled WAL files the log's
-//! number) and its part of the payload. What is left of a block when no header fits is zeros.
+//! number) and its part of the payload. The rest of a block where no header fits is zeros.
 //! Format page: `docs/format/record.md`.
 
 mod bitflip;

@@ -74,7 +74,7 @@ pub enum Later {
 pub enum Verdict {
     /// Every record that was begun is whole.
     Clean,
-    /// A write did not finish. What it would have said was never promised to anybody.
+    /// A write did not finish. Its content was never acknowledged to anybody.
     Torn {
         /// Where the sound part ends.
         offset: u64,
@@ -172,7 +172,7 @@ impl RecordReader {
         Ok(Some(Record { offset, payload }))
     }
 
-    /// Goes on where reading stopped, in `file`, the same one opened again: whoever writes it may have appended
+    /// Goes on where reading stopped, in `file`, the same one opened again: its writer may have appended
     /// meanwhile. False where it is no longer than it was.
     pub fn go_on(&mut self, file: Arc<dyn RandomAccessFile>) -> bool {
         let Some(end) = self.end.filter(|_| file.size() > self.size) else {

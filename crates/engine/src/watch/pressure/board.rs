@@ -1,4 +1,4 @@
-//! The board: what runs now and how far it is, and the verdict that follows from it.
+//! The board: the running jobs and their progress, and the verdict that follows from them.
 //!
 //! Thread safety: jobs are posted and taken down by the threads that run them, the leader looks
 //! while it writes; one short lock, a leaf, guards it all. The verdict can be read without it.
@@ -21,7 +21,7 @@ use crate::family::column_family::Family;
 use crate::version::excess_garbage;
 use crate::watch::waits::WaitCause;
 
-/// Debt allowed, in sizes of the first level: what it costs to bring down about three of them
+/// Debt allowed, in sizes of the first level: the cost to bring down about three of them
 /// through a deep tree.
 const DEBT_LEVELS: f64 = 32.0;
 

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     /// Writers bring `wasted` bytes of waste for each byte they write, and may write 1,000 MB/s; 400
-    /// MB/s are freed while there is any. What is written in the last second, and the waste then.
+    /// MB/s are freed while there is any. Returns the bytes written in the last second, and the waste then.
     fn run(wasted: f64, seconds: u64) -> (f64, f64) {
         let mut controller = Controller::default();
         let (mut written, mut freed, mut waste) = (0.0f64, 0.0f64, 0.0f64);

@@ -1,4 +1,4 @@
-//! How far the memtables are behind: what no flush has passed, against what there may be of it.
+//! The backlog of the memtables: the bytes that no flush has passed, against their limit.
 //!
 //! While nothing waits for a flush nothing is behind, however full the memtable that is written to: it is
 //! changed for an empty one when it is full, and nobody waits. From then on the bytes that flushes have
