@@ -5,6 +5,7 @@
 //! where the user set nothing, so that a directory of another program opens without its code. The
 //! OPTIONS file is a comfort: one that is missing or makes no sense is passed over.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -141,8 +142,10 @@ pub(crate) fn options_of_copy(
 /// Everything in `stored`, with the settings that differ now; only families that the MANIFEST names are
 /// included. A read-only store changes nothing of `stored`.
 fn present_options(store: &Store, state: &State, stored: Option<OptionsFile>) -> OptionsFile {
+    let known = stored.iter().flat_map(|file| &file.families);
+    let known: BTreeMap<&str, &FamilySection> = known.map(|it| (&*it.name, it)).collect();
     let families = state.versions.families().iter().map(|(id, found)| {
-        let stored = stored.as_ref().and_then(|file| file.family(&found.name));
+        let stored = known.get(&*found.name).copied();
         match (stored, state.families.get(id)) {
             (Some(stored), _) if store.id.read_only => stored.clone(),
             (stored, Some(family)) => section_of(store, &family.family, stored),
