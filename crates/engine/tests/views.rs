@@ -1,6 +1,6 @@
-//! Goal: a view shows one moment of all families, whatever is written, flushed, compacted, created or dropped meanwhile;
-//! a commit leaves its batch whole after an error and empty after success; sequence numbers say what they cover.
-//! Method: writers put one number under one key of three families, in one batch; readers compare.
+//! Goal: a view shows one moment of all families, whatever is written, flushed, compacted, created or dropped
+//! meanwhile; a commit leaves its batch whole after an error and empty after success; sequence numbers say what they
+//! cover. Method: writers put one number under one key of three families, in one batch; readers compare.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Flushes and compactions: which one runs next, how it is carried out, and who may wait for it.
 //!
-//! From below: `background` has what every job needs; `flush_job` and `compaction_job` carry a job out, with `models` for
-//! searchable tables; `pick` chooses the next; `quiet` runs those that only a store at rest does; `run` runs any of them
-//! and books its end; `threads` are the loops around it, and callers wait for jobs by `wait`.
+//! From below: `background` has what every job needs; `flush_job` and `compaction_job` carry a job out, with `models`
+//! for searchable tables; `pick` chooses the next; `quiet` runs those that only a store at rest does; `run` runs any
+//! of them and books its end; `threads` are the loops around it, and callers wait for jobs by `wait`.
 
 #[expect(
     clippy::module_inception,

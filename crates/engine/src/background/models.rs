@@ -135,7 +135,7 @@ impl Background {
                     None => match tables.model_of(file.number) {
                         Ok(Some(id)) => file.note_model(id),
                         Ok(None) => {}
-                        // Reading it will tell; until then its model is unknown.
+                        // Reading it will show it; until then its model is unknown.
                         Err(_) => self.store.caches.models.keep_all(),
                     },
                 }

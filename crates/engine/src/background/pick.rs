@@ -2,11 +2,12 @@
 //!
 //! Picking marks the job as running. Nothing here reads or writes a file.
 //!
-//! The order: the flush that releases the oldest WAL, then the compaction with the highest score over all families, then a
-//! piece of a manual compaction. A manual compaction is cut into pieces of a few tables; a store that is always behind still
-//! gives it one byte in five, but never before L0. With two or more threads, the first is reserved for flushes. A job below L0 checks about every quarter of a
-//! megabyte that it reads, dead entries included, whether L0 is due and every other thread busy; then it carries that out
-//! first, on its own stack. Where there is one thread for everything, every compaction does so for flushes.
+//! The order: the flush that releases the oldest WAL, then the compaction with the highest score over all families,
+//! then a piece of a manual compaction. A manual compaction is cut into pieces of a few tables; a store that is
+//! always behind still gives it one byte in five, but never before L0. With two or more threads, the first is
+//! reserved for flushes. A job below L0 checks about every quarter of a megabyte that it reads, dead entries
+//! included, whether L0 is due and every other thread busy; then it carries that out first, on its own stack. Where
+//! there is one thread for everything, every compaction does so for flushes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -17,8 +17,8 @@ use crate::watch::events::Health;
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 
 impl Background {
-    /// Starts the threads. With two or more, the first is reserved for flushes, so that a long compaction never keeps a full
-    /// memtable waiting.
+    /// Starts the threads. With two or more, the first is reserved for flushes, so that a long compaction never keeps
+    /// a full memtable waiting.
     pub(crate) fn start(self: &Arc<Self>) -> Result<()> {
         let store = &self.store;
         let spawn = |name: &str, body: Box<dyn FnOnce() + Send>| -> Result<()> {

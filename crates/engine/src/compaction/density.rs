@@ -1,8 +1,8 @@
 //! Whether a table should be compacted for its content, seen while it is written.
 //!
-//! Over other tables, a table dense in tombstones should. A reader steps over a run of tombstones one by one, so what counts is not how many there are in
-//! all but whether many are adjacent. At the bottom, a table should that keeps entries only because
-//! of snapshots: tombstones, and values under newer ones. Tables of L0 go down soon by themselves.
+//! Over other tables, a table dense in tombstones should. A reader steps over a run of tombstones one by one, so what
+//! counts is not how many there are in all but whether many are adjacent. At the bottom, a table should that keeps
+//! entries only because of snapshots: tombstones, and values under newer ones. Tables of L0 go down soon by themselves.
 
 use drumlin_base::ValueKind;
 use drumlin_base::key::{split_internal, tag_kind};

@@ -2,7 +2,7 @@
 //!
 //! Tables of L0 go from the oldest on, so that no older version of a key comes to light again. Tables that
 //! another style left in deeper levels are older still: they go first, the deepest level before the
-//! others, in key order, because its tables do not tell their age.
+//! others, in key order, because they do not record their age.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ impl Fifo {
     }
 
     /// Whether even the newest entry of `file` is too old: all are older than the file. One that
-    /// does not tell when it was made does not expire.
+    /// does not record when it was made does not expire.
     fn is_expired(&self, file: &FileMeta, moment: &Moment<'_>) -> bool {
         let Some(ttl) = self.limits.ttl_seconds else {
             return false;

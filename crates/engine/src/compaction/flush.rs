@@ -3,7 +3,7 @@
 //! Entries that no reader can see any more are left out on the way, so that a key overwritten a thousand
 //! times in a memtable is written once. Nothing is installed here; the memtables stay what they
 //! are until the caller has installed the table, and after an error the caller tries again: under
-//! a new number, because a file whose sync failed is not to be trusted again.
+//! a new number, because a file whose sync failed can no longer be trusted.
 
 use std::sync::Arc;
 

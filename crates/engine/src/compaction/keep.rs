@@ -4,9 +4,9 @@
 //! the same stripe, and no reader can see the older one while the newer hides it. All rules follow
 //! from that:
 //!
-//! - An entry hidden by a newer one of its stripe goes.
-//! - An entry covered by a range tombstone of its stripe goes.
-//! - A tombstone goes when nothing is left that it could hide.
+//! - An entry hidden by a newer one of its stripe is dropped.
+//! - An entry covered by a range tombstone of its stripe is dropped.
+//! - A tombstone is dropped when nothing is left that it could hide.
 //! - Operands of a merge are combined inside their stripe, never across its border.
 //! - A single deletion and the value under it annihilate each other inside their stripe.
 //!

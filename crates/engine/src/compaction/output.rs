@@ -106,7 +106,7 @@ pub(crate) struct OutputStamp {
     pub level: usize,
     /// See [`NewFile::epoch`].
     pub epoch: u64,
-    /// See [`NewFile::oldest_ancestor_time`]; 0 stands for now.
+    /// See [`NewFile::oldest_ancestor_time`]; 0 means now.
     pub oldest_ancestor_time: u64,
     /// About how large each will get.
     pub expected_bytes: u64,

@@ -26,7 +26,7 @@ impl Progress {
         })
     }
 
-    /// Notes how many entries the inputs hold, as far as they tell.
+    /// Notes how many entries the inputs hold, as far as their properties say.
     pub(crate) fn expect_entries(&self, entries: u64) {
         self.entries_total.store(entries, Ordering::Relaxed);
     }

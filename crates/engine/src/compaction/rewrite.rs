@@ -55,7 +55,7 @@ pub(crate) struct Outcome {
     pub bytes_written: u64,
     /// The blob files written.
     pub blob_additions: Vec<BlobFileAddition>,
-    /// The blobs of which nothing is left that refers to them.
+    /// The blobs to which no reference is left.
     pub blob_garbage: Vec<BlobFileGarbage>,
     /// Blobs moved to another file.
     pub blobs_moved: u64,
@@ -175,7 +175,7 @@ struct Job {
     /// The blob files whose blobs are moved on the way.
     emptied: Arc<[u64]>,
     stamp: OutputStamp,
-    /// Point entries of all inputs, if every table tells.
+    /// Point entries of all inputs, if every table records them.
     entries: Option<RangeInclusive<u64>>,
     /// User keys between the parts.
     borders: Vec<Vec<u8>>,
@@ -383,7 +383,7 @@ fn may_move_blobs(plan: &Plan) -> bool {
 }
 
 /// Opens every input: the range tombstones of all, each cut to its file's bounds, and how many point
-/// entries there are at least and at most (`None` when a table does not tell).
+/// entries there are at least and at most (`None` when a table does not record them).
 fn survey(context: &JobContext, plan: &Plan) -> Result<(Fragments, Option<RangeInclusive<u64>>)> {
     let order = &context.options.order;
     let mut sources = Vec::new();

@@ -407,7 +407,7 @@ fn a_tree_kept_in_shape_answers_as_its_history() {
             tree.check_levels();
             tree.check_blobs();
             if rng.one_in(8) && time > 0 {
-                // Tables of other engines do not tell which files they refer to.
+                // Tables of other engines do not record which files they refer to.
                 tree.forget_references();
             }
             let what = format!("seed {seed} round {round}");

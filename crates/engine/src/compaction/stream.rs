@@ -39,7 +39,7 @@ pub(crate) struct StreamOptions {
     pub filter: Option<Arc<dyn CompactionFilter>>,
     /// Whether entries that the filter removes with a range need not be read one by one.
     pub may_skip: bool,
-    /// The level the output goes to, told to the filter.
+    /// The level the output goes to, passed to the filter.
     pub output_level: u32,
     /// The blob files the tables refer to; `None` when there are none.
     pub blobs: Option<BlobInputs>,
@@ -129,7 +129,7 @@ impl Held {
 enum RunEnd {
     /// On a value: the operands apply to it. The input stands on it.
     Base,
-    /// On the reference to a value kept apart, of which the same holds.
+    /// On the reference to a value kept apart, for which the same holds.
     BaseApart,
     /// Where the key had no value.
     NoValue,
@@ -394,7 +394,7 @@ impl<I: InternalIterator> Stream<I> {
         self.removed_until = Some(until);
     }
 
-    /// The value that the reference under the input stands for. The input's own key is the blob's: the one
+    /// The value that the reference under the input refers to. The input's own key is the blob's: the one
     /// being judged may have other bytes.
     fn value_apart(&mut self) -> Result<PinnedSlice> {
         let Some(blobs) = &mut self.options.blobs else {

@@ -72,7 +72,7 @@ impl InternalIterator for VecCursor {
     }
 }
 
-/// Appends operands; combines two of them only if told so.
+/// Appends operands; combines two of them only when asked to.
 pub(super) struct Append {
     pub(super) partial: bool,
 }

@@ -1,4 +1,4 @@
-//! A compaction style as RocksDB's OPTIONS file tells it.
+//! A compaction style as text in RocksDB's OPTIONS file.
 //!
 //! Settings a style does not use are not written, and RocksDB settings that no style here uses are
 //! skipped on reading.
@@ -65,14 +65,14 @@ pub fn write(style: &CompactionStyle, levels: usize, section: &mut Section) {
     }
 }
 
-/// The levels that a family's section allows, with L0; `None` where it tells nothing that makes sense. As
+/// The levels that a family's section allows, with L0; `None` where it has no sensible value. As
 /// RocksDB, leveled compaction has two at least.
 pub fn levels(section: &Section) -> Option<usize> {
     let told = usize::try_from(section.number(LEVELS_MAX)?).ok()?;
     (told > 0).then(|| told.clamp(2, LEVELS))
 }
 
-/// The style that a family's section tells; `None` when it tells none that makes sense.
+/// The style that a family's section names; `None` when it names no known one.
 pub fn read(section: &Section) -> Option<CompactionStyle> {
     let style = match section.get(STYLE)? {
         "kCompactionStyleLevel" => CompactionStyle::Leveled,

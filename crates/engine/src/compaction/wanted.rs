@@ -1,6 +1,6 @@
 //! Which tables ask to be compacted for their own sake, whatever the size of their level.
 //!
-//! - Tables dense in tombstones: their writer marked them, their properties tell, or walks have
+//! - Tables dense in tombstones: their writer marked them, their properties show it, or walks have
 //!   wasted time in them. They go down until nothing is left that their tombstones could hide.
 //! - Tables with nothing below them that keep what only a snapshot protected: their writer marked
 //!   them. They are rewritten where they are once no snapshot is older than their newest entry.

@@ -448,7 +448,7 @@ impl Db {
 
     /// The sequence number of the newest entry for `key`, whatever it is (a value, a merge operand, a deletion, a range
     /// deletion over it); `None` when there is none. A compaction sets that of an entry older than every snapshot to 0:
-    /// so it tells whether the key changed since a snapshot that is held, and for nothing older. Costs a get.
+    /// so it shows whether the key changed since a snapshot that is held, and for nothing older. Costs a get.
     ///
     /// # Errors
     /// As [`Db::get_cf`].

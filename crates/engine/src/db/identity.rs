@@ -46,7 +46,7 @@ pub(super) fn identity(env: &Env, dir: &Path) -> Result<String> {
     ))
 }
 
-/// Twenty characters that tell this run from others, as RocksDB's session ids do.
+/// Twenty characters that distinguish this run from others, as RocksDB's session ids do.
 pub(super) fn session_id(env: &Env) -> String {
     const DIGITS: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
     let mut rng = drumlin_base::rng::Rng::new(env.seed ^ env.clock.monotonic().as_nanos() as u64);

@@ -184,7 +184,7 @@ fn free_at_open(env: &Env, dir: &Path, options: &Options) -> u64 {
     })
 }
 
-/// Whether the directory is to be written as LevelDB does. A LevelDB directory has neither of the two
+/// Whether the directory must be written in LevelDB's format. A LevelDB directory has neither of the two
 /// files that RocksDB, and we, always make.
 fn is_leveldb(env: &Env, dir: &Path, options: &Options) -> Result<bool> {
     match options.format {
@@ -281,7 +281,7 @@ fn create(env: &Env, dir: &Path, options: &VersionSetOptions) -> Result<VersionS
     VersionSet::create(Arc::clone(&env.files), dir, options)
 }
 
-/// In LevelDB's directories the file number alone tells which table of L0 is newer: no style works
+/// In LevelDB's directories the file number alone shows which table of L0 is newer: no style works
 /// there that merges tables within L0.
 fn refuse_style(family: &FamilyOptions, options: &Options) -> Result<()> {
     let style = family.compaction_style.unwrap_or(options.compaction_style);
@@ -408,7 +408,7 @@ impl Opener<'_> {
         })
     }
 
-    /// Whether flushes and compactions bypass the page cache; an error to tell when they shall and cannot.
+    /// Whether flushes and compactions bypass the page cache; with an error to report when they should and cannot.
     fn takes_direct(&self) -> Result<(bool, Option<Error>)> {
         let wanted = self.options.tuning.background_direct_io == Some(true);
         if !wanted || self.mode.is_read_only() {

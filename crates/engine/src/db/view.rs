@@ -15,11 +15,11 @@ use crate::read::{self, DbIterator, ReadView, ViewSource};
 
 /// All families as they were when [`Db::view`] was called: every read of a view is as of one sequence number.
 ///
-/// Taking one takes no lock: it costs a few loads and two counted references, the first after a flush, a compaction or a
-/// change of families one for each family. Unlike a [`crate::Snapshot`] it holds back no compaction; it keeps the memory
-/// and files that it may read instead, so it is for a command or a request, not for hours. It goes on reading after its
-/// families are dropped or the database is closed. Any number of threads may read it at once. In a forked child its reads
-/// are refused.
+/// Taking one takes no lock: it costs a few loads and two counted references, the first after a flush, a compaction
+/// or a change of families one for each family. Unlike a [`crate::Snapshot`] it holds back no compaction; it keeps
+/// the memory and files that it may read instead, so it is for a command or a request, not for hours. It goes on
+/// reading after its families are dropped or the database is closed. Any number of threads may read it at once. In a
+/// forked child its reads are refused.
 #[derive(Clone)]
 pub struct View {
     engine: Arc<Engine>,

@@ -39,7 +39,7 @@ pub enum FileName {
 }
 
 impl FileName {
-    /// The file that `name` (without directories) stands for; `None` for a file that is not the database's.
+    /// The kind of file that `name` (without directories) names; `None` for a file that is not the database's.
     pub fn parse(name: &Path) -> Option<Self> {
         let name = name.to_str()?;
         match name {

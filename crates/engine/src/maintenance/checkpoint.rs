@@ -1,7 +1,7 @@
 //! A consistent copy of the database in another directory, made of hard links.
 //!
-//! Tables, models and blob files are immutable, so they are linked; the WAL up to this moment is copied, so that nothing
-//! has to be flushed; the MANIFEST and the OPTIONS file are written anew. The target appears under its name
+//! Tables, models and blob files are immutable, so they are linked; the WAL up to this moment is copied, so that
+//! nothing has to be flushed; the MANIFEST and the OPTIONS file are written anew. The target appears under its name
 //! only when it is complete and on disk.
 
 use std::path::{Path, PathBuf};
@@ -141,7 +141,7 @@ fn pin_moment(engine: &Engine, dir: &Path) -> Result<Moment> {
             wals.push((number, len));
         }
         let versions = state.families.values().map(|f| f.version.clone()).collect();
-        // Before the MANIFEST, which tells the next number.
+        // Before the MANIFEST, which records the next number.
         let options = match engine.store.id.leveldb {
             true => None,
             false => Some((

@@ -1,7 +1,7 @@
 //! Tables made outside the database, and taking them in.
 //!
 //! An external table holds each key once, with sequence number 0, and says so in a property. Taking
-//! one in gives all its entries one new sequence number, which only the MANIFEST tells: the file's
+//! one in gives all its entries one new sequence number, which only the MANIFEST records: the file's
 //! bytes stay as they are, so it can be linked (RocksDB since 5.16 does the same).
 
 use std::path::{Path, PathBuf};
@@ -269,7 +269,8 @@ fn bring_in(engine: &Engine, path: &Path, mut checked: Incoming) -> Result<Incom
 /// Between two write groups: memtables go first, so that the ingested tables are newer than them,
 /// then the tables get their sequence numbers and their place in L0.
 ///
-/// Sets `told` once the MANIFEST may name the tables. Of those in `opened` a lookup finds the tables open as soon as it can find them at all.
+/// Sets `told` once the MANIFEST may name the tables. Of those in `opened` a lookup finds the tables open as soon as
+/// it can find them at all.
 fn install_external(
     engine: &Engine,
     family: &Arc<Family>,

@@ -159,7 +159,7 @@ fn refuse_no_database(files: &dyn FileSystem, dir: &Path) -> Result<()> {
 }
 
 /// Whose MANIFEST to write: LevelDB's where nothing is there that RocksDB always leaves. The OPTIONS file
-/// tells which RocksDB that was, and without one the tables do: since 6.6 they say when they were made.
+/// names its version, and without one the tables do: since 6.6 they say when they were made.
 fn profile(
     options: &Options,
     listing: &[PathBuf],
@@ -180,7 +180,7 @@ fn profile(
     }
 }
 
-/// The version that the newest OPTIONS file names. One that cannot be read tells nothing.
+/// The version that the newest OPTIONS file names. An unreadable file names none.
 fn told_vintage(dir: &Path, options: &Options) -> Option<Vintage> {
     let stored = options_file::read_newest(&*options.env.files, dir).ok()??;
     Vintage::parse(&stored.rocksdb_version)

@@ -1,7 +1,7 @@
 //! The accounts of blob files, made anew from the tables that refer to them, when the MANIFEST that
 //! kept them is lost.
 //!
-//! A file's footer tells how many blobs it holds, its size how many bytes; blobs that no sound table
+//! A file's footer gives its number of blobs, its size their bytes; blobs that no sound table
 //! refers to are garbage. Two tables that refer to one blob are refused by name: one of them is the
 //! input of a compaction and the other its output, and with both of them back the blob would be
 //! counted as garbage twice, so that its file could go while it is still needed.

@@ -64,8 +64,8 @@ pub(crate) fn read(dir: &Path, options: &Options) -> Result<Option<OptionsFile>>
     }
 }
 
-/// Gives `family` the operators, the number of levels and the table format that `stored` names, where it has none, and the
-/// style it tells, where neither the family nor the database (`style`) sets one.
+/// Gives `family` the operators, the number of levels and the table format that `stored` names, where it has none,
+/// and the style it names, where neither the family nor the database (`style`) sets one.
 pub(crate) fn complete(family: &mut FamilyOptions, stored: &FamilySection, style: CompactionStyle) {
     if style == CompactionStyle::Auto && family.compaction_style.is_none() {
         family.compaction_style = style_text::read(&stored.options);
@@ -206,7 +206,7 @@ fn section_of(store: &Store, family: &Family, stored: Option<&FamilySection>) ->
 }
 
 /// Puts the table format and the operators of `family` into `section`. Names there that nothing here
-/// stands for are kept: the program that knows them will want them back.
+/// implements are kept: the program that knows them will want them back.
 fn describe(section: &mut FamilySection, family: &FamilyOptions) {
     section.set_table_format(match family.table_format.unwrap_or_default() {
         // The format actually written: RocksDB must still be able to read it.

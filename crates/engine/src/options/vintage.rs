@@ -7,7 +7,7 @@ use std::fmt;
 
 use drumlin_table::{ChecksumKind, Footer};
 
-/// A version of RocksDB whose formats are not to be left behind.
+/// A version of RocksDB whose formats new files must keep to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Vintage {
     major: u32,

@@ -1,4 +1,4 @@
-//! The iterator a user holds, and where its walk comes from and goes to.
+//! The iterator a user holds, and the source and destination of its walk.
 //!
 //! Making a walk clones a handle to everything it reads (super version, memtables, tables, the engine), and
 //! each clone writes to a counter that all threads share; dropping the walk does so again. In memory, where
@@ -129,7 +129,7 @@ impl DbIterator {
     /// The value; empty while the walk is not valid.
     ///
     /// A value in a blob file is read by the first call. If that fails the value is empty, `status()`
-    /// says why, and the next move ends the walk; [`DbIterator::try_value`] tells at once.
+    /// says why, and the next move ends the walk; [`DbIterator::try_value`] reports it at once.
     #[inline]
     pub fn value(&self) -> &[u8] {
         self.walk().value()

@@ -1,7 +1,7 @@
 //! Everything the state's lock guards: versions, memtable lists, the bookkeeping of jobs.
 //!
-//! The lock is held for MANIFEST appends and for making a WAL file, never while a table is read or written, with the few
-//! exceptions that ARCHITECTURE.md lists.
+//! The lock is held for MANIFEST appends and for making a WAL file, never while a table is read or written, with the
+//! few exceptions that ARCHITECTURE.md lists.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

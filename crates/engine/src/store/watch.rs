@@ -44,7 +44,7 @@ impl Watch {
         }
     }
 
-    /// Counts a writer's wait, and tells the listener.
+    /// Counts a writer's wait, and notifies the listener.
     pub(crate) fn note_wait(&self, wait: Duration, cause: WaitCause) {
         let micros = u64::try_from(wait.as_micros()).unwrap_or(u64::MAX);
         self.statistics.stall_micros.add(micros);

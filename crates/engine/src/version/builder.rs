@@ -270,7 +270,7 @@ fn check_disjoint(order: &KeyOrder, n: usize, files: &[Arc<FileMeta>]) -> Result
 /// Gives every table an epoch, from the deepest level up, then L0 from old to new; the next epoch.
 ///
 /// # Errors
-/// `Corruption` when the sequence numbers of L0 do not tell which table is newer.
+/// `Corruption` when the sequence numbers of L0 do not show which table is newer.
 fn infer_epochs(levels: &mut [Changes; LEVELS]) -> Result<u64> {
     let mut next = 1;
     let with_epoch = |file: &Arc<FileMeta>, epoch: u64| {

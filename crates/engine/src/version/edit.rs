@@ -157,7 +157,7 @@ pub struct VersionEdit {
     pub new_files: Vec<(u32, NewFile)>,
     /// Blob files that come.
     pub blob_additions: Vec<BlobFileAddition>,
-    /// Blob files of which more became garbage.
+    /// Blob files with more garbage than before.
     pub blob_garbage: Vec<BlobFileGarbage>,
     /// WAL files tracked from now on: number, and how many bytes are known to be synced once the
     /// file is complete.

@@ -197,7 +197,7 @@ impl FileMeta {
         self.file.model.or_else(|| self.noted_model.get().copied())
     }
 
-    /// Notes that the table names the model `id`, which the MANIFEST does not tell: another engine may
+    /// Notes that the table names the model `id`, which the MANIFEST does not record: another engine may
     /// have written it anew.
     pub fn note_model(&self, id: u64) {
         let known = *self.noted_model.get_or_init(|| id);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use super::edit::BlobFileAddition;
 use super::file_meta::FileMeta;
 
-/// The numbers of such files, each with a weak reference that tells whether it is still in use. One owner.
+/// The numbers of such files, each with a weak reference that shows whether it is still in use. One owner.
 #[derive(Debug)]
 pub(super) struct LeftFiles<T> {
     files: Vec<(u64, Weak<T>)>,

@@ -63,7 +63,7 @@ pub fn locate_manifest(files: &dyn FileSystem, dir: &Path) -> Result<Option<u64>
     }
 }
 
-/// Refuses a directory whose MANIFEST, the newest where CURRENT tells none, names tables of a
+/// Refuses a directory whose MANIFEST, the newest where CURRENT names none, names tables of a
 /// family, none of which is there: they are in a data path elsewhere, which shows in nothing else.
 ///
 /// # Errors

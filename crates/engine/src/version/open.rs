@@ -56,7 +56,7 @@ pub struct RecoveredInfo {
     pub manifest_number: u64,
     /// Whether its last record was torn, and then where and how much was dropped.
     pub manifest_end: Verdict,
-    /// WAL files from this number on are to be replayed.
+    /// WAL files from this number on must be replayed.
     pub min_log_number: u64,
     /// An older WAL to be replayed too; 0 for none (old LevelDB).
     pub prev_log_number: u64,

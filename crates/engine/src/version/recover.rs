@@ -17,7 +17,7 @@ use crate::wal::record::{Later, RecordReader, Verdict};
 
 /// The family every database has.
 pub const DEFAULT_FAMILY: &str = "default";
-/// A family RocksDB keeps for itself and opens without being told.
+/// A family RocksDB keeps for itself and opens unasked.
 const STATISTICS_FAMILY: &str = "___rocksdb_stats_history___";
 
 /// How often a MANIFEST that grows while it is read is looked at again.

@@ -344,7 +344,7 @@ impl VersionSet {
         })
     }
 
-    /// Appends `records` to the live MANIFEST and syncs it. False when a new one is to be written:
+    /// Appends `records` to the live MANIFEST and syncs it. False when a new one must be written:
     /// because there is none of this incarnation, the present one is large, or writing failed.
     fn append(&mut self, records: &[Vec<u8>]) -> bool {
         let Some(mut writer) = self.manifest.take() else {

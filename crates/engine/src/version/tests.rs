@@ -329,7 +329,7 @@ fn tables_without_epochs_get_them_from_their_sequence_numbers() {
     assert_eq!(numbers(&version, 0), [5, 6, 9]);
     let epochs: Vec<_> = version.files().map(|(_, file)| file.epoch).collect();
     assert_eq!((epochs, next), (vec![4, 3, 2, 1], 5));
-    // LevelDB tells nothing but the order of the numbers.
+    // LevelDB records nothing but the order of the numbers.
     let (version, _) = recover(vec![seqnos(5, 0, 0), seqnos(9, 0, 0), seqnos(7, 0, 0)]).unwrap();
     assert_eq!(numbers(&version, 0), [9, 7, 5]);
     let overlapping = recover(vec![seqnos(5, 10, 40), seqnos(6, 5, 60)]);

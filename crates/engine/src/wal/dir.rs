@@ -7,7 +7,7 @@
 //! OPTIONS file alone: a copy of the directory has it too, and the files there are the original's.
 //!
 //! A directory apart is claimed by a lock: two stores that share one would write over each other's files. Limit:
-//! nothing tells whose the files of a store are that is closed.
+//! the files of a closed store do not show whose they are.
 
 use std::path::{Path, PathBuf};
 

@@ -260,7 +260,7 @@ impl Wal {
         };
         let before = (self.number, self.len());
         if let (Some(old), WalFormat::LevelDb) = (&mut self.writer, self.format) {
-            old.sync()?; // No mark will tell whether its end was lost.
+            old.sync()?; // No mark will show whether its end was lost.
         }
         let syncer = self.syncer.replace(fresh.syncer());
         if let (Some(old), Some(syncer)) = (self.writer.replace(fresh), syncer) {
@@ -296,7 +296,7 @@ impl Wal {
         is_due
     }
 
-    /// Whether the next record has something to tell recovery. Never in LevelDB's format, which
+    /// Whether the next record carries a mark for recovery. Never in LevelDB's format, which
     /// has no log data.
     pub(crate) fn has_mark(&self) -> bool {
         self.format == WalFormat::RocksDb
@@ -342,7 +342,7 @@ impl Wal {
         }
     }
 
-    /// Notes whether the next record is to be synced.
+    /// Notes whether the next record will be synced.
     pub(crate) fn note_synced(&mut self, synced: bool) {
         self.synced_writes = synced;
     }
@@ -397,7 +397,7 @@ impl Wal {
             return Ok(());
         };
         self.syncer = None;
-        drop(broken); // Its handle is not to be trusted again; the file is synced by its name.
+        drop(broken); // Its handle can no longer be trusted; the file is synced by its name.
         let path = names::wal(&self.dir, self.number);
         if !drumlin_base::bug!("torn-tail-kept") {
             self.env.files.truncate(&path, good_len)?;

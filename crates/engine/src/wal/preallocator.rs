@@ -62,7 +62,7 @@ struct Queue {
     wants_file: bool,
     making: bool,
     ready: Option<FreshWal>,
-    /// The live file, when space behind its end is to be got ready.
+    /// The live file, when space behind its end must be prepared.
     to_prepare: Option<Arc<dyn FileSyncer>>,
     /// Whether appends are synced one by one.
     synced: bool,

@@ -60,7 +60,8 @@ impl Notices {
         }
     }
 
-    /// Delivers every notice, unless another thread, or a caller of this one, is delivering: that one goes on with them.
+    /// Delivers every notice, unless another thread, or a caller of this one, is delivering: that one goes on with
+    /// them.
     ///
     /// Requires: the caller holds no lock that an operation of the store takes.
     #[inline]

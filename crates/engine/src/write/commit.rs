@@ -4,8 +4,8 @@
 //! lead over, and the next group is logged while this one is synced, applied and published. A thread that changes where
 //! groups write to (a memtable, the WAL's file) holds the lead and waits for every group before it.
 //!
-//! Syncs have a queue and a lead of their own. Groups that are logged while a sync runs wait in it; the next sync serves
-//! all of them. It begins as soon as the one before it has ended, beside the work of the groups that one served.
+//! Syncs have a queue and a lead of their own. Groups that are logged while a sync runs wait in it; the next sync
+//! serves all of them. It begins as soon as the one before it has ended, beside the work of the groups that one served.
 //!
 //! A member of [`SHARE_BYTES_MIN`] or more applies its own batch, beside its leader. Such shares nest:
 //!
@@ -294,9 +294,9 @@ impl<E: CommitEnv> CommitPipeline<E> {
         Ok(())
     }
 
-    /// Handles a failed append. After `NoSpace` only the reservation of space failed: every byte that was acknowledged is
-    /// in the file, the tail after it is cut off, and a later write begins another WAL once there is space. After any
-    /// other error the content of the file's pages is unknown, so the database is poisoned.
+    /// Handles a failed append. After `NoSpace` only the reservation of space failed: every byte that was
+    /// acknowledged is in the file, the tail after it is cut off, and a later write begins another WAL once there is
+    /// space. After any other error the content of the file's pages is unknown, so the database is poisoned.
     fn wal_append_failed(&self, wal: &mut Wal, good_len: u64, error: Error) -> Error {
         let healable = error.kind() == ErrorKind::NoSpace && wal.abandon_tail(good_len).is_ok();
         let to = if healable {
@@ -479,7 +479,7 @@ pub(crate) enum Request {
     Exclusive,
 }
 
-/// A batch and how it is to be written.
+/// A batch and its write mode.
 #[derive(Debug)]
 pub(crate) struct PendingWrite {
     pub(crate) batch: WriteBatch,

@@ -37,7 +37,7 @@ pub(crate) struct Span {
 #[repr(align(64))]
 pub(crate) struct Published {
     /// The sequence number, and the bit [`SLEEPERS`]. One word, so that the store that publishes
-    /// also tells whether somebody has to be woken.
+    /// also shows whether somebody has to be woken.
     word: AtomicU64,
     /// Groups that begin here or later failed, or follow one that did.
     failed_from: AtomicU64,

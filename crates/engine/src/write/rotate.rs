@@ -205,7 +205,7 @@ impl WriteEnv {
         }
     }
 
-    /// Begins a new WAL and tells the MANIFEST that no older one is needed.
+    /// Begins a new WAL and records in the MANIFEST that no older one is needed.
     fn drop_log_data(&self, log: &mut LogState, mut state: MutexGuard<'_, State>) -> Result<()> {
         self.switch_wal_or_degrade(log, &mut state)?;
         let wal = log.wal.number();

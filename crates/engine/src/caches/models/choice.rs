@@ -21,7 +21,7 @@ use super::store::{ModelHold, ModelStore};
 use crate::caches::table_cache::TableCache;
 use crate::version::Version;
 
-/// Bytes of the fresh sample that tells whether the model serves.
+/// Bytes of the fresh sample that shows whether the model serves.
 const CHECK_BYTES: u64 = 1 << 20;
 /// A sample to learn from takes at most one part in so many of the budget: learning takes three times as much.
 const BUDGET_DIVISOR: u64 = 16;

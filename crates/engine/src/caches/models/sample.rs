@@ -58,7 +58,7 @@ impl Sample {
         });
         cursor.seek_to_first();
         if let Some(bytes_max) = whole {
-            // The sizes that tables tell are partly estimates: they may hold more.
+            // The sizes that tables record are partly estimates: they may hold more.
             let room = (bytes_max as usize).saturating_sub(self.taken());
             self.run(&mut cursor, room, usize::MAX);
             return cursor.status();

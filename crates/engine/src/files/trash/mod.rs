@@ -12,7 +12,7 @@
 //!
 //! Invariants:
 //! - A file that is removed in steps has the name `NNNNNN.sst.trash` before the first: after a crash
-//!   the name tells, and opening (RocksDB's too) removes it. One that may be reused has it too, on
+//!   the name marks it, and opening (RocksDB's too) removes it. One that may be reused has it too, on
 //!   disk.
 //! - A file with a second name, one in a checkpoint, is never cut nor reused, nor is one that another process
 //!   has open: only its name here goes.

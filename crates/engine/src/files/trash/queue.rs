@@ -170,7 +170,7 @@ impl Queue {
         self.bytes
     }
 
-    /// Bytes of those that are to be removed.
+    /// Bytes of those due for removal.
     pub(super) fn waste_bytes(&mut self, now: Duration) -> u64 {
         self.bytes - self.reusable.min(self.kept_max(now))
     }

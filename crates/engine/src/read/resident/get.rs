@@ -79,7 +79,7 @@ pub(in crate::read) fn get(
     search(read, tables, user_key, hint, answer)
 }
 
-/// As [`get`], for keys whose tables only whole keys tell.
+/// As [`get`], for keys whose table only a comparison of whole keys finds.
 #[inline(never)]
 fn get_beside_bound(
     read: ReadView<'_>,

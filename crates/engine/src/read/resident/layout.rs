@@ -20,7 +20,7 @@
 //!
 //! - A search over eight bytes a bound instead of whole keys: it reads a few cache lines. A key equal to a
 //!   bound in these eight is compared whole, run by run.
-//! - The search begins at a place that the first byte of the prefix tells ([`Bounds`]), and then compares the same
+//! - The search begins at a place that the first byte of the prefix gives ([`Bounds`]), and then compares the same
 //!   number of times for every key: no branch to mispredict.
 //! - The tables are held open: a guard on each table's slot would cost a batch of lookups more than the search.
 //!   Tables that the table cache closes meanwhile stay in memory until the next super version. So that this is
@@ -104,7 +104,7 @@ enum Reach<'a> {
 }
 
 impl ResidentRuns {
-    /// The runs of `version`, whose open tables `open` gives. `None` when it is not to be laid out: see
+    /// The runs of `version`, whose open tables `open` gives. `None` when it should not be laid out: see
     /// the module. Cost: its tables, times its runs.
     pub fn of(
         version: &Version,
@@ -184,7 +184,7 @@ impl ResidentRuns {
     }
 
     /// The table of each run that may hold `user_key`, newest first. `None` for keys that eight bytes do
-    /// not tell from a table's smallest or largest: see [`ResidentRuns::each_table`].
+    /// not distinguish from a table's smallest or largest: see [`ResidentRuns::each_table`].
     #[inline(always)]
     pub fn cell(&self, user_key: &[u8]) -> Option<&[Arc<PlainTable>]> {
         let Some(prefix) = self.common.prefix_of(user_key) else {

@@ -1,6 +1,6 @@
 //! Reads over tables in memory: one key, a batch of keys, a walk within a prefix.
 //!
-//! In memory a lookup costs its cache misses. The key alone tells the first lines it needs, in every table
+//! In memory a lookup costs its cache misses. The key alone determines the first lines it needs, in every table
 //! that may hold it, so none of these loads has to wait for another:
 //!
 //! ```text

@@ -205,7 +205,7 @@ impl Walk {
     /// The value; empty while the walk is not valid.
     ///
     /// A value in a blob file is read by the first call. If that fails the value is empty, `status()`
-    /// says why, and the next move ends the walk; [`Walk::try_value`] tells at once.
+    /// says why, and the next move ends the walk; [`Walk::try_value`] reports it at once.
     #[inline]
     pub fn value(&self) -> &[u8] {
         match self.place {

@@ -58,10 +58,10 @@ pub struct End {
 /// Evidence that the place where reading stopped was written and synced once.
 #[derive(Clone, Copy, Debug)]
 pub enum Later {
-    /// A later record with a [`SyncedMark`] past that place: for a WAL, of which any part may be
+    /// A later record with a [`SyncedMark`] past that place: for a WAL, any part of which may be
     /// synced before any other.
     Marks,
-    /// Any later record: for a log of which every record is synced before the next begins.
+    /// Any later record: for a log whose every record is synced before the next begins.
     Any,
     /// A later record that was not written together with the one that cannot be read: for a
     /// MANIFEST. The function says from which offset on the log was synced together with a record,

@@ -187,8 +187,8 @@ impl Board {
         self.lock().state
     }
 
-    /// Looks at `families` at the time `now` and judges anew; the bytes they hold. Cost: a microsecond, and a fraction of one
-    /// for each family.
+    /// Looks at `families` at the time `now` and judges anew; the bytes they hold. Cost: a microsecond, and a
+    /// fraction of one for each family.
     pub(crate) fn look<'a>(
         &self,
         now: Duration,

@@ -1,8 +1,8 @@
 //! The controller: a pure state machine from samples of the store to verdicts.
 //!
 //! Four measures are watched, each as a share of its limit: the bytes in memtables, the tables
-//! of L0, the bytes compactions have to rewrite, and the waste on the disk. For each the speed at which it drains is known
-//! in bytes of *writes*:
+//! of L0, the bytes compactions have to rewrite, and the waste on the disk. For each the speed at which it drains is
+//! known in bytes of *writes*:
 //!
 //! - memtables drain at the speed of flushes, measured while they work;
 //! - L0 and the debt drain at the speed of compactions divided by the *amplification*: the bytes

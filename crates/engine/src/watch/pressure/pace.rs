@@ -13,7 +13,7 @@ struct Mark {
     written: u64,
 }
 
-/// The two latest marks. Looks that come more than a span apart tell of all the time between them.
+/// The two latest marks. Samples more than a span apart cover all of the time between them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
     marks: Option<(Mark, Mark)>,
