@@ -500,6 +500,7 @@ fn a_removed_range_keeps_what_snapshots_see_and_ends_where_it_was_said() {
             put(b"a3", 14),
             deleted(b"a4", 16),
             put(b"a4", 4),
+            put(b"b", 6), // Where the range ends.
             put(b"b1", 18),
             put(b"b2", 20),
             put(b"c1", 21),
@@ -521,6 +522,7 @@ fn a_removed_range_keeps_what_snapshots_see_and_ends_where_it_was_said() {
     let key = |key: &[u8], seqno: SeqNo| (key.to_vec(), seqno);
     let kept = [
         key(b"a1", 12),
+        key(b"b", 6),
         key(b"b1", 18),
         key(b"b2", 20),
         key(b"d1", 22),
