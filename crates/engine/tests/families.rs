@@ -1,5 +1,5 @@
 //! Goal: many families that hold little take little: of the disk while all are flushed, of the WAL while they
-//! are idle, and of the WAL that holds log data alone. Method: real directories, and what their files take.
+//! are idle, and of the WAL that holds log data alone. Method: real directories, and the sizes of their files.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 use std::os::unix::fs::MetadataExt;

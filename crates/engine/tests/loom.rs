@@ -34,7 +34,7 @@ enum Request {
     Exclusive(usize),
 }
 
-/// The queue, and what the leaders did.
+/// The queue, and a record of the leaders' work.
 struct Shop {
     queue: CommitQueue<Request>,
     leads: AtomicBool,

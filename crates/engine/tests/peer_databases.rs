@@ -41,7 +41,7 @@ fn fixtures(engine: &str) -> Vec<String> {
     names
 }
 
-/// The files of a fixture in memory, and what it should hold by family.
+/// The files of a fixture in memory, and its expected contents by family.
 fn load(engine: &str, name: &str) -> (Env, BTreeMap<String, Entries>) {
     let disk = PosixFileSystem::new();
     let from = data().join(engine).join(name);
@@ -223,7 +223,7 @@ fn databases_of_rocksdb_5_hold_what_they_held() {
     check_engine("rocksdb-5");
 }
 
-/// Options that ask for what RocksDB 5 cannot read: they are not followed there, nor after repair.
+/// Options that ask for features RocksDB 5 cannot read: they are not followed there, nor after repair.
 #[test]
 fn a_directory_of_rocksdb_5_stays_one() {
     for (name, repaired) in fixtures("rocksdb-5")

@@ -83,7 +83,7 @@ fn picture(set: &VersionSet) -> String {
     format!("seqno {}\n{families}", set.last_seqno())
 }
 
-/// The history: what was acknowledged, in order, and what is being attempted.
+/// The history: the acknowledged edits, in order, and the one being attempted.
 #[derive(Default)]
 struct History {
     acknowledged: Vec<String>,

@@ -21,7 +21,7 @@ const CANCEL_PAUSE: Duration = Duration::from_millis(20);
 const PATIENCE: u32 = 8;
 
 impl Background {
-    /// Waits until what is in `memtable` of the family is in a table.
+    /// Waits until the entries in `memtable` of the family are in a table.
     pub(crate) fn wait_for_table_of(&self, id: u32, memtable: &Arc<Memtable>) -> Result<()> {
         self.wait_until(|state| {
             state.families.get(&id).is_none_or(|family| {

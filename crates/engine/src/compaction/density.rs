@@ -11,7 +11,7 @@ use drumlin_base::key::{split_internal, tag_kind};
 const STEP_ENTRIES: u32 = 128;
 /// Steps in the window: 1,024 entries, some 20 microseconds of walking.
 const STEPS: usize = 8;
-/// Tombstones in the window from which on the table is dense: three in four.
+/// Tombstones in the window that make the table dense: three in four.
 const DENSE: u32 = STEP_ENTRIES * STEPS as u32 / 4 * 3;
 
 /// Counts tombstones in a window over the last entries written.

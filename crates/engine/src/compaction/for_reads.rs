@@ -26,7 +26,7 @@ const SETTLED_SECONDS: u64 = 5;
 /// Seconds before a flush in which nothing is done for reads: its table would soon be above the merged run.
 const NEAR_SECONDS: u64 = 60;
 
-/// Seconds after a flush from which on the store counts as not written.
+/// Seconds after a flush until the store counts as not written.
 const SILENT_SECONDS: u64 = 60;
 
 /// The price of a plan, and the charge reads have paid for it.
@@ -89,7 +89,7 @@ pub(crate) fn is_bounded(
     plan.input_bytes() - upper <= upper.saturating_mul(options.level_multiplier)
 }
 
-/// Since the newest table of L0 was made; `u64::MAX` when there is none.
+/// Seconds since the newest table of L0 was made; `u64::MAX` when there is none.
 fn seconds_since_flush(version: &Version, now: u64) -> u64 {
     let tables = version.level(0).iter();
     // A clock set back must not silence this for as long.

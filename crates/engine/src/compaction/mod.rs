@@ -2,7 +2,7 @@
 //!
 //! A [`Picker`] (one for each [`CompactionStyle`]) looks at a version and returns a [`Plan`];
 //! [`rewrite::run`] carries it out and returns
-//! the changes. Neither installs anything. `keep` holds the rules on what stays, `stream` carries
+//! the changes. Neither installs anything. `keep` holds the rules for entries, `stream` carries
 //! them out over a cursor, `split` says where output files end.
 
 pub(crate) mod blob_inputs;

@@ -177,7 +177,7 @@ impl Tree {
         });
     }
 
-    /// Garbage must be what a look at all tables says it is, and every table must say which files
+    /// Garbage must match a count over all tables, and every table must say which files
     /// it refers to.
     fn check_blobs(&self) {
         let mut referred = BlobTally::default();

@@ -460,7 +460,7 @@ impl<I: InternalIterator> Stream<I> {
                 Ok(false)
             }
             ValueKind::Merge | ValueKind::RangeDeletion => {
-                // Not what single deletions are for. A plain deletion hides it all.
+                // Single deletions are not meant for this. A plain deletion hides it all.
                 self.delete_plainly(seqno, stripe, hidden)
             }
             ValueKind::Value | ValueKind::BlobIndex | ValueKind::WideColumnEntity => {

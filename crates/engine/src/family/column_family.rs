@@ -20,7 +20,7 @@ use crate::family::super_version::{FamilyViews, SuperVersion, SuperVersionCell};
 use crate::options::settings::{DirectoryFormat, FamilyOptions, Options, Tuning};
 use crate::read::{FamilyReads, ReadContext, WalkPool};
 
-/// Dead entries stepped over in a memtable from which on it is flushed: about as much time as a
+/// Dead entries stepped over in a memtable until it is flushed: about as much time as a
 /// small flush takes, so that walks never waste more than twice what they must.
 const DEAD_WALKED_MAX: usize = 1 << 18;
 
@@ -153,7 +153,7 @@ impl Family {
         Ok(())
     }
 
-    /// Makes `next` what readers see from now on.
+    /// Makes `next` the readers' view from now on.
     ///
     /// Requires: the engine's state lock is held.
     pub(crate) fn install(&self, next: Arc<SuperVersion>) {

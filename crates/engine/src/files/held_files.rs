@@ -40,7 +40,7 @@ impl HeldFiles {
         }
     }
 
-    /// Whether what was opened is one moment only if nobody changed the directory meanwhile.
+    /// Whether the opened files are one moment only if nobody changed the directory meanwhile.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.in_doubt.load(Ordering::Relaxed)
     }
@@ -76,7 +76,7 @@ impl HeldFiles {
             if begins_with_own(self.open(&path)?, number)? {
                 begun.push(number);
             } else if !self.below.exists(&path)? {
-                self.doubt(); // Another may have been written over what it held.
+                self.doubt(); // Another may have been written over it.
             }
         }
         if !begun.contains(&needed) {

@@ -10,7 +10,7 @@
 //! `space` watches free space: below the reserve writes are refused, deletions are allowed down to a quarter of it,
 //! and a compaction first reserves space for its output. The WAL directory, if it is on another disk, is not watched.
 //! On a small disk the derived sizes shrink, so that all memtables can be flushed within the reserve: memtables to a
-//! 64th of what is free, the space reserved ahead for a WAL to a 16th.
+//! 64th of the free space, the space reserved ahead for a WAL to a 16th.
 
 pub(crate) mod disk_watch;
 pub(crate) mod held_files;

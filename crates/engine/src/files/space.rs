@@ -233,7 +233,7 @@ impl Space {
 }
 
 impl Promise {
-    /// Tells that `bytes` were written: the disk counts them from now on.
+    /// Notes that `bytes` were written: the disk counts them from now on.
     pub(crate) fn written(&self, bytes: u64) {
         let mut taken = 0;
         // Relaxed: a number that other threads' sums may see a moment later.
@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(space.credit(), CREDIT_MAX - 3000);
         space.spend(usize::MAX);
         assert_eq!(space.credit(), 0);
-        // Nobody goes along with a deletion below the reserve.
+        // A deletion below the reserve gives no credit.
         space.reserve_bytes(1000, || false).unwrap();
         disk.set_quota(60 * MIB);
         space.reserve_bytes(2 * MIB as usize, || true).unwrap();

@@ -25,7 +25,7 @@ pub(crate) const DIRECT_IO: &str = "use_direct_io_for_flush_and_compaction";
 /// The key in `DBOptions` that names the directory of the WAL, where that is not the database's.
 pub(crate) const WAL_DIR: &str = "wal_dir";
 const BLOCK_BASED: &str = "BlockBasedTable";
-/// In `CFOptions`: whether large values go to blob files, and from which size on.
+/// In `CFOptions`: whether large values go to blob files, and the least size of those that do.
 const BLOBS: &str = "enable_blob_files";
 /// See [`BLOBS`].
 const BLOB_BYTES: &str = "min_blob_size";
@@ -111,7 +111,7 @@ pub struct FamilySection {
 }
 
 impl FamilySection {
-    /// The options of family `name` with what every family should say: its key order.
+    /// The options of family `name` with the one every family should have: its key order.
     pub fn new(name: &str, comparator: &str) -> Self {
         let mut options = Section::default();
         options.set("comparator", comparator);

@@ -20,7 +20,7 @@ use crate::watch::events::EventListener;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DirectoryFormat {
-    /// Keep what is there; a new directory is RocksDB's.
+    /// Keep the directory's; a new directory is RocksDB's.
     #[default]
     Auto,
     /// RocksDB's: every RocksDB from 6.6 on opens it, from 6.27 on with values in blob files; a
@@ -429,7 +429,7 @@ pub struct ReadOptions {
     pub fill_cache: bool,
     /// Check block checksums when blocks are read from disk.
     pub verify_checksums: bool,
-    /// Read only what is in memory; anything else is `Incomplete`.
+    /// Read only data in memory; anything else is `Incomplete`.
     pub cache_only: bool,
     /// Bytes read ahead on scans; 0 grows from small to large as a scan goes on.
     pub readahead_bytes: usize,

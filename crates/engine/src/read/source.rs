@@ -72,7 +72,7 @@ impl Source {
         })
     }
 
-    /// Reads with `options` from now on. See [`RunIter::set_options`] for what must hold.
+    /// Reads with `options` from now on. See [`RunIter::set_options`] for the requirements.
     pub(super) fn set_options(&mut self, options: &Arc<RunOptions>) {
         match self {
             Self::Memtable(..) => {}
@@ -160,7 +160,7 @@ impl Source {
     }
 
     /// The newest deletion of `user_key` by this source's range tombstones that a reader at
-    /// `snapshot` sees, with its fragment. See [`RunIter::covering`] for what must hold.
+    /// `snapshot` sees, with its fragment. See [`RunIter::covering`] for the requirements.
     pub(super) fn covering(
         &self,
         order: &KeyOrder,

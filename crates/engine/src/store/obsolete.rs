@@ -1,4 +1,4 @@
-//! Files that nothing needs any more: how they are found, and who removes them.
+//! Files that nothing needs any more: how they are found, and how they are removed.
 
 use std::sync::atomic::Ordering;
 

@@ -338,7 +338,7 @@ impl KeyPrefixes {
         }
         let (begins, rest) = match key.split_at_checked(self.shared.len()) {
             Some((begins, rest)) => (begins.cmp(&self.shared), rest),
-            // Too short to hold what is shared: it is lower than, higher than, or a prefix of it.
+            // Too short to hold the shared part: it is lower than, higher than, or a prefix of it.
             None => (key.cmp(&self.shared), &[][..]),
         };
         let begins = if self.flip == 0 {

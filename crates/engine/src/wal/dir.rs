@@ -102,7 +102,7 @@ fn has_any(env: &Env, dir: &Path, needed_from: u64) -> Result<bool> {
     Ok(!wals_from(env, dir, needed_from)?.is_empty())
 }
 
-/// The first WAL in `dir` from `needed_from` on that has something in it.
+/// The first WAL in `dir` from `needed_from` on that is not empty.
 fn first_needed(env: &Env, dir: &Path, needed_from: u64) -> Result<Option<u64>> {
     let mut found = None;
     for wal in wals_from(env, dir, needed_from)? {

@@ -201,9 +201,9 @@ pub(crate) struct Wal {
     after: Option<WalMark>,
     synced: Option<WalMark>,
     preallocator: Arc<WalPreallocator>,
-    /// The live length from which on the preallocator is asked for more.
+    /// The live length past which the preallocator is asked for more.
     request_at: u64,
-    /// The live length from which on the size of all WAL files is checked.
+    /// The live length past which the size of all WAL files is checked.
     size_check_at: u64,
     /// Whether the last group asked for a sync.
     synced_writes: bool,

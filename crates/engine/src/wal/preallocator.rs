@@ -135,7 +135,7 @@ impl WalPreallocator {
     pub(crate) fn request(&self, live: &Arc<dyn FileSyncer>, len: u64, synced: bool) {
         let mut queue = self.queue.lock();
         if queue.has_thread {
-            // A sync would write the space that was got ready; it waits for the disk anyway.
+            // A sync would write the prepared space; it waits for the disk anyway.
             queue.to_prepare = (!synced).then(|| Arc::clone(live));
             queue.synced = synced;
             queue.wants_file |= len >= self.preallocate_bytes / 2;

@@ -1,4 +1,4 @@
-//! Counters of what the engine did, under RocksDB's ticker names where they mean the same.
+//! Counters of the engine's work, under RocksDB's ticker names where they mean the same.
 
 use drumlin_base::metrics::Counter;
 

@@ -146,7 +146,7 @@ impl WriteEnv {
         log.throttle.add(bytes);
     }
 
-    /// Returns when what was written so far is paid for: at once, without reading the clock, while
+    /// Returns when all bytes written so far are paid for: at once, without reading the clock, while
     /// writes are not throttled.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use drumlin_fs::StrictMemFileSystem;
 
 use crate::support::{Append, DIR, Model, Op, Rows, difference, exhaustive, options, order};
 
-/// One set of options, and what may be done under it.
+/// One set of options, and the operations allowed under it.
 struct Setup {
     name: &'static str,
     reverse: bool,

@@ -38,11 +38,11 @@ use crate::files::names;
 
 /// Freed at a time. Larger files go in several steps.
 const STEP_BYTES: u64 = 96 << 20;
-/// The pace while little waits, in bytes a second. Under a steady load what waits is reused sooner.
+/// The pace while little waits, in bytes a second. Under a steady load waiting files are reused sooner.
 const PACE: u64 = 128 << 20;
 /// With as much waiting as this the pace is twice as fast, and so on.
 const PACE_BYTES: u64 = 1 << 30;
-/// How often to look whether what is kept for reuse is still wanted.
+/// How often to look whether the files kept for reuse are still wanted.
 const KEPT_LOOK: Duration = Duration::from_secs(1);
 
 /// See the module.

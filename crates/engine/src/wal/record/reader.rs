@@ -64,7 +64,7 @@ pub enum Later {
     /// Any later record: for a log whose every record is synced before the next begins.
     Any,
     /// A later record that was not written together with the one that cannot be read: for a
-    /// MANIFEST. The function says from which offset on the log was synced together with a record,
+    /// MANIFEST. The function gives the offset from which the log was synced together with a record,
     /// `None` when that is the record's own.
     Batches(fn(&[u8]) -> Option<u64>),
 }
@@ -329,7 +329,7 @@ impl RecordReader {
         Ok(())
     }
 
-    /// Reads the window from `offset` on until it is full or nothing comes any more: one short read
+    /// Reads the window from `offset` on until it is full or reads return nothing: one short read
     /// is no end of the file, and the bytes past it are not lost. How many bytes were read.
     fn fill_window(&mut self, offset: u64) -> Result<usize> {
         let mut filled = 0;

@@ -1,4 +1,4 @@
-//! The debt of writers for the bytes they wrote: a token bucket in time, kept by whoever leads.
+//! The debt of writers for the bytes they wrote: a token bucket in time, kept by the leader.
 //!
 //! Bytes are paid for after they were written, by the next group; bytes written while writers were
 //! free cost nothing, even when writers are slowed later. No sleep is much shorter than a
