@@ -1,6 +1,6 @@
 //! Goal: values kept apart from the tables cost no more space than promised, are never lost and
 //! never leak, whatever is overwritten, deleted, dropped, filtered, copied or repaired. Method: a
-//! small database on a disk in memory whose background runs when it is told to; after each step the
+//! small database on a disk in memory whose background runs on request; after each step the
 //! accounts are compared with a count over all tables (`verify`) and with the files on the disk.
 
 #![expect(

@@ -237,7 +237,7 @@ fn an_order_that_panics_ends_writing_and_hangs_nobody() {
     }
 }
 
-/// Panics whenever it is told something.
+/// Panics in every call.
 struct Rude;
 
 impl EventListener for Rude {

@@ -94,7 +94,7 @@ fn jobs_that_fail_again_and_again_leave_nothing() {
     }
 }
 
-/// Says that a compaction has begun, and holds it up until it is told to go on.
+/// Says that a compaction has begun, and holds it up until it may go on.
 struct Gate {
     begun: SyncSender<()>,
     go_on: Mutex<Receiver<()>>,

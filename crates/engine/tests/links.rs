@@ -206,7 +206,7 @@ fn a_checkpoint_by_who_only_reads_has_what_is_in_the_wal() {
     let found = ["flushed", "logged", "later"].map(|key| copy.get(key).unwrap().is_some());
     assert_eq!(found, [true, true, false]);
 
-    // With the WAL flushed and gone the copy cannot be made, which is told.
+    // With the WAL flushed and gone the copy cannot be made, which is reported.
     db.compact_range(db.default_family(), None, None).unwrap();
     db.wait_for_background().unwrap();
     db.close().unwrap();

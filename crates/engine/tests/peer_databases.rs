@@ -175,7 +175,7 @@ fn check_fixture(engine: &str, name: &str) {
     db.close().unwrap();
 }
 
-/// A fixture that holds what this engine does not read: refused by name, and left as it is.
+/// A fixture with a feature that this engine does not read: refused by name, and left as it is.
 fn check_refused(engine: &str, name: &str, word: &str) {
     let (env, _) = load(engine, name);
     let listing = || {

@@ -34,7 +34,7 @@ impl EventListener for Heard {
 /// An action inside a compaction, once, at the first key that is not below this one.
 type Act = (u32, Box<dyn FnOnce() + Send>);
 
-/// A filter that keeps everything, and acts when it is told to.
+/// A filter that keeps everything, and acts on request.
 #[derive(Default)]
 struct Acts(Mutex<Option<Act>>);
 

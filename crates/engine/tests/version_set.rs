@@ -140,7 +140,7 @@ fn as_files(memory: &StrictMemFileSystem) -> Arc<dyn FileSystem> {
     Arc::new(memory.clone())
 }
 
-/// Opens what is there, with or without the second family.
+/// Opens the existing set, with or without the second family.
 fn recover(files: &Arc<dyn FileSystem>) -> Result<VersionSet> {
     let names = VersionSet::list_families(&**files, dir())?;
     let others: Vec<_> = names.iter().map(String::as_str).skip(1).collect();

@@ -40,7 +40,7 @@ impl Background {
     }
 }
 
-/// About what one thread of a job holds in buffers: read-ahead of its inputs, blocks under way.
+/// Approximate buffers of one thread of a job: read-ahead of its inputs, blocks under way.
 pub(super) const JOB_BYTES: usize = 4 << 20;
 
 /// Its further buffers under `O_DIRECT`: aligned copies of its input.
@@ -80,7 +80,7 @@ impl Background {
 
     /// How the family's large values are kept apart.
     fn blob_options(&self, family: &Family) -> BlobOptions {
-        // FIFO rewrites nothing, and counts what its tables hold.
+        // FIFO rewrites nothing, and counts the bytes of its tables.
         if self.store.id.leveldb || matches!(family.compaction.style, CompactionStyle::Fifo(_)) {
             return BlobOptions::never();
         }

@@ -83,7 +83,7 @@ impl ManualQueue {
         self.requests.retain(|request| request.id != id);
     }
 
-    /// Counts what an automatic compaction read.
+    /// Counts the bytes an automatic compaction read.
     pub(crate) fn count_automatic(&mut self, bytes: u64) {
         self.automatic_bytes = self.automatic_bytes.saturating_add(bytes);
     }

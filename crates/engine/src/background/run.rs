@@ -81,7 +81,7 @@ impl Background {
         }
     }
 
-    /// Counts the job's failure, or makes good what an earlier one did.
+    /// Counts the job's failure, or clears an earlier one.
     fn settle(&self, state: &mut State, is_flush: bool, outcome: Result<()>) -> Result<()> {
         match outcome {
             Err(error) if error.kind() == ErrorKind::Shutdown => Ok(()),

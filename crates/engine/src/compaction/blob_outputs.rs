@@ -92,7 +92,7 @@ impl fmt::Debug for BlobPlace {
 }
 
 impl BlobChanges {
-    /// Adds what another part of the job did.
+    /// Adds the changes of another part of the job.
     pub(crate) fn append(&mut self, mut other: Self) {
         self.additions.append(&mut other.additions);
         self.kept.append(&other.kept);

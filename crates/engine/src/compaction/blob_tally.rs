@@ -38,7 +38,7 @@ impl BlobTally {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// Adds what `other` counted.
+    /// Adds the counts of `other`.
     pub(crate) fn append(&mut self, other: &Self) {
         for (&file, count) in &other.files {
             let sum = self.files.entry(file).or_default();

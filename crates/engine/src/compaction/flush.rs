@@ -34,7 +34,7 @@ pub(crate) struct Flushed {
     pub bytes_written: u64,
 }
 
-/// Writes what `memtables` (oldest first) hold into one table.
+/// Writes the entries of `memtables` (oldest first) into one table.
 ///
 /// Requires: nobody adds to the memtables any more.
 ///

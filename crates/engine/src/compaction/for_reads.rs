@@ -68,7 +68,7 @@ pub(crate) fn is_time(version: &Version, moment: &Moment<'_>) -> bool {
     moment.is_quiet && seconds_since_flush(version, moment.now) >= SETTLED_SECONDS
 }
 
-/// Whether what is merged for reads now would stay so for a while.
+/// Whether a run merged for reads now would stay so for a while.
 pub(crate) fn is_lasting(moment: &Moment<'_>) -> bool {
     moment.flush_cf >= NEAR_SECONDS
 }

@@ -1,4 +1,4 @@
-//! Carrying a plan out: reading its tables as one ordered stream, writing what stays.
+//! Carrying a plan out: reading its tables as one ordered stream, writing the surviving entries.
 //!
 //! Inputs are never touched. Any error, from damage in an input at any offset to a full disk, ends
 //! the job, removes its outputs and is returned; the caller decides whether to try again.

@@ -178,7 +178,7 @@ impl Simulator {
         let mut merged: BTreeMap<u32, u64> = BTreeMap::new();
         for (_, file) in plan.files() {
             for &(key, seqno) in &self.content[&file.number] {
-                // Newest first, so what is there already hides what comes.
+                // Newest first, so present entries hide later ones.
                 let newer = *merged.entry(key).or_insert(seqno);
                 assert!(newer >= seqno, "{plan:?} puts older entries first");
             }

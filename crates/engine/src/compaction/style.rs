@@ -28,7 +28,7 @@ pub enum CompactionStyle {
 }
 
 impl CompactionStyle {
-    /// Checks what the options of the style say.
+    /// Checks the options of the style.
     ///
     /// # Errors
     /// `InvalidArgument` naming the option.
@@ -60,10 +60,10 @@ impl CompactionStyle {
     }
 }
 
-/// When universal compaction merges what.
+/// The triggers and bounds of universal merges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UniversalOptions {
-    /// Sorted runs (each table of L0 is one, each deeper level is one) from which on runs are
+    /// Sorted runs (each table of L0 is one, each deeper level is one) at which they are
     /// merged: fewer let reads look at fewer, more let an entry be rewritten less often. With 4,
     /// RocksDB's number, entries are rewritten no less than under the leveled style. Default: 8.
     pub runs_trigger: usize,

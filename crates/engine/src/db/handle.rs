@@ -99,7 +99,7 @@ impl Db {
     /// # Errors
     /// `InvalidArgument` when the database has other families (see [`Db::open_families`]) or an
     /// option makes no sense; `Locked` when another process or handle has it open; `Corruption`
-    /// naming what is damaged; `NotSupported` naming a feature that cannot be read faithfully;
+    /// naming the damage; `NotSupported` naming a feature that cannot be read faithfully;
     /// `Io`, `NoSpace`. A failed open changes nothing that a good open needs.
     pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Self> {
         let family = options.family.clone();
@@ -261,7 +261,7 @@ impl Db {
         self.put_cf(&self.default, key, value, &WriteOptions::default())
     }
 
-    /// Removes `key` from the default family. Removing what is not there is no error.
+    /// Removes `key` from the default family. Removing an absent key is no error.
     ///
     /// # Errors
     /// As [`Db::write`].
@@ -612,7 +612,7 @@ impl Db {
     /// can be; `move_files` removes the originals. All are taken, or none.
     ///
     /// # Errors
-    /// `InvalidArgument` for a table that is not external; `Corruption` naming what is damaged.
+    /// `InvalidArgument` for a table that is not external; `Corruption` naming the damage.
     pub fn ingest(&self, family: &ColumnFamily, paths: &[PathBuf], move_files: bool) -> Result<()> {
         let _call = self.engine.store.begin_call()?;
         self.engine.store.check_own(&family.0)?;

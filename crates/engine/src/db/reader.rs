@@ -105,7 +105,7 @@ struct Picture {
 }
 
 impl Picture {
-    /// Of what cannot be read, the opening says why.
+    /// The opening reports the errors of files that cannot be read.
     fn of(dir: &Path, options: &Options) -> Self {
         let files = &options.env.files;
         let dirs = std::iter::once(dir).chain(options.wal_dir.as_deref());

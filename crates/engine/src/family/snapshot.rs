@@ -35,7 +35,7 @@ impl SnapshotList {
         Self::default()
     }
 
-    /// Pins what `current` returns, the last published sequence number.
+    /// Pins the result of `current`, the last published sequence number.
     ///
     /// `current` is called under the list's lock. A compaction that listed the pins before this call
     /// therefore only saw entries at or below the pinned number, and it keeps the newest of those.

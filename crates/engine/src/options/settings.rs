@@ -298,7 +298,7 @@ impl Options {
 }
 
 impl FamilyOptions {
-    /// Checks what a family has of its own.
+    /// Checks the family's own options.
     ///
     /// # Errors
     /// `InvalidArgument` naming the option.

@@ -15,7 +15,7 @@ pub(crate) struct Files {
     pub(crate) numbers: Arc<FileNumbers>,
     /// Obsolete files, until they are removed or reused.
     pub(crate) trash: Arc<Trash>,
-    /// Bounds what flushes and compactions write a second.
+    /// Bounds the bytes a second that flushes and compactions write.
     pub(crate) limiter: Arc<RateLimiter>,
     /// Free space.
     pub(crate) space: Arc<Space>,

@@ -93,7 +93,7 @@ impl Store {
         }
     }
 
-    /// Refuses what changes the database where it was opened for reading.
+    /// Refuses changes to a database that was opened for reading.
     pub(crate) fn check_writable(&self) -> Result<()> {
         match self.id.read_only {
             true => Err(Error::new(

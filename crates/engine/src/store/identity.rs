@@ -41,7 +41,7 @@ pub(crate) struct Recovered {
 }
 
 impl Identity {
-    /// Sets what recovery found, once.
+    /// Sets the findings of recovery, once.
     pub(crate) fn set_recovered(&self, found: Recovered) {
         let is_first = self.recovered.set(found).is_ok();
         assert!(is_first, "a store is recovered once");

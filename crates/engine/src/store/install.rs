@@ -71,7 +71,7 @@ impl Store {
     }
 
     /// Runs one change of the MANIFEST. A failure that leaves it in doubt what is on disk poisons
-    /// the database; a full disk only stops what wanted the change.
+    /// the database; a full disk only stops the job that wanted the change.
     pub(crate) fn edit_manifest<R>(
         &self,
         state: &mut State,

@@ -72,13 +72,13 @@ impl Store {
         }
     }
 
-    /// Has what is kept for reuse removed too.
+    /// Has files kept for reuse removed too.
     pub(crate) fn release_trash(&self) {
         self.files.trash.release();
         self.settle_trash();
     }
 
-    /// Removes what was given up, now and on this thread.
+    /// Removes the files that were given up, now and on this thread.
     pub(crate) fn empty_trash(&self) {
         if let Err(error) = self.files.trash.empty() {
             self.file_stays(&error);

@@ -33,7 +33,7 @@ impl Store {
             && state.families.values().any(|f| !f.immutables.is_empty())
     }
 
-    /// Half of the budget, or what the largest line of memtables was set to.
+    /// Half of the budget, or the size set for the largest line of memtables.
     pub(crate) fn memtables_share(&self) -> usize {
         let families = self.families.load();
         let lines = families.values().map(|family| {

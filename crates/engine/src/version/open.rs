@@ -1,4 +1,4 @@
-//! Making and reading a version set: a new database's first MANIFEST, or what CURRENT names.
+//! Making and reading a version set: a new database's first MANIFEST, or the MANIFEST that CURRENT names.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;

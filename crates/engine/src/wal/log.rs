@@ -192,7 +192,7 @@ pub(crate) struct Wal {
     dir: PathBuf,
     number: u64,
     writer: Option<RecordWriter>,
-    /// Syncs what `writer` writes.
+    /// Syncs the file of `writer`.
     syncer: Option<Arc<dyn FileSyncer>>,
     unsynced: Arc<UnsyncedWals>,
     /// Number and length of closed files that may still be needed.

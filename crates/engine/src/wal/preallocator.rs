@@ -39,7 +39,7 @@ pub(crate) struct FreshWal {
 pub(crate) enum Task {
     /// Make the next file.
     Make,
-    /// Get space ready behind what was appended to this one.
+    /// Prepare space behind the bytes appended to this one.
     Prepare(Arc<dyn FileSyncer>),
     /// End.
     End,

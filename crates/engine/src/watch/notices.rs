@@ -52,7 +52,7 @@ impl Notices {
         }
     }
 
-    /// Notes what `notice` makes. Cheap, under any lock.
+    /// Queues the notice that `notice` makes. Cheap, under any lock.
     pub(crate) fn note(&self, notice: impl FnOnce() -> Notice) {
         if self.listener.is_some() {
             self.waiting.lock().push_back(notice());

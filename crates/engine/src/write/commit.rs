@@ -339,7 +339,7 @@ impl<E: CommitEnv> CommitPipeline<E> {
             false => synced,
         };
         if let Err(error) = &synced {
-            // Before the next one leads: it must not acknowledge what follows a hole.
+            // Before the next one leads: it must not acknowledge a write after a hole.
             let groups = others.iter().map(|(other, _)| other).chain([&own]);
             let first = groups.map(|logged| logged.group.span.before).min();
             self.poison_from(first.unwrap_or(0), error);

@@ -1,4 +1,4 @@
-//! Goal: damage on disk is told and never becomes wrong data. Method: a small database that has a
+//! Goal: damage on disk is reported and never becomes wrong data. Method: a small database that has a
 //! bit of everything; one bit flipped in its bytes, files cut, lengthened, swapped and removed; then
 //! it is opened and read whole.
 

@@ -1,5 +1,5 @@
 //! Goal: of the small database of every table format, each byte of each file may be damaged, and each file
-//! be cut, swapped, renamed or stale: it is told by the file's name, or no answer changes. Method: one harm
+//! be cut, swapped, renamed or stale: the error names the file, or no answer changes. Method: one harm
 //! at a time to a copy of the disk, which is opened and read whole. `DRUMLIN_EXHAUSTIVE=1` does all of
 //! them and prints how many; otherwise a sample of each kind.
 

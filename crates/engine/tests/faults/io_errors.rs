@@ -1,4 +1,4 @@
-//! Goal: an error of the disk is told, loses nothing that was acknowledged and never gives wrong
+//! Goal: an error of the disk is reported, loses nothing that was acknowledged and never gives wrong
 //! data; a full disk stops writes, not reads, and heals by itself. Method: scripts with a fault at
 //! every operation once, or from there on; and single faults at chosen places.
 

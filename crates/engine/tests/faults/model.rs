@@ -285,7 +285,7 @@ impl World {
         self.iterators.push((iter, rows));
     }
 
-    /// Iterators see what was there when they were made.
+    /// Iterators see the rows that were there when they were made.
     fn check_held(&mut self) {
         let mut held = std::mem::take(&mut self.iterators);
         for (iter, rows) in &mut held {

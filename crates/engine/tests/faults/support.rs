@@ -361,7 +361,7 @@ pub(crate) enum Demand {
     Errors,
 }
 
-/// Checks the open database against what was done to it.
+/// Checks the open database against its history.
 pub(crate) fn check(db: &Db, history: &History, demand: Demand) -> std::result::Result<(), String> {
     let mut found: BTreeMap<String, Rows> = BTreeMap::new();
     for family in db.families() {

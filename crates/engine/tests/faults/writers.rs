@@ -78,7 +78,7 @@ fn make(files: &FaultFileSystem, background: usize) -> Options {
     let options = options(Arc::new(files.clone()));
     Options {
         background_threads: Some(background),
-        // Nobody sleeps: how long writers are held back is not what is tested here.
+        // Nobody sleeps: this does not test how long writers are held back.
         env: Env {
             clock: Arc::new(ManualClock::new(1)),
             ..options.env

@@ -111,7 +111,7 @@ impl Trash {
         self.clock.monotonic()
     }
 
-    /// Learns what the store holds, which bounds what is kept for reuse.
+    /// Learns the size of the store, which bounds the files kept for reuse.
     pub(crate) fn set_store_bytes(&self, bytes: u64) {
         self.lock().queue.set_store_bytes(bytes);
     }
@@ -159,13 +159,13 @@ impl Trash {
         state.arrived.is_empty() && state.queue.is_empty() && state.outside.is_none()
     }
 
-    /// Has what is kept for reuse removed: nobody writes.
+    /// Has the files kept for reuse removed: nobody writes.
     pub(crate) fn release(&self) {
         self.lock().queue.release();
         self.wake.notify_all();
     }
 
-    /// Removes at a pace until [`Trash::end`], then what is left at once. Tells `done` of every
+    /// Removes at a pace until [`Trash::end`], then the rest at once. Tells `done` of every
     /// file that is gone, or why it is not.
     pub(crate) fn work(&self, done: impl Fn(Result<()>)) {
         while let Some(paced) = self.wait_for_work() {

@@ -155,7 +155,7 @@ impl Queue {
         self.released = true;
     }
 
-    /// Learns what the store holds.
+    /// Learns the size of the store.
     pub(super) fn set_store_bytes(&mut self, bytes: u64) {
         self.store_bytes = bytes;
     }

@@ -18,7 +18,7 @@ use super::{BLOCK_BYTES, COVERED_FROM};
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 const LENGTH_AT: usize = 4;
 
-/// The offset of the byte in `rest` (what is left of a block) in which one turned bit makes the
+/// The offset of the byte in `rest` (the rest of a block) in which one turned bit makes the
 /// fragment at its front sound; `None` when no single bit does.
 pub(super) fn single_bit(rest: &[u8]) -> Option<usize> {
     let rest = rest

@@ -1,4 +1,4 @@
-//! Reads records back, and says what the end of a log means.
+//! Reads records back, and judges the end of a log.
 //!
 //! Reading stops at the first thing that is not a sound fragment of this log; nothing past it is
 //! ever replayed. Whether that place is where writing stopped or where bytes were damaged is a

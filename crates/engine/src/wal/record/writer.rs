@@ -82,7 +82,7 @@ impl RecordWriter {
         self.frame(&[payload])
     }
 
-    /// Hands what was gathered to the file.
+    /// Hands the gathered bytes to the file.
     ///
     /// # Errors
     /// As [`RecordWriter::append`].
