@@ -7,10 +7,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU8};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use drumlin_base::sync::atomic::AtomicU64;
 use drumlin_base::sync::{Condvar, Mutex, MutexGuard};
 use drumlin_base::{Error, Result, SeqNo};
 

@@ -1,8 +1,9 @@
 //! The commit pipeline's environment over a store.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use drumlin_base::sync::atomic::AtomicU64;
 use drumlin_base::{Error, Result};
 use drumlin_fs::Clock;
 
