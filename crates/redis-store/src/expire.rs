@@ -1,0 +1,81 @@
+//! The worker of expiry.
+
+use crate::events::EventClass;
+use crate::failure::Outcome;
+use crate::families::FamilyName;
+use crate::keys::{split_u48, ttl_key};
+use crate::keyspace::Keyspace;
+use crate::walk::Direction;
+
+/// Records of so many bytes and more are deleted by the worker, as the engine may keep them in blob files.
+const SMALL_BYTES: usize = 1 << 10;
+
+/// The work of one step of the worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExpireStep {
+    /// Keys that expired.
+    pub expired: u64,
+    /// Whether more is due.
+    pub more: bool,
+}
+
+impl Keyspace<'_> {
+    /// Takes up to `most` due entries of the `ttl` family in the order of their times. A key whose expiry is still the
+    /// entry's has expired; other entries are of expiries that were changed since, and only go. Writes the watermark
+    /// of expiry too: once that is durable, compactions drop small whole values by themselves. So the step deletes the
+    /// others, and all of them where `tells`, with an `expired` event each.
+    ///
+    /// # Errors
+    /// `Cold`; the engine's.
+    pub fn expire_due(&mut self, most: usize, tells: bool) -> Outcome<ExpireStep> {
+        let mut step = ExpireStep::default();
+        let until = ttl_key(self.now_ms(), 0, b"");
+        let mut due = Vec::new();
+        let mut walk = self.walk(FamilyName::Ttl, (Vec::new(), until), Direction::Forward);
+        while let Some((entry, _)) = walk.next()? {
+            if due.len() == most {
+                step.more = true;
+                break;
+            }
+            due.push(entry.to_vec());
+        }
+        drop(walk);
+        if due.is_empty() {
+            return Ok(step);
+        }
+        let own = self.db();
+        for entry in due {
+            let Some((ms, rest)) = split_u48(&entry) else {
+                continue;
+            };
+            let Some((db, key)) = rest.split_first_chunk::<2>() else {
+                continue;
+            };
+            if let Some(db) = self.logical(u16::from_be_bytes(*db)) {
+                self.select(db);
+                step.expired += u64::from(self.expire_key(key, ms, tells)?);
+            }
+            self.overlay().set(FamilyName::Ttl, entry, None);
+        }
+        self.select(own);
+        let before = self.now_ms().saturating_sub(1);
+        self.overlay().watermark_ms = Some(before);
+        Ok(step)
+    }
+
+    fn expire_key(&mut self, key: &[u8], ms: u64, tells: bool) -> Outcome<bool> {
+        let record = self.lookup_expired_too(&self.stored_key(key))?;
+        match record {
+            Some(record) if record.expire_ms() == Some(ms) => {
+                // The filter is not asked for collections, nor for values in blob files.
+                let is_small = record.collection().is_none() && record.len() < SMALL_BYTES;
+                if tells || !is_small {
+                    self.remove(key, &record);
+                    self.event(EventClass::Expired, "expired", key);
+                }
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+}

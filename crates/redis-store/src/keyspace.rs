@@ -1,0 +1,410 @@
+//! One database as a command sees it.
+
+use std::fmt;
+use std::ops::Bound;
+
+use drumlin::{PinnedSlice, ReadOptions, View};
+
+use crate::events::{Event, EventClass};
+use crate::failure::{Failure, Outcome};
+use crate::families::FamilyName;
+use crate::keys::{SUB_PREFIX_BYTES, key_hash, live_key, record_key, slot_of, ttl_key};
+use crate::live::LiveChange;
+use crate::overlay::{Overlay, db_range};
+use crate::record::{Collection, Kind, NewRecord, Record};
+use crate::store::{ReadFrom, Store};
+use crate::walk::{Changes, Direction, Walk};
+
+/// What is known of a key's record before it is overwritten.
+#[derive(Clone, Copy, Debug)]
+pub enum Old<'a> {
+    /// It was read in this command: the record, or none.
+    Is(Option<&'a Record>),
+    /// Nothing: it was not read.
+    Unknown,
+}
+
+/// See the module. Reads see the view with the overlay's changes over it.
+pub struct Keyspace<'a> {
+    store: &'a Store,
+    view: &'a View,
+    overlay: &'a mut Overlay,
+    reads: &'a ReadOptions,
+    /// As clients number it.
+    db: u16,
+    now_ms: u64,
+}
+
+impl fmt::Debug for Keyspace<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Keyspace({} of {:?})", self.db, self.store)
+    }
+}
+
+impl<'a> Keyspace<'a> {
+    /// The database `db`, which is below [`crate::DATABASES`], at the time `now_ms` (see [`Store::now_ms`]).
+    pub fn new(
+        store: &'a Store,
+        view: &'a View,
+        overlay: &'a mut Overlay,
+        db: u16,
+        now_ms: u64,
+        from: ReadFrom,
+    ) -> Self {
+        let reads = store.reads(from);
+        assert!(db < crate::DATABASES, "the server checks databases");
+        Self {
+            store,
+            view,
+            overlay,
+            reads,
+            db,
+            now_ms,
+        }
+    }
+
+    /// The time of the command, in ms since 1970. It stands still while a command, an EXEC or a script runs.
+    pub fn now_ms(&self) -> u64 {
+        self.now_ms
+    }
+
+    /// The number of the database.
+    pub fn db(&self) -> u16 {
+        self.db
+    }
+
+    /// Goes to another database.
+    ///
+    /// # Panics
+    /// If `db` is not below [`crate::DATABASES`].
+    pub fn select(&mut self, db: u16) {
+        assert!(db < crate::DATABASES, "the server checks databases");
+        self.db = db;
+    }
+
+    /// The store.
+    pub fn store(&self) -> &'a Store {
+        self.store
+    }
+
+    /// The changes of the round.
+    pub fn overlay(&mut self) -> &mut Overlay {
+        self.overlay
+    }
+
+    /// The database's number on disk.
+    pub(crate) fn physical(&self) -> u16 {
+        let at = usize::from(self.db);
+        let number = match self.overlay.databases() {
+            Some(map) => map.get(at).copied(),
+            None => self.store.databases.read().get(at).copied(),
+        };
+        number.unwrap_or(self.db)
+    }
+
+    /// The number that clients have for the database with the number `physical` on disk.
+    pub(crate) fn logical(&self, physical: u16) -> Option<u16> {
+        let found = |map: &[u16]| map.iter().position(|number| *number == physical);
+        let at = match self.overlay.databases() {
+            Some(map) => found(map),
+            None => found(&self.store.databases.read()),
+        };
+        at.and_then(|at| u16::try_from(at).ok())
+    }
+
+    pub(crate) fn stored_key(&self, key: &[u8]) -> Vec<u8> {
+        record_key(self.physical(), self.store.seed, key)
+    }
+
+    fn hash(&self, key: &[u8]) -> u64 {
+        key_hash(self.store.seed, key)
+    }
+
+    // Records.
+
+    /// The record of `key`, if it has one that has not expired.
+    ///
+    /// # Errors
+    /// `Cold`; the engine's.
+    pub fn lookup(&self, key: &[u8]) -> Outcome<Option<Record>> {
+        let record = self.lookup_expired_too(&self.stored_key(key))?;
+        Ok(record.filter(|record| !self.is_expired(record)))
+    }
+
+    /// As [`Keyspace::lookup`], for a command that needs the value to be of `kind`.
+    ///
+    /// # Errors
+    /// `WrongType`; as [`Keyspace::lookup`].
+    pub fn lookup_as(&self, key: &[u8], kind: Kind) -> Outcome<Option<Record>> {
+        match self.lookup(key)? {
+            Some(record) if record.kind() != kind => Err(Failure::WrongType),
+            found => Ok(found),
+        }
+    }
+
+    /// Whether the record is not to be seen any more.
+    pub fn is_expired(&self, record: &Record) -> bool {
+        record.expire_ms().is_some_and(|ms| ms < self.now_ms)
+    }
+
+    pub(crate) fn lookup_expired_too(&self, stored_key: &[u8]) -> Outcome<Option<Record>> {
+        let bytes = self.get(FamilyName::Keys, stored_key)?;
+        Ok(bytes.map(Record::decode).transpose()?)
+    }
+
+    /// Writes the record of `key`. A collection that the old record had, and the new one has not, dies.
+    ///
+    /// # Errors
+    /// `Cold`, where the old record must be looked at; the engine's.
+    pub fn put(&mut self, key: &[u8], old: Old<'_>, new: NewRecord) -> Outcome<()> {
+        let (db, hash, stored_key) = (self.physical(), self.hash(key), self.stored_key(key));
+        let read;
+        let old = match old {
+            Old::Is(Some(record)) => Some(record),
+            // It may have expired, and then it is not seen; its collection has to die all the same.
+            Old::Is(None) | Old::Unknown => {
+                read = self.hidden_record(db, hash, &stored_key)?;
+                read.as_ref()
+            }
+        };
+        let old_expire = old.and_then(Record::expire_ms);
+        let old_collection = old.and_then(Record::collection);
+        if old_collection != new.collection() {
+            if let Some(collection) = old_collection {
+                self.kill(db, hash, collection);
+            }
+            if let Some(collection) = new.collection() {
+                let value = [&hash.to_be_bytes()[..], &[new.kind().number()]].concat();
+                let live = live_key(db, collection.cid);
+                self.overlay.set(FamilyName::Live, live, Some(value));
+                self.overlay.push_live(LiveChange::Owned { db, hash });
+            }
+        }
+        if let Some(ms) = new.expire_ms().filter(|_| new.expire_ms() != old_expire) {
+            let entry = ttl_key(ms, db, key);
+            self.overlay.set(FamilyName::Ttl, entry, Some(Vec::new()));
+        }
+        let bytes = Some(new.into_bytes());
+        self.overlay.set(FamilyName::Keys, stored_key, bytes);
+        self.overlay.touch(self.db, key);
+        Ok(())
+    }
+
+    /// The record under one that is overwritten unseen, as far as it matters: one in the overlay, or one that may have a
+    /// collection.
+    fn hidden_record(&self, db: u16, hash: u64, stored_key: &[u8]) -> Outcome<Option<Record>> {
+        let changed = self
+            .overlay
+            .table(FamilyName::Keys)
+            .contains_key(stored_key);
+        let looks = changed || self.store.live.may_own(db, hash);
+        match looks && !drumlin_base::bug!("redis-blind-write-over-a-collection") {
+            true => self.lookup_expired_too(stored_key),
+            false => Ok(None),
+        }
+    }
+
+    /// Deletes `key`, whose record was read.
+    pub fn remove(&mut self, key: &[u8], record: &Record) {
+        let (db, hash) = (self.physical(), self.hash(key));
+        if let Some(collection) = record.collection() {
+            self.kill(db, hash, collection);
+        }
+        let stored_key = self.stored_key(key);
+        self.overlay.set(FamilyName::Keys, stored_key, None);
+        self.overlay.touch(self.db, key);
+    }
+
+    fn kill(&mut self, db: u16, hash: u64, Collection { cid, .. }: Collection) {
+        let live = live_key(db, cid);
+        self.overlay.set(FamilyName::Live, live, None);
+        self.overlay.push_live(LiveChange::Died { db, cid, hash });
+    }
+
+    /// Moves a record that was read to another key, which has none, in this database or, with `to_db`, in another.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn move_record(&mut self, key: &[u8], record: &Record, to: (u16, &[u8])) -> Outcome<()> {
+        let (from_db, from_hash, from_key) =
+            (self.physical(), self.hash(key), self.stored_key(key));
+        self.overlay.set(FamilyName::Keys, from_key, None);
+        self.overlay.touch(self.db, key);
+        let own = self.db;
+        self.select(to.0);
+        let (db, hash, stored_key) = (self.physical(), self.hash(to.1), self.stored_key(to.1));
+        if let Some(Collection { cid, .. }) = record.collection() {
+            if db != from_db {
+                self.overlay
+                    .set(FamilyName::Live, live_key(from_db, cid), None);
+            }
+            let value = [&hash.to_be_bytes()[..], &[record.kind().number()]].concat();
+            self.overlay
+                .set(FamilyName::Live, live_key(db, cid), Some(value));
+            let (from, to) = ((from_db, from_hash), (db, hash));
+            self.overlay.push_live(LiveChange::Moved { cid, from, to });
+        }
+        if let Some(ms) = record.expire_ms() {
+            self.overlay
+                .set(FamilyName::Ttl, ttl_key(ms, db, to.1), Some(Vec::new()));
+        }
+        let bytes = record.with_expire(record.expire_ms()).into_bytes();
+        self.overlay.set(FamilyName::Keys, stored_key, Some(bytes));
+        self.overlay.touch(self.db, to.1);
+        self.select(own);
+        Ok(())
+    }
+
+    /// Deletes every key of the database. Costs the same however many there are.
+    pub fn clear(&mut self) {
+        let db = self.physical();
+        self.overlay.clear_db(db);
+    }
+
+    /// Exchanges the keys of two databases. Costs the same however many there are.
+    pub fn swap(&mut self, one: u16, other: u16) {
+        let map = match self.overlay.databases() {
+            Some(map) => std::sync::Arc::clone(map),
+            None => std::sync::Arc::clone(&self.store.databases.read()),
+        };
+        let mut map = map.to_vec();
+        map.swap(usize::from(one), usize::from(other));
+        self.overlay.set_databases(map.into());
+    }
+
+    // Collections.
+
+    /// A new collection for `key`. It comes to life with the first record that names it.
+    ///
+    /// # Errors
+    /// The engine's, where the next block of numbers has to be reserved.
+    pub fn new_collection(&mut self, key: &[u8]) -> Outcome<Collection> {
+        let cid = self.store.new_cid()?;
+        self.store.live.born(self.physical(), cid);
+        let slot = slot_of(key);
+        Ok(Collection { slot, cid })
+    }
+
+    /// The entry `rest` of a collection.
+    ///
+    /// # Errors
+    /// `Cold`; the engine's.
+    pub fn sub_get(&self, of: Collection, rest: &[u8]) -> Outcome<Option<PinnedSlice>> {
+        self.get(FamilyName::Sub, &sub_key(of, rest))
+    }
+
+    /// Puts the entry `rest` of a collection.
+    pub fn sub_put(&mut self, of: Collection, rest: &[u8], value: Vec<u8>) {
+        self.overlay
+            .set(FamilyName::Sub, sub_key(of, rest), Some(value));
+    }
+
+    /// Deletes the entry `rest` of a collection.
+    pub fn sub_delete(&mut self, of: Collection, rest: &[u8]) {
+        self.overlay.set(FamilyName::Sub, sub_key(of, rest), None);
+    }
+
+    /// The entries of a collection from `from` to before `until` (`rest`s, `until` empty for the end), in either direction.
+    /// The keys of the walk are whole: [`sub_rest`] has their `rest`.
+    pub fn sub_walk(
+        &self,
+        of: Collection,
+        from: &[u8],
+        until: &[u8],
+        direction: Direction,
+    ) -> Walk<'_> {
+        let lower = sub_key(of, from);
+        let upper = match until.is_empty() {
+            false => sub_key(of, until),
+            true => {
+                let next = u64::from_be_bytes(of.to_bytes()).saturating_add(1);
+                next.to_be_bytes().to_vec()
+            }
+        };
+        self.walk(FamilyName::Sub, (lower, upper), direction)
+    }
+
+    // Events.
+
+    /// Notes an event of `key`.
+    pub fn event(&mut self, class: EventClass, name: &'static str, key: &[u8]) {
+        let (db, key) = (self.db, key.to_vec());
+        self.overlay.push_event(Event {
+            class,
+            name,
+            db,
+            key,
+        });
+    }
+
+    // The families.
+
+    pub(crate) fn get(&self, family: FamilyName, key: &[u8]) -> Outcome<Option<PinnedSlice>> {
+        if let Some(change) = self.overlay.table(family).get(key) {
+            return Ok(change.as_ref().map(shared));
+        }
+        if family == FamilyName::Keys && self.is_cleared() {
+            return Ok(None);
+        }
+        let handle = self.store.families.of(family);
+        Ok(self.view.get_cf(handle, key, self.reads)?)
+    }
+
+    fn is_cleared(&self) -> bool {
+        self.overlay.is_cleared(self.physical())
+    }
+
+    /// The keys of `family` from the first to before the second.
+    pub(crate) fn walk(
+        &self,
+        family: FamilyName,
+        (lower, upper): (Vec<u8>, Vec<u8>),
+        direction: Direction,
+    ) -> Walk<'_> {
+        let bounds = (
+            Bound::Included(lower.as_slice()),
+            Bound::Excluded(upper.as_slice()),
+        );
+        let changes = match lower < upper {
+            true => self.overlay.table(family).range::<[u8], _>(bounds),
+            false => std::collections::btree_map::Range::default(),
+        };
+        let stored = (family != FamilyName::Keys || !self.is_cleared()).then(|| {
+            let reads = ReadOptions {
+                lower_bound: Some(lower.clone()),
+                upper_bound: Some(upper.clone()),
+                ..self.reads.clone()
+            };
+            let mut iter = self.view.iter_cf(self.store.families.of(family), &reads);
+            match direction {
+                Direction::Forward => iter.seek_to_first(),
+                Direction::Backward => iter.seek_to_last(),
+            }
+            iter
+        });
+        let changes = match direction {
+            Direction::Forward => Changes::Forward(changes),
+            Direction::Backward => Changes::Backward(changes.rev()),
+        };
+        Walk::new(stored, changes, direction)
+    }
+
+    /// All keys of the database in the `keys` family.
+    pub(crate) fn range_of_keys(&self) -> (Vec<u8>, Vec<u8>) {
+        db_range(self.physical())
+    }
+}
+
+fn shared(bytes: &std::sync::Arc<Vec<u8>>) -> PinnedSlice {
+    let whole = || PinnedSlice::of_vector(bytes, 0..bytes.len());
+    PinnedSlice::small(bytes).or_else(whole).unwrap_or_default()
+}
+
+fn sub_key(of: Collection, rest: &[u8]) -> Vec<u8> {
+    [&of.to_bytes()[..], rest].concat()
+}
+
+/// The part of a key of the `sub` family after the collection's prefix.
+pub fn sub_rest(key: &[u8]) -> &[u8] {
+    key.get(SUB_PREFIX_BYTES..).unwrap_or(&[])
+}

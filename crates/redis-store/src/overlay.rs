@@ -1,0 +1,228 @@
+//! The changes of one round of commands that are not written yet.
+//!
+//! A later command sees them, a failed one takes its own back, and all of them become one batch.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use drumlin::{Result, WriteBatch};
+
+use crate::events::Event;
+use crate::families::{FAMILIES, Families, FamilyName};
+use crate::keys::{Place, live_key, place_key};
+use crate::live::LiveChange;
+
+/// A value that was put, or `None` where the key was deleted.
+pub(crate) type Change = Option<Arc<Vec<u8>>>;
+
+/// Something that [`Overlay::undo`] puts back.
+enum Undo {
+    Entry(FamilyName, Vec<u8>, Option<Change>),
+    Cleared(u16, bool, Vec<(FamilyName, Vec<u8>, Change)>),
+    Databases(Option<Arc<[u16]>>),
+}
+
+/// See the module.
+#[derive(Default)]
+pub struct Overlay {
+    tables: [BTreeMap<Vec<u8>, Change>; FAMILIES],
+    cleared: BTreeSet<u16>,
+    lives: Vec<LiveChange>,
+    events: Vec<Event>,
+    touched: Vec<(u16, Vec<u8>)>,
+    undo: Vec<Undo>,
+    databases: Option<Arc<[u16]>>,
+    /// The watermark of expiry, if the round writes one.
+    pub(crate) watermark_ms: Option<u64>,
+}
+
+/// Where [`Overlay::undo`] goes back to.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    undo: usize,
+    lives: usize,
+    events: usize,
+    touched: usize,
+}
+
+impl fmt::Debug for Overlay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let changes: usize = self.tables.iter().map(BTreeMap::len).sum();
+        write!(f, "Overlay({changes} changes)")
+    }
+}
+
+impl Overlay {
+    /// Without changes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.cleared.is_empty()
+            && self.databases.is_none()
+            && self.watermark_ms.is_none()
+            && self.tables.iter().all(BTreeMap::is_empty)
+    }
+
+    /// The present state, for [`Overlay::undo`].
+    pub fn mark(&self) -> Mark {
+        Mark {
+            undo: self.undo.len(),
+            lives: self.lives.len(),
+            events: self.events.len(),
+            touched: self.touched.len(),
+        }
+    }
+
+    /// Takes back all changes since `mark`.
+    pub fn undo(&mut self, mark: Mark) {
+        while self.undo.len() > mark.undo {
+            match self.undo.pop() {
+                Some(Undo::Entry(family, key, before)) => {
+                    let table = self.table_mut(family);
+                    match before {
+                        Some(change) => table.insert(key, change),
+                        None => table.remove(&key),
+                    };
+                }
+                Some(Undo::Cleared(db, was_cleared, entries)) => {
+                    if !was_cleared {
+                        self.cleared.remove(&db);
+                    }
+                    for (family, key, change) in entries {
+                        self.table_mut(family).insert(key, change);
+                    }
+                }
+                Some(Undo::Databases(before)) => self.databases = before,
+                None => break,
+            }
+        }
+        self.lives.truncate(mark.lives);
+        self.events.truncate(mark.events);
+        self.touched.truncate(mark.touched);
+    }
+
+    /// The events since `mark`, in order.
+    pub fn events_since(&self, mark: Mark) -> &[Event] {
+        self.events.get(mark.events..).unwrap_or(&[])
+    }
+
+    /// The keys, with their databases, that changed since `mark`. A key may stand there more than once.
+    pub fn touched_since(&self, mark: Mark) -> &[(u16, Vec<u8>)] {
+        self.touched.get(mark.touched..).unwrap_or(&[])
+    }
+
+    /// Whether `db` was emptied in this round.
+    pub(crate) fn is_cleared(&self, db: u16) -> bool {
+        self.cleared.contains(&db)
+    }
+
+    pub(crate) fn table(&self, family: FamilyName) -> &BTreeMap<Vec<u8>, Change> {
+        let [keys, sub, live, ttl, meta] = &self.tables;
+        match family {
+            FamilyName::Keys => keys,
+            FamilyName::Sub => sub,
+            FamilyName::Live => live,
+            FamilyName::Ttl => ttl,
+            FamilyName::Default => meta,
+        }
+    }
+
+    fn table_mut(&mut self, family: FamilyName) -> &mut BTreeMap<Vec<u8>, Change> {
+        let [keys, sub, live, ttl, meta] = &mut self.tables;
+        match family {
+            FamilyName::Keys => keys,
+            FamilyName::Sub => sub,
+            FamilyName::Live => live,
+            FamilyName::Ttl => ttl,
+            FamilyName::Default => meta,
+        }
+    }
+
+    /// Puts or deletes `key`.
+    pub(crate) fn set(&mut self, family: FamilyName, key: Vec<u8>, value: Option<Vec<u8>>) {
+        let change = value.map(Arc::new);
+        let before = self.table_mut(family).insert(key.clone(), change);
+        self.undo.push(Undo::Entry(family, key, before));
+    }
+
+    /// Deletes all keys of `db`.
+    pub(crate) fn clear_db(&mut self, db: u16) {
+        let mut entries = Vec::new();
+        for family in [FamilyName::Keys, FamilyName::Live] {
+            let of_db = |key: &[u8]| key.starts_with(&db.to_be_bytes());
+            let removed = self.table_mut(family).extract_if(.., |key, _| of_db(key));
+            entries.extend(removed.map(|(key, change)| (family, key, change)));
+        }
+        let was_cleared = !self.cleared.insert(db);
+        self.undo.push(Undo::Cleared(db, was_cleared, entries));
+        self.lives.push(LiveChange::Cleared { db });
+    }
+
+    /// The physical number of each database, if the round changed them.
+    pub(crate) fn databases(&self) -> Option<&Arc<[u16]>> {
+        self.databases.as_ref()
+    }
+
+    pub(crate) fn set_databases(&mut self, map: Arc<[u16]>) {
+        let before = self.databases.replace(map);
+        self.undo.push(Undo::Databases(before));
+    }
+
+    pub(crate) fn push_live(&mut self, change: LiveChange) {
+        self.lives.push(change);
+    }
+
+    pub(crate) fn lives(&self) -> &[LiveChange] {
+        &self.lives
+    }
+
+    pub(crate) fn push_event(&mut self, event: Event) {
+        self.events.push(event);
+    }
+
+    pub(crate) fn touch(&mut self, db: u16, key: &[u8]) {
+        self.touched.push((db, key.to_vec()));
+    }
+
+    /// Appends all changes to `batch`.
+    pub(crate) fn write_to(&self, batch: &mut WriteBatch, families: &Families) -> Result<()> {
+        for db in &self.cleared {
+            let (from, until) = db_range(*db);
+            batch.delete_range_cf(families.keys.id(), &from, &until)?;
+            let (from, until) = (live_key(*db, 0), live_key(db.saturating_add(1), 0));
+            batch.delete_range_cf(families.live.id(), &from, &until)?;
+        }
+        for name in FamilyName::ALL {
+            let family = families.of(name).id();
+            for (key, change) in self.table(name) {
+                match change {
+                    Some(value) => batch.put_cf(family, key, value)?,
+                    None => batch.delete_cf(family, key)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets everything, as it is written.
+    pub(crate) fn clear(&mut self) {
+        self.tables.iter_mut().for_each(BTreeMap::clear);
+        self.cleared.clear();
+        self.lives.clear();
+        self.events.clear();
+        self.touched.clear();
+        self.undo.clear();
+        self.databases = None;
+        self.watermark_ms = None;
+    }
+}
+
+/// The keys of `db` in the `keys` family.
+pub(crate) fn db_range(db: u16) -> (Vec<u8>, Vec<u8>) {
+    let first = Place { slot: 0, hash: 0 };
+    (place_key(db, first), place_key(db.saturating_add(1), first))
+}

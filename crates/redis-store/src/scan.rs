@@ -1,0 +1,120 @@
+//! Walks over the keys of a database.
+
+use crate::failure::Outcome;
+use crate::families::FamilyName;
+use crate::keys::{Place, SLOTS, place_key, split_record_key};
+use crate::keyspace::Keyspace;
+use crate::record::{Kind, expiry_of};
+use crate::walk::{Direction, Walk};
+
+/// Keys of one step of SCAN.
+#[derive(Clone, Debug, Default)]
+pub struct ScanPage {
+    /// Where the next step goes on; 0 at the end.
+    pub cursor: u64,
+    /// Keys with their types that have not expired.
+    pub keys: Vec<(Vec<u8>, Kind)>,
+}
+
+impl Keyspace<'_> {
+    /// About `count` keys from `cursor` on, which is 0 or that of the page before. A cursor is a place in the order of
+    /// slots and hashes, with no state behind it: it is good after a restart, and a key that is there all the time is
+    /// given whatever else is written. Keys of one place come together.
+    ///
+    /// # Errors
+    /// `Cold`; the engine's.
+    pub fn scan(&self, cursor: u64, count: usize) -> Outcome<ScanPage> {
+        let mut page = ScanPage::default();
+        let Some(from) = Place::from_number(cursor) else {
+            return Ok(page);
+        };
+        let mut walk = self.keys_from(from);
+        let mut seen = 0;
+        let mut last = None;
+        while let Some((stored, value)) = walk.next()? {
+            let Some((_, place, key)) = split_record_key(stored) else {
+                continue;
+            };
+            if seen >= count.max(1) && last != Some(place) {
+                page.cursor = place.to_number();
+                break;
+            }
+            seen += 1;
+            last = Some(place);
+            if let Some(kind) = visible(value, self.now_ms()) {
+                page.keys.push((key.to_vec(), kind));
+            }
+        }
+        Ok(page)
+    }
+
+    /// Calls `visit` with every key that has not expired; it says whether to go on.
+    ///
+    /// # Errors
+    /// `Cold`; the engine's.
+    pub fn for_each_key(&self, mut visit: impl FnMut(&[u8], Kind) -> bool) -> Outcome<()> {
+        let mut walk = self.keys_from(Place { slot: 0, hash: 0 });
+        while let Some((stored, value)) = walk.next()? {
+            if let (Some((_, _, key)), Some(kind)) =
+                (split_record_key(stored), visible(value, self.now_ms()))
+                && !visit(key, kind)
+            {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many keys there are, and how many of them have an expiry. A walk.
+    ///
+    /// # Errors
+    /// `Cold`; the engine's.
+    pub fn count(&self) -> Outcome<(u64, u64)> {
+        let (mut keys, mut expiring) = (0, 0);
+        let mut walk = self.keys_from(Place { slot: 0, hash: 0 });
+        while let Some((_, value)) = walk.next()? {
+            if visible(value, self.now_ms()).is_some() {
+                keys += 1;
+                expiring += u64::from(expiry_of(value).is_some());
+            }
+        }
+        Ok((keys, expiring))
+    }
+
+    /// The first key at or after a place drawn by `random`, or the first of all: any key, with a chance that grows with
+    /// the gap before it.
+    ///
+    /// # Errors
+    /// `Cold`; the engine's.
+    pub fn random_key(&self, random: u64) -> Outcome<Option<Vec<u8>>> {
+        let place = Place {
+            slot: ((random >> 32) % u64::from(SLOTS)) as u16,
+            hash: random as u32,
+        };
+        for from in [place, Place { slot: 0, hash: 0 }] {
+            let mut walk = self.keys_from(from);
+            while let Some((stored, value)) = walk.next()? {
+                if visible(value, self.now_ms()).is_some()
+                    && let Some((_, _, key)) = split_record_key(stored)
+                {
+                    return Ok(Some(key.to_vec()));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn keys_from(&self, place: Place) -> Walk<'_> {
+        let (_, until) = self.range_of_keys();
+        let from = place_key(self.physical(), place);
+        self.walk(FamilyName::Keys, (from, until), Direction::Forward)
+    }
+}
+
+/// The type in a stored record that has not expired.
+fn visible(stored: &[u8], now_ms: u64) -> Option<Kind> {
+    let number = stored.first()? >> 4;
+    let kind = Kind::ALL.into_iter().find(|kind| kind.number() == number)?;
+    let expired = expiry_of(stored).is_some_and(|(ms, _)| ms < now_ms);
+    (!expired).then_some(kind)
+}

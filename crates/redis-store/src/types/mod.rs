@@ -1,0 +1,1 @@
+//! The data types: functions over a [`crate::Keyspace`].

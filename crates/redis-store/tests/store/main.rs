@@ -1,0 +1,4 @@
+//! The store from outside: one program, so that the world of the tests is linked once.
+
+mod keyspace;
+mod world;
