@@ -1,9 +1,10 @@
 //! What the tests of several crates share: directories that vanish, data from a seed, cases written
-//! as text, and a model of a database.
+//! as text, a model of a database, and a redis-server.
 
 pub mod cases;
 pub mod data;
 pub mod model;
+pub mod redis;
 
 pub use cases::{Case, check_cases};
 pub use data::{pairs, untidy_bytes};

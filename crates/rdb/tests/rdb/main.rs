@@ -3,13 +3,11 @@
 
 #![expect(
     clippy::disallowed_methods,
-    clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a test fails by panicking, in its helpers too; files are the server's, and a test that is skipped says so"
+    reason = "a test fails by panicking, in its helpers too; files are the server's"
 )]
 
 mod common;
 mod old_forms;
 mod properties;
 mod redis;
-mod server;

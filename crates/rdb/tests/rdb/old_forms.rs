@@ -5,10 +5,10 @@
 use drumlin_base::rng::Rng;
 use drumlin_rdb::crc64::crc64;
 use drumlin_rdb::{Bytes, Field, Kind, Value, dump, listpack};
+use drumlin_testkit::redis::{Reply, Server, installed};
 
 use crate::common::{MEMORY_MAX, in_order, value, with_expiries};
 use crate::redis::{dumped, restore};
-use crate::server::{Reply, Server, installed};
 
 fn sealed(body: &[u8], version: u16) -> Vec<u8> {
     let mut out = [body, &version.to_le_bytes()].concat();

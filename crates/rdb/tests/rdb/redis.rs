@@ -11,9 +11,9 @@ use drumlin_rdb::crc64::crc64;
 use drumlin_rdb::{
     Encoding, FileWriter, KeyFacts, Kind, Limits, Stream, StreamId, Value, Version, dump,
 };
+use drumlin_testkit::redis::{Reply, Server, installed};
 
 use crate::common::{KINDS, MEMORY_MAX, in_order, read_file, value};
-use crate::server::{Reply, Server, installed};
 
 /// Settings under which it packs nothing, what it packs by default, and everything.
 const THRESHOLDS: [[&str; 3]; 3] = [

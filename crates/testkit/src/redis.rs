@@ -1,5 +1,12 @@
 //! A redis-server of its own for a test: on a socket in a temporary directory, ended with it.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and one that is skipped says so"
+)]
+
+use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -11,16 +18,25 @@ use tempfile::TempDir;
 
 /// What a server answers.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Reply {
+pub enum Reply {
+    /// No string or no array.
     Nil,
+    /// A string, simple or not.
     Text(Vec<u8>),
+    /// An integer.
     Integer(i64),
+    /// An error, its code first.
     Error(String),
+    /// An array.
     Many(Vec<Reply>),
 }
 
 impl Reply {
-    pub(crate) fn bytes(&self) -> Vec<u8> {
+    /// The text, or the text of the integer.
+    ///
+    /// # Panics
+    /// When it is neither.
+    pub fn bytes(&self) -> Vec<u8> {
         match self {
             Self::Text(bytes) => bytes.clone(),
             Self::Integer(number) => number.to_string().into_bytes(),
@@ -28,18 +44,30 @@ impl Reply {
         }
     }
 
-    pub(crate) fn text(&self) -> String {
+    /// As [`Reply::bytes`].
+    ///
+    /// # Panics
+    /// Also when it is not UTF-8.
+    pub fn text(&self) -> String {
         String::from_utf8(self.bytes()).unwrap()
     }
 
-    pub(crate) fn integer(&self) -> i64 {
+    /// The integer.
+    ///
+    /// # Panics
+    /// When it is none.
+    pub fn integer(&self) -> i64 {
         match self {
             Self::Integer(number) => *number,
             other => panic!("{other:?} is no integer"),
         }
     }
 
-    pub(crate) fn many(&self) -> &[Reply] {
+    /// The items.
+    ///
+    /// # Panics
+    /// When it is no array.
+    pub fn many(&self) -> &[Reply] {
         match self {
             Self::Many(replies) => replies,
             other => panic!("{other:?} are not many"),
@@ -48,7 +76,7 @@ impl Reply {
 }
 
 /// Whether the programs are there. Says so if not.
-pub(crate) fn installed() -> bool {
+pub fn installed() -> bool {
     let version = |program| {
         let mut command = Command::new(program);
         command
@@ -124,7 +152,8 @@ impl Write for Wire {
     }
 }
 
-pub(crate) struct Server {
+/// A server that runs until this is dropped, and a connection to it. Its methods panic when the server fails.
+pub struct Server {
     dir: TempDir,
     child: Child,
     connection: BufReader<Wire>,
@@ -132,7 +161,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// One in `dir` with further settings.
-    pub(crate) fn start(dir: TempDir, settings: &[&str]) -> Self {
+    pub fn start(dir: TempDir, settings: &[&str]) -> Self {
         let mut command = Command::new("redis-server");
         command
             .current_dir(dir.path())
@@ -162,11 +191,13 @@ impl Server {
         server
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Its directory.
+    pub fn path(&self) -> &Path {
         self.dir.path()
     }
 
-    pub(crate) fn ask(&mut self, arguments: &[&[u8]]) -> Reply {
+    /// The answer to a command.
+    pub fn ask(&mut self, arguments: &[&[u8]]) -> Reply {
         let mut command = format!("*{}\r\n", arguments.len()).into_bytes();
         for argument in arguments {
             command.extend_from_slice(format!("${}\r\n", argument.len()).as_bytes());
@@ -178,7 +209,7 @@ impl Server {
     }
 
     /// [`Server::ask`] of texts.
-    pub(crate) fn say(&mut self, arguments: &[&str]) -> Reply {
+    pub fn say(&mut self, arguments: &[&str]) -> Reply {
         let arguments: Vec<_> = arguments
             .iter()
             .map(|argument| argument.as_bytes())
@@ -186,12 +217,23 @@ impl Server {
         self.ask(&arguments)
     }
 
-    pub(crate) fn ok(&mut self, arguments: &[&str]) {
+    /// [`Server::say`] of what is answered with OK.
+    pub fn ok(&mut self, arguments: &[&str]) {
         assert_eq!(
             self.say(arguments),
             Reply::Text(b"OK".to_vec()),
             "{arguments:?}"
         );
+    }
+
+    /// All that it answers to `bytes` on another connection, which sends nothing more.
+    pub fn answers(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut wire = Wire::connect(&self.dir.path().join("socket"));
+        wire.write_all(bytes).unwrap();
+        wire.connection.shutdown_write().unwrap();
+        let mut answers = Vec::new();
+        wire.read_to_end(&mut answers).unwrap();
+        answers
     }
 
     fn reply(&mut self) -> Reply {
@@ -216,11 +258,17 @@ impl Server {
     }
 
     /// Ends the server as SIGKILL does, and leaves its directory.
-    pub(crate) fn kill(mut self) -> TempDir {
+    pub fn kill(mut self) -> TempDir {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         let empty = tempfile::tempdir().unwrap();
         std::mem::replace(&mut self.dir, empty)
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Server").field(&self.dir).finish()
     }
 }
 
