@@ -50,8 +50,8 @@ impl Default for ReplyLimits {
 
 /// Makes values of replies.
 ///
-/// Replies are taken as Redis writes them: lines end with `\r\n` and have no other `\r`, integers have their one usual
-/// form. The streamed strings and aggregates of RESP3, which Redis does not send, are refused.
+/// Replies are taken as Redis writes them: lines end with `\r\n` and have no other `\r` or `\n`, integers have their
+/// one usual form. The streamed strings and aggregates of RESP3, which Redis does not send, are refused.
 ///
 /// ```
 /// use drumlin_resp::{ReplyLimits, ReplyParser, Value};
@@ -318,7 +318,7 @@ impl ReplyParser {
     /// Where the line that begins here ends, without its end.
     fn line_end(&mut self) -> Result<Option<usize>, ReplyError> {
         let unseen = self.buffer.get(self.searched..).unwrap_or_default();
-        let stop = unseen.iter().position(|byte| *byte == b'\r');
+        let stop = unseen.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
         self.searched += stop.unwrap_or(unseen.len());
         let end = self.searched;
         if end - self.at > self.limits.value_bytes_max {

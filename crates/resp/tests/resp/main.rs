@@ -1,5 +1,6 @@
 //! Goal: commands and replies are read as Redis reads them, whatever pieces they come in, and written so that they read
-//! back. Method: corpora cut at every place, random ones from seeds, limits met and passed by one.
+//! back. Method: corpora cut at every place, random ones from seeds, limits met and passed by one, and a redis-server that
+//! gets the same bytes.
 
 #![expect(
     clippy::unwrap_used,
@@ -8,3 +9,4 @@
 
 mod replies;
 mod requests;
+mod server;

@@ -149,6 +149,7 @@ fn what_is_no_reply_is_refused_where_it_stands() {
         "\r\n",
         "x\r\n",
         "+a\rb\r\n",
+        "+a\nb\r\n",
         ":\r\n",
         ":01\r\n",
         ":1x\r\n",

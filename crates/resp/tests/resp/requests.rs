@@ -3,9 +3,9 @@
 use drumlin_base::rng::Rng;
 use drumlin_resp::{ProtocolError, RequestLimits, RequestParser, encode_command};
 
-type Command = Vec<Vec<u8>>;
+pub(crate) type Command = Vec<Vec<u8>>;
 /// Commands in order, and what broke the protocol behind them.
-type Outcome = (Vec<Command>, Option<ProtocolError>);
+pub(crate) type Outcome = (Vec<Command>, Option<ProtocolError>);
 
 const LINE_BYTES_MAX: usize = 64 << 10;
 
@@ -35,7 +35,7 @@ fn serve(input: &[u8], cuts: &[usize], limits: RequestLimits) -> Outcome {
     (commands, None)
 }
 
-fn whole(input: &[u8]) -> Outcome {
+pub(crate) fn whole(input: &[u8]) -> Outcome {
     serve(input, &[], RequestLimits::default())
 }
 
@@ -252,15 +252,16 @@ fn args_are_walked_from_both_ends() {
     assert!(args.from(5).is_empty());
 }
 
-fn corpus() -> Vec<Vec<u8>> {
+/// Requests of both forms, whole and broken; no server knows their commands.
+pub(crate) fn corpus() -> Vec<Vec<u8>> {
     let mut command = Vec::new();
-    encode_command(&mut command, &["SET", "key", "a\r\nb", ""]);
+    encode_command(&mut command, &["PUT", "key", "a\r\nb", ""]);
     let mut corpus = vec![
         command,
-        b"set k \"v\\x41\"\r\n\r\n*1\r\n$4\r\nPING\r\n".to_vec(),
+        b"put k \"v\\x41\"\r\n\r\n*1\r\n$4\r\nPONG\r\n".to_vec(),
         b"*2\r\n$1\r\na\r\n:5\r\n".to_vec(),
-        b"*0\r\n*-1\r\nPING\nx\0y\r\nz".to_vec(),
-        b"PING \"x\"y\r\n".to_vec(),
+        b"*0\r\n*-1\r\nPONG\nx\0y\r\nz".to_vec(),
+        b"PONG \"x\"y\r\n".to_vec(),
         b"*1\rx$1\rxaxx\n*1\r\n$99999999999\r\n".to_vec(),
     ];
     let all = corpus.concat();
