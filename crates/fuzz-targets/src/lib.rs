@@ -19,6 +19,7 @@ mod models;
 mod mutate;
 mod redis;
 mod reseal;
+mod resp;
 pub mod seeds;
 mod targets;
 
@@ -55,6 +56,9 @@ pub const TARGETS: &[Target] = &[
     ("rdb_lzf", targets::rdb::run_lzf),
     ("rdb_ziplist", targets::rdb::run_ziplist),
     ("record_code", targets::model::run_code),
+    ("resp_reply", targets::resp::run_reply),
+    ("resp_request", targets::resp::run_request),
+    ("resp_words", targets::resp::run_words),
     ("sst_open_scan", targets::table::run),
     ("table_properties", targets::properties::run),
     ("wal_reader", targets::wal::run),

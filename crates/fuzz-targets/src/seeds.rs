@@ -115,7 +115,10 @@ pub fn corpus(read: &dyn Fn(&str) -> Vec<u8>) -> Vec<Seed> {
     corpus.programs();
     let made = crate::models::seeds().into_iter();
     let made = made.chain(crate::claims::seeds());
-    for (target, name, bytes) in made.chain(crate::redis::seeds()) {
+    for (target, name, bytes) in made
+        .chain(crate::redis::seeds())
+        .chain(crate::resp::seeds())
+    {
         corpus.add(target, &name, bytes);
     }
     corpus.0

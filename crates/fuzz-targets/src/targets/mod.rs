@@ -22,5 +22,6 @@ pub(crate) mod options_file;
 pub(crate) mod properties;
 pub(crate) mod range_tombstones;
 pub(crate) mod rdb;
+pub(crate) mod resp;
 pub(crate) mod table;
 pub(crate) mod wal;
