@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// What a charge is for.
+/// The purpose of a charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemoryUse {
     /// Memtables, mutable and immutable.
@@ -19,19 +19,19 @@ pub enum MemoryUse {
 
 const USES: usize = 4;
 
-/// What no account sees, however large the limit is.
+/// Memory that no account covers, however large the limit is.
 const UNSEEN_BYTES: usize = 6 << 20;
 
 /// Something that can give memory back.
 pub trait Reclaim: Send + Sync {
-    /// Gives back what is over [`MemoryBudget::available_for_blocks`]. Called by whoever charged
-    /// something else, so it must not wait for anything.
+    /// Frees memory down to [`MemoryBudget::available_for_blocks`]. It is called by the thread that
+    /// charged something else, so it must not wait for anything.
     fn reclaim(&self);
 }
 
 /// Counts bytes in use by purpose against one limit.
 ///
-/// It counts; it does not refuse. What other purposes take, the block cache gives back at once
+/// It counts; it does not refuse. The block cache shrinks at once when another purpose grows
 /// ([`MemoryBudget::reclaim_from`]); the table cache closes and memtables are flushed by limits of
 /// their own.
 pub struct MemoryBudget {
@@ -55,13 +55,14 @@ impl MemoryBudget {
         self.limit_bytes
     }
 
-    /// Has `holder` of cached blocks called when others need what it holds. The first one stays.
+    /// Registers the `holder` of cached blocks, which is called when others need its memory. The
+    /// first one stays.
     pub fn reclaim_from(&self, holder: Weak<dyn Reclaim>) {
         // A second cache on one budget is trimmed by its own inserts alone.
         let _ = self.reclaimed_from.set(holder);
     }
 
-    /// Adds `bytes` to what `purpose` uses, and has cached blocks make room for them.
+    /// Adds `bytes` to the account of `purpose`, and has cached blocks make room for them.
     pub fn charge(&self, purpose: MemoryUse, bytes: usize) {
         self.cell(purpose).fetch_add(bytes, Ordering::Relaxed);
         if purpose != MemoryUse::Blocks
@@ -95,10 +96,10 @@ impl MemoryBudget {
             .sum()
     }
 
-    /// What the block cache may hold now: the limit less everything that cannot be evicted and less
-    /// what no account sees (the allocator's own waste, stacks, the threads' codecs: a part of the
-    /// limit, and some that does not grow with it), but never less than a thirty-second of the limit,
-    /// so that reads keep moving.
+    /// Bytes the block cache may hold now: the limit less everything that cannot be evicted and less
+    /// the memory that no account covers (the allocator's own waste, stacks, the threads' codecs: a
+    /// part of the limit, and some that does not grow with it), but never less than a thirty-second
+    /// of the limit, so that reads keep moving.
     pub fn available_for_blocks(&self) -> usize {
         let unseen = self.limit_bytes / 16 + UNSEEN_BYTES.min(self.limit_bytes / 8);
         let fixed = unseen
@@ -121,8 +122,8 @@ impl MemoryBudget {
     }
 }
 
-/// What one growing thing is charged with; given back when this is dropped, so that the charge lasts
-/// as long as the memory does, whoever holds it.
+/// The charge of one growing thing, released when this is dropped. So the charge lasts as long as
+/// the memory, no matter who holds it.
 #[derive(Debug)]
 pub struct Charge {
     budget: Arc<MemoryBudget>,
@@ -131,7 +132,7 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// Nothing yet, for `purpose`.
+    /// An empty charge for `purpose`.
     pub fn new(budget: Arc<MemoryBudget>, purpose: MemoryUse) -> Self {
         Self {
             budget,
@@ -140,9 +141,9 @@ impl Charge {
         }
     }
 
-    /// Charges what is missing to `bytes` in all. Any number of threads at once.
+    /// Raises the charge to `bytes` in all. Any number of threads may call it at once.
     pub fn grow_to(&self, bytes: usize) {
-        // The usual case, without taking the line away from other threads.
+        // The usual case: a load alone leaves the cache line to other threads.
         if self.bytes.load(Ordering::Relaxed) >= bytes {
             return;
         }

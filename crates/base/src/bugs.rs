@@ -5,7 +5,7 @@
 //! variable `DRUMLIN_BUG` names the place; such a build announces itself and is only for testing tests.
 //! `crates/sim/src/seeded.rs` has the catalogue.
 
-/// Whether the bug called `name` is to be made.
+/// Whether the bug `name` is switched on.
 #[cfg(not(feature = "seeded-bugs"))]
 #[inline(always)]
 pub const fn seeded(name: &str) -> bool {
@@ -13,14 +13,14 @@ pub const fn seeded(name: &str) -> bool {
     false
 }
 
-/// Whether the bug called `name` is to be made.
+/// Whether the bug `name` is switched on.
 #[cfg(feature = "seeded-bugs")]
 pub fn seeded(name: &str) -> bool {
     static CHOSEN: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     CHOSEN.get_or_init(|| std::env::var("DRUMLIN_BUG").unwrap_or_default()) == name
 }
 
-/// Whether the deliberate bug of this name is to be made here: `false` in every usual build.
+/// Whether the deliberate bug of this name is switched on: `false` in every usual build.
 #[macro_export]
 macro_rules! bug {
     ($name:literal) => {

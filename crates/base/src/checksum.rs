@@ -33,12 +33,12 @@ pub fn xxh3_64(bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(bytes)
 }
 
-/// [`xxh3_64`] of bytes that come piece by piece.
+/// [`xxh3_64`] of a stream of pieces.
 #[derive(Clone, Default)]
 pub struct Xxh3(xxhash_rust::xxh3::Xxh3Default);
 
 impl Xxh3 {
-    /// Of no bytes yet.
+    /// The hash of no bytes.
     pub fn new() -> Self {
         Self::default()
     }

@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
-    /// What has not been read.
+    /// The bytes not read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }

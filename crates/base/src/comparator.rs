@@ -104,7 +104,7 @@ impl KeyOrder {
 fn shorten_bytewise(start: &mut Vec<u8>, limit: &[u8]) {
     let common = start.iter().zip(limit).take_while(|(a, b)| a == b).count();
     let (Some(&a), Some(&b)) = (start.get(common), limit.get(common)) else {
-        return; // One is a prefix of the other: nothing shorter lies between.
+        return; // One is a prefix of the other: there is no shorter key between them.
     };
     if a < b && a < 0xFF && a + 1 < b {
         start.truncate(common + 1);

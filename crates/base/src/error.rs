@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 /// The result of everything that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, as a caller would branch on it.
+/// The kind of a failure, as a caller would branch on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The thing asked for does not exist (a family, a file, a database).
     NotFound,
-    /// Bytes on disk are not what was written.
+    /// Bytes on disk differ from those written.
     Corruption,
     /// The bytes are sound, but use a feature this build cannot read faithfully.
     NotSupported,
@@ -38,9 +38,9 @@ pub enum ErrorKind {
     Busy,
     /// A deadline passed.
     TimedOut,
-    /// The operation was given up, for one because it was cancelled.
+    /// The operation was given up, for example because it was cancelled.
     Aborted,
-    /// The result is not complete, for one because blocks were not in the cache.
+    /// The result is not complete, for example because blocks were not in the cache.
     Incomplete,
     /// The database is being closed.
     Shutdown,
@@ -55,7 +55,7 @@ struct Repr {
     os_code: Option<i32>,
 }
 
-/// An operating error: its kind, a sentence, and where it happened.
+/// An operating error: its kind, a sentence, and the file and offset it concerns.
 ///
 /// One pointer wide, so that results stay small on hot paths.
 pub struct Error(Box<Repr>);
@@ -138,14 +138,14 @@ impl Error {
         self
     }
 
-    /// The same error under another kind, for one a missing table that makes a version corrupt.
+    /// The same error under another kind: a missing table makes a version corrupt, for example.
     #[must_use]
     pub fn with_kind(mut self, kind: ErrorKind) -> Self {
         self.0.kind = kind;
         self
     }
 
-    /// What went wrong.
+    /// The kind of failure.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
@@ -181,7 +181,7 @@ impl Error {
         self.0.kind == ErrorKind::NotFound
     }
 
-    /// A copy for a second receiver, for one every member of a write group. The source is kept as
+    /// A copy for a second receiver, such as each member of a write group. The source is kept as
     /// its sentence, which the message already holds.
     #[must_use]
     pub fn duplicate(&self) -> Self {

@@ -42,8 +42,8 @@ pub trait InternalIterator {
     /// The internal key under the cursor.
     fn key(&self) -> &[u8];
     /// [`internal_key_prefix`] of the key under the cursor. Cursors that know it without reading the key
-    /// say so: a key that has just been put together is read only once its parts have left the
-    /// processor's store buffer.
+    /// return it from there: a key that has just been put together is read only once its parts have left
+    /// the processor's store buffer.
     #[inline]
     fn key_prefix(&self) -> u64 {
         internal_key_prefix(self.key())
@@ -51,7 +51,8 @@ pub trait InternalIterator {
     /// The value under the cursor.
     fn value(&self) -> &[u8];
     /// The code that the value under the cursor is stored as, from cursors that were asked for it.
-    /// Whoever takes it spares the decoding, which such a cursor puts off until `value` is called.
+    /// A caller that takes it saves the decoding, which such a cursor puts off until `value` is
+    /// called.
     #[inline]
     fn code(&self) -> Option<ValueCode<'_>> {
         None
@@ -59,6 +60,6 @@ pub trait InternalIterator {
     /// The error that ended the walk, if one did.
     ///
     /// # Errors
-    /// Whatever reading the source met: `Corruption`, `Io`.
+    /// Those of reading the source: `Corruption`, `Io`.
     fn status(&self) -> Result<()>;
 }

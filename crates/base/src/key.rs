@@ -18,7 +18,7 @@ pub const SEQNO_MAX: SeqNo = (1 << 56) - 1;
 /// Bytes an internal key adds to its user key.
 pub const TAG_BYTES: usize = 8;
 
-/// What one entry says about its key. The numbers are on disk (RocksDB `db/dbformat.h`).
+/// The kind of an entry. The numbers are on disk (RocksDB `db/dbformat.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum ValueKind {
@@ -32,7 +32,7 @@ pub enum ValueKind {
     SingleDeletion = 0x7,
     /// All keys from the entry's key up to, not including, its value are gone.
     RangeDeletion = 0xF,
-    /// The value lives in a blob file; the entry holds its address.
+    /// The value is in a blob file; the entry holds its address.
     BlobIndex = 0x11,
     /// The value is a serialized set of named columns.
     WideColumnEntity = 0x16,
@@ -47,7 +47,7 @@ impl ValueKind {
     #[inline]
     pub fn from_byte(byte: u8) -> Result<Self> {
         match byte {
-            0x1 => Ok(Self::Value), // Nearly all are.
+            0x1 => Ok(Self::Value), // the usual kind
             _ => Self::from_other_byte(byte),
         }
     }
@@ -106,8 +106,8 @@ pub fn user_key(internal: &[u8]) -> &[u8] {
     split_internal(internal).map_or(&[], |(user_key, _)| user_key)
 }
 
-/// The first eight bytes of `user_key`, a shorter one padded with zeros, as a number: where two of
-/// them differ, they order as the keys do bytewise.
+/// The first eight bytes of `user_key`, a shorter one padded with zeros, as a number. Unequal
+/// prefixes order as the keys do bytewise.
 #[inline]
 pub fn user_key_prefix(user_key: &[u8]) -> u64 {
     match user_key.first_chunk::<8>() {
@@ -170,7 +170,8 @@ pub fn is_same_bytes(a: &[u8], b: &[u8]) -> bool {
         }
 }
 
-/// Whether the first `N` bytes of both are the same, and the last: all, where they are at most twice as many.
+/// Whether the first `N` bytes of both are the same, and the last `N`: that is all bytes of strings of at
+/// most twice the length.
 #[inline(always)]
 fn has_same_ends<const N: usize>(a: &[u8], b: &[u8]) -> bool {
     a.first_chunk::<N>() == b.first_chunk::<N>() && a.last_chunk::<N>() == b.last_chunk::<N>()
@@ -191,14 +192,14 @@ pub fn compare_bytes(a: &[u8], b: &[u8]) -> Ordering {
         return a.cmp(b);
     }
     match (words(a), words(b)) {
-        // Words may overlap: what they share is the same where the first of them are.
+        // The words may overlap: equal first words have equal shared bytes.
         (Some(a), Some(b)) => a.cmp(&b),
         _ => a.cmp(b),
     }
 }
 
-/// Order of two internal keys. Keys too short to hold a tag sort as if their tag were zero; they
-/// are refused where they are decoded.
+/// Order of two internal keys. Keys too short to hold a tag sort as if their tag were zero;
+/// decoding refuses them.
 #[inline]
 pub fn compare_internal(order: &KeyOrder, a: &[u8], b: &[u8]) -> Ordering {
     let (a_user, a_tag) = split_internal(a).unwrap_or((a, 0));
@@ -213,9 +214,9 @@ pub fn compare_internal(order: &KeyOrder, a: &[u8], b: &[u8]) -> Ordering {
 pub struct ParsedKey<'a> {
     /// The caller's key.
     pub user_key: &'a [u8],
-    /// When it was written.
+    /// The sequence number of its write.
     pub seqno: SeqNo,
-    /// What it says.
+    /// The kind of the entry.
     pub kind: ValueKind,
 }
 
@@ -246,7 +247,7 @@ pub struct RangeTombstone {
     pub begin: Vec<u8>,
     /// First user key no longer covered.
     pub end: Vec<u8>,
-    /// When it was written: it covers entries with a lower sequence number.
+    /// The sequence number of its write: it covers entries with a lower one.
     pub seqno: SeqNo,
 }
 

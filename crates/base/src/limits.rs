@@ -9,7 +9,7 @@ pub const BATCH_BYTES_MAX: usize = (u32::MAX as usize) - (64 << 10);
 /// Levels of the tree: L0 to L6, as both peers have.
 pub const LEVELS: usize = 7;
 /// Largest block a reader will decompress. A block holds at least one entry, so it must fit the
-/// largest value; what bounds memory is the declared size being checked against the file first.
+/// largest value; memory is bounded because the declared size is checked against the file first.
 pub const BLOCK_BYTES_MAX: usize = u32::MAX as usize;
 /// Longest file name part or text field taken from a MANIFEST.
 pub const NAME_BYTES_MAX: usize = 64 << 10;

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 const OWN_STRIPES: usize = 16;
 /// Stripes for all other threads.
 const SHARED_STRIPES: usize = 16;
-/// All of them.
+/// All stripes.
 pub(crate) const STRIPES: usize = OWN_STRIPES + SHARED_STRIPES;
 
-/// The own stripes that are taken.
+/// A bit for each own stripe that is taken.
 static OWNED: AtomicU32 = AtomicU32::new(0);
 /// Spreads the threads without a stripe of their own.
 static NEXT_SHARED: AtomicUsize = AtomicUsize::new(0);
@@ -84,7 +84,8 @@ impl Drop for Leaving {
     }
 }
 
-/// Which of [`STRIPES`] the calling thread counts on; the first [`OWN_STRIPES`] are one thread's each.
+/// The stripe, of [`STRIPES`], that the calling thread counts on; the first [`OWN_STRIPES`] are one
+/// thread's each.
 #[inline]
 pub(crate) fn own_stripe() -> usize {
     match INDEX.get() {
@@ -96,7 +97,7 @@ pub(crate) fn own_stripe() -> usize {
 #[cold]
 #[inline(never)]
 fn choose_index() -> usize {
-    // A thread that is ending could not leave a stripe any more.
+    // A thread that is ending could not give a stripe back.
     let own = LEAVING.try_with(|_| ()).ok().and_then(|()| own_index());
     let index = own.unwrap_or_else(shared_index);
     INDEX.set(index);

@@ -12,7 +12,7 @@ pub trait MergeOperator: Send + Sync {
     /// The stored name.
     fn name(&self) -> &str;
 
-    /// How an OPTIONS file describes the operator: its name or, where it has settings of its own,
+    /// The operator's description in an OPTIONS file: its name or, if it has settings of its own,
     /// `{id=name;key=value;}`.
     fn options_text(&self) -> String {
         self.name().to_owned()
@@ -38,7 +38,7 @@ pub trait MergeOperator: Send + Sync {
     }
 }
 
-/// What a compaction filter says of an entry.
+/// A compaction filter's verdict on an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilterDecision {
     /// Keep it.
@@ -47,10 +47,10 @@ pub enum FilterDecision {
     Remove,
     /// Keep the key with another value.
     Change(Vec<u8>),
-    /// Drop it and every entry that no snapshot protects up to, not including, this user key, without being asked about
-    /// each: where nothing else is in the way, one seek passes over all of them. Unlike [`FilterDecision::Remove`] it puts
-    /// no tombstones in their place, so older versions below show again until their own compaction. For keys that nobody
-    /// reads any more, whatever their version. A key that is not after the entry's own keeps the entry.
+    /// Drop it and every entry that no snapshot protects up to, not including, this user key, without asking about
+    /// each: if nothing else is in the way, one seek passes over all of them. Unlike [`FilterDecision::Remove`] it puts
+    /// no tombstones in their place, so older versions below show again until their own compaction. For keys that
+    /// nobody reads any more, in any version. A key that is not after the entry's own keeps the entry.
     RemoveUntil(Vec<u8>),
 }
 
@@ -62,11 +62,11 @@ pub trait CompactionFilter: Send + Sync {
     /// The filter's name, for errors and logs.
     fn name(&self) -> &str;
 
-    /// Whether values in blob files are read and shown to the filter, which costs the reading of each. If not, their
-    /// entries stay, but for [`FilterDecision::RemoveUntil`].
+    /// Whether values in blob files are read and shown to the filter, at the cost of a read for each. If not, their
+    /// entries stay, except under [`FilterDecision::RemoveUntil`].
     fn reads_blobs(&self) -> bool;
 
-    /// What becomes of `key` and its `value`, on its way to `level`.
+    /// The verdict on `key` and its `value`, on its way to `level`.
     fn filter(&self, level: u32, key: &[u8], value: &[u8]) -> FilterDecision;
 }
 
@@ -80,9 +80,9 @@ pub struct FilterJob {
     pub input_levels: Vec<u32>,
     /// The level that is written.
     pub output_level: u32,
-    /// The sequence number up to which writes to the WAL were known to outlive a power cut when the job began. A filter
-    /// that acts on writes of its own (it drops what they declared dead) may only count those up to here: a power cut
-    /// could take back a later one, and not what was dropped because of it.
+    /// Writes to the WAL up to this sequence number were known to outlive a power cut when the job began. A filter that
+    /// acts on writes of its own (it drops keys that they declared dead) may only count those up to here: a power cut
+    /// could take back a later write, but not the drop it caused.
     pub durable_seqno: SeqNo,
 }
 
@@ -118,7 +118,7 @@ impl<F: CompactionFilter + 'static> CompactionFilterFactory for F {
 /// Cuts a prefix from a key, so that filters can answer for a whole prefix.
 pub trait PrefixExtractor: Send + Sync {
     /// The stored name; a table built under another name is read without its prefix filter. Change it
-    /// whenever prefixes are cut otherwise.
+    /// whenever prefixes are cut differently.
     fn name(&self) -> &str;
 
     /// The prefix of `key`, or `None` when it has none (it is then in no prefix filter).

@@ -1,7 +1,7 @@
-//! Goal: no interleaving of takers, freers and drains hands a slot out twice, loses one, or unmaps a
-//! chunk that is in use; the last handle frees a buffer once, and words are made once; what a guard
-//! protects stays, and a retired value is dropped with its last guard. Method: loom runs small cases exhaustively,
-//! up to a bound of preemptions; buffers are marked and checked.
+//! Goal: no interleaving of takers, freers and drains hands a slot out twice, loses one, or unmaps a chunk that is
+//! in use; the last handle frees a buffer once, and words are made once; a value that a guard protects stays, and
+//! a retired value is dropped with its last guard. Method: loom runs small cases exhaustively, up to a bound of
+//! preemptions; buffers are marked and checked.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p drumlin-base --release --test loom`
 #![cfg(loom)]
@@ -140,7 +140,7 @@ fn words_are_made_by_one_thread_and_seen_whole() {
         };
         let own = words(&buffer, 8);
         let other = other.join().expect("words are seen whole");
-        // Who came while the other was at it saw none; both never make them.
+        // A thread that came while the other made them saw none; never do both make them.
         assert!(own.is_some() || other.is_some());
         assert!(own.is_none() || other.is_none() || own == other);
         drop(buffer);
@@ -157,7 +157,7 @@ fn words(buffer: &Buffer, own: u64) -> Option<u64> {
     Some(words[0])
 }
 
-/// Notes when it goes.
+/// Notes its drop.
 struct Tracked {
     number: usize,
     gone: Arc<[AtomicBool; 3]>,
@@ -221,15 +221,15 @@ fn two_retirements_drop_each_what_they_took() {
     lending(1, 2);
 }
 
-/// A thing that owns the pool it lies on, as a walk owns its family's.
+/// An object that owns the pool it is in, as a walk owns its family's.
 struct Lying {
     pool: Arc<LocalPool<Lying>>,
     epoch: u64,
     tracked: Tracked,
 }
 
-/// Threads that lay things down and take them up while the pool is advanced and then closed: in the end
-/// nothing is left, and nothing went twice.
+/// Threads put objects into the pool and take them while it is advanced and then closed: in the end no
+/// object is left, and none was dropped twice.
 #[test]
 fn a_pool_that_is_closed_keeps_nothing_of_any_epoch() {
     model(|| {

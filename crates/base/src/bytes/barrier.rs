@@ -67,8 +67,8 @@ mod membarrier {
         if BY_KERNEL.load(Ordering::Relaxed) {
             let done = command(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
             if done != 0 {
-                // Forbidden since it was registered, by a sandbox perhaps. Readers rely on it, so
-                // going on would free what is in use, and so would unwinding.
+                // The call was forbidden after registration, by a sandbox perhaps. Readers rely on
+                // it, so going on would free values in use, and so would unwinding.
                 std::process::abort();
             }
         }

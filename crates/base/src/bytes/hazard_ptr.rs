@@ -31,8 +31,8 @@
 //! Trick 3: one long guard does not slow all others down. The marks are 64 bits, one for each sixty-fourth
 //! of all addresses, so a guard looks at the list only if something with its own mark is on it.
 //!
-//! A guard drops nothing but the value it protected, as a counted handle would; so it may end wherever a
-//! handle of that kind may be dropped.
+//! A guard drops nothing but the value it protected, as a counted handle would. So a guard may end in
+//! any place where such a handle may be dropped.
 //!
 //! Thread safety: every method may be called from any thread; a guard stays on the thread that made it.
 
@@ -120,9 +120,10 @@ impl<T: RefCnt + Send + Sync + 'static> HazardPtr<T> {
             }
         }
         Some(HazardGuard {
-            // SAFETY: came from `into_address`. The pointer held it after it was published, so whoever
-            // takes it out finds it in the slot; and it is not dropped here. `now`, not `at`: the first
-            // guess may be of another handle that had the same address before.
+            // SAFETY: came from `into_address`. The pointer held the address after it was published, so
+            // the thread that takes the handle out finds it in the slot; and the handle is not dropped
+            // here. `now`, not `at`: the first guess may be of another handle that had the same address
+            // before.
             handle: ManuallyDrop::new(unsafe { T::from_ptr(now) }),
             slot,
             pointer: PhantomData,
@@ -146,7 +147,8 @@ impl<T: RefCnt + Send + Sync + 'static> HazardPtr<T> {
                 return null_mut();
             }
             slot.publish(now.cast());
-            // Whoever took it out may have found it in the slot and left the drop to this thread.
+            // The thread that took the value out may have found it in the slot and left the drop to
+            // this thread.
             after_clear(missed.cast());
             // Acquire: as in `load`.
             (at, now) = (now, self.at.load(Ordering::Acquire));
@@ -159,7 +161,7 @@ impl<T: RefCnt + Send + Sync + 'static> HazardPtr<T> {
         self.load().map(|guard| T::clone(&guard))
     }
 
-    /// Prefetches the first `lines` cache lines of the target, whatever that is by now.
+    /// Prefetches the first `lines` cache lines of the present target.
     #[inline]
     pub fn prefetch(&self, lines: usize) {
         // Relaxed: only an address, not followed.
@@ -377,7 +379,7 @@ fn retire(mut handles: Vec<Erased>) {
 fn drop_if_unprotected(at: *mut ()) {
     let mut list = RETIRED.handles.lock();
     if !list.iter().any(|handle| handle.at == at) {
-        return; // Another value has the same mark.
+        return; // another value has the same mark
     }
     let unprotected = take_unprotected(&mut list, &[at]);
     drop(list);
@@ -410,7 +412,7 @@ fn take_protected(handles: &mut Vec<Erased>) -> Vec<Erased> {
 }
 
 impl RetiredList {
-    /// Requires: `handles` is what is in the list, and its lock is held.
+    /// Requires: `handles` is the content of the list, and its lock is held.
     fn set_marks(&self, handles: &[Erased]) {
         let marks = handles
             .iter()

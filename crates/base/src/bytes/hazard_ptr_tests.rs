@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use crate::bytes::{HazardPtr, RetireBatch};
 use crate::rng::Rng;
 
-/// Counts its drops, and tells when it is read after one.
+/// Counts its drops, and reports a read after one.
 struct Counted {
     number: u64,
     copy: u64,
@@ -65,7 +65,7 @@ fn the_last_guard_drops_what_was_retired_meanwhile() {
     let other = HazardPtr::new(Counted::new(9, &dropped));
     let (first, second) = (pointer.load(), pointer.load());
     pointer.store(None);
-    drop(other.load()); // Another's guard drops nothing.
+    drop(other.load()); // The guard of another pointer drops nothing.
     drop(first);
     assert_eq!(dropped.load(Ordering::Relaxed), 0);
     assert_eq!(second.as_ref().map(|guard| guard.check()), Some(1));
@@ -108,7 +108,7 @@ fn threads_that_load_and_swap_see_what_a_mutex_would_show_them() {
     const PLACES: usize = 4;
     let (dropped, made) = (drops(), AtomicUsize::new(PLACES));
     let pointers: [_; PLACES] = std::array::from_fn(|_| HazardPtr::new(Counted::new(1, &dropped)));
-    // The twin holds the newest number that was put into the place of the same index, at least.
+    // The twin holds at least the newest number that was put into the place of the same index.
     let newest: [_; PLACES] = std::array::from_fn(|_| Mutex::new(1u64));
     std::thread::scope(|scope| {
         for seed in 0..4 {
@@ -151,7 +151,7 @@ mod without_membarrier {
 
     use super::*;
 
-    /// Tells this test that it is the process that ends.
+    /// Set in the child process, the one that aborts.
     const TOLD: &str = "DRUMLIN_TEST_FORBID_MEMBARRIER";
 
     #[test]
@@ -159,12 +159,12 @@ mod without_membarrier {
         if std::env::var_os(TOLD).is_some() {
             return retire_without_fence();
         }
-        // What a process forbids itself it never gets back, so another one does.
+        // A process cannot lift a ban of its own, so a child process forbids itself the call.
         let name = "nothing_protected_is_dropped_when_the_fence_is_forbidden_too_late";
         let this = std::env::current_exe().unwrap();
         let ended = Command::new(this).arg(name).env(TOLD, "1").output();
         let ended = ended.unwrap().status;
-        // It ends well where the kernel had no such fence before.
+        // The child succeeds on a kernel that never had the fence.
         let is_aborted = ended.signal() == Some(libc::SIGABRT);
         assert!(is_aborted || ended.success(), "{ended}");
     }

@@ -1,4 +1,5 @@
-//! The hazard slots of each thread: where it publishes the addresses that its guards protect.
+//! The hazard slots of each thread: the place in which it publishes the addresses that its guards
+//! protect.
 //!
 //! A thread's slots are a cache line of eight addresses, which that thread writes and any thread may read.
 //! They are claimed with the thread's first guard, given back when the thread ends, and never freed: there
@@ -26,7 +27,7 @@ pub(super) struct HazardSlots {
 /// One slot, this thread's until it is given back.
 #[derive(Clone, Copy)]
 pub(super) struct HazardSlot {
-    /// Nothing but this, so that a guard is two words and stays in registers: moving a pair of words that
+    /// The only field, so that a guard is two words and stays in registers: moving a pair of words that
     /// were just written one by one stalls store-to-load forwarding.
     at: &'static AtomicPtr<()>,
 }
@@ -73,7 +74,7 @@ impl Drop for Leaving {
 }
 
 impl HazardSlots {
-    /// Slots that nobody else has.
+    /// Claims slots that no other thread has.
     fn claim() -> &'static Self {
         let mut next = newest();
         while let Some(slots) = next {
@@ -104,8 +105,9 @@ impl HazardSlots {
             // Release: pairs with the Acquire in `newest`, so that the slots are seen whole.
             let added = NEWEST.compare_exchange(newest, at, Ordering::AcqRel, Ordering::Relaxed);
             if added.is_ok() {
-                // An address published here comes after the slots are in the list: whoever retired a
-                // value before and does not find these slots cannot have a guard of it here.
+                // An address is published here only after the slots are in the list. If a thread
+                // that retired a value before does not find these slots, they hold no guard of that
+                // value.
                 fence(Ordering::SeqCst);
                 // SAFETY: leaked above; from here on it is only shared.
                 return unsafe { &*at };
@@ -157,7 +159,7 @@ impl HazardSlot {
     fn take_slowly(own: &Own) -> Self {
         let slots = HazardSlots::claim();
         let [first, ..] = &slots.slots;
-        // Slots of its own are not for a thread that is ending: nobody would give them back.
+        // A thread that is ending claims no slots of its own: nobody would give them back.
         let is_first = own.slots.get().is_none() && LEAVING.try_with(|_| ()).is_ok();
         if is_first {
             own.slots.set(Some(slots));
@@ -175,8 +177,8 @@ impl HazardSlot {
     /// Clears the slot and gives it back.
     #[inline]
     pub(super) fn give_back(self) {
-        // Release: pairs with the Acquire in `each_protected`, so that what was done under the guard
-        // comes before what is done by whoever finds the slot clear.
+        // Release: pairs with the Acquire in `each_protected`, so that accesses under the guard come
+        // before those of a thread that finds the slot clear.
         self.at.store(null_mut(), Ordering::Release);
         OWN.with(
             |own| match own.slots.get().and_then(|slots| slots.index_of(self.at)) {

@@ -2,7 +2,7 @@
 //!
 //! A thread takes the object in its own slot ([`crate::metrics`] has the stripes) and puts it back when it is
 //! done: two exchanges of a word that other threads seldom touch. An object belongs to an *epoch*. Starting
-//! the next epoch drops all objects there are, and whatever is put back later must be of that epoch:
+//! the next epoch drops all objects in the pool, and an object that is put back later must be of that epoch:
 //!
 //! ```text
 //! slot     an object, or: empty, open to objects of epoch n
@@ -13,7 +13,7 @@
 //!
 //! The trick is that an empty slot holds the number of its epoch. One exchange both puts an object back and
 //! finds out that it is not outdated, and it is the last access of its thread to the pool: an object may own
-//! the pool it is in, in some roundabout way, and whoever takes it out may be the one who frees both.
+//! its pool in some roundabout way, and the thread that takes it out may free both.
 //!
 //! Thread safety: any thread takes and puts; see [`LocalPool::advance`] for the rest.
 
@@ -25,7 +25,7 @@ use super::striped_pin::{STRIPES, own_stripe};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// The epoch of a pool that takes nothing any more.
+/// The epoch of a pool that takes no more objects.
 const CLOSED: u64 = u64::MAX >> 1;
 
 /// A slot on a pair of cache lines of its own: processors prefetch lines in pairs.
@@ -62,7 +62,7 @@ impl<T> LocalPool<T> {
         }
     }
 
-    /// A pool that takes nothing.
+    /// A pool that takes no objects.
     pub fn closed() -> Self {
         Self::new(CLOSED)
     }
@@ -76,10 +76,10 @@ impl<T> LocalPool<T> {
     #[inline]
     pub fn take(&self) -> Option<Box<T>> {
         let slot = self.own_slot();
-        // Relaxed: only a guess at what is there.
+        // Relaxed: only a guess at the content.
         let at = slot.load(Ordering::Relaxed);
         thing(at)?;
-        // Relaxed: should it be an old one, the slot takes nothing until the next `advance`.
+        // Relaxed: with an old epoch the slot stays empty until the next `advance`.
         let next = empty(self.epoch.load(Ordering::Relaxed));
         // Acquire: pairs with the Release in `put`, so that the object is seen whole.
         let taken = slot.compare_exchange(at, next, Ordering::Acquire, Ordering::Relaxed);
@@ -98,7 +98,7 @@ impl<T> LocalPool<T> {
         // SAFETY: the pool lives at least as long as the object, which nobody else can reach before this
         // exchange; and nothing follows it.
         let slot = unsafe { slot.as_ref() };
-        // Release: pairs with the Acquire of whoever takes it out.
+        // Release: pairs with the Acquire of the thread that takes it out.
         let put = slot.compare_exchange(empty(epoch), at, Ordering::Release, Ordering::Relaxed);
         if put.is_err() {
             // SAFETY: turned into an address above, and put nowhere.
@@ -106,7 +106,7 @@ impl<T> LocalPool<T> {
         }
     }
 
-    /// From now on the pool takes objects of `epoch` only; those that are in it are dropped.
+    /// Lets the pool take objects of `epoch` only, and drops those in it.
     ///
     /// Requires: no two calls of this and [`LocalPool::close`] at a time; epochs grow.
     pub fn advance(&self, epoch: u64) {

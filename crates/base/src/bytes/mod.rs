@@ -4,8 +4,8 @@
 //! - [`shared`]: a counted buffer with its counter, its decoded header, and its bytes in one piece of memory.
 //! - [`slab`]: memory for many such buffers, given back to the system when it is no longer used.
 //! - [`striped_pin`]: a reference count with a counter for each stripe of threads.
-//! - [`hazard_ptr`]: pointers that readers follow without counting; [`hazard_slots`] is where they publish
-//!   what they use, [`barrier`] the fence that whoever retires a value pays for.
+//! - [`hazard_ptr`]: pointers that readers follow without counting; they publish the addresses they use in
+//!   [`hazard_slots`]; [`barrier`] is the fence, paid for by the thread that retires a value.
 //! - [`local_pool`]: a pool of expensive objects with a slot for each stripe of threads.
 //! - [`prefetch`]: prefetching cache lines; [`lanes`]: comparing many short numbers with one at a time.
 //! - [`pages`]: huge pages, mapped and unmapped.

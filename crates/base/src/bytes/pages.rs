@@ -1,14 +1,14 @@
 //! Huge pages of our own: mapped when needed, given back when dropped.
 //!
 //! A mapping and not the allocator's memory, because it goes back to the system at once: an
-//! allocator may keep what is freed, and the memory budget would not see that.
+//! allocator may keep freed memory, and the memory budget would not see that.
 //!
-//! Thread safety: a page may be dropped by any thread; who may touch its bytes is its owner's to
-//! say.
+//! Thread safety: a page may be dropped by any thread; its owner decides which threads touch its
+//! bytes.
 
 use std::ptr::NonNull;
 
-/// Bytes of a huge page, and what it is aligned to.
+/// Bytes of a huge page, and its alignment.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// [`HUGE_PAGE_BYTES`] of memory, zero at first, that the kernel is asked to back with one page:
@@ -31,7 +31,7 @@ impl HugePage {
         map().map(|base| Self { base })
     }
 
-    /// Where it begins. Valid until the page is dropped.
+    /// The address of its first byte, valid until the page is dropped.
     pub fn base(&self) -> NonNull<u8> {
         self.base
     }
@@ -43,14 +43,14 @@ impl Drop for HugePage {
     }
 }
 
-/// A run of pages of any length, zero at first: huge ones where there is room for one.
+/// A run of pages of any length, zero at first: huge ones for a run of at least one huge page.
 #[derive(Debug)]
 pub(super) struct Pages {
     base: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: the memory is plain bytes that belong to whoever owns this.
+// SAFETY: the memory is plain bytes that belong to the owner of this.
 unsafe impl Send for Pages {}
 // SAFETY: shared access gives the bytes for reading alone.
 unsafe impl Sync for Pages {}
@@ -91,7 +91,7 @@ impl Drop for Pages {
     }
 }
 
-/// What is mapped for `len` bytes: whole pages, of the huge size from one of them on.
+/// The size of the mapping for `len` bytes: whole pages, huge ones if it fills at least one.
 fn mapped_bytes(len: usize) -> Option<usize> {
     const PAGE_BYTES: usize = 4096;
     let page = match len {
@@ -109,7 +109,7 @@ fn map() -> Option<NonNull<u8>> {
 /// Maps `bytes` of zeros, aligned to a huge page.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn map_run(bytes: usize) -> Option<NonNull<u8>> {
-    let wanted = bytes.checked_add(HUGE_PAGE_BYTES)?; // So that an aligned run lies inside.
+    let wanted = bytes.checked_add(HUGE_PAGE_BYTES)?; // room for an aligned run
     let (protection, flags) = (
         libc::PROT_READ | libc::PROT_WRITE,
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,

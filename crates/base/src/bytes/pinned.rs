@@ -1,9 +1,9 @@
 //! The result of a read: bytes that are owned, or pinned in place.
 //!
-//! A read returns its value where it was found (a cached block, a memtable's arena) and keeps the owner
-//! alive, so that no byte is copied. That changes a counter of the owner twice, which costs more than copying
-//! two cache lines, and makes the readers of one owner contend; so a value of at most [`SMALL_BYTES`] is
-//! copied into the [`PinnedSlice`] itself instead.
+//! A read returns its value in place (in a cached block, in a memtable's arena) and keeps the owner alive, so
+//! that no byte is copied. A pin changes a counter of the owner twice, which costs more than copying two
+//! cache lines, and makes the readers of one owner contend; so a value of at most [`SMALL_BYTES`] is copied
+//! into the [`PinnedSlice`] itself instead.
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -22,7 +22,7 @@ pub const SMALL_BYTES: usize = 126;
 enum Repr {
     /// The first `len` bytes, in the slice itself.
     Small { len: u8, bytes: [u8; SMALL_BYTES] },
-    /// Bytes somewhere else, kept alive by their owner.
+    /// Bytes outside the slice, kept alive by their owner.
     Apart {
         ptr: *const u8,
         len: usize,
@@ -39,14 +39,15 @@ enum Owner {
 
 /// Immutable bytes with their owner. Dereferences to `[u8]`.
 ///
-/// Holding one keeps its block or memtable in memory, unless the bytes are few; copy out what must live
-/// long.
+/// Holding one keeps its block or memtable in memory, unless the bytes are few; copy out bytes that
+/// must live long.
 pub struct PinnedSlice {
     repr: Repr,
 }
 
 // SAFETY: the bytes are immutable for as long as `owner` lives (contract of `pinned`), and every
-// owner is itself Send + Sync, so sharing or moving the slice between threads shares only that.
+// owner is itself Send + Sync, so a slice that is shared or moved between threads shares nothing
+// else.
 unsafe impl Send for PinnedSlice {}
 // SAFETY: as above.
 unsafe impl Sync for PinnedSlice {}

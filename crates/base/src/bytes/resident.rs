@@ -22,8 +22,8 @@ use super::striped_pin::StripedPin;
 pub unsafe trait StableBytes: Send + Sync + 'static {
     /// The bytes.
     fn stable_bytes(&self) -> &[u8];
-    /// Bytes of this process's own memory that it takes; none for a mapping of what the system keeps
-    /// anyway.
+    /// Bytes of this process's own memory that it takes; none for a mapping of the system's page
+    /// cache.
     fn own_bytes(&self) -> usize;
 }
 

@@ -5,14 +5,14 @@
 //! ^ a cache line                  ^ the next ones
 //! ```
 //!
-//! `meta` is what was decoded from the bytes. The words are room for numbers that a reader of the buffer
-//! computes later, once, for all readers. Everything is in one piece, so that a reader that knows the address
-//! can prefetch header and words side by side ([`SharedBytes::prefetch`]) instead of one after the other.
+//! `meta` is decoded from the bytes. The words are room for numbers that a reader of the buffer computes
+//! later, once, for all readers. Everything is in one piece, so that a reader that knows the address can
+//! prefetch header and words side by side ([`SharedBytes::prefetch`]) instead of one after the other.
 //!
 //! A buffer is made as a [`Draft`], which has one owner and can be written, and then shared.
 //!
 //! Thread safety: handles are cloned, read and dropped on any thread. The last one to be dropped frees the
-//! memory, wherever that is.
+//! memory, on its own thread.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
@@ -29,7 +29,7 @@ use crate::{Error, Result};
 
 /// Every buffer is aligned to a cache line.
 const ALIGN: usize = 64;
-/// Most handles to one buffer; more can only be leaked ones.
+/// Most handles to one buffer; only a leak makes more.
 const HANDLES_MAX: usize = isize::MAX as usize;
 /// Fills freed memory where assertions are checked.
 const POISON: u8 = 0xDB;
@@ -45,7 +45,7 @@ struct Header<M> {
     len: usize,
     /// Room for words.
     words_max: u32,
-    /// How many words there are, [`WORDS_NONE`] or [`WORDS_MAKING`].
+    /// The number of words, [`WORDS_NONE`] or [`WORDS_MAKING`].
     words: AtomicU32,
     meta: M,
 }
@@ -68,7 +68,7 @@ struct Memory {
     slot: Option<SlabSlot>,
 }
 
-// SAFETY: the memory is plain bytes that belong to whoever owns this; slots may be freed by any
+// SAFETY: the memory is plain bytes that belong to the owner of this; slots may be freed by any
 // thread.
 unsafe impl Send for Memory {}
 
@@ -79,7 +79,7 @@ impl Memory {
 
     fn try_on_heap(capacity: usize) -> Option<Self> {
         let layout = Self::layout(capacity);
-        // SAFETY: the layout's size is not zero: a header lies in it.
+        // SAFETY: the layout's size is not zero: it has room for a header.
         let start = unsafe { alloc_zeroed(layout) };
         Some(Self {
             start: NonNull::new(start)?,
@@ -96,7 +96,7 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         if cfg!(debug_assertions) {
-            // SAFETY: the memory is ours until it is freed below, and as long as `capacity` says.
+            // SAFETY: the memory is ours until it is freed below, and is `capacity` bytes long.
             unsafe { self.start.write_bytes(POISON, self.capacity) };
         }
         if self.slot.is_none() {
@@ -180,7 +180,7 @@ impl<M: Send + Sync + 'static> Draft<M> {
     }
 
     fn start(&self) -> NonNull<u8> {
-        // SAFETY: the bytes are inside the memory, as said in `bytes`.
+        // SAFETY: the bytes are inside the memory, see `bytes`.
         unsafe { self.memory.start.add(Self::memory_bytes(0, self.words_max)) }
     }
 
@@ -220,7 +220,7 @@ pub struct SharedBytes<M> {
 }
 
 // SAFETY: a handle gives shared access to the bytes, which are immutable, to atomics, and to `meta`,
-// which may be dropped on any thread that holds the last handle.
+// which is dropped on the thread that drops the last handle.
 unsafe impl<M: Send + Sync> Send for SharedBytes<M> {}
 // SAFETY: as above.
 unsafe impl<M: Send + Sync> Sync for SharedBytes<M> {}
@@ -260,7 +260,7 @@ impl<M> SharedBytes<M> {
         unsafe { self.header.as_ref() }
     }
 
-    /// What was decoded from the bytes.
+    /// The meta that was decoded from the bytes.
     #[inline]
     pub fn meta(&self) -> &M {
         &self.header().meta
@@ -271,18 +271,18 @@ impl<M> SharedBytes<M> {
     pub fn bytes(&self) -> &[u8] {
         let header = self.header();
         let at = const { header_bytes::<M>() } + header.words_max as usize * size_of::<u64>();
-        // SAFETY: the bytes follow the words in the same piece of memory (`Draft` saw to it).
+        // SAFETY: the bytes follow the words in the same piece of memory, as `Draft` laid it out.
         let start = unsafe { self.header.cast::<u8>().add(at) };
-        // SAFETY: `len` initialized bytes lie there; nobody writes them once they are shared.
+        // SAFETY: `len` initialized bytes begin there; nobody writes them once they are shared.
         unsafe { std::slice::from_raw_parts(start.as_ptr(), header.len) }
     }
 
-    /// The words. If nobody made them yet, `make` is called on the room for them and says how many
-    /// it filled in. `None` while another thread is at that.
+    /// The words. If nobody made them yet, `make` is called on the room for them and returns the
+    /// number it filled in. `None` while another thread makes them.
     #[inline]
     pub fn words(&self, make: impl FnOnce(&mut [u64]) -> usize) -> Option<&[u64]> {
         let header = self.header();
-        // Acquire: pairs with the Release of whoever made them.
+        // Acquire: pairs with the Release of the thread that made them.
         let mut words = header.words.load(Ordering::Acquire);
         if words >= WORDS_MAKING {
             words = self.make_words(make)?;
@@ -295,7 +295,7 @@ impl<M> SharedBytes<M> {
     /// The words, if somebody made them before.
     #[inline]
     pub fn words_if_made(&self) -> Option<&[u64]> {
-        // Acquire: pairs with the Release of whoever made them.
+        // Acquire: pairs with the Release of the thread that made them.
         let words = self.header().words.load(Ordering::Acquire);
         // SAFETY: as in `words`.
         (words < WORDS_MAKING).then(|| unsafe {
@@ -305,7 +305,7 @@ impl<M> SharedBytes<M> {
 
     #[inline]
     fn words_start(&self) -> NonNull<u64> {
-        // SAFETY: the words follow the header in the same piece of memory (`Draft` saw to it).
+        // SAFETY: the words follow the header in the same piece of memory, as `Draft` laid it out.
         let start = unsafe { self.header.cast::<u8>().add(const { header_bytes::<M>() }) };
         start.cast()
     }
@@ -316,16 +316,16 @@ impl<M> SharedBytes<M> {
         let claimed = header.words.compare_exchange(
             WORDS_NONE,
             WORDS_MAKING,
-            Ordering::Relaxed, // It gives a right and publishes nothing.
+            Ordering::Relaxed, // It claims the making and publishes nothing.
             Ordering::Relaxed,
         );
         if claimed.is_err() {
             return None;
         }
         let max = header.words_max as usize;
-        // SAFETY: the room is there (`Draft` saw to it), initialized, aligned as the header is, and
-        // this thread's alone: only one ever gets from `WORDS_NONE` to here, and nobody reads the
-        // words before they are published below.
+        // SAFETY: the room exists, as `Draft` laid it out, is initialized, aligned as the header
+        // is, and this thread's alone: only one ever gets from `WORDS_NONE` to here, and nobody
+        // reads the words before they are published below.
         let room = unsafe { std::slice::from_raw_parts_mut(self.words_start().as_ptr(), max) };
         let words = make(room).min(max) as u32;
         // Release: pairs with the Acquire in `words`.
@@ -348,10 +348,10 @@ impl<M> SharedBytes<M> {
 impl<M> Clone for SharedBytes<M> {
     #[inline]
     fn clone(&self) -> Self {
-        // Relaxed: whoever clones has a handle already, and got it in some ordered way.
+        // Relaxed: the cloning thread has a handle already, and got it in some ordered way.
         let before = self.header().handles.fetch_add(1, Ordering::Relaxed);
         if before > HANDLES_MAX {
-            std::process::abort(); // Going on would let the counter wrap and free what is in use.
+            std::process::abort(); // A counter that wraps would free a buffer in use.
         }
         Self {
             header: self.header,
@@ -376,8 +376,8 @@ unsafe fn release<M>(header: NonNull<()>) {
     let header = header.cast::<Header<M>>();
     // SAFETY: the header is valid: the handle that is given up still counts.
     let handles = unsafe { &header.as_ref().handles };
-    // Release: pairs with the load below, so that whatever this thread did with the buffer comes
-    // before it is freed.
+    // Release: pairs with the load below, so that this thread's accesses to the buffer come before
+    // it is freed.
     if handles.fetch_sub(1, Ordering::Release) == 1 {
         // Acquire: pairs with the Release of every other handle that was given up. A load and not a
         // fence: sanitizers know it.
@@ -403,13 +403,13 @@ unsafe fn free<M>(at: NonNull<Header<M>>) {
     drop(header.meta);
 }
 
-/// A handle to a buffer whose meta nobody cares about any more.
+/// A handle to a buffer without the type of its meta.
 pub(super) struct ErasedHandle {
     header: NonNull<()>,
     release: unsafe fn(NonNull<()>),
 }
 
-// SAFETY: made from a `SharedBytes` of a meta that is Send + Sync, and does nothing but to drop it.
+// SAFETY: made from a `SharedBytes` of a meta that is Send + Sync, and can only be dropped.
 unsafe impl Send for ErasedHandle {}
 // SAFETY: as above.
 unsafe impl Sync for ErasedHandle {}

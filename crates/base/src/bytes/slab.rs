@@ -1,7 +1,7 @@
 //! A slab allocator for block-sized buffers that gives memory back to the system.
 //!
-//! A general allocator may keep what is freed, so a memory budget would not see it. Here memory is mapped
-//! and unmapped in chunks of one huge page, and a chunk is divided twice:
+//! A general allocator may keep freed memory, and a memory budget would not see that. Here memory is
+//! mapped and unmapped in chunks of one huge page, and a chunk is divided twice:
 //!
 //! ```text
 //! chunk    one huge page: 8 spans
@@ -13,11 +13,11 @@
 //! ```
 //!
 //! Sizes rise in steps of at most an eighth, so that a buffer wastes at most a ninth of its slot. A span whose
-//! slots are all free can be cut anew for any size. Buffers over an eighth of a chunk find no place here.
+//! slots are all free can be cut anew for any size. Buffers over an eighth of a chunk are not served.
 //!
-//! The slab never maps by itself: whoever keeps to a budget calls [`Slab::grow`]. To make it smaller, a chunk
-//! is *drained*: none of its slots is handed out again, and the chunk is unmapped when the last one comes
-//! back. The budget is charged with whole chunks, so the charge is what is resident.
+//! The slab never maps by itself: its owner, which keeps to a budget, calls [`Slab::grow`]. To make it
+//! smaller, a chunk is *drained*: none of its slots is handed out again, and the chunk is unmapped when the
+//! last one comes back. The budget is charged with whole chunks, so the charge equals the resident memory.
 //!
 //! Thread safety: any thread takes slots, any other frees them. Lock order: a size class, then a span of it or
 //! the pool. A chunk is unmapped under no lock.
@@ -87,7 +87,7 @@ struct Size {
     whole_chunks: bool,
 }
 
-/// Spans of one size that have a free slot. The last one is served from.
+/// Spans of one size that have a free slot. Slots are taken from the last one.
 #[derive(Debug, Default)]
 struct Class {
     open: Vec<u32>,
@@ -136,7 +136,7 @@ pub struct Slab {
     /// By chunk; made when there first is a chunk of that number.
     rows: Box<[OnceLock<Box<ChunkSpans>>]>,
     pool: Mutex<Pool>,
-    /// Chunks there ever were at a time: numbers stay below this.
+    /// The most chunks that existed at a time: numbers stay below this.
     chunks_seen: AtomicUsize,
     // Relaxed, both: figures for budgets, ordered with nothing.
     mapped: AtomicUsize,
@@ -173,7 +173,8 @@ impl Slab {
         self.draining.load(Ordering::Relaxed) * HUGE_PAGE_BYTES
     }
 
-    /// Chunks there ever were at a time; their numbers, and `place.span / CHUNK_SPANS`, are below.
+    /// The most chunks that existed at a time; their numbers, and `place.span / CHUNK_SPANS`, are
+    /// below.
     pub fn chunks_seen(&self) -> usize {
         self.chunks_seen.load(Ordering::Relaxed)
     }
@@ -328,8 +329,8 @@ impl Slab {
         self.budget.release(MemoryUse::Blocks, HUGE_PAGE_BYTES);
     }
 
-    /// Maps one chunk more, or takes back one that is being drained. False when the slab has as many
-    /// as it may, or the system has no memory.
+    /// Maps one chunk more, or takes back one that is being drained. False when the slab has
+    /// `chunks_max` already, or the system has no memory.
     pub fn grow(&self) -> bool {
         if self.draining_bytes() > 0 && self.revive() {
             return true;
@@ -362,8 +363,8 @@ impl Slab {
         }
     }
 
-    /// Stops handing out slots of chunk `number`, and unmaps it when all that are in use have come back;
-    /// the caller sees to it that they do. False when there is no such chunk, or it is being drained.
+    /// Stops handing out slots of chunk `number`, and unmaps it when all slots in use have come back;
+    /// the caller makes sure that they do. False when there is no such chunk, or it is being drained.
     pub fn drain(&self, number: usize) -> bool {
         let mut pool = self.pool.lock();
         if !pool.close(number) {
@@ -428,7 +429,7 @@ struct Pool {
 }
 
 impl Pool {
-    /// Adds a chunk; its number. `None` when there are as many as may be.
+    /// Adds a chunk; its number. `None` at the maximum.
     fn add(&mut self, page: HugePage) -> Option<usize> {
         let number = match self.chunks.iter().position(Option::is_none) {
             Some(number) => number,
@@ -447,7 +448,7 @@ impl Pool {
         Some(number)
     }
 
-    /// A free span: its number, and where it begins.
+    /// A free span: its number and its first byte.
     fn take(&mut self, whole_chunk: bool) -> Option<(u32, NonNull<u8>)> {
         let span = match self.spans.first() {
             Some(&span) if !whole_chunk => span,

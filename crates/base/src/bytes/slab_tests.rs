@@ -1,7 +1,7 @@
-//! Goal: no two buffers ever share a byte, whatever is taken, freed and drained in whatever order and
-//! by whatever threads, and everything goes back in the end. Method: each buffer is filled with a
-//! number of its own and checked when it is let go (freed slots are poisoned in these builds); the
-//! slab's own figures are compared with a plain list of what is held.
+//! Goal: no two buffers ever share a byte, in any order of takes, frees and drains by any threads,
+//! and all memory goes back in the end. Method: each buffer is filled with a number of its own and
+//! checked when it is let go (freed slots are poisoned in these builds); the slab's own figures are
+//! compared with a plain list of the buffers held.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -2,13 +2,13 @@
 //!
 //! All readers pin the same memtable. Were its pins counted in one place, every get would write to that
 //! line. Here each thread counts on a stripe of its own, and a pin is given up on the stripe it was counted
-//! on, whichever thread does it. The stripes of a living owner do not tell how many pins there are, and
-//! nobody needs to know: they are added up once, when the owner is dropped.
+//! on, by any thread. The stripes of a living owner do not tell how many pins there are, and nobody needs
+//! to know: they are added up once, when the owner is dropped.
 //!
 //! ```text
 //! pin      stripe += 1
-//! unpin    stripe -= 1; if the stripe has ended: left -= 1, and whoever makes it 0 frees the value
-//! owner    mark each stripe as ended and add its pins to `left`; whoever makes it 0 frees the value
+//! unpin    stripe -= 1; if the stripe has ended: left -= 1, and the pin that makes it 0 frees the value
+//! owner    mark each stripe as ended and add its pins to `left`; the one that makes it 0 frees the value
 //! ```
 //!
 //! Trick 1: the mark is a bit of the stripe's own word. So a pin is given up either before the mark and is
@@ -51,7 +51,7 @@ pub struct StripedPin<T> {
     kept: NonNull<Kept<T>>,
 }
 
-// SAFETY: gives shared access to the value, which may be dropped by whichever thread is last.
+// SAFETY: gives shared access to the value, which is dropped by the last thread.
 unsafe impl<T: Send + Sync> Send for StripedPin<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for StripedPin<T> {}
@@ -70,7 +70,7 @@ unsafe impl Send for CountedPin {}
 unsafe impl Sync for CountedPin {}
 
 impl<T: Send + Sync + 'static> StripedPin<T> {
-    /// Keeps `value`, which may borrow nothing: pins do not know how long that would last.
+    /// Keeps `value`, which may borrow nothing: no lifetime bounds the pins.
     pub fn new(value: T) -> Self {
         let kept = Box::new(Kept {
             stripes: std::array::from_fn(|_| Stripe(AtomicUsize::new(0))),
@@ -133,7 +133,7 @@ impl<T> Drop for StripedPin<T> {
         let mut pins = 0;
         for stripe in &kept.stripes {
             // AcqRel: pairs with the Release of pins given up before, and with the Acquire of those
-            // given up after, which `left` tells about.
+            // given up after, which `left` counts.
             pins += stripe.0.fetch_or(ENDED, Ordering::AcqRel);
         }
         assert!(
@@ -155,8 +155,8 @@ impl Drop for CountedPin {
     fn drop(&mut self) {
         // SAFETY: the stripe is part of what this pin keeps.
         let stripe = unsafe { self.stripe.as_ref() };
-        // Release: pairs with the Acquire of the owner, so that what this thread read comes before
-        // the value is freed.
+        // Release: pairs with the Acquire of the owner, so that this thread's reads come before the
+        // value is freed.
         if stripe.0.fetch_sub(1, Ordering::Release) & ENDED != 0 {
             // Acquire: pairs with the owner's Release, so that its `left` is seen. A load and not a fence:
             // sanitizers know it.
@@ -176,7 +176,7 @@ unsafe fn free_one<T>(kept: NonNull<()>) {
     let kept = kept.cast::<Kept<T>>();
     // SAFETY: the pin that is given up still counts.
     let left = unsafe { &kept.as_ref().left };
-    // AcqRel: pairs with that of all others who take something off.
+    // AcqRel: pairs with that of every other decrement.
     if left.fetch_sub(1, Ordering::AcqRel) == 1 {
         // SAFETY: neither owner nor pins are left.
         drop(unsafe { Box::from_raw(kept.as_ptr()) });

@@ -14,8 +14,8 @@ mod real {
     pub use std::sync::atomic;
     use std::sync::{PoisonError, TryLockError};
 
-    /// A mutex. A panic while it is held does not make it unusable: every holder in this code
-    /// base leaves its data whole between statements.
+    /// A mutex. A panic while it is held does not make it unusable: every holder in this code base
+    /// leaves its data consistent between statements.
     #[derive(Debug, Default)]
     pub struct Mutex<T>(std::sync::Mutex<T>);
 

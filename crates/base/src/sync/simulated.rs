@@ -13,14 +13,14 @@ use super::tasks::current;
 pub use std::sync::atomic;
 
 /// A mutex. A panic while it is held does not make it unusable: every holder in this code base
-/// leaves its data whole between statements.
+/// leaves its data consistent between statements.
 #[derive(Debug, Default)]
 pub struct Mutex<T>(std::sync::Mutex<T>);
 
 /// Held while a [`Mutex`] is locked.
 pub struct MutexGuard<'a, T> {
     lock: &'a Mutex<T>,
-    /// Empty only while it is given up.
+    /// Empty only while a wait or the drop has released the lock.
     held: Option<std::sync::MutexGuard<'a, T>>,
 }
 
@@ -40,7 +40,7 @@ impl<T> Mutex<T> {
         std::ptr::from_ref(self).addr()
     }
 
-    /// Locks unless somebody else has it.
+    /// Locks unless somebody else holds the lock.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         let held = match self.0.try_lock() {
             Ok(held) => held,

@@ -1,4 +1,4 @@
-//! Threads that a simulator runs one at a time, and what their locks report to it.
+//! Threads that a simulator runs one at a time, and the reports of their locks to it.
 //!
 //! A simulator calls [`enter`] on each thread it owns. From then on the thread's locks and condition variables
 //! never block in the operating system: they call [`Tasks`] to let others run until they can proceed. A place
@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A simulator's side. Called by the thread that runs.
+/// The simulator's side. Called by the running thread.
 pub trait Tasks: Send + Sync {
     /// Another task may run now; returns when it is the caller's turn again.
     fn step(&self);
