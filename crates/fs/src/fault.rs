@@ -41,7 +41,7 @@ struct FaultState {
 }
 
 impl FaultState {
-    /// Counts the operation with every rule: how long it is held up, and the fault that strikes it.
+    /// Counts the operation with every rule: its delay, and the fault that strikes it.
     fn judge(&mut self, op: OpKind, kind: FileKind, path: &Path) -> (Duration, Option<Fault>) {
         let (mut delay, mut struck) = (Duration::ZERO, None);
         for rule in &mut self.rules {
@@ -75,20 +75,20 @@ struct Shared {
 /// Is told of every operation before it is done, until the machine is stopped, and of syncs that were done.
 pub trait Observer: Send + Sync + Debug {
     /// Operation `op` on `path` is about to be judged and done, on the thread that asks for it and under no
-    /// lock of the file system. What this does with other file systems delays the operation and
+    /// lock of the file system. Work of this method on other file systems delays the operation and changes
     /// nothing else.
     fn before(&self, op: OpKind, path: &Path) {
         let _ = (op, path);
     }
 
     /// A sync, [`OpKind::Sync`], [`OpKind::SyncFile`] or [`OpKind::SyncDir`], of `path` has succeeded;
-    /// who asked for it hears of that when this returns.
+    /// the caller of the sync sees it succeed only after this returns.
     fn synced(&self, op: OpKind, path: &Path) {
         let _ = (op, path);
     }
 }
 
-/// What the operation is to do, when it is not to fail at once.
+/// A fault that the operation performs instead of failing at once.
 type Oddity = Option<Fault>;
 
 impl Shared {
@@ -203,8 +203,8 @@ impl FaultFileSystem {
         Self::wrap(below, None)
     }
 
-    /// Wraps the in-memory disk, which learns of injected failures of syncs: the bytes they should
-    /// have kept are lost in a crash though later syncs succeed.
+    /// Wraps the in-memory disk, which learns of injected failures of syncs: a crash loses the
+    /// bytes of a failed sync though later syncs succeed.
     pub fn over_memory(memory: &StrictMemFileSystem) -> Self {
         Self::wrap(Arc::new(memory.clone()), Some(memory.clone()))
     }

@@ -51,7 +51,7 @@ pub enum OpKind {
 }
 
 impl OpKind {
-    /// Whether the operation can change what is on the disk.
+    /// Whether the operation can change the disk.
     pub fn changes_disk(self) -> bool {
         !matches!(
             self,
@@ -60,7 +60,7 @@ impl OpKind {
     }
 }
 
-/// What happens instead of the operation.
+/// The effect that replaces the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It fails with the system's "input/output error". A failed sync over the in-memory disk
@@ -104,7 +104,7 @@ impl Fault {
     }
 }
 
-/// Which of the operations that a rule counts are struck.
+/// The choice of the operations, among those a rule counts, that are struck.
 #[derive(Clone, Debug)]
 pub(crate) enum When {
     Once(u64),
@@ -193,7 +193,7 @@ impl FaultRule {
         self
     }
 
-    /// Only operations that can change what is on the disk.
+    /// Only operations that can change the disk.
     #[must_use]
     pub fn on_changes(mut self) -> Self {
         self.changes_only = true;

@@ -12,7 +12,7 @@ use drumlin_base::{Error, ErrorKind, Result};
 
 use crate::read_queue::ReadQueue;
 
-/// What a file is for. Implementations use it to pick a write method, fault rules to match.
+/// The purpose of a file. Implementations choose a write method by it, fault rules match it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileKind {
     /// A write-ahead log: small appends that must outlive the process without a sync.
@@ -38,15 +38,15 @@ impl FileKind {
 /// How a file is created.
 #[derive(Clone, Copy, Debug)]
 pub struct CreateOptions {
-    /// What the file is for.
+    /// The purpose of the file.
     pub kind: FileKind,
     /// Disk space to reserve at once, in bytes; 0 reserves nothing. The reserved tail reads as
     /// zeros after a crash and is cut off by [`WritableFile::close`].
     pub preallocate_bytes: u64,
     /// Write past the page cache, where the file system can; see [`FileSystem::takes_direct`].
     pub direct: bool,
-    /// About how many bytes will be appended; 0 where nobody knows. A hint: whoever has old files to
-    /// give away picks one of that size.
+    /// Approximate number of bytes that will be appended; 0 if it is not known. A hint: an
+    /// implementation that recycles old files picks one of that size.
     pub expected_bytes: u64,
 }
 
@@ -89,7 +89,7 @@ pub trait WritableFile: Send + Debug {
     /// `Io`; the file is then broken for good.
     fn sync(&mut self) -> Result<()>;
 
-    /// Cuts off what was reserved and not used, and closes. Does not sync.
+    /// Cuts off space that was reserved and not used, and closes. Does not sync.
     ///
     /// # Errors
     /// `Io`, like a failed sync.
@@ -103,9 +103,9 @@ pub trait WritableFile: Send + Debug {
         self.len() == 0
     }
 
-    /// A handle that syncs what was appended up to the moment of its call, for use by another
-    /// thread while this one goes on appending. Of a table or blob it covers only what has left
-    /// the buffer. It may outlive the file's closing, and still syncs then.
+    /// A handle that syncs the bytes appended before its call, for use by another thread while this
+    /// one goes on appending. Of a table or blob file it covers only the bytes that have left the
+    /// buffer. It may outlive the file's closing, and still syncs then.
     fn syncer(&self) -> Arc<dyn FileSyncer>;
 }
 
@@ -118,23 +118,23 @@ pub trait FileSyncer: Send + Sync + Debug {
     /// `Io`; the file is then broken for good.
     fn sync(&self) -> Result<()>;
 
-    /// Does for the space behind what was appended whatever an append there would otherwise wait
-    /// for, as far as that can be done ahead. Promises nothing: what fails here is met, and
-    /// reported, by the append. Not for files that are synced often: a sync would write all of the
-    /// space.
+    /// Prepares the space behind the appended bytes, as far as possible: the work that an append
+    /// there would otherwise wait for. Promises nothing: a failure here is met again, and reported,
+    /// by the append. Not for files that are synced often: a sync would write all of the space.
     fn prepare(&self) {}
 }
 
 /// A file read at any offset by many threads at once.
 pub trait RandomAccessFile: Send + Sync + Debug {
-    /// Reads at `offset` until `buffer` is full or the file ends; how many bytes were read.
+    /// Reads at `offset` until `buffer` is full or the file ends, and returns the number of bytes
+    /// read.
     ///
     /// # Errors
     /// `Io`.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize>;
 
     /// Adds a read, otherwise as [`RandomAccessFile::read_at`], to `queue`, which carries it out with
-    /// the others in it. Where the file cannot leave that to the queue, as by default, it reads now.
+    /// the others in it. A file that cannot take part in a queue reads now; that is the default.
     fn queue_read<'a>(&'a self, offset: u64, buffer: &'a mut [u8], queue: &mut ReadQueue<'a>) {
         queue.push_done(self.read_at(offset, buffer));
     }
@@ -147,8 +147,8 @@ pub trait RandomAccessFile: Send + Sync + Debug {
         let _ = (offset, len);
     }
 
-    /// All of the file in memory: mapped where its bytes lie in memory anyway, so that reading one
-    /// cannot fail, else copied.
+    /// All of the file in memory: mapped if the file system keeps its bytes in memory, so that a
+    /// read cannot fail, else copied.
     ///
     /// Requires: nothing changes or cuts the file while the bytes, or any pin of them, are held.
     /// Removing its name is fine.
@@ -188,7 +188,7 @@ pub(crate) fn has_second_name(path: &Path) -> Error {
 /// Held while a directory is locked; dropping it unlocks.
 pub trait FileLock: Send + Sync + Debug {}
 
-/// What is known of a file without opening it.
+/// The attributes of a file, known without opening it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileInfo {
     /// Size in bytes.
@@ -197,7 +197,7 @@ pub struct FileInfo {
     pub is_dir: bool,
     /// How many names it has: more than 1 once it was linked.
     pub links: u64,
-    /// Whether the name is a symbolic link; what is told of the file is of the one that it leads to.
+    /// Whether the name is a symbolic link; the other fields describe its target.
     pub is_symlink: bool,
 }
 
@@ -211,12 +211,12 @@ pub trait FileSystem: Send + Sync + Debug {
     fn create(&self, path: &Path, options: CreateOptions) -> Result<Box<dyn WritableFile>>;
 
     /// Renames `old` to `new` and opens it for writing from its front, keeping its bytes and its
-    /// disk space: how a WAL file is recycled.
+    /// disk space. WAL files are recycled this way.
     ///
     /// # Errors
-    /// As [`FileSystem::create`]; `NotFound`; `NotSupported`, with nothing done, when the file has
-    /// a second name, for one in a checkpoint, whose bytes would change with it, or when it is no log
-    /// and somebody has it open, for one a process that reads beside the owner.
+    /// As [`FileSystem::create`]; `NotFound`; `NotSupported`, with nothing done, when the file has a
+    /// second name (in a checkpoint, say, whose bytes would change with it), or when it is no log and
+    /// somebody has it open (a process that reads beside the owner, say).
     fn reuse(
         &self,
         old: &Path,
@@ -238,7 +238,7 @@ pub trait FileSystem: Send + Sync + Debug {
     fn open_direct(&self, path: &Path) -> Result<Arc<dyn RandomAccessFile>>;
 
     /// Whether the file system of the file `path` reads and writes past the page cache. Where it does
-    /// not, what asks for that goes through the cache.
+    /// not, requests to bypass the cache go through it.
     ///
     /// # Errors
     /// As [`FileSystem::open`].
@@ -256,13 +256,13 @@ pub trait FileSystem: Send + Sync + Debug {
     /// `NotFound`, `Io`.
     fn info(&self, path: &Path) -> Result<FileInfo>;
 
-    /// Gives `from` the name `to`, replacing what had it.
+    /// Gives `from` the name `to`, replacing the file that had it.
     ///
     /// # Errors
     /// `NotFound`, `Io`.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 
-    /// Gives the file `from` a second name `to`; where `from` is a symbolic link, the file that it leads to.
+    /// Gives the file `from` a second name `to`; if `from` is a symbolic link, its target.
     ///
     /// # Errors
     /// `NotSupported` where links cannot be made (other device), `Io`.
@@ -298,8 +298,8 @@ pub trait FileSystem: Send + Sync + Debug {
     /// `Io`.
     fn sync_dir(&self, dir: &Path) -> Result<()>;
 
-    /// Makes the content of an existing file outlive a power cut, whoever wrote it: recovery does
-    /// this before it reads.
+    /// Makes the content of an existing file outlive a power cut, no matter which process wrote it.
+    /// Recovery does this before it reads.
     ///
     /// # Errors
     /// `NotFound`, `Io`.
@@ -311,8 +311,8 @@ pub trait FileSystem: Send + Sync + Debug {
     /// `NotFound`, `Io`.
     fn truncate(&self, path: &Path, size: u64) -> Result<()>;
 
-    /// Whether somebody else, here or in another process, has the file open, so that what is cut off it would
-    /// be missed. Where that cannot be told, somebody has. In memory nobody asks.
+    /// Whether somebody else, here or in another process, has the file open, so that cutting it would take
+    /// bytes from them. True where that cannot be determined; false in memory.
     ///
     /// # Errors
     /// `NotFound`, `Io`.
@@ -369,8 +369,8 @@ pub trait FileSystem: Send + Sync + Debug {
     }
 }
 
-/// The methods of [`FileSystem`] that open no file, for one that lies over the one in its field `below`
-/// and changes nothing there.
+/// The methods of [`FileSystem`] that open no file, for a wrapper that passes them on unchanged to the
+/// file system in its field `below`.
 #[macro_export]
 macro_rules! forward_files {
     ($below:ident) => {
@@ -393,7 +393,8 @@ macro_rules! forward_files {
     };
 }
 
-/// Of [`forward_files!`], what is not asked of a file by its name: changes, and what the file system has.
+/// The part of [`forward_files!`] without questions about a named file: changes, and properties of the
+/// file system.
 #[macro_export]
 macro_rules! forward_changes {
     ($below:ident) => {

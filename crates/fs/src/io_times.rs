@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What calls of one kind took together.
+/// The total time of the calls of one kind.
 #[derive(Debug, Default)]
 pub struct CallTimes {
     calls: AtomicU64,
@@ -27,7 +27,7 @@ impl CallTimes {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// What they took together.
+    /// Their total time.
     pub fn total(&self) -> Duration {
         Duration::from_nanos(self.nanos.load(Ordering::Relaxed))
     }
@@ -37,7 +37,7 @@ impl CallTimes {
         Duration::from_nanos(self.longest_nanos.load(Ordering::Relaxed))
     }
 
-    /// What a call took on average; `None` before the first.
+    /// The mean time of a call; `None` before the first.
     pub fn mean(&self) -> Option<Duration> {
         let nanos = self.nanos.load(Ordering::Relaxed);
         nanos.checked_div(self.calls()).map(Duration::from_nanos)

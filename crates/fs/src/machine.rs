@@ -25,8 +25,8 @@ pub fn memory_limit_bytes() -> u64 {
 }
 
 /// Has the C library give freed memory back to the system soon. By default its thresholds grow with
-/// what is freed, up to keeping 64 MiB for each of many arenas, which no budget sees. For programs
-/// to call once at their start; a library leaves this choice to its user.
+/// each large free, up to 64 MiB kept by each of many arenas, which no budget sees. For programs to
+/// call once at their start; a library leaves this choice to its user.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn return_freed_memory() {
     const SETTINGS: [(libc::c_int, libc::c_int); 3] = [
@@ -52,8 +52,8 @@ pub fn resident_bytes() -> u64 {
 }
 
 /// The tightest limit named under `root` for the groups in `groups`, which has the format of
-/// `/proc/self/cgroup`. Inside a container the group's path is one of the host's and may not
-/// exist under `root`, whose top then carries the limit: so every ancestor is asked.
+/// `/proc/self/cgroup`. Inside a container the group's path is one of the host's and may not exist
+/// under `root`, whose top then carries the limit: so every ancestor is read.
 fn control_group_limit(groups: &str, root: &Path) -> Option<u64> {
     let limits = groups.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);

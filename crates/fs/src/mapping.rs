@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 
 use drumlin_base::bytes::{HUGE_PAGE_BYTES, StableBytes};
 
-/// `madvise`: back the range with huge pages now, whatever the system does by itself. Linux 6.1.
+/// `madvise`: back the range with huge pages now, under any setting of the system. Linux 6.1.
 const MADV_COLLAPSE: libc::c_int = 25;
 
 /// A file's bytes, as the system keeps them.
@@ -30,11 +30,11 @@ impl Mapping {
     /// Maps the first `size` bytes of `file`, on huge pages where the system can.
     ///
     /// Requires: the file has that many bytes and keeps them, unchanged, while the mapping lives.
-    /// Reading what was cut off raises a signal.
+    /// Reading bytes that were cut off raises a signal.
     pub(crate) fn of(file: &File, size: u64) -> io::Result<Self> {
         let len = usize::try_from(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let room = len
-            .checked_add(HUGE_PAGE_BYTES) // So that an aligned range lies inside.
+            .checked_add(HUGE_PAGE_BYTES) // room for an aligned range
             .ok_or(io::ErrorKind::OutOfMemory)?;
         let (none, private) = (libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: asks for address space anywhere; nothing that exists is touched.
@@ -104,8 +104,8 @@ impl Drop for Mapping {
     }
 }
 
-// SAFETY: the range stays mapped until the drop; that nobody changes the file is what `Mapping::of`
-// requires.
+// SAFETY: the range stays mapped until the drop; `Mapping::of` requires that nobody changes the
+// file.
 unsafe impl StableBytes for Mapping {
     fn stable_bytes(&self) -> &[u8] {
         // SAFETY: `len` bytes are mapped there for reading.

@@ -1,8 +1,8 @@
-//! A disk in memory that forgets what was not synced.
+//! A disk in memory that forgets unsynced bytes and names.
 //!
 //! Bytes are durable once their file was synced, names once their directory was. A crash may lose everything
 //! else, in every way that the chosen [`CrashPolicy`] allows. So a test can cut the power at any moment and
-//! open what is left. Nothing is ever durable by luck before the crash decides it.
+//! open the result. Nothing unsynced is durable before the crash decides it.
 //!
 //! Names: a directory has its present names, the durable ones, and the changes between the two in order. The
 //! names changed by a rename within one directory are one change. A rename across directories is two, and
@@ -65,15 +65,15 @@ impl StrictMemFileSystem {
         }
     }
 
-    /// Cuts the power: this disk and all its handles fail from now on; what is left is the result.
-    /// The same history, seed and policy leave the same.
+    /// Cuts the power: this disk and all its handles fail from now on. Returns the disk after the
+    /// crash, which depends on history, seed and policy alone.
     pub fn crash(&self, seed: u64, policy: CrashPolicy) -> Self {
         let image = self.crash_image(seed, policy);
         self.shared.dead.store(true, Ordering::Release);
         image
     }
 
-    /// What [`Self::crash`] would leave, while this disk goes on.
+    /// The disk that [`Self::crash`] would return, while this disk goes on.
     pub fn crash_image(&self, seed: u64, policy: CrashPolicy) -> Self {
         let global = self.shared.global.lock();
         let mut rng = Rng::new(seed);
@@ -104,12 +104,12 @@ impl StrictMemFileSystem {
         moments
     }
 
-    /// Limits the bytes of all files together; what is more stays, growing is `NoSpace`.
+    /// Limits the bytes of all files together. Bytes over the limit stay, growth is `NoSpace`.
     pub fn set_quota(&self, bytes: u64) {
         self.shared.global.lock().quota_bytes = bytes;
     }
 
-    /// Whether what asks for the page cache to be passed by may: true at first. Nothing else changes.
+    /// Whether requests to bypass the page cache are granted: true at first. Nothing else changes.
     pub fn set_takes_direct(&self, takes: bool) {
         self.shared.cached_only.store(!takes, Ordering::Relaxed);
     }
@@ -119,7 +119,7 @@ impl StrictMemFileSystem {
         self.shared.global.lock().used_bytes
     }
 
-    /// What a failed sync leaves: the file's unsynced bytes count as clean. Reads see them, a
+    /// Acts as a failed sync does: the file's unsynced bytes count as clean. Reads see them, a
     /// later sync says `Ok`, a crash loses them.
     ///
     /// # Errors

@@ -34,10 +34,10 @@ pub(crate) struct DirNode {
 
 #[derive(Debug, Default)]
 pub(crate) struct DirData {
-    /// What programs see.
+    /// The names that programs see.
     pub(crate) now: Names,
     pub(crate) durable: Names,
-    /// What was done since the last sync, in order.
+    /// Changes since the last sync, in order.
     pub(crate) changes: Vec<NameChange>,
 }
 

@@ -10,16 +10,16 @@ use drumlin_base::rng::Rng;
 /// Writes up to this long may be torn so that a single bit differs.
 const MENDED_BYTES: u64 = 512;
 
-/// What a crash keeps of what was not synced. Except for the first three, each unsynced change of
+/// The unsynced changes that a crash keeps. Except for the first three, each unsynced change of
 /// names is kept or lost by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CrashPolicy {
-    /// Nothing: exactly what was synced.
+    /// None: the synced state exactly.
     KeepNothing,
-    /// Everything the system was given: the process was killed, the machine runs on. What was not
-    /// durable still is not: a power cut that follows may lose it.
+    /// All that reached the system: the process was killed, the machine runs on. Changes that were
+    /// not durable still are not: a power cut that follows may lose them.
     KeepAll,
-    /// What was done up to some moment, in order over all files and names.
+    /// Those up to some moment, in order over all files and names.
     PrefixInTime,
     /// Of each file any subset of its changed sectors, and a size between the old and the new.
     RandomSectors {
@@ -88,7 +88,7 @@ impl Image {
         );
     }
 
-    /// Fills `buffer` from `offset` until the file ends; how many bytes that were.
+    /// Fills `buffer` from `offset` until the file ends, and returns the number of bytes.
     pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> usize {
         let n = self.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
         let (room, _) = buffer.split_at_mut(n);
@@ -120,7 +120,7 @@ enum Change {
 pub(crate) struct FileData {
     now: Image,
     durable: Image,
-    /// What was done since the last sync, with the moment of each.
+    /// Changes since the last sync, with the moment of each.
     changes: Vec<(u64, Change)>,
     /// Names the file has now.
     pub(crate) links: u32,
@@ -159,9 +159,9 @@ impl FileData {
         }
     }
 
-    /// What a kernel does after a failed sync: the pages count as clean though they are not on
-    /// the disk. Readers see them, later syncs have nothing to do, a power cut loses them. A cut of the
-    /// file is no page: the file system's journal has it, and a later sync waits for that.
+    /// Acts as a kernel does after a failed sync: the pages count as clean though they are not on the
+    /// disk. Readers see them, later syncs have nothing to do, a power cut loses them. A truncation
+    /// is no page: the file system's journal has it, and a later sync waits for that.
     pub(crate) fn forget_changes(&mut self) {
         let before = self.durable.size;
         let is_cut = |change: &Change| matches!(change, Change::Resize { size } if *size < before);
@@ -229,9 +229,10 @@ impl FileData {
         }
     }
 
-    /// Lets changed sectors within `image` reach the disk where `keeps` says so; the others stay
-    /// as they were or, with `garbage`, in half of them what was written is noise. Synced bytes
-    /// that share a sector with unsynced ones are safe, as disks with whole-sector writes make it.
+    /// Lets changed sectors within `image` reach the disk where `keeps` says so; the others stay as
+    /// they were or, with `garbage`, half of them get noise in place of the written bytes. Synced
+    /// bytes that share a sector with unsynced ones are safe, as disks with whole-sector writes
+    /// make it.
     fn keep_sectors(
         &self,
         image: &mut Image,
@@ -267,7 +268,7 @@ impl FileData {
         image.resize(size);
     }
 
-    /// What was written since the last sync, ascending, disjoint and not empty.
+    /// The ranges written since the last sync: ascending, disjoint and not empty.
     fn changed_ranges(&self) -> Vec<Range<u64>> {
         let mut written: Vec<Range<u64>> = self
             .changes
@@ -302,7 +303,7 @@ impl FileData {
                         _ => {}
                     }
                     (from, to) = (from.min(to), from.max(to));
-                    // The size was set for the whole write: what is missing reads as zeros.
+                    // The size was set for the whole write: the missing bytes read as zeros.
                     image.resize(image.size.max((offset + len).min(self.now.size)));
                     let missing = [(offset, offset + from), (offset + to, offset + len)];
                     let apart = missing.map(|(start, end)| {
@@ -327,9 +328,9 @@ impl FileData {
     }
 }
 
-/// In how many bits `a` and `b` differ. Where noise, or what stood there before a long write, would differ
-/// from what was written in a single bit, something else is left: such a bit is what rot looks like, and is
-/// judged so. A short record is mended.
+/// The number of bits in which `a` and `b` differ. Noise, or the bytes present before a long write, may
+/// differ from the written bytes in a single bit. Then the image gets other bytes, because a single flipped
+/// bit looks like rot and is judged as rot. A short record is mended.
 fn bits_apart(a: &[u8], b: &[u8]) -> u64 {
     let pairs = a.iter().zip(b);
     pairs.map(|(a, b)| u64::from((a ^ b).count_ones())).sum()

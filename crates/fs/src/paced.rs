@@ -46,7 +46,7 @@ impl Stopwatch {
 }
 
 impl PacedFileSystem {
-    /// `below`, written with this priority. What its calls take on `clock` is added to `times`.
+    /// `below`, written with this priority. The time of its calls on `clock` is added to `times`.
     pub fn new(
         below: Arc<dyn FileSystem>,
         (limiter, priority): (Arc<RateLimiter>, IoPriority),
@@ -61,14 +61,15 @@ impl PacedFileSystem {
         }
     }
 
-    /// The same, all files written past the page cache where `direct`. What is read past it says so.
+    /// The same, with all files written past the page cache if `direct`. Reads past it are asked for
+    /// at each open.
     #[must_use]
     pub fn directly(mut self, direct: bool) -> Self {
         self.direct = direct;
         self
     }
 
-    /// What is asked of a file that is created with `options`.
+    /// The options passed on for a file that is created with `options`.
     fn options(&self, options: CreateOptions) -> CreateOptions {
         CreateOptions {
             direct: options.direct || self.direct,
@@ -146,7 +147,7 @@ impl WritableFile for PacedFile {
     }
 
     fn sync(&mut self) -> Result<()> {
-        // What is left is counted, so that many small files are not free.
+        // The remaining bytes are counted, so that many small files are not free.
         self.limiter.request(self.unasked, self.priority);
         self.unasked = 0;
         let file = &mut self.file;

@@ -69,7 +69,7 @@ impl FileSystem for PosixFileSystem {
         if facts.nlink() > 1 && !drumlin_base::bug!("file-with-two-names-reused") {
             return Err(has_second_name(old));
         }
-        // Logs are only recycled among those who know of it.
+        // Readers of logs know that these are recycled.
         if options.kind != FileKind::Wal && syscalls::is_open_elsewhere(&file) {
             let error = Error::not_supported("somebody has the file open, so it cannot be reused");
             return Err(error.with_file(old));

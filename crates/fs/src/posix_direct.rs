@@ -19,9 +19,9 @@ use crate::syscalls;
 
 /// A multiple of the blocks of every disk that is sold, and the size of a page.
 pub(crate) const BLOCK_BYTES: usize = 4096;
-/// What is written at a time: nobody else gathers small writes, and each is waited for.
+/// Bytes of one write: nothing below gathers small writes, and the writer waits for each.
 const WRITE_BYTES: usize = 1 << 20;
-/// What is read at a time.
+/// Most bytes of one read.
 const READ_BYTES_MAX: usize = 1 << 20;
 
 /// Memory that begins at a multiple of [`BLOCK_BYTES`].
@@ -32,10 +32,10 @@ struct AlignedBuffer {
 }
 
 impl AlignedBuffer {
-    /// At least `len` bytes; what they hold is left over from before.
+    /// At least `len` bytes, with the content of earlier uses.
     fn bytes(&mut self, len: usize) -> &mut [u8] {
         if self.memory.len() < self.start + len {
-            // Not grown in place: it would lie elsewhere then.
+            // Not grown in place: growing may move it and lose its alignment.
             self.memory = vec![0; len + BLOCK_BYTES];
             self.start = self.memory.as_ptr().align_offset(BLOCK_BYTES);
         }
@@ -66,7 +66,7 @@ pub(crate) struct DirectWriter {
 
 impl DirectWriter {
     /// A writer from the front of `shared`, which is switched to direct writes. `cuts_at_close`: there
-    /// may be bytes or blocks past what will be written.
+    /// may be bytes or blocks past the end that will be written.
     pub(crate) fn new(shared: Arc<SharedFile>, cuts_at_close: bool) -> Self {
         Self {
             shared,
@@ -157,7 +157,8 @@ impl WritableFile for DirectWriter {
     fn sync(&mut self) -> Result<()> {
         self.shared.check()?;
         self.flush()?;
-        // Also of what went past the cache: the file's size, its blocks and the disk's own cache.
+        // Bytes written past the cache need it too, for the file's size, its blocks and the disk's
+        // own cache.
         self.shared.sync()
     }
 

@@ -29,14 +29,14 @@ pub(crate) struct PosixWriter {
     buffer_bytes_max: usize,
     /// Bytes handed to the kernel; the buffer's come after them.
     written: u64,
-    /// Of tables and blobs: how far they are on their way to the disk.
+    /// The progress of writeback, for tables and blob files.
     writeback: Option<Writeback>,
     cuts_at_close: bool,
 }
 
 impl PosixWriter {
-    /// A writer from the front of `shared`. `cuts_at_close`: there may be bytes or blocks past
-    /// what will be written.
+    /// A writer from the front of `shared`. `cuts_at_close`: there may be bytes or blocks past the
+    /// end that will be written.
     pub(crate) fn new(shared: Arc<SharedFile>, kind: FileKind, cuts_at_close: bool) -> Self {
         let bulk = matches!(kind, FileKind::Table | FileKind::Blob);
         Self {
@@ -135,7 +135,7 @@ impl PosixReader {
         }
     }
 
-    /// As [`RandomAccessFile::read_at`], of which the first `read` bytes are there.
+    /// As [`RandomAccessFile::read_at`], with the first `read` bytes read already.
     fn read_rest(&self, offset: u64, buffer: &mut [u8], mut read: usize) -> Result<usize> {
         while let Some(rest) = buffer.get_mut(read..).filter(|rest| !rest.is_empty()) {
             let at = offset.saturating_add(read as u64);

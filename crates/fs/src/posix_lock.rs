@@ -3,7 +3,8 @@
 //! A lock is two things: an entry in a registry of this process, by device and inode, because the classic
 //! record locks of one process do not exclude each other; and a write lock on the whole file that belongs to
 //! the open file. RocksDB and LevelDB take a classic record lock on the same file, which conflicts with ours
-//! in both directions. The lock ends with its holder, however that ends: a leftover file locks nothing.
+//! in both directions. The lock ends with its holder, even one that is killed: a leftover file locks
+//! nothing.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
@@ -39,8 +40,8 @@ impl Drop for PosixLock {
         if !self.claim.process.is_present() {
             return;
         }
-        // Said rather than left to the closing, which a forked child's copy would delay. An error
-        // has nobody to go to, and the closing that follows unlocks as well.
+        // Unlocks rather than leaving it to the close, which a forked child's copy would delay.
+        // Nobody could handle an error, and the close that follows unlocks as well.
         let _ = self.file.set_len(0);
         let _ = syscalls::set_lock(&self.file, false);
     }
@@ -57,7 +58,7 @@ impl ProcessClaim {
     fn claim(id: (u64, u64)) -> Option<Self> {
         let process = Process::current();
         let mut held = HELD.lock();
-        // What the parent of a forked child holds is not held by the child.
+        // A forked child does not hold its parent's locks.
         if held.as_ref().is_none_or(|(of, _)| *of != process) {
             *held = Some((process, Ids::new()));
         }
@@ -122,14 +123,15 @@ fn try_lock(path: &Path) -> Result<Option<PosixLock>> {
     Ok(Some(lock))
 }
 
-/// For the message of whoever is refused. A full disk does not keep us from locking.
+/// For the error message of the next process that is refused. A full disk does not keep us from
+/// locking.
 fn write_holder(file: &File) {
     let text = format!("{}\n", std::process::id());
     let _ = file.set_len(0);
     let _ = file.write_all_at(text.as_bytes(), 0);
 }
 
-/// A sentence on who holds the lock: the kernel's word for classic locks, else the file's.
+/// A sentence naming the lock's holder: from the kernel for classic locks, else from the file.
 fn holder(file: &File) -> String {
     let mut text = [0; 16];
     let named = syscalls::lock_holder(file).or_else(|| {

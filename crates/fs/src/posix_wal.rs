@@ -10,11 +10,11 @@
 //! ```
 //!
 //! Invariants:
-//! - A byte is stored only where `fallocate` has reserved the block, so a full disk is an error of
+//! - A byte is stored only in a block that `fallocate` has reserved, so a full disk is an error of
 //!   the reservation and never a signal at the store.
 //! - `window.start` is a multiple of the window size; `len` is in the window or at its end.
-//! - The file is as long as what is reserved; the bytes past `len` are zeros, or in a reused file
-//!   what was there before. `close` cuts them off; after a crash the log's reader must tell.
+//! - The file is as long as its reserved space; the bytes past `len` are zeros, or in a reused file
+//!   its old bytes. `close` cuts them off; after a crash the log's reader must find the end.
 //!
 //! Another thread may prepare the next window before it is needed ([`FileSyncer::prepare`]): a page fault in a
 //! log waits for whatever the file system is doing, such as a journal's commit or the throttling of writers
@@ -56,8 +56,8 @@ impl Window {
     }
 }
 
-/// The space behind what was appended: what of it is reserved, and the next window, if another
-/// thread got it ready. Locked only where a window ends, and to get the next one ready.
+/// The space behind the appended bytes: the reserved part, and the next window, if another thread
+/// prepared it. Locked only at the end of a window, and to prepare the next one.
 #[derive(Debug)]
 struct SpacePlan {
     /// Every block below this is reserved and inside the file.
@@ -76,7 +76,7 @@ enum Next {
     Ready(Window),
 }
 
-/// What the log's owner and those who sync it share.
+/// The state that the log's owner and its syncers share.
 #[derive(Debug)]
 struct Space {
     shared: Arc<SharedFile>,
@@ -109,7 +109,7 @@ impl Space {
         }
     }
 
-    /// Maps the window that begins at `start`, below what is reserved.
+    /// Maps the window that begins at `start`, inside the `reserved` space.
     fn map(&self, start: u64, reserved: u64) -> io::Result<Window> {
         assert!(
             start.is_multiple_of(WINDOW_BYTES),
@@ -154,7 +154,7 @@ impl Space {
         Ok(None)
     }
 
-    /// The next window's start and what is reserved, unless it is ready or under way.
+    /// The next window's start and the reserved space, unless that window is ready or under way.
     fn begin_next(&self) -> Option<(u64, u64)> {
         let mut plan = self.plan.lock();
         if !plan.mapped || !matches!(plan.next, Next::Missing) {
@@ -294,7 +294,7 @@ impl PosixWal {
         Ok(())
     }
 
-    /// Copies what fits into the window; how many bytes that was.
+    /// Copies the bytes that fit into the window, and returns their number.
     #[inline]
     fn copy(&mut self, bytes: &[u8]) -> usize {
         let Some(window) = &mut self.window else {
@@ -450,7 +450,7 @@ mod tests {
         PosixWal::new(SharedFile::new(file.unwrap(), path), preallocate_bytes).unwrap()
     }
 
-    /// Whoever gets which window ready, the file holds what was appended.
+    /// The file holds the appended bytes, no matter which thread prepares which window.
     #[test]
     fn windows_got_ready_ahead_change_nothing_in_the_file() {
         let dir = tempfile::tempdir().unwrap();

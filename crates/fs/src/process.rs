@@ -1,9 +1,9 @@
 //! Process identity: a forked child has a copy of the memory, but neither the threads nor the right to the files.
 //!
-//! A forked child holds what its parent held: descriptors, mappings, locks, an io_uring. Whatever it does with
-//! them it does to the parent, so each of these things remembers the process it was made in and refuses to
-//! work in others. The C library reports a fork ([`Process::current`] registers for it), so a check costs two
-//! loads and no system call. A bare `clone` system call goes unnoticed.
+//! A forked child inherits its parent's descriptors, mappings, locks and io_uring. Its use of them affects the
+//! parent, so each of these things remembers the process it was made in and refuses to work in others. The C
+//! library reports a fork ([`Process::current`] registers for it), so a check costs two loads and no system
+//! call. A bare `clone` system call goes unnoticed.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -56,8 +56,9 @@ fn forked() -> Error {
     )
 }
 
-/// Runs `body` in a forked copy of this process, which ends with it, and gives the copy's exit code; a signal
-/// is 128 and its number. For tests: a child has one thread only, and locks that others held stay locked.
+/// Runs `body` in a forked copy of this process, which ends with it, and returns the copy's exit code; a
+/// signal is 128 and its number. For tests: a child has one thread only, and locks that others held stay
+/// locked.
 ///
 /// # Errors
 /// The system's refusal.

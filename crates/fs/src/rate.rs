@@ -1,6 +1,6 @@
 //! A rate limiter for background writes, with priorities.
 //!
-//! The idea is a virtual clock for each priority. Taking bytes moves the clock ahead by what they cost at the
+//! The idea is a virtual clock for each priority. Taking bytes moves the clock ahead by their cost at the
 //! limit, and a thread sleeps until real time has caught up with it:
 //!
 //! ```text
@@ -24,16 +24,17 @@ use parking_lot::Mutex;
 
 use crate::clock::Clock;
 
-/// What may be taken at once after a pause, as a share of a second.
+/// The time whose worth of bytes may be taken at once after a pause.
 const BURST: Duration = Duration::from_millis(100);
-/// The part of what one priority takes that the other side does not feel (below) or does (above).
+/// The divisor of a request's cost: a tenth of it is spared to lower priorities, and a tenth of it
+/// reaches higher ones.
 const SHARE: u32 = 10;
 /// How often the limit is looked at when it tunes itself.
 const WINDOW: Duration = Duration::from_secs(1);
-/// A limit that tunes itself lies this part above what was asked for.
+/// A self-tuning limit is above the requested rate by one part in this many.
 const HEADROOM: u64 = 4;
 
-/// Who asks, the most urgent first.
+/// The kind of a request's writer, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IoPriority {
     /// Writers may be waiting for it.
@@ -58,7 +59,7 @@ pub enum RateLimit {
     Unlimited,
     /// This many; at least 1.
     Fixed(u64),
-    /// Follows what is asked for, between a twentieth of this and this: bursts are spread out, and
+    /// Follows the requested rate, between a twentieth of this and this: bursts are spread out, and
     /// no work piles up. At least 20.
     Auto(u64),
 }
@@ -80,7 +81,7 @@ struct RateState {
     window: Window,
 }
 
-/// What happened since the limit was looked at last.
+/// Requests since the limit was last adjusted.
 #[derive(Debug)]
 struct Window {
     begin: Duration,
@@ -117,8 +118,8 @@ impl RateLimiter {
         Some(self.state.lock().bytes_per_second).filter(|&rate| rate > 0)
     }
 
-    /// Takes `bytes` that are about to be written, sleeping as long as the limit asks for; how
-    /// long that was.
+    /// Takes `bytes` that are about to be written, and sleeps as long as the limit asks for.
+    /// Returns the time slept.
     pub fn request(&self, bytes: u64, priority: IoPriority) -> Duration {
         let wait = self.take(bytes, priority);
         if !wait.is_zero() {
@@ -127,7 +128,8 @@ impl RateLimiter {
         wait
     }
 
-    /// Takes `bytes` without sleeping; how long the caller should wait before it writes them.
+    /// Takes `bytes` without sleeping, and returns how long the caller should wait before it writes
+    /// them.
     pub fn take(&self, bytes: u64, priority: IoPriority) -> Duration {
         let mut state = self.state.lock();
         if state.bytes_per_second == 0 {

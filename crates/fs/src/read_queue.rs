@@ -1,7 +1,7 @@
 //! Reads that go to the disk together.
 //!
-//! A batch of lookups knows many places that it has to read before it has read any. One after the other,
-//! each read would wait for the disk alone; in a queue they wait side by side:
+//! A batch of lookups knows many places to read before it has read any. One after the other, each read
+//! would wait for the disk alone; in a queue they wait side by side:
 //!
 //! ```text
 //! push     note file, offset and buffer                  (a file that cannot take part reads at once)
@@ -9,7 +9,7 @@
 //!          finish each read that has no answer yet, or only a part of its bytes
 //! ```
 //!
-//! How files carry out a batch is theirs to know ([`BatchRead`]).
+//! Each kind of file carries out a batch its own way ([`BatchRead`]).
 //!
 //! Not shared between threads. A read returns what [`crate::RandomAccessFile::read_at`] would.
 
@@ -27,8 +27,8 @@ pub(crate) trait BatchRead: Debug {
     /// that the kernel has answered.
     fn read_together(&self, reads: &mut [&mut PendingRead<'_>]);
 
-    /// Completes one read after [`BatchRead::read_together`], whatever it was answered: how many bytes of
-    /// the buffer were filled.
+    /// Completes one read after [`BatchRead::read_together`], with or without an answer, and returns the
+    /// number of bytes filled.
     ///
     /// # Errors
     /// As [`crate::RandomAccessFile::read_at`].
@@ -41,7 +41,7 @@ pub(crate) struct PendingRead<'a> {
     pub(crate) file: &'a dyn BatchRead,
     pub(crate) offset: u64,
     pub(crate) buffer: &'a mut [u8],
-    /// What the kernel answered: bytes, or an error's number below zero; nothing if it was not asked.
+    /// The kernel's answer: bytes, or an error's number below zero; `None` if it was not asked.
     pub(crate) answer: Option<i32>,
 }
 
@@ -81,7 +81,7 @@ impl<'a> ReadQueue<'a> {
         }));
     }
 
-    /// Carries out all reads: how many bytes each has read, in the order they were added.
+    /// Carries out all reads, and returns the bytes each has read, in the order they were added.
     pub fn run(mut self) -> Vec<Result<usize>> {
         let mut pending: Vec<&mut PendingRead<'a>> = self
             .reads

@@ -20,7 +20,7 @@ pub struct SequentialReader {
     file: Arc<dyn RandomAccessFile>,
     /// Where the next byte comes from.
     position: u64,
-    /// What the file has from `start`.
+    /// Bytes of the file from `start`.
     buffer: Vec<u8>,
     start: u64,
     window_bytes: usize,
@@ -71,11 +71,11 @@ impl SequentialReader {
         Ok(self.buffer.split_at(at).1)
     }
 
-    /// Fills `out`, less only where the file ends; how many bytes were read. What is larger than
-    /// the window goes past the buffer.
+    /// Fills `out`, less only at the end of the file, and returns the number of bytes read. Reads
+    /// larger than the window bypass the buffer.
     ///
     /// # Errors
-    /// `Io`; the position is then where it was before the call.
+    /// `Io`; the position is then the one before the call.
     pub fn read(&mut self, out: &mut [u8]) -> Result<usize> {
         let begin = self.position;
         let read = self.read_on(out);

@@ -60,8 +60,8 @@ pub(crate) fn read_all(reads: &mut [&mut PendingRead<'_>]) -> bool {
     all.unwrap_or(false)
 }
 
-/// Carries out at most [`ENTRIES`] reads. False when the ring is of no more use; what the kernel took has
-/// come back also then.
+/// Carries out at most [`ENTRIES`] reads. False when the ring is of no more use; reads that the kernel
+/// took have come back also then.
 fn read_some(ring: &mut IoUring, reads: &mut [&mut PendingRead<'_>]) -> bool {
     for (index, read) in reads.iter_mut().enumerate() {
         let fd = types::Fd(read.file.descriptor().as_raw_fd());
@@ -82,12 +82,13 @@ fn read_some(ring: &mut IoUring, reads: &mut [&mut PendingRead<'_>]) -> bool {
     let mut waiting = ring.submission().len();
     while waiting > 0 {
         if !works {
-            // Any call lets the kernel hand back what it has.
+            // Any call lets the kernel hand back finished reads.
             std::thread::yield_now();
         } else if let Err(error) = ring.submit_and_wait(waiting)
             && !is_passing(&error)
         {
-            // What the kernel did not take is never offered again: only the rest is waited for.
+            // Entries that the kernel did not take are never offered again: only the others are
+            // waited for.
             works = false;
             waiting -= ring.submission().len().min(waiting);
         }

@@ -1,7 +1,7 @@
 //! The descriptor of a file being written, shared by its owner and its syncers.
 //!
 //! Invariant: once a call on a [`SharedFile`] has failed, every later one fails with the same error; a sync
-//! of what was written before a failed write does not. Syncs of one file run one at a time, see
+//! of bytes written before a failed write does not. Syncs of one file run one at a time, see
 //! [`SharedFile::sync`].
 
 use std::fmt;
@@ -51,7 +51,7 @@ impl SharedFile {
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
         self.process.check()?;
-        // Acquire pairs with the release in `fail`: whoever sees the flag sees the error.
+        // Acquire pairs with the release in `fail`: a thread that sees the flag sees the error.
         if self.failed.load(Ordering::Acquire) {
             return Err(self.first_failure());
         }
@@ -89,11 +89,11 @@ impl SharedFile {
 
     /// Makes everything with the kernel outlive a power cut, size included.
     ///
-    /// One at a time: the kernel reports a lost page to one sync of a descriptor only, so a
-    /// second one running beside it could return `Ok` for pages the first was told are lost.
+    /// One at a time: the kernel reports a lost page to one sync of a descriptor only, so a second
+    /// one running beside it could return `Ok` for pages that were reported lost to the first.
     ///
-    /// A failed write or reservation leaves what was written before it as it was, so only a failed
-    /// sync stands in the way.
+    /// A failed write or reservation leaves earlier bytes as they were, so only a failed sync
+    /// prevents it.
     pub(crate) fn sync(&self) -> Result<()> {
         self.process.check()?;
         let mut failed = self.syncing.lock();
@@ -131,7 +131,7 @@ impl fmt::Debug for SharedFile {
     }
 }
 
-/// Covers what has reached the kernel, which for a buffered file is not all that was appended.
+/// Covers what has reached the kernel, which for a buffered file is less than was appended.
 impl FileSyncer for SharedFile {
     fn sync(&self) -> Result<()> {
         Self::sync(self)

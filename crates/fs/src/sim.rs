@@ -149,9 +149,9 @@ enum Outcome {
     Panicked(String),
 }
 
-/// Queues what it is given; [`QueueSpawner::run_one`] runs the oldest on the calling thread, and
-/// joining a queued body runs everything up to it. For bodies that end by themselves: a loop that
-/// waits for work would wait for ever. Clones share the queue.
+/// Queues the bodies it is given; [`QueueSpawner::run_one`] runs the oldest on the calling thread,
+/// and joining a queued body runs everything up to it. For bodies that end by themselves: a loop
+/// that waits for work would wait for ever. Clones share the queue.
 #[derive(Clone, Default)]
 pub struct QueueSpawner {
     queue: Arc<Mutex<Queue>>,
@@ -183,7 +183,7 @@ impl QueueSpawner {
 
     /// Runs the oldest body to its end; false if there is none.
     pub fn run_one(&self) -> bool {
-        // The guard must not live through the body, which may spawn.
+        // The guard must be dropped before the body runs, which may spawn.
         let next = self.queue.lock().waiting.pop_front();
         let Some((outcome, body)) = next else {
             return false;
@@ -196,7 +196,7 @@ impl QueueSpawner {
         true
     }
 
-    /// Runs bodies, also those they spawn, until none is left; how many that were.
+    /// Runs bodies, also those they spawn, until none is left, and returns their number.
     pub fn run_all(&self) -> usize {
         let mut count = 0;
         while self.run_one() {
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(clock.monotonic(), Duration::from_millis(1500));
     }
 
-    /// What three threads that sleep 1100, 1200 and 1300 seconds take together.
+    /// The time that three threads that sleep 1100, 1200 and 1300 seconds take together.
     fn sleep_in_three_threads() -> u64 {
         let clock = IdleClock::new();
         std::thread::scope(|scope| {

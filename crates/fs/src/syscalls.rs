@@ -59,7 +59,7 @@ pub(crate) fn in_forked_child(body: impl FnOnce() -> u8) -> io::Result<i32> {
 
 /// Reserves the blocks of `offset..offset + len`; the file grows to that end if `extend`.
 ///
-/// What lies in the range already is kept. Unsupported by some file systems (`EOPNOTSUPP`).
+/// Bytes in the range are kept. Unsupported by some file systems (`EOPNOTSUPP`).
 pub(crate) fn fallocate(file: &File, offset: u64, len: u64, extend: bool) -> io::Result<()> {
     let flags = if extend {
         FallocateFlags::empty()
@@ -100,8 +100,8 @@ pub(crate) fn populate(memory: &MmapMut) {
 
 /// Maps `len` bytes of `file` from `offset` (a multiple of the page size), shared and writable.
 ///
-/// Requires: the range lies inside the file, its blocks are reserved, and nothing cuts the file
-/// below the range's end while the mapping lives: a store there would raise SIGBUS.
+/// Requires: the range is inside the file, its blocks are reserved, and nothing cuts the file below
+/// the range's end while the mapping lives: a store there would raise SIGBUS.
 pub(crate) fn map_shared(file: &File, offset: u64, len: usize) -> io::Result<MmapMut> {
     let mut options = MmapOptions::new();
     options.offset(offset).len(len);
@@ -124,11 +124,10 @@ pub(crate) fn set_direct(file: &File, direct: bool) -> io::Result<()> {
     Ok(rustix::fs::fcntl_setfl(file, flags)?)
 }
 
-/// Whether somebody else, here or in another process, may have the file open or mapped: told by a lease that
-/// is given back at once. Where no lease can be had, of another user's file or on a network file system,
-/// nobody knows, and somebody may.
+/// Whether somebody else, here or in another process, may have the file open or mapped. A lease, given back
+/// at once, tells. True where no lease can be had: for another user's file, or on a network file system.
 pub(crate) fn is_open_elsewhere(file: &File) -> bool {
-    /// Which signal tells that somebody wants to open a leased file. Linux.
+    /// Chooses the signal sent when somebody opens a leased file. Linux.
     const F_SETSIG: libc::c_int = 10;
     let control = |command: libc::c_int, argument: libc::c_int| {
         // SAFETY: the descriptor is open, and these commands take a number.
@@ -142,13 +141,13 @@ pub(crate) fn is_open_elsewhere(file: &File) -> bool {
         return true;
     }
     match control(libc::F_SETLEASE, libc::F_WRLCK) {
-        // Kept, it would hold up whoever opens the file next.
+        // A lease that is kept would hold up the next open of the file.
         Ok(()) => control(libc::F_SETLEASE, libc::F_UNLCK).is_err(),
         Err(_) => true,
     }
 }
 
-/// Closes the descriptor and says what the file system had to say about it.
+/// Closes the descriptor and returns the error that the file system reports.
 pub(crate) fn close(file: File) -> io::Result<()> {
     let descriptor = OwnedFd::from(file).into_raw_fd();
     // SAFETY: the descriptor was owned by `file` and nobody else, and is not used again.
@@ -182,7 +181,7 @@ pub(crate) fn reserved_blocks_are_kept(file: &File) -> bool {
     u64::try_from(facts.f_type).is_ok_and(|kind| [EXT, XFS, TMPFS, OVERLAY].contains(&kind))
 }
 
-/// Whether the file's bytes lie in memory and nowhere else, so that no access to them can fail.
+/// Whether the file's bytes are in memory and nowhere else, so that no access to them can fail.
 pub(crate) fn lies_in_memory(file: &File) -> bool {
     const TMPFS: u64 = 0x0102_1994;
     const RAMFS: u64 = 0x8584_58f6;

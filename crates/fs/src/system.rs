@@ -80,7 +80,7 @@ struct Thread {
 impl JoinHandle for Thread {
     fn join(self: Box<Self>) -> Result<()> {
         if let Err(error) = self.process.check() {
-            // Even to let go of it would touch what is not there.
+            // Even dropping the handle would touch a thread that does not exist here.
             let _kept = std::mem::ManuallyDrop::new(self.handle);
             return Err(error);
         }
@@ -95,7 +95,7 @@ impl JoinHandle for Thread {
     }
 }
 
-/// What a panic said, as far as it is text.
+/// The message of a panic, if it is text.
 pub(crate) fn panic_message(payload: &(dyn std::any::Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))

@@ -17,12 +17,12 @@ use drumlin_base::Result;
 use crate::shared_file::{SharedFile, is_unsupported};
 use crate::syscalls;
 
-/// What is handed to the disk at a time.
+/// Bytes handed to the disk at a time.
 const STEP_BYTES: u64 = 1 << 20;
-/// What may be on its way to the disk while more is written.
+/// Bytes that may be on their way to the disk while more are written.
 const AHEAD_BYTES: u64 = 2 * STEP_BYTES;
 
-/// What is handed over ends at a multiple of this: of every page size there is.
+/// Ranges handed over end at a multiple of this, which is a multiple of every page size.
 const BLOCK_BYTES: u64 = 64 << 10;
 const _: () = assert!(STEP_BYTES.is_multiple_of(BLOCK_BYTES));
 
@@ -47,11 +47,11 @@ impl Writeback {
         }
     }
 
-    /// To be told of every write: the file's first `written` bytes are with the kernel.
+    /// Called after every write: the file's first `written` bytes are with the kernel.
     ///
     /// # Errors
-    /// What writing back met, of any earlier write; the file is then broken, because the kernel
-    /// reports a lost page once.
+    /// Those of writing back any earlier write; the file is then broken, because the kernel reports
+    /// a lost page once.
     #[inline]
     pub(crate) fn advance(&mut self, shared: &SharedFile, written: u64) -> Result<()> {
         if !self.works || written - self.begun < STEP_BYTES {

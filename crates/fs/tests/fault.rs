@@ -1,4 +1,4 @@
-//! Injected faults strike what their rules name, and nothing else.
+//! Injected faults strike the operations that their rules name, and no others.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -194,7 +194,7 @@ fn chance_is_repeatable() {
     assert_ne!(run(1), run(2));
 }
 
-/// What was appended before can still be synced by those who were promised it.
+/// Earlier appends can still be synced by the writers that were promised it.
 #[test]
 fn a_failed_append_leaves_the_syncs_of_others_and_a_failed_sync_does_not() {
     let (_, files) = faulty();
@@ -271,7 +271,7 @@ fn a_slow_operation_can_fail_too() {
     assert_eq!((files.slowed(), files.injected()), (2, 1));
 }
 
-/// Counts what a directory holds before each operation.
+/// Counts the files of a directory before each operation.
 #[derive(Debug)]
 struct Watch {
     memory: StrictMemFileSystem,

@@ -1,4 +1,4 @@
-//! The in-memory disk keeps what was synced and loses the rest only as its policies say.
+//! The in-memory disk keeps synced bytes and names, and loses the rest only as its policies say.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 use std::collections::BTreeSet;
@@ -77,7 +77,7 @@ fn what_was_not_synced_is_lost_and_a_kill_keeps_it() {
     let killed = disk.crash_image(1, CrashPolicy::KeepAll);
     assert_eq!(read(&killed, "a").unwrap(), b"new content");
     assert_eq!(read(&killed, "b"), None);
-    // A kill makes nothing durable: the power cut after it loses what it would have lost.
+    // A kill makes nothing durable: the power cut after it loses as much as without the kill.
     let lost = killed.crash(2, CrashPolicy::KeepNothing);
     assert_eq!(read(&lost, "a").unwrap(), b"old");
     assert_eq!(read(&lost, "b").unwrap(), b"b");

@@ -30,7 +30,7 @@ fn random_bytes(rng: &mut Rng, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Appends pieces of every size up to past the window and buffer sizes; what was appended.
+/// Appends pieces of every size up to past the window and buffer sizes, and returns the bytes.
 fn append_randomly(file: &mut dyn WritableFile, rng: &mut Rng, total: usize) -> Vec<u8> {
     let mut all = Vec::new();
     let before = file.len();
@@ -185,7 +185,7 @@ fn a_table_that_somebody_has_open_is_not_reused() {
 fn a_table_of_another_user_is_not_reused() {
     // SAFETY: a question without arguments.
     if unsafe { libc::geteuid() } != 0 {
-        return; // Only who may be anybody can be somebody else.
+        return; // only root can become another user
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("table");
@@ -420,7 +420,7 @@ fn a_resident_file_outlives_its_name() {
     }
 }
 
-/// Bytes of `path` that lie in the page cache, as the kernel counts them.
+/// Bytes of `path` that are in the page cache, as the kernel counts them.
 fn cached_bytes(path: &Path) -> usize {
     let file = std::fs::File::open(path).unwrap();
     let size = file.metadata().unwrap().len() as usize;
@@ -459,7 +459,7 @@ fn direct_files_hold_what_was_written_and_stay_out_of_the_page_cache() {
         assert_eq!(file.len(), len as u64);
         file.sync().unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().len(), len as u64);
-        // What comes after a sync is written too, though not past the cache any more.
+        // Bytes after a sync are written too, though not past the cache any more.
         file.append(b"more").unwrap();
         all.extend(b"more");
         file.close().unwrap();

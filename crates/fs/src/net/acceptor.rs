@@ -1,8 +1,8 @@
-//! A listener that rests when the process is out of descriptors.
+//! A listener that pauses when the process is out of descriptors.
 //!
-//! A connection that cannot be accepted for want of a descriptor stays where it is, and its listener stays ready, so a
-//! loop that goes on waiting for it never sleeps. The acceptor gives up its interest for [`ACCEPT_PAUSE`] instead;
-//! meanwhile the loop serves and closes the connections it has, which is what frees descriptors.
+//! A connection that cannot be accepted for want of a descriptor stays in the queue, and its listener stays ready, so
+//! a loop that goes on waiting for it never sleeps. The acceptor gives up its interest for [`ACCEPT_PAUSE`] instead;
+//! meanwhile the loop serves and closes the connections it has, and so frees descriptors.
 
 use std::time::Duration;
 

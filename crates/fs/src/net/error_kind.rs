@@ -1,4 +1,4 @@
-//! Names for what goes wrong with sockets.
+//! Names for the errors of sockets.
 
 use drumlin_base::Error;
 

@@ -1,7 +1,7 @@
 //! Faults of the network in memory, and the rules that inject them.
 //!
-//! Rules are made as those of files are ([`crate::FaultRule`]): a fault, the operations it strikes, and which of them by
-//! number or by seed. A fault that means nothing to an operation does not strike it, though it is counted.
+//! Rules are made as those of files are ([`crate::FaultRule`]): a fault, the operations it applies to, and a choice
+//! among them by number or by seed. An operation to which the fault means nothing is counted and not struck.
 
 use std::time::Duration;
 
@@ -34,10 +34,10 @@ pub enum NetOp {
 pub enum NetFault {
     /// A read or write moves fewer bytes than it could: at least one, how many is drawn.
     Short,
-    /// A read, write or accept says "not now" whatever is there.
+    /// A read, write or accept says "not now", ready or not.
     NotNow,
-    /// The connection that reads or writes is reset. Each side may lose any part of what it has not read, from some
-    /// point on.
+    /// The connection that reads or writes is reset. Each side may lose the bytes it has not read, from some point
+    /// on.
     Reset,
     /// The attempt to connect is refused.
     Refused,
@@ -47,12 +47,12 @@ pub enum NetFault {
     /// arrive any more on either side, and nobody is told. A keepalive
     /// ([`super::Connection::set_keepalive`]) fails with `TimedOut` then, and so do writes after a quarter of an hour.
     Vanish,
-    /// The machine of the peer has started anew and forgotten the connection that reads or writes, which stays half open:
-    /// it hears nothing until it writes, or keepalive asks; then it is reset. The peer's side is reset now.
+    /// The machine of the peer has started anew and forgotten the connection that reads or writes, which stays half
+    /// open: it receives nothing until it writes, or keepalive probes; then it is reset. The peer's side is reset now.
     HalfOpen,
-    /// It takes effect later, by a time evenly at random between the two: the bytes of a write arrive later, an attempt to
-    /// connect is decided later, readiness is told later. Delays of all rules that strike add up; bytes
-    /// do not overtake each other.
+    /// It takes effect later, by a time evenly at random between the two: the bytes of a write arrive later, an attempt
+    /// to connect is decided later, readiness is told later. Delays of all rules that strike add up; bytes do not
+    /// overtake each other.
     Slow {
         /// The shortest delay.
         least: Duration,
@@ -167,7 +167,7 @@ impl NetRule {
     }
 }
 
-/// The rules of a network, and what they did.
+/// The rules of a network, and counts of their effects.
 #[derive(Debug, Default)]
 pub(super) struct NetRules {
     pub(super) rules: Vec<NetRule>,

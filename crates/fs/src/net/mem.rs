@@ -1,11 +1,11 @@
 //! A network in memory. Every random choice comes from its seed.
 //!
-//! Connections are two streams of bounded length. Nothing is lost, delayed or reordered but by the rules of [`super::NetRule`],
-//! so with the same seed, rules and order of calls the same happens. Under the simulator's scheduler, which decides
-//! that order, a run follows from its seed; with real threads it works as well, only not repeatably.
+//! Connections are two streams of bounded length. Nothing is lost, delayed or reordered but by the rules of
+//! [`super::NetRule`], so seed, rules and order of calls determine a run. The simulator's scheduler decides that order,
+//! so a run follows from its seed; real threads work as well, but their runs cannot be repeated.
 //!
-//! Every IP address exists, so several machines can be played: a listener at `10.0.0.1:6379` is reached there, and one at
-//! `0.0.0.0:6379` at every address of its family.
+//! Every IP address exists, so several machines can be played: a listener at `10.0.0.1:6379` is reached there, and one
+//! at `0.0.0.0:6379` at every address of its family.
 
 use std::io::IoSlice;
 use std::path::Path;
@@ -38,8 +38,8 @@ pub struct MemNetwork {
 }
 
 impl MemNetwork {
-    /// A network with nobody in it, which draws from `seed` and has the time of `clock`: one that goes on while threads
-    /// wait, as the system's does and a simulation's, but not one that is moved by hand.
+    /// An empty network, which draws from `seed` and has the time of `clock`. The clock must go on while threads wait,
+    /// as the system's and a simulation's do; one that is moved by hand does not.
     pub fn new(clock: Arc<dyn Clock>, seed: u64) -> Self {
         let state = Mutex::new(State::new(seed, CAPACITY));
         Self {

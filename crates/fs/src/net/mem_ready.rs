@@ -122,7 +122,8 @@ impl State {
         (event, later)
     }
 
-    /// Collects the events of a poller. `Some` when there are none and the wait goes on, with the time of the next, if known.
+    /// Collects the events of a poller. `Some` when there are none and the wait goes on, with the time of the next, if
+    /// known.
     pub(super) fn collect(
         &mut self,
         poller: u64,

@@ -1,8 +1,8 @@
 //! The state of a network in memory; the operations on it are in `mem_listen`, `mem_transfer` and `mem_ready`.
 //!
 //! Thread safety: one lock around all of it, under which nothing blocks. Operations get the time from their callers.
-//! Numbers of listeners, of ends of connections and of pollers come from one counter, and all maps are ordered, so a run
-//! follows from the seed and the order of calls.
+//! Numbers of listeners, of ends of connections and of pollers come from one counter, and all maps are ordered, so a
+//! run follows from the seed and the order of calls.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(super) struct Listening {
 pub(super) struct Slot {
     pub(super) token: Token,
     pub(super) interest: Interest,
-    /// The time from which readiness is told, of reading and of writing, since it began.
+    /// The time from which waits report readiness of reading and of writing; set when it begins.
     pub(super) told_from: [Option<Duration>; 2],
 }
 

@@ -49,7 +49,7 @@ impl Stream {
         self.len == 0
     }
 
-    /// Sends `bytes`, which arrive at `arrives` or with what was sent before.
+    /// Sends `bytes`, which arrive at `arrives`, but not before those sent earlier.
     ///
     /// Requires: there is room, and the end was not sent.
     pub(super) fn push(&mut self, bytes: impl Iterator<Item = u8>, arrives: Duration) {
@@ -72,7 +72,7 @@ impl Stream {
         }
     }
 
-    /// Takes bytes that have arrived by `now` into the front of `buffer`; how many.
+    /// Moves bytes that have arrived by `now` to the front of `buffer`, and returns their number.
     pub(super) fn pull(&mut self, buffer: &mut [u8], now: Duration) -> usize {
         let mut count = 0;
         while let Some(piece) = self.pieces.front_mut() {
@@ -116,7 +116,7 @@ impl Stream {
         self.end = None;
     }
 
-    /// Loses what has not arrived by `now`.
+    /// Loses the bytes that have not arrived by `now`.
     pub(super) fn cut_late(&mut self, now: Duration) {
         self.pieces.retain(|piece| piece.arrives <= now);
         self.len = self.pieces.iter().map(|piece| piece.bytes.len()).sum();

@@ -21,7 +21,7 @@ impl State {
         }
     }
 
-    /// Judges a read or a write that could move `len` bytes: how many it may move, and how much later they arrive.
+    /// Judges a read or a write that could move `len` bytes: the number it may move, and their delay.
     ///
     /// Requires: `len` is not 0.
     fn strike(&mut self, op: NetOp, id: u64, len: usize, now: Duration) -> (usize, Duration) {
@@ -157,7 +157,8 @@ impl State {
         }
     }
 
-    /// Both sides learn that the connection is no more. Of what they have not read they keep a drawn part.
+    /// Both sides learn that the connection is no more. Each keeps a drawn part of the bytes it has not
+    /// read.
     fn reset(&mut self, id: u64, now: Duration) {
         let peer = self.ends.get(&id).map_or(NOBODY, |end| end.peer);
         self.break_off(id, now);

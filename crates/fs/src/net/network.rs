@@ -16,9 +16,9 @@ pub trait Network: Send + Sync + Debug {
     /// Listens at `address`.
     ///
     /// A TCP port that connections of an earlier listener still linger on can be had. IPv6 addresses take no IPv4
-    /// connections. A unix path gets exactly the mode of `options` before the first client can come, and is removed with
-    /// the listener. A socket at the path that nobody listens on, as a killed process leaves it, is replaced; any other
-    /// file is not.
+    /// connections. A unix path gets exactly the mode of `options` before the first client can come, and is removed
+    /// with the listener. A socket at the path that nobody listens on, as a killed process leaves it, is replaced; any
+    /// other file is not.
     ///
     /// # Errors
     /// `AddressInUse`, `AddressNotAvailable`, `PermissionDenied`, `NotFound` (no such directory), `OutOfResources`, as
@@ -44,7 +44,7 @@ pub trait Network: Send + Sync + Debug {
 pub struct ListenOptions {
     /// The most connections that wait to be accepted. The system may allow fewer (`net.core.somaxconn`).
     pub backlog: u32,
-    /// The mode of a unix path, its lowest nine bits: who may write to it may connect.
+    /// The mode of a unix path, its lowest nine bits: permission to write is permission to connect.
     pub unix_mode: u32,
 }
 
@@ -89,10 +89,10 @@ pub trait Listener: Source {
 
 /// A stream of bytes each way. One thread at a time uses it, and it may go from one to another.
 ///
-/// Dropping it closes it: the peer reads what was sent, then the end. If bytes were left unread, the connection is reset
-/// instead, and the peer may lose what was sent to it.
+/// Dropping it closes it: the peer reads the sent bytes, then the end. If bytes were left unread, the connection is
+/// reset instead, and the peer may lose bytes that were sent to it.
 ///
-/// After an error of a read or a write it is good for nothing but being dropped.
+/// After an error of a read or a write it can only be dropped.
 pub trait Connection: Source {
     /// Reads into the front of `buffer`; an empty one gets `Bytes(0)`.
     ///
@@ -116,14 +116,15 @@ pub trait Connection: Source {
         self.write_vectored(&[IoSlice::new(bytes)])
     }
 
-    /// Whether it is connected; false while the attempt goes on. True at once for what was accepted.
+    /// Whether it is connected; false while the attempt goes on. True at once for an accepted
+    /// connection.
     ///
     /// # Errors
     /// The reason why the attempt failed: `Refused`, `NotFound`, `PermissionDenied`, `QueueFull`, `Unreachable`,
     /// `TimedOut`. Told once.
     fn connected(&mut self) -> Result<bool>;
 
-    /// Sends nothing more: after what was sent the peer reads the end. Reading goes on.
+    /// Ends sending: the peer reads the sent bytes, then the end. Reading goes on.
     ///
     /// # Errors
     /// `Other` where it is not connected.
@@ -174,8 +175,8 @@ pub trait Poller: Send + Debug {
     /// `InvalidArgument` for a source that is not registered here.
     fn deregister(&self, source: &dyn Source) -> Result<()>;
 
-    /// Waits until a source is ready, a waker is used, or `timeout` has passed (rounded up to milliseconds; `None` waits
-    /// for ever, zero not at all). `events` holds the outcome, and nothing of what it held before.
+    /// Waits until a source is ready, a waker is used, or `timeout` has passed (rounded up to milliseconds; `None`
+    /// waits for ever, zero not at all). `events` then holds the outcome alone; its earlier content is gone.
     ///
     /// # Errors
     /// The system's refusal.
@@ -187,8 +188,8 @@ pub trait Poller: Send + Debug {
 
 /// Ends a wait. May outlive its poller, and then does nothing.
 pub trait Waker: Send + Sync + Debug {
-    /// Ends the wait under way, or else the next one at its beginning. Any number of calls before a wait ends count as one.
-    /// The woken thread sees everything that the caller did before.
+    /// Ends the wait under way, or else the next one at its beginning. Any number of calls before a wait ends count as
+    /// one. The woken thread sees everything that the caller did before.
     ///
     /// # Errors
     /// The system's refusal.

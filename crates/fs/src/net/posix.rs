@@ -197,8 +197,8 @@ fn errno_of(error: std::io::Error) -> Errno {
     Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }
 
-/// Whether the path is a socket that nobody listens on. Somebody who has bound it and will listen in a moment is not
-/// told apart: two servers that start on one path at one moment are not looked after here.
+/// Whether the path is a socket that nobody listens on. A server that has bound it and will listen in a moment looks
+/// the same: two servers that start on one path at one moment are not handled here.
 fn is_stale(path: &Path, name: &SocketAddrUnix) -> bool {
     let is_socket =
         std::fs::symlink_metadata(path).is_ok_and(|facts| facts.file_type().is_socket());
@@ -248,7 +248,7 @@ impl Listener for PosixListener {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let (descriptor, name) = match rustix::net::acceptfrom_with(&self.descriptor, flags) {
             Ok(accepted) => accepted,
-            // Errors of the connection, which is gone; the next wait tells of the next one.
+            // Errors of the connection, which is gone; the next wait reports the next one.
             Err(
                 Errno::AGAIN
                 | Errno::INTR

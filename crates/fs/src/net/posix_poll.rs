@@ -17,7 +17,7 @@ const WAKER: u64 = u64::MAX;
 const READ: u64 = 1;
 const WRITE: u64 = 2;
 
-/// The most that one wait asks for: what is more comes with the next.
+/// The most events that one wait asks for: further ones come with the next.
 const EVENTS_MAX: usize = 256;
 
 /// The longest wait that every kernel takes, 24 days; a longer one ends early.
@@ -28,8 +28,8 @@ const NOTHING: epoll::Event = epoll::Event {
     data: epoll::EventData::new_u64(0),
 };
 
-/// A set of epoll. The kernel gives back 64 bits of ours with each event: the token, and below it the interest, so that an
-/// error, which epoll tells whether it was asked or not, is told in the directions that were asked for.
+/// A set of epoll. The kernel gives back 64 bits of ours with each event: the token, and below it the interest, so that
+/// an error, which epoll always reports, is reported in the directions that were asked for.
 #[derive(Debug)]
 pub(super) struct PosixPoller {
     epoll: OwnedFd,
@@ -162,7 +162,7 @@ pub(super) fn registered_already() -> Error {
     Error::invalid_argument("this source is registered already")
 }
 
-/// The error of changing what is not registered.
+/// The error of changing a source that is not registered.
 pub(super) fn not_registered() -> Error {
     Error::invalid_argument("this source is not registered with this poller")
 }

@@ -10,7 +10,8 @@ use drumlin_fs::{Clock, SystemClock};
 
 use crate::world::{World, memory, tcp};
 
-/// The loop of a server that accepts, until it has `wanted` connections or `patience` is over; how often it waited.
+/// The loop of a server that accepts, until it has `wanted` connections or `patience` is over. Returns the number
+/// of its waits.
 fn accept_for(
     (acceptor, poller): (&mut Acceptor, &mut dyn Poller),
     clock: &dyn Clock,

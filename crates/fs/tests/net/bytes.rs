@@ -1,4 +1,4 @@
-//! Goal: what arrives is what was sent, in order, and all of it unless the connection broke. Method: random schedules of
+//! Goal: the bytes sent arrive, in order, and all of them unless the connection broke. Method: random schedules of
 //! reads and writes of random sizes, on calm networks and on those with faults, by seed.
 
 use std::time::Duration;

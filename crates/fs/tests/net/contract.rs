@@ -127,7 +127,7 @@ fn readiness_is_told_again_until_it_is_used_up(world: &World) {
     }
 }
 
-/// Writes until no more is taken; how much that was.
+/// Writes until no more is taken, and returns the number of bytes.
 fn fill(world: &World, connection: &mut dyn Connection) -> usize {
     let mut count = 0;
     // The system's buffers grow and settle.
@@ -261,7 +261,7 @@ fn registering_is_refused_where_it_makes_no_sense(world: &World) {
     for elsewhere in [World::posix(), World::memory()] {
         let poller = elsewhere.network.poller().unwrap();
         let outcome = poller.register(&*client, Token(1), read);
-        // Sockets of the system are the same whoever made them.
+        // Two networks of the system share their sockets.
         if let Err(error) = outcome {
             assert_eq!(error.kind(), invalid);
         }

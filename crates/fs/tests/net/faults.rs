@@ -168,7 +168,7 @@ fn bytes_and_readiness_come_late() {
         assert_eq!(is_late, op == NetOp::Write);
         assert_eq!(events(&mut *poller, LONG), [readable(1)]);
         assert!(clock.monotonic() >= SHORT);
-        // It was late once: what goes on is told at once.
+        // Readiness was reported late once; while it lasts it is reported at once.
         let clock = SystemClock::new();
         assert_eq!(events(&mut *poller, LONG), [readable(1)]);
         assert!(clock.monotonic() < LONG);

@@ -1,4 +1,5 @@
-//! Sockets of the system and in memory keep one contract; faults strike what their rules name.
+//! Sockets of the system and in memory keep one contract; faults strike the operations that their
+//! rules name.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 mod accepting;
