@@ -1,14 +1,13 @@
-//! Bump memory: what is allocated lives, at one address, until the arena is dropped.
+//! Bump memory: an allocation stays, at one address, until the arena is dropped.
 //!
 //! Memory comes in chunks. An allocation is one `fetch_add` on the current chunk's cursor; only
 //! when the chunk is full does a thread take the lock, append a chunk and make it current. Requests
 //! larger than a quarter of the current chunk get a chunk of their own, so that no tail is wasted on
-//! their account. Chunks grow with the arena (an eighth of what is allocated, between
-//! [`CHUNK_BYTES_MIN`] and [`CHUNK_BYTES_MAX`]), so a small memtable stays small and a large one
-//! rarely takes the lock.
+//! their account. Chunks grow with the arena (an eighth of its bytes, between [`CHUNK_BYTES_MIN`]
+//! and [`CHUNK_BYTES_MAX`]), so a small memtable stays small and a large one rarely takes the lock.
 //!
 //! Thread safety: any number of threads allocate at once. Nothing is freed on its own, and no destructor of
-//! anything in the arena is ever run.
+//! a value in the arena is ever run.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::fmt;
@@ -112,8 +111,8 @@ pub(crate) struct Arena {
     chunks: Mutex<Vec<Box<Chunk>>>,
 }
 
-// SAFETY: the chunks are plain memory owned by the arena; who may write which part of it is decided
-// by `fetch_add`, which gives each byte to one caller only.
+// SAFETY: the chunks are plain memory owned by the arena; `fetch_add` gives each byte to one caller
+// only, which alone may write it.
 unsafe impl Send for Arena {}
 // SAFETY: as above; all shared fields are atomics or behind the lock.
 unsafe impl Sync for Arena {}

@@ -84,7 +84,7 @@ impl<'a> Descent<'a> {
 }
 
 impl Tree {
-    /// What [`Tree::find`] answers for each of `keys`, at most [`LANES`], in their order.
+    /// The answers of [`Tree::find`] for each of `keys`, at most [`LANES`], in their order.
     pub(crate) fn find_each<'a>(
         &self,
         keys: impl Iterator<Item = &'a [u8]> + Clone,

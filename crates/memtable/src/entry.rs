@@ -5,9 +5,9 @@
 //! long form    u32 0xFFFF_FFFF, u32 key_bytes, u32 value_bytes, then internal key, value
 //! ```
 //!
-//! `key_bytes` counts the internal key (user key and tag). With a header of four bytes the common
-//! entry, a 16-byte key and a 100-byte value, takes 128 bytes: two cache lines. An entry is written whole before a pointer to it is published
-//! and never changes afterwards, so its bytes are read without atomics.
+//! `key_bytes` counts the internal key (user key and tag). With a header of four bytes the common entry, a 16-byte key
+//! and a 100-byte value, takes 128 bytes: two cache lines. An entry is written whole before a pointer to it is
+//! published and never changes afterwards, so its bytes are read without atomics.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;

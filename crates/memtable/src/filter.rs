@@ -20,7 +20,7 @@
 //! Invariants:
 //! - a layer is zero before it is reachable, and there only if all before it are;
 //! - bits are only ever set, and those of a key before its entry can be reached. So a reader that was told of
-//!   an entry, or met it in the tree, finds the bits set: relaxed loads see what happened before them.
+//!   an entry, or met it in the tree, finds the bits set: relaxed loads see stores that happened before them.
 //!
 //! Thread safety: any number of threads add and ask at once. Only starting a layer takes a lock.
 
@@ -96,8 +96,8 @@ impl Mark<'_> {
     #[inline]
     pub(crate) fn set(self) {
         step();
-        // Relaxed, both: see the invariants. Bits that are seen set stay so for whoever is told of
-        // it, and leaving the line as it is spares readers a miss.
+        // Relaxed, both: see the invariants. Bits that are seen set stay set for every thread that
+        // is told of the entry, and an unwritten line spares readers a miss.
         if self.word.load(Ordering::Relaxed) & self.bits != self.bits {
             self.word.fetch_or(self.bits, Ordering::Relaxed);
         }

@@ -29,14 +29,15 @@ impl MemtableIter {
         }
     }
 
-    /// From now on the caller wants only entries of the prefix it seeks, or all again: where the memtable has
+    /// From now on the caller wants only entries of the prefix it seeks, or all again: if the memtable has
     /// none of the prefix, a seek may find nothing although entries of other prefixes follow.
     #[inline]
     pub fn stay_within_prefix(&mut self, only: bool) {
         self.within_prefix = only;
     }
 
-    /// The end of a seek to `user_key`: what `find` finds, unless the filter rules it out.
+    /// The end of a seek to `user_key`: the place `find` returns, unless the filter rules the key
+    /// out.
     #[inline]
     fn sought(&self, user_key: &[u8], find: impl FnOnce(&Tree) -> Position) -> Position {
         if self.within_prefix && !self.memtable.may_contain_prefix(user_key) {

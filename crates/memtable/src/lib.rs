@@ -4,8 +4,8 @@
 //! nothing shared, and hands out values in place. Its modules:
 //!
 //! ```text
-//! memtable, iterator   what the engine sees
-//! filter               which keys are absent, without a search
+//! memtable, iterator   the engine's interface
+//! filter               rules absent keys out without a search
 //! range_tombstones     kept apart from the point entries: few, and read whole
 //! tree                 the order: descents, splits, positions
 //! descent              many searches, interleaved
@@ -36,12 +36,12 @@
 //! | scan forward | 268 | 88 |
 //! | scan backward | 677 | 61 |
 //!
-//! With huge pages, in processor time, because the machine was too loaded by then for a clock (two runs):
-//! sequential adds 65 to 109, random adds 438 to 516, gets 481 to 540, forward scan 12 to 13,
+//! With huge pages, in processor time, because the machine was too loaded by then for wall-clock times
+//! (two runs): sequential adds 65 to 109, random adds 438 to 516, gets 481 to 540, forward scan 12 to 13,
 //! backward scan 32 to 39; the skiplist, run beside the second: sequential adds 216, random adds
 //! 4817. With 32 slots to a node instead of 64, one run: random adds 563, gets 608, forward scan 14.
-//! Beside its bytes an entry costs 19 after ascending adds and 26 after random ones (the skiplist:
-//! 20), slack of the last chunk included.
+//! An entry takes 19 bytes beside its own after ascending adds and 26 after random ones (the
+//! skiplist: 20), slack of the last chunk included.
 //!
 //! A filter answers for most absent keys, so that the tree is descended only for those that are present.
 //! Radix trees and hash tables were measured beside both: see *Memtables* in `docs/measurements/writes.md`.

@@ -25,7 +25,7 @@ use crate::tree::{Position, Tree};
 ///
 /// Thread safety: any number of threads add and read at once. Reads take no lock and write nothing
 /// shared. An entry added before a read began (in the happens-before sense) is seen by it; one
-/// added meanwhile may or may not be. Readers cut off what is too new by sequence number.
+/// added meanwhile may or may not be. Readers skip entries that are too new by sequence number.
 ///
 /// Entries never move and are never freed before the memtable is dropped, so values are handed out
 /// in place, pinned together with the memory of all; short ones are copied.
@@ -42,10 +42,10 @@ pub struct Memtable {
     counts: Counts,
 }
 
-/// The entries, and what is charged for them.
+/// The entries, and the charge for them.
 struct Memory {
     arena: Arena,
-    /// Dropped last: what is charged is there.
+    /// Dropped last: the charge outlasts the memory.
     charge: Option<Charge>,
 }
 
@@ -65,7 +65,7 @@ impl Memtable {
         Self::with_charge(order, None, None)
     }
 
-    /// As [`Memtable::new`]; its memory is charged to `budget` until the last who holds it lets go,
+    /// As [`Memtable::new`]; its memory is charged to `budget` until the last holder is gone,
     /// readers of its values included. Of keys, it also remembers the prefixes that `prefix` cuts.
     pub fn charged(
         order: KeyOrder,
@@ -134,7 +134,7 @@ impl Memtable {
             pack_tag(seqno, kind as u8),
             value,
         );
-        // Before the entry: whoever can meet it must not be told that it is not there.
+        // Before the entry: a reader that can meet the entry must not be told that it is absent.
         for mark in marks.into_iter().flatten().flatten() {
             mark.set();
         }
@@ -304,7 +304,7 @@ impl Memtable {
             .fetch_add(entries, Ordering::Relaxed);
     }
 
-    /// Dead entries that walks stepped over in a row here: what a flush would spare them.
+    /// Dead entries that walks stepped over in a row here. A flush would spare them these steps.
     pub fn dead_walked(&self) -> usize {
         self.counts.dead_walked.load(Ordering::Relaxed)
     }

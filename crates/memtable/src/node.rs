@@ -9,13 +9,13 @@
 //!
 //! (Boehm, Can Seqlocks Get Along With Programming Language Memory Models, MSPC 2012; Leis et al., The ART of
 //! Practical Synchronization, DaMoN 2016.) Values read in between may be torn, so they are read through
-//! atomics, pointers always lead to something whole, and nothing read is believed before the check.
+//! atomics, pointers always lead to something whole, and nothing read is trusted before the check.
 //!
 //! Trick 1: a search compares numbers. Each slot has a key prefix, eight bytes as a number, beside its entry,
-//! and only slots whose key prefixes tie are settled by a visit to the entry: a cache miss saved each step.
+//! and only slots whose key prefixes tie need a visit to the entry: that saves a cache miss in each step.
 //!
 //! Trick 2: key prefixes are taken behind the bytes that all keys of the node share, which its fences prove;
-//! so they differ even where keys begin alike.
+//! so they differ even if keys begin alike.
 //!
 //! Invariants, whenever the latch is open:
 //! - the first `count` slots hold a key prefix and an entry each, ascending; in an inner node the entries
@@ -49,7 +49,8 @@ pub(crate) const SLOTS: usize = 3;
 /// bytes that differ, and splits seldom need to visit the entries for new key prefixes.
 const SHARED_STEP: usize = 4;
 
-/// What leaves and inner nodes share. The header is one cache line, the key prefixes follow.
+/// The part that leaves and inner nodes share. The header is one cache line, the key prefixes
+/// follow.
 #[repr(C, align(64))]
 pub(crate) struct Node {
     version: AtomicU64,
@@ -65,7 +66,7 @@ pub(crate) struct Node {
     entries: [AtomicPtr<u8>; SLOTS],
 }
 
-/// A node with children: what `level > 0` says it is.
+/// A node with children, which is one of `level > 0`.
 #[repr(C)]
 struct Inner {
     node: Node,
@@ -268,7 +269,7 @@ impl<'a> NodeRef<'a> {
         }
     }
 
-    /// Inserts at `index`, shifting what follows.
+    /// Inserts at `index`, and shifts the slots behind it.
     ///
     /// Requires: the latch is held and the node is not full.
     pub(crate) fn insert(self, index: usize, slot: Slot) {
@@ -364,7 +365,7 @@ impl<'a> NodeRef<'a> {
         separator
     }
 
-    /// Links the private leaf or inner node `right` in as what follows `separator`.
+    /// Links the private leaf or inner node `right` in behind `separator`.
     ///
     /// Requires: the latch is held.
     pub(crate) fn fence_off(self, right: Self, separator: Entry<'a>) {
@@ -451,11 +452,12 @@ impl Node {
     /// Takes the latch if nothing changed since `version` was noted.
     #[inline]
     pub(crate) fn latch(&self, version: u64) -> bool {
-        // As in `unchanged`, for what was read before.
+        // As in `unchanged`, for the reads before.
         fence(Ordering::Acquire);
         let taken = self
             .version
-            // Acquire: pairs with the Release in `unlatch` of whoever changed the node last.
+            // Acquire: pairs with the Release in `unlatch` of the thread that changed the node
+            // last.
             .compare_exchange(version, version | 1, Ordering::Acquire, Ordering::Relaxed)
             .is_ok();
         // Keeps the stores that follow behind the version's; pairs with `unchanged`.
@@ -529,7 +531,8 @@ impl Node {
     }
 }
 
-/// The first index in `from..to` for which `before` does not hold; it must hold for a front part.
+/// The first index in `from..to` for which `before` is false. Requires: it is true for a prefix of
+/// the range and false for the rest.
 #[inline(always)]
 fn partition(from: usize, to: usize, before: impl Fn(usize) -> bool) -> usize {
     let (mut base, mut left) = (from, to.saturating_sub(from));

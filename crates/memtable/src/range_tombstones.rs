@@ -40,9 +40,9 @@ impl RangeTombstoneList {
         tombstones.push(tombstone);
         // Relaxed: a figure for budgets.
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        // Relaxed: whoever must see this tombstone learned its sequence number from the writer,
-        // and that hand-over (the engine publishes by Release, readers take by Acquire) orders
-        // this store before the reader's load.
+        // Relaxed: a reader that must see this tombstone learned its sequence number from the
+        // writer, and that hand-over (the engine publishes by Release, readers take by Acquire)
+        // orders this store before the reader's load.
         self.count.store(tombstones.len(), Ordering::Relaxed);
     }
 

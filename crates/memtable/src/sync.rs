@@ -49,12 +49,12 @@ pub(crate) fn retry<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Where a model may switch threads; nothing otherwise.
+/// A point at which a model may switch threads; empty otherwise.
 ///
 /// Loom remembers only the last access to each atomic, so a writer that loads what a reader loaded
 /// before it stores there hides the reader's load, and the model never runs the writer in between.
-/// A read-modify-write of one common atomic is seen by all. It is relaxed: it adds no ordering but
-/// what fences around it give.
+/// A read-modify-write of one common atomic is seen by all. It is relaxed: only the fences around
+/// it add ordering.
 #[cfg(not(loom))]
 #[inline(always)]
 pub(crate) fn step() {}
@@ -66,8 +66,8 @@ loom::lazy_static! {
 
 #[cfg(loom)]
 std::thread_local! {
-    /// Whether steps are taken: they multiply what is explored. Loom runs all threads of a model
-    /// on the thread that started it, so this is one flag per model.
+    /// Whether steps are taken: they multiply the schedules to explore. Loom runs all threads of a
+    /// model on the thread that started it, so this is one flag per model.
     static STEPPING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 

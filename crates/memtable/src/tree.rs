@@ -46,7 +46,7 @@ const AHEAD_LINES: usize = 2;
 #[repr(align(64))] // Roots change seldom: keep them off the lines of counters that change always.
 pub(crate) struct Tree {
     root: AtomicPtr<Node>,
-    /// The rightmost leaf, or one that was rightmost a moment ago: where ascending keys go.
+    /// The rightmost leaf, or one that was rightmost a moment ago: ascending keys go there.
     tail: AtomicPtr<Node>,
     order: KeyOrder,
     nodes: Arena,
@@ -116,7 +116,7 @@ impl Drop for Latches<'_> {
     }
 }
 
-/// Which of the keys equal to the probe a search passes.
+/// The side of equal keys that a search stops on.
 #[derive(Clone, Copy)]
 enum Side {
     /// First entry at or after the probe.
@@ -216,7 +216,7 @@ impl Tree {
         true
     }
 
-    /// The root and a version at which it was the root.
+    /// The root, and a version its node had while it was the root.
     #[inline]
     pub(crate) fn enter(&self) -> Option<(NodeRef<'_>, u64)> {
         let root = self.follow(&self.root);
@@ -455,7 +455,8 @@ impl Tree {
         })
     }
 
-    /// What [`Tree::find`] answers from a look at the leaf; `None` when that changed since.
+    /// The answer of [`Tree::find`] from a look at the leaf; `None` when the leaf has changed
+    /// since.
     #[inline]
     pub(crate) fn found(leaf: NodeRef<'_>, version: u64, place: Rank) -> Option<Position> {
         if !place.tied && place.rank < leaf.count() {

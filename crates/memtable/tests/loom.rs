@@ -68,9 +68,9 @@ fn sorted(keys: &[u8], more: &[u8]) -> Vec<u8> {
     all
 }
 
-/// One writer for each of `added` adds it to `before`, while the main thread runs `read` with what
-/// it must see and what it may see. One writer is explored with extra switching points and up to
-/// two preemptions, two writers without and up to three.
+/// One writer for each of `added` adds it to `before`, while the main thread runs `read` with the
+/// keys it must see and those it may see. One writer is explored with extra switching points and up
+/// to two preemptions, two writers without and up to three.
 fn model<const WRITERS: usize>(
     before: &'static [u8],
     added: [u8; WRITERS],
@@ -227,7 +227,7 @@ fn a_new_root_serves_walks_backward() {
     model(&[10, 30, 50], [20], read_backward);
 }
 
-/// Whoever met an entry is never told afterwards that it is not there.
+/// A reader that met an entry is never told afterwards that it is absent.
 fn read_what_was_met(memtable: &Arc<Memtable>, _: &[u8], _: &[u8]) {
     for key in walk(memtable, false) {
         assert_eq!(get(memtable, key), Some(key));

@@ -375,7 +375,7 @@ fn range_tombstones_are_kept_apart_from_point_entries() {
     assert_eq!(iter.key(), internal_key(b"b", 2, ValueKind::Deletion));
 }
 
-/// What stands before the first `:`, if there is one.
+/// The bytes before the first `:`, if there is one.
 struct UpToColon;
 
 impl PrefixExtractor for UpToColon {
