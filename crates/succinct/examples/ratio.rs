@@ -1,12 +1,12 @@
-//! How small records become and how fast they come back, beside zstd with a dictionary.
+//! Compression ratio and decoding speed of records, beside zstd with a dictionary.
 //!
 //! ```text
 //! cargo run --release -p drumlin-succinct --example ratio -- FILE [sample MB]
 //! ```
 //!
-//! The file has one record a line, or `key TAB record`, as `drumlin gen lineitem` and `drumlin scan`
-//! print them. Models are trained on records from across the file and judged on others; what memory that takes
-//! is what Linux tells. Times are processor times of one thread; records are read in random order.
+//! The file has one record a line, or `key TAB record`, as `drumlin gen lineitem` and `drumlin scan` print
+//! them. Models are trained on records from across the file and judged on others; the memory that takes is the
+//! figure of Linux. Times are processor times of one thread; records are read in random order.
 
 #![expect(
     clippy::print_stdout,
@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What follows the first tab of a line, with its escapes undone.
+/// The text behind the first tab of a line, with its escapes undone.
 fn record(line: &[u8]) -> Vec<u8> {
     let tab = line.iter().position(|&byte| byte == b'\t');
     let text = line.get(tab.map_or(0, |tab| tab + 1)..).unwrap_or_default();
@@ -77,14 +77,14 @@ fn record(line: &[u8]) -> Vec<u8> {
     record
 }
 
-/// Has the system note the most memory that is taken from now on; how much is taken now, in units of 1024
-/// bytes. `None` where it does not tell.
+/// Resets the system's record of peak memory, and returns the memory taken now, in units of 1024 bytes.
+/// `None` on a system without such a record.
 fn begin_peak() -> Option<usize> {
     std::fs::write("/proc/self/clear_refs", "5").ok()?;
     status_kb("VmRSS:")
 }
 
-/// What `/proc/self/status` tells under `name`.
+/// The figure under `name` in `/proc/self/status`.
 fn status_kb(name: &str) -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with(name))?;

@@ -1,8 +1,8 @@
 //! Bits, the most significant first.
 //!
 //! A row of bits fills each byte from its highest bit down, so that codes compare like numbers and a
-//! decoder finds the next ones at the top of a word. What is missing in the last byte is filled with
-//! ones: see [`Code`](crate::huffman::Code) for why that ends a text.
+//! decoder finds the next ones at the top of a word. The last byte is filled up with ones:
+//! [`Code`](crate::huffman::Code) says why they end a text.
 
 /// Bits [`Bits::window`] gives for certain, unless the end comes first.
 pub const WINDOW_BITS: u32 = 57;
@@ -51,7 +51,7 @@ impl<'a> BitWriter<'a> {
         }
     }
 
-    /// Writes what is left and fills the last byte with ones.
+    /// Writes the remaining bits and fills the last byte with ones.
     pub fn finish(self) {
         if self.used == 0 {
             return;

@@ -1,7 +1,7 @@
 //! Bytes that are held in memory and read at random: the blocks of a key index, a dictionary.
 //!
-//! On pages of 4 KiB nearly each read would miss the translation of its address too, which costs as much as
-//! the read itself; so many bytes lie on huge pages.
+//! On pages of 4 KiB nearly each read would miss the TLB too, which costs as much as the read itself. So
+//! large contents are on huge pages.
 
 use drumlin_base::bytes::{HUGE_PAGE_BYTES, ResidentBytes};
 use drumlin_base::{Error, Result};

@@ -1,17 +1,18 @@
 //! Canonical Huffman codes whose symbols are ranks.
 //!
-//! Symbols are numbered by falling frequency, so lengths never fall from one symbol to the next, and a
-//! code is told by how many codes it has of each length: that is all that is stored. Codes of one
+//! Symbols are numbered by falling frequency, so lengths never fall from one symbol to the next, and
+//! the number of codes of each length determines the code. Only these numbers are stored. Codes of one
 //! length are consecutive numbers in symbol order.
 //!
-//! Decoding rests on the same order. As lengths rise with the code's value, all codes that begin with
-//! the same twelve bits have one length, but for at most one place where each length ends. So a table
-//! of 4096 lengths, which stays in the first cache, gives the length even of codes of 20 bits, and
-//! symbol = code + a constant of its length. The few prefixes with two lengths compare further.
+//! Decoding relies on the same order. As lengths rise with the code's value, all codes that begin
+//! with the same twelve bits have one length, except at most one such prefix at the end of each
+//! length. So a table of 4096 lengths, which stays in the first cache, gives the length even of
+//! codes of 20 bits, and symbol = code + a constant of its length. The few prefixes with two lengths
+//! compare further.
 //!
-//! A code is complete: every row of bits decodes. Its last code is all ones and, as [`Code::new`] asks
-//! for, at least eight bits long; the up to seven ones that fill a row's last byte are therefore no
-//! whole code, and a text needs no end mark.
+//! A code is complete: every row of bits decodes. Its last code is all ones and at least eight bits
+//! long ([`Code::new`] requires it). So the up to seven ones that fill a row's last byte are no whole
+//! code, and a text needs no end mark.
 
 use drumlin_base::coding::{Reader, put_varint32};
 use drumlin_base::{Error, Result};
@@ -71,7 +72,7 @@ impl Lengths {
         }
     }
 
-    /// Reads what [`Lengths::write`] wrote.
+    /// Reads the lengths from the bytes of [`Lengths::write`].
     ///
     /// # Errors
     /// `Corruption` when the counts are not those of a complete code with a last code that is long
@@ -126,7 +127,7 @@ fn unlimited(falling: &[u64]) -> Vec<u32> {
     for node in (0..n - 2).rev() {
         a[node] = a[a[node] as usize] + 1;
     }
-    // Leaves fill what the inner nodes leave of each depth.
+    // Leaves take the places of each depth that inner nodes do not.
     let (mut depth, mut room, mut inner) = (0, 1u64, n as isize - 2);
     let mut lengths = Vec::with_capacity(n);
     while lengths.len() < n {
@@ -143,8 +144,8 @@ fn unlimited(falling: &[u64]) -> Vec<u32> {
     lengths
 }
 
-/// Cuts lengths to [`LENGTH_MAX`]: what that takes too much is taken from the rarest symbols with
-/// shorter codes, what is then left over goes to the most frequent.
+/// Cuts lengths to [`LENGTH_MAX`]: code space that this overdraws comes from the rarest symbols
+/// with shorter codes, and space then left over goes to the most frequent.
 fn limit(lengths: &mut [u32]) {
     let cost = |length: u32| UNIT >> length;
     for length in lengths.iter_mut() {
@@ -207,7 +208,7 @@ impl Codes {
 pub struct Code {
     /// The length of all codes that begin with these bits, or 0 when they have several.
     of_prefix: Box<[u8; 1 << PREFIX_BITS]>,
-    /// By length: what turns a code into its symbol, modulo 2^32.
+    /// By length: the difference of a symbol and its code, modulo 2^32.
     offset: [u32; 32],
     /// By length: the first code past those of this length or less, as [`LENGTH_MAX`] bits.
     end: [u32; LENGTH_MAX + 1],
@@ -227,7 +228,7 @@ impl Code {
             code.offset[length] = symbol.wrapping_sub(next >> unit_log);
             let end = next + (count << unit_log);
             let shift = LENGTH_MAX - PREFIX_BITS as usize;
-            // Only the prefixes all of whose codes lie in this length's range.
+            // Only the prefixes all of whose codes are in this length's range.
             let whole = (next as usize).div_ceil(1 << shift)..end as usize >> shift;
             if let Some(prefixes) = code.of_prefix.get_mut(whole) {
                 prefixes.fill(length as u8);

@@ -1,17 +1,17 @@
 //! Records that are compressed together and read one by one.
 //!
-//! Block compression finds what neighbouring records share and must unpack a block to give one of
-//! them back. Here what records share is learned once, from a sample, into a [`Model`]; each record
+//! Block compression finds the redundancy of neighbouring records and must unpack a block to read
+//! one of them. Here the redundancy is learned once, from a sample, into a [`Model`]; each record
 //! then becomes a short code of its own, and is decoded from that code and the model alone.
 //!
 //! Rooms, bottom to top:
 //!
 //! - [`bits`] and [`huffman`]: bits, and codes that decode by one small table;
-//! - [`tokens`] and [`dictionary`]: what texts are made of: short strings, and long ones stored once;
+//! - [`tokens`] and [`dictionary`]: the parts of texts: short strings, and long ones stored once;
 //! - [`text`]: texts as rows of bits;
 //! - [`template`]: records of a stable shape, as typed columns;
-//! - [`model`]: which of these a sample asks for, and what a record's code means;
-//! - [`keys`]: the keys of a table, in order, by what they have in common.
+//! - [`model`]: the choice among these for a sample, and the meaning of a record's code;
+//! - [`keys`]: the keys of a table, in order, encoded by their common pattern.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -30,9 +30,9 @@
 //! # Ok::<(), drumlin_base::Error>(())
 //! ```
 //!
-//! Nothing here does I/O, reads a clock or starts a thread; the crate is of use without the engine.
-//! Every decoder takes its bytes as a claim: it fails with `Corruption`, never panics, and writes no
-//! more than a stated multiple of what it read.
+//! Nothing here does I/O, reads a clock or starts a thread; the crate works without the engine.
+//! Every decoder treats its bytes as a claim: it fails with `Corruption`, never panics, and writes
+//! no more than a stated multiple of the bytes it read.
 
 #![forbid(unsafe_code)]
 

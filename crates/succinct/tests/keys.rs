@@ -1,6 +1,6 @@
-//! Goal: a key index answers as a sorted vector of its keys does, whatever the keys look like, and
-//! forged bytes do no harm. Method: seeded sets of keys of many shapes, asked for members, neighbours
-//! of members and strangers; then indexes with flipped, cut and swapped bytes.
+//! Goal: a key index answers as a sorted vector of its keys does, for keys of any shape, and forged
+//! bytes do no harm. Method: seeded sets of keys of many shapes, asked for members, neighbours of
+//! members and strangers; then indexes with flipped, cut and swapped bytes.
 
 use drumlin_base::rng::Rng;
 use drumlin_succinct::{KeyIndex, KeyIndexBuilder};
@@ -397,8 +397,8 @@ fn forged_bytes_do_no_harm() {
     }
 }
 
-/// Each block says that its first key goes on to the end of all blocks; a key has at most what its own block
-/// holds, so that opening an index takes a time in proportion to its bytes.
+/// Each block claims that its first key goes on to the end of all blocks. A key has at most its own block's
+/// bytes, so that opening an index takes time in proportion to its bytes.
 #[test]
 fn a_key_does_not_go_on_behind_its_block() {
     let blocks_count = 2000u64;

@@ -1,9 +1,9 @@
-//! Places chosen by content, the same wherever the content stands.
+//! Places chosen by content: equal content has equal places in any text.
 //!
 //! A rolling hash covers the bytes before a place (the gear hash: shift, add a random number for the
-//! byte; after 64 steps a byte has left). A place is an anchor when the hash's highest bits are
-//! zero, which depends on nothing but those bytes: two texts that share enough of them in a row have
-//! their anchors at the same bytes.
+//! byte; after 64 steps a byte has no effect). A place is an anchor when the hash's highest bits are
+//! zero, which depends on nothing but those bytes: two texts that share a long enough run of bytes
+//! have their anchors at the same places in it.
 
 use drumlin_base::rng::Rng;
 

@@ -1,29 +1,30 @@
 //! A dictionary put together from overlapping records.
 //!
-//! Records that are cut from one large text overlap where they were cut from the same place. Each
-//! record is laid over the first earlier one that shares an anchor with it; if they agree wherever
-//! both are, they belong to one piece of the large text, with a known distance (a union-find whose
-//! members know their distance from their leader). In the end each piece is written once, from its
-//! members. What no second record has is left out: the vocabulary serves it better.
+//! Records that are cut from the same place of one large text overlap. Each record is aligned with
+//! the first earlier one that shares an anchor with it. If their overlap agrees, they belong to one
+//! piece of the large text, at a known distance (a union-find whose members know their distance
+//! from their leader). In the end each piece is written once, from its members. Text in one record
+//! only is left out: the vocabulary serves it better.
 //!
 //! For text cut from a pool this needs about seven times the pool in records to get the pool back,
-//! where storing the records themselves would give a dictionary of seven times the size.
+//! while storing the records themselves would give a dictionary of seven times the size.
 
 use std::collections::HashMap;
 
 use super::anchors::{Gear, WINDOW_BYTES};
 use super::matcher::common_prefix;
 
-/// A piece is kept whole if this share of it, in percent, stands in two records; else only what does.
+/// A piece is kept whole if this share of it, in percent, is in two records; else only that part is
+/// kept.
 const WHOLE_PERCENT: usize = 50;
 /// Pieces shorter than this are left out.
 const PIECE_BYTES_MIN: usize = WINDOW_BYTES;
 /// Bytes of others that a record is compared with in vain, to a byte of its own. A record of a text that
-/// repeats has anchors that would lay it over another in as many ways as it is long.
+/// repeats has anchors that would align it with another in as many ways as it has bytes.
 const VAIN_SHARE: usize = 32;
 
-/// Puts together what two or more of `records` share, at most `bytes_max` bytes, what most of them
-/// share first. Empty when they share nothing.
+/// Puts together the text that two or more of `records` share, at most `bytes_max` bytes, the most
+/// widely shared first. Empty when they share nothing.
 pub fn assemble(records: &[&[u8]], bytes_max: usize) -> Vec<u8> {
     Layout::of(records).pieces(bytes_max)
 }
@@ -86,8 +87,8 @@ impl<'a> Layout<'a> {
         (root, offset)
     }
 
-    /// Joins the pieces of two records, the first of which begins so many bytes after the second, if these
-    /// agree wherever both are; whether they are in one piece now.
+    /// Joins the pieces of two records, the first of which begins so many bytes after the second, if their
+    /// overlap agrees. Returns whether they are in one piece now.
     fn join(&mut self, index: usize, (other, shift): (usize, i64)) -> bool {
         let ((root, offset), (other_root, other_offset)) = (self.find(index), self.find(other));
         if root == other_root {
@@ -102,7 +103,8 @@ impl<'a> Layout<'a> {
         true
     }
 
-    /// What two records hold where both are, the first of which begins `shift` bytes after the second.
+    /// The overlap of two records, as each of them has it; the first begins `shift` bytes after the
+    /// second.
     fn shared(&self, index: usize, other: usize, shift: i64) -> (&'a [u8], &'a [u8]) {
         let (a, b) = (self.records[index], self.records[other]);
         let (skip_a, skip_b) = if shift < 0 {

@@ -1,8 +1,8 @@
-//! What of a record stands in the dictionary.
+//! The parts of a record that are in the dictionary.
 //!
-//! The dictionary's anchors are in a table by hash. A record's anchors are looked up in it; where the
+//! The dictionary's anchors are in a table by hash. A record's anchors are looked up in it; if the
 //! bytes agree, the match is extended to both sides as far as it goes. The table holds four bytes for
-//! about every sixteenth byte of dictionary, where a suffix array would hold four for every byte and
+//! about every sixteenth byte of dictionary, while a suffix array would hold four for every byte and
 //! need a search for each place.
 
 use super::anchors::{Gear, SPARSE_BITS, WINDOW_BYTES};
@@ -31,8 +31,8 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// A matcher for pieces of `dictionary`: those that hold an anchor, which is one in sixteen of the
-    /// places that have [`WINDOW_BYTES`] in front.
+    /// A matcher for pieces of `dictionary`: those that hold an anchor. One in sixteen of the places
+    /// behind the first [`WINDOW_BYTES`] is one.
     pub fn new(dictionary: &Dictionary) -> Self {
         let anchors = dictionary.text().len() >> SPARSE_BITS;
         let mut matcher = Self {

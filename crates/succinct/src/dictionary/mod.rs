@@ -1,8 +1,8 @@
 //! A dictionary: the text that many records share, stored once.
 //!
-//! - [`text`]: the dictionary and how it is referred to.
-//! - [`anchors`]: places chosen by content, the same wherever the content stands.
-//! - [`matcher`]: what of a record stands in the dictionary.
+//! - [`text`]: the dictionary and references to it.
+//! - [`anchors`]: places chosen by content: equal content has equal places in any text.
+//! - [`matcher`]: the parts of a record that are in the dictionary.
 //! - [`assembly`]: a dictionary put together from overlapping records.
 
 mod anchors;

@@ -80,7 +80,7 @@ impl Dictionary {
 }
 
 impl Dictionary {
-    /// Asks for the memory of what [`Dictionary::get`] will give.
+    /// Prefetches the memory of the text that [`Dictionary::get`] will return.
     #[inline]
     pub fn prefetch(&self, place: usize, len: usize) {
         if let Some(piece) = self.text().get(place..) {

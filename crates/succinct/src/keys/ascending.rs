@@ -2,8 +2,8 @@
 //!
 //! Elias (*Efficient storage and retrieval by content and address of static files*, 1974) and Fano
 //! (1971): the lowest bits of each integer are stored as they are; of the rest, each integer sets the
-//! bit at "rest + its place in the column", so that each zero stands for a step of the rest. Where an
-//! integer would be is found by counting zeros, with no comparison of integers before it.
+//! bit at "rest + its place in the column", so that each zero stands for a step of the rest. Counting
+//! zeros gives the place where an integer would be, with no comparison of integers before it.
 
 use std::ops::Range;
 
@@ -41,7 +41,7 @@ pub(super) fn store_low(values: &[u64], low_bits: u32, writer: &mut BitWriter<'_
     }
 }
 
-/// A column where it lies.
+/// A column, read in place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ascending<'a> {
     high: [u64; WORDS],
@@ -53,8 +53,8 @@ pub(super) struct Ascending<'a> {
 }
 
 impl<'a> Ascending<'a> {
-    /// The column of `count` integers with its high bits in the bytes `high` of `bytes`, which are there, and
-    /// the low ones from bit `low_at` on.
+    /// The column of `count` integers with its high bits in the bytes `high` of `bytes` and the low ones from
+    /// bit `low_at` on. Requires: `high` is within `bytes`.
     #[inline(always)]
     pub(super) fn new(
         bytes: &'a [u8],
@@ -63,7 +63,7 @@ impl<'a> Ascending<'a> {
         low_bits: u32,
         count: usize,
     ) -> Self {
-        // What lies behind the high bits is read, and taken out.
+        // Bytes behind the high bits are read too, and masked out.
         let word = |index: usize| {
             let len = high.len().saturating_sub(8 * index).min(8);
             word_at(bytes, high.start + 8 * index) & mask(8 * len as u32)
@@ -205,7 +205,7 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 fn select_in_word(word: u64, sums: u64, rank: u32) -> u32 {
     const HIGHEST: u64 = ONES << 7;
     let before = ((u64::from(rank) * ONES) | HIGHEST).wrapping_sub(sums) & HIGHEST;
-    // At most seven bytes lie before one that is there.
+    // At most seven bytes precede the one that has it.
     let bytes = ((before >> 7).wrapping_mul(ONES) >> 56).min(7) as u32;
     let at = 8 * bytes;
     let rank = rank.wrapping_sub(((sums << 8) >> at) as u32 % 256);
@@ -213,7 +213,7 @@ fn select_in_word(word: u64, sums: u64, rank: u32) -> u32 {
     at + u32::from(IN_BYTE[rank as usize % 8][usize::from(byte)])
 }
 
-/// By rank and byte: where the byte's one with so many ones before it stands.
+/// By rank and byte: the position of the byte's one bit that has so many ones before it.
 static IN_BYTE: [[u8; 256]; 8] = {
     let mut table = [[0; 256]; 8];
     let mut byte = 0;

@@ -27,9 +27,9 @@ const TRIED_BLOCKS: usize = 32;
 /// Of this many blocks in a row, so many that do not fit ask for a new sample.
 const WATCHED_BLOCKS: u32 = 32;
 const MISFITS_MAX: u32 = 8;
-/// What a byte of a key is worth in nanoseconds of a lookup.
+/// The worth of a byte of a key, in nanoseconds of a lookup.
 const NS_A_BYTE: f64 = 150.0;
-/// What a lookup in a block costs, about.
+/// The approximate cost of a lookup in a block of columns.
 pub(super) const COLUMNS_NS: f64 = 100.0;
 pub(super) const STRINGS_NS: f64 = 250.0;
 
@@ -124,8 +124,8 @@ impl KeyIndexBuilder {
         self.keys == 0
     }
 
-    /// The blocks encoded since they were last taken, which the caller may take away. Together they
-    /// are what [`KeyIndex::open`](super::KeyIndex::open) asks for.
+    /// The blocks encoded since they were last taken, which the caller may take away. All of them
+    /// together are the input of [`KeyIndex::open`](super::KeyIndex::open).
     pub fn blocks(&mut self) -> Vec<u8> {
         self.taken_bytes += self.blocks.len() as u64;
         std::mem::take(&mut self.blocks)
@@ -136,7 +136,7 @@ impl KeyIndexBuilder {
         self.blocks.len()
     }
 
-    /// Bytes of memory it holds; see the type for what they are.
+    /// Bytes of memory it holds; the type's documentation lists them.
     pub fn memory(&self) -> usize {
         let ends = self.block_lens.capacity() * size_of::<u32>();
         size_of::<Self>() + self.waiting.memory() + self.blocks.capacity() + ends
@@ -282,7 +282,7 @@ impl KeyIndexBuilder {
     }
 }
 
-/// How often each byte stands in what a key does not share with the one before.
+/// The count of each byte in the parts that keys do not share with the one before.
 pub(super) fn own_bytes(sample: &KeyRun) -> [u64; 256] {
     let mut counts = [0u64; 256];
     for index in 0..sample.len() {
@@ -307,7 +307,7 @@ fn tried(sample: &KeyRun) -> impl Iterator<Item = (usize, usize)> {
         .map(move |block| (block * BLOCK_KEYS, ((block + 1) * BLOCK_KEYS).min(len)))
 }
 
-/// What a key costs as text, in bytes and in time told in bytes.
+/// The cost of a key as text: its bytes, and its time as bytes.
 fn cost_of_strings(letters: &Letters, sample: &KeyRun) -> f64 {
     let (mut out, mut keys) = (Vec::new(), 0);
     for (from, until) in tried(sample) {
@@ -317,7 +317,7 @@ fn cost_of_strings(letters: &Letters, sample: &KeyRun) -> f64 {
     out.len() as f64 / keys.max(1) as f64 + STRINGS_NS / NS_A_BYTE
 }
 
-/// What a key costs in columns; blocks that do not fit as texts.
+/// The cost of a key in columns, with blocks that do not fit as texts.
 fn cost_of_columns(template: &Template, letters: &Letters, sample: &KeyRun) -> f64 {
     let (mut out, mut rows) = (Vec::new(), Rows::default());
     let (mut keys, mut ns) = (0, 0.0);

@@ -1,13 +1,13 @@
 //! A block of keys that fit a template: one packed column for each number of the key.
 //!
-//! Stored: two bytes that tell which columns have a frame of their own (bit `n` for column `n`), the
-//! others use the template's; for each of those a byte with its bits a number and its least number as
-//! a varint; then the columns, bit after bit. If the first column's byte has its highest bit set, the
-//! column is an [`Ascending`] one: behind the least number stand a byte with the length of its high
-//! bits, and these.
+//! Stored: two bytes that mark the columns with a frame of their own (bit `n` for column `n`), the
+//! others use the template's; for each of the former a byte with the bits of a number, and its least
+//! number as a varint; then the columns, bit after bit. If the first column's byte has its highest
+//! bit set, the column is an [`Ascending`] one: behind the least number stand a byte with the length
+//! of its high bits, and these.
 //!
 //! A lookup compares integers and prints no key. A seek compares integers in the first column, if it
-//! ascends, and prints the keys that tie there.
+//! ascends, and prints the keys with equal integers there.
 
 use std::cmp::Ordering;
 
@@ -127,7 +127,7 @@ struct Column {
     bits: u8,
 }
 
-/// A block where it lies.
+/// A block, read in place.
 pub(super) struct Columns<'a> {
     template: &'a Template,
     bytes: &'a [u8],
@@ -158,7 +158,7 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// Reads what stands before the columns. `None` when it is damaged.
+    /// Reads the header before the columns. `None` when it is damaged.
     #[inline]
     fn read_header(&mut self) -> Option<()> {
         let mut from = Reader::new(self.bytes);

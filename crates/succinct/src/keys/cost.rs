@@ -1,4 +1,4 @@
-//! What the keys of an index take, and what they would take otherwise, in lines for people.
+//! The bytes that the keys of an index take, and would take encoded otherwise, in lines for people.
 
 use super::BLOCK_KEYS;
 use super::builder::{COLUMNS_NS, STRINGS_NS, own_bytes};
@@ -31,8 +31,8 @@ impl Taken {
 }
 
 impl KeyIndex {
-    /// What the keys take, and by which choice: one line for each way they are encoded in, one for what
-    /// the columns among them would take as texts, and one for memory. Cost: decodes some blocks.
+    /// The bytes of the keys: one line for each encoding in use, one for the size of the columns among
+    /// them as texts, and one for memory. Cost: decodes some blocks.
     pub fn describe(&self) -> Vec<String> {
         let blocks = &self.blocks;
         let mut taken = vec![Taken::default(); blocks.plans.len()];
@@ -54,7 +54,7 @@ impl KeyIndex {
         lines
     }
 
-    /// What some of the blocks of columns would take as texts.
+    /// The bytes that some of the blocks of columns would take as texts.
     fn otherwise(&self) -> Option<String> {
         let is_columns = |block: &usize| {
             let plan = self.blocks.plans.get(self.plan_of(*block));

@@ -4,8 +4,8 @@ use super::BLOCK_KEYS;
 use super::index::KeyIndex;
 use super::run::KeyRun;
 
-/// The keys of one block, decoded together, and a place among all keys. Where a walk begins, only the key
-/// there is decoded: many go no further.
+/// The keys of one block, decoded together, and a place among all keys. At the start of a walk only the
+/// key there is decoded: many walks go no further.
 ///
 /// Kept apart from the index it walks, so that an owner of both can hold them side by side: each step
 /// is given the index, which must always be the same.

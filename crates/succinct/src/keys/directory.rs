@@ -7,28 +7,29 @@
 //! find(key)
 //!     node = root
 //!     loop
-//!         strip what all first keys of the node share from the key   (it differs: before or behind the node)
+//!         strip the prefix of all first keys of the node from the key   (it differs: before or behind the node)
 //!         p = key prefix of the rest
 //!         i = how many key prefixes of the node are <= p
 //!         the last of these is < p:      the answer is the block before number i's first
 //!         it is p, of one or few blocks: compare with their first keys
-//!         it is p, of many:              node = its child, which goes on behind what these blocks share
+//!         it is p, of many:              node = its child, which goes on behind the prefix of these blocks
 //! ```
 //!
-//! Trick 1: key prefixes start behind the bytes that all first keys share, so that eight bytes tell more.
+//! Trick 1: key prefixes start behind the bytes that all first keys share, so that eight bytes
+//! distinguish more keys.
 //!
 //! Trick 2: letters of fewer bits. If first keys use few different bytes, these are numbered, and a key prefix
-//! holds up to sixteen of them instead of eight: keys of digits are told apart at twice the length.
+//! holds up to sixteen of them instead of eight: keys of digits are compared at twice the length.
 //!
 //! Trick 3: no branch to mispredict. The root is a static tree of sixteen-fold nodes, each two cache lines,
 //! in which the key prefixes not above the sought one are counted. (Khuong and Morin, *Array Layouts for
 //! Comparison-Based Searching*, 2017, compare such layouts.) A batch goes down level by level, so that its
 //! cache misses overlap.
 //!
-//! One lookup in about as many as a block has keys ties, and reads a first key.
+//! About one lookup in as many as a block has keys ends in a tie, and reads a first key.
 //!
-//! The directory is built when an index is opened, in two passes over the first keys and further ones over
-//! those that share key prefixes; nothing of it is stored. Immutable, shared by threads.
+//! The directory is built when an index is opened, in two passes over the first keys and further passes
+//! over those that share key prefixes; no part of it is stored. Immutable, shared by threads.
 
 use std::cmp::Ordering;
 
@@ -64,7 +65,7 @@ const UNUSED: u8 = 0x80;
 impl Coder {
     fn new(used: [bool; 256]) -> Self {
         let letters = used.iter().filter(|&&used| used).count();
-        // Numbers from 1 up to one above that of the last letter: for what is larger than all of them.
+        // Letters have numbers from 1 up; the one above the last stands for larger bytes.
         let bits = match letters {
             0..=14 => 4,
             15..=30 => 5,
@@ -222,7 +223,7 @@ impl Directory {
     /// The directory of `blocks` blocks.
     ///
     /// # Errors
-    /// What reading a first key gives.
+    /// Those of reading a first key.
     pub(super) fn build(blocks: usize, keys: &impl FirstKeys) -> Result<Self> {
         let mut key = Vec::new();
         let mut model = Vec::new();
@@ -312,7 +313,7 @@ impl Directory {
                 true => self.first_of(at + 1),
                 false => end,
             };
-            // Whoever forged keys that do not ascend gets no node that is like its parent.
+            // Forged keys that do not ascend get no node that equals its parent.
             let smaller = until - from < end - start || shared > depth;
             if until - from > RUN_WITHOUT_NODE_MAX && smaller {
                 runs.push((at as u32, from, until));
@@ -422,7 +423,7 @@ impl Directory {
         Look::Behind(self.end_of(node, node.prefixes.start + behind))
     }
 
-    /// Goes on below the root's key prefix at `prefix`, which `key` has; `text` is the part of it behind.
+    /// Goes on below the root's key prefix at `prefix`, which `key` has; `text` is the part behind it.
     #[inline(never)]
     fn find_among(
         &self,
@@ -511,7 +512,8 @@ fn descend(level: &[u64], behind: usize, prefix: u64) -> usize {
         }
 }
 
-/// How many of `line`, which ascends, are not above `prefix`: first whole fours, then the four behind these.
+/// The number of entries of `line`, which ascends, that are not above `prefix`: whole fours first, then the
+/// four behind these.
 #[inline]
 fn count_not_above(line: &[u64; FAN], prefix: u64) -> usize {
     let is_not_above = |at: usize| usize::from(line[at] <= prefix);

@@ -1,7 +1,7 @@
-//! The kinds of number that stand in keys, and their way to integers and back.
+//! The kinds of number in keys, and their mapping to integers and back.
 //!
-//! Each kind maps the texts it accepts one to one to integers: what is parsed is printed as it was.
-//! Printing takes any integer, also one that no text has, and is bounded by the kind's width.
+//! Each kind maps the texts it accepts one to one to integers: a parsed text is printed as it was.
+//! Printing takes any integer, also one of no text, and its output is bounded by the kind's width.
 
 use drumlin_base::coding::Reader;
 
@@ -20,12 +20,12 @@ pub(super) enum Field {
     /// Decimal digits without leading zero. Their integers are in another order than the texts.
     Decimal,
     /// One to `digits` decimal digits, leading zeros allowed, filled up at the end to `digits` by an
-    /// eleventh digit: the highest if what follows in the key sorts after digits (`end_high`), else
+    /// eleventh digit: the highest if the next byte of the key sorts after digits (`end_high`), else
     /// the lowest. So the integers are in the order of the keys.
     Ordered {
         /// Most digits.
         digits: u8,
-        /// What follows sorts after digits.
+        /// The next byte sorts after digits.
         end_high: bool,
     },
     /// Exactly this many decimal digits.
@@ -108,7 +108,8 @@ impl Field {
         out.extend_from_slice(&[kind, width]);
     }
 
-    /// Reads what [`Field::store`] wrote. `None` for an unknown kind or a width out of its bounds.
+    /// Reads a field from the bytes of [`Field::store`]. `None` for an unknown kind or a width out
+    /// of its bounds.
     pub(super) fn load(from: &mut Reader<'_>) -> Option<Self> {
         let (kind, width) = (from.u8()?, from.u8()?);
         let (field, width_max) = match kind {

@@ -24,7 +24,7 @@ use crate::held::HeldBytes;
 pub(super) const PLANS_MAX: usize = 64;
 /// Cache lines of a block that are asked for ahead: blocks of columns have no more.
 const BLOCK_LINES_MAX: usize = 8;
-/// What a key usually takes, and most room that is made for those of a block before they are decoded.
+/// Bytes of a usual key: the most room that is made for each key of a block before decoding.
 const USUAL_KEY_BYTES: usize = 24;
 const USUAL_RUN_BYTES_MAX: usize = 16 << 10;
 
@@ -68,7 +68,7 @@ impl BlockPlan {
     }
 }
 
-/// A block where it lies.
+/// A block, read in place.
 #[expect(
     clippy::large_enum_variant,
     reason = "lives on the stack for one lookup, which must not allocate"
@@ -78,7 +78,7 @@ enum Block<'a> {
     Strings(Strings<'a>),
 }
 
-/// Sorted keys in memory, each with its rank: how many keys are smaller.
+/// Sorted keys in memory, each with its rank, which is the number of smaller keys.
 pub struct KeyIndex {
     pub(super) blocks: Blocks,
     pub(super) directory: Directory,
@@ -293,7 +293,7 @@ impl Blocks {
         let mut end = 0usize;
         offsets.push(0);
         for _ in 0..count {
-            // At least the number of its plan lies in a block.
+            // A block has at least the number of its plan.
             let len = Some(from.varint32()? as usize).filter(|&len| len > 0)?;
             end = end.checked_add(len)?;
             offsets.push(u32::try_from(end).ok()?);
@@ -330,7 +330,7 @@ impl Blocks {
     }
 
     /// The number of the plan of `block`, its bytes and those behind it, and the number of its keys. Readers
-    /// of words go past a block's end; what it may claim ends with [`Blocks::own_bytes`].
+    /// of words go past a block's end, but its content ends with [`Blocks::own_bytes`].
     #[inline]
     fn parts(&self, block: usize) -> Option<(usize, &[u8], usize)> {
         let (&plan, bytes) = self
@@ -366,8 +366,8 @@ impl Blocks {
 
     #[inline]
     fn find_in(&self, block: usize, key: &[u8]) -> Option<u64> {
-        // The key is taken apart as most blocks want it before this one is looked at, which tells its plan
-        // only once it has come.
+        // The key is parsed for the most frequent plan before the block is read: its own plan is known
+        // only once its cache line has arrived.
         let mut row = Row::default();
         let guessed = match self.usual.and_then(|usual| self.plans.get(usual)) {
             Some(BlockPlan::Columns(template)) => template.parse(key, &mut row),

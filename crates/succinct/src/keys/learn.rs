@@ -1,12 +1,12 @@
 //! Finding the template that sampled keys fit.
 //!
-//! Two shapes are tried. Keys of one length are taken column by column: bytes that never change are
-//! constant, the others become decimal, hexadecimal or binary numbers of fixed width. Else keys are
-//! taken as texts with runs of digits in them: what stands between the runs must be the same in all.
+//! Two shapes are tried. Keys of one length are studied column by column: bytes that never change
+//! are constant, the others become decimal, hexadecimal or binary numbers of fixed width. Else keys
+//! are texts with runs of digits in them: the texts between the runs must be the same in all.
 //!
 //! A sample of sorted keys shows few values of the leading bytes. So constant bytes beside a number
-//! are made part of it where they could be its higher digits: that costs nothing (a block stores its
-//! least number once), and later keys still fit.
+//! that could be its higher digits become part of it: that costs nothing (a block stores its least
+//! number once), and later keys still fit.
 
 use super::field::{DECIMAL_DIGITS_MAX, Field, ORDERED_DIGITS_MAX};
 use super::run::KeyRun;
@@ -48,7 +48,7 @@ fn set_frames(template: &mut Template, sample: &KeyRun) {
         .collect();
 }
 
-/// What was seen at one place of keys of one length.
+/// The bytes seen at one place of keys of one length.
 #[derive(Clone, Copy)]
 struct Seen {
     first: u8,
@@ -56,7 +56,7 @@ struct Seen {
     classes: Classes,
 }
 
-/// Which kinds of number could have these bytes.
+/// The kinds of number that could have these bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Classes(u8);
 
@@ -207,7 +207,7 @@ impl Run {
     }
 }
 
-/// What was seen of one run of digits.
+/// The properties seen in one run of digits.
 #[derive(Clone, Copy)]
 struct Digits {
     width_min: usize,
@@ -264,7 +264,7 @@ fn by_digit_runs(sample: &KeyRun) -> Option<Template> {
 }
 
 /// Two numbers for a run that is too long for one and not always of one length: its front, which all
-/// keys have whole, and what is left.
+/// keys have whole, and the rest.
 fn long_digits(seen: Digits, after: &[u8]) -> Option<(Field, Field)> {
     let most = usize::from(ORDERED_DIGITS_MAX);
     if seen.width_max <= most || seen.width_min == seen.width_max {
@@ -299,7 +299,7 @@ fn digit_field(seen: Digits, is_first: bool, after: &[u8]) -> Option<Field> {
     short.then_some(Field::Decimal)
 }
 
-/// The texts between runs of digits, of which there is one more than runs; and the runs.
+/// The texts between runs of digits, one more than there are runs; and the runs.
 fn split_at_digits(key: &[u8]) -> (Vec<&[u8]>, Vec<&[u8]>) {
     let (mut texts, mut runs) = (Vec::new(), Vec::new());
     let mut rest = key;

@@ -142,7 +142,7 @@ impl Letters {
         }
     }
 
-    /// Reads what [`Letters::store`] wrote. `None` when it is no complete code.
+    /// Reads letters from the bytes of [`Letters::store`]. `None` when they are no complete code.
     pub(super) fn load(from: &mut Reader<'_>) -> Option<Self> {
         let stored = from.bytes(STORED_BYTES)?;
         let mut lengths = [0u8; 256];

@@ -2,8 +2,8 @@
 //!
 //! Keys go in blocks of [`BLOCK_KEYS`]. A block is encoded as columns of integers if its keys fit a
 //! template (constant texts with decimal, hexadecimal or binary numbers between them, learned from a
-//! sample), else as texts that leave out what they share with their predecessor. A directory over the
-//! blocks' first keys, made when the index is opened, leads from a key to its block.
+//! sample), else as texts that leave out the prefix they share with their predecessor. A directory
+//! over the blocks' first keys, made when the index is opened, leads from a key to its block.
 //!
 //! Rooms, bottom to top: `packed` (bits), `digits`, `field` (kinds of number), `ascending`, `template`,
 //! `letters` (a code for bytes), `run`, `rows`; `columns`, `probe` and `strings` (blocks), `learn`, `directory`;

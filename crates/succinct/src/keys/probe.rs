@@ -1,8 +1,7 @@
 //! Looking one key up in a block of columns.
 //!
-//! A lookup needs no more of a block than what stands before the columns and the numbers that its own are
-//! compared with, so it keeps nothing but those: [`super::columns::Columns`], which knows all of a block, costs
-//! more to make than the lookup itself.
+//! A lookup needs only the header of a block and the numbers that its own are compared with, so it keeps only
+//! those. [`super::columns::Columns`] knows all of a block and costs more to build than the lookup itself.
 
 use super::ascending::Ascending;
 use super::columns::ASCENDING;
@@ -11,19 +10,19 @@ use super::template::{FIELDS_MAX, Row, Template};
 
 /// The numbers of a key above the least of each column, and how a block stores its columns.
 struct Probe<'a> {
-    /// The block and what lies behind it.
+    /// The block and the bytes behind it.
     bytes: &'a [u8],
     count: usize,
     fields: usize,
     sought: Row,
-    /// In words: what is read in other widths than it was written in is waited for.
+    /// In words: a load of another width than its store would stall.
     widths: [u32; FIELDS_MAX],
     /// The bit at which the columns begin.
     columns_at: usize,
 }
 
-/// Where the key of `row` is in the block of `count` keys at the front of `bytes`, which may go on behind it.
-/// `None` when it is not there, or the block's header is damaged.
+/// The place of the key of `row` in the block of `count` keys at the front of `bytes`, which may go on behind
+/// it. `None` when it is absent, or the block's header is damaged.
 #[inline]
 pub(super) fn find(template: &Template, bytes: &[u8], count: usize, row: &Row) -> Option<usize> {
     let own = u16::from_le_bytes(*bytes.first_chunk::<2>()?);

@@ -1,13 +1,14 @@
-//! A block of any keys: what each shares with the one before it is left out.
+//! A block of any keys: each leaves out the prefix it shares with the one before it.
 //!
 //! Stored: the prefix all keys share, with its length before it; a byte with the bits of a "shared"
-//! number, a varint with the least "length" number and a byte with the bits of one; then for each key
-//! how many bytes it shares with the key before it (beyond the common prefix); then for each the bits
-//! its remaining bytes take in the code of [`Letters`]; then these codes.
+//! number, a varint with the least "length" and a byte with the bits of a "length" number; then for
+//! each key the number of bytes it shares with the key before it (beyond the common prefix); then for
+//! each key the number of bits that its remaining bytes take in the code of [`Letters`]; then these
+//! codes.
 //!
-//! With all lengths at the front a search skips most keys without looking at their bytes: while it
-//! goes through keys that are below the one sought, only those that share exactly as much with their
-//! predecessor as the predecessor with the sought one can be nearer to it.
+//! With all lengths at the front a search skips most keys without looking at their bytes: among keys
+//! below the sought one, only a key that shares exactly as much with its predecessor as the
+//! predecessor shares with the sought one can be nearer to it.
 
 use std::cmp::Ordering;
 
@@ -93,7 +94,7 @@ pub(super) struct SearchEnd {
     pub(super) equal: bool,
 }
 
-/// A block where it lies.
+/// A block, read in place.
 #[derive(Debug)]
 pub(super) struct Strings<'a> {
     letters: &'a Letters,
@@ -113,7 +114,7 @@ impl<'a> Strings<'a> {
     /// The block of `count` keys that is the first `own` bytes of `bytes`. `None` when its header is
     /// damaged.
     ///
-    /// What lies behind is only for reads of whole words. Keys come from the block's own bytes, so that all
+    /// Bytes behind them serve only reads of whole words. Keys come from the block's own bytes, so that all
     /// first keys together are decoded in a time that is linear in the bytes of the index.
     pub(super) fn new(
         letters: &'a Letters,
@@ -221,7 +222,7 @@ impl<'a> Strings<'a> {
             let below = self.prefix < key;
             return absent(if below { self.count } else { 0 });
         };
-        // What the key before shares with the sought one.
+        // The bytes that the key before shares with the sought one.
         let mut matched = 0;
         let mut at = self.codes_at;
         for index in 0..self.count {
@@ -245,7 +246,8 @@ impl<'a> Strings<'a> {
         absent(self.count)
     }
 
-    /// How the text coded in the bits `at..end` compares with `sought`, and what they share.
+    /// The order of the text coded in the bits `at..end` and `sought`, and the number of bytes they
+    /// share.
     #[inline]
     fn compare(&self, mut at: usize, end: usize, sought: &[u8]) -> (Ordering, usize) {
         for (matched, expected) in sought.iter().enumerate() {

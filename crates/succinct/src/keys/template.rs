@@ -1,7 +1,7 @@
-//! What the keys of an index have in common: constant texts with numbers between them.
+//! The common pattern of an index's keys: constant texts with numbers between them.
 //!
 //! A key that fits its template is a row of integers, and no two keys are the same row, so equality
-//! of keys is equality of integers. See [`super::learn`] for how a template is found.
+//! of keys is equality of integers. [`super::learn`] finds templates.
 
 use drumlin_base::coding::{Reader, put_slice, put_varint64};
 
@@ -16,8 +16,8 @@ pub(super) const LITERAL_BYTES_MAX: usize = 256;
 /// The integers of one key.
 pub(super) type Row = [u64; FIELDS_MAX];
 
-/// The range that a column's integers lie in, as a sample told. A block whose column lies in it
-/// needs no range of its own.
+/// The range of a column's integers in a sample. A block whose column is within it needs no range
+/// of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Frame {
     /// The smallest integer.
@@ -47,7 +47,7 @@ impl Frame {
         }
     }
 
-    /// Whether `value` lies in the frame.
+    /// Whether `value` is in the frame.
     #[inline]
     pub(super) fn holds(self, value: u64) -> bool {
         value
@@ -61,7 +61,7 @@ impl Frame {
 pub(super) struct Template {
     /// The numbers, from the front of the key.
     pub(super) fields: Vec<Field>,
-    /// What stands before each number, and after the last.
+    /// The texts before each number, and after the last.
     pub(super) literals: Vec<Vec<u8>>,
     /// The usual range of each number.
     pub(super) frames: Vec<Frame>,
@@ -98,8 +98,8 @@ impl Template {
             .is_some_and(|last| rest.len() == last.len() && (last.is_empty() || rest == last))
     }
 
-    /// The first number of `key`, which need not fit beyond what follows that number; `None` when the
-    /// number does not tell where `key` sorts among keys that fit.
+    /// The first number of `key`, which need not fit behind the text that follows that number; `None`
+    /// when the number does not decide the place of `key` among keys that fit.
     pub(super) fn parse_first(&self, key: &[u8]) -> Option<u64> {
         let (&field, literal) = (self.fields.first()?, self.literals.first()?);
         if !field.ascends() {
@@ -109,7 +109,8 @@ impl Template {
         let (value, len) = field.parse(text)?;
         let rest = text.get(len..)?;
         let follows = match field {
-            // All its digits are there: what follows decides only among keys with the same.
+            // All its digits are present: the bytes behind it decide only among keys with equal
+            // ones.
             Field::Ordered { digits, .. } if len == usize::from(digits) => true,
             Field::Ordered { .. } => self.literals.get(1)?.first() == rest.first(),
             _ => true,
@@ -155,7 +156,8 @@ impl Template {
         }
     }
 
-    /// Reads what [`Template::store`] wrote. `None` when the bytes are no template.
+    /// Reads a template from the bytes of [`Template::store`]. `None` when the bytes are no
+    /// template.
     pub(super) fn load(from: &mut Reader<'_>) -> Option<Self> {
         let count = usize::try_from(from.varint64()?).ok()?;
         if count == 0 || count > FIELDS_MAX {

@@ -15,7 +15,8 @@ use crate::tokens::{Cutting, Growth, Token, Vocabulary, learn};
 
 /// Bytes of text that tokens are learned from.
 const TEXT_BYTES_MAX: usize = 8 << 20;
-/// Bytes of whole texts that tokens are learned from besides what is not in the dictionary.
+/// Bytes of whole texts that tokens are learned from, beside the parts that are not in the
+/// dictionary.
 const WHOLE_TEXT_BYTES: usize = 1 << 20;
 /// Of a text longer than this share of all of them only so much is taken: 1 / this.
 const LONG_TEXT_SHARE: usize = 16;
@@ -112,7 +113,7 @@ impl<'s> Builder<'s> {
         Some(Shaped { literals, columns })
     }
 
-    /// What the texts share, if that is much.
+    /// A dictionary of the text that `texts` share, if that is much.
     fn dictionary(&self, texts: &[&[u8]], judged: &[Vec<&[u8]>]) -> Option<Arc<Dictionary>> {
         if self.effort == Effort::Fast {
             return None;
@@ -130,7 +131,7 @@ impl<'s> Builder<'s> {
         (held * 100 >= all * DICTIONARY_PERCENT_MIN).then(|| Arc::new(dictionary))
     }
 
-    /// Tokens for what of the texts is not in the dictionary, and their codes.
+    /// Tokens for the parts of the texts that are not in the dictionary, and their codes.
     fn coder(&self, texts: &[&[u8]], dictionary: Option<Arc<Dictionary>>) -> TextCoder {
         let mut rest: Vec<&[u8]> = Vec::new();
         if let Some(dictionary) = &dictionary {
@@ -235,7 +236,7 @@ fn forms(shapes: Vec<Shaped>, coder: &TextCoder, judged: &[Vec<&[u8]>]) -> Vec<F
     forms
 }
 
-/// Which of the text columns is nearly always one piece of the dictionary, and the column for it.
+/// The text column that is nearly always one piece of the dictionary, and the column type for it.
 fn pieces(coder: &TextCoder, judged: &[Vec<&[u8]>]) -> Option<(usize, Column)> {
     let dictionary = coder.dictionary()?;
     let matcher = Matcher::new(dictionary);
@@ -302,8 +303,8 @@ fn texts<'s>(templates: &[Template], records: &[&'s [u8]]) -> Vec<&'s [u8]> {
         .collect()
 }
 
-/// Texts evenly spread of about `bytes_max` bytes together, and no more. Of a long one the first part stands
-/// for it, so that it does not crowd out all others.
+/// Texts evenly spread of about `bytes_max` bytes together, and no more. Only the first part of a long one
+/// is taken, so that it does not crowd out all others.
 fn bounded<'s>(texts: &[&'s [u8]], bytes_max: usize) -> Vec<&'s [u8]> {
     let long = bytes_max / LONG_TEXT_SHARE;
     let cut = |text: &&'s [u8]| text.get(..long).unwrap_or(text);
@@ -311,7 +312,7 @@ fn bounded<'s>(texts: &[&'s [u8]], bytes_max: usize) -> Vec<&'s [u8]> {
     let (mut passed, mut taken) = (0, 0);
     let mut kept = Vec::new();
     for text in texts.iter().map(cut) {
-        // What should have been taken of those up to this one.
+        // The bytes that should have been taken up to this text.
         passed += text.len();
         let due = passed as u128 * bytes_max.min(size) as u128 / size.max(1) as u128;
         if (taken as u128) < due || size <= bytes_max {

@@ -1,4 +1,4 @@
-//! What a model learned, in lines for people.
+//! A description of a model, in lines for people.
 
 use std::fmt::Write;
 
@@ -11,8 +11,8 @@ use crate::text::{Symbols, TextCoder};
 const SHOWN_BYTES: usize = 24;
 
 impl Model {
-    /// What it learned, in a few lines for people: its forms, in the order records try them, and its
-    /// text coder.
+    /// The learned model in a few lines for people: its forms, in the order records try them, and
+    /// its text coder.
     pub fn describe(&self) -> String {
         let mut out = String::new();
         // Writing to a string does not fail.

@@ -17,7 +17,7 @@ pub struct Encoder {
     counts: Counts,
 }
 
-/// What an encoder did so far.
+/// Counts of an encoder's work so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Records.
@@ -41,18 +41,18 @@ impl Encoder {
         &self.model
     }
 
-    /// The model, for whoever made it for this encoder alone; none while others share it.
+    /// The model, if nothing else shares it.
     pub(super) fn into_model(self) -> Option<Model> {
         Arc::into_inner(self.model)
     }
 
-    /// What was encoded so far.
+    /// The counts so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Appends the code of `record` to `out`. Whatever the record holds, its code decodes to it (each
-    /// code is decoded and compared at once); it is longer than the record by one byte at most.
+    /// Appends the code of `record` to `out`. The code of any record decodes to it (each code is
+    /// decoded and compared at once), and is longer than the record by one byte at most.
     pub fn encode(&mut self, record: &[u8], out: &mut Vec<u8>) {
         self.counts.records += 1;
         let (before, forms) = (out.len(), self.model.forms().len());

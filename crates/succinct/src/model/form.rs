@@ -1,4 +1,4 @@
-//! What a record's bits may mean: the forms of a model.
+//! The forms of a model: the meanings that a record's bits may have.
 
 use drumlin_base::coding::Reader;
 use drumlin_base::{Error, Result};
@@ -48,7 +48,7 @@ impl Form {
         }
     }
 
-    /// Reads what [`Form::write`] wrote.
+    /// Reads a form from the bytes of [`Form::write`].
     ///
     /// # Errors
     /// `Corruption` when it is damaged.

@@ -1,6 +1,6 @@
 //! Very large records: each a zstd frame of its own.
 //!
-//! A record of many kilobytes repeats itself, which tokens do not see; and it costs so much to read that
+//! A record of many kilobytes repeats itself, and tokens do not use that; its read costs so much that
 //! unpacking does not matter. Contexts are kept by thread, because making one costs more than a frame.
 
 use std::cell::RefCell;
@@ -40,8 +40,8 @@ pub(super) fn compress(record: &[u8], level: i32, out: &mut Vec<u8>) -> bool {
 }
 
 /// Appends the record in `frame` to `out`, which may become at most `bytes_max` bytes longer. On
-/// failure, `out` may be longer than it was. What a frame claims far beyond its length is not allocated
-/// before that much was decoded.
+/// failure, `out` may be longer than it was. A size that a frame claims far beyond its length is
+/// allocated only as that many bytes are decoded.
 ///
 /// # Errors
 /// `Corruption` when it is no whole frame, or does not state its size, or states another one; `Io` when the
@@ -72,7 +72,7 @@ fn at_once(frame: &[u8], size: usize, out: &mut Vec<u8>) -> Result<()> {
     }
 }
 
-/// The same, in pieces of which each is at most as long as what the frame has held so far.
+/// The same, in pieces, each at most as long as the bytes decoded so far.
 #[cold]
 fn in_pieces(frame: &[u8], size: usize, out: &mut Vec<u8>) -> Result<()> {
     let mut decoder = DCtx::try_create().ok_or_else(|| Error::no_memory(PIECE_BYTES))?;
@@ -97,7 +97,7 @@ fn in_pieces(frame: &[u8], size: usize, out: &mut Vec<u8>) -> Result<()> {
         done += piece;
     }
     if !is_whole {
-        // What is left must be the frame's end and hold nothing.
+        // The rest must be the frame's end, without content.
         let mut spare = [0];
         let mut into = OutBuffer::around(&mut spare[..]);
         let left = decoder.decompress_stream(&mut into, &mut from);

@@ -1,12 +1,12 @@
-//! What was learned from a sample of records, and the codes of records under it.
+//! Models learned from samples of records, and the codes of records under them.
 //!
-//! - [`form`]: what a record's bits may mean.
+//! - [`form`]: the meanings that a record's bits may have.
 //! - [`frame`]: very large records.
 //! - [`store`]: the model itself: its bytes, its identity, decoding.
 //! - [`encode`]: records to codes.
 //! - [`train`]: choosing a model for a sample.
 //! - [`build`]: one model for a sample.
-//! - [`describe`]: what a model learned, for people.
+//! - [`describe`]: a description of a model, for people.
 
 mod build;
 mod describe;

@@ -23,10 +23,10 @@ use crate::text::{Ending, Sink, TextCoder, TextEncoder};
 const MAGIC: &[u8; 4] = b"DrSm";
 /// On disk: the version of the encodings.
 const VERSION: u8 = 1;
-/// On disk: which parts a model has, as bits of one byte.
+/// On disk: the parts a model has, as bits of one byte.
 const HAS_DICTIONARY: u8 = 1;
 const HAS_TEXT: u8 = 2;
-/// On disk: how the parts of a model are packed.
+/// On disk: the packing of a model's parts.
 const PLAIN: u8 = 0;
 const FRAME: u8 = 1;
 /// Parts of fewer bytes are stored plain.
@@ -40,17 +40,17 @@ const AHEAD: usize = 16;
 pub const EXPANSION_MAX: usize = 4096;
 /// Most bytes of a model that is unpacked: the largest dictionary, and more than all else of one.
 const BODY_BYTES_MAX: usize = DICTIONARY_BYTES_MAX + (64 << 20);
-/// A first guess of what a record has, for each byte of its code, until some were seen.
+/// The first guess of a record's bytes for each byte of its code, until some were seen.
 const EXPANSION_GUESS: usize = 8;
 
-/// What was learned from a sample of records: enough to decode each record from its code.
+/// The learned description of a sample of records: enough to decode each record from its code.
 pub struct Model {
     id: u64,
     forms: Vec<Form>,
     text: Option<TextCoder>,
     /// Bytes of a record for each of its code, as the sample had them.
     expansion: u8,
-    /// What only encoding needs, made when it is first asked for.
+    /// The part that only encoding needs, made at its first use.
     encoder: OnceLock<Option<TextEncoder>>,
 }
 
@@ -80,7 +80,7 @@ impl Model {
         self
     }
 
-    /// Reads what [`Model::to_bytes`] wrote.
+    /// Reads a model from the bytes of [`Model::to_bytes`].
     ///
     /// # Errors
     /// `Corruption` when the bytes are damaged, `NotSupported` when a later version wrote them.
@@ -190,7 +190,7 @@ impl Model {
         out
     }
 
-    /// Which model this is: XXH3 of its stored bytes.
+    /// The identity of this model: XXH3 of its stored bytes.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -200,7 +200,7 @@ impl Model {
         &self.forms
     }
 
-    /// Whether records are split into columns of which not all are texts.
+    /// Whether records are split into columns that are not all texts.
     pub(super) fn is_typed(&self) -> bool {
         self.forms.iter().any(|form| match form {
             Form::Template(template) => template.columns().iter().any(|it| *it != Column::Text),
@@ -208,17 +208,17 @@ impl Model {
         })
     }
 
-    /// What texts are coded by.
+    /// The coder of texts.
     pub(super) fn text(&self) -> Option<&TextCoder> {
         self.text.as_ref()
     }
 
-    /// What references refer to.
+    /// The dictionary that references refer to.
     pub(super) fn dictionary(&self) -> Option<&Dictionary> {
         self.text.as_ref()?.dictionary().map(Arc::as_ref)
     }
 
-    /// What texts are encoded with.
+    /// The encoder of texts.
     pub(super) fn text_encoder(&self) -> Option<&TextEncoder> {
         let made = || self.text.as_ref().map(TextEncoder::new);
         self.encoder.get_or_init(made).as_ref()
@@ -260,7 +260,7 @@ impl Model {
     ) -> Result<()> {
         let selector = code.first().copied().unwrap_or(u8::MAX).leading_ones() as usize;
         let Some(form) = self.forms.get(selector) else {
-            // Raw: after the byte that says so, which a model without forms does not need.
+            // Raw: behind the byte that marks it, which a model without forms does not need.
             let skipped = usize::from(!self.forms.is_empty());
             let record = code.get(skipped..).ok_or_else(no_code)?;
             if record.len() > record_bytes_max {
@@ -312,7 +312,7 @@ impl Model {
         }
     }
 
-    /// How many bytes the record of `code` has, by what records of the sample had: a guess.
+    /// A guess of the size of the record of `code`, from records of the sample.
     #[inline]
     pub fn expected_bytes(&self, code: &[u8]) -> usize {
         code.len().saturating_mul(usize::from(self.expansion))
@@ -344,7 +344,7 @@ impl Model {
         Ok(())
     }
 
-    /// Which of the forms, in the order [`Model::describe`] tells them, a code is of; `None` for a raw one.
+    /// The form of a code, in the order of [`Model::describe`]; `None` for a raw one.
     pub fn form_of(&self, code: &[u8]) -> Option<usize> {
         let selector = code.first().copied().unwrap_or(u8::MAX).leading_ones() as usize;
         (selector < self.forms.len()).then_some(selector)

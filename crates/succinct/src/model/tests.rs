@@ -1,5 +1,5 @@
-//! Goal: whatever a model was trained on, every record comes back, and damage is refused. Method:
-//! seeded records of several kinds; every model reads what every other kind of record is encoded to.
+//! Goal: every record comes back under a model trained on any sample, and damage is refused. Method:
+//! seeded records of several kinds; every model reads the codes of every other kind of record.
 
 use std::sync::Arc;
 

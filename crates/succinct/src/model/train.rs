@@ -1,8 +1,8 @@
 //! Choosing a model for a sample.
 //!
 //! Each plan (records as whole texts, or split by the shapes the sample has) is carried out on most of
-//! the sample and judged on the rest: by the bytes its codes take and by what reading them costs. What
-//! saves too little is not worth a model at all.
+//! the sample and judged on the rest: by the bytes of its codes and by the cost of reading them. A
+//! plan that saves too little is not worth a model at all.
 
 use super::build::Builder;
 use super::encode::Encoder;
@@ -19,7 +19,7 @@ const SHAPE_RECORDS: usize = 4000;
 /// Codes must be smaller than records by this factor in percent, or there is no model.
 const GAIN_PERCENT_MIN: u64 = 115;
 
-/// What a model shall be good at.
+/// The aim of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     /// Codes that are cheap to make and to read, for records that will soon be written again.
@@ -33,8 +33,8 @@ impl Model {
     /// same model.
     ///
     /// Costs about a second and a half for the first 8 MiB of the sample, more for text with many different
-    /// words. Of more than 8 MiB the rest is only looked at for what records share literally, at about
-    /// 100 MB/s, with memory of up to three times the sample.
+    /// words. Beyond 8 MiB the sample is searched only for text that records share literally, at about 100
+    /// MB/s, with memory of up to three times the sample.
     pub fn train(sample: &[&[u8]], effort: Effort) -> Self {
         let (learned, judged) = divide(sample);
         if learned.is_empty() {
@@ -44,7 +44,7 @@ impl Model {
         let shapes = skeletons(&learned.iter().step_by(step).copied().collect::<Vec<_>>());
         let size: u64 = judged.iter().map(|record| record.len() as u64).sum();
         let mut best: Option<(u64, Self)> = None;
-        // By its shapes or as structs, then as whole texts, which is not tried where columns have types.
+        // By its shapes or as structs, then as whole texts, which is not tried if columns have types.
         let layout = shapes.is_empty().then(|| Layout::learn(&learned)).flatten();
         let shapeless = usize::from(shapes.is_empty() && layout.is_none());
         let plans = [(&shapes[..], layout), (&[], None)];
@@ -66,7 +66,7 @@ impl Model {
     }
 }
 
-/// What is learned from, and what is judged by.
+/// The records to learn from, and those to judge by.
 fn divide<'s>(sample: &[&'s [u8]]) -> (Vec<&'s [u8]>, Vec<&'s [u8]>) {
     let share = sample.len().div_ceil(JUDGED_MAX).max(JUDGED_SHARE);
     let (mut learned, mut judged) = (Vec::new(), Vec::new());

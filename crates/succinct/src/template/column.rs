@@ -1,4 +1,4 @@
-//! What a field may be, and its bits.
+//! The types of a field, and their bits.
 
 use drumlin_base::coding::put_varint64;
 use drumlin_base::coding::{Reader, put_slice, put_varint32, unzigzag, zigzag};
@@ -17,15 +17,15 @@ pub enum Column {
         /// The values, the most frequent first.
         values: Vec<Vec<u8>>,
     },
-    /// A number, as what it is more than `base`, in `bits` bits.
+    /// A number, stored as its excess over `base`, in `bits` bits.
     Number {
         /// How it is written.
         style: Style,
-        /// What stands for all bits zero.
+        /// The number stored as zero.
         base: i64,
         /// 0 to 64.
         bits: u32,
-        /// What the number is counted from.
+        /// The origin that the number is counted from.
         relation: Relation,
     },
     /// A text in the model's code.
@@ -39,19 +39,19 @@ pub enum Column {
     },
 }
 
-/// What a number is counted from.
+/// The origin that a number is counted from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// From zero.
     Alone,
-    /// It is the sum of an earlier column's number and what is stored.
+    /// It is the sum of an earlier column's number and the stored one.
     Sum(usize),
-    /// It is the product of an earlier column's number and what is stored.
+    /// It is the product of an earlier column's number and the stored one.
     Product(usize),
 }
 
 impl Relation {
-    /// The number, from what is stored and the earlier numbers.
+    /// The number, from the stored one and the earlier numbers.
     #[inline]
     pub(super) fn apply(self, stored: i64, earlier: &[i64]) -> i64 {
         let other = |column: usize| earlier.get(column).copied().unwrap_or(0);
@@ -62,7 +62,7 @@ impl Relation {
         }
     }
 
-    /// What is to be stored for `number`; none when nothing gives it.
+    /// The number to store for `number`; none when no stored number gives it.
     pub(super) fn solve(self, number: i64, earlier: &[i64]) -> Option<i64> {
         match self {
             Self::Alone => Some(number),
@@ -125,10 +125,10 @@ impl Column {
         }
     }
 
-    /// Reads what [`Column::write`] wrote, as the column after `index` others.
+    /// Reads a column from the bytes of [`Column::write`], as the one after `index` others.
     ///
     /// # Errors
-    /// `Corruption` when it is cut off or holds what no column has.
+    /// `Corruption` when the bytes are cut off or are no column.
     pub(super) fn read(reader: &mut Reader<'_>, index: usize) -> Result<Self> {
         Self::parse(reader, index).ok_or_else(|| Error::corruption("a damaged column"))
     }

@@ -1,11 +1,11 @@
 //! Records of one length whose bytes are numbers at fixed places: binary structs.
 //!
-//! Nothing says where the numbers are. Each place is tried as the begin of a number of 1, 2, 4 or 8
-//! bytes in both byte orders, by the bits it would take over the sample; the cheapest row of numbers
-//! that covers the record is the layout.
+//! The places of the numbers are not known. Each place is tried as the start of a number of 1, 2, 4
+//! or 8 bytes in both byte orders, by the bits it would take over the sample; the cheapest row of
+//! numbers that covers the record is the layout.
 //!
-//! Bits: the numbers in order, each as what it is more than its base. A record may be as long as all of
-//! them together and no longer.
+//! Bits: the numbers in order, each as its excess over its base. A record is exactly as long as all of
+//! them together.
 
 use drumlin_base::coding::{Reader, put_varint32, put_varint64};
 use drumlin_base::{Error, Result};
@@ -186,7 +186,7 @@ impl Layout {
         }
     }
 
-    /// Reads what [`Layout::write`] wrote.
+    /// Reads a layout from the bytes of [`Layout::write`].
     ///
     /// # Errors
     /// `Corruption` when it is damaged.
@@ -220,7 +220,7 @@ impl Layout {
     }
 }
 
-/// The number of so many bytes at `at`, and what it costs over `records`.
+/// The number of so many bytes at `at`, and its cost over `records`.
 fn number(records: &[&[u8]], at: usize, bytes: u8, big: bool) -> (u64, Number) {
     let mut number = Number {
         bytes,

@@ -1,7 +1,7 @@
 //! Records of a stable shape: literal text with fields between, each field in a column of a type.
 //!
 //! - [`number`]: numbers in the ways they are written.
-//! - [`column`]: what a field may be, and its bits.
+//! - [`column`]: the types of a field, and their bits.
 //! - [`shape`]: literals and columns; fields of a record; bits from fields.
 //! - [`program`]: records from bits.
 //! - [`layout`]: records of one length, as numbers at fixed places.

@@ -1,7 +1,7 @@
 //! Numbers in the ways they are written.
 //!
-//! A style has one spelling for each number: [`Style::parse`] takes only that spelling, so that what
-//! [`Style::render`] writes is what was read.
+//! A style has one spelling for each number: [`Style::parse`] takes only that spelling, so that
+//! [`Style::render`] writes the text that was read.
 
 use drumlin_base::{Error, Result};
 
@@ -96,7 +96,7 @@ impl Style {
         }
     }
 
-    /// Writes `number` at the front of `room`: how many bytes.
+    /// Writes `number` at the front of `room`, and returns the number of bytes.
     ///
     /// # Errors
     /// `Corruption` when the style has no such number.
@@ -190,7 +190,8 @@ fn eight_digits(number: u32) -> u64 {
     tens + ((pairs - tens * 10) << 8)
 }
 
-/// Writes a number below [`EIGHT_DIGITS_END`] without zeros in front: how many digits it has.
+/// Writes a number below [`EIGHT_DIGITS_END`] without zeros in front, and returns the number of its
+/// digits.
 #[inline]
 fn unpadded_digits(number: u32, room: &mut [u8; SPELLING_BYTES_MAX]) -> usize {
     let digits = eight_digits(number);

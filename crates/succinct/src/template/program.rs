@@ -1,8 +1,8 @@
 //! Records from bits: the columns of a template as a row of steps.
 //!
 //! Everything that a step needs is in it: where its bits are, how the number is written, and the literal
-//! behind the field as a row that is copied whole, whatever its length. Steps whose bytes are few write one
-//! behind the other into room that was made for them; the sink is told when a step asks for more.
+//! behind the field as a row that is always copied whole. Steps of few bytes write one behind the other
+//! into room that was made for them; the sink is told when a step asks for more.
 
 use drumlin_base::{Error, Result};
 
@@ -40,7 +40,7 @@ impl LiteralRow {
         usize::from(self.0[ROW_TEXT_MAX])
     }
 
-    /// Copies the row to `at`; where its text ends.
+    /// Copies the row to `at`, and returns the end of its text.
     #[inline]
     fn copy(&self, room: &mut [u8], at: usize) -> usize {
         let place = room.get_mut(at..).and_then(<[u8]>::first_chunk_mut);
@@ -52,7 +52,7 @@ impl LiteralRow {
     }
 }
 
-/// What a step appends before its literal.
+/// The part that a step appends before its literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     /// A number.
@@ -233,7 +233,7 @@ impl Program {
                     end = row.copy(room, end);
                     continue; // The literal is in the row.
                 }
-                // What may be long goes through the sink.
+                // Parts that may be long go through the sink.
                 _ => {
                     sink.advance(end);
                     let next = self.append_long(step, bits, (at, text_at), text, sink)?;
@@ -252,7 +252,7 @@ impl Program {
         Ok(())
     }
 
-    /// Appends what may be longer than a row; where the next text begins.
+    /// Appends a part that may be longer than a row, and returns where the next text begins.
     #[inline]
     fn append_long(
         &self,

@@ -1,11 +1,11 @@
 //! Literals and columns; the fields of a record; records from bits.
 //!
-//! A record is literal, field, literal, field, ..., literal. A field ends where the next literal first
-//! comes, so a record has at most one set of fields, and joining them gives the record back whatever
-//! they hold: whether a record has the shape is decided by its columns alone.
+//! A record is literal, field, literal, field, ..., literal. A field ends at the first occurrence of
+//! the next literal, so a record has at most one set of fields, and joining any set gives its record
+//! back. So the columns alone decide whether a record has the shape.
 //!
 //! Bits: the fields of known width in column order, then the texts in column order, each but the last
-//! ended by a mark. Fields of known width are thus at places that are known before anything is decoded.
+//! ended by a mark. So the places of fields of known width are known before anything is decoded.
 
 use drumlin_base::coding::{Reader, put_slice, put_varint32};
 use drumlin_base::{Error, Result};
@@ -106,7 +106,7 @@ impl Template {
         self.columns.iter().for_each(|column| column.write(out));
     }
 
-    /// Reads what [`Template::write`] wrote.
+    /// Reads a template from the bytes of [`Template::write`].
     ///
     /// # Errors
     /// `Corruption` when it is damaged, or needs a dictionary and there is none.
@@ -134,7 +134,8 @@ impl Template {
         Self::new(literals, columns, place_bits).ok_or_else(damaged)
     }
 
-    /// Splits `record` into its fields, which replace what is in `fields`; whether it has the shape.
+    /// Splits `record` into its fields, which replace the content of `fields`. Returns whether it
+    /// has the shape.
     pub fn split<'r>(&self, record: &'r [u8], fields: &mut Vec<&'r [u8]>) -> bool {
         fields.clear();
         let Some((first, rest)) = self.literals.split_first() else {
@@ -234,7 +235,7 @@ impl Template {
     }
 
     /// The place and the length of the piece of the dictionary in the record whose bits begin at `at`, if
-    /// it has one at a place known beforehand. Unchecked: what the bits say.
+    /// it has one at a place known beforehand. Not checked against the dictionary.
     #[inline]
     pub fn piece(&self, bits: &Bits<'_>, at: usize) -> Option<(usize, usize)> {
         let (skipped, shortest, width) = self.piece?;

@@ -64,7 +64,7 @@ fn json_shapes(sample: &[&[u8]]) -> Vec<Vec<Vec<u8>>> {
 }
 
 /// The literals around the values of a JSON text; none when it is not one, or has no values, or too
-/// many. It need not be sound JSON: what is decoded is what was encoded in any case.
+/// many. It need not be sound JSON: any record decodes to the bytes that were encoded.
 fn json_shape(record: &[u8]) -> Option<Vec<Vec<u8>>> {
     if !matches!(record.first(), Some(b'{' | b'[')) {
         return None;

@@ -1,9 +1,9 @@
 //! Columns for the fields of a sample.
 //!
-//! Each field gets the type that takes the fewest bits over the sample, where a record that does not
-//! fit costs what a record without a template costs. Numbers are tried alone and counted from every
-//! earlier number, by sum and by product: a receipt follows its shipping by days, a price is a quantity
-//! times something.
+//! Each field gets the type that takes the fewest bits over the sample, and a record that does not fit
+//! costs as much as a record without a template. Numbers are tried alone and counted from every earlier
+//! number, by sum and by product: a receipt follows its shipping by days, a price is a quantity times
+//! something.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use super::column::{CHOICES_MAX, Column, Relation, choice_bits};
 use super::number::Style;
 use super::shape::COLUMNS_MAX;
 
-/// Bits that a record costs which does not fit.
+/// Bits that a record which does not fit costs.
 const MISS_BITS: u64 = 500;
 /// Bits that a digit and any other byte of a text cost, about, and each text besides.
 const TEXT_BITS: (u64, u64, u64) = (4, 2, 8);
@@ -53,7 +53,7 @@ pub fn type_columns(
         let values: Vec<&[u8]> = values.collect();
         let mut typed = column(&values, &numbers);
         if typed.0 == Column::Text {
-            // What all values begin with may hide a number behind it.
+            // The common prefix of all values may hide a number behind it.
             let prefix = common_prefix(&values);
             let rest = values.iter().filter_map(|value| value.strip_prefix(prefix));
             let without = column(&rest.collect::<Vec<_>>(), &numbers);
@@ -68,7 +68,7 @@ pub fn type_columns(
     Some((joined, columns))
 }
 
-/// What all of `values` begin with, up to a digit that may belong to a number.
+/// The common prefix of `values`, up to a digit that may belong to a number.
 fn common_prefix<'v>(values: &[&'v [u8]]) -> &'v [u8] {
     let first = values.first().copied().unwrap_or_default();
     let shared = |len: usize, value: &&[u8]| {
@@ -155,7 +155,7 @@ fn common_style(values: &[&[u8]]) -> Option<Style> {
         return Some(*style).filter(|style| Style::from_bytes(style.bytes()).is_some());
     }
     let known = uses.into_iter().filter(|&(style, _)| {
-        // Only what can be stored and read back.
+        // Only styles that can be stored and read back.
         Style::from_bytes(style.bytes()).is_some()
     });
     known
@@ -205,8 +205,8 @@ fn number(style: Style, parsed: &[Option<i64>], earlier: &[Vec<Option<i64>>]) ->
     (cost, column)
 }
 
-/// The range of a power of two that costs least, with those outside counted as misses: its cost, then
-/// its least number and its bits. What the range has to spare goes to both sides.
+/// The cheapest range of a power of two, with numbers outside counted as misses: its cost, then its
+/// least number and its bits. The range's slack goes to both sides.
 pub(super) fn narrowest(numbers: impl Iterator<Item = Option<i64>>) -> (u64, (i64, u32)) {
     let mut misses = 0;
     let mut sorted: Vec<i64> = Vec::new();

@@ -1,11 +1,11 @@
-//! What the symbols of a text are, and decoding them.
+//! The symbols of a text, and decoding them.
 //!
 //! A text is a row of symbols. A symbol is a token, or a mark: the end of the text, where more follows
 //! in the same row of bits, or a reference: a class of lengths, followed by the length within the class
 //! and the place in the dictionary as plain bits.
 //!
-//! The loop that matters decodes two tokens from one window of bits, and copies each as a whole row of
-//! sixteen bytes. It knows beforehand that bits and room suffice for both, so only marks leave it.
+//! The hot loop decodes two tokens from one window of bits, and copies each as a whole row of sixteen
+//! bytes. It knows beforehand that bits and room suffice for both, so only marks leave it.
 
 use std::sync::Arc;
 
@@ -35,13 +35,13 @@ pub enum Symbols {
 /// Where a text ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// With the bits; what is left are less than eight ones.
+    /// With the bits; fewer than eight ones remain.
     Bits,
     /// At an [`END_MARK`].
     Mark,
 }
 
-/// What turns bits into text. Immutable, shared by threads.
+/// Turns bits into text. Immutable, shared by threads.
 #[derive(Debug)]
 pub struct TextCoder {
     vocabulary: Vocabulary,
@@ -49,7 +49,7 @@ pub struct TextCoder {
     dictionary: Option<Arc<Dictionary>>,
 }
 
-/// What the code of a text is: how it begins on disk.
+/// On disk: the first byte of a coder, which names the code of its texts.
 const FIXED: u8 = 0;
 const HUFFMAN: u8 = 1;
 
@@ -79,7 +79,7 @@ impl TextCoder {
         &self.symbols
     }
 
-    /// What references refer to.
+    /// The dictionary that references refer to.
     pub fn dictionary(&self) -> Option<&Arc<Dictionary>> {
         self.dictionary.as_ref()
     }
@@ -105,7 +105,7 @@ impl TextCoder {
         self.vocabulary.write(out);
     }
 
-    /// Reads what [`TextCoder::write`] wrote.
+    /// Reads a coder from the bytes of [`TextCoder::write`].
     ///
     /// # Errors
     /// `Corruption` when it is damaged.
@@ -145,7 +145,8 @@ impl TextCoder {
         Ok(Self::new(vocabulary, symbols, dictionary))
     }
 
-    /// Decodes the text that begins at bit `at` of `bits` into `sink`; where in `bits` it ends.
+    /// Decodes the text that begins at bit `at` of `bits` into `sink`, and returns its end in
+    /// `bits`.
     ///
     /// # Errors
     /// `Corruption` when the bits are no text, or one that is too long for the sink.

@@ -1,7 +1,7 @@
 //! Texts to symbols.
 //!
-//! What stands in the dictionary becomes a reference, the rest tokens: with Huffman codes those that cost
-//! least together, with codes of one width the longest from left to right.
+//! Text in the dictionary becomes references, the rest tokens: with Huffman codes those that cost least
+//! together, with codes of one width the longest from left to right.
 
 use super::coder::{END_MARK, Ending, Symbols, TextCoder};
 use crate::bits::BitWriter;
@@ -9,9 +9,9 @@ use crate::dictionary::{DictionaryMatch, Matcher, REFERENCE_CLASSES, class_of, r
 use crate::huffman::Codes;
 use crate::tokens::{COST_PARTS, Cutter, Finder};
 
-/// Bits by which ways to cut a text may differ and both be looked at. With 1, records of TPC-H took 64.5 bytes,
-/// with 4 63.7, with 16 63.6; and encoding went at 99, 75 and 42 MB/s, beside 103 into the longest tokens
-/// and 72.7 bytes.
+/// Bits that a way to cut a text may cost more than another and still be followed. With 1, records of TPC-H
+/// took 64.5 bytes, with 4 63.7, with 16 63.6; and encoding went at 99, 75 and 42 MB/s, beside 103 into the
+/// longest tokens and 72.7 bytes.
 const SLACK_BITS: u32 = 1;
 
 /// The tables that encoding for a [`TextCoder`] needs. Shared by threads.
@@ -60,8 +60,8 @@ impl TextEncoder {
         }
     }
 
-    /// Appends `text` to `writer`; whether that could be done, which it always can when the coder has
-    /// an [`END_MARK`] or none is asked for.
+    /// Appends `text` to `writer`. Returns whether it could, which is always so when the coder has an
+    /// [`END_MARK`] or none is asked for.
     pub fn encode(
         &self,
         coder: &TextCoder,
@@ -149,7 +149,7 @@ impl TextEncoder {
         tokens(text.split_at(done).1, &mut seen);
     }
 
-    /// What finds pieces of the dictionary.
+    /// The matcher for pieces of the dictionary.
     pub fn matcher(&self) -> Option<&Matcher> {
         self.matcher.as_ref()
     }
@@ -175,7 +175,7 @@ fn longest(finder: &Finder, text: &[u8], mut seen: impl FnMut(usize)) {
     }
 }
 
-/// Appends what follows a reference's mark.
+/// Appends the bits behind a reference's mark.
 fn reference(found: DictionaryMatch, place_bits: u32, writer: &mut BitWriter<'_>) {
     let (least, extra) = reference_class(class_of(found.len));
     writer.put((found.len - least) as u32, extra);

@@ -1,7 +1,7 @@
 //! Texts as rows of bits: tokens, by fixed-width or Huffman codes, and references to a dictionary.
 //!
-//! - [`sink`]: where decoded bytes go, and how many may.
-//! - [`coder`]: what the symbols of a text are; decoding.
+//! - [`sink`]: the destination of decoded bytes, and its bound.
+//! - [`coder`]: the symbols of a text; decoding.
 //! - [`encoder`]: texts to symbols.
 
 mod coder;

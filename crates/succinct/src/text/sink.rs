@@ -4,15 +4,15 @@ use drumlin_base::{Error, Result};
 
 /// Bytes a decoder may write without asking again.
 pub(crate) const ROOM_BYTES: usize = 128;
-/// Expected bytes that are made room for at once. Beyond, the vector grows with what comes: what is
-/// expected of a large code, by what the sample had, may be gigabytes too much.
+/// Expected bytes that room is made for at once. Beyond, the vector grows with the decoded bytes:
+/// the expected size of a large code, a guess from the sample, may be gigabytes too much.
 const AT_ONCE_MAX: usize = 1 << 20;
 
-/// Appends to a vector in steps: bytes are first made room for, then written in whole rows, then
-/// counted. Until [`Sink::finish`] the vector is longer than what was written.
+/// Appends to a vector in steps: room is made first, then bytes are written in whole rows, then
+/// counted. Until [`Sink::finish`] the vector is longer than the bytes written.
 ///
-/// A sink that is dropped without it leaves the vector with bytes that mean nothing behind the ones it
-/// had; the caller cuts them off.
+/// A sink that is dropped without it leaves meaningless bytes at the vector's end; the caller cuts
+/// them off.
 #[derive(Debug)]
 pub struct Sink<'a> {
     out: &'a mut Vec<u8>,
@@ -46,7 +46,8 @@ impl<'a> Sink<'a> {
         Ok(&mut self.out[self.at..])
     }
 
-    /// Counts `bytes` more as written. Requires: they were, in what [`Sink::room`] gave.
+    /// Counts `bytes` more as written. Requires: they were written to the room that [`Sink::room`]
+    /// returned.
     #[inline]
     pub(crate) fn advance(&mut self, bytes: usize) {
         self.at += bytes;
@@ -86,10 +87,10 @@ impl<'a> Sink<'a> {
         Ok(())
     }
 
-    /// Cuts the vector to what was written.
+    /// Cuts the vector to the bytes written.
     ///
     /// # Errors
-    /// `Corruption` when that is more than may be.
+    /// `Corruption` when that is more than the bound.
     #[inline]
     pub fn finish(self) -> Result<()> {
         if self.at > self.limit {

@@ -1,13 +1,14 @@
 //! Texts cut into tokens, so that their codes are short.
 //!
 //! The longest token at each place is cheap to find and costs some percent: it ends within a word as
-//! readily as behind it, and what follows is then made of scraps. The cheapest way through a text is found
-//! by going through its places in order: each place that can be reached knows the cheapest way to it, and
-//! each token there offers a way to a later place (Viterbi, Error Bounds for Convolutional Codes, 1967).
+//! readily as behind it, and the rest of the word is then made of scraps. The cheapest way through a text
+//! is found by going through its places in order: each place that can be reached knows the cheapest way to
+//! it, and each token there offers a way to a later place (Viterbi, Error Bounds for Convolutional Codes,
+//! 1967).
 //!
-//! Most places need not be gone on from. Ways are compared by what they cost beyond what their bytes cost on
-//! average, so that ways of different lengths can be: a place that lags behind one of the next few by more
-//! than a cutter's slack is left. One of these is never left, so there always is a way to the end.
+//! Most places need no further steps. Ways of different lengths are compared by their cost beyond the
+//! average cost of their bytes: a place that lags behind one of the next few by more than a cutter's slack
+//! is dropped. One of these is never dropped, so there always is a way to the end.
 
 use super::finder::{COST_PARTS, Cut, Finder};
 use super::vocabulary::{TOKEN_BYTES_MAX, Token};
@@ -25,23 +26,23 @@ const UNREACHED: i32 = i32::MAX / 2;
 #[derive(Debug)]
 pub struct Cutter {
     finder: Finder,
-    /// What a byte costs on average, in scores.
+    /// The average cost of a byte, in scores.
     rate: i32,
-    /// What a way may cost more than one beside it and still be followed, in scores.
+    /// The excess of a way's cost over one beside it up to which it is still followed, in scores.
     slack: i32,
 }
 
 /// Ways through a piece of text.
 struct Ways {
-    /// What the cheapest way to each place costs beyond the average.
+    /// The cost of the cheapest way to each place beyond the average.
     scores: [i32; PIECE_BYTES + REACH],
     /// The last token of that way: symbol and length.
     cuts: [u32; PIECE_BYTES + REACH],
 }
 
 impl Cutter {
-    /// A cutter into `tokens`, of which each costs what `cost` says of its symbol, [`COST_PARTS`] to a bit. The
-    /// more bits of slack, the more ways are looked at: sixteen hardly miss a better one.
+    /// A cutter into `tokens`, each at the `cost` of its symbol, [`COST_PARTS`] to a bit. With more bits of
+    /// slack more ways are followed: sixteen hardly miss a better one.
     ///
     /// # Panics
     /// As [`Finder::new`].
@@ -52,7 +53,7 @@ impl Cutter {
             .enumerate()
             .filter(|(_, token)| !token.is_empty())
         {
-            // In what is coded well, a token has as large a share as its cost says.
+            // In well coded text, a token's cost gives its share.
             let cost = f64::from(cost(symbol));
             let share = (-cost / f64::from(COST_PARTS)).exp2();
             bytes += share * token.len() as f64;
@@ -96,7 +97,8 @@ impl Cutter {
         }
     }
 
-    /// Finds the ways through the first piece of `text`; how many bytes of it are to be cut by them.
+    /// Finds the ways through the first piece of `text`, and returns the number of its bytes to cut
+    /// by them.
     #[inline]
     fn ways(&self, text: &[u8], ways: &mut Ways) -> usize {
         let piece = text.len().min(PIECE_BYTES);
@@ -167,7 +169,7 @@ mod tests {
     use super::*;
     use drumlin_base::rng::Rng;
 
-    /// What the cheapest way through `text` costs.
+    /// The cost of the cheapest way through `text`.
     fn cheapest(finder: &Finder, text: &[u8]) -> u32 {
         let mut costs = vec![u32::MAX; text.len() + 1];
         costs[0] = 0;

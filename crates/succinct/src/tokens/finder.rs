@@ -25,7 +25,7 @@ impl Node {
         (self.0 & 0xFF_FFFF) as usize
     }
 
-    /// Whether this slot is the child by `byte` of whoever has its base.
+    /// Whether this slot is the child by `byte` of the node that has its base.
     fn is_by(self, byte: u8) -> bool {
         (self.0 >> 24) & 0x1FF == 0x100 | u64::from(byte)
     }
@@ -73,7 +73,7 @@ pub struct Cut {
     pub symbol: usize,
     /// Bytes of it.
     pub len: usize,
-    /// What it costs, [`COST_PARTS`] to a bit.
+    /// Its cost, [`COST_PARTS`] to a bit.
     pub cost: u32,
 }
 
@@ -88,8 +88,8 @@ pub struct Finder {
 }
 
 impl Finder {
-    /// A finder of `tokens`, of which each costs what `cost` says of its symbol, [`COST_PARTS`] to a bit;
-    /// marks are passed over, of equal tokens the first counts.
+    /// A finder of `tokens`, each at the `cost` of its symbol, [`COST_PARTS`] to a bit. Marks are
+    /// skipped; of equal tokens the first counts.
     ///
     /// # Panics
     /// When some byte is no token.
@@ -190,7 +190,7 @@ struct Builder<'a> {
     sorted: &'a [(Token, Cut)],
     pairs: Vec<Node>,
     slots: Vec<Node>,
-    /// Which bases are given away, by base.
+    /// Whether each base is given away.
     base_used: Vec<bool>,
     /// Blocks that may have room, with how much.
     open: Vec<(usize, usize)>,

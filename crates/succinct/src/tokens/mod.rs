@@ -3,7 +3,7 @@
 //! - [`vocabulary`]: the tokens of a model in the order of their symbols.
 //! - [`finder`]: the tokens at a place of a text.
 //! - [`cutting`]: texts cut into tokens so that their codes are short.
-//! - [`pairs`]: how often tokens follow each other.
+//! - [`pairs`]: counts of tokens that follow each other.
 //! - [`training`]: a vocabulary for a sample.
 
 mod cutting;

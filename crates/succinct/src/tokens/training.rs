@@ -1,16 +1,16 @@
 //! A vocabulary for a sample.
 //!
-//! Pairs of neighbouring tokens become tokens, in rounds (byte-pair encoding by batches): the sample
-//! is cut with the present vocabulary, neighbours are counted, and the pairs that save most join it.
-//! The vocabulary grows by about two thirds a round, so that late tokens are made of good early ones;
-//! early rounds look at a part of the sample, which is enough to see what is frequent. In these rounds the
+//! Pairs of neighbouring tokens become tokens, in rounds (byte-pair encoding by batches): the sample is
+//! cut with the present vocabulary, neighbours are counted, and the pairs that save most are added. The
+//! vocabulary grows by about two thirds a round, so that late tokens are made of good early ones; early
+//! rounds look at a part of the sample, which is enough to see what is frequent. In these rounds the
 //! sample is cut into the longest tokens. The last rounds cut it into those that cost least together, as
-//! records will be, and swap what turns out to be rare then for what is still missing.
+//! records will be, and swap tokens that turn out to be rare for those still missing.
 //!
-//! What a pair saves, for an entropy code: `n` times the information both tokens carry beyond that of
-//! the pair, which is `n log2(n N / (a b))` bits for tokens seen `a` and `b` times among `N`. A bonus of
-//! `bias` bits stands for what every token costs beyond its information: with fixed-width codes that is
-//! the whole width, with Huffman codes the rounding and the time it takes to decode.
+//! The saving of a pair, for an entropy code, is `n` times the information both tokens carry beyond that
+//! of the pair, which is `n log2(n N / (a b))` bits for tokens seen `a` and `b` times among `N`. A bonus
+//! of `bias` bits stands for the cost of every token beyond its information: with fixed-width codes that
+//! is the whole width, with Huffman codes the rounding and the time it takes to decode.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -30,8 +30,8 @@ const GROWTH: (usize, usize) = (5, 3);
 const FIRST_ROUND_BYTES: usize = 512 << 10;
 /// Rounds that swap rare tokens for missing ones.
 const SWAPS: usize = 4;
-/// Bits by which ways to cut the sample may differ and both be looked at: nearly all. What is learned from the
-/// best cuts makes them easy to find later.
+/// Bits that a way to cut the sample may cost more than another and still be followed: nearly all are. Tokens
+/// learned from the best cuts make these easy to find later.
 const SLACK_BITS: u32 = 16;
 /// The share of a full vocabulary that a round swaps at most: 1 / this.
 const SWAPPED_SHARE: usize = 8;
@@ -39,7 +39,7 @@ const SWAPPED_SHARE: usize = 8;
 /// How far a vocabulary grows, and by what.
 #[derive(Clone, Copy, Debug)]
 pub struct Growth {
-    /// Tokens at most, the 256 bytes included; these are kept whatever it says.
+    /// Tokens at most, the 256 bytes included; these are kept under any limit.
     pub tokens_max: usize,
     /// Bits that a token costs beyond its information.
     pub bias: f64,
@@ -76,8 +76,8 @@ pub fn learn(sample: &[&[u8]], growth: Growth) -> Learned {
         let best = seen.best(&tokens, wanted - before, growth.bias);
         tokens.extend(best.into_iter().map(|(token, _)| token));
         bytes_max = bytes_max.saturating_mul(2);
-        // On a part of the sample, few new tokens only say that more is to be seen. Where few are wanted, none
-        // is too few as well, or this would go on for ever.
+        // On a part of the sample, few new tokens only mean that more bytes are needed. If few are wanted,
+        // none counts as too few as well, or this loop would not end.
         if whole && tokens.len() - before <= (wanted - before) / 8 {
             break;
         }
@@ -104,7 +104,7 @@ pub fn learn(sample: &[&[u8]], growth: Growth) -> Learned {
     Learned { tokens }
 }
 
-/// What was counted while a sample was cut into tokens.
+/// Counts taken while a sample was cut into tokens.
 struct Seen {
     uses: Vec<u32>,
     pairs: Pairs,

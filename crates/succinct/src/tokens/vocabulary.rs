@@ -1,8 +1,8 @@
 //! The tokens of a model in the order of their symbols.
 //!
-//! A token lies in a row of sixteen bytes: fifteen of text, padded with zeros, and its length. A
-//! decoder copies the whole row and then moves on by the length, so that the copy has one fixed size.
-//! Rows with a length of 0 are marks: symbols that mean something else than their text.
+//! A token has a row of sixteen bytes: fifteen of text, padded with zeros, and its length. A decoder
+//! copies the whole row and then moves on by the length, so that the copy has one fixed size. Rows
+//! with a length of 0 are marks: symbols with another meaning than a text.
 
 use drumlin_base::coding::Reader;
 use drumlin_base::{Error, Result};
@@ -112,10 +112,10 @@ impl Vocabulary {
         }
     }
 
-    /// Reads what [`Vocabulary::write`] wrote.
+    /// Reads a vocabulary from the bytes of [`Vocabulary::write`].
     ///
     /// # Errors
-    /// `Corruption` when it is cut off, or a token is too long, or there are too many.
+    /// `Corruption` when the bytes are cut off, or a token is too long, or there are too many.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self> {
         let cut = || Error::corruption("a vocabulary is cut off");
         let count = reader.fixed32().ok_or_else(cut)? as usize;
