@@ -1,8 +1,8 @@
-//! Whether each deliberate bug is seen by the suite that the catalogue names, and how soon.
+//! Checks that the suite named in the catalogue detects each deliberate bug, and measures how soon.
 //!
-//! Suites are seeds of the simulation, small runs with power cuts imagined in them, and programs with
-//! tests. A suite that aborts or does not end in its time has failed too: with no bug each ends in a
-//! fraction of it. What fails without the bug as well has seen nothing.
+//! A suite is a range of simulation seeds, a range of small runs with imagined power cuts, or a
+//! program with tests. A suite that aborts or does not end in its time has failed too: with no bug
+//! each ends in a fraction of it. A suite that also fails without the bug has not detected it.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,9 @@ use drumlin_sim::seeded::{BUGS, Bug, CANARY};
 use drumlin_sim::setup::Case;
 use drumlin_sim::world::Report;
 
-/// Real time in which its suite must see a bug.
+/// Real time in which the suite must detect its bug.
 const SEEN_WITHIN: Duration = Duration::from_secs(60);
-/// Real time after which a process does not end by itself any more.
+/// Real time after which a process is taken to hang.
 const PATIENCE: Duration = Duration::from_secs(40);
 /// How often one looks whether a process has ended.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -41,7 +41,7 @@ impl Program {
     }
 }
 
-/// Who is asked for a bug; see the catalogue.
+/// The suite that runs against a bug; see the catalogue.
 enum Suite<'a> {
     /// Seeds from one on, and the case of each.
     Seeds(u64, fn(u64) -> Case),
@@ -57,7 +57,7 @@ struct Sighting {
     took: Duration,
 }
 
-/// The small run of `seed` in which cuts are imagined.
+/// The small run of `seed` with imagined cuts.
 fn with_cuts(seed: u64) -> Case {
     Case {
         rounds: 2,
@@ -156,13 +156,13 @@ impl Program {
     }
 }
 
-/// Waits for `child`, not for ever; whether it went well, and what it said.
+/// Waits for `child`, not for ever. Returns whether it succeeded, and its output.
 fn wait(mut child: Child) -> std::io::Result<(bool, String)> {
     let mut out = child.stdout.take();
     let reader = std::thread::Builder::new().spawn(move || {
         let mut said = Vec::new();
         if let Some(out) = &mut out {
-            // What was said before the pipe broke is enough.
+            // The output before the pipe broke is enough.
             let _ = std::io::Read::read_to_end(out, &mut said);
         }
         String::from_utf8_lossy(&said).into_owned()
@@ -213,19 +213,20 @@ pub(crate) fn apart(case: &Case, bug: Option<&str>) -> Report {
     run().unwrap_or_else(|error| Report::failed(format!("no process: {error}")))
 }
 
-/// What is asked for.
+/// The bugs to hunt, and the suites to run.
 #[derive(Debug)]
 pub(crate) struct Hunt<'a> {
-    /// What may be asked besides the simulation.
+    /// The programs that may run beside the simulation.
     pub(crate) programs: &'a [Program],
-    /// Only bugs in whose name or module this is.
+    /// Only bugs with this in their name or module.
     pub(crate) only: &'a str,
-    /// Whether every program is asked for what its own suite does not see.
+    /// Whether every program runs against a bug that its own suite misses.
     pub(crate) ask_all: bool,
 }
 
 impl Hunt<'_> {
-    /// Has every bug looked for; whether all were seen. Prints a line of JSON for each, then the table.
+    /// Runs the suite of every bug, and returns whether all were detected. Prints a line of JSON for
+    /// each, then the table.
     pub(crate) fn catch(&self) -> bool {
         if !cfg!(feature = "seeded-bugs") {
             super::say("this build has no bugs: build it with --features seeded-bugs");
@@ -265,7 +266,8 @@ impl Hunt<'_> {
         missed == 0
     }
 
-    /// What the suite of `bug` says; where it sees nothing, the others may be asked for a better name.
+    /// The detection of `bug` by its suite. If it misses, the others may be run to find one that
+    /// detects it.
     fn first_sighting(&self, bug: &Bug) -> Option<Sighting> {
         let suite = Suite::of(bug.suite, self.programs);
         let seen = suite.and_then(|suite| suite.see(bug.name));

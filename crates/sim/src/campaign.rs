@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::setup::Case;
 use crate::world::Report;
 
-/// What many runs did together.
+/// The sums over many runs.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     /// Runs.

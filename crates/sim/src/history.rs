@@ -1,9 +1,11 @@
-//! What was done to a database since it was last opened, and what may be seen of it.
+//! The batches written to a database since it was last opened, and the states that a reader may
+//! see.
 //!
 //! The order in which batches were committed is read from the database: the key [`LOG`] holds their
-//! numbers. Two readings must agree: one is the front of the other. Whatever was acknowledged before
-//! a reading is in it; what failed is not while the database stays open. After a crash the reading
-//! shows what survived, and it must again be a front, with everything synced in it.
+//! numbers. Two readings must agree: one is a prefix of the other. A reading has every batch
+//! acknowledged before it, and no failed one while the database stays open. After a crash the
+//! reading shows the batches that survived; they must again be a prefix, with every synced batch in
+//! it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,19 +25,19 @@ pub enum Fate {
     Synced,
 }
 
-/// A batch and what is known of it.
+/// A batch and its fate.
 #[derive(Clone, Debug)]
 pub struct Batch {
     ops: Arc<Vec<(u32, Op)>>,
     fate: Fate,
 }
 
-/// What a state after a crash must hold.
+/// The batches that a state after a crash must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
-    /// The power was cut: what was synced.
+    /// The power was cut: the synced ones.
     Synced,
-    /// The process died: what was acknowledged.
+    /// The process died: the acknowledged ones.
     Acked,
 }
 
@@ -61,7 +63,7 @@ pub struct History {
     places: Vec<Option<usize>>,
     /// Models after some fronts of `observed`.
     fronts: BTreeMap<usize, Arc<Model>>,
-    /// What is known of the families.
+    /// The families, as far as known.
     pub families: Families,
 }
 
@@ -78,7 +80,7 @@ pub fn parse_log(value: &[u8]) -> Result<Vec<usize>, String> {
 }
 
 impl History {
-    /// A history that begins with what `base` holds.
+    /// A history that begins with the rows of `base`.
     pub fn new(base: Model, families: Families) -> Self {
         Self {
             base: Arc::new(base),
@@ -97,7 +99,7 @@ impl History {
         self.batches.len() - 1
     }
 
-    /// Notes what became of a batch.
+    /// Notes the fate of a batch.
     pub fn ended(&mut self, batch: usize, fate: Fate) {
         if fate >= Fate::Acked {
             self.acks.push(batch);
@@ -129,7 +131,7 @@ impl History {
     /// Takes a reading of the open database's log, made when `acked` batches had been acknowledged.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A sentence on what is wrong with the reading.
     pub fn observe(&mut self, log: &[usize], acked: usize) -> Result<(), String> {
         self.agree(log)?;
         for &batch in log {
@@ -149,11 +151,11 @@ impl History {
         Ok(())
     }
 
-    /// Takes the log of a copy made when `acked` batches had been acknowledged. What failed may be in
-    /// it, as after a crash. What this history becomes holds for the copy alone.
+    /// Takes the log of a copy made when `acked` batches had been acknowledged. Failed batches may be
+    /// in it, as after a crash. From then on this history is that of the copy alone.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A sentence on what is wrong with the log.
     pub fn copied(&mut self, log: &[usize], acked: usize) -> Result<(), String> {
         self.agree(log)?;
         self.holds_acked(log, acked)
@@ -188,7 +190,7 @@ impl History {
         Ok(())
     }
 
-    /// What family `id` held after the first `len` observed batches, without the log.
+    /// The rows of family `id` after the first `len` observed batches, without the log.
     pub fn rows(&mut self, len: usize, id: u32) -> Rows {
         let from = self.fronts.range(..=len).next_back();
         let (mut at, mut model) = match from {
@@ -214,7 +216,7 @@ impl History {
     /// Takes the log of a database that was opened after a crash.
     ///
     /// # Errors
-    /// What is lost, or there against the order.
+    /// A sentence on the batch that is lost or out of order.
     pub fn recovered(&mut self, log: &[usize], demand: Demand) -> Result<(), String> {
         self.agree(log)?;
         let least = match demand {

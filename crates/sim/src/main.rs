@@ -22,7 +22,7 @@ const IMAGES: u64 = 2;
 /// Simulates the engine, threads, disk and clock, from seeds.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Runs this seed, and says what it did.
+    /// Runs this seed, and prints a report.
     #[arg(long)]
     seed: Option<u64>,
     /// Runs the seeds from A up to, not including, B.
@@ -49,8 +49,8 @@ struct Args {
     /// Parts that are left out.
     #[arg(long, value_delimiter = ',')]
     without: Vec<String>,
-    /// Imagines so many power cuts at one in eight operations that change the disk, and opens what
-    /// they leave.
+    /// Imagines so many power cuts at one in eight operations that change the disk, and opens each
+    /// resulting disk.
     #[arg(long)]
     images: Option<u64>,
     /// Only at this operation, whose number a failure names.
@@ -62,7 +62,8 @@ struct Args {
     /// Has each deliberate bug looked for by its suite. For builds with `seeded-bugs`.
     #[arg(long)]
     bugs: bool,
-    /// Programs with tests that may be asked: what `cargo test --no-run` said when it built them.
+    /// Programs with tests that may be run: the output of the `cargo test --no-run` that built
+    /// them.
     #[arg(long, value_name = "FILE")]
     programs: Option<PathBuf>,
     /// Only the bugs with this in their name or module.
@@ -71,7 +72,7 @@ struct Args {
     /// Asks every program for a bug that its own suite does not see.
     #[arg(long)]
     ask_all: bool,
-    /// Says what the seed did in one line, for the process that runs many.
+    /// Prints the report of the seed in one line, for the process that runs many.
     #[arg(long, hide = true)]
     line: bool,
     /// Does not look for a smaller case that fails.

@@ -1,4 +1,4 @@
-//! What a database should hold, as maps. Knows nothing of the engine but its batches.
+//! The expected content of a database, as maps. Knows nothing of the engine but its batches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,10 +63,10 @@ impl Op {
     }
 }
 
-/// What one family holds.
+/// The rows of one family.
 pub type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What every family holds, by its id.
+/// The rows of every family, by its id.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     /// The families; one that is missing is empty.

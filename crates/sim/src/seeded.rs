@@ -1,18 +1,18 @@
-//! The catalogue of deliberate bugs: where each is, and who sees it first.
+//! The catalogue of deliberate bugs: the place of each, and the suite that detects it.
 //!
-//! A suite is `sim` or `cuts`, with a colon and the seed to begin at where the first that shows the bug
-//! comes late, or a program with tests, with a colon and the filter of its tests where one is enough. A
-//! program is called as its file is, without the hash: `faults`, `drumlin_table`; the unit tests of the
-//! engine are `drumlin`.
+//! A suite is `sim` or `cuts`, with a colon and the seed to begin at if the first one that shows the
+//! bug comes late, or a program with tests, with a colon and the filter of its tests if one test is
+//! enough. A program is named as its file, without the hash: `faults`, `drumlin_table`; the unit tests
+//! of the engine are `drumlin`.
 
 /// A place that can be broken on purpose, `drumlin_base::bug!("name")` in the sources.
 #[derive(Clone, Copy, Debug)]
 pub struct Bug {
-    /// What the environment calls it.
+    /// The value of `DRUMLIN_BUG` that switches it on.
     pub name: &'static str,
     /// The file or directory of `crates` that has it, without `src` and `.rs`.
     pub module: &'static str,
-    /// Who sees it first.
+    /// The suite that detects it.
     pub suite: &'static str,
 }
 
@@ -216,7 +216,7 @@ mod tests {
         for source in drumlin_tidy::sources(&[".rs"]) {
             for after in source.text.split("::bug!(\"").skip(1) {
                 let name = after.split('"').next().unwrap_or_default();
-                // What the comment on top of a type says.
+                // The placeholder in the macro's documentation.
                 if name == "name" {
                     continue;
                 }

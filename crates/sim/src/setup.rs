@@ -1,4 +1,4 @@
-//! What a seed draws before the run begins: sizes, options, and which parts take part.
+//! The draws of a seed before the run begins: sizes, options, and the parts that take part.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use drumlin_fs::FileSystem;
 use crate::model::Append;
 use crate::schedule::{Order, Scheduler, Tasked};
 
-/// What may take part in a run. Each seed draws some; shrinking takes more away.
+/// The parts of a run. Each seed draws some; shrinking takes more away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Part {
@@ -67,7 +67,7 @@ impl Part {
     }
 }
 
-/// What a replay command names: the seed, and what is taken away from what it draws.
+/// The parameters of a replay: the seed, and limits on its draws.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
     /// Draws everything.
@@ -81,7 +81,7 @@ pub struct Case {
     /// Power cuts imagined at each of the operations that are chosen for it, one in eight of those
     /// that change the disk.
     pub images: u64,
-    /// The only operation at which they are.
+    /// The only operation at which cuts are imagined.
     pub at: Option<u64>,
     /// Parts that do not take part, as bits.
     pub without: u32,
@@ -166,7 +166,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// What `case` draws.
+    /// The draws of `case`.
     pub fn draw(case: &Case) -> Self {
         let mut rng = Rng::new(case.seed ^ 0x5E70);
         let mut parts = rng.next_u64() as u32 | rng.next_u64() as u32;
@@ -201,7 +201,8 @@ impl Setup {
             ops: (15 + rng.below(46)).min(case.ops),
             rounds: (1 + rng.below(4)).min(case.rounds),
             sync_one_in: 1 + rng.below(12),
-            // Drawn apart: what seeds drew before there were images stays as it was.
+            // Drawn from a generator of its own, so that the draws of seeds without images stay as
+            // they were.
             wal_apart: case.images > 0 && Rng::new(case.seed ^ 0xA9A7).one_in(5),
             parts,
             style,
@@ -219,7 +220,7 @@ impl Setup {
         self.parts & part.bit() != 0
     }
 
-    /// What families are made with.
+    /// The options of the families.
     pub fn family(&self) -> FamilyOptions {
         FamilyOptions {
             merge_operator: Some(Arc::new(Append)),
@@ -228,7 +229,7 @@ impl Setup {
         }
     }
 
-    /// What the database on `files` is opened with, its time and threads those of `scheduler`.
+    /// The options to open the database on `files`, with the time and threads of `scheduler`.
     pub fn options(&self, files: Arc<dyn FileSystem>, scheduler: &Arc<Scheduler>) -> Options {
         self.options_in(Env {
             files,

@@ -2,7 +2,7 @@
 
 use crate::setup::{Case, Part};
 
-/// Takes away what `fails` does not need, part by part and then by halves. Each try is a run of its
+/// Takes away the parts that `fails` does not need, then halves sizes. Each try is a run of its
 /// own, so the smaller case may fail in another way; it fails all the same.
 pub fn shrink(case: &Case, mut fails: impl FnMut(&Case) -> bool) -> Case {
     let mut small = case.clone();

@@ -1,5 +1,6 @@
-//! Goal: wherever the power is cut, what was promised is there when the database is opened again. Method:
-//! a few small runs with cuts imagined in them; `drumlin-sim --cuts N` goes on to as many as one likes.
+//! Goal: after a power cut at any operation, every promised write is present when the database is opened
+//! again. Method: a few small runs with cuts imagined in them; `drumlin-sim --cuts N` goes on to as many
+//! as one likes.
 
 use drumlin_sim::setup::{Case, Part};
 use drumlin_sim::world::{Report, run};

@@ -1,6 +1,7 @@
-//! Goal: a server of several loops on the network in memory runs by its seed alone, loses no byte but with a connection, and
-//! forgets no connection, whatever the network does. Method: an echo server and its clients under the simulated scheduler,
-//! where minutes of silence cost nothing; each seed draws faults, sizes and the order of threads.
+//! Goal: a server of several loops on the network in memory runs by its seed alone, loses no byte but with a
+//! connection, and forgets no connection, under any fault of the network. Method: an echo server and its clients under
+//! the simulated scheduler, where minutes of silence cost nothing; each seed draws faults, sizes and the order of
+//! threads.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ fn address() -> Address {
     Address::Tcp("10.0.0.1:6379".parse().expect("it is one"))
 }
 
-/// A connection of the server, and what it has to send back.
+/// A connection of the server, and the bytes it has to send back.
 struct Session {
     connection: Box<dyn Connection>,
     output: Vec<u8>,
@@ -436,7 +437,7 @@ fn a_peer_that_vanished_is_given_up_by_keepalive_and_by_writes() {
         assert_eq!(clock.now(), idle * 2);
         let error = server.read(&mut [0]).expect_err("it has failed");
         assert_eq!(NetErrorKind::of(&error), NetErrorKind::TimedOut);
-        // Nobody asks on this side, which has written.
+        // This side has written and has no keepalive.
         assert_eq!(wait(network, &*client, None), 1);
         assert!(clock.now() > Duration::from_secs(15 * 60));
         let error = client.write(b"x").expect_err("it has failed");

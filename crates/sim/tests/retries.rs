@@ -1,5 +1,6 @@
-//! Goal: who waits for what keeps failing is told, and what keeps failing is tried again after a pause.
-//! Method: one scenario each under the simulated scheduler, where seconds of pauses cost nothing.
+//! Goal: a caller that waits for work that keeps failing gets the error, and such work is tried again
+//! after a pause. Method: one scenario each under the simulated scheduler, where seconds of pauses cost
+//! nothing.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Goal: whatever the seed draws, nothing that was promised is broken, and everything drains once the
-//! disk is well. Method: a few seeds of the simulation; `make sim` and `drumlin-sim --hours` run more.
+//! Goal: no seed breaks a promise of the engine, and everything drains once the disk is healthy.
+//! Method: a few seeds of the simulation; `make sim` and `drumlin-sim --hours` run more.
 
 use std::process::Command;
 
@@ -29,7 +29,7 @@ fn what_tasks_read_is_compared_and_power_is_cut() {
     assert!(reports.iter().map(|report| report.checks).sum::<u64>() > 50);
 }
 
-/// What a process of its own says about `seed`: addresses are others in each.
+/// The report of `seed` from a process of its own, whose addresses differ from this one's.
 fn apart(seed: u64) -> Report {
     let output = Command::new(env!("CARGO_BIN_EXE_drumlin-sim"))
         .args(["--seed", &seed.to_string(), "--line"])
@@ -60,19 +60,20 @@ fn room_on_the_disk_does_not_heal_damage() {
     assert_eq!(failure([273].into_iter()), None);
 }
 
-/// What failed was not due any more when the disk was well again.
+/// The failed work was not due any more when the disk was healthy again.
 #[test]
 fn a_database_with_nothing_left_to_do_is_healthy() {
     assert_eq!(failure([1014].into_iter()), None);
 }
 
-/// What only a scrub met is told by its report.
+/// An error that only a scrub met is in its report.
 #[test]
 fn a_scrub_that_names_a_failed_read_has_told_of_it() {
     assert_eq!(failure([1050].into_iter()), None);
 }
 
-/// A reader put into the cache what another was about to, under a lock that the scheduler did not know.
+/// A reader put into the cache the block that another was about to, under a lock that the scheduler did
+/// not know.
 #[test]
 fn locks_under_which_others_are_taken_are_the_schedulers() {
     assert_eq!(failure([3071].into_iter()), None);

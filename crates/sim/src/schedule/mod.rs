@@ -1,16 +1,17 @@
 //! One thread at a time, chosen by a seed.
 //!
-//! Tasks are real threads of which exactly one holds the baton. It is passed on where a task takes
-//! one of the code base's locks, waits, sleeps, begins or ends a thread, or comes to the door of the
-//! file system. Time stands while anybody can run and jumps to the next deadline when nobody can. So
-//! what happens depends on the seed alone, and "everybody waits for ever" is found out at once.
+//! Tasks are real threads of which exactly one holds the baton. It is passed on when a task takes
+//! one of the code base's locks, waits, sleeps, begins or ends a thread, or calls the file system.
+//! Time stands while any task can run and jumps to the next deadline when none can. So a run depends
+//! on the seed alone, and a deadlock is detected at once.
 //!
 //! Invariant: the state of a task that is not running changes only in the hands of the one that is.
 //!
-//! With `DRUMLIN_SIM_TRACE` set every switch is printed, to find where two runs part; with
-//! `DRUMLIN_SIM_STACKS=A..B` the stack at each of these steps, to find why.
+//! With `DRUMLIN_SIM_TRACE` set every switch is printed, to find the step at which two runs differ;
+//! with `DRUMLIN_SIM_STACKS=A..B` the stack at each of these steps, to find the cause.
 //!
-//! A simulation that failed is not unwound: its threads stay parked for ever, with what they hold.
+//! A simulation that failed is not unwound: its threads stay parked for ever, and keep what they
+//! own.
 
 mod spawn;
 
@@ -34,7 +35,7 @@ pub enum Order {
     /// At one place in so many, any task that can run.
     Random(u64),
     /// The one of highest priority; at one place in so many the running task gets a new priority.
-    /// Finds what needs a task to be held up for long.
+    /// Finds bugs that need a task to be held up for long.
     Priorities(u64),
 }
 
@@ -49,7 +50,7 @@ impl Order {
     }
 }
 
-/// What a task waits for.
+/// The event a task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wants {
     /// Its turn.
@@ -93,21 +94,21 @@ struct State {
     tasks: Vec<Task>,
     running: usize,
     now: Duration,
-    /// When the wall clock was set, and to what time since 1970.
+    /// The moment the wall clock was set, and its time since 1970 then.
     wall: (Duration, Duration),
     rng: Rng,
     order: Order,
     steps: u64,
     steps_max: u64,
-    /// Of every switch and what [`Scheduler::note`] was told.
+    /// A hash of every switch and of the words given to [`Scheduler::note`].
     hash: u64,
     end: Option<End>,
     /// Whether every switch is printed.
     traces: bool,
-    /// The steps of which stacks are printed.
+    /// The steps whose stacks are printed.
     stacks: Range<u64>,
-    /// The thread of the task that ended last. Whoever is next waits until it is gone, with all that
-    /// is local to it.
+    /// The thread of the task that ended last. The next task waits until it is gone, with its
+    /// thread-local values.
     leaving: Option<JoinHandle<()>>,
 }
 
@@ -240,12 +241,12 @@ impl Scheduler {
         self.state.lock().steps
     }
 
-    /// What happened so far, in one number.
+    /// A hash of the run so far.
     pub fn hash(&self) -> u64 {
         self.state.lock().hash
     }
 
-    /// Lets `words` count among what happened.
+    /// Adds `words` to the hash of the run.
     pub fn note(&self, words: &[u64]) {
         let mut state = self.state.lock();
         words.iter().for_each(|word| state.mix(*word));
@@ -305,7 +306,7 @@ impl Scheduler {
         self.wait_for_turn(state, own);
     }
 
-    /// Gives the baton to whoever is next.
+    /// Gives the baton to the next task.
     fn pass_on(&self, state: &mut MutexGuard<'_, State>) {
         match state.next() {
             Some(next) => {
@@ -334,7 +335,7 @@ impl Scheduler {
         self.over.notify_all();
     }
 
-    /// The running task is over, `panicked` with what it said.
+    /// The running task is over; `panicked` has the message of its panic.
     fn leave(&self, panicked: Option<String>) {
         let mut state = self.state.lock();
         let own = state.running;

@@ -18,7 +18,7 @@ thread_local! {
     static LAST_PANIC: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Keeps what tasks say when they panic, instead of printing it.
+/// Keeps the messages of tasks that panic, instead of printing them.
 fn quiet_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -92,7 +92,7 @@ fn start(
     })
 }
 
-/// What the engine starts its threads with: each is a task of the scheduler.
+/// The engine's spawner: each thread is a task of the scheduler.
 #[derive(Debug)]
 pub struct Tasked(pub Arc<Scheduler>);
 

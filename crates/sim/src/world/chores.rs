@@ -1,4 +1,4 @@
-//! Tasks that do what is neither a write nor a read.
+//! Tasks that neither write nor read.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub(super) fn live(round: &Round, _index: u64, mut rng: Rng) {
         }
         let families = round.db.families();
         let family = &families[rng.below(families.len() as u64) as usize];
-        // A family may be dropped under what is done to it.
+        // A family may be dropped under an operation on it.
         let gone = |kind: ErrorKind| kind == ErrorKind::InvalidArgument && families.len() > 1;
         let acked = round.history.lock().acked();
         match rng.below(9) {

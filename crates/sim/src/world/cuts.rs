@@ -1,8 +1,8 @@
 //! Power cuts imagined at operations of a run that change the disk.
 //!
-//! The run does not notice: the disk's image is taken and judged while nobody else can run
-//! ([`super::judge`]). Which cuts are tried at an operation depends on the seed and the operation's
-//! number alone, so one of them can be replayed without the others.
+//! The run does not notice: the disk's image is taken and judged while no other task can run
+//! ([`super::judge`]). The cuts tried at an operation depend on the seed and the operation's number
+//! alone, so one of them can be replayed without the others.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::setup::{Case, Setup};
 /// Cuts are imagined at one operation in so many, at random: rather more runs than more cuts of each.
 const OPERATIONS: u64 = 8;
 
-/// What the cuts of a run share.
+/// The state that the cuts of a run share.
 #[derive(Debug)]
 pub(super) struct Shears {
     case: Case,
     judge: Judge,
     /// Changing operations so far.
     operations: AtomicU64,
-    /// What was wrong first. Told apart from the panic, which the engine catches in its threads.
+    /// The first failure. Kept beside the panic, which the engine catches in its threads.
     wrong: Mutex<Option<String>>,
 }
 
@@ -43,7 +43,7 @@ impl Shears {
         (case.images > 0).then(|| Arc::new(shears()))
     }
 
-    /// What the first cut that lost something lost.
+    /// The failure of the first cut that lost something.
     pub(super) fn wrong(&self) -> Option<String> {
         self.wrong.lock().clone()
     }
@@ -62,7 +62,8 @@ struct Cutter {
 }
 
 impl World {
-    /// Has cuts imagined from now on, where the case asks for them. `floor` is what a killed process leaves.
+    /// Has cuts imagined from now on, if the case asks for them. `floor` is the demand after a killed
+    /// process.
     pub(super) fn imagine_cuts(
         &self,
         files: &FaultFileSystem,
@@ -118,7 +119,7 @@ impl Cutter {
             rng: rng.fork(),
         });
         if self.sure {
-            // What an image shows of the order holds for the run too.
+            // The order of batches that an image shows holds for the run too.
             *history = verdict.history;
         }
         drop(history);

@@ -1,4 +1,4 @@
-//! What a round's disk does wrong, and when.
+//! The faults of a round's disk, and their times.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,8 @@
-//! Opens what a power cut would leave and says what is wrong with it, beside the run.
+//! Opens the disk that a power cut would leave, beside the run, and reports what is wrong with it.
 //!
-//! The judge has a thread of its own that is no task of the scheduler: who asks waits for the verdict with
-//! the baton in hand, so the run goes on as if nothing had been asked. Its databases have no threads.
-//! Some recoveries are cut again, some databases that opened are written to and cut once more.
+//! The judge has a thread of its own that is no task of the scheduler. The task that asks waits for the
+//! verdict with the baton in hand, so the run goes on as if nothing had been asked. Its databases have no
+//! threads. Some recoveries are cut again, some databases that opened are written to and cut once more.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -24,7 +24,8 @@ use crate::history::{Demand, History};
 use crate::model::LOG;
 use crate::setup::Setup;
 
-/// How often a recovery may be cut, and what that left recovered and cut again.
+/// The depth of nested cuts: a recovery may be cut, the result recovered, and that recovery cut
+/// again.
 const DEPTH_MAX: u32 = 3;
 /// One changing operation of a recovery in so many is a place for a cut.
 const RECOVERY_CUT_ONE_IN: u64 = 24;
@@ -34,25 +35,25 @@ const RECOVERY_CUTS_MAX: usize = 2;
 /// Open files of a database that was left to choose.
 const OPEN_FILES: usize = 40;
 
-/// A key the judge writes to what it opened.
+/// A key the judge writes to a database it opened.
 const AFTER: &[u8] = b"!after";
 
-/// A disk after a cut, and what must be on it.
+/// A disk after a cut, and the demand on it.
 pub(super) struct Question {
     pub(super) disk: StrictMemFileSystem,
     pub(super) policy: CrashPolicy,
     pub(super) history: History,
-    /// What a killed process leaves.
+    /// The demand after a killed process.
     pub(super) floor: Demand,
     pub(super) rng: Rng,
 }
 
-/// What was found, and the history with what was learnt of it.
+/// The findings, and the history with the order it learned.
 pub(super) struct Verdict {
     pub(super) history: History,
     /// Power cuts judged.
     pub(super) cuts: u64,
-    /// Those after which the directory opened only with `point_in_time_recovery`; see [`looks_like_rot`].
+    /// Cuts after which the directory opened only with `point_in_time_recovery`; see [`looks_like_rot`].
     pub(super) refused: u64,
     pub(super) wrong: Option<String>,
 }
@@ -106,7 +107,7 @@ fn sit(setup: &Setup, asked: &Receiver<(Question, Sender<Verdict>)>) {
             refused: case.refused,
             wrong,
         };
-        // Who asked waits: it can only be gone with the whole run.
+        // The asking task waits: it can only be gone with the whole run.
         let _ = reply.send(verdict);
     }
 }
@@ -119,7 +120,7 @@ fn said(payload: &(dyn std::any::Any + Send)) -> String {
         .unwrap_or_default()
 }
 
-/// What `policy` must leave where a killed process leaves `floor`.
+/// The demand after a crash of `policy`, when `floor` is the one after a killed process.
 pub(super) fn demanded(policy: CrashPolicy, floor: Demand) -> Demand {
     match policy {
         CrashPolicy::KeepAll => floor,
@@ -137,8 +138,8 @@ pub(super) fn draw_policy(rng: &mut Rng) -> CrashPolicy {
     }
 }
 
-/// Whether a refusal is the stated limit: a write too long to be mended was torn so that it differs in a
-/// single bit from what lay there before, in a recycled WAL. Nobody can tell that from a flipped bit; nothing is lost.
+/// Whether a refusal is the stated limit: a write too long to be mended was torn so that it differs in a single bit
+/// from the old bytes of a recycled WAL. No reader can distinguish that from a flipped bit; no promised write is lost.
 fn looks_like_rot(error: &Error, policy: CrashPolicy) -> bool {
     let tears = !matches!(policy, CrashPolicy::KeepNothing | CrashPolicy::KeepAll);
     tears && error.kind() == ErrorKind::Corruption && error.to_string().contains("one flipped bit")
@@ -187,7 +188,8 @@ impl Hearing<'_> {
         }
     }
 
-    /// Opens what a cut of `policy` left on `files`, past what looks like rot.
+    /// Opens the database that a cut of `policy` left on `files`, also past damage that looks like
+    /// rot.
     fn open(&mut self, files: Arc<dyn FileSystem>, policy: CrashPolicy) -> Result<Db, Error> {
         let mut options = self.options(files);
         let opened = Db::open_all_families(DIR, options.clone());
@@ -201,7 +203,8 @@ impl Hearing<'_> {
         }
     }
 
-    /// Opens what a cut of `policy` left on `disk`. `shown` is the log that an earlier open had.
+    /// Judges the database that a cut of `policy` left on `disk`. `shown` is the log that an
+    /// earlier open had.
     fn hear(
         &mut self,
         disk: &StrictMemFileSystem,
@@ -240,13 +243,14 @@ impl Hearing<'_> {
         let images = std::mem::take(&mut observer.state.lock().1);
         for (policy, image) in images {
             let demand = demanded(policy, demand);
-            // What this recovery showed was not shown yet when the other was cut.
+            // The inner cut came before this recovery had shown its batches.
             self.hear(&image, policy, demand, shown, depth + 1)?;
         }
         Ok(())
     }
 
-    /// What was shown once stays, and what is written now and synced is there afterwards.
+    /// Checks after one more cut that the batches shown once stay, and that a write synced now is
+    /// present.
     fn cut_again(
         &mut self,
         db: &Db,

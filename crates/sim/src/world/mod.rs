@@ -1,8 +1,8 @@
-//! One run of one seed: rounds of opening, working, failing and looking.
+//! One run of one seed: rounds of opening, working, failing and checking.
 //!
-//! A round opens the database on what the last one left, looks whether all that must be there is,
-//! lets the tasks work while the disk fails as drawn, and ends in a power cut, a killed process, or
-//! with a well disk: then everything must drain within a bound of virtual time.
+//! A round opens the database on the disk of the last one, checks that every promised write is
+//! present, lets the tasks work while the disk fails as drawn, and ends in a power cut, a killed
+//! process, or with a healthy disk: then everything must drain within a bound of virtual time.
 
 mod chores;
 mod cuts;
@@ -29,7 +29,7 @@ use crate::setup::{Case, Part, Setup};
 
 pub use report::Report;
 
-/// Where the database lies on its disk.
+/// The directory of the database on its disk.
 pub(crate) const DIR: &str = "/db";
 
 /// Places a switch is possible at before a run counts as one that never ends.
@@ -38,7 +38,7 @@ const STEPS_MAX: u64 = 4_000_000;
 /// Within this virtual time everything must drain once the disk is well.
 const DRAIN_MAX: Duration = Duration::from_secs(300);
 
-/// What tasks count, each for itself.
+/// The counts of one task.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     batches: AtomicU64,
@@ -55,7 +55,7 @@ impl Counts {
     }
 }
 
-/// What all tasks of one round share.
+/// The state that all tasks of one round share.
 pub(crate) struct Round {
     db: Db,
     files: FaultFileSystem,
@@ -100,7 +100,7 @@ impl Round {
         self.told.any.store(true, Ordering::Relaxed);
         let fine = match error.kind() {
             _ if self.files.is_stopped() => true,
-            // What the wrong bytes happen to say.
+            // The kind depends on the wrong bytes.
             ErrorKind::Corruption | ErrorKind::NotSupported => self.lying,
             ErrorKind::Io | ErrorKind::NoSpace | ErrorKind::Poisoned | ErrorKind::Aborted => {
                 self.failing
@@ -111,7 +111,7 @@ impl Round {
         None
     }
 
-    /// Whether the last fault struck what is tried again, or was only an aid.
+    /// Whether the last fault struck an operation that is retried or optional.
     fn may_go_untold(&self) -> bool {
         let struck = self.files.struck();
         struck.is_none_or(|(op, _)| matches!(op, OpKind::Open | OpKind::Info | OpKind::FreeSpace))
@@ -137,7 +137,7 @@ struct World {
     shears: Option<Arc<cuts::Shears>>,
 }
 
-/// Runs `case` and says what happened.
+/// Runs `case` and reports the outcome.
 pub fn run(case: &Case) -> Report {
     let setup = Setup::draw(case);
     let scheduler = Scheduler::new(case.seed, setup.order, STEPS_MAX);
@@ -257,7 +257,7 @@ impl World {
             start("checkpoints".into(), chores::checkpoints, 0);
         }
         if round.failing {
-            // Not for ever: who waits for the disk gets on in the end.
+            // Faults end after a time, so that tasks that wait for the disk go on in the end.
             let millis = self.rng.below(20_000);
             self.scheduler.sleep(Duration::from_millis(millis));
             plan.disarm(&round.files, memory);
@@ -282,7 +282,7 @@ impl World {
             }
             let paused = health == Health::BackgroundPaused;
             if paused && round.lying {
-                break; // What seemed damaged is not compacted any more.
+                break; // data that seemed damaged is not compacted any more
             }
             if health == Health::WriteStopped {
                 writer::probe(round); // It heals when somebody writes.
@@ -320,7 +320,7 @@ impl World {
     }
 }
 
-/// What a failed write is, as far as it is known.
+/// The fate of a failed write, as far as it is known.
 fn fate_of_failed(round: &Round) -> Fate {
     if round.is_over() {
         Fate::Open

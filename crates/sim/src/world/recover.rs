@@ -1,4 +1,4 @@
-//! Opening what a crash left, and what must be there then.
+//! Opening the database after a crash, and checking its content.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const CUTS_MAX: u64 = 3;
 type Disk = (StrictMemFileSystem, FaultFileSystem);
 
 impl World {
-    /// Opens the database on `disk`, in the end without faults, and checks what it holds.
+    /// Opens the database on `disk`, in the end without faults, and checks its rows.
     pub(super) fn recover(
         &mut self,
         mut disk: StrictMemFileSystem,
@@ -93,7 +93,7 @@ impl World {
         disk.crash(self.rng.next_u64(), policy)
     }
 
-    /// Begins a history with what `db` holds now, with an empty log.
+    /// Begins a history with the rows of `db` now, with an empty log.
     pub(super) fn base(&mut self, db: &Db, _before: &mut History) -> History {
         let mut base = Model::default();
         let mut families = Families::default();
@@ -114,10 +114,10 @@ impl World {
     }
 }
 
-/// Whether the families of `db` are those of `history`, and hold what they do after `len` batches.
+/// Checks that the families of `db` are those of `history`, with their rows after `len` batches.
 ///
 /// # Errors
-/// How they differ.
+/// A sentence on the difference.
 pub(super) fn check(db: &Db, history: &mut History, len: usize) -> Result<(), String> {
     let families = db.families();
     let mut found = BTreeSet::new();

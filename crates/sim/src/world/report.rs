@@ -1,8 +1,8 @@
-//! What a run did, and its form as one line between processes.
+//! The report of a run, and its form as one line between processes.
 
 use std::time::Duration;
 
-/// What a run did.
+/// The report of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// All that happened, in one number.
@@ -18,7 +18,7 @@ pub struct Report {
     /// Power cuts imagined, and those of recoveries after them; kills are not counted.
     pub images: u64,
     /// Those of them after which a torn write was taken for a flipped bit, and the directory opened only
-    /// when told to give up what follows.
+    /// when told to give up later records.
     pub refused: u64,
     /// Operations of the file system that were made to fail.
     pub injected: u64,

@@ -1,4 +1,4 @@
-//! A task that writes batches to whatever families there are.
+//! A task that writes batches to the present families.
 
 use drumlin::{ColumnFamily, Error, ErrorKind, Health, WriteBatch, WriteOptions};
 use drumlin_base::rng::Rng;
