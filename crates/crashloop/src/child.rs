@@ -21,9 +21,9 @@ use crate::script::{FAMILIES, batch, encode, is_synced, known, newest};
 /// Where a child stops by itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StopAt {
-    /// Which class of operations is counted.
+    /// The class of operations that is counted.
     pub(crate) class: u64,
-    /// At which of them.
+    /// The index of the operation, in its class, at which the child stops.
     pub(crate) index: u64,
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn live(
 }
 
 impl Child {
-    /// Says what must never be, and dies: the parent sees no abort that it asked for.
+    /// Reports a violated invariant and exits: the parent sees no abort that it asked for.
     fn fail(&self, why: &str) -> ! {
         use std::io::Write as _;
         let _ = writeln!(std::io::stdout().lock(), "WRONG {why}");

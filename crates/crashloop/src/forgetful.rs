@@ -1,9 +1,9 @@
-//! A real directory in which only what was synced ever arrives: killing the process is a power cut.
+//! A real directory that receives only synced bytes and names: killing the process is a power cut.
 //!
 //! The process works on a disk in memory. Each sync that succeeded there is carried out on the real files
-//! before anybody hears of it: content that became durable, names that did, names that went. A file
-//! is written under another name first and renamed, new names come before old ones go; so whatever
-//! moment the process is killed at, the real directory holds what some power cut could have left.
+//! before its caller sees it succeed: content that became durable, names that did, names that went. A
+//! file is written under another name first and renamed, and new names come before old ones go. So at any
+//! moment of a kill the real directory is one that some power cut could have left.
 //!
 //! Thread safety: syncs are carried out one after the other.
 
@@ -20,7 +20,7 @@ use drumlin_fs::{
 /// Largest file that is taken in.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// What the real directory holds, by path.
+/// The content of the real directory, by path.
 type Known = BTreeMap<PathBuf, Vec<u8>>;
 
 /// See the module.
@@ -36,7 +36,7 @@ struct Mirror {
 /// A file system over `root` whose changes arrive there when they are synced.
 ///
 /// # Errors
-/// What reading `root` gives.
+/// Those of reading `root`.
 pub(crate) fn forgetful(root: &Path) -> Result<FaultFileSystem> {
     let real = Env::system().files;
     let memory = StrictMemFileSystem::new();

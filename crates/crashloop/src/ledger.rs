@@ -1,8 +1,8 @@
-//! What the writers were told, in a file in memory that outlives them.
+//! The acknowledgements that writers got, in a file in memory that outlives them.
 //!
 //! Each writer has three numbers: the batch it has begun, the last one acknowledged, the last one that
-//! is promised to outlive a power cut. They are written at once with plain `pwrite` calls, so they
-//! belong to the kernel whatever becomes of the process. One thread writes a number, any may read it.
+//! is promised to outlive a power cut. They are written at once with plain `pwrite` calls, so the
+//! kernel keeps them when the process dies. One thread writes a number, any may read it.
 
 #![expect(
     clippy::disallowed_methods,
@@ -17,7 +17,7 @@ use std::path::Path;
 /// Writers of a store.
 pub(crate) const WRITERS: usize = 4;
 
-/// What a number tells.
+/// The meaning of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     Begun,

@@ -1,8 +1,9 @@
-//! `crashloop run` starts itself as a process that writes, kills it, opens what is left and compares
-//! it with what the process was told; and so on, each time with other options.
+//! `crashloop run` starts itself as a process that writes, kills it, opens the directory and
+//! compares it with the acknowledgements that the process got; and so on, each time with other
+//! options.
 //!
 //! A third of the children die while they recover. Every store lives through some deaths before a new
-//! one is begun, so that recovery goes on from what recovery left.
+//! one is begun, so that recovery starts from the results of interrupted recoveries.
 
 mod child;
 mod forgetful;
@@ -28,9 +29,9 @@ use verify::Expected;
 
 /// Deaths of one store.
 const DEATHS: u64 = 12;
-/// What a process that aborts itself dies of.
+/// The signal that kills a process that aborts itself.
 const ABORTED: i32 = 6;
-/// What a killed process dies of.
+/// The signal that kills a killed process.
 const KILLED: i32 = 9;
 
 #[derive(Parser)]
@@ -58,7 +59,7 @@ enum Command {
         /// On the disk instead of in memory.
         #[arg(long)]
         disk: bool,
-        /// What was not synced is forgotten: each death is a power cut.
+        /// Unsynced bytes are forgotten: each death is a power cut.
         #[arg(long)]
         power: bool,
     },
@@ -75,7 +76,7 @@ enum Command {
     },
 }
 
-/// Where stores lie, and what a death is.
+/// The place of the stores, and the meaning of a death.
 #[derive(Clone, Copy)]
 struct Manner {
     disk: bool,
@@ -168,7 +169,7 @@ fn store(seed: u64, deaths: u64, manner: Manner) -> Result<u64, String> {
         };
         let verified = verify::verify(&dir, &ledger, &mut expected, promise, again);
         if let Err(why) = verified {
-            // Left for whoever looks into it.
+            // Kept for the investigation.
             let kept = root.keep();
             return Err(format!(
                 "{place}, reopened with {again}: {why}; {}",

@@ -1,8 +1,8 @@
-//! What the batch of a number holds: the same whoever asks.
+//! The content of the batch of a number, the same for writers and checks.
 //!
 //! Writer `w` changes keys `w<w>/...` of two families and no others. Each of its batches leaves its
-//! number in both, and beside it what was acknowledged to every writer before it began: since batches
-//! survive as a front of all, those must be there wherever it is.
+//! number in both, and beside it the batches acknowledged to every writer before it began: since the
+//! surviving batches are a prefix of all, those must be present in every state that has this one.
 
 use drumlin_base::rng::Rng;
 use drumlin_testkit::model::Change;
@@ -20,7 +20,7 @@ pub(crate) fn newest(writer: usize) -> Vec<u8> {
     format!("w{writer}/newest").into_bytes()
 }
 
-/// The key that holds what was acknowledged before that batch began.
+/// The key that holds the batches acknowledged before that batch began.
 pub(crate) fn known(writer: usize) -> Vec<u8> {
     format!("w{writer}/known").into_bytes()
 }
@@ -29,7 +29,7 @@ fn key(writer: usize, number: u64) -> Vec<u8> {
     format!("w{writer}/k{:04}", number % KEYS).into_bytes()
 }
 
-/// The changes of batch `number`, without what was known before it.
+/// The changes of batch `number`, without the acknowledgements known before it.
 pub(crate) fn batch(writer: usize, number: u64) -> Vec<(&'static str, Change)> {
     let mut rng = Rng::new(number * WRITERS as u64 + writer as u64);
     let mut changes = Vec::new();

@@ -1,4 +1,4 @@
-//! What must be in the directory after a death.
+//! The required content of the directory after a death.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::ledger::{Ledger, Mark, WRITERS};
 use crate::options::options;
 use crate::script::{FAMILIES, batch, decode, encode, known, newest};
 
-/// What the batches of every writer up to some number lead to; goes on from where it was.
+/// The rows after the batches of every writer up to some number; goes on from the last check.
 #[derive(Debug)]
 pub(crate) struct Expected {
     model: Model,
@@ -31,7 +31,7 @@ impl Expected {
         }
     }
 
-    /// What was found last time must be there still.
+    /// Goes on to `numbers`; the batches found last time must still be present.
     fn advance(&mut self, numbers: [u64; WRITERS]) -> Result<(), String> {
         for (writer, number) in numbers.into_iter().enumerate() {
             let before = self.numbers[writer];
@@ -51,9 +51,8 @@ impl Expected {
     }
 }
 
-/// Opens `dir` as the options of `seed` say and compares it with the ledger, of which what `promise` marks
-/// must be there; then notes in the ledger
-/// what the next child has to start from.
+/// Opens `dir` with the options of `seed` and compares it with the ledger: the batches up to the mark
+/// `promise` must be present. Then notes in the ledger the numbers that the next child starts from.
 pub(crate) fn verify(
     dir: &Path,
     ledger: &Ledger,

@@ -1,5 +1,5 @@
-//! Goal: whatever a process dies of, what it was told stays true. Method: the program itself, for a few
-//! deaths; `crashloop run --cycles N` does the same for as long as one likes.
+//! Goal: after any death of a process, the writes acknowledged to it are present. Method: the program
+//! itself, for a few deaths; `crashloop run --cycles N` does the same for as long as one likes.
 
 use std::process::Command;
 

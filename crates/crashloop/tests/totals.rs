@@ -12,7 +12,7 @@ const LINES: &str = r#"{"campaign":"metamorphic","first_seed":1000,"lists":5,"op
 {"campaign":"cuts","from":0,"to":2,"runs":2,"cuts":3,"images":1000,"steps":70,"seconds":2.0,"failed":"--seed 1","why":"a, b: 'c'"}
 half a li"#;
 
-/// What the script makes of [`LINES`] in one of its two forms.
+/// The script's output for [`LINES`] in one of its two forms.
 fn totals(form: &str) -> String {
     let dir = temp_dir();
     let path = dir.path().join("results.jsonl");
