@@ -12,7 +12,7 @@ use drumlin_base::rng::Rng;
 
 use crate::generate::{KEY_BYTES_MAX, kind_of};
 
-/// What the files lie on.
+/// The file system that the files are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The strict file system in memory: power cuts are real.
@@ -28,7 +28,7 @@ pub enum Place {
 pub struct Choice {
     /// Its name: `--sets` takes it.
     pub name: String,
-    /// What the files lie on.
+    /// The file system that the files are on.
     pub place: Place,
     /// Whether WAL files have a directory of their own.
     pub wal_apart: bool,
@@ -179,7 +179,7 @@ fn universal(runs_trigger: usize, levels_max: usize) -> CompactionStyle {
     })
 }
 
-/// So large that nothing is dropped: what is left must be everything.
+/// So large that FIFO drops nothing: all rows must be present.
 fn fifo(merge_small: bool) -> CompactionStyle {
     CompactionStyle::Fifo(FifoOptions {
         merge_small,
@@ -264,7 +264,8 @@ impl Choice {
         }
     }
 
-    /// The same place and format with all else drawn anew: what a directory may be opened with next.
+    /// The same place and format with all else drawn anew: options under which a directory may be
+    /// opened next.
     pub(crate) fn redrawn(&self, seed: u64) -> Self {
         let mut choice = self.clone();
         choice.draw(&mut Rng::new(seed));

@@ -73,7 +73,7 @@ pub(crate) fn rows<'a>(rows: impl IntoIterator<Item = (&'a [u8], &'a [u8])>) -> 
     digest.text()
 }
 
-/// Families with what was said of each.
+/// Families with the answer for each.
 pub(crate) fn families(families: impl IntoIterator<Item = (String, String)>) -> String {
     let mut text = String::new();
     for (name, said) in families {

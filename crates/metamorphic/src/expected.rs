@@ -1,8 +1,8 @@
-//! What every operation must answer, said by the model alone.
+//! The answer that every operation must give, from the model alone.
 //!
 //! Nothing here asks the engine. The rules on the side (an empty slot answers `none`, a family that
-//! is not there `no family`, one made after a snapshot `young`) make any part of a list a list, so
-//! that a failing one can be cut down.
+//! is not there `no family`, one made after a snapshot `young`) make any part of a list a legal
+//! list, so that a failing one can be cut down.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::generate::{ITERATORS, SNAPSHOTS, kind_of};
 use crate::op::{Edit, Op};
 use crate::verb::Verb;
 
-/// What the families called `name` are like.
+/// The rules of families called `name`.
 pub(crate) fn rules(name: &str) -> Rules {
     let kind = kind_of(name);
     Rules {
@@ -31,7 +31,7 @@ pub(crate) fn external(edits: &[Edit]) -> BTreeMap<&[u8], &Edit> {
     edits.iter().map(|edit| (&edit.key[..], edit)).collect()
 }
 
-/// What a list must lead to: each operation's answer, and the state after it.
+/// The trace of a list: each operation's answer, and the state after it.
 #[derive(Debug)]
 pub struct Trace {
     /// The answers.
@@ -40,7 +40,7 @@ pub struct Trace {
     pub states: Vec<Model>,
 }
 
-/// What `ops` must lead to.
+/// The trace that `ops` must lead to.
 pub fn expect(ops: &[Op]) -> Trace {
     let mut world = World::new();
     let (mut lines, mut states) = (Vec::with_capacity(ops.len()), Vec::new());
@@ -303,7 +303,7 @@ impl World {
         }
     }
 
-    /// Everything, after what was held was let go.
+    /// Everything, after all held objects were dropped.
     fn reopened(&mut self, said: &str) -> String {
         self.snapshots = Default::default();
         self.iterators = Default::default();

@@ -16,12 +16,12 @@ const FAMILIES: usize = 4;
 /// Bytes of the longest key that is allowed.
 pub(crate) const KEY_BYTES_MAX: usize = 600;
 
-/// What a list may ask for.
+/// The kinds of operations a list may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
     /// Everything.
     Full,
-    /// What LevelDB's directories take: one family, puts and deletions.
+    /// Those that LevelDB's directories take: one family, puts and deletions.
     Plain,
 }
 
@@ -39,7 +39,7 @@ impl Profile {
     }
 }
 
-/// What a family's name says of it: the first letter is its kind.
+/// The kind of a family, which is the first letter of its name.
 pub(crate) fn kind_of(family: &str) -> char {
     match family {
         "default" => 'a',
@@ -385,7 +385,7 @@ pub fn legalize(ops: &[Op]) -> Vec<Op> {
     legal
 }
 
-/// Whether `key` is the end of a range, which is not in it.
+/// Whether `key` is the end of a range, and so not in it.
 fn is_edge(key: &[u8], range: &Edit) -> bool {
     key == range.end
 }

@@ -1,11 +1,12 @@
 //! One list of operations under many sets of options: every history must be the model's, line by
 //! line.
 //!
-//! A list (`op`, `verb`) follows from a seed (`generate`) or stands in a file. What each operation must
-//! answer is said once, by the model of `drumlin-testkit` (`expected`); then the engine performs the
-//! list under each set of options (`choice`, `engine`) and is compared (`run`). So get, multi-get,
+//! A list (`op`, `verb`) follows from a seed (`generate`) or is read from a file. The model of
+//! `drumlin-testkit` computes the answer of each operation once (`expected`); then the engine performs
+//! the list under each set of options (`choice`, `engine`) and is compared (`run`). So get, multi-get,
 //! iterators and snapshots must agree, forward must be backward reversed, and no flush, compaction,
-//! reopening or power cut may change what is seen. What fails is cut down to a few operations.
+//! reopening or power cut may change what a reader sees. A failing list is cut down to a few
+//! operations.
 
 #![forbid(unsafe_code)]
 

@@ -161,7 +161,7 @@ impl Campaign {
         }
     }
 
-    /// What the lists tell how far they are, with a watch that ends the process when one hangs.
+    /// The progress that the lists report to, with a watch that ends the process when one hangs.
     fn watched(&self) -> Result<Arc<Progress>, String> {
         let progress = Arc::new(Progress::default());
         let ops = self.ops;

@@ -17,7 +17,7 @@ use drumlin_testkit::model::Change;
 
 use crate::verb::Verb;
 
-/// What an edit does.
+/// The kind of an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EditKind {
     /// Sets the key.
@@ -43,13 +43,13 @@ const EDIT_NAMES: [(EditKind, &str); 5] = [
 /// One change of one key or range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// What it does.
+    /// The kind of change.
     pub kind: EditKind,
-    /// Where.
+    /// The family.
     pub family: String,
-    /// To which key, or from which on.
+    /// The key, or the first key of a range.
     pub key: Vec<u8>,
-    /// Up to which key, of ranges.
+    /// The end of a range, which is not in it.
     pub end: Vec<u8>,
     /// The value.
     pub value: ValueSpec,
@@ -60,7 +60,7 @@ pub struct Edit {
 pub struct ValueSpec {
     /// Bytes.
     pub len: u32,
-    /// What they follow from: even seeds make text that compresses.
+    /// The seed of the bytes: even seeds make text that compresses.
     pub seed: u32,
 }
 
@@ -77,7 +77,7 @@ impl ValueSpec {
 }
 
 impl Edit {
-    /// What it does, for the model.
+    /// The change, for the model.
     pub fn change(&self) -> Change {
         let (key, value) = (self.key.clone(), || self.value.bytes());
         match self.kind {
@@ -131,8 +131,7 @@ impl fmt::Display for Edit {
     }
 }
 
-/// One operation. Which fields a kind looks at is the business of its two performers; the others stay
-/// empty.
+/// One operation. Its two performers know the fields that a kind uses; the others stay empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Op {
     /// Its kind.
@@ -143,7 +142,7 @@ pub struct Op {
     pub slot: usize,
     /// The snapshot to read at.
     pub at: usize,
-    /// A number: how far, how many, which seed.
+    /// A number: a distance, a count or a seed.
     pub count: u64,
     /// Keys.
     pub keys: Vec<Vec<u8>>,
@@ -152,7 +151,7 @@ pub struct Op {
 }
 
 impl Op {
-    /// An operation of which only the kind is known.
+    /// An operation with only the kind set.
     pub fn new(verb: Verb) -> Self {
         Self {
             verb,

@@ -1,9 +1,9 @@
-//! How far a run is, and who looks on whether it goes on.
+//! The progress of a run, and the watch that checks that it goes on.
 //!
 //! A run counts its operations here. A watch looks once a second; when a set of options makes no step, or
-//! does not end, for so many looks, it says so. It counts looks and not the time of day: while the process
-//! is stopped nobody looks, so a process that was stopped and goes on is not taken for one that hangs.
-//! Any thread may look at any time; one thread runs.
+//! does not end, for so many looks, it reports that. It counts looks and not the time of day: a stopped
+//! process makes no looks, so one that was stopped and goes on is not taken for one that hangs. Any thread
+//! may look at any time; one thread runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +12,8 @@ use std::time::Duration;
 use drumlin::{Env, Result};
 use drumlin_base::sync::Mutex;
 
-/// Looks without a step after which a run hangs. One operation may compact everything under a limit of
-/// a machine that is busy otherwise, so this is far above what any takes.
+/// Looks without a step after which a run hangs. One operation may compact everything under a rate
+/// limit on a busy machine, so this is far above the time that any takes.
 const STILL_MAX: u32 = 180;
 /// Looks that one list under one set may take.
 const LOOKS_MAX: u32 = 900;
@@ -32,7 +32,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// What follows comes from `seed`.
+    /// The lists that follow come from `seed`.
     pub fn set_seed(&self, seed: u64) {
         self.place.lock().0 = seed;
     }
@@ -54,7 +54,7 @@ impl Progress {
     }
 }
 
-/// What one look after the other makes of a run.
+/// The state of a watch between looks.
 #[derive(Debug, Default)]
 struct Patience {
     begun: u64,
@@ -64,7 +64,7 @@ struct Patience {
 }
 
 impl Patience {
-    /// Looks once; what is wrong, if anything is.
+    /// Looks once, and returns the failure, if there is one.
     fn look(&mut self, begun: u64, steps: u64) -> Option<&'static str> {
         if begun != self.begun {
             *self = Self {

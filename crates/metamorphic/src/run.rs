@@ -1,4 +1,4 @@
-//! A list under a set of options, judged line by line; and what fails cut down.
+//! A list under a set of options, judged line by line; a failing list is cut down.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,7 @@ use crate::generate::{Profile, legalize};
 use crate::op::Op;
 use crate::progress::Progress;
 
-/// Where a history parts from what it must be.
+/// The first difference between a history and the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// The set of options.
@@ -19,9 +19,9 @@ pub struct Mismatch {
     pub index: usize,
     /// The operation as it stands in the list.
     pub op: String,
-    /// What it must answer.
+    /// The answer it must give.
     pub want: String,
-    /// What it answered.
+    /// The answer it gave.
     pub said: String,
 }
 
@@ -37,12 +37,12 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// Whether `choice` takes what `ops` ask for.
+/// Whether `choice` supports the operations in `ops`.
 pub fn suits(choice: &Choice, ops: &[Op]) -> bool {
     !choice.is_plain() || Profile::of(ops) == Profile::Plain
 }
 
-/// Runs `ops` under `choices`, those that suit; how many operations that were.
+/// Runs `ops` under those `choices` that suit, and returns the number of operations.
 ///
 /// # Errors
 /// The first difference.
@@ -86,7 +86,7 @@ fn run_one(
             said,
         })
     };
-    // What a panic leaves behind is dropped, unseen, before the next run.
+    // Values that a panic leaves behind are dropped, unseen, before the next run.
     let mut at = 0;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let mut world = World::new(choice, ops, trace)
@@ -148,7 +148,7 @@ pub fn shrink(ops: &[Op], choice: &Choice, runs_max: usize, progress: &Progress)
     shrink_edits(left, &mut fails)
 }
 
-/// Leaves out single edits of what is left.
+/// Leaves out single edits of the remaining operations.
 fn shrink_edits(mut left: Vec<Op>, fails: &mut impl FnMut(&[Op]) -> Option<bool>) -> Vec<Op> {
     for index in 0..left.len() {
         let mut edit = 0;

@@ -105,7 +105,7 @@ verbs! {
     IterPrev "iter-prev" 24 24;
     /// Back and forth by one key, several times.
     IterTurn "iter-turn" 8 8;
-    /// The value where it lies, kept past the next move.
+    /// The value in place, kept past the next move.
     IterPin "iter-pin" 6 6;
     /// Takes up the present state.
     IterRefresh "iter-refresh" 6 6;
@@ -115,9 +115,9 @@ verbs! {
     Scan "scan" 6 6;
     /// Everything, backward.
     ScanBackward "scan-backward" 6 6;
-    /// What lies between two keys, both ways.
+    /// The rows between two keys, both ways.
     ScanBounded "scan-bounded" 8 8;
-    /// What begins with some bytes.
+    /// The rows with some prefix.
     ScanPrefix "scan-prefix" 8 8;
     /// Everything at a snapshot.
     ScanAt "scan-at" 4 4;
@@ -177,7 +177,7 @@ verbs! {
     ReopenDropped "reopen-dropped" 2 2;
     /// The power is cut after a sync.
     Crash "crash" 2 2;
-    /// The power is cut: a prefix is left, and what is lost is written again.
+    /// The power is cut: a prefix survives, and the lost operations are written again.
     CrashLossy "crash-lossy" 4 4;
     /// The power is cut, and again while the database recovers.
     CrashTwice "crash-twice" 2 2;
@@ -187,13 +187,13 @@ verbs! {
     OpenBeside "open-beside" 2 2;
     /// A second handle for writing is refused.
     OpenTwice "open-twice" 1 1;
-    /// Opening what exists is refused if asked to.
+    /// Opening an existing database is refused if the options ask for it.
     OpenExisting "open-existing" 1 1;
     /// A closed handle refuses writes.
     CloseRefuses "close-refuses" 1 1;
     /// Reads and checks every byte.
     Verify "verify" 2 2;
-    /// What properties say of snapshots and health.
+    /// The properties on snapshots and health.
     Properties "properties" 3 3;
     /// The text for people is there.
     Explain "explain" 1 1;

@@ -1,4 +1,4 @@
-//! Goal: no option and no maintenance changes what a list of operations leads to. Method: a short list
+//! Goal: no option and no maintenance changes the result of a list of operations. Method: a short list
 //! under every fixed set of options and as many random ones, a few lists under some of them, and every
 //! list that once failed; `metamorphic run` does the same for as long as one likes.
 

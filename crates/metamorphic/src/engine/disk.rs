@@ -1,4 +1,4 @@
-//! What a run's files lie on, and the clock beside it.
+//! The file system of a run, and the clock beside it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl Clock for JumpingClock {
     }
 
     fn sleep(&self, duration: Duration) {
-        // Others get a moment all the same: who sleeps may be waiting for them.
+        // Other threads get a moment all the same: the sleeper may be waiting for them.
         self.below.sleep(Duration::from_micros(5).min(duration));
         self.jump(duration);
     }
@@ -130,7 +130,7 @@ impl Disk {
         true
     }
 
-    /// Removes `dir`, which holds files only.
+    /// Removes `dir`, which holds only files.
     pub(super) fn remove(&self, dir: &Path) -> drumlin::Result<()> {
         let files = self.file_system();
         for name in files.list(dir)? {

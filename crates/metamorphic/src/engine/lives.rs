@@ -86,13 +86,13 @@ impl World<'_> {
         everything(self.db(), |_| true)
     }
 
-    /// Options under which `open_read_only` gives every family what reading it takes.
+    /// Options with which `open_read_only` can read every family.
     fn readable(&self, mut options: Options) -> Options {
         options.family.prefix_extractor = self.choice.family("default").prefix_extractor;
         options
     }
 
-    /// Reads the files of the open database, which a second, read-only handle may.
+    /// Reads the files of the open database through a second, read-only handle.
     fn open_beside(&mut self) -> Result<String> {
         self.db().wait_for_background()?;
         let options = self.readable(self.disk.options(&self.choice));
@@ -138,7 +138,7 @@ impl World<'_> {
         Ok(format!("{said}; {}", everything(self.db(), |_| true)?))
     }
 
-    /// Cuts the power, or closes where that cannot be, and opens what is left.
+    /// Cuts the power, or closes where no power can be cut, and opens the database again.
     fn crash(&mut self, seed: u64) -> Result<()> {
         if !self.disk.crash(seed) {
             self.close()?;
@@ -163,8 +163,8 @@ impl World<'_> {
         self.open()
     }
 
-    /// Cuts the power without a sync. What is left must be the state after some operation since the
-    /// last sync; what came later is written again.
+    /// Cuts the power without a sync. The database must then have the state after some operation
+    /// since the last sync; later operations are written again.
     fn crash_lossy(&mut self, seed: u64) -> Result<()> {
         self.crash(seed)?;
         let found = self.found()?;

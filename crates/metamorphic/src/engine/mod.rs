@@ -1,4 +1,4 @@
-//! What the engine answers, under one set of options.
+//! The engine's answers under one set of options.
 
 mod copies;
 mod disk;
@@ -26,7 +26,7 @@ struct Pinned {
 struct HeldIterator {
     iterator: DbIterator,
     family: ColumnFamily,
-    /// Whether it is at a snapshot, which a refresh refuses to leave.
+    /// Whether it reads at a snapshot, so that a refresh is refused.
     pinned: bool,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct World<'t> {
     snapshots: [Option<Pinned>; SNAPSHOTS],
     held: Vec<Option<PinnedSlice>>,
     dropped: Option<ColumnFamily>,
-    /// Whether tables that were taken in may lie over or under others.
+    /// Whether ingested tables may overlap others.
     ingested: bool,
     choice: Choice,
     disk: Disk,
@@ -56,7 +56,7 @@ impl<'t> World<'t> {
     /// A new database for `ops`, which must be legal and lead to `trace`.
     ///
     /// # Errors
-    /// What opening met.
+    /// Those of opening.
     pub(crate) fn new(choice: &Choice, ops: &'t [Op], trace: &'t Trace) -> Result<Self> {
         let mut world = Self {
             db: None,
@@ -77,8 +77,8 @@ impl<'t> World<'t> {
         Ok(world)
     }
 
-    /// Performs the operation at `index`; what it answered. Errors that are no answer are told in
-    /// full.
+    /// Performs the operation at `index`, and returns its answer. Errors that are no answer are
+    /// given in full.
     pub(crate) fn perform(&mut self, index: usize) -> String {
         self.index = index;
         let op = &self.ops[index];
@@ -191,7 +191,7 @@ impl<'t> World<'t> {
     }
 }
 
-/// `outcome` of something that must be refused: how it was.
+/// The refusal in `outcome`, of an operation that must be refused.
 fn refusal<T>(outcome: Result<T>) -> String {
     match outcome {
         Ok(_) => "ok".to_owned(),

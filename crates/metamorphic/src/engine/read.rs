@@ -264,7 +264,7 @@ fn scan_by_seeks(db: &Db, family: &ColumnFamily) -> Result<String> {
     Ok(digest.text())
 }
 
-/// What memory alone tells is a front of all there is.
+/// Checks that a walk over cached blocks alone gives a prefix of all rows.
 fn scan_cached(db: &Db, family: &ColumnFamily) -> Result<String> {
     let mut all = db.iter_cf(family, ReadOptions::default());
     let mut cached = db.iter_cf(

@@ -108,7 +108,7 @@ impl World<'_> {
                 .collect()
         });
         outcomes.into_iter().collect::<Result<()>>()?;
-        // Their order is not known, so neither is what a power cut may leave.
+        // Their order is not known, so the states that a power cut may leave are not known either.
         self.barrier()
     }
 
