@@ -101,7 +101,7 @@ pub(crate) enum Command {
         #[arg(long)]
         entries: bool,
     },
-    /// Print what a blob file says of itself, and the values in it.
+    /// Print the header of a blob file, and the values in it.
     DumpBlob {
         /// The blob file.
         file: PathBuf,
@@ -113,7 +113,7 @@ pub(crate) enum Command {
     Verify,
     /// Rebuild the MANIFEST from the tables; damaged files are moved to `lost`.
     Repair,
-    /// Say why a write would wait now, and what a read of KEY would look into.
+    /// Say why a write would wait now, and which tables a read of KEY would search.
     Explain {
         /// The key a read asks for.
         key: Option<String>,
@@ -181,7 +181,7 @@ pub(crate) enum Lab {
     R1(Measure),
     /// Reviews, read uniformly and by Zipf's law under ever less memory.
     R2(Measure),
-    /// db_bench's lines, and what they cost as the store grows.
+    /// db_bench's lines, and their cost as the store grows.
     R3(Measure),
     /// Writes of large values while everything is compacted.
     R4(Measure),
@@ -189,7 +189,7 @@ pub(crate) enum Lab {
     R5(Measure),
     /// The harness: RocksDB measured by the laboratory and by its own db_bench.
     Check(Measure),
-    /// db_bench's lines as asked for; at several sizes also what they cost as the store grows.
+    /// db_bench's lines as asked for; at several sizes also their cost as the store grows.
     Compare(Compare),
     /// Random writes that go on, with everything compacted by hand in the middle.
     Stall(Watch),
@@ -221,7 +221,7 @@ pub(crate) struct Measure {
     pub(crate) records: Option<PathBuf>,
 }
 
-/// Who is measured, how often, and where.
+/// The engines to measure, the rounds, and the directory.
 #[derive(Debug, Args)]
 pub(crate) struct Field {
     /// How often all of it is done; without it 3 times, 2 of r4, 7 of check, 1 of stall and sustain.
@@ -324,8 +324,8 @@ pub(crate) struct Load {
     /// Bytes of rows in one batch.
     #[arg(long, default_value = "64KiB", value_parser = parse_bytes)]
     pub(crate) batch_bytes: u64,
-    /// The family's format from now on: compaction moves what is there by and by, `compact --recode`
-    /// at once.
+    /// The family's format from now on: compaction rewrites existing tables by and by, `compact
+    /// --recode` at once.
     #[arg(long, value_enum)]
     pub(crate) compression: Option<Compressing>,
     /// Count the entries of the family afterwards: rows with the same key are one entry.
@@ -404,10 +404,10 @@ pub(crate) struct GenSet {
     /// Where the lines go; `-` is standard output.
     #[arg(long, default_value = "-")]
     pub(crate) out: PathBuf,
-    /// About how many bytes of keys and values; what is taken from the machine may have less.
+    /// About how many bytes of keys and values; sets taken from the machine may have less.
     #[arg(long, default_value = "100MB", value_parser = parse_bytes)]
     pub(crate) bytes: u64,
-    /// Changes what is generated.
+    /// Changes the generated data.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
     /// Directory of documentation, for `english` and `reviews` (see crates/bench/english.sh).

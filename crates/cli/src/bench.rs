@@ -20,7 +20,7 @@ bzip2: <codec>comp <codec>uncomp.
 
 Flags:";
 
-/// Runs what `words`, the arguments after `bench`, ask for.
+/// Runs the benchmarks that `words`, the arguments after `bench`, ask for.
 pub(crate) fn bench(words: &[String], out: &mut Output) -> Outcome {
     if words.iter().any(|word| word == "--help" || word == "-h") {
         return out.text(format!("{USAGE}\n{}", Flags::help()));

@@ -1,4 +1,4 @@
-//! dump-blob: what a blob file says of itself, and the values in it.
+//! dump-blob: the header of a blob file, and the values in it.
 
 use std::path::Path;
 
@@ -12,8 +12,8 @@ use crate::failure::Outcome;
 use crate::inspect::{is_named, not_one};
 use crate::output::Output;
 
-/// Prints what is known of `path`, and with `entries` every value it holds. Of a file whose end is
-/// damaged the sound front is printed all the same, before the damage is reported.
+/// Prints the header of `path`, and with `entries` every value in it. The sound front of a file
+/// with a damaged end is printed all the same, before the damage is reported.
 pub(crate) fn dump_blob(place: &Place, path: &Path, entries: bool, out: &mut Output) -> Outcome {
     let files = Env::system().files;
     let name = path.file_name().map(Path::new).and_then(FileName::parse);

@@ -1,7 +1,8 @@
 //! convert: the database again, in another engine's format.
 //!
-//! The source is opened for reading and not changed. The copy holds what a reader sees: one version
-//! of each key, nothing deleted. LevelDB knows one family, so only the default one can go there.
+//! The source is opened for reading and not changed. The copy holds the rows that a reader sees:
+//! one version of each key, nothing deleted. LevelDB knows one family, so only the default one can
+//! go there.
 
 use std::path::Path;
 
@@ -89,7 +90,7 @@ fn refuse_other_families(source: &Db, families: &[ColumnFamily]) -> Outcome {
     Ok(())
 }
 
-/// Copies one family; how many entries it has.
+/// Copies one family, and returns the number of its entries.
 fn copy_family(source: &Db, family: &ColumnFamily, copy: &Db, into: &ColumnFamily) -> Outcome<u64> {
     let read = ReadOptions {
         fill_cache: false,

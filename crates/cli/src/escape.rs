@@ -2,7 +2,7 @@
 //!
 //! Plain: a backslash escapes `\t` `\n` `\r` `\\`, other control bytes and bytes that are no UTF-8
 //! are `\xNN`; everything else stands for itself. Hex (`--hex`): `0x` and two digits a byte. Both
-//! hold any bytes, and reading gives back exactly what was written. On input any byte may be
+//! hold any bytes, and reading gives back exactly the bytes written. On input any byte may be
 //! written as `\xNN`, and the `0x` may be left out.
 
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 pub(crate) struct BadText {
     /// Byte offset in the text.
     pub(crate) at: usize,
-    /// What is wrong there.
+    /// The fault at that place.
     pub(crate) what: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! How a command fails: what is printed, what to do about it, and the exit code.
+//! The failure of a command: its message, its advice, and the exit code.
 //!
 //! Exit codes: 0 done; 1 not found (a key, a family, a database); 2 the command was not understood;
 //! 3 the data is damaged, or a check failed; 4 the system refused (I/O, lock, disk space); 5 the
@@ -27,7 +27,7 @@ pub(crate) enum Failure {
     Io(io::Error),
 }
 
-/// What commands return.
+/// The result of a command.
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
 
 impl Failure {
@@ -53,12 +53,12 @@ impl Failure {
         }
     }
 
-    /// Whether whoever read the output has had enough: no failure to speak of.
+    /// Whether the reader of the output has closed it, which is no failure.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// What the user can do.
+    /// The advice to the user.
     fn advice(&self) -> Option<&'static str> {
         let error = match self {
             Self::Engine(error) => error,

@@ -17,7 +17,7 @@ use crate::output::{Output, remark};
 use crate::progress::Progress;
 use crate::units;
 
-/// Rows at scale factor 1, and what one has on average without its comment.
+/// Rows at scale factor 1, and the average bytes of one without its comment.
 const ROWS_PER_SCALE: f64 = 6_000_000.0;
 const ROW_BYTES_BESIDE_COMMENT: u64 = 90;
 
@@ -49,7 +49,7 @@ fn to_file(
     Ok(file.file.close()?)
 }
 
-/// Writes a data set's records as lines that `drumlin load` reads, and remarks what they come to.
+/// Writes a data set's records as lines that `drumlin load` reads, and remarks their totals.
 fn write_set(kind: Kind, wanted: &GenSet, out: &mut Output) -> Outcome {
     let spec = DataSpec {
         kind,

@@ -1,4 +1,4 @@
-//! dump-wal and dump-manifest: what log files hold, record by record. Nothing is opened or changed.
+//! dump-wal and dump-manifest: log files, record by record. Nothing is opened or changed.
 
 use std::path::{Path, PathBuf};
 
@@ -107,7 +107,7 @@ pub(crate) fn kind_name(kind: ValueKind) -> &'static str {
     }
 }
 
-/// Prints what the end of a log means; damage is a failure.
+/// Prints the verdict on the end of a log; damage is a failure.
 fn finish(path: &Path, verdict: Verdict, out: &mut Output) -> Outcome {
     match verdict {
         Verdict::Clean => out.text("# the end is clean"),
@@ -151,7 +151,7 @@ pub(crate) fn dump_manifest(place: &Place, file: Option<&Path>, out: &mut Output
     });
     let is_named = is_named(&path, |name| matches!(name, FileName::Manifest(_)));
     match read {
-        // Whatever its name: a MANIFEST begins with a whole edit.
+        // Under any name, a MANIFEST begins with a whole edit.
         Ok(Verdict::Clean | Verdict::Torn { .. }) if edits == 0 => {
             Err(not_one(&path, "MANIFEST", "no version edit begins it"))
         }
@@ -171,7 +171,7 @@ pub(crate) fn is_named(path: &Path, is_kind: fn(FileName) -> bool) -> bool {
     name.is_some_and(is_kind)
 }
 
-/// The failure to take `path` for `what`, which it is neither by its name nor by what is in it.
+/// The failure to read `path` as a `what`, which it is neither by name nor by content.
 pub(crate) fn not_one(path: &Path, what: &str, why: impl std::fmt::Display) -> Failure {
     Failure::NotFound(format!("{} is no {what}: {why}", path.display()))
 }

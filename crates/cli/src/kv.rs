@@ -24,7 +24,7 @@ pub(crate) fn put(place: &Place, key: &str, value: &str, sync: bool) -> Outcome 
     write(place, place.bytes(key)?, &place.bytes(value)?, sync)
 }
 
-/// Sets `key` to what standard input has.
+/// Sets `key` to the bytes of standard input.
 pub(crate) fn put_input(place: &Place, key: &str, sync: bool) -> Outcome {
     let key = place.bytes(key)?;
     let most = VALUE_BYTES_MAX as u64;

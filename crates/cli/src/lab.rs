@@ -146,7 +146,7 @@ fn watch(load: Load, wanted: &Watch, out: &mut Output) -> Outcome {
     run.measure(watched.plan()?, &wanted.field, &path, out)
 }
 
-/// A measurement by name, and what it does unless told otherwise.
+/// A measurement by name, and its defaults.
 struct Run {
     name: &'static str,
     /// Whether Drumlin is the first engine.

@@ -1,8 +1,9 @@
 //! levels: a picture of the tree.
 //!
-//! One strip a sorted run (every L0 table is one): which part of the keys each table covers. The
-//! axis is the rank of the tables' boundary keys, so that every boundary is visible however the
-//! keys are distributed. The MANIFEST is read directly: no lock is taken, memtables do not show.
+//! One strip for each sorted run (every L0 table is one) shows the part of the keys that each table
+//! covers. The axis is the rank of the tables' boundary keys, so that every boundary is visible
+//! however the keys are distributed. The MANIFEST is read directly: no lock is taken, memtables do
+//! not show.
 
 use drumlin::internals::version::NewFile;
 use drumlin_fs::Env;

@@ -35,7 +35,8 @@ pub(crate) fn load(place: &Place, load: &Load, out: &mut Output) -> Outcome {
     let (rows, bytes, rest) = (loader.rows, loader.bytes, loader.rest);
     let number = lines.number;
     if let Err(failure) = read.and(settled) {
-        // What is in was told to be; closing may well meet what stopped it once more.
+        // The failure reports the rows in the store; closing may well meet the same error once
+        // more.
         let _ = db.close();
         return Err(rest.tell(failure, number));
     }
@@ -59,7 +60,7 @@ pub(crate) fn load(place: &Place, load: &Load, out: &mut Output) -> Outcome {
     Ok(db.close()?)
 }
 
-/// What was loaded, and how fast.
+/// The rows and bytes loaded, and the rates.
 fn summary(rows: u64, bytes: u64, took: Duration) -> String {
     let seconds = took.as_secs_f64();
     format!(
@@ -141,7 +142,7 @@ struct Rest {
 }
 
 impl Rest {
-    /// `failure`, met at line `number`, and what of the input is in.
+    /// `failure`, met at line `number`, with the part of the input that is in the store.
     fn tell(&self, failure: Failure, number: u64) -> Failure {
         let Self { written, next } = self;
         let far = match written {
@@ -172,9 +173,9 @@ struct Loader<'d> {
     bytes: u64,
     /// The line that was added last.
     line: u64,
-    /// What is in the memtable; without a log it is not safe yet.
+    /// The rows in the memtable; without a WAL they are not safe yet.
     accepted: Rest,
-    /// What is in for good.
+    /// The rows that are safe.
     rest: Rest,
 }
 
@@ -236,7 +237,7 @@ impl<'d> Loader<'d> {
         Ok(())
     }
 
-    /// Writes what was gathered, and makes safe what has no log.
+    /// Writes the gathered rows, and flushes those without a WAL.
     fn settle(&mut self) -> Outcome {
         if !self.batch.is_empty() {
             self.write()?;

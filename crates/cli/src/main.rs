@@ -1,8 +1,8 @@
 //! The command `drumlin`: load, look, check and measure from a shell.
 //!
-//! Every command prints what it was asked for on standard output and remarks on standard error, and
-//! ends with one of the exit codes of [`failure`]. Printing goes through [`output::Output`], which
-//! ends quietly when whoever reads has had enough.
+//! Every command prints its result on standard output and remarks on standard error, and ends with
+//! one of the exit codes of [`failure`]. Printing goes through [`output::Output`], which ends
+//! quietly when the reader closes the pipe.
 
 #![forbid(unsafe_code)]
 
@@ -39,7 +39,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{Output, remark};
 
 fn main() -> ExitCode {
-    drumlin::machine::return_freed_memory(); // So that the memory budget is what the system sees.
+    drumlin::machine::return_freed_memory(); // keeps resident memory near the budget
     let mut out = Output::new();
     let outcome = run(&mut out).and_then(|()| out.flush());
     let Err(failure) = outcome else {
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     if failure.is_closed_pipe() {
         return ExitCode::SUCCESS;
     }
-    // What was printed before the failure belongs before its message.
+    // Output printed before the failure belongs before its message.
     let flushed = out.flush();
     remark(format!("drumlin: {failure}"));
     let failure = flushed

@@ -19,14 +19,14 @@ pub(crate) fn stats(place: &Place, property: Option<&str>, out: &mut Output) -> 
     }
 }
 
-/// Says what a write waits for and what a read touches.
+/// Prints why a write waits and which tables a read searches.
 pub(crate) fn explain(place: &Place, key: Option<&str>, out: &mut Output) -> Outcome {
     let key = key.map(|key| place.bytes(key)).transpose()?;
     let (db, family) = place.open_to_read()?;
     out.text(db.explain(&family, key.as_deref()).trim_end())
 }
 
-/// Rebuilds the MANIFEST and says what was saved and what was not.
+/// Rebuilds the MANIFEST and prints the files that were saved and lost.
 pub(crate) fn repair(place: &Place, out: &mut Output) -> Outcome {
     let report = Db::repair(place.dir()?, &place.options())?;
     for (path, error) in &report.lost {
@@ -73,7 +73,7 @@ pub(crate) fn verify(place: &Place, out: &mut Output) -> Outcome {
     }
 }
 
-/// Compacts a range and says what the tree weighs before and after.
+/// Compacts a range and prints the size of the tree before and after.
 pub(crate) fn compact(
     place: &Place,
     from: Option<&str>,

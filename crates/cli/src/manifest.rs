@@ -1,4 +1,4 @@
-//! What a MANIFEST says, read without opening the database.
+//! The content of a MANIFEST, read without opening the database.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -85,7 +85,7 @@ pub(crate) fn current(env: &Env, dir: &Path) -> Outcome<PathBuf> {
     }
 }
 
-/// Shows every edit of a MANIFEST with its offset, and says what its end means.
+/// Shows every edit of a MANIFEST with its offset, and returns the verdict on its end.
 pub(crate) fn each_edit(
     env: &Env,
     path: &Path,

@@ -1,4 +1,4 @@
-//! What commands print: buffered, and quiet when nobody reads any more.
+//! The output of commands: buffered, and quiet when its reader is gone.
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 

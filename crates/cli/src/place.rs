@@ -1,4 +1,4 @@
-//! Opening what `--db` and `--family` name.
+//! Opening the database of `--db` and the family of `--family`.
 
 use std::path::Path;
 
@@ -76,7 +76,8 @@ impl Place {
         Ok((db, family))
     }
 
-    /// Opens what is there with `options`, the family in another format if `compressing` names one.
+    /// Opens the existing database with `options`, the family in another format if `compressing`
+    /// names one.
     pub(crate) fn open_as(
         &self,
         options: Options,
@@ -117,8 +118,8 @@ impl Place {
         Ok((db, family))
     }
 
-    /// Says that there is no database, where a file was missing because there is none. A file that is
-    /// missing from a database is no answer to what was asked, and keeps its name.
+    /// Turns a missing file into the message that there is no database, if there is none. A file
+    /// missing from a database is no answer to the command, and keeps its name.
     pub(crate) fn explain(&self, failure: impl Into<Failure>) -> Failure {
         match (failure.into(), &self.db) {
             (Failure::Engine(error), Some(dir)) if error.is_not_found() => {

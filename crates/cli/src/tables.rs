@@ -23,7 +23,7 @@ const CACHE_BYTES: usize = 8 << 20;
 /// Bytes of the largest model file that is read.
 const MODEL_BYTES_MAX: u64 = 2 << 30;
 
-/// Prints what is known of `path`, and with `entries` all it holds.
+/// Prints the properties of `path`, and with `entries` all its entries.
 pub(crate) fn dump_table(place: &Place, path: &Path, entries: bool, out: &mut Output) -> Outcome {
     let is_named = is_named(path, |name| matches!(name, FileName::Table(_)));
     let table = match open(&Env::system(), path) {

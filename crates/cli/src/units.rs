@@ -30,13 +30,13 @@ pub(crate) fn bytes(number: u64) -> String {
     format!("{size:.2} PB")
 }
 
-/// What `amount` in `seconds` comes to a second.
+/// The rate a second of `amount` in `seconds`.
 pub(crate) fn rate(amount: u64, seconds: f64) -> u64 {
     (amount as f64 / seconds.max(1e-9)) as u64
 }
 
 /// A number of bytes as a user writes it: `4096`, `64k`, `1.5GB`, `2GiB`. `k` and `kB` are 1000,
-/// `KiB` 1024, whatever the case.
+/// `KiB` 1024, in any case.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     let split = text
         .find(|letter: char| letter.is_ascii_alphabetic())

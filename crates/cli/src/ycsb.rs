@@ -26,7 +26,7 @@ drumlin.flags=... gives the store flags of `drumlin bench`, with blanks between 
 
 A read that finds nothing, or not what was written, ends the command with exit code 3 after its report.";
 
-/// What the words after `ycsb` say.
+/// The parsed words after `ycsb`.
 #[derive(Debug)]
 struct Wanted {
     phase: Phase,
@@ -35,7 +35,7 @@ struct Wanted {
     tells: bool,
 }
 
-/// Carries out what `words` ask for.
+/// Runs the phases that `words` ask for.
 pub(crate) fn ycsb(words: &[String], out: &mut Output) -> Outcome {
     if words
         .iter()
@@ -130,7 +130,8 @@ fn parse(words: &[String], env: &Env) -> Outcome<Wanted> {
     Ok(wanted)
 }
 
-/// The store's flags: what the property says, and LZ4, the engine's own default, where it says nothing.
+/// The store's flags: those of the property, and LZ4, the engine's own default, if it names no
+/// compression.
 fn store_flags(wanted: &Wanted) -> Outcome<Flags> {
     let given = wanted.properties.text("drumlin.flags", "");
     let mut words = vec![

@@ -1,4 +1,4 @@
-//! The command, run as a user runs it: what it prints and the code it ends with.
+//! The command, run as a user runs it: its output and its exit code.
 
 #[path = "support/shell.rs"]
 mod shell;
@@ -239,7 +239,7 @@ fn damage_is_found_and_named() {
     let shell = Shell::new();
     shell.print(&["put", "key", "value"]);
     shell.print(&["compact"]);
-    // A table that compaction replaced may still lie there; the live one is the newest.
+    // A table that compaction replaced may still exist; the live one is the newest.
     let table = tables_of(&shell.path("db")).pop().expect("a table");
     flip_first_byte(&table);
     let output = shell.run(&["verify"]);

@@ -1,11 +1,11 @@
 //! Goal: a load that is killed loses nothing it wrote, and can simply be repeated. Method: a real
 //! file, Debian's package index, goes through a pipe into `drumlin load`, which is killed with
-//! SIGKILL at random moments; after each death the rows that are there are compared byte for byte
+//! SIGKILL at random moments; after each death the rows in the store are compared byte for byte
 //! with the front of the file, and at the end with all of it.
 //!
-//! What must be there is known from the pipe: the command writes a row before it reads a batch and
-//! a buffer further, so every row further back than these from what the pipe took was acknowledged
-//! by the database.
+//! The pipe tells which rows must be present: the command writes a row before it reads a batch and
+//! a buffer further, so the database has acknowledged every row that is further back than these
+//! from the end of the bytes taken.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -20,11 +20,11 @@ const KILLS: usize = 4;
 const BYTES_MAX: usize = 3 << 20;
 const WHOLE_VARIABLE: &str = "DRUMLIN_EXHAUSTIVE";
 const BATCH_BYTES: usize = 16 << 10;
-/// What the command may have taken from the pipe without having written it: its input buffer, the
-/// pipe itself, a batch that is being gathered.
+/// Bytes the command may have taken from the pipe and not written: its input buffer, the pipe
+/// itself, a batch that is being gathered.
 const UNDERWAY_BYTES: usize = (1 << 20) + (64 << 10) + 2 * BATCH_BYTES;
 
-/// The text of Debian's package index, or at least of what is installed.
+/// The text of Debian's package index, or at least of the installed packages.
 fn index() -> String {
     let lists = std::fs::read_dir("/var/lib/apt/lists")
         .into_iter()
@@ -70,7 +70,7 @@ fn lines() -> Vec<String> {
     lines
 }
 
-/// As the command writes what a line cannot hold.
+/// Bytes that a line cannot hold, escaped as the command does.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     for character in text.chars() {
@@ -132,7 +132,7 @@ fn acknowledged(lines: &[String], taken: usize) -> usize {
         underway += line.len();
         underway <= UNDERWAY_BYTES
     });
-    // The line in which the bound lies may be half read.
+    // The line with the bound in it may be half read.
     taken.saturating_sub(later.count() + 1)
 }
 

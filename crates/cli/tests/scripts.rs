@@ -1,6 +1,6 @@
-//! Goal: the command does what scripts and first-time users rely on: numbers that can be counted with,
-//! messages about the file that is meant, and nothing lost or left behind on the way to an error.
-//! Method: each promise once, by the command itself.
+//! Goal: the command keeps the promises that scripts and first-time users rely on: numbers that can be
+//! counted with, messages about the file that is meant, and nothing lost or left behind on the way to
+//! an error. Method: each promise once, by the command itself.
 
 #[path = "support/shell.rs"]
 mod shell;

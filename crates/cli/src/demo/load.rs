@@ -23,7 +23,7 @@ const BATCHES_AHEAD: usize = 16;
 
 /// Rows whose keys are all different.
 ///
-/// Within an order the generator sees to that; across orders two keys may still be the same digits
+/// The generator ensures it within an order; across orders two keys may still be the same digits
 /// (order 1, part 156 and order 11, part 56), which a set of fingerprints finds.
 #[derive(Debug)]
 pub(crate) struct Source {
@@ -59,12 +59,12 @@ impl Source {
     }
 }
 
-/// What loading came to.
+/// The result of loading.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LoadSummary {
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
-    /// Rows not written because their key was.
+    /// Rows not written because their key was written before.
     pub(crate) left_out: u64,
     pub(crate) took: Duration,
 }

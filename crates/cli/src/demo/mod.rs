@@ -1,8 +1,8 @@
 //! demo: the whole engine at work in one command.
 //!
 //! Rows of TPC-H lineitem are generated and loaded; then threads read rows at random while another
-//! adds more, and every value read is compared byte for byte with the row generated again. What
-//! came of it is printed as a table.
+//! adds more, and every value read is compared byte for byte with the row generated again. The
+//! results are printed as a table.
 
 mod load;
 mod reads;

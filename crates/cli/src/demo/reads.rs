@@ -22,7 +22,7 @@ use crate::progress::Progress;
 /// Between two looks at the clock while the threads work.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What reading and writing came to.
+/// The result of reading and writing.
 #[derive(Debug, Default)]
 pub(crate) struct ReadSummary {
     pub(crate) threads: usize,
@@ -32,7 +32,7 @@ pub(crate) struct ReadSummary {
     pub(crate) written_bytes: u64,
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct Course {
     db: Db,
     rows: Arc<Vec<Row>>,
@@ -84,7 +84,7 @@ pub(crate) fn run(
     let body = Box::new(move || writer.write(source, write_rate));
     threads.push(env.spawner.spawn("demo-write", body)?);
     let deadline = began + Duration::from_secs(demo.seconds);
-    // Relaxed: the flag publishes nothing; joining the threads orders what they counted.
+    // Relaxed: the flag publishes nothing; joining the threads orders their counts.
     while env.clock.monotonic() < deadline && !course.stop.load(Ordering::Relaxed) {
         env.clock.sleep(TICK);
         progress.reach_second((env.clock.monotonic() - began).as_secs());
@@ -126,7 +126,8 @@ impl Course {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Reads until told to stop, or until a value is not what was written: what is wrong with it.
+    /// Reads until told to stop, or until a value differs from the one written. Returns the
+    /// difference.
     fn read_rows(&self, seed: u64, latencies: &mut Latencies) -> Result<Option<String>> {
         let family = self.db.default_family();
         let (options, clock) = (ReadOptions::default(), &self.env.clock);
@@ -188,7 +189,7 @@ impl Course {
     }
 }
 
-/// What is wrong with `value`; `None` when it is what was written.
+/// The fault of `value`; `None` when it is the value written.
 fn compare(key: &[u8], value: Option<&[u8]>, expected: &[u8]) -> Option<String> {
     let key = || Form::Plain.show(key);
     let Some(value) = value else {

@@ -11,7 +11,7 @@ use super::load::LoadSummary;
 use super::reads::ReadSummary;
 use crate::units;
 
-/// Bytes the engine wrote, by what for.
+/// Bytes the engine wrote, by purpose.
 #[derive(Clone, Copy, Debug, Default)]
 struct Written {
     wal: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Report {
     pub(crate) reads: ReadSummary,
     pub(crate) disk_bytes: u64,
     pub(crate) memory_bytes: u64,
-    /// Bytes of the demo's own list of rows, which the engine has no part in.
+    /// Bytes of the demo's own list of rows, which are not the engine's.
     pub(crate) rows_bytes: u64,
     written: Written,
 }

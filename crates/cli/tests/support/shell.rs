@@ -44,13 +44,13 @@ impl Shell {
         child.wait_with_output().expect("the command ends")
     }
 
-    /// Runs and expects success; what was printed.
+    /// Runs, expects success, and returns the output.
     pub(crate) fn print(&self, arguments: &[&str]) -> String {
         success(self.run(arguments))
     }
 }
 
-/// What a command printed that must have succeeded.
+/// The output of a command that must have succeeded.
 pub(crate) fn success(output: Output) -> String {
     let remarks = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{:?}: {remarks}", output.status);
