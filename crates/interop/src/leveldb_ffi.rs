@@ -7,7 +7,7 @@ macro_rules! opaque {
     ($($name:ident),* $(,)?) => { $(
         #[repr(C)]
         pub(crate) struct $name {
-            // The library changes what is behind a shared reference.
+            // The library changes the value behind a shared reference.
             inside: UnsafeCell<[u8; 0]>,
         }
     )* };

@@ -1,5 +1,5 @@
 //! RocksDB and LevelDB as oracles: their C libraries and command-line tools behind safe wrappers, and
-//! checks that what one engine wrote the other reads, row for row.
+//! checks that each engine reads the other's files, row for row.
 //!
 //! For tests only. The libraries are Debian's (`librocksdb` 7.8, `libleveldb` 1.23), linked
 //! dynamically; `make deps` installs them with the tools. Every wrapper is used by one thread.

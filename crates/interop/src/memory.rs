@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::path::Path;
 
-/// Frees what the library allocated.
+/// Frees memory that the library allocated.
 pub(crate) type Free = unsafe extern "C" fn(*mut c_void);
 
 /// The error message at `slot`, if the call before set one.

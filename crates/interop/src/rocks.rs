@@ -1,7 +1,7 @@
 //! RocksDB in this process, through its C library.
 //!
-//! Options are given as RocksDB's own text (`key=value;key={...}`), so that a test reads like what it
-//! sets. Invariant: every pointer in [`Rocks`] is live until it is dropped. One thread.
+//! Options are given as RocksDB's own text (`key=value;key={...}`), so that a test reads like the
+//! options it sets. Invariant: every pointer in [`Rocks`] is live until it is dropped. One thread.
 
 use std::ffi::{CString, c_char, c_int};
 use std::path::Path;
@@ -56,7 +56,7 @@ impl std::fmt::Debug for Rocks {
     }
 }
 
-/// What part of a family to walk, and which way.
+/// The part of a family to walk, and the direction.
 #[derive(Clone, Debug, Default)]
 pub struct Scan {
     /// At or above this key.
@@ -390,7 +390,7 @@ impl Drop for Rocks {
     }
 }
 
-/// Panics with what RocksDB said of `what`.
+/// Panics with RocksDB's error of `what`.
 pub(crate) fn must(what: &str, error: *mut c_char) {
     if let Err(error) = take_error(error, rocksdb_free) {
         panic!("RocksDB, {what}: {error}");

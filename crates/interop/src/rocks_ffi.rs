@@ -1,7 +1,7 @@
 //! The functions of `rocksdb/c.h` (7.8) that the tests need.
 //!
 //! Handles are opaque types behind references or pointers of the right mutability. `safe fn` marks
-//! what is sound for any live handle: it takes no raw memory and keeps no pointer.
+//! functions that are sound for any live handle: they take no raw memory and keep no pointer.
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_int, c_uchar, c_void};
@@ -10,7 +10,7 @@ macro_rules! opaque {
     ($($name:ident),* $(,)?) => { $(
         #[repr(C)]
         pub(crate) struct $name {
-            // The library changes what is behind a shared reference.
+            // The library changes the value behind a shared reference.
             inside: UnsafeCell<[u8; 0]>,
         }
     )* };

@@ -1,4 +1,4 @@
-//! What RocksDB makes beside a plain database: external tables, and prepared transactions.
+//! Files that RocksDB writes beside a plain database: external tables, and prepared transactions.
 
 use std::path::Path;
 use std::ptr;

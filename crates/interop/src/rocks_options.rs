@@ -1,4 +1,4 @@
-//! What RocksDB makes of a directory's newest OPTIONS file.
+//! RocksDB's parsing of a directory's newest OPTIONS file.
 
 use std::ffi::CStr;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::rocks_ffi::{self as ffi, rocksdb_free};
 /// The options may refer to a block cache of this size.
 const CACHE_BYTES: usize = 1 << 20;
 
-/// The families that the newest OPTIONS file of `dir` tells of, of which RocksDB must know every key and value.
+/// The families in the newest OPTIONS file of `dir`; RocksDB must know every key and value in it.
 ///
 /// # Errors
 /// RocksDB's message.

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::rows::Rows;
 
-/// What a tool said.
+/// The output of a tool.
 #[derive(Clone, Debug)]
 pub struct Ran {
     /// Whether it exited with 0.
@@ -77,7 +77,7 @@ pub fn db_bench(dir: &Path, arguments: &[&str]) -> Ran {
 /// Every row of `family` as `ldb scan` prints it, with the options that the directory tells.
 ///
 /// # Panics
-/// When `ldb` fails or prints what is no row.
+/// When `ldb` fails or prints a line that is no row.
 #[track_caller]
 pub fn ldb_scan(dir: &Path, family: &str) -> Rows {
     let family = format!("--column_family={family}");

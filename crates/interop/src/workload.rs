@@ -19,7 +19,7 @@ pub enum Op {
     DeleteRange(Vec<u8>, Vec<u8>),
 }
 
-/// What may be drawn beside puts and deletions.
+/// The operations that may be drawn beside puts and deletions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Operators {
     /// Merges.

@@ -1,7 +1,7 @@
-//! Goal: values that RocksDB 7.8 keeps in blob files are read by us row for row, whatever it did with
-//! them, and survive our writes and compactions; it reads, dumps and collects those that we keep in
-//! them. Method: RocksDB through its C library, `ldb` and `db_bench` makes a directory, or we do; every
-//! way of reading is compared with the other's walk; each writes and compacts what the other left.
+//! Goal: values that RocksDB 7.8 keeps in blob files are read by us row for row, after any operations
+//! of it, and survive our writes and compactions; it reads, dumps and collects ours. Method: RocksDB
+//! through its C library, `ldb` and `db_bench` makes a directory, or we do; every way of reading is
+//! compared with the other's walk; each writes and compacts the other's directory.
 
 #![expect(
     clippy::unwrap_used,
@@ -107,7 +107,7 @@ fn comes_through(what: &str, more: &str) {
     }
 }
 
-/// We read what is in `dir`, write and compact, and RocksDB reads that.
+/// We read the rows of `dir`, write and compact, and RocksDB reads the result.
 fn there_and_back(dir: &Path, options: &str, want: &Rows, a_value: fn(&mut Rng) -> Vec<u8>) {
     let what = options;
     let db = check_ours_in(dir, want, what);

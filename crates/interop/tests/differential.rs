@@ -1,7 +1,7 @@
 //! Goal: under the same operations and options we and RocksDB answer alike: gets, walks with bounds
 //! in both directions, at any moment, across flush, compaction and reopening. Method: 200,000 random
 //! operations from seeds, applied to both in one process, each going on now and then with the other's
-//! directory; at the end RocksDB's tools check what we wrote. `DRUMLIN_DIFFERENTIAL_OPS` sets how many
+//! directory; at the end RocksDB's tools check our files. `DRUMLIN_DIFFERENTIAL_OPS` sets how many
 //! operations each test does, `DRUMLIN_DIFFERENTIAL_SEED` from which seed on.
 
 #![expect(
@@ -30,7 +30,7 @@ struct Pair {
     options: Options,
     rocks_options: String,
     seed: u64,
-    /// What was pinned, with the rows it showed then.
+    /// The pinned snapshots, with the rows they showed then.
     pinned: Option<(Snapshot, Rows)>,
 }
 
@@ -59,7 +59,7 @@ impl Pair {
         self.rocks = Some(Rocks::open_default(self.rocks_dir.path(), &self.rocks_options).unwrap());
     }
 
-    /// Closes both; when `swap`, each goes on with what the other wrote.
+    /// Closes both; when `swap`, each goes on with the other's directory.
     fn reopen(&mut self, swap: bool) {
         self.pinned = None;
         self.ours.take().unwrap().close().unwrap();
@@ -148,7 +148,7 @@ impl Pair {
         rows
     }
 
-    /// What was pinned earlier still shows what it showed; then pins anew.
+    /// Checks that the earlier snapshots still show the same rows, then pins new ones.
     fn check_pinned(&mut self) {
         if let Some((snapshot, want)) = self.pinned.take() {
             let options = ReadOptions {

@@ -27,7 +27,7 @@ fn rocksdb_and_its_tools_are_kept_out_while_we_hold_the_lock() {
     db.put(b"a", b"1").unwrap();
     let refused = ldb(dir.path(), &["put", "b", "2"]).failed();
     assert!(refused.to_lowercase().contains("lock"), "{refused}");
-    // What only reads takes no lock.
+    // A read-only command takes no lock.
     assert_eq!(ldb(dir.path(), &["get", "a"]).ok().trim(), "1");
     db.put(b"c", b"3").unwrap();
     db.close().unwrap();

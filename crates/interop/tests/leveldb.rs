@@ -101,7 +101,7 @@ fn a_leveldb_directory_goes_to_and_fro_and_stays_one() {
             );
             change_ours(&db, 100 + turn, 4000);
             match turn {
-                0 => {} // What we wrote stays in the log.
+                0 => {} // our writes stay in the WAL
                 1 => db.flush().unwrap(),
                 _ => db.compact_range(db.default_family(), None, None).unwrap(),
             }
@@ -147,7 +147,7 @@ fn a_directory_we_made_for_leveldb_is_leveldbs() {
     drop(theirs);
     check_ours_in(dir.path(), &want, "ours again");
     // RocksDB 7.8 still reads LevelDB's directories. (Opened for writing it fails an assertion of
-    // its own, on what LevelDB's MANIFEST does not tell.)
+    // its own, on a field that LevelDB's MANIFEST lacks.)
     let scanned = ldb(dir.path(), &["scan", "--hex"]).ok();
     assert_eq!(
         scanned

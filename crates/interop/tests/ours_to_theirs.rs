@@ -1,6 +1,6 @@
-//! Goal: RocksDB 7.8, as a library and through its tools, reads every row of what we write under any
-//! of our options, and what it then writes and compacts we read again. Method: one shape of database
-//! a test, made by random operations, through the whole round.
+//! Goal: RocksDB 7.8, as a library and through its tools, reads every row that we write under any of
+//! our options, and we read again the rows that it then writes and compacts. Method: one shape of
+//! database a test, made by random operations, through the whole round.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Goal: what RocksDB makes of a directory with our plain tables: it refuses it, by name, and takes it
-//! back once a compaction has rewritten them. Method: its own tools on the same directory.
+//! Goal: RocksDB refuses a directory with our plain tables by name, and takes it back once a
+//! compaction has rewritten them. Method: its own tools on the same directory.
 
 use drumlin::{Db, FamilyOptions, Options, TableFormat};
 use drumlin_interop::*;

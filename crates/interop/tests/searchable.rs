@@ -1,6 +1,6 @@
-//! Goal: what RocksDB makes of a directory with our searchable tables and their model: it refuses it, by
-//! name, passes over what it does not know of the MANIFEST, and takes the directory back once it was
-//! recoded. Method: its own tools on the same directory.
+//! Goal: RocksDB refuses a directory with our searchable tables and their model by name, skips the
+//! MANIFEST's fields that it does not know, and takes the directory back once it was recoded. Method:
+//! its own tools on the same directory.
 
 use drumlin::internals::names::FileName;
 use drumlin::{Db, Env, FamilyOptions, Options, TableFormat, Tuning};

@@ -1,6 +1,6 @@
 //! Goal: a directory keeps its compaction style when it changes hands. Method: we write it under
-//! each style and RocksDB's tools open it with what our OPTIONS file says; RocksDB writes it and we
-//! open it without naming a style; then the counts of tables and levels tell which style worked.
+//! each style and RocksDB's tools open it with our OPTIONS file; RocksDB writes it and we open it
+//! without naming a style; then the counts of tables and levels show the style in force.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,6 +1,7 @@
-//! Goal: what RocksDB can do beyond puts: families, merges, ingested tables, unlogged writes, its
-//! benchmark's databases; and that what we cannot read faithfully is refused by name. Method: RocksDB
-//! through its C library and `db_bench` makes a directory, we read it (or must not).
+//! Goal: we read RocksDB's directories with more than puts (families, merges, ingested tables,
+//! unlogged writes, its benchmark's databases), and refuse by name features that we cannot read
+//! faithfully. Method: RocksDB through its C library and `db_bench` makes a directory, we read it (or
+//! must not).
 
 #![expect(
     clippy::unwrap_used,
@@ -97,7 +98,7 @@ fn families_each_with_their_own_options_are_read() {
         }
         db.close().unwrap();
     }
-    // What we wrote in OPTIONS must tell RocksDB's own tools the same.
+    // RocksDB's own tools must get the same rows with our OPTIONS file.
     for ((name, _), want) in families.iter().zip(&want) {
         assert_rows(&format!("ldb, {name}"), &ldb_scan(dir.path(), name), want);
     }

@@ -1,6 +1,7 @@
-//! Goal: what RocksDB 7.8 writes under any of its options, we read row for row, write on, and hand
-//! back. Method: make a database through the C library with one option set a case, compare every way
-//! of reading with RocksDB's own walk, write more through us, and let RocksDB read that.
+//! Goal: we read row for row a directory that RocksDB 7.8 wrote under any of its options, write on,
+//! and hand it back. Method: make a database through the C library with one option set a case,
+//! compare every way of reading with RocksDB's own walk, write more through us, and let RocksDB read
+//! the result.
 
 #![expect(
     clippy::unwrap_used,
@@ -94,7 +95,8 @@ fn fill(db: &Rocks, seed: u64, ops: usize, operators: Operators) {
     }
 }
 
-/// We read what is in `dir`, write, and RocksDB reads that: twice, the second time compacted.
+/// We read the rows of `dir`, write, and RocksDB reads the result: twice, the second time
+/// compacted.
 fn there_and_back(dir: &Path, options: &str, what: &str) {
     let rocks = Rocks::open_default(dir, options).unwrap();
     let want = rocks.rows("default");

@@ -241,7 +241,7 @@ fn copied(bytes: Bytes, len: usize) -> Vec<u8> {
     unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), len) }.to_vec()
 }
 
-/// What `call` returns, or the message that it left.
+/// The result of `call`, or its error message.
 fn checked<T>(f: &Functions, call: impl FnOnce(Error) -> T) -> Result<T, String> {
     let mut error: *mut c_char = ptr::null_mut();
     let result = call(&mut error);

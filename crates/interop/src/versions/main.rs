@@ -1,6 +1,6 @@
-//! Goal: a directory goes to and fro between Drumlin and many versions of RocksDB, with kills, and no row is
-//! ever lost or wrong. Method: random operations, which follow from a seed, by one engine after the other, each
-//! in a process of its own that is killed or closes; each compares all rows with a map before and after.
+//! Goal: a directory moves back and forth between Drumlin and many versions of RocksDB, with kills, and no row
+//! is ever lost or wrong. Method: random operations, which follow from a seed, by one engine after the other,
+//! each in a process of its own that is killed or closes; each compares all rows with a map before and after.
 //!
 //! `rocksdb-versions run LIBRARIES [SEEDS]`; `LIBRARIES` holds a `VERSION.so` each, which
 //! `fetch-versions.sh` puts there. The newest takes over at the end of each.
@@ -23,7 +23,7 @@ type Done<T = ()> = Result<T, String>;
 
 const OPERATIONS: usize = 1500;
 const KEYS: u64 = 400;
-/// What a step is called that Drumlin makes.
+/// The name of Drumlin in a step.
 const OURS: &str = "drumlin";
 /// Small sizes, so that there are flushes and compactions in a step.
 const OPTIONS: &str = "create_if_missing=true;write_buffer_size=65536;target_file_size_base=65536;\
@@ -74,7 +74,8 @@ fn run(libraries: &Path, seeds: u64) -> Done {
         for seed in 1..=seeds {
             Case::new(seed, Kind::Theirs).theirs_first(path, &newest)?;
             cases += 1;
-            // What a new store holds is read from 6.6 on, but for values in blob files, from 6.27 on.
+            // Versions from 6.6 on read a new store without blob files, those from 6.27 on also one
+            // with them.
             if *version >= vec![6, 6] {
                 let kind = match *version >= vec![6, 27] {
                     true => Kind::Ours,
@@ -186,7 +187,7 @@ impl Case {
             .map_err(|error| error.to_string())?;
         let mut said = String::new();
         if let Some(stdout) = child.stdout.take() {
-            // The end of its output, after which there is nothing to read, is told from what it said.
+            // An empty line, at the end of its output, is judged below.
             let _ = BufReader::new(stdout).read_line(&mut said);
         }
         // It waits for this, or has ended.
@@ -202,7 +203,7 @@ impl Case {
     }
 }
 
-/// One engine's part: what was before, some operations, what is after; then waits to be killed.
+/// One engine's part: checks the rows, does some operations, checks again; then waits to be killed.
 fn step(who: &str, dir: &Path, seeds: &str, kind: Kind) -> Done {
     let seeds: Vec<u64> = seeds
         .split(',')
