@@ -1,4 +1,4 @@
-//! Cases written as text: what is done, and what comes of it.
+//! Cases written as text: commands and their outputs.
 //!
 //! ```text
 //! # A comment.
@@ -9,8 +9,8 @@
 //! <blank line>
 //! ```
 //!
-//! [`check_cases`] runs each case and, when outputs differ, fails once with the whole text as it
-//! would have to read, ready to be put in place of the old after review.
+//! [`check_cases`] runs each case and, when outputs differ, fails once with the whole corrected
+//! text, ready to replace the old after review.
 
 /// One case.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! What the tests of several crates share: directories that vanish, data from a seed, cases written
-//! as text, a model of a database, and a redis-server.
+//! Parts that the tests of several crates share: temporary directories, data from a seed, cases
+//! written as text, a model of a database, and a redis-server.
 
 pub mod cases;
 pub mod data;

@@ -1,9 +1,9 @@
-//! What a database should hold: ordered maps, a rule for merging, nothing of the engine.
+//! The expected content of a database: ordered maps, a rule for merging, nothing of the engine.
 //!
 //! A [`Model`] is cheap to clone: families share their rows until one of the clones changes them, so
 //! a test may keep the state after each of its steps. Keys of a descending family are kept in
-//! ascending order and walked from behind; nothing here is shared with what it judges, not even the
-//! comparison.
+//! ascending order and walked backward; nothing here is shared with the engine under test, not even
+//! the comparison.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -15,7 +15,7 @@ const DEFAULT: &str = "default";
 /// Keys and values.
 pub type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What a merge makes of a value and an operand.
+/// The rule that merges a value and an operand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MergeRule {
     /// There are no merges.
@@ -27,7 +27,7 @@ pub enum MergeRule {
     Add,
 }
 
-/// What of a family never changes.
+/// The properties of a family that never change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     /// Whether keys go from the greatest to the least.
@@ -51,7 +51,7 @@ pub enum Change {
     DeleteRange(Vec<u8>, Vec<u8>),
 }
 
-/// What one family should hold.
+/// The expected rows of one family.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FamilyModel {
     rules: Rules,
@@ -72,7 +72,7 @@ impl FamilyModel {
         self.rules
     }
 
-    /// Its rows, ascending whatever the family's order.
+    /// Its rows, ascending under any order of the family.
     pub fn rows(&self) -> &Rows {
         &self.rows
     }
@@ -82,10 +82,10 @@ impl FamilyModel {
         self.rows.get(key).map(Vec::as_slice)
     }
 
-    /// Does what `change` says.
+    /// Applies `change`.
     ///
     /// # Panics
-    /// For a merge in a family without a rule for it: the test asks for what it forbade.
+    /// For a merge in a family without a rule for it, which the test itself ruled out.
     pub fn apply(&mut self, change: &Change) {
         let rules = self.rules;
         let rows = Arc::make_mut(&mut self.rows);
@@ -138,7 +138,7 @@ fn merged(rule: MergeRule, existing: Option<&[u8]>, operand: &[u8]) -> Vec<u8> {
     }
 }
 
-/// What every family should hold.
+/// The expected rows of every family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
     families: BTreeMap<String, FamilyModel>,
@@ -173,7 +173,7 @@ impl Model {
         true
     }
 
-    /// Drops a family; what it held, or `None` when it is the default one or not there.
+    /// Drops a family and returns its rows, or `None` when it is the default one or absent.
     pub fn drop_family(&mut self, name: &str) -> Option<FamilyModel> {
         match name {
             DEFAULT => None,
@@ -181,7 +181,7 @@ impl Model {
         }
     }
 
-    /// Does what `change` says to `family`.
+    /// Applies `change` to `family`.
     ///
     /// # Panics
     /// When there is no such family; as [`FamilyModel::apply`].
@@ -256,7 +256,7 @@ impl Cursor {
         }
     }
 
-    /// The same walk over what `family` holds now, standing nowhere.
+    /// The same walk over the present rows of `family`, not positioned.
     #[must_use]
     pub fn renewed(&self, family: &FamilyModel) -> Self {
         family.cursor(self.lower.clone(), self.upper.clone())
