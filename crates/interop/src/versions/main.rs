@@ -99,7 +99,7 @@ fn version(path: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// Whose store it is to begin with.
+/// The engine that creates the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Theirs: our options ask for more than old versions read, and are not to get it.
@@ -187,7 +187,7 @@ impl Case {
             .map_err(|error| error.to_string())?;
         let mut said = String::new();
         if let Some(stdout) = child.stdout.take() {
-            // An empty line, at the end of its output, is judged below.
+            // A child that ended leaves `said` empty, which the match below reports.
             let _ = BufReader::new(stdout).read_line(&mut said);
         }
         // It waits for this, or has ended.
