@@ -140,7 +140,7 @@ pub(crate) enum Command {
     },
     /// Copy the database into another format.
     Convert {
-        /// Whose format.
+        /// The format of the copy.
         #[arg(long, value_enum)]
         to: Format,
         /// The copy's directory; must not exist.
@@ -431,7 +431,7 @@ pub(crate) struct GenLineItem {
     pub(crate) bytes: Option<u64>,
     #[command(flatten)]
     pub(crate) shape: LineItemShape,
-    /// Which of --parts equal parts of the orders.
+    /// The number of one of --parts equal parts of the orders.
     #[arg(long, default_value_t = 1)]
     pub(crate) part: i32,
     /// Into how many parts the orders are cut.
