@@ -26,9 +26,9 @@ use crate::records::{Written, write_records};
 /// A file system in memory.
 const MEMORY_DIR: &str = "/dev/shm";
 
-/// Memory that a limited process gets beside the share of the data and the harness's keys: for its code,
-/// its stacks, the histograms of its threads, and what every engine needs however small its data. With 32 MiB
-/// RocksDB's process was once killed in a stage of 24 threads; that it lacked memory is likely, not shown.
+/// Memory that a limited process gets beside the share of the data and the harness's keys: for its code, its
+/// stacks, the histograms of its threads, and the fixed needs of every engine. With 32 MiB RocksDB's process
+/// was once killed in a stage of 24 threads, probably for lack of memory.
 const PROCESS_BYTES: u64 = 64 << 20;
 
 /// The substitute where memory and disk cannot be limited.
@@ -90,7 +90,7 @@ struct Course<'c> {
     versions: Vec<String>,
 }
 
-/// Runs `contest` and tells `on_progress` of every second. What it made on disk it removes.
+/// Runs `contest` and reports every second to `on_progress`. Removes its stores from the disk.
 ///
 /// # Errors
 /// The first failure of an engine, a wrong or missing value included, naming it and the stage.
@@ -193,7 +193,7 @@ fn data_set(data: &Data, contest: &Contest, env: &Env) -> Result<Arc<dyn DataSet
     }
 }
 
-/// Refuses records of which two have one key: the value of the first would be missed.
+/// Refuses records with a repeated key: a read would miss the value of the first.
 fn check_distinct(records: &Records) -> Result<()> {
     let mut seen = HashSet::new();
     for number in 0..records.count() {

@@ -20,8 +20,8 @@ const IDLE_SHARE: f64 = 0.03;
 /// How long it must be idle to count as at rest, and how long that is waited for.
 const IDLE_FOR: Duration = Duration::from_millis(500);
 const IDLE_MAX: Duration = Duration::from_secs(60);
-/// How long an engine may say nothing before it is taken to hang. It tells each second of a step; what it
-/// says nothing during is opening a store and reading a file of records.
+/// How long an engine may be silent before it is taken to hang. It reports each second of a step; it is
+/// silent while it opens a store or reads a file of records.
 const SILENCE_MAX: Duration = Duration::from_secs(2 * 3600);
 /// Time between two polls of a process that is ending.
 const NAP: Duration = Duration::from_millis(5);
@@ -29,7 +29,7 @@ const NAP: Duration = Duration::from_millis(5);
 /// How an engine is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Starter {
-    /// A program that does what it is asked on standard input ([`crate::agent`]).
+    /// A program that carries out requests from standard input ([`crate::agent`]).
     Agent {
         /// The program.
         program: PathBuf,
@@ -123,7 +123,7 @@ impl EngineProcess {
         &self.version
     }
 
-    /// Asks, shows each second to `on_moment`, and returns what came of it.
+    /// Sends the request, shows each second to `on_moment`, and returns the result.
     ///
     /// # Errors
     /// The engine's error; `Aborted` when the process ended, or hung and was killed.
@@ -194,8 +194,8 @@ impl EngineProcess {
         }
     }
 
-    /// Waits until the process uses next to no processor time, which engines that do not tell when their
-    /// background work has ended are asked by; how long it had to be waited for.
+    /// Waits until the process uses next to no processor time, for engines that do not report the end of
+    /// their background work. Returns the time waited.
     pub fn wait_until_idle(&self, clock: &dyn Clock) -> Duration {
         let began = clock.monotonic();
         loop {

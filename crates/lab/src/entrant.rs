@@ -21,10 +21,10 @@ pub(crate) enum Entrant {
 }
 
 impl Entrant {
-    /// Opens the store in `dir` under `flags`; an empty one where `is_fresh`.
+    /// Opens the store in `dir` under `flags`; an empty one if `is_fresh`.
     ///
     /// # Errors
-    /// `NotSupported` without the right to limit; what opening met.
+    /// `NotSupported` without the right to limit; those of opening.
     pub(crate) fn open(
         name: &str,
         starter: &Starter,
@@ -71,7 +71,7 @@ impl Entrant {
         engine.ask(&request, &mut |_| {}).map(|_| ())
     }
 
-    /// Carries `step` out. What db_bench cannot do it leaves out.
+    /// Carries `step` out. db_bench leaves out the parts it cannot do.
     ///
     /// # Errors
     /// The engine's error, a wrong or missing value included.
@@ -87,7 +87,7 @@ impl Entrant {
         }
     }
 
-    /// Waits until the process is at rest; how many seconds that took.
+    /// Waits until the process is at rest, and returns the seconds that took.
     pub(crate) fn rest(&self, env: &Env) -> f64 {
         match self {
             Self::Agent(engine) => engine.wait_until_idle(&*env.clock).as_secs_f64(),

@@ -1,4 +1,4 @@
-//! How many bytes of keys and values a store holds, told from what was written to it.
+//! How many bytes of keys and values a store holds, computed from the writes to it.
 
 use crate::protocol::Act;
 

@@ -36,7 +36,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// Of `now`, with what the process used until `before`.
+    /// The point of `now`, with the process's use since `before`.
     pub fn of(now: &Moment, before: Option<&Moment>) -> Self {
         const MB: f64 = 1e6;
         let second = &now.second;
@@ -181,8 +181,8 @@ impl StageOutcome {
                     .filter(|role| role.operations > 0)
             };
             if *act == Act::Compact {
-                // Engines return when all is merged; how long they rest afterwards until it is certain that
-                // nothing goes on is no part of it.
+                // Engines return when all is merged; the rest afterwards, until it is certain that nothing
+                // goes on, is no part of it.
                 let seconds = |round: &Round| of(&round.done).map(|_| round.done.seconds);
                 figures.push(self.figure("compaction, s", false, &seconds));
                 continue;
@@ -232,7 +232,7 @@ impl StageOutcome {
         }
     }
 
-    /// The figures of what was written: size, and how much more than was asked is written and kept.
+    /// The figures of the store's bytes: size, write amplification and space amplification.
     fn push_sizes(&self, figures: &mut Vec<Figure>) {
         let space = |round: &Round| {
             let known = !round.done.roles.is_empty();

@@ -1,9 +1,9 @@
-//! Two engines that should come to the same, round by round.
+//! Two engines that should give the same figures, round by round.
 //!
-//! The two take turns, so what slows the machine down for longer than a stage slows both, and the ratio of
-//! a round is better than that of two medians. The median of the rounds' ratios is between the
-//! least and the greatest unless all rounds erred to one side, which of `n` rounds happens by chance once
-//! in `2^(n-1)`; no shape of the noise is assumed.
+//! The two take turns, so a slowdown of the machine for longer than a stage slows both, and the ratio of a
+//! round is better than that of two medians. The median of the rounds' ratios is between the least and the
+//! greatest unless all rounds erred to one side, which of `n` rounds happens by chance once in `2^(n-1)`;
+//! no shape of the noise is assumed.
 
 use serde::Serialize;
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use drumlin_base::Result;
 use drumlin_fs::Env;
 
-/// Bytes of the files in `dir`, logs left out, for their space is reserved beforehand. What vanishes
-/// meanwhile counts nothing.
+/// Bytes of the files in `dir`, logs left out, for their space is reserved beforehand. Files that
+/// vanish meanwhile count nothing.
 pub(crate) fn disk_bytes(env: &Env, dir: &Path) -> u64 {
     let names = env.files.list(dir).unwrap_or_default();
     let kept = names

@@ -9,7 +9,7 @@ pub struct ProcessUse {
     pub resident_bytes: u64,
     /// The part of it that is no file: heap and stacks.
     pub anonymous_bytes: u64,
-    /// Bytes read from disks; what the page cache had is not among them.
+    /// Bytes read from disks, without those from the page cache.
     pub read_bytes: u64,
     /// Bytes written to disks, or to be written back.
     pub written_bytes: u64,

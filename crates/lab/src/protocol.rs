@@ -1,7 +1,7 @@
 //! The messages between the laboratory and the process with an engine in it: a line of JSON each.
 //!
 //! The laboratory asks, the engine answers: `Second`s while it works, then one `Done` or `Failed`. A
-//! line that is no message is skipped, so that what a library prints does no harm.
+//! line that is no message is skipped, so that the output of a library does no harm.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,10 +13,10 @@ pub enum Request {
     Open {
         /// The flags; `--db` names the directory.
         flags: Vec<String>,
-        /// Whether what is there is removed first.
+        /// Whether an existing store is removed first.
         is_fresh: bool,
     },
-    /// Records come from this file from now on. Where `is_loaded`, all of them are in the store.
+    /// Records come from this file from now on. If `is_loaded`, all of them are in the store.
     Records {
         /// The file of records.
         path: String,
@@ -108,7 +108,7 @@ pub enum Act {
 }
 
 impl Act {
-    /// Whether it writes what a user gives it.
+    /// Whether it writes a user's entries.
     pub fn is_put(self) -> bool {
         matches!(
             self,
@@ -224,7 +224,7 @@ pub struct RoleDone {
     pub written_bytes: u64,
 }
 
-/// The end of what was asked.
+/// The result of a request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Done {
     /// By role.

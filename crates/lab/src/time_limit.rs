@@ -53,7 +53,7 @@ impl Drop for TimeLimit {
     fn drop(&mut self) {
         self.signs = None;
         if let Some(thread) = self.thread.take() {
-            // It fails if `on_late` panicked, which the panic itself told.
+            // It fails if `on_late` panicked, and the panic itself was reported.
             let _ = thread.join();
         }
     }

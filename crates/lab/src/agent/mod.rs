@@ -1,4 +1,4 @@
-//! The side with the engine in it: a process that opens one store and does what it is asked on
+//! The side with the engine in it: a process that opens one store and carries out requests from
 //! standard input.
 
 mod serve;

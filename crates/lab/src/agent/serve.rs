@@ -75,7 +75,7 @@ fn say(output: &mut dyn Write, answer: &Answer) -> Result<()> {
         .map_err(lost)
 }
 
-/// An open store and what is in it.
+/// An open store and its content.
 struct Opened<S> {
     store: S,
     flags: Flags,
@@ -185,7 +185,7 @@ impl<S: Store> Agent<'_, S> {
     }
 }
 
-/// Hands all records of the file at `path` to `records`; how many they are.
+/// Hands all records of the file at `path` to `records`, and returns their number.
 fn read_all(path: &Path, records: &Loaded) -> Result<u64> {
     let mut reader = RecordReader::open(path, &Env::system())?;
     let mut loaded = 0;
@@ -215,7 +215,7 @@ fn squeeze(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    //! Goal: the agent does what it is asked and notices what is wrong. Method: this engine's own store,
+    //! Goal: the agent carries out requests and detects wrong values. Method: this engine's own store,
     //! requests as text.
 
     use drumlin_bench::DrumlinStore;

@@ -1,4 +1,4 @@
-//! Keys by number, and what must come back for them.
+//! Keys by number, and their expected values.
 //!
 //! Readers ask for records while one thread loads more. Neither waits for the other: records are handed
 //! over in segments that are set once and never change.
@@ -86,7 +86,7 @@ impl Loaded {
         Some((segment, number % SEGMENT_RECORDS))
     }
 
-    /// Memory of what was loaded.
+    /// Memory of the loaded records.
     pub(super) fn resident_bytes(&self) -> u64 {
         let loaded = self.segments.iter().filter_map(OnceLock::get);
         loaded.map(RecordIndex::resident_bytes).sum()

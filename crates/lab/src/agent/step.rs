@@ -159,7 +159,7 @@ impl<S: Store> Bench<'_, S> {
                 while now >= watch.begin + Duration::from_secs(1) {
                     on_second(watch.close(Duration::from_secs(1), was_compacting, self.state()));
                 }
-                // Relaxed: the numbers publish nothing; joining orders what the threads wrote.
+                // Relaxed: the numbers publish nothing; joining orders the threads' writes.
                 if board.leading.load(Ordering::Relaxed) == 0 || step.seconds.is_some_and(is_due) {
                     board.stop.store(true, Ordering::Relaxed);
                     if now - watch.begin >= PART_MIN {
@@ -216,7 +216,7 @@ impl<S: Store> Bench<'_, S> {
         }
         if role.leads || board.all_lead {
             let less = |leading: usize| Some(leading.saturating_sub(1));
-            // The result is the number before, which nobody needs.
+            // The result is the old number, which is not needed.
             let _before = board
                 .leading
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);

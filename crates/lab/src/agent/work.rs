@@ -199,8 +199,8 @@ impl<'s, S: Store> Worker<'s, S> {
             session.batch_write()?;
             self.count(batched);
         }
-        // Every key was written only when all were written in an order without repetitions; keys
-        // that were drawn may be missing, which the role that reads says.
+        // Every key is present only after a load of all keys without repetitions. Drawn keys may be
+        // missing; the reading role's flags allow for that.
         self.board.loaded.fetch_max(values.len(), Ordering::Relaxed);
         Ok(())
     }
@@ -365,7 +365,7 @@ impl<'s, S: Store> Worker<'s, S> {
         let (mut bytes, mut before) = (0u64, Vec::new());
         while self.goes_on() && cursor.valid() {
             bytes += (cursor.key().len() + cursor.value().len()) as u64;
-            // One comparison in many: what a walk costs is to be seen, not what checking costs.
+            // One comparison in many: the walk is measured, not the check.
             if self.count.is_multiple_of(LOOK_EVERY) {
                 let is_ordered =
                     before.is_empty() || (before.as_slice() < cursor.key()) == is_forward;

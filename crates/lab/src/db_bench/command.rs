@@ -80,7 +80,7 @@ pub(super) fn arguments(
             (role.rate * entry_bytes) as u64,
         );
     }
-    // Which of the two a step that settles waits with: db_bench would else cut its compactions off.
+    // A step that settles waits for compactions: db_bench would else cut them off.
     let rest = if step.settles {
         ",waitforcompaction"
     } else {

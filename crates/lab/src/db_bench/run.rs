@@ -21,7 +21,7 @@ const NAP: Duration = Duration::from_millis(20);
 const STAGE_MAX: Duration = Duration::from_secs(6 * 3600);
 
 /// A store that db_bench works on, one process a stage. It compares no values, and prints neither
-/// percentiles nor what its writer beside readers did; what it does not say is left out.
+/// percentiles nor the figures of its writer beside readers; these are left out.
 #[derive(Debug)]
 pub struct DbBench {
     program: PathBuf,
@@ -182,10 +182,10 @@ impl DbBench {
     }
 }
 
-/// Runs `program` until it has ended, and kills it after `limit`; what it printed.
+/// Runs `program` until it has ended, kills it after `limit`, and returns its output.
 ///
 /// # Errors
-/// `Io` when it cannot be started; `Aborted` when it failed, with what it said, or took too long.
+/// `Io` when it cannot be started; `Aborted` when it failed, with its output, or took too long.
 pub fn run_within(
     program: &Path,
     arguments: &[String],
@@ -204,7 +204,8 @@ pub fn run_within(
     })
 }
 
-/// Runs `program` while `watch` waits for its end; what it printed. Killed when `watch` fails.
+/// Runs `program` while `watch` waits for its end, and returns its output. Kills it when `watch`
+/// fails.
 fn run(
     program: &Path,
     arguments: &[String],
@@ -248,8 +249,8 @@ fn failed(program: &Path, arguments: &[String]) -> impl Fn(&str) -> Error {
     move |why| Error::new(ErrorKind::Aborted, format!("{command}: {why}"))
 }
 
-/// Runs `work` on `child` while what it prints is taken: a child whose pipe is full waits for ever. What
-/// came of `work`, of standard output and of standard error.
+/// Runs `work` on `child` while threads read its output: a child whose pipe is full waits for ever.
+/// Returns the result of `work`, standard output and standard error.
 fn while_read(
     child: &mut Child,
     work: impl FnOnce(&mut Child) -> Result<()>,
@@ -260,7 +261,7 @@ fn while_read(
         let errors = scope.spawn(|| text(errors));
         let worked = work(child);
         if worked.is_err() {
-            // Its pipes close with it, which the threads that read them wait for.
+            // The pipes close with it, and so the reading threads end.
             let _may_have_ended = child.kill();
         }
         let read = |thread: std::thread::ScopedJoinHandle<'_, String>| thread.join();

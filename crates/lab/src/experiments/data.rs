@@ -7,7 +7,7 @@ use drumlin_bench::datasets::Kind;
 use super::plan::{Data, Opening, Plan, Stage, alone, stage, words};
 use crate::protocol::{Act, Role, Step};
 
-/// Bytes of Drumlin's budget beside its cache: memtables, and what jobs hold.
+/// Bytes of Drumlin's budget beside its cache: memtables, and the buffers of jobs.
 pub(crate) const BESIDE_CACHE: u64 = 48 << 20;
 
 fn timed(label: &str, roles: Vec<Role>, seconds: u64) -> Stage {
@@ -128,8 +128,8 @@ fn ever_less_memory(bytes: u64, seconds: u64) -> Vec<Stage> {
 pub(super) fn lineitem(bytes: u64, seconds: u64) -> Plan {
     // 64 GB for 554 GB.
     const MEMORY_SHARE: f64 = 0.1154;
-    // 24 on 32 hardware threads are to them what 2 are to 2 cores, with one over for the writer. More would
-    // measure how the system shares its cores out: the writer would get one turn in 25.
+    // The published run had 24 readers on 32 hardware threads; here 2 cores have 2 readers and the writer.
+    // More readers would measure the system's scheduler: the writer would get one turn in 25.
     const READERS: usize = 2;
     let load = Role {
         leads: true,

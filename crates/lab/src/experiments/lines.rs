@@ -119,7 +119,7 @@ impl Lines {
 }
 
 impl Line {
-    /// `word` without what came before it.
+    /// `word` alone, without the flags of earlier lines.
     fn parse(word: &str, flags: &Flags, multiread_batch: usize) -> Option<Self> {
         let (name, threads) = match word.split_once('@') {
             Some((name, threads)) => (name, threads.parse().ok()?),

@@ -9,14 +9,14 @@ use drumlin_bench::datasets::Kind;
 use super::{check, data, writes};
 use crate::protocol::{Role, Step};
 
-/// Which of the published measurements.
+/// One of the published measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reference {
     /// Lookups in memory beside a writer.
     R1,
     /// Reviews read under ever less memory.
     R2,
-    /// db_bench's lines, and what they cost as the store grows.
+    /// db_bench's lines, and their cost as the store grows.
     R3,
     /// Writes of large values while everything is compacted.
     R4,
@@ -152,7 +152,7 @@ pub(super) fn stage(label: &str, step: Step) -> Stage {
     }
 }
 
-/// One role until it is done; what it leaves behind is waited for.
+/// One role until it is done, and then a wait for its background work.
 pub(super) fn alone(role: Role) -> Step {
     let settles = role.act.is_write();
     Step {

@@ -18,8 +18,8 @@ pub struct Limits {
     pub memory_bytes: Option<u64>,
     /// Reads a second from the disk.
     pub disk_reads: Option<u64>,
-    /// Directory of the store: it tells the disk, and what the page cache has of its files is dropped where
-    /// memory is limited, for it would be outside of the limit. Without it the disk is that of the working
+    /// Directory of the store. It determines the disk, and if memory is limited its files are dropped from
+    /// the page cache, where they would be outside of the limit. Without it the disk is that of the working
     /// directory.
     pub dir: Option<PathBuf>,
 }
@@ -50,12 +50,11 @@ pub struct ControlGroup {
 }
 
 impl ControlGroup {
-    /// A group called `name` with `limits`. Requires: where memory is limited, nobody has the store open.
+    /// A group called `name` with `limits`. Requires: if memory is limited, nobody has the store open.
     ///
     /// # Errors
-    /// `Io` when the store's files cannot be read;
-    /// `NotSupported`, with what to do, when this process may not make groups or a limit is not to be
-    /// had here.
+    /// `Io` when the store's files cannot be read; `NotSupported`, with advice, when this process may
+    /// not make groups or a limit is not available here.
     pub fn new(name: &str, limits: &Limits, env: &Env) -> Result<Self> {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let (mounts, groups) = (read("/proc/mounts"), read("/proc/self/cgroup"));

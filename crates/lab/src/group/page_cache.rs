@@ -10,8 +10,8 @@ use rustix::fs::{Advice, FileType, Mode, OFlags};
 const DEPTH_MAX: usize = 8;
 
 /// Writes the files below `dir` to the disk and has the system forget them. A page that is in the page cache
-/// already is charged to whoever had it read, and costs a group that reads it later nothing: without
-/// this a store that another process wrote would be outside of the group's limit.
+/// already is charged to the group that had it read, and costs a later group nothing: without this a store
+/// that another process wrote would be outside of the group's limit.
 ///
 /// # Errors
 /// `Io`.

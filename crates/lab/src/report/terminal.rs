@@ -32,7 +32,7 @@ pub fn table(outcome: &Outcome) -> String {
     text
 }
 
-/// A line for each pair, and what they say together.
+/// A line for each pair, and their combined verdict.
 fn push_pairs(text: &mut String, outcome: &Outcome) {
     let Some(conclusion) = conclusion(&outcome.pairs) else {
         return;
