@@ -21,7 +21,7 @@ const CHECKSUM_BYTES: u64 = 5000 << 20;
 /// Bytes a codec workload compresses or restores.
 const CODEC_BYTES: u64 = 1 << 30;
 
-/// Files of this kind are what the codecs are measured for.
+/// The codecs are measured for files of this kind.
 const FRAMING: Framing = Framing::SizePrefix;
 
 /// A workload on blocks in memory.
@@ -46,8 +46,8 @@ pub enum BlockWork {
 }
 
 impl BlockWork {
-    /// The workload called `name`, if it is one of these. `compression_type` is what `compress`
-    /// and `uncompress` use.
+    /// The workload called `name`, if it is one of these. `compression_type` is the codec of
+    /// `compress` and `uncompress`.
     pub fn parse(name: &str, compression_type: &str) -> Option<Self> {
         Some(match name {
             "crc32c" => Self::Crc32c,
@@ -68,7 +68,7 @@ impl BlockWork {
     /// Runs it, counting into `stats`.
     ///
     /// # Errors
-    /// `Corruption` when a codec does not restore what it compressed.
+    /// `Corruption` when a codec does not restore the bytes it compressed.
     pub fn run(self, flags: &Flags, stats: &mut ThreadStats, clock: &Arc<dyn Clock>) -> Result<()> {
         match self {
             Self::Crc32c => sum_blocks(flags, stats, |block| u64::from(checksum::crc32c(block))),

@@ -1,5 +1,5 @@
 //! A file system whose files are read past the page cache, for measurements on a machine whose memory
-//! cannot be limited: what a store does not keep itself comes from the disk.
+//! cannot be limited: blocks that a store does not cache itself come from the disk.
 //!
 //! Threads read side by side: a file is opened several times, since reads by one handle wait for each
 //! other.

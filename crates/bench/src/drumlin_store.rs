@@ -238,8 +238,8 @@ fn tuning(flags: &Flags) -> Tuning {
     }
 }
 
-/// Size from which values go to blob files, where the flags name one. Blob files need no switching
-/// on, but can be switched off.
+/// Size from which values go to blob files, if the flags name one. Blob files need no switching on,
+/// but can be switched off.
 fn blob_from_bytes(flags: &Flags) -> Option<usize> {
     if flags.is_given("enable_blob_files") && !flags.enable_blob_files {
         return Some(usize::MAX);

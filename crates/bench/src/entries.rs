@@ -14,7 +14,8 @@ pub struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    /// The keys of `records`, or those that `flags` describe; `extra_bytes` longer than what is written.
+    /// The keys of `records`, or those that `flags` describe; `extra_bytes` longer than the keys
+    /// written.
     pub fn new(flags: &Flags, records: Option<&'a Records>, extra_bytes: usize) -> Self {
         Self {
             shape: KeyShape::new(flags, extra_bytes),

@@ -240,7 +240,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "writable_file_max_buffer_size",
 ];
 
-/// Kinds of memtables that db_bench knows. The one there is serves what each is chosen for: point
+/// Kinds of memtables that db_bench knows. The engine's one kind serves the purposes of all: point
 /// lookups, lookups within a prefix, and order.
 const MEMTABLES: &[&str] = &["skip_list", "prefix_hash", "hash_linkedlist", "vector"];
 /// Those that hash prefixes.
@@ -298,7 +298,7 @@ impl Flags {
         Ok(flags)
     }
 
-    /// Rejects what no workload could serve.
+    /// Rejects flags that no workload could serve.
     fn check(&self) -> Result<()> {
         let complaint = if self.key_size == 0 {
             "--key_size must be at least 1"

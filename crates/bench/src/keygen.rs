@@ -59,8 +59,8 @@ impl KeyShape {
     }
 }
 
-/// The low `min(out.len(), 8)` bytes of `number`, high byte first; what is left of `out` is padding
-/// and stays.
+/// The low `min(out.len(), 8)` bytes of `number`, high byte first; the rest of `out` is padding and
+/// stays.
 #[inline]
 fn write_big_endian(number: u64, out: &mut [u8]) {
     if let Some(whole) = out.first_chunk_mut::<8>() {
@@ -127,7 +127,7 @@ impl KeyNumbers {
 /// A permutation of `0..count` in constant memory.
 ///
 /// db_bench shuffles a vector of all numbers, 8 bytes each; a billion keys would cost 8 GB and
-/// evict what is to be measured. This is a four-round Feistel network over the smallest even
+/// evict the data to be measured. This is a four-round Feistel network over the smallest even
 /// number of bits that holds `count` (Luby and Rackoff, 1988), walked along its cycle until it
 /// lands below `count`, in fewer than four steps on average. The set of keys is the same as the
 /// peer's, the order is not.

@@ -1,8 +1,8 @@
-//! How long this machine waits for memory, and for another core: what every figure about data in
-//! memory, and every figure of several writers, is made of.
+//! The latency of this machine's memory, and of a hand-over between its cores. Every figure about
+//! data in memory, and every figure of several writers, depends on them.
 //!
-//! Memory: each read's address follows from what the one before read, so that none overlaps with another, and
-//! is anywhere in far more memory than the caches hold, on huge pages where the system has them.
+//! Memory: each read's address follows from the word that the one before read, so that none overlaps with
+//! another, and is anywhere in far more memory than the caches hold, on huge pages where the system has them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -55,7 +55,7 @@ pub(crate) fn read_memory(stats: &mut ThreadStats, clock: &Arc<dyn Clock>) -> Re
 struct Line(AtomicU64);
 
 /// Hands a cache line to another thread and back, counting into `stats`: its time an operation is a
-/// round trip, twice what a line costs that two cores write in turn.
+/// round trip, twice the cost of a line that two cores write in turn.
 pub(crate) fn pass_a_line(stats: &mut ThreadStats) {
     let line = Line(AtomicU64::new(0));
     let serve = |turns: &mut dyn Iterator<Item = u64>| {

@@ -2,8 +2,8 @@
 //!
 //! The point is comparison line by line: the same flags and the same seed make the same bytes in
 //! the same order as RocksDB's db_bench, and the report prints the same line, so that two runs can
-//! be laid side by side. What runs is any [`Store`]; the engine's own is [`DrumlinStore`], peers
-//! live in a crate of their own so that nothing here depends on them.
+//! be compared. Workloads run on any [`Store`]; the engine's own is [`DrumlinStore`], peers are in
+//! a crate of their own so that nothing here depends on them.
 //!
 //! Timing is light: threads keep their own [`stats::ThreadStats`], the clock is read twice a
 //! benchmark, and once an operation only when `--histogram` asks for it.

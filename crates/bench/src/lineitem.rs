@@ -7,8 +7,8 @@
 //!
 //! Two lines of one order may name the same part and supplier and would then have the same key:
 //! only the first is kept, and the others are counted. A [`Row`] is compact and can be written
-//! again at any time, so that what a store returns can be compared byte for byte without keeping
-//! the values.
+//! again at any time, so that a store's answers can be compared byte for byte without keeping the
+//! values.
 
 use std::io::Write;
 use std::sync::{Arc, LazyLock};
@@ -38,7 +38,7 @@ static UNUSED_POOL: LazyLock<TextPool> =
 pub struct LineItemSpec {
     /// TPC-H scale factor; 1 is 6 million rows.
     pub scale_factor: f64,
-    /// Which of `parts` equal parts of the orders, from 1.
+    /// The number, from 1, of one of `parts` equal parts of the orders.
     pub part: i32,
     /// Into how many parts the orders are cut.
     pub parts: i32,

@@ -1,7 +1,8 @@
 //! Loads held to a rate. There are two schedules, since they answer lateness differently.
 //!
-//! [`Pace`] is one thread's and counts operations. It keeps every due time, so what waits behind a slow
-//! operation is late too and its latency says so (the correction of coordinated omission).
+//! [`Pace`] is one thread's and counts operations. It keeps every due time, so operations that wait
+//! behind a slow one are late too, and their latencies include it (the correction of coordinated
+//! omission).
 //!
 //! [`WritePace`] is shared by all writers and counts bytes, as db_bench's write limit does. A writer that was
 //! held up makes good at most a tenth of a second, so that a stall does not end in a burst. It sleeps a

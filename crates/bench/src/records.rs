@@ -1,7 +1,7 @@
 //! Records from a file, in the place of numbered keys and made-up values.
 //!
 //! A line is a key, a TAB and a value, as `drumlin gen` and `drumlin scan` print them: `\t`, `\n`, `\r`,
-//! `\\` and `\xNN` stand for bytes. All of it is kept in memory, so that what a workload waits for is the
+//! `\\` and `\xNN` stand for bytes. All of it is kept in memory, so that a workload waits only for the
 //! store. Immutable, shared by threads.
 
 use std::path::Path;
@@ -116,7 +116,7 @@ impl DataSet for Records {
 }
 
 /// Moves bytes from `from` on to `to` on, their escapes undone, until `end`, which is left out, or for a
-/// line's end the end of `text`; where they end then. `None` when `end` does not come.
+/// line's end the end of `text`. Returns the end of the moved bytes; `None` when `end` does not come.
 fn copy_until(text: &mut [u8], from: &mut usize, to: &mut usize, end: u8) -> Option<usize> {
     loop {
         let Some(&byte) = text.get(*from) else {

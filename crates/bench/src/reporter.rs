@@ -1,5 +1,5 @@
 //! The interval report: operations of each interval as a line of CSV, as db_bench's
-//! `--report_interval_seconds` writes it. What a stall looks like is read from this file.
+//! `--report_interval_seconds` writes it. The file shows the course of a stall.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Reporter {
 
 impl Drop for Reporter {
     fn drop(&mut self) {
-        // Relaxed: the flag publishes nothing; joining orders what the thread wrote.
+        // Relaxed: the flag publishes nothing; joining orders the thread's writes.
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take()
             && let Err(error) = thread.join()

@@ -1,4 +1,4 @@
-//! Runs a list of workloads against one store, in order, and prints what came out.
+//! Runs a list of workloads against one store, in order, and prints the results.
 
 use std::io::Write;
 use std::path::Path;
@@ -200,7 +200,7 @@ impl<'o, S: Store> Runner<'o, S> {
                 self.print("flush memtable\n")
             }
             Action::Size => {
-                // Files that are obsolete but not gone yet are no part of what is stored.
+                // Obsolete files that are not removed yet are no part of the stored data.
                 self.store()?.wait_for_background()?;
                 let stored = directory_bytes(&self.env, Path::new(&self.flags.db))?;
                 let entry_bytes = (self.flags.key_size + self.flags.value_size) as u64;
@@ -318,7 +318,7 @@ impl<'o, S: Store> Runner<'o, S> {
     }
 }
 
-/// The threads of one run and what they share.
+/// The threads of one run and their shared state.
 struct Crew<S> {
     store: Arc<S>,
     flags: Flags,

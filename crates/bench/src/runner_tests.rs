@@ -12,7 +12,7 @@ fn env() -> Env {
     Env::system()
 }
 
-/// Runs `line` and returns what was printed.
+/// Runs `line` and returns the output.
 fn run(line: &str) -> Result<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let mut out = Vec::new();

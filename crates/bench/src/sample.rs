@@ -1,6 +1,6 @@
 //! A store's own account of its background work at one moment.
 
-/// Sizes and counters of a store. What a store does not tell is `None` or empty.
+/// Sizes and counters of a store. Figures that a store does not report are `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     /// Bytes that compactions still have to rewrite, by the store's own estimate.

@@ -123,7 +123,7 @@ impl ThreadStats {
         }
     }
 
-    /// Lets the thread's time begin now: what came before were preparations.
+    /// Restarts the thread's time: the operations before were preparations.
     pub fn begin_again(&mut self, clock: &Arc<dyn Clock>) {
         self.started = clock.monotonic();
         self.finished = self.started;
@@ -165,9 +165,9 @@ pub struct RunStats {
     pub found: Option<(u64, u64)>,
     /// The first thread's remark.
     pub remark: String,
-    /// Seconds the threads worked, summed: what micros/op divides.
+    /// Seconds the threads worked, summed: the dividend of micros/op.
     pub thread_seconds: f64,
-    /// Seconds from the first thread's start to the last one's end: what rates divide by.
+    /// Seconds from the first thread's start to the last one's end: the divisor of rates.
     pub elapsed_seconds: f64,
     /// Distributions by operation.
     pub latencies: Vec<(Operation, Latencies)>,

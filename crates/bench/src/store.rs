@@ -1,7 +1,7 @@
 //! The operations that a workload needs of a store, and nothing more.
 //!
-//! A [`Store`] is shared by all threads; each thread opens a [`Session`] on it, which holds what
-//! that engine wants per thread (a batch, a read transaction, a buffer). Dispatch is static: the
+//! A [`Store`] is shared by all threads; each thread opens a [`Session`] on it, which holds the
+//! engine's state per thread (a batch, a read transaction, a buffer). Dispatch is static: the
 //! workloads are compiled once per store and the engine's calls stay direct.
 
 use drumlin_base::{Error, Result};
@@ -20,7 +20,7 @@ pub trait Store: Send + Sync + Sized + 'static {
     /// Opens (creating it if need be) the store that `flags` describe, at `flags.db`.
     ///
     /// # Errors
-    /// Whatever keeps it from opening.
+    /// Those of opening.
     fn open(flags: &Flags, env: &Env) -> Result<Self>;
 
     /// Removes everything the store kept at `flags.db`; no error if nothing is there.
@@ -29,25 +29,25 @@ pub trait Store: Send + Sync + Sized + 'static {
     /// `Io`.
     fn destroy(flags: &Flags, env: &Env) -> Result<()>;
 
-    /// Closes the store and reports what closing found.
+    /// Closes the store and reports errors found while closing.
     ///
     /// # Errors
-    /// Whatever a last write met.
+    /// Those of a last write.
     fn close(self) -> Result<()>;
 
     /// A session with the write options of `flags`. Called on the thread that will use it.
     fn session(&self, flags: &Flags) -> Self::Session<'_>;
 
-    /// Moves what is in memory to tables and waits for it.
+    /// Flushes the entries in memory to tables and waits for it.
     ///
     /// # Errors
-    /// Whatever the writes met.
+    /// Those of the writes.
     fn flush(&self) -> Result<()>;
 
     /// Compacts everything and waits for it.
     ///
     /// # Errors
-    /// Whatever the writes met.
+    /// Those of the writes.
     fn compact(&self) -> Result<()>;
 
     /// Waits until no background work is left.
@@ -85,7 +85,7 @@ pub trait Session {
     /// Writes one entry.
     ///
     /// # Errors
-    /// Whatever the write met.
+    /// Those of the write.
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
 
     /// Adds an entry to the session's batch.
@@ -103,20 +103,20 @@ pub trait Session {
     /// Writes the batch atomically and empties it.
     ///
     /// # Errors
-    /// Whatever the write met.
+    /// Those of the write.
     fn batch_write(&mut self) -> Result<()>;
 
-    /// Looks up `key`, shows its value to `on_value` in place, and says whether it was there.
+    /// Looks up `key`, shows its value to `on_value` in place, and returns whether it was found.
     ///
     /// # Errors
-    /// Whatever the read met.
+    /// Those of the read.
     fn get(&mut self, key: &[u8], on_value: impl FnOnce(&[u8])) -> Result<bool>;
 
     /// Looks up all `keys`, shows each value found to `on_value` with the index of its
     /// key, and returns how many were found. One by one, unless the store can do better.
     ///
     /// # Errors
-    /// Whatever the first failing read met.
+    /// Those of the first failing read.
     fn multi_get(
         &mut self,
         keys: &[Vec<u8>],
@@ -132,7 +132,7 @@ pub trait Session {
     /// A cursor over `lower..upper`, not yet positioned.
     ///
     /// # Errors
-    /// Whatever keeps it from opening.
+    /// Those of opening the cursor.
     fn cursor(&mut self, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Result<Self::Cursor<'_>>;
 }
 

@@ -1,9 +1,10 @@
-//! TPC-H text: what lineitem comments are made of.
+//! TPC-H text, the source of lineitem comments.
 //!
 //! TPC-H fills a pool with sentences of a small grammar once and cuts every comment out of it, so
-//! that the data holds each stretch of text as many times as it is larger than the pool. How large
-//! the pool is decides how far a store can compress. [`CommentText`] therefore takes its size, and
-//! offers a second kind that never repeats: sentences of the same grammar, made for each row.
+//! that each stretch of text occurs in the data as many times as the data is larger than the pool.
+//! The size of the pool decides how far a store can compress. [`CommentText`] therefore takes its
+//! size, and offers a second kind that never repeats: sentences of the same grammar, made for each
+//! row.
 
 use drumlin_base::rng::Rng;
 use drumlin_base::{Error, Result};
@@ -24,7 +25,7 @@ pub enum CommentText {
     Fresh(Box<Grammar>),
 }
 
-/// Which comment a row has: enough to write it again.
+/// The comment of a row: enough to write it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Comment {
     /// Offset in the pool, or the seed of a fresh one.

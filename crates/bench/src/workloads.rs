@@ -1,7 +1,7 @@
-//! The workloads: what one thread does between the start signal and its end.
+//! The workloads: the operations of one thread between the start signal and its end.
 //!
 //! Each draws from its generator exactly when db_bench does (also the draw with which that chooses
-//! among its databases, of which there is one), so that a seed stands for the same keys.
+//! among its databases, of which there is one), so that a seed gives the same keys.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -72,7 +72,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// The keys that `flags` describe, `extra` bytes longer than what is written.
+    /// The keys that `flags` describe, `extra` bytes longer than the keys written.
     fn keys(&self, flags: &Flags, extra: usize) -> Keys<'_> {
         Keys::new(flags, self.records.as_deref(), extra)
     }
@@ -380,8 +380,8 @@ impl<S: Store> Worker<'_, S> {
     }
 
     /// A queue, filled by fillseq, through which `--writes` entries pass; an operation is a put at
-    /// the tail, a seek to the first, and its deletion. The deleted keys are before everything a
-    /// seek finds.
+    /// the tail, a seek to the first, and its deletion. The deleted keys sort before all keys that
+    /// a seek finds.
     fn queue(&mut self) -> Result<()> {
         let flags = self.flags;
         let passing = u64::try_from(flags.writes).unwrap_or(flags.num);

@@ -42,7 +42,7 @@ impl Arena {
         self.bytes.len() as u64
     }
 
-    /// Gives back what only adding needs.
+    /// Frees the memory that only adding needs.
     #[must_use]
     pub fn finish(mut self) -> Self {
         self.seen = HashSet::new();

@@ -1,11 +1,10 @@
 //! English prose out of a directory of documentation.
 //!
 //! Every file of text, HTML, DocBook or Mallard, of Perl's documentation, and every manual page below the directory
-//! is cut into paragraphs, in order of their paths. A paragraph that is no prose (code, tables, lists
-//! of names) is left out, and so is one that was there before anywhere, or nearly so ([`Novelty`]):
-//! packages carry the same licences, headers and generated sentences over and over, which would flatter
-//! every compressor. The rest of a file is joined to records of about 1 KB, whose key is the file's
-//! path and a number.
+//! is cut into paragraphs, in order of their paths. A paragraph that is no prose (code, tables, lists of names) is
+//! left out, and so is one that came before in any file, or nearly so ([`Novelty`]): packages carry the same
+//! licences, headers and generated sentences over and over, which would flatter every compressor. The rest of a
+//! file is joined to records of about 1 KB, whose key is the file's path and a number.
 
 use std::path::{Path, PathBuf};
 
@@ -87,7 +86,7 @@ enum Form {
 }
 
 impl Form {
-    /// By the name's ending; `None` for what is not read.
+    /// By the name's ending; `None` for files that are not read.
     fn of(path: &Path) -> Option<Self> {
         let ending = path.extension()?.to_str()?;
         Some(match ending {

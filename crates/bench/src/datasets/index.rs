@@ -51,7 +51,7 @@ impl RecordIndex {
         self.keys.len() as u64 + self.value_bytes
     }
 
-    /// Memory the index takes, without what its vectors have reserved and not touched.
+    /// Memory the index takes, without capacity that its vectors have reserved and not touched.
     pub fn resident_bytes(&self) -> u64 {
         (self.keys.len() + self.records.len() * size_of::<Record>()) as u64
     }

@@ -6,11 +6,11 @@ use drumlin_base::rng::Rng;
 use drumlin_base::{Error, Result};
 
 /// A Markov chain over words: each word is followed by one that followed it in the text the chain
-/// was made of, as often as there.
+/// was made of, as often as in that text.
 ///
-/// Words and short phrases are those of the source; sentences are new. So a compressor finds in it
-/// what it finds in prose of one author, and no long repetitions. (Shannon: A Mathematical Theory of
-/// Communication, 1948, section 3.)
+/// Words and short phrases are those of the source; sentences are new. So to a compressor it is like
+/// prose of one author, without long repetitions. (Shannon: A Mathematical Theory of Communication,
+/// 1948, section 3.)
 #[derive(Debug)]
 pub struct Chain {
     words: Vec<Box<str>>,
@@ -22,7 +22,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// A chain of what follows what in `text`.
+    /// The chain of the successions of words in `text`.
     ///
     /// # Errors
     /// `InvalidArgument` when there are fewer than two words.

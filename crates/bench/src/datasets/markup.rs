@@ -127,7 +127,7 @@ fn push_entities(piece: &str, text: &mut String) {
     text.push_str(rest);
 }
 
-/// Appends what entity `name` stands for; whether it is known.
+/// Appends the text of entity `name`, and returns whether it is known.
 fn push_entity(name: &str, text: &mut String) -> bool {
     let plain = match name {
         "amp" => "&",

@@ -1,6 +1,6 @@
 //! Data sets to load and read back: made on the spot from a seed, or taken from the machine.
 //!
-//! | name | records | where from |
+//! | name | records | source |
 //! | --- | --- | --- |
 //! | `lineitem` | TPC-H rows of about 615 bytes | generated; text pool scaled to the data, or fresh text |
 //! | `english` | English prose of about 1 KB | documentation packages unpacked in a directory |

@@ -14,8 +14,8 @@ const LISTS: &str = "/var/lib/dpkg/info";
 /// No list of files is larger.
 const LIST_BYTES_MAX: u64 = 64 << 20;
 
-/// The package index: a stanza a record, `name/version/architecture` its key. It is what
-/// `apt-cache dumpavail` prints: every package of the machine's sources.
+/// The package index: a stanza a record, `name/version/architecture` its key. It is the output of
+/// `apt-cache dumpavail`: every package of the machine's sources.
 ///
 /// # Errors
 /// `NotFound` when there is no apt-cache or it knows nothing; `Io`.

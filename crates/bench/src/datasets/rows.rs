@@ -14,7 +14,7 @@ use crate::text::{CommentText, POOL_BYTES_TPCH};
 pub const FULL_SIZE_BYTES: u64 = 554_539_419_806;
 /// The smallest pool a cut-down data set gets.
 const POOL_BYTES_MIN: u64 = 64 << 10;
-/// Rows at scale factor 1, and what one has on average without its comment.
+/// Rows at scale factor 1, and the average bytes of one without its comment.
 const ROWS_PER_SCALE: f64 = 6_000_000.0;
 const ROW_BYTES_BESIDE_COMMENT: u64 = 90;
 
@@ -43,7 +43,7 @@ impl LineItemSet {
     /// `bytes_max`, or fresh.
     ///
     /// # Errors
-    /// `InvalidArgument` when the bytes are beyond what the generator counts.
+    /// `InvalidArgument` when the bytes are more than the generator counts.
     pub fn sized(bytes_max: u64, is_fresh: bool, seed: u64) -> Result<Self> {
         let comment_bytes = LineItemSpec::default().comment_bytes;
         let row_bytes = ROW_BYTES_BESIDE_COMMENT + u64::from(comment_bytes);

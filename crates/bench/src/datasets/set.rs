@@ -72,8 +72,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Every data set promises distinct keys, and the same records whatever the order in which
-    /// they are asked for.
+    /// Every data set promises distinct keys, and the same records in any order of requests.
     pub(in super::super) fn check(set: &dyn DataSet) {
         assert!(!set.is_empty());
         let (mut key, mut value) = (Vec::new(), Vec::new());

@@ -22,7 +22,7 @@ const DOCUMENTATION: &str = "/usr/share/doc";
 /// Bytes of a random record's value.
 const RANDOM_BYTES: usize = 400;
 
-/// Which data set.
+/// The kind of a data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// TPC-H rows, comments from a pool in proportion to the data.
@@ -79,14 +79,14 @@ impl FromStr for Kind {
     }
 }
 
-/// Which data set, how much of it, and from where.
+/// A data set: its kind, its size, and its source.
 #[derive(Clone, Debug)]
 pub struct DataSpec {
-    /// Which.
+    /// The kind.
     pub kind: Kind,
-    /// About how many bytes of keys and values, at most; what is taken from the machine may have less.
+    /// About how many bytes of keys and values, at most; sets taken from the machine may have less.
     pub bytes: u64,
-    /// Changes what is generated.
+    /// Changes the generated data.
     pub seed: u64,
     /// Directory of documentation, for English text and the chain of reviews.
     pub docs: Option<PathBuf>,
@@ -103,11 +103,11 @@ impl DataSpec {
         }
     }
 
-    /// Makes it. Cost: what is taken from the machine is read whole, and lineitem rows are
-    /// generated once; the others are made record by record when asked for.
+    /// Makes it. Cost: sets taken from the machine are read whole, and lineitem rows are generated
+    /// once; the others are made record by record when asked for.
     ///
     /// # Errors
-    /// `NotFound` when the machine has nothing to take; `InvalidArgument` for sizes that cannot be
+    /// `NotFound` when the machine lacks the source; `InvalidArgument` for sizes that cannot be
     /// made; `Io`.
     pub fn make(&self, env: &Env) -> Result<Arc<dyn DataSet>> {
         let bytes = self.bytes.max(1);

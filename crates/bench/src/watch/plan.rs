@@ -1,4 +1,4 @@
-//! How long a watched load lasts and what happens beside it.
+//! The duration of a watched load and the work beside it.
 
 use crate::flags::Flags;
 

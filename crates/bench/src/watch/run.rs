@@ -1,4 +1,4 @@
-//! Running a watched load: starts the threads, closes the seconds, waits for what is left.
+//! Running a watched load: starts the threads, closes the seconds, waits for background work.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -29,8 +29,8 @@ const UNDISTURBED: Duration = Duration::from_secs(6);
 /// and the store has no background work left.
 ///
 /// # Errors
-/// The first error of a writer, of the compaction or of the background; what `on_second` returns;
-/// `Io` when a thread cannot be started.
+/// The first error of a writer, of the compaction or of the background; those of `on_second`; `Io`
+/// when a thread cannot be started.
 pub fn run<S: Store>(
     store: &Arc<S>,
     flags: &Flags,
@@ -91,7 +91,7 @@ fn start_writers<S: Store>(
     Ok(writers)
 }
 
-/// When the manual compaction returned, and what; empty while it runs.
+/// The time at which the manual compaction returned, and its result; empty while it runs.
 type Done = Mutex<Option<(Duration, Result<()>)>>;
 
 /// A manual compaction under way or done.
@@ -289,7 +289,7 @@ impl<S: Store> Watch<'_, S> {
 }
 
 /// Bytes of the files in `dir`, logs left out: their space is reserved beforehand and says nothing
-/// about what they hold. Files that vanish meanwhile count nothing, and so does a directory that
+/// about their content. Files that vanish meanwhile count nothing, and so does a directory that
 /// cannot be listed.
 fn disk_bytes(env: &Env, dir: &Path) -> u64 {
     let names = env.files.list(dir).unwrap_or_default();
