@@ -4,7 +4,7 @@ use drumlin_succinct::KeyIndexBuilder;
 
 use crate::models::models;
 
-/// On disk: where the parts of a packed model begin, and the byte that says they are a frame.
+/// On disk: the offset of a packed model's parts, and the byte that marks them as a frame.
 const FRAME_AT: usize = 6;
 const PACKED: u8 = 1;
 const SUM_BYTES: usize = 8;

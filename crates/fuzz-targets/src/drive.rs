@@ -1,4 +1,4 @@
-//! Running a target over many inputs and saying which one broke it.
+//! Running a target over many inputs and reporting the one that broke it.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,11 +13,11 @@ use crate::mutate::input;
 pub struct Failure {
     /// The target.
     pub target: &'static str,
-    /// Which input: a seed's index, or the seed and round of a mutation.
+    /// The origin of the input: a seed's index, or the seed and round of a mutation.
     pub origin: String,
     /// The input itself.
     pub input: Vec<u8>,
-    /// What the panic said.
+    /// The message of the panic.
     pub message: String,
 }
 
@@ -61,7 +61,8 @@ fn attempt(
     bytes: &[u8],
     origin: impl FnOnce() -> String,
 ) -> Result<(), Box<Failure>> {
-    // A target shares nothing with the next run, so what a panic leaves behind cannot be seen.
+    // A target shares nothing with the next run, so no run sees the state that a panic leaves
+    // behind.
     let Err(payload) = catch_unwind(AssertUnwindSafe(|| body(bytes))) else {
         return Ok(());
     };

@@ -1,7 +1,7 @@
 //! A fuzzer's bytes, taken apart from the front.
 
-/// Takes small values from a fuzzer's bytes. What is asked for past the end is zero or empty, so
-/// every input means something.
+/// Takes small values from a fuzzer's bytes. Values past the end are zero or empty, so every input
+/// means something.
 #[derive(Debug)]
 pub(crate) struct Input<'a> {
     rest: &'a [u8],

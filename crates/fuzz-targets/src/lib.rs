@@ -1,4 +1,4 @@
-//! What the fuzzers run.
+//! The targets of the fuzzers.
 //!
 //! Each target takes any bytes and panics when something breaks its promise: a decoder that
 //! panics itself, an error of the wrong kind, a structure that differs from its naive twin. The
@@ -25,7 +25,7 @@ mod targets;
 
 pub use drive::{Failure, drive};
 
-/// A target: its name, and what it does with an input.
+/// A target: its name, and the function that runs an input.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target. A name is also the name of its corpus folder and of its libFuzzer binary.
@@ -65,8 +65,8 @@ pub const TARGETS: &[Target] = &[
     ("write_batch", targets::batch::run),
 ];
 
-/// A target that fails on some inputs by design: it proves that failures are seen and reported.
-/// It is in no list of what must pass.
+/// A target that fails on some inputs by design: it proves that failures are seen and reported. It
+/// is in no list of targets that must pass.
 pub const CANARY: Target = ("canary", targets::canary::run);
 
 /// The target called `name`, the canary included.

@@ -1,5 +1,4 @@
-//! Seeded mutations of known inputs: what stands in for a coverage-guided fuzzer where there is
-//! none.
+//! Seeded mutations of known inputs: they replace a coverage-guided fuzzer on machines without one.
 
 use drumlin_base::rng::Rng;
 

@@ -35,7 +35,7 @@ pub(crate) fn log(bytes: &mut [u8]) {
         }
         let length = usize::from(u16::from_le_bytes([bytes[at + 4], bytes[at + 5]]));
         let header = match bytes[at + 6] {
-            0 => return, // Zeros: what was reserved and not written.
+            0 => return, // zeros: space reserved and not written
             5..=8 | 11 | 131 => RECYCLABLE_HEADER_BYTES,
             _ => HEADER_BYTES,
         };
@@ -76,8 +76,8 @@ pub(crate) fn blob_file(bytes: &mut [u8]) {
     }
 }
 
-/// Rewrites header and footer checksum of a plain table, and that of each section as far as its
-/// place and length in the footer lie inside the file.
+/// Rewrites header and footer checksum of a plain table, and that of each section whose place and
+/// length in the footer are inside the file.
 fn plain_table(bytes: &mut [u8]) {
     const FOOTER: usize = 256;
     let Some(footer_at) = bytes.len().checked_sub(FOOTER) else {
@@ -157,7 +157,7 @@ fn searchable_table(bytes: &mut [u8]) {
         let Some(range) = section(bytes, at) else {
             continue;
         };
-        // A model that lies in the table ends in its own; a name of one has 16 bytes.
+        // A model in the table ends in its own checksum; a reference to a model has 16 bytes.
         if number == 5 && range.len() > 16 {
             let checksum = xxh3_64(&bytes[range.start..range.end - 8]);
             bytes[range.end - 8..range.end].copy_from_slice(&checksum.to_le_bytes());

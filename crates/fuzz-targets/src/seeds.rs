@@ -1,7 +1,7 @@
 //! The inputs that fuzzing starts from: real files and their parts, and small ones made here.
 //!
-//! `cargo run -p drumlin-fuzz-targets --example make_corpus` writes them to `fuzz/corpus`. What
-//! fuzzing finds is added there by hand, under a name that says what it broke.
+//! `cargo run -p drumlin-fuzz-targets --example make_corpus` writes them to `fuzz/corpus`. Inputs
+//! that fuzzing finds are added there by hand, under a name for the bug.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ pub struct Seed {
     pub target: &'static str,
     /// Its file name.
     pub name: String,
-    /// What it holds.
+    /// Its content.
     pub bytes: Vec<u8>,
 }
 
@@ -414,7 +414,7 @@ impl Corpus {
     }
 }
 
-/// Where the first data block lies: at the front, up to where the first index entry says.
+/// The place of the first data block: from the front to the end in the first index entry.
 fn first_block(table: &[u8]) -> Option<BlockHandle> {
     let footer = Footer::decode(table, table.len() as u64).ok()?;
     let index = footer.index?;

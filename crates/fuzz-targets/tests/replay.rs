@@ -39,7 +39,7 @@ const SLOWER: [(&str, u64); 9] = [
     ("wal_reader", 8),
 ];
 
-/// Memory that a run may take, whatever its input.
+/// Memory that a run may take, on any input.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     /// Most bytes held at a time: so many, and so many for each byte of the input.
@@ -53,7 +53,7 @@ const DECODER: Bounds = Bounds {
     peak: (2 << 20, 64),
     total: (16 << 20, 4096),
 };
-/// Of those with caches, windows or memtables, whatever they read.
+/// The bounds of targets with caches, windows or memtables.
 const WITH_BUFFERS: Bounds = Bounds {
     peak: (32 << 20, 64),
     total: (128 << 20, 4096),
@@ -79,7 +79,7 @@ const BOUNDS: [(&str, Bounds); 8] = [
     ),
     ("db_ops", WITH_BUFFERS),
     (
-        // The limit that the target sets, and what it came from.
+        // The limit that the target sets, and its input.
         "decompress",
         Bounds {
             peak: (4 << 20, 64),
@@ -108,7 +108,7 @@ const BOUNDS: [(&str, Bounds); 8] = [
 const HANG: Duration = Duration::from_secs(300);
 
 thread_local! {
-    /// The target that [`measured`] runs, and most of what its runs took.
+    /// The target that [`measured`] runs, and the most that its runs took.
     static BODY: Cell<Target> = const { Cell::new(CANARY) };
     static MOST: Cell<Taken> = const { Cell::new(Taken { peak_bytes: 0, total_bytes: 0 }) };
     static WATCH: RefCell<Option<SyncSender<Vec<u8>>>> = const { RefCell::new(None) };
@@ -169,14 +169,14 @@ fn keep(target: &str, input: &[u8]) -> PathBuf {
     kept
 }
 
-/// [`drive`], with what each run takes counted, and most of it.
+/// [`drive`], with the memory of each run counted; returns the most.
 fn drive_measured(
     target: Target,
     seeds: &[Vec<u8>],
     rounds: u64,
     seed: u64,
 ) -> (Result<(), Box<drumlin_fuzz_targets::Failure>>, Taken) {
-    // What is made once for all runs is made before.
+    // Values made once for all runs are made before.
     if let Some(first) = seeds.first() {
         let _ = std::panic::catch_unwind(|| target.1(first));
     }
@@ -249,7 +249,7 @@ fn the_canary_is_reported_with_the_input_that_broke_it() {
     let found = drive(CANARY, &[b"tweeu".to_vec()], 100_000, 1).unwrap_err();
     assert!(found.input.starts_with(b"tweet"));
     assert!(found.to_string().contains("the canary sings"), "{found}");
-    // What was found fails again.
+    // The input found fails again.
     assert!(drive(CANARY, std::slice::from_ref(&found.input), 0, 1).is_err());
     assert!(drive(CANARY, &[b"tweeu".to_vec()], 0, 1).is_ok());
 }

@@ -18,7 +18,7 @@ type Record = (Vec<u8>, BlobIndex, Option<Vec<u8>>);
 /// Most records that are looked up one by one.
 const RECORDS_MAX: usize = 256;
 
-/// A reference: what is accepted is written the same, and names nothing outside a file.
+/// A reference: an accepted one is written the same, and names no bytes outside a file.
 pub(crate) fn run_index(data: &[u8]) {
     let Some(index) = or_blamed(BlobIndex::decode(data)) else {
         return;

@@ -70,8 +70,8 @@ fn seek_in_foreign(probe: &mut BlockProbe, key: &[u8], by_prefixes: bool) {
     let _ = or_blamed(probe.versions(user_key, tag_seqno(tag), by_prefixes));
 }
 
-/// Blocks of what the input says, with and without a hash index (which is skipped), against the list they were built
-/// from.
+/// Blocks of entries from the input, with and without a hash index (which is skipped), against the list they were
+/// built from.
 fn built(input: &mut Input<'_>) {
     let interval = 1 + usize::from(input.below(20));
     let entries = entries(input);

@@ -1,4 +1,4 @@
-//! What targets have in common: files in memory, and which errors foreign bytes may cause.
+//! Common parts of targets: files in memory, and the errors that foreign bytes may cause.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(crate) fn or_blamed<T>(result: Result<T>) -> Option<T> {
     result.inspect_err(blames_the_bytes).ok()
 }
 
-/// A file of `bytes` that lies in memory.
+/// A file of `bytes` in memory.
 pub(crate) fn memory_file(bytes: Vec<u8>) -> Arc<dyn RandomAccessFile> {
     Arc::new(MemoryFile(bytes))
 }

@@ -1,4 +1,4 @@
-//! Filters: any bytes are a filter that answers, and a filter never denies what it was given.
+//! Filters: any bytes are a filter that answers, and a filter never denies a key it was built from.
 
 use drumlin_table::filter::{LevelDbFilterBuilder, LevelDbFilterReader};
 use drumlin_table::{FilterBuilder, FilterReader};

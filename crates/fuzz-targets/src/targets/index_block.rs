@@ -1,4 +1,5 @@
-//! Index blocks: what is accepted ascends and lies within the file, and is searched like a list.
+//! Index blocks: the entries of an accepted one ascend and are within the file, and it is searched
+//! like a list.
 
 use drumlin_base::KeyOrder;
 use drumlin_base::key::{split_internal, tag_seqno};

@@ -1,5 +1,5 @@
-//! Whole key indexes of many small blocks, whose lengths add up as they must: what their blocks claim of
-//! keys stays in proportion to what they are.
+//! Whole key indexes of many small blocks, whose lengths add up as they must: the keys that blocks claim
+//! stay in proportion to their bytes.
 
 use drumlin_base::coding::{put_varint32, put_varint64};
 use drumlin_succinct::KeyIndex;
@@ -13,8 +13,9 @@ const LETTERS: [u8; 128] = [0x88; 128];
 const BLOCKS_MAX: usize = 4096;
 const BLOCK_BYTES_MAX: u8 = 64;
 
-/// Two bytes for how many blocks; the length of a template, or 0 for texts alone, and the template; how many
-/// keys the last block lacks; then blocks with their lengths before them, again and again.
+/// The input: two bytes with the number of blocks; the length of a template, or 0 for texts alone, and the
+/// template; the number of keys the last block lacks; then blocks with their lengths before them, again and
+/// again.
 pub(crate) fn run(data: &[u8]) {
     let mut input = Input::new(data);
     let count = usize::from(input.byte()) | usize::from(input.byte()) << 8;

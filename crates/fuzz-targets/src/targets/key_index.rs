@@ -13,8 +13,8 @@ const STEPS_MAX: usize = 2000;
 pub(super) const BLOCK_KEYS: usize = 64;
 const TEMPLATE_BYTES_MAX: usize = 8 << 10;
 
-/// Opening an index prints the first key of every block: all together they must stay in proportion to what was
-/// given, however long each claims to be.
+/// Opening an index prints the first key of every block: all together they must stay in proportion to the
+/// input, at any claimed length.
 pub(super) fn check_first_keys(index: &KeyIndex, given: usize) {
     let (mut key, mut total, mut blocks) = (Vec::new(), 0, 0);
     for rank in (0..index.len()).step_by(BLOCK_KEYS) {

@@ -10,7 +10,7 @@ pub(crate) fn run(data: &[u8]) {
     };
     let _ = edit.changes_tables();
     for profile in [Profile::RocksDb, Profile::LevelDb] {
-        // LevelDB cannot say everything; what it cannot say is refused, not lost.
+        // LevelDB's format lacks some fields; an edit with one of them is refused, not cut.
         if let Some(bytes) = or_blamed(edit.encode(profile)) {
             let again = VersionEdit::decode(&bytes).expect("what was encoded decodes");
             assert!(

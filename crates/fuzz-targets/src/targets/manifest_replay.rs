@@ -71,7 +71,7 @@ fn replay(manifest: &[u8]) {
     assert_eq!(Summary::of(&set), before, "reopening changes nothing");
 }
 
-/// What must outlive writing and reading.
+/// The state that must outlive writing and reading.
 #[derive(Debug, PartialEq)]
 struct Summary {
     families: Vec<Family>,

@@ -1,5 +1,5 @@
-//! Models and codes of records: damage is refused or decodes within its bound, and whatever model is
-//! accepted, every record it encodes comes back.
+//! Models and codes of records: damage is refused or decodes within its bound, and every record that
+//! an accepted model encodes comes back.
 
 use std::sync::{Arc, LazyLock};
 
@@ -54,13 +54,13 @@ fn read_file(bytes: &[u8]) {
     let Some((model, facts)) = or_blamed(ModelFacts::decode(bytes)) else {
         return;
     };
-    // Packing may differ: what was read need not be what we would write.
+    // Packing may differ: the bytes read need not be those we would write.
     let again = facts.encode(&model);
     let (back, told) = ModelFacts::decode(&again).expect("our own bytes");
     assert_eq!((back.describe(), told), (model.describe(), facts));
 }
 
-/// Which of the trained models, then a code.
+/// The input: the number of a trained model, then a code.
 pub(crate) fn run_code(data: &[u8]) {
     let mut input = Input::new(data);
     let model = &MODELS[usize::from(input.byte()) % MODELS.len()];

@@ -1,11 +1,11 @@
-//! Packed models: whatever a frame claims and holds, it is refused or the model is sound.
+//! Packed models: a frame with any claims and content is refused, or the model is sound.
 
 use drumlin_base::checksum::xxh3_64;
 use drumlin_succinct::Model;
 
 use super::expect::or_blamed;
 
-/// On disk: the model's last bytes, and what a model that learned nothing has before them.
+/// On disk: the model's last bytes, and the bytes before them in a model that learned nothing.
 const SUM_BYTES: usize = 8;
 const RAW_BODY_BYTES: usize = 3;
 /// On disk: the model's parts are a frame.

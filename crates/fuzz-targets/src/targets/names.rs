@@ -26,7 +26,7 @@ pub(crate) fn run(data: &[u8]) {
     }
 }
 
-/// What the parsed name's maker makes is parsed the same. Leading zeros are lost, so the text may
+/// The name made from a parsed one is parsed the same. Leading zeros are lost, so the text may
 /// differ.
 fn check(parsed: FileName) {
     let empty = Path::new("");

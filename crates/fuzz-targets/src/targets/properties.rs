@@ -1,4 +1,4 @@
-//! Table properties: what is accepted, written and read again is the same.
+//! Table properties: accepted ones are the same after they are written and read again.
 
 use drumlin_base::Result;
 use drumlin_base::coding::Reader;
@@ -19,7 +19,7 @@ pub(crate) fn run(data: &[u8]) {
         properties.prefix_filtering(),
     );
     let _ = properties.global_seqno();
-    // What writers must know and foreign bytes may leave out.
+    // Writers must know this size, foreign bytes may leave it out.
     properties.raw_key_size = properties.raw_key_size.max(1);
     let written = properties.encode();
     let pairs = written

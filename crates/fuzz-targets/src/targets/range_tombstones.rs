@@ -51,7 +51,7 @@ fn check_invariants(order: &KeyOrder, fragments: &Fragments) {
     }
 }
 
-/// At every bound and right behind it each of `all` says what a look at every tombstone says.
+/// At every bound and right behind it each of `all` answers as a scan of all tombstones does.
 fn check_answers(order: &KeyOrder, all: &[Fragments], tombstones: &[RangeTombstone]) {
     let bounds = tombstones.iter().flat_map(|one| [&one.begin, &one.end]);
     let mut keys: Vec<_> = bounds

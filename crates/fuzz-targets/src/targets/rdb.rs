@@ -1,4 +1,5 @@
-//! Redis's files: what is taken is a value that can be written and reads back, and no claim costs memory.
+//! Redis's files: an accepted input is a value that can be written and reads back, and no claim costs
+//! memory.
 
 use drumlin_base::{ErrorKind, Result};
 use drumlin_rdb::crc64::crc64;
@@ -141,7 +142,8 @@ pub(crate) fn run_intset(data: &[u8]) {
     walked.expect("what is written reads");
 }
 
-/// A claimed length in three bytes, then what is taken for compressed, and for a string to compress.
+/// The input: a claimed length in three bytes, then bytes that are taken as compressed and as a
+/// string to compress.
 pub(crate) fn run_lzf(data: &[u8]) {
     let mut input = Input::new(data);
     let claimed = (0..3).fold(0, |sum, _| sum << 8 | usize::from(input.byte()));

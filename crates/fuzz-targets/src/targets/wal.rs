@@ -1,4 +1,5 @@
-//! Logs: any file is read to an end that makes sense, and what was written comes back, cut or not.
+//! Logs: any file is read to an end that makes sense, and the records written come back, cut or
+//! not.
 
 use std::path::Path;
 

@@ -1,12 +1,12 @@
-//! An allocator that counts, for each thread, what is held and how often memory was asked for.
+//! An allocator that counts, for each thread, the bytes held and requested.
 //!
-//! What a thread gives back that another took is subtracted here all the same, so a count may be too low
-//! where memory wanders; never too high by more than what was taken.
+//! Memory that a thread frees for another is subtracted from its own count, so a count may be too low if
+//! memory moves between threads; it is never too high by more than the memory taken.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// What a thread took since [`begin`].
+/// The memory a thread took since [`begin`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Taken {
     /// Most bytes it held at a time, beyond what it had.
@@ -34,7 +34,7 @@ pub(crate) fn begin() {
     TOTAL.set(0);
 }
 
-/// What this thread took since.
+/// The memory this thread took since [`begin`].
 pub(crate) fn taken() -> Taken {
     Taken {
         peak_bytes: PEAK.get().unsigned_abs(),
@@ -53,8 +53,8 @@ fn give(bytes: usize) {
     HELD.set(HELD.get() - bytes as i64);
 }
 
-// SAFETY: every call goes to the system's allocator as it came; what is counted lies in cells that take no
-// memory and need no end, so that counting never allocates.
+// SAFETY: every call goes to the system's allocator unchanged; the counts are in cells that allocate
+// nothing and have no destructor, so that counting never allocates.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         take(layout.size());
