@@ -8,7 +8,8 @@ use drumlin_base::{Error, ErrorKind, Result};
 use crate::unique::any_twice;
 use crate::value::{Bytes, Entry, Field, Item, Kind, Stream, StreamId, Value};
 
-/// What a string or an item takes beside its bytes, about: its place in a vector that doubles, and the heap's share.
+/// Approximate memory of a string or an item beside its bytes: its place in a vector that doubles, and the heap's
+/// share.
 const OVERHEAD_BYTES: usize = 64;
 
 /// Gathers the items of one key.
@@ -71,7 +72,7 @@ impl Collector {
         Ok(())
     }
 
-    /// What an item takes in memory, about.
+    /// The approximate memory of an item.
     fn memory(&self, item: &Item) -> usize {
         let own = match item {
             Item::String(bytes) | Item::Element(bytes) | Item::Member(bytes) => bytes.len(),
@@ -106,8 +107,7 @@ impl Collector {
         entry.fields.iter().map(field).sum()
     }
 
-    /// The value; none for a list, set, sorted set or hash without anything in it, which Redis takes for a key that
-    /// is not there.
+    /// The value; none for an empty list, set, sorted set or hash, which to Redis is an absent key.
     ///
     /// # Errors
     /// Corruption when a member or field comes twice.
@@ -146,7 +146,7 @@ fn push_to_stream(
         (Item::Entry(entry), _) => stream.entries.push(entry),
         (Item::Head(head, _), _) => stream.head = head,
         (Item::Group(group), _) => {
-            // Not cleared, which takes as long as the largest group was.
+            // Replaced, not cleared: clearing takes time in proportion to the largest group.
             *places = HashMap::new();
             stream.groups.push(group);
         }

@@ -1,4 +1,4 @@
-//! Taking bytes from the front of what has arrived.
+//! Taking bytes from the front of those that have arrived.
 
 use drumlin_base::Error;
 
@@ -7,7 +7,7 @@ use drumlin_base::Error;
 pub(crate) enum Stop {
     /// So many bytes, counted from where the cursor began, have to be there first.
     Short(usize),
-    /// The bytes are not what they should be.
+    /// The bytes are damaged.
     Bad(Error),
 }
 

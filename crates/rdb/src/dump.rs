@@ -18,7 +18,7 @@ const VERSION_BYTES: usize = 2;
 ///
 /// # Errors
 /// Corruption for damage, an empty collection, a name that comes twice or bytes that are left over; NotSupported for
-/// newer versions and values of modules; TooLarge for what takes too much memory.
+/// newer versions and values of modules; TooLarge for values that take too much memory.
 pub fn decode(payload: &[u8], memory_bytes_max: usize) -> Result<Value> {
     let short = || Error::corruption("a DUMP payload is too short");
     let (covered, checksum) = payload
@@ -55,11 +55,11 @@ pub fn decode(payload: &[u8], memory_bytes_max: usize) -> Result<Value> {
     value.ok_or_else(|| Error::corruption("a DUMP payload holds an empty collection"))
 }
 
-/// The payload of `value` as `encoding` says.
+/// The payload of `value` in `encoding`.
 ///
 /// # Errors
-/// InvalidArgument for what no payload can hold (an empty collection, a NaN), NotSupported for what its version
-/// cannot, TooLarge for an entry of a stream over 4 GiB.
+/// InvalidArgument for values that no payload can hold (an empty collection, a NaN), NotSupported for those
+/// that its version cannot, TooLarge for an entry of a stream over 4 GiB.
 pub fn encode(value: &Value, encoding: &Encoding) -> Result<Vec<u8>> {
     let mut out = vec![0];
     let code = write_value(&mut out, value, encoding, &mut Compressor::new())?;
@@ -75,8 +75,8 @@ pub fn encode(value: &Value, encoding: &Encoding) -> Result<Vec<u8>> {
 /// The payload of `value` that the most servers take: of the oldest version that holds all of it, with nothing packed
 /// but small sets of integers.
 ///
-/// Everything but streams and hashes with expiring fields is for Redis 6.2 and later. A stream is, if an older one
-/// would take its counters to be what they are.
+/// Everything but streams and hashes with expiring fields is for Redis 6.2 and later. So is a stream whose
+/// counters an older version would compute correctly.
 ///
 /// # Errors
 /// As [`encode`].
@@ -88,7 +88,7 @@ pub fn encode_for_most(value: &Value) -> Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// What redis-server 7.0.15 answers to `SET k 10` and `DUMP k`.
+    /// The answer of redis-server 7.0.15 to `SET k 10` and `DUMP k`.
     const TEN: [u8; 13] = [
         0, 0xc0, 10, 10, 0, 0x6e, 0x9f, 0x57, 0x45, 0x0e, 0xae, 0x63, 0xbb,
     ];

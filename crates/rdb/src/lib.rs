@@ -11,17 +11,18 @@
 //! # Why events
 //!
 //! A list may have ten million elements, and a file comes through a socket. So the reader gives one element at a
-//! time, and keeps no more than the string that it waits for and the packed node that it takes apart. Whoever wants
-//! a whole value has the collector, which counts memory and gives up at a bound. The price: the reader of a file
-//! does not see that a large set has a member twice. The collector does; a loader that sorts what it takes in meets
-//! equal neighbours there. Packed nodes are always in memory, so their duplicates are refused by the reader itself.
+//! time, and keeps no more than the string that it waits for and the packed node that it takes apart. For whole
+//! values there is the collector, which counts memory and fails at a bound. The price: the reader of a file does
+//! not see that a large set has a member twice. The collector does; a loader that sorts the members meets equal
+//! neighbours. Packed nodes are always in memory, so their duplicates are refused by the reader itself.
 //!
 //! # Hostile input
 //!
-//! Every byte is a claim. Lengths and counts are compared with the bytes that are left; nothing is allocated for what
-//! has not arrived, but for compressed strings, whose claimed length is bounded by what LZF can reach. Sizes, offsets,
-//! counts and back lengths of packed nodes are all compared, as Redis's own deep sanitizer does. Nothing recurses,
-//! and the time is linear but for sorting the names of one packed node or one collected value.
+//! Every byte is a claim. Lengths and counts are compared with the remaining bytes. Nothing is allocated for bytes
+//! that have not arrived, except for compressed strings, whose claimed length is bounded by LZF's highest ratio.
+//! Sizes, offsets, counts and back lengths of packed nodes are all compared, as Redis's own deep sanitizer does.
+//! Nothing recurses, and the time is linear, except for sorting the names of one packed node or one collected
+//! value.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing)]

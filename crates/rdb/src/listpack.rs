@@ -24,7 +24,7 @@ const COUNT_UNKNOWN: u16 = u16::MAX;
 /// Longest text of an integer entry.
 const INTEGER_TEXT_BYTES_MAX: usize = 20;
 
-/// What an entry holds.
+/// The content of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held<'a> {
     /// An integer, which stands for its text.
@@ -160,7 +160,7 @@ fn held(rest: &[u8]) -> Option<(Held<'_>, usize)> {
 /// Where the first entry is.
 pub(crate) const FIRST: usize = HEADER_BYTES;
 
-/// Walks a whole listpack, hands each entry with its place to `visit`, and returns how many there are.
+/// Walks a whole listpack, hands each entry with its place to `visit`, and returns their number.
 ///
 /// # Errors
 /// Corruption where its header, an entry, a back length or its end does not fit; what `visit` returns.
@@ -276,7 +276,7 @@ impl Writer {
     /// The listpack.
     ///
     /// # Errors
-    /// TooLarge over 4 GiB, which its header cannot say.
+    /// TooLarge over 4 GiB, which its header cannot express.
     pub fn finish(mut self) -> Result<Vec<u8>> {
         self.bytes.push(END);
         let size = u32::try_from(self.bytes.len()).map_err(|_| {

@@ -18,10 +18,10 @@ const MATCH_MAX: usize = 264;
 /// Length codes of one byte end here.
 const LONG_CODE: usize = 7;
 
-/// What `packed` holds, which has to be `len` bytes.
+/// The content of `packed`, which has to be `len` bytes.
 ///
 /// # Errors
-/// Corruption when it holds anything else, or could not hold so much: then nothing is allocated.
+/// Corruption when it has another length, or could not hold so much: then nothing is allocated.
 pub fn decompress(packed: &[u8], len: usize) -> Result<Vec<u8>> {
     if len > packed.len().saturating_mul(RATIO_MAX) {
         return Err(Error::corruption(format!(
@@ -65,8 +65,8 @@ pub fn decompress(packed: &[u8], len: usize) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Appends `count` bytes that begin at `from`, some of them perhaps only written by this. What is there doubles each
-/// time round.
+/// Appends `count` bytes that begin at `from`; some of them may be written by this call. The available bytes double
+/// in each round.
 fn copy(out: &mut Vec<u8>, from: usize, count: usize) {
     let end = out.len() + count;
     while out.len() < end {
@@ -136,7 +136,8 @@ impl Compressor {
         (out.len() <= most).then_some(out)
     }
 
-    /// Where the bytes at `at` were seen before: how far back, and how many are the same. Remembers `at`.
+    /// An earlier occurrence of the bytes at `at`: its distance, and the number of equal bytes. Remembers
+    /// `at`.
     fn look_up(&mut self, input: &[u8], at: usize) -> Option<(usize, usize)> {
         let [one, two, three] = *input.get(at..)?.first_chunk::<3>()?;
         let word = u32::from_le_bytes([one, two, three, 0]);

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-/// Whether two of `places` hold the same, by an order over what they hold. Sorts them: four bytes a name, where a
-/// set of the names would take sixty.
+/// Whether two of `places` hold equal values, by an order over these. Sorts them: four bytes a name, where a set
+/// of the names would take sixty.
 pub(crate) fn any_twice<T>(places: &mut [T], order: impl Fn(&T, &T) -> Ordering) -> bool {
     places.sort_unstable_by(&order);
     let mut pairs = places.iter().zip(places.iter().skip(1));

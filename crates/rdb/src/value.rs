@@ -1,4 +1,4 @@
-//! What the files hold: values, and the items that they come in.
+//! The content of the files: values, and the items that they come in.
 
 use std::sync::Arc;
 
@@ -98,7 +98,7 @@ pub struct Entry {
     pub fields: Vec<(Arc<[u8]>, Bytes)>,
 }
 
-/// What a stream knows beside its entries.
+/// The fields of a stream beside its entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamHead {
     /// The last number given out.
@@ -133,7 +133,7 @@ pub struct Pending {
     pub delivered_ms: i64,
     /// How often it was delivered.
     pub deliveries: u64,
-    /// Who has it: an index in [`Group::consumers`].
+    /// Its owner: an index in [`Group::consumers`].
     pub consumer: usize,
 }
 
@@ -153,14 +153,14 @@ pub struct Consumer {
 pub struct Stream {
     /// Its entries, by number.
     pub entries: Vec<Entry>,
-    /// What it knows beside them.
+    /// The fields beside them.
     pub head: StreamHead,
     /// Its groups.
     pub groups: Vec<Group>,
 }
 
 /// A part of a value, as it comes out of a file. A stream comes as its entries, its head, and for each group
-/// the group, what is pending, and for each consumer the consumer and what of it is its own.
+/// the group, its pending entries, and for each consumer the consumer and the pending entries that it owns.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     /// A whole string.
@@ -175,7 +175,7 @@ pub enum Item {
     Field(Field),
     /// The next entry of a stream.
     Entry(Entry),
-    /// What a stream knows beside its entries, and how many those were.
+    /// The fields of a stream beside its entries, and the number of these.
     Head(StreamHead, u64),
     /// A group, with nothing pending and no consumers yet.
     Group(Group),
@@ -187,8 +187,8 @@ pub enum Item {
     Owned(StreamId),
 }
 
-/// What Redis takes for the entries that a group has read, up to `id`, where the file does not say: from the
-/// head of the stream, the number of its entries and its first one. None where it cannot be known.
+/// Redis's count of the entries that a group has read, up to `id`, when the file has none: computed from the
+/// head of the stream, the number of its entries and its first one. None when it cannot be known.
 pub(crate) fn estimated_read(
     head: &StreamHead,
     len: u64,

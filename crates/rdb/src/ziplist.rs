@@ -57,7 +57,8 @@ pub fn to_listpack(ziplist: &[u8]) -> Result<Vec<u8>> {
     out.finish()
 }
 
-/// The entry that `rest` begins with: how long it says the one before is, what it holds, and its own length.
+/// The entry that `rest` begins with: its claimed length of the entry before, its content, and its own
+/// length.
 fn entry(rest: &[u8]) -> Option<(usize, Held<'_>, usize)> {
     let (first, behind) = rest.split_first()?;
     let (before, head) = match *first {

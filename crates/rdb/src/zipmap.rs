@@ -36,7 +36,7 @@ pub fn to_listpack(zipmap: &[u8]) -> Result<Vec<u8>> {
     out.finish()
 }
 
-/// The string that `rest` begins with, and what is behind it and its unused bytes.
+/// The string that `rest` begins with, and the bytes behind it and its unused ones.
 fn text(rest: &[u8], has_unused: bool) -> Option<(&[u8], &[u8])> {
     let (first, rest) = rest.split_first()?;
     let (len, rest) = match *first {

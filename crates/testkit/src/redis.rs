@@ -16,7 +16,7 @@ use drumlin_fs::net::{
 };
 use tempfile::TempDir;
 
-/// What a server answers.
+/// The answer of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
     /// No string or no array.

@@ -34,7 +34,7 @@ pub enum Tail {
 
 /// Reads commands.
 ///
-/// A transaction counts as one: whoever carries commands out holds back those from MULTI to EXEC.
+/// A transaction counts as one: the caller holds back the commands from MULTI to EXEC.
 #[derive(Debug)]
 pub struct Commands {
     buffer: Vec<u8>,
@@ -86,7 +86,7 @@ impl Commands {
     /// The next command, or none until more bytes are pushed.
     ///
     /// # Errors
-    /// Corruption for what is no command, TooLarge over the limits.
+    /// Corruption for bytes that are no command, TooLarge over the limits.
     pub fn command(&mut self) -> Result<Option<Command>> {
         loop {
             let step = if self.arguments_left == 0 {

@@ -14,7 +14,7 @@ pub struct Part {
     pub number: u64,
 }
 
-/// What a manifest says.
+/// The content of a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest {
     /// The state that the increments begin from.
@@ -155,7 +155,7 @@ fn words(line: &[u8]) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// A word up to its closing quote, with escapes, and what follows.
+/// A word up to its closing quote, with escapes, and the rest.
 fn double_quoted(mut rest: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut word = Vec::new();
     loop {
@@ -191,7 +191,7 @@ fn double_quoted(mut rest: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     }
 }
 
-/// A word up to its closing quote, where only a quote is escaped, and what follows.
+/// A word up to its closing quote, in which only a quote is escaped, and the rest.
 fn single_quoted(mut rest: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut word = Vec::new();
     loop {

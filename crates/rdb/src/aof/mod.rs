@@ -7,7 +7,7 @@
 //! # Cut tails
 //!
 //! Only the last file of all may be cut, as a killed server leaves it: in the middle of a command, or between MULTI
-//! and EXEC. [`Commands::finish`] says how many bytes are worth keeping. An earlier file that is cut, and any damage
+//! and EXEC. [`Commands::finish`] returns the number of bytes to keep. An earlier file that is cut, and any damage
 //! that is not a cut, is an error.
 
 mod commands;

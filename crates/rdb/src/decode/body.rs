@@ -9,7 +9,7 @@ use crate::decode::strings::{binary_score, count, length, string, text_score};
 use crate::value::{Field, Item, Kind};
 use crate::{intset, ziplist, zipmap};
 
-/// How the items of a body lie that is not packed.
+/// The items of a body that is not packed.
 #[derive(Clone, Copy, Debug)]
 enum Plain {
     Elements,
@@ -17,7 +17,7 @@ enum Plain {
     TextScores,
     BinaryScores,
     Fields,
-    /// Expiries relative to the least, which comes first, plus one; or as they are.
+    /// Expiries relative to the least, which comes first, plus one; or absolute.
     TimedFields {
         relative: bool,
     },
@@ -35,7 +35,7 @@ impl Plain {
     }
 }
 
-/// What a node is packed as.
+/// The packing of a node.
 #[derive(Clone, Copy, Debug)]
 enum Packing {
     Listpack,
@@ -79,7 +79,7 @@ impl Body {
     /// The body of type `code`.
     ///
     /// # Errors
-    /// NotSupported for values of modules, Corruption for what is no type.
+    /// NotSupported for values of modules, Corruption for an unknown type.
     pub(crate) fn new(code: u8) -> Result<Self> {
         let packed = |packing, layout| State::Packed {
             packing,

@@ -10,7 +10,7 @@ use crate::value::{Bytes, Field, Item};
 /// Latest time at which a field may expire: 48 bits.
 pub(crate) const FIELD_EXPIRE_MS_MAX: u64 = (1 << 48) - 1;
 
-/// What the entries of a node are.
+/// The meaning of a node's entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
     Elements,

@@ -1,9 +1,9 @@
 //! Whole RDB files, from bytes that arrive in pieces.
 //!
-//! A step is one opcode, one key with its head, or one item. It is tried on what has arrived; when that is too
-//! little, the cursor says how many bytes the step needs at least, and it is not tried again before they are there.
-//! A step has at most six lengths in a row that each can come too late, so no byte is looked at more than so often,
-//! however small the pieces are.
+//! A step is one opcode, one key with its head, or one item. It is tried on the bytes that have arrived. When they
+//! are too few, the cursor tells the least number that the step needs, and the step is not tried again before they
+//! have arrived. A step has at most six lengths in a row that can each come too late, so no byte is read more often
+//! than that, with pieces of any size.
 
 use drumlin_base::{Error, Result};
 
@@ -36,7 +36,7 @@ mod opcode {
     pub(super) const END: u8 = 255;
 }
 
-/// Bounds of what a reader takes.
+/// Bounds of a reader's input.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Longest string, and largest packed node, unpacked.
@@ -56,7 +56,7 @@ impl Default for Limits {
     }
 }
 
-/// What stands before the value of a key.
+/// The fields before the value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyHead {
     /// The database.
@@ -73,7 +73,7 @@ pub struct KeyHead {
     pub frequency: Option<u8>,
 }
 
-/// What a file says next.
+/// The next part of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// The file begins, in this version of the format.
@@ -86,14 +86,15 @@ pub enum Event {
     Slot(u64, u64, u64),
     /// The code of a library of functions.
     Function(Bytes),
-    /// A key. Its items follow, then [`Event::KeyEnd`]. Without an item between them the key is not there, but
+    /// A key. Its items follow, then [`Event::KeyEnd`]. Without an item between them the key is absent, except
     /// for streams, which may be empty.
     Key(KeyHead),
     /// A part of the value of the last key.
     Item(Item),
     /// The value is whole.
     KeyEnd,
-    /// The file is whole, and its checksum fits if it has one. [`Reader::rest`] is what lies behind.
+    /// The file is whole, and its checksum fits if it has one. [`Reader::rest`] has the bytes behind
+    /// it.
     End,
 }
 
@@ -150,13 +151,13 @@ impl Reader {
         self.buffer.extend_from_slice(piece);
     }
 
-    /// Bytes of the file that are behind the reader; where an error was met, that step's beginning.
+    /// Bytes of the file that are behind the reader; after an error, the start of the failed step.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// What was pushed and not taken: after [`Event::End`] what follows the file, such as the commands of an
-    /// append-only file.
+    /// Bytes that were pushed and not taken: after [`Event::End`] those behind the file, such as the
+    /// commands of an append-only file.
     pub fn rest(&self) -> &[u8] {
         self.buffer.get(self.at..).unwrap_or_default()
     }
@@ -164,8 +165,8 @@ impl Reader {
     /// The next event, or none until more bytes are pushed; none for ever after [`Event::End`].
     ///
     /// # Errors
-    /// Corruption for damage, NotSupported for what only modules read and for newer versions, TooLarge for strings
-    /// over the limit. No event follows an error.
+    /// Corruption for damage, NotSupported for values of modules and for newer versions, TooLarge for strings over
+    /// the limit. No event follows an error.
     pub fn event(&mut self) -> Result<Option<Event>> {
         loop {
             let here = self.buffer.get(self.at..).unwrap_or_default();
@@ -226,7 +227,7 @@ enum State {
     Failed,
 }
 
-/// Where in a file the reader is, and what was said of the next key.
+/// The state of the reader in a file, and the facts of the next key.
 #[derive(Debug, Default)]
 struct Machine {
     state: State,

@@ -1,4 +1,4 @@
-//! Streams: nodes of entries, then what the stream knows, then its groups.
+//! Streams: nodes of entries, then the stream's head, then its groups.
 //!
 //! ```text
 //! stream:  count of nodes · nodes · entries · last id · [first id · largest deleted id · entries added] ·
@@ -10,8 +10,8 @@
 //!          count · consumers: name, seen, [active, from type 21 on], count, ids
 //! ```
 //!
-//! Redis believes more of this than is believed here: numbers have to ascend, the length has to be the count of the
-//! entries, no entry may lie behind the last number, and a pending entry has one owner.
+//! This reader is stricter than Redis: numbers have to ascend, the length has to be the count of the entries, no
+//! entry may lie behind the last number, and a pending entry has one owner.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -29,12 +29,12 @@ use crate::value::{
 const DELETED: i64 = 1;
 const SAME_FIELDS: i64 = 2;
 
-/// What a type of stream stores.
+/// The fields that a type of stream stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Form {
     /// Type 15.
     First,
-    /// Type 19: what was added, deleted and read.
+    /// Type 19: counts of entries added, deleted and read.
     Counted,
     /// Type 21: when consumers were active.
     Active,
@@ -88,8 +88,8 @@ impl StreamBody {
         }
     }
 
-    /// The next item; none where the stream ends. After [`crate::cursor::Stop::Short`] nothing has changed but
-    /// what `input` is set back over.
+    /// The next item; none at the end of the stream. After [`crate::cursor::Stop::Short`] only the position of
+    /// `input` has changed, which the caller sets back.
     pub(crate) fn step(
         &mut self,
         input: &mut Cursor<'_>,
@@ -216,7 +216,7 @@ impl StreamBody {
         let name = string(input, bytes_max)?;
         let last_id = id(input)?;
         let entries_read = if self.form >= Form::Counted {
-            // -1 for what is not known.
+            // -1 if it is not known.
             i64::try_from(length(input)?).ok().map(i64::unsigned_abs)
         } else {
             let first = self.first.unwrap_or_default();

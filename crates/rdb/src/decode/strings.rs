@@ -33,7 +33,7 @@ pub(crate) fn length(input: &mut Cursor<'_>) -> Parsed<u64> {
     }
 }
 
-/// A count of things of which each takes at least `bytes_each` bytes.
+/// A count of items that each take at least `bytes_each` bytes.
 pub(crate) fn count(input: &mut Cursor<'_>, bytes_each: u64) -> Parsed<u64> {
     let count = length(input)?;
     input.expect_left(count.saturating_mul(bytes_each))?;

@@ -15,7 +15,7 @@ pub trait Sink {
     /// Takes the next bytes.
     ///
     /// # Errors
-    /// Whatever keeps them from being stored.
+    /// Those of storing them.
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
 }
 
@@ -26,7 +26,7 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// What is said of a key before its value.
+/// The facts of a key that are stored before its value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyFacts {
     /// When it expires, in milliseconds of Unix time.
@@ -37,7 +37,7 @@ pub struct KeyFacts {
     pub frequency: Option<u8>,
 }
 
-/// Writes an RDB file: the header at once, then whatever is called, then [`FileWriter::finish`].
+/// Writes an RDB file: the header at once, then a part for each call, until [`FileWriter::finish`].
 ///
 /// Values come whole ([`FileWriter::key`]) or item by item ([`FileWriter::begin`]), so that a large one does not
 /// have to be in memory.
@@ -115,7 +115,7 @@ impl<S: Sink> FileWriter<S> {
     /// A key with its value.
     ///
     /// # Errors
-    /// What [`crate::dump::encode`] refuses, and then nothing was written; those of the sink.
+    /// Those of [`crate::dump::encode`], and then nothing was written; those of the sink.
     pub fn key(&mut self, key: &[u8], facts: &KeyFacts, value: &Value) -> Result<()> {
         self.between()?;
         let before = self.buffer.len();

@@ -53,7 +53,7 @@ impl Version {
 /// How values are written.
 #[derive(Clone, Copy, Debug)]
 pub struct Encoding {
-    /// Which versions of Redis read it.
+    /// The version of the format, and so the oldest Redis that reads it.
     pub version: Version,
     /// Whether strings are compressed where that makes them shorter.
     pub compress: bool,
@@ -137,7 +137,7 @@ pub(crate) fn string(out: &mut Vec<u8>, text: &[u8], lzf: Option<&mut Compressor
     out.extend_from_slice(text);
 }
 
-/// Writes strings and what is made of them.
+/// Writes strings and values made of them.
 pub(crate) struct Body<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) encoding: &'a Encoding,
@@ -278,7 +278,8 @@ fn write_zset(body: &mut Body<'_>, members: &[(value::Bytes, f64)]) -> Result<u8
     if members.iter().any(|(_, score)| score.is_nan()) {
         return Err(Error::invalid_argument("a score is not a number"));
     }
-    // A packed one lies in the order of its scores; members of one score by their bytes. -0 and 0 are one score.
+    // A packed one is in the order of its scores, and members of one score in that of their bytes. -0 and 0 are
+    // one score.
     let mut sorted: Vec<_> = members.iter().collect();
     sorted.sort_by(|(one, low), (other, high)| {
         low.partial_cmp(high)

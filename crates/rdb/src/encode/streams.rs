@@ -14,8 +14,8 @@ const NODE_BYTES_MAX: usize = 4096;
 /// Says in the flags of an entry that its names are those of the node's first.
 const SAME_FIELDS: i64 = 2;
 
-/// The oldest version that holds all of `stream`: an older one leaves out counters, and they have to be what its
-/// reader makes of the rest.
+/// The oldest version that holds all of `stream`: an older one leaves out counters, and its reader has to
+/// compute them correctly from the rest.
 pub(super) fn oldest_for(stream: &Stream) -> Version {
     let consumers = stream.groups.iter().flat_map(|group| &group.consumers);
     let mut consumers = consumers.map(|consumer| consumer.active_ms == consumer.seen_ms);

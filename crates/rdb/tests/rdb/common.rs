@@ -234,7 +234,7 @@ pub(crate) fn same(one: &Value, other: &Value) -> bool {
     one == other && bits(one) == bits(other)
 }
 
-/// All keys of a file that is pushed in pieces of up to `piece_max` bytes, and what is behind it.
+/// All keys of a file that is pushed in pieces of up to `piece_max` bytes, and the bytes behind it.
 pub(crate) fn read_file(
     file: &[u8],
     piece_max: u64,

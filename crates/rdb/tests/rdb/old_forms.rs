@@ -230,7 +230,7 @@ fn hashes_with_field_expiries_read_in_all_four_forms() {
     }
 }
 
-/// Streams of Redis 5 say nothing of what was added and read, and all that a later one says of them is taken.
+/// Streams of Redis 5 have no counts of entries added and read; all counts of a later one are taken.
 #[test]
 fn streams_of_each_version_are_completed_as_redis_does() {
     if !installed() {

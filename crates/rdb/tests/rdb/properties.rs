@@ -1,4 +1,4 @@
-//! Goal: what is written reads back, and damage is an error. Method: random values of every type and size from a
+//! Goal: written values read back, and damage is an error. Method: random values of every type and size from a
 //! seed, through every version and way of packing, whole and in pieces; then bits are turned and tails cut.
 
 use crate::common::{KINDS, MEMORY_MAX, in_order, read_file, same, value, with_expiries};
@@ -196,7 +196,7 @@ fn damaged_payloads_with_a_right_checksum_do_no_harm() {
         let checksum = crc64(&payload);
         payload.extend_from_slice(&checksum.to_le_bytes());
         if let Ok(back) = dump::decode(&payload, MEMORY_MAX) {
-            // What is read is a value: it can be written, and reads back.
+            // An accepted value can be written, and reads back.
             let again = dump::encode(&back, &Encoding::compact(Version::V12)).unwrap();
             let again = dump::decode(&again, MEMORY_MAX).unwrap();
             assert!(same(&in_order(again), &in_order(back)), "seed {seed}");

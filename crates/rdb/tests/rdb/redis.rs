@@ -15,7 +15,7 @@ use drumlin_testkit::redis::{Reply, Server, installed};
 
 use crate::common::{KINDS, MEMORY_MAX, in_order, read_file, value};
 
-/// Settings under which it packs nothing, what it packs by default, and everything.
+/// Settings under which it packs nothing, the default values, and all values.
 const THRESHOLDS: [[&str; 3]; 3] = [
     ["0", "1", "-1"],
     ["64", "64", "-2"],
