@@ -14,13 +14,13 @@ pub trait Binding: Sync {
     /// A way in, opened on the thread that will use it.
     ///
     /// # Errors
-    /// Whatever keeps it from opening.
+    /// Those of opening it.
     fn client(&self) -> Result<Self::Client<'_>>;
 
-    /// Waits until what was written is where the binding promises it.
+    /// Waits until the writes have the durability that the binding promises.
     ///
     /// # Errors
-    /// Whatever the writes met.
+    /// Those of the writes.
     fn flush(&self) -> Result<()>;
 }
 
@@ -29,11 +29,11 @@ pub trait Client {
     /// Replaces `out` by the fields of record `key`, or by the one called `field`.
     ///
     /// # Errors
-    /// Whatever the read met; `Corruption` when what is stored are no fields.
+    /// Those of the read; `Corruption` when the stored bytes are no fields.
     fn read(&mut self, key: &[u8], field: Option<&[u8]>, out: &mut Fields) -> Result<bool>;
 
-    /// Reads several records whole and shows each found one with its key's index; how many were
-    /// found.
+    /// Reads several records whole and shows each found one with its key's index. Returns the
+    /// number found.
     ///
     /// # Errors
     /// As [`Client::read`].
@@ -43,7 +43,7 @@ pub trait Client {
         on_record: &mut dyn FnMut(usize, &Fields),
     ) -> Result<usize>;
 
-    /// Reads up to `count` records from `key` on; how many there were.
+    /// Reads up to `count` records from `key` on, and returns their number.
     ///
     /// # Errors
     /// As [`Client::read`].
@@ -52,12 +52,12 @@ pub trait Client {
     /// Adds the record `key`.
     ///
     /// # Errors
-    /// Whatever the write met.
+    /// Those of the write.
     fn insert(&mut self, key: &[u8], fields: &Fields) -> Result<()>;
 
     /// Changes the named fields of record `key`.
     ///
     /// # Errors
-    /// Whatever the read or the write met.
+    /// Those of the read or the write.
     fn update(&mut self, key: &[u8], fields: &Fields) -> Result<bool>;
 }

@@ -1,4 +1,4 @@
-//! Which record is asked for next.
+//! The choice of the next record.
 
 use drumlin_base::rng::Rng;
 use drumlin_base::{Error, Result};
@@ -35,7 +35,7 @@ impl Chooser {
     /// The chooser of `properties`, over `records` records to which `added` may come.
     ///
     /// # Errors
-    /// `InvalidArgument` for a distribution there is not.
+    /// `InvalidArgument` for an unknown distribution.
     pub(crate) fn new(properties: &Properties, records: u64, added: u64) -> Result<Self> {
         let name = properties.text("requestdistribution", "uniform");
         Ok(match name.as_str() {

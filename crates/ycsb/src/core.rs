@@ -60,7 +60,7 @@ impl Lengths {
     }
 }
 
-/// Numbers given out in order and acknowledged in any: the last up to which all are there.
+/// Numbers given out in order and acknowledged in any: the last up to which all are acknowledged.
 #[derive(Debug)]
 struct Sequence {
     next: AtomicU64,
@@ -270,7 +270,7 @@ impl Core {
         Ok(())
     }
 
-    /// Whether what was read is what the key's fields are.
+    /// Whether the fields read are those of the key.
     fn verify(&self, thread: &mut Thread, field: Option<&[u8]>) -> Return {
         let Thread {
             rng,

@@ -13,9 +13,8 @@ pub const ZIPFIAN_CONSTANT: f64 = 0.99;
 const SCRAMBLED_ITEMS: u64 = 10_000_000_000;
 const SCRAMBLED_ZETA: f64 = 26.469_028_201_783_02;
 
-/// Numbers of which the smaller are the more frequent: number `i` has a share in proportion to
-/// `1 / (i + 1)^theta` (Gray and others: Quickly Generating Billion-Record Synthetic Databases,
-/// SIGMOD 1994).
+/// Numbers, the smaller the more frequent: number `i` has a share in proportion to `1 / (i +
+/// 1)^theta` (Gray and others: Quickly Generating Billion-Record Synthetic Databases, SIGMOD 1994).
 #[derive(Clone, Debug)]
 pub struct Zipfian {
     items: u64,
@@ -51,7 +50,7 @@ impl Zipfian {
         (1.0 - (2.0 / self.items as f64).powf(1.0 - self.theta)) / (1.0 - self.zeta_2 / self.zeta)
     }
 
-    /// Numbers below `items` from now on. Cost: a power for each item more; where there are fewer, the
+    /// Numbers below `items` from now on. Cost: a power for each item more; with fewer items the
     /// distribution stays as it was, as in the original.
     pub fn grow(&mut self, items: u64) {
         if items > self.items {

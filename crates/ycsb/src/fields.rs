@@ -70,7 +70,7 @@ impl Fields {
     }
 
     /// Replaces the fields by those of `value`, of which only the one called `wanted` is kept if one
-    /// is. False when the bytes are no fields; then what came before the fault is there.
+    /// is. False when the bytes are no fields; then the fields before the fault are kept.
     #[must_use]
     pub fn decode(&mut self, value: &[u8], wanted: Option<&[u8]>) -> bool {
         self.clear();
@@ -106,7 +106,7 @@ impl Fields {
     }
 }
 
-/// A length and as many bytes, and what follows.
+/// A length and as many bytes, and the rest.
 fn part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, rest) = bytes.split_first_chunk::<4>()?;
     rest.split_at_checked(u32::from_be_bytes(*len) as usize)

@@ -2,9 +2,9 @@
 //!
 //! The load adds each line of `datafile` as a record. `keyfields` (numbers from 0, `0,1,2`) say which
 //! of its fields, joined by `keydelimiter`, are the key; the others are the record's fields. The run
-//! asks for the keys in `keyfile`, one a line, or for those of the data file where there is none, in
-//! the request distribution; `batchread` of them at once where that is above 1; and writes records of
-//! the data file beside, from its front on, where `insertproportion` says so.
+//! asks for the keys in `keyfile`, one a line, or for those of the data file without one, in the
+//! request distribution; `batchread` of them at once if that is above 1; and writes records of the
+//! data file beside, from its front on, in the share `insertproportion`.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};

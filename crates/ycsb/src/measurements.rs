@@ -19,9 +19,9 @@ pub enum Kind {
     Insert,
     /// Records in order.
     Scan,
-    /// A read and an update of what was read, together.
+    /// A read and an update of the same record, together.
     ReadModifyWrite,
-    /// Whether what was read is what was written.
+    /// A comparison of the value read with the one written.
     Verify,
 }
 
@@ -57,7 +57,7 @@ pub enum Return {
     Ok,
     /// The record was not there.
     NotFound,
-    /// The record was there, and not what was written.
+    /// The record was found, but differs from the one written.
     UnexpectedState,
 }
 
@@ -73,13 +73,13 @@ impl Return {
     }
 }
 
-/// Which times are reported (`measurement.interval`).
+/// The times that are reported (`measurement.interval`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interval {
     /// From the moment an operation began.
     Operation,
-    /// From the moment it should have begun under the target rate: what waited because the one before
-    /// was slow is counted (the correction of coordinated omission).
+    /// From the moment it should have begun under the target rate: the wait for a slow operation
+    /// before is counted (the correction of coordinated omission).
     Intended,
     /// Both.
     Both,
@@ -151,7 +151,7 @@ impl Measurements {
         measured.returns[how as usize] += 1;
     }
 
-    /// Takes over what another thread measured.
+    /// Takes over the measurements of another thread.
     pub fn merge(&mut self, other: &Self) {
         for theirs in &other.kinds {
             match self.kinds.iter_mut().find(|ours| ours.kind == theirs.kind) {

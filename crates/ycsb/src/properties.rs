@@ -20,7 +20,7 @@ const BUILT_IN: [(&str, &str); 6] = [
     ("workloadf", include_str!("../workloads/workloadf")),
 ];
 
-/// Settings by name; what was set last holds.
+/// Settings by name; the last setting wins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Properties(BTreeMap<String, String>);
 

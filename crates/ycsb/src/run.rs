@@ -1,4 +1,4 @@
-//! A phase of a benchmark: threads, their pace, and what came out.
+//! A phase of a benchmark: threads, their pace, and the results.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -19,7 +19,7 @@ const NAP: Duration = Duration::from_millis(20);
 /// Most threads.
 const THREADS_MAX: usize = 1024;
 
-/// Which phase.
+/// A phase of a benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// The records are written.
@@ -205,7 +205,7 @@ impl<'e> Crew<'e> {
     /// Tells how far it is, and stops the threads when the time is over.
     fn watch(&self, began: Duration, board: &Board, on_status: &mut dyn FnMut(Status)) {
         let (mut told, mut told_at) = (0, Duration::ZERO);
-        // Relaxed: the numbers publish nothing; joining the threads orders what they counted.
+        // Relaxed: the numbers publish nothing; joining the threads orders their counts.
         while board.running.load(Ordering::Relaxed) > 0 {
             self.env.clock.sleep(NAP);
             let elapsed = self.env.clock.monotonic() - began;
@@ -234,7 +234,7 @@ impl<'e> Crew<'e> {
     ) -> Result<Measurements> {
         let result = self.operate(index, workload, binding, board);
         if result.is_err() {
-            // The others would only work on what is broken.
+            // The other threads would only work on a broken store.
             board.stop.store(true, Ordering::Relaxed);
         }
         board.running.fetch_sub(1, Ordering::Relaxed);
