@@ -20,7 +20,7 @@ pub(crate) struct Args {
 pub(crate) enum Task {
     /// Run workloads on one engine, under db_bench's flags.
     Bench(BenchArgs),
-    /// Do what `drumlin lab` asks on standard input, with one engine.
+    /// Carry out the requests of `drumlin lab` from standard input, with one engine.
     Agent {
         /// The engine.
         #[arg(long)]

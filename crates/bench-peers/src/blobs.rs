@@ -1,4 +1,4 @@
-//! Large values across engines: what Drumlin wrote to blob files RocksDB reads, and the other way
+//! Large values across engines: RocksDB reads the blob files that Drumlin wrote, and the other way
 //! round, after overwrites, deletions and collection on both sides.
 //!
 //! One directory changes hands four times. Each side compares everything with a map that took the same
@@ -28,10 +28,10 @@ fn broken(error: impl std::fmt::Display) -> Error {
     failed("RocksDB", error)
 }
 
-/// Runs the check in `dir`, which is emptied; what was compared, for people.
+/// Runs the check in `dir`, which is emptied, and describes the comparisons for people.
 pub(crate) fn check(dir: &Path) -> Result<String> {
     if dir.exists() {
-        // Only what is a database's, and nothing else by mistake.
+        // Removes only files of a database, and nothing else by mistake.
         DB::destroy(&Options::default(), dir).map_err(broken)?;
     }
     let mut model = Model::new();

@@ -1,7 +1,7 @@
 //! Other engines as [`Store`](drumlin_bench::Store)s, one a file.
 //!
 //! Each is set up as its documentation advises for the memory the flags give it; the README lists
-//! what was chosen. What an engine has no word for is left at its default.
+//! the choices. A flag that an engine has no option for is left at its default.
 
 mod engine;
 pub(crate) mod fjall;

@@ -29,7 +29,7 @@ fn failed(error: impl fmt::Display) -> Error {
 pub(crate) struct RocksDbStore {
     db: DB,
     options: Options,
-    /// Whether it counts what it does.
+    /// Whether it keeps statistics.
     counts: bool,
 }
 
@@ -131,7 +131,7 @@ impl Store for RocksDbStore {
     }
 }
 
-/// Removes the logs in a directory of their own, without which RocksDB makes no new database beside them.
+/// Removes the logs in a directory of their own: RocksDB creates no new database beside old ones.
 fn remove_logs(dir: &Path) -> Result<()> {
     let entries = match std::fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -169,8 +169,8 @@ fn codec(name: &str) -> Result<DBCompressionType> {
     })
 }
 
-/// RocksDB's options for these flags; where they say nothing, as db_bench of the same version
-/// chooses: two background jobs, two memtables, the clock cache.
+/// RocksDB's options for these flags; without a flag the choice of db_bench of the same version:
+/// two background jobs, two memtables, the clock cache.
 fn options(flags: &Flags) -> Result<Options> {
     let mut options = Options::default();
     options.create_if_missing(true);
@@ -205,7 +205,7 @@ fn options(flags: &Flags) -> Result<Options> {
     }
     if flags.statistics {
         options.enable_statistics();
-        // Counters only: reading clocks for histograms would cost what is to be measured.
+        // Counters only: reading clocks for histograms would distort the measurement.
         options.set_statistics_level(StatsLevel::ExceptHistogramOrTimers);
     }
     if flags.compaction_style == 1 {

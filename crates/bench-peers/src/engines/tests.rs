@@ -1,6 +1,6 @@
-//! Goal: every adapter does what the workloads take for granted, so that a figure is not the figure
-//! of something else. Method: the same seeded writes to each engine and to a map; then every way of
-//! reading is compared, before and after a flush, a compaction and another opening.
+//! Goal: every adapter keeps the contract that the workloads rely on, so that a figure measures the
+//! operation it names. Method: the same seeded writes to each engine and to a map; then every way
+//! of reading is compared, before and after a flush, a compaction and another opening.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ fn flags(engine: Engine) -> Flags {
         bloom_bits: 10.0,
         cache_size: 1 << 20,
         write_buffer_size: 1 << 20,
-        // Most values here are as long, some shorter: where there are blob files, they get some.
+        // Most values here are as long, some shorter: an engine with blob files gets some there.
         min_blob_size: 24,
         ..Flags::default()
     };
@@ -101,7 +101,7 @@ fn check(session: &mut impl Session, map: &Map, rng: &mut Rng) -> Result<()> {
     bounded(session, map)
 }
 
-/// A cursor with bounds shows what is between them.
+/// A cursor with bounds shows the entries between them.
 fn bounded(session: &mut impl Session, map: &Map) -> Result<()> {
     let (lower, upper) = (b"key0500".as_slice(), b"key1500".as_slice());
     let inside = map.range(lower.to_vec()..upper.to_vec());
