@@ -30,7 +30,7 @@ use drumlin_table::{
 const VALUE_BYTES: usize = 100;
 const LOOKUPS: u64 = 2_000_000;
 
-/// What is measured, and where.
+/// The table to measure, and its place.
 struct Bench {
     clock: SystemClock,
     entries: u64,

@@ -150,7 +150,7 @@ pub struct TableWriterOptions {
     /// The file's format. What follows about blocks, filters and compression concerns block-based
     /// tables; of the filter, plain tables take the prefix extractor.
     pub format: TableFormat,
-    /// Whose rules a block-based table follows.
+    /// The engine whose rules a block-based table follows.
     pub style: TableStyle,
     /// How data blocks are compressed.
     pub compression: Compression,

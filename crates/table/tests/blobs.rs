@@ -152,7 +152,7 @@ fn a_flipped_bit_is_reported_or_changes_nothing() {
             match answers(&files, &indexes, &rows) {
                 Ok(found) => {
                     assert!(found == expected, "{codec}: bit {bit} changes answers");
-                    // Which family the file belongs to is the engine's to compare.
+                    // The engine compares the family of the file.
                     assert!((8..12).contains(&(bit / 8)), "{codec}: bit {bit} unseen");
                     assert_ne!(open(&files).unwrap().header().family_id, FAMILY);
                 }

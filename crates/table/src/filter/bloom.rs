@@ -33,7 +33,7 @@ const GOLDEN_RATIO: u32 = 0x9e37_79b9;
 #[repr(align(64))]
 pub(super) struct Line(pub(super) [u64; 8]);
 
-/// Which of `lines` lines holds `hash`.
+/// The line, of `lines`, that holds `hash`.
 #[inline(always)]
 pub(super) fn line_of(hash: u64, lines: u32) -> usize {
     ((u64::from(hash as u32) * u64::from(lines)) >> 32) as usize

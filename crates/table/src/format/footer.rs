@@ -35,7 +35,7 @@ const FOOTER_MIDDLE_BYTES: usize = 2 * BLOCK_HANDLE_BYTES_MAX;
 const FOOTER_CHECKSUM_AT: usize = 5;
 const FORMAT_VERSION_MAX: u32 = 7;
 
-/// Whose rules a table follows.
+/// The engine whose rules a table follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TableStyle {
     /// RocksDB's block-based table.
@@ -48,7 +48,7 @@ pub enum TableStyle {
 /// The end of a table: whose rules it follows and where its directory of blocks is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footer {
-    /// Whose rules the file follows.
+    /// The engine whose rules the file follows.
     pub style: TableStyle,
     /// RocksDB's `format_version`; 0 for LevelDB tables.
     pub format_version: u32,

@@ -333,7 +333,7 @@ fn damage_after_opening_is_found_by_verify() {
         error.is_corruption() && error.offset() == Some(64),
         "{error}"
     );
-    // What is held in memory is sound.
+    // The copy in memory is sound.
     assert_eq!(answers(&table, &entries).unwrap(), before);
 }
 

@@ -1,4 +1,4 @@
-//! What is written is read back: by lookups, cursors both ways, seeks at and between all keys.
+//! Written entries are read back: by lookups, cursors both ways, seeks at and between all keys.
 //!
 //! Method: random entries of several shapes, written under many options, against a sorted vector.
 
