@@ -16,7 +16,7 @@ fn open(limit: RateLimit) -> (ManualClock, Db) {
     let mut env = Env::system().with_files(Arc::new(StrictMemFileSystem::new()));
     env.clock = Arc::new(clock.clone());
     let options = Options {
-        // Whoever asks does the work, so that nobody moves the clock but it.
+        // The calling thread does the work, so that only it moves the clock.
         background_threads: Some(0),
         compression: Compression::new(Codec::None),
         tuning: Tuning {

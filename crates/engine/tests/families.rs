@@ -44,7 +44,7 @@ fn families(db: &Db, count: usize) -> Vec<ColumnFamily> {
 #[test]
 fn flushing_many_families_takes_no_disk_beyond_what_they_hold() {
     let dir = memory_dir();
-    // Whoever flushes does the work itself, so that nothing is freed unseen.
+    // The thread that flushes does the work itself, so that nothing is freed unseen.
     let db = Db::open(dir.path(), options(Some(0))).unwrap();
     let families = families(&db, 100);
     for family in &families {

@@ -52,7 +52,7 @@ pub(crate) struct JobContext {
     pub filter: Option<Arc<dyn CompactionFilter>>,
     /// Whether tables of the family may refer to blob files.
     pub has_blobs: bool,
-    /// Which values are kept apart from the tables, and how.
+    /// The values that are kept apart from the tables, and how.
     pub blobs: BlobOptions,
     /// Where new tables get their numbers. The owner protects these files from being removed as
     /// unknown until the job has ended.

@@ -14,7 +14,7 @@ use crate::version::{FileMeta, Version, VersionEdit};
 pub(crate) struct CompactionOptions {
     /// The order of user keys.
     pub order: KeyOrder,
-    /// Which picker chooses; `Auto` is leveled.
+    /// The picker that chooses; `Auto` is leveled.
     pub style: CompactionStyle,
     /// Whether tables of L0 may be merged into one of L0. Not where the file numbers alone tell
     /// which table of L0 is newer.

@@ -1,4 +1,4 @@
-//! Which tables ask to be compacted for their own sake, whatever the size of their level.
+//! Tables that ask to be compacted for their own sake, at any size of their level.
 //!
 //! - Tables dense in tombstones: their writer marked them, their properties show it, or walks have
 //!   wasted time in them. They go down until nothing is left that their tombstones could hide.

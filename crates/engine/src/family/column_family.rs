@@ -63,7 +63,7 @@ pub(crate) fn next_store() -> u64 {
 
 /// The state that all handles to one family share.
 pub(crate) struct Family {
-    /// Which opened store it is of, see [`next_store`].
+    /// The opened store it belongs to, see [`next_store`].
     pub(crate) store: u64,
     pub(crate) id: u32,
     pub(crate) name: String,

@@ -99,7 +99,7 @@ impl DiskWatch {
     }
 }
 
-/// Which part of `took` a job waited for the disk; `None` when no time passed.
+/// The part of `took` that a job waited for the disk; `None` when no time passed.
 pub(crate) fn share(took: Duration, io: &IoTimes) -> Option<f64> {
     let seconds = took.as_secs_f64();
     let most = if drumlin_base::bug!("disk-share-unbounded") {

@@ -21,7 +21,7 @@ pub(crate) struct HeldFiles {
     held_max: usize,
     /// A directory, and the names in it as they were when its WAL files were held.
     listed: Mutex<Option<(PathBuf, Vec<PathBuf>)>>,
-    /// Which of the WAL files had a record when they were held.
+    /// The WAL files that had a record when they were held.
     begun: Mutex<Vec<u64>>,
     /// Whether something may be missing, if the directory was changed meanwhile.
     in_doubt: AtomicBool,

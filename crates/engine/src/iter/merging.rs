@@ -167,7 +167,7 @@ impl<C: InternalIterator> MergingIterator<C> {
         }
     }
 
-    /// Which of the children `a` and `b`, both valid, comes first.
+    /// The order of the children `a` and `b`, both valid.
     fn order_of(&self, a: usize, b: usize) -> Ordering {
         let (a_key, b_key) = (self.children[a].key(), self.children[b].key());
         let ordering = match self.order {

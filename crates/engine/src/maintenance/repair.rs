@@ -158,8 +158,9 @@ fn refuse_no_database(files: &dyn FileSystem, dir: &Path) -> Result<()> {
     }
 }
 
-/// Whose MANIFEST to write: LevelDB's where nothing is there that RocksDB always leaves. The OPTIONS file
-/// names its version, and without one the tables do: since 6.6 they say when they were made.
+/// The profile of the MANIFEST to write: LevelDB's if the directory has no file that RocksDB always
+/// leaves. The OPTIONS file names its version, and without one the tables do: since 6.6 they have a
+/// creation time.
 fn profile(
     options: &Options,
     listing: &[PathBuf],

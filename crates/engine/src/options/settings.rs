@@ -16,7 +16,7 @@ use crate::options::vintage::Vintage;
 use crate::read::IteratorOptions;
 use crate::watch::events::EventListener;
 
-/// Whose files the directory holds. Both are always readable; this is about writing.
+/// The engine whose format the directory is written in. Both are always readable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DirectoryFormat {
@@ -60,7 +60,7 @@ pub struct Options {
     pub max_open_files: Option<usize>,
     /// Notified of flushes, compactions, state changes and stalls.
     pub listener: Option<Arc<dyn EventListener>>,
-    /// Whose format the directory is written in.
+    /// The engine whose format the directory is written in.
     pub format: DirectoryFormat,
     /// After damage to the WAL short of its synced end: false refuses to open (the error names
     /// the place), true opens at the last good point, keeps the WAL under a `.quarantine` name

@@ -176,7 +176,7 @@ impl WalkMeter {
 mod tests {
     use super::*;
 
-    /// Which gets are sampled when they come in batches of these sizes.
+    /// The gets that are sampled when they come in batches of these sizes.
     fn sampled(batches: &[u32]) -> Vec<u32> {
         let mut sampler = Sampler::new();
         let (mut places, mut begin) = (Vec::new(), 0);

@@ -12,7 +12,7 @@ use crate::watch::events::RecoveryReport;
 
 /// See the module. Nothing in it changes once the store is open.
 pub(crate) struct Identity {
-    /// Which of the stores opened in this process it is.
+    /// The number of this store among those opened in this process.
     pub(crate) number: u64,
     pub(crate) env: Env,
     pub(crate) dir: PathBuf,

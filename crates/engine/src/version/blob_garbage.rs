@@ -1,4 +1,4 @@
-//! Which blob files are worth emptying, and which tables stand in the way.
+//! Blob files worth emptying, and the tables that stand in the way.
 //!
 //! A blob file goes when nothing refers to it, so what is alive in it must be moved to another file
 //! before the garbage beside it is given back. Moving costs one byte written for each byte alive; a

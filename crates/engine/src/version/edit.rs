@@ -70,7 +70,7 @@ pub(super) mod file_tag {
 /// The end of a blob record's own fields, and the bit of those a reader must know.
 pub(super) const BLOB_FIELDS_END: u32 = 0;
 
-/// Whose bytes are written.
+/// The engine whose encoding is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Profile {
     /// Read by RocksDB 6.6 to 11.

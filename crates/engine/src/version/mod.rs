@@ -1,5 +1,5 @@
-//! Which tables make up the database: versions, the edits between them, and the MANIFEST that keeps
-//! both.
+//! The tables that make up the database: versions, the edits between them, and the MANIFEST that
+//! keeps both.
 //!
 //! An edit is decoded by `edit`, applied by `builder` to give a new immutable [`Version`], and made
 //! durable and installed by `set`, which is the only place that does so. `obsolete` decides which

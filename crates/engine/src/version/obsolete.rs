@@ -1,4 +1,4 @@
-//! Which files of a directory nobody needs any more, and their removal.
+//! The obsolete files of a directory, and their removal.
 //!
 //! The choice is a pure function of a listing and of the needed files; only [`remove_files`] acts.
 //! Invariant: a file that is not the database's own, or that may be needed, stays.

@@ -21,7 +21,7 @@ use crate::wal::record::Verdict;
 /// How a set is opened.
 #[derive(Clone, Debug)]
 pub struct VersionSetOptions {
-    /// Whose MANIFEST is written.
+    /// The engine whose MANIFEST is written.
     pub profile: Profile,
     /// Every family to open, with its order. `default` must be among them.
     pub families: Vec<(String, KeyOrder)>,

@@ -1,4 +1,4 @@
-//! Which WAL file is live, and which older ones are not yet safe from a power cut.
+//! The live WAL file, and the older ones that are not yet safe from a power cut.
 //!
 //! Invariants:
 //! - A synced write syncs every older WAL first, so that a prefix survives a power cut.

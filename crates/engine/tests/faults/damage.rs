@@ -196,7 +196,7 @@ fn demand(path: &Path, harm: Option<Harm>) -> Demand {
     }
 }
 
-/// Which of `count` harms are tried.
+/// The harms, of `count`, that are tried.
 fn chosen(count: usize, seed: u64) -> BTreeSet<usize> {
     if exhaustive() || count as u64 <= SAMPLE {
         return (0..count).collect();
