@@ -1,5 +1,5 @@
-//! Which file of a crate uses which: by the paths it names anywhere, and by the methods it calls on types whose
-//! methods are in several files.
+//! The graph of files of a crate that use each other: by the paths a file names anywhere, and by the methods it
+//! calls on types whose methods are in several files.
 //!
 //! The second kind matters because a method needs no `use`: a type with methods in ten files ties all ten together,
 //! and no path shows it. Calls of other methods are not looked at: their types are named somewhere, mostly.

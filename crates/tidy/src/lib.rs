@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub struct Source {
     /// Path from the root of the repository, with `/` between its parts.
     pub path: String,
-    /// What it holds.
+    /// Its content.
     pub text: String,
 }
 
