@@ -79,7 +79,9 @@ impl<'a> Args<'a> {
     }
 
     /// All of them in order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &'a [u8]> + ExactSizeIterator + Clone {
+    pub fn iter(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = &'a [u8]> + ExactSizeIterator + Clone + use<'a> {
         let bytes = self.bytes;
         let slice = move |range: &Range<usize>| bytes.get(range.clone()).unwrap_or_default();
         self.ranges.iter().map(slice)

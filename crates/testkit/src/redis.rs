@@ -117,6 +117,13 @@ impl Wire {
         }
     }
 
+    /// All that comes until the end.
+    fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        self.read_to_end(&mut rest).unwrap();
+        rest
+    }
+
     fn wait(&mut self, interest: Interest) {
         self.poller
             .reregister(&*self.connection, Token(0), interest)
@@ -226,14 +233,20 @@ impl Server {
         );
     }
 
-    /// All that it answers to `bytes` on another connection, which sends nothing more.
+    /// All that it answers to `bytes` on another connection, which sends nothing more. Of long answers it may keep
+    /// the end.
     pub fn answers(&self, bytes: &[u8]) -> Vec<u8> {
         let mut wire = Wire::connect(&self.dir.path().join("socket"));
         wire.write_all(bytes).unwrap();
         wire.connection.shutdown_write().unwrap();
-        let mut answers = Vec::new();
-        wire.read_to_end(&mut answers).unwrap();
-        answers
+        wire.rest()
+    }
+
+    /// All that it answers to `bytes` on another connection. The last of them must make it close that.
+    pub fn answers_until_closed(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut wire = Wire::connect(&self.dir.path().join("socket"));
+        wire.write_all(bytes).unwrap();
+        wire.rest()
     }
 
     fn reply(&mut self) -> Reply {

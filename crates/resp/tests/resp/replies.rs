@@ -5,14 +5,18 @@ use drumlin_resp::{
     Attributes, Protocol, ProtocolError, ReplyError, ReplyLimits, ReplyParser, ReplyWriter, Value,
 };
 
-const KEPT: ReplyLimits = ReplyLimits {
+pub(crate) const KEPT: ReplyLimits = ReplyLimits {
     depth_max: 32,
     value_bytes_max: 1 << 20,
     attributes: Attributes::Kept,
 };
 
 /// All replies of `input`, which comes in pieces up to each of `cuts`, and what is wrong behind them.
-fn read(input: &[u8], cuts: &[usize], limits: ReplyLimits) -> (Vec<Value>, Option<ReplyError>) {
+pub(crate) fn read(
+    input: &[u8],
+    cuts: &[usize],
+    limits: ReplyLimits,
+) -> (Vec<Value>, Option<ReplyError>) {
     let mut parser = ReplyParser::new(limits);
     let (mut values, mut from) = (Vec::new(), 0);
     for to in cuts.iter().copied().chain([input.len()]) {
@@ -289,7 +293,7 @@ fn pair_count(depth: u64) -> u64 {
     depth % 3
 }
 
-fn write(writer: &mut ReplyWriter, value: &Value) {
+pub(crate) fn write(writer: &mut ReplyWriter, value: &Value) {
     let both = |writer: &mut ReplyWriter, pairs: &[(Value, Value)]| {
         for (name, value) in pairs {
             write(writer, name);
@@ -302,6 +306,7 @@ fn write(writer: &mut ReplyWriter, value: &Value) {
         Value::Integer(number) => writer.integer(*number),
         Value::Bulk(text) => writer.bulk(text),
         Value::Null => writer.null(),
+        Value::NullArray => writer.null_array(),
         Value::Double(text) => writer.double(text),
         Value::Bool(value) => writer.boolean(*value),
         Value::BigNumber(text) => writer.big_number(text),
@@ -315,6 +320,10 @@ fn write(writer: &mut ReplyWriter, value: &Value) {
             let mark = writer.begin_set();
             items.iter().for_each(|item| write(writer, item));
             writer.finish(mark, items.len());
+        }
+        Value::Push(items) => {
+            writer.push(items.len());
+            items.iter().for_each(|item| write(writer, item));
         }
         Value::Map(pairs) => {
             let mark = writer.begin_map();

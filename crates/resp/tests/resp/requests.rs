@@ -10,7 +10,7 @@ pub(crate) type Outcome = (Vec<Command>, Option<ProtocolError>);
 const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// Acts as a server that reads pieces of `input`, each up to one of `cuts`, then the rest.
-fn serve(input: &[u8], cuts: &[usize], limits: RequestLimits) -> Outcome {
+pub(crate) fn serve(input: &[u8], cuts: &[usize], limits: RequestLimits) -> Outcome {
     let mut parser = RequestParser::new(limits);
     let (mut commands, mut buffer, mut from) = (Vec::new(), Vec::new(), 0);
     for to in cuts.iter().copied().chain([input.len()]) {
