@@ -6,7 +6,7 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
 }
 
-/// CRC-32C of what `crc` covered followed by `bytes`.
+/// CRC-32C of the bytes that `crc` covers followed by `bytes`.
 #[inline]
 pub fn crc32c_extend(crc: u32, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc, bytes)

@@ -78,7 +78,7 @@ impl Drop for Leaving {
         let index = INDEX.replace(shared_index());
         if index < OWN_STRIPES {
             // Release: pairs with the Acquire in `choose_index`, so that the next thread counts on
-            // from what this one counted.
+            // from this one's count.
             OWNED.fetch_and(!(1 << index), Ordering::Release);
         }
     }

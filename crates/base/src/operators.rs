@@ -31,7 +31,7 @@ pub trait MergeOperator: Send + Sync {
         operands: &[&[u8]],
     ) -> Result<Vec<u8>>;
 
-    /// One operand that does what `left` and then `right` do, or `None` when there is none.
+    /// One operand with the effect of `left` and then `right`, or `None` when there is none.
     fn partial_merge(&self, key: &[u8], left: &[u8], right: &[u8]) -> Option<Vec<u8>> {
         let _ = (key, left, right);
         None

@@ -16,7 +16,7 @@ pub fn prefetch<T>(start: *const T, lines: usize) {
 #[inline(always)]
 fn fetch(line: *const u8) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: a prefetch never faults, whatever the address.
+    // SAFETY: a prefetch of any address never faults.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) }
 }
 

@@ -153,7 +153,7 @@ impl<T> Drop for StripedPin<T> {
 impl Drop for CountedPin {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the stripe is part of what this pin keeps.
+        // SAFETY: the stripe is part of the value that this pin keeps.
         let stripe = unsafe { self.stripe.as_ref() };
         // Release: pairs with the Acquire of the owner, so that this thread's reads come before the
         // value is freed.
@@ -189,7 +189,7 @@ pub(super) fn own_stripe() -> usize {
     crate::metrics::own_stripe()
 }
 
-/// In turn: a model must not depend on what other tests count.
+/// In turn: a model must not depend on the counts of other tests.
 #[cfg(loom)]
 pub(super) fn own_stripe() -> usize {
     loom::lazy_static! {
