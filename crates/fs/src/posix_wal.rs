@@ -17,9 +17,9 @@
 //!   its old bytes. `close` cuts them off; after a crash the log's reader must find the end.
 //!
 //! Another thread may prepare the next window before it is needed ([`FileSyncer::prepare`]): a page fault in a
-//! log waits for whatever the file system is doing, such as a journal's commit or the throttling of writers
-//! that dirty pages, so the appending thread should take none. If nobody prepares it, the appending thread
-//! maps the window itself.
+//! log waits for the file system's work, such as a journal's commit or the throttling of writers that dirty
+//! pages, so the appending thread should take none. If nobody prepares it, the appending thread maps the
+//! window itself.
 //!
 //! Where the file system does not keep reserved blocks in place, or offers no `fallocate` or no mapping, write
 //! calls do the same.

@@ -190,7 +190,7 @@ impl RateState {
 
 /// The next limit after one of `rate`, under which `asked` bytes a second were let through, and
 /// work that matters `waited` longer than a burst. Up fast, because waiting work piles up; down
-/// slowly, because a pause says little about what comes.
+/// slowly, because a pause says little about the requests to come.
 fn tuned(rate: u64, asked: u64, waited: bool, rate_max: u64) -> u64 {
     let wanted = asked.saturating_add(asked / HEADROOM);
     let next = if waited {

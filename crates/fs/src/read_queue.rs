@@ -11,7 +11,7 @@
 //!
 //! Each kind of file carries out a batch its own way ([`BatchRead`]).
 //!
-//! Not shared between threads. A read returns what [`crate::RandomAccessFile::read_at`] would.
+//! Not shared between threads. A read has the result of [`crate::RandomAccessFile::read_at`].
 
 use std::fmt::Debug;
 use std::os::fd::BorrowedFd;

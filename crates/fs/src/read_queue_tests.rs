@@ -1,5 +1,5 @@
-//! Goal: reads in a queue give what the same reads give one by one, fail each for itself, and work on a
-//! thread that is ending. Method: random reads of two files beside their bytes in memory.
+//! Goal: reads in a queue give the results of the same reads one by one, fail each for itself, and work
+//! on a thread that is ending. Method: random reads of two files beside their bytes in memory.
 
 use std::cell::RefCell;
 use std::fs::File;

@@ -131,7 +131,8 @@ impl fmt::Debug for SharedFile {
     }
 }
 
-/// Covers what has reached the kernel, which for a buffered file is less than was appended.
+/// Covers the bytes that have reached the kernel, which for a buffered file are fewer than were
+/// appended.
 impl FileSyncer for SharedFile {
     fn sync(&self) -> Result<()> {
         Self::sync(self)

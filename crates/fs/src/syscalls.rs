@@ -105,8 +105,8 @@ pub(crate) fn populate(memory: &MmapMut) {
 pub(crate) fn map_shared(file: &File, offset: u64, len: usize) -> io::Result<MmapMut> {
     let mut options = MmapOptions::new();
     options.offset(offset).len(len);
-    // SAFETY: the callers write the mapping through `&mut` alone, keep the file at least as
-    // long as the mapping, and never reads what another process may change under it.
+    // SAFETY: the callers write the mapping through `&mut` alone, keep the file at least as long as
+    // the mapping, and never read bytes that another process may change.
     unsafe { options.map_mut(file) }
 }
 
