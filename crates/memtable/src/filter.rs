@@ -76,7 +76,7 @@ impl KeyHash {
 }
 
 /// The filter. See the module's documentation.
-#[repr(align(64))] // The pointers seldom change: keep them off the lines of what does.
+#[repr(align(64))] // the pointers seldom change: off the lines of fields that do
 pub(crate) struct Filter {
     /// The first word of each layer, or null.
     layers: [AtomicPtr<AtomicU64>; LAYERS],

@@ -51,10 +51,10 @@ pub(crate) fn retry<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
 
 /// A point at which a model may switch threads; empty otherwise.
 ///
-/// Loom remembers only the last access to each atomic, so a writer that loads what a reader loaded
-/// before it stores there hides the reader's load, and the model never runs the writer in between.
-/// A read-modify-write of one common atomic is seen by all. It is relaxed: only the fences around
-/// it add ordering.
+/// Loom remembers only the last access to each atomic, so a writer that loads an atomic after a
+/// reader, before it stores there, hides the reader's load, and the model never runs the writer in
+/// between. A read-modify-write of one common atomic is seen by all. It is relaxed: only the fences
+/// around it add ordering.
 #[cfg(not(loom))]
 #[inline(always)]
 pub(crate) fn step() {}
