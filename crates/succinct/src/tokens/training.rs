@@ -3,7 +3,7 @@
 //! Pairs of neighbouring tokens become tokens, in rounds (byte-pair encoding by batches): the sample is
 //! cut with the present vocabulary, neighbours are counted, and the pairs that save most are added. The
 //! vocabulary grows by about two thirds a round, so that late tokens are made of good early ones; early
-//! rounds look at a part of the sample, which is enough to see what is frequent. In these rounds the
+//! rounds look at a part of the sample, which is enough to find the frequent pairs. In these rounds the
 //! sample is cut into the longest tokens. The last rounds cut it into those that cost least together, as
 //! records will be, and swap tokens that turn out to be rare for those still missing.
 //!
@@ -36,7 +36,7 @@ const SLACK_BITS: u32 = 16;
 /// The share of a full vocabulary that a round swaps at most: 1 / this.
 const SWAPPED_SHARE: usize = 8;
 
-/// How far a vocabulary grows, and by what.
+/// The limit of a vocabulary's growth, and its rules.
 #[derive(Clone, Copy, Debug)]
 pub struct Growth {
     /// Tokens at most, the 256 bytes included; these are kept under any limit.
