@@ -131,7 +131,7 @@ impl History {
     /// Takes a reading of the open database's log, made when `acked` batches had been acknowledged.
     ///
     /// # Errors
-    /// A sentence on what is wrong with the reading.
+    /// A sentence on the fault of the reading.
     pub fn observe(&mut self, log: &[usize], acked: usize) -> Result<(), String> {
         self.agree(log)?;
         for &batch in log {
@@ -155,7 +155,7 @@ impl History {
     /// in it, as after a crash. From then on this history is that of the copy alone.
     ///
     /// # Errors
-    /// A sentence on what is wrong with the log.
+    /// A sentence on the fault of the log.
     pub fn copied(&mut self, log: &[usize], acked: usize) -> Result<(), String> {
         self.agree(log)?;
         self.holds_acked(log, acked)

@@ -10,8 +10,8 @@
 //! With `DRUMLIN_SIM_TRACE` set every switch is printed, to find the step at which two runs differ;
 //! with `DRUMLIN_SIM_STACKS=A..B` the stack at each of these steps, to find the cause.
 //!
-//! A simulation that failed is not unwound: its threads stay parked for ever, and keep what they
-//! own.
+//! A simulation that failed is not unwound: its threads stay parked for ever, and keep their
+//! values.
 
 mod spawn;
 

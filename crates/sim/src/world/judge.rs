@@ -1,4 +1,5 @@
-//! Opens the disk that a power cut would leave, beside the run, and reports what is wrong with it.
+//! Opens the disk that a power cut would leave, beside the run, and reports the fault, if there is
+//! one.
 //!
 //! The judge has a thread of its own that is no task of the scheduler. The task that asks waits for the
 //! verdict with the baton in hand, so the run goes on as if nothing had been asked. Its databases have no
