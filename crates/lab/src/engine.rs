@@ -43,7 +43,7 @@ pub enum Starter {
     },
 }
 
-/// One second of a step with what the process used.
+/// One second of a step with the process's use.
 #[derive(Clone, Debug)]
 pub struct Moment {
     /// The engine's own figures.

@@ -8,7 +8,7 @@ use crate::protocol::{Act, Done, Times};
 use crate::steadiness::{last_over_first, slowest_over_median, slowest_while_compacting};
 use crate::summary::{Ratio, Summary};
 
-/// A second of a step, what the process used in it, and the store at its end.
+/// A second of a step, the process's use in it, and the store at its end.
 #[derive(Clone, Debug, Serialize)]
 pub struct Point {
     /// End of the second.

@@ -21,7 +21,7 @@ fn timed(label: &str, roles: Vec<Role>, seconds: u64) -> Stage {
     )
 }
 
-/// Flags of every stage; the memory for blocks is `cache` bytes, or half of what the process may use.
+/// Flags of every stage; the memory for blocks is `cache` bytes, or half of the process's limit.
 fn flags(cache: u64, compression: &str) -> Vec<String> {
     words(&format!(
         "--cache_size={cache} --memory_budget={budget} --bloom_bits=10 --write_buffer_size=16777216 \
