@@ -209,7 +209,7 @@ impl<S: Store> Worker<'_, S> {
         let mut quota = self.read_quota();
         let shape = self.shared.keys(flags, extra);
         // Records are scattered over memory: keys are fetched a few together, so that waiting for them,
-        // which is not the store's work, is little of what is measured.
+        // which is not the store's work, is little of the measured time.
         let mut ahead = vec![
             shape.buffer();
             if self.shared.records.is_some() {
