@@ -1,4 +1,4 @@
-//! Sets of options: fixed ones, each with a name for what it is about, and random ones from seeds.
+//! Sets of options: fixed ones, each with a name for its subject, and random ones from seeds.
 
 use std::sync::Arc;
 

@@ -5,8 +5,7 @@
 //! `drumlin-testkit` computes the answer of each operation once (`expected`); then the engine performs
 //! the list under each set of options (`choice`, `engine`) and is compared (`run`). So get, multi-get,
 //! iterators and snapshots must agree, forward must be backward reversed, and no flush, compaction,
-//! reopening or power cut may change what a reader sees. A failing list is cut down to a few
-//! operations.
+//! reopening or power cut may change an answer. A failing list is cut down to a few operations.
 
 #![forbid(unsafe_code)]
 
