@@ -94,7 +94,7 @@ const BOUNDS: [(&str, Bounds); 8] = [
         },
     ),
     (
-        // A frame of zeros holds rightly what it claims, up to 4,096 times its length.
+        // A frame of zeros rightly has the size it claims, up to 4,096 times its length.
         "model_frame",
         Bounds {
             peak: (4 << 20, 1 << 14),

@@ -79,7 +79,7 @@ pub(crate) fn run(data: &[u8]) {
     if whole {
         world.check_all();
     }
-    // Opening is most of what a short input costs.
+    // Opening is most of the cost of a short input.
     if whole || data.len().is_multiple_of(2) {
         world.reopen(None);
     }

@@ -9,7 +9,7 @@ use std::cell::Cell;
 /// The memory a thread took since [`begin`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Taken {
-    /// Most bytes it held at a time, beyond what it had.
+    /// Most bytes it held at a time, beyond those at the start.
     pub(crate) peak_bytes: u64,
     /// All bytes it was given, one after the other: a bound on work that no clock measures.
     pub(crate) total_bytes: u64,
