@@ -33,7 +33,7 @@ const fn tables() -> [[u64; 256]; 8] {
     tables
 }
 
-/// The CRC of `bytes` behind what `crc` covers; of nothing it is 0.
+/// The CRC of `bytes` behind those that `crc` covers; that of no bytes is 0.
 #[expect(clippy::indexing_slicing, reason = "a byte is below 256")]
 pub fn extend(crc: u64, bytes: &[u8]) -> u64 {
     let at =

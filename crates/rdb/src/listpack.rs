@@ -79,7 +79,8 @@ impl Held<'_> {
     }
 }
 
-/// Bytes that a back length of `len` takes. The borders are Redis's own, one below what would fit.
+/// Bytes that a back length of `len` takes. The bounds are Redis's own, one below the largest that
+/// would fit.
 const fn back_bytes(len: u64) -> usize {
     match len {
         0..=127 => 1,
@@ -163,7 +164,7 @@ pub(crate) const FIRST: usize = HEADER_BYTES;
 /// Walks a whole listpack, hands each entry with its place to `visit`, and returns their number.
 ///
 /// # Errors
-/// Corruption where its header, an entry, a back length or its end does not fit; what `visit` returns.
+/// Corruption if its header, an entry, a back length or its end does not fit; those of `visit`.
 pub fn walk<'a>(
     listpack: &'a [u8],
     mut visit: impl FnMut(usize, Held<'a>) -> Result<()>,
