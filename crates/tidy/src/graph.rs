@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Source;
 
-/// The files of one crate and what each uses.
+/// The files of one crate and the files each uses.
 #[derive(Debug)]
 pub struct Graph {
     files: BTreeMap<String, String>,
@@ -43,7 +43,7 @@ impl Graph {
         self.files.keys().map(|file| &**file)
     }
 
-    /// Each file with one that it uses, and what shows it.
+    /// Each file with one that it uses, and the text that shows it.
     pub fn edges(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         let edges = self.edges.iter();
         edges.flat_map(|(from, used)| used.iter().map(move |(to, why)| (&**from, &**to, &**why)))
@@ -112,10 +112,10 @@ impl Graph {
         }
     }
 
-    /// The file that has what `path` names.
+    /// The file that has the item `path`.
     fn resolve(&self, path: &[String]) -> Option<String> {
         let mut path = path.to_vec();
-        // A door may name what another door exports.
+        // A door may name an item that another door exports.
         for _ in 0..4 {
             let (file, rest) = self.longest(&path)?;
             let Some(name) = rest.first().filter(|_| is_door(&file)) else {
@@ -284,7 +284,7 @@ fn exports(file: &str, text: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Adds the paths of the tree that `text` begins with, each behind `base`; returns what follows it.
+/// Adds the paths of the tree that `text` begins with, each behind `base`; returns the rest.
 fn tree<'a>(base: &[String], text: &'a str, found: &mut Vec<Vec<String>>) -> &'a str {
     let mut path = base.to_vec();
     let mut rest = text.trim_start();
