@@ -14,11 +14,12 @@
 //! ```
 //!
 //! A plain table needs two: for the line of its hash index, and for the record. A searchable table takes
-//! all five: for the block of keys, the slot of the row's page, the head of the page, the row, and what the
-//! row's code refers to.
+//! all five: for the block of keys, the slot of the row's page, the head of the page, the row, and the
+//! bytes that the row's code refers to.
 //!
-//! A hint holds facts about an immutable file only, so it stays right whatever is evicted or closed in
-//! between. Filters and indexes in partitions, and filters by prefix, are not looked at ahead.
+//! A hint holds facts about an immutable file only, so it stays right when blocks are evicted or files
+//! closed in between. Filters and indexes in partitions, and filters by prefix, are not looked at
+//! ahead.
 //!
 //! [`Table::step`]: crate::Table::step
 //! [`Table::get_hinted`]: crate::Table::get_hinted

@@ -3,7 +3,7 @@
 //! A table is one immutable file of sorted entries, written once from front to back and read at
 //! random. RocksDB's block-based table and LevelDB's are read and written ([`mod@format`]), and two
 //! formats of our own: the plain table for data that lives in memory, and the searchable table for data
-//! that is read more often than written. The magic number at the end of a file tells which it is
+//! that is read more often than written. The magic number at the end of a file names its format
 //! ([`Table::open`]).
 //!
 //! Everything here that decodes treats its bytes as a claim: damage becomes an error, never a

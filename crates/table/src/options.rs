@@ -28,8 +28,8 @@ pub struct TableReaderOptions {
     pub cache: Arc<BlockCache>,
     /// The budget that its index and filter are charged to.
     pub budget: Arc<MemoryBudget>,
-    /// The file's largest sequence number as the MANIFEST tells it; `None` when it is not known.
-    /// Engines that ingest a file without touching it say only there which number its entries take.
+    /// The file's largest sequence number in the MANIFEST; `None` when it is not known. Engines
+    /// that ingest a file without touching it state its entries' number only there.
     pub largest_seqno: Option<SeqNo>,
     /// Where searchable tables find models that are in files of their own; without it, tables that
     /// name one are not opened.
@@ -147,8 +147,8 @@ pub enum TableFormat {
 pub struct TableWriterOptions {
     /// The order of keys; its name is stored.
     pub order: KeyOrder,
-    /// The file's format. What follows about blocks, filters and compression concerns block-based
-    /// tables; of the filter, plain tables take the prefix extractor.
+    /// The file's format. The following options of blocks, filters and compression concern
+    /// block-based tables; of the filter's, plain tables use the prefix extractor.
     pub format: TableFormat,
     /// The engine whose rules a block-based table follows.
     pub style: TableStyle,
@@ -161,7 +161,8 @@ pub struct TableWriterOptions {
     /// The filter, if there is to be one.
     pub filter: Option<FilterOptions>,
     /// The `format_version` of tables of RocksDB's style: [`FORMAT_VERSION_WRITTEN`], or
-    /// [`FORMAT_VERSION_OLD`](crate::FORMAT_VERSION_OLD) for readers before RocksDB 6.6, which also know older filters only.
+    /// [`FORMAT_VERSION_OLD`](crate::FORMAT_VERSION_OLD) for readers before RocksDB 6.6, which also know older filters
+    /// only.
     pub format_version: u32,
     /// How blocks are checked; LevelDB tables always use CRC-32C.
     pub checksum: ChecksumKind,

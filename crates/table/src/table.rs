@@ -1,9 +1,9 @@
-//! An open table, whatever its format: what the engine reads tables through.
+//! An open table of any format: the engine's interface to tables.
 //!
 //! The magic number at the end of the file says which format it is ([`Table::open`]), so a family's
 //! tables may be of several formats at once, and compaction moves data from one to another. A call
 //! is one `match`, no dynamic dispatch: a new format is a new variant here, of [`TableValue`], of
-//! [`crate::TableIter`] and of [`crate::TableWriter`], and the compiler says what it must answer.
+//! [`crate::TableIter`] and of [`crate::TableWriter`], and the compiler lists the methods it needs.
 //!
 //! Thread safety: as the formats': immutable, shared by any number of threads.
 
@@ -131,10 +131,10 @@ impl Table {
         }
     }
 
-    /// Looks up `keys` together, at most [`crate::TOGETHER_MAX`], as far as memory alone allows. Gives values to `visit`
-    /// with the places of their keys, at most one version of each key, and notes in the hints, one for each key,
-    /// how far the search for the others got. False, and nothing done, where the table's format has steps
-    /// instead ([`Table::step`]).
+    /// Looks up `keys` together, at most [`crate::TOGETHER_MAX`], as far as memory alone allows. Gives values to
+    /// `visit` with the places of their keys, at most one version of each key, and notes in the hints, one for each
+    /// key, how far the search for the others got. False, and nothing done, where the table's format has steps instead
+    /// ([`Table::step`]).
     pub fn get_together(
         &self,
         keys: &[&[u8]],
@@ -269,7 +269,7 @@ impl Table {
     /// in blob files; those values are not checked.
     ///
     /// # Errors
-    /// `Corruption` saying what does not fit; `Io`. Cost: a scan of the file.
+    /// `Corruption` naming the mismatch; `Io`. Cost: a scan of the file.
     pub fn verify(&self) -> Result<u64> {
         match self {
             Self::Block(table) => table.verify(),

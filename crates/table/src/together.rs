@@ -56,8 +56,8 @@ impl Table {
     }
 }
 
-/// Reads into the cache what lookups in these tables lack after the steps of their hints; keys ascend
-/// within a table. Does nothing where nothing may be read or kept.
+/// Reads into the cache the pages that lookups in these tables lack after the steps of their hints;
+/// keys ascend within a table. Does nothing if reads or caching are not allowed.
 pub fn read_together(lookups: &[(Arc<Table>, Hint)], options: &TableReadOptions) {
     if options.cache_only || !options.fill_cache {
         return;

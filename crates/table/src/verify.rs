@@ -1,4 +1,4 @@
-//! Checking a whole table against itself: what the formats share.
+//! Checking a whole table against itself: the part that the formats share.
 
 use drumlin_base::key::{ParsedKey, ValueKind, compare_internal, user_key};
 use drumlin_base::{Error, InternalIterator, KeyOrder, Result};

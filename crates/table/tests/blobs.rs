@@ -1,5 +1,5 @@
-//! Goal: what a blob file holds is read back whole, by reference and in order; a damaged file or a
-//! reference that lies is refused or harmless. Method: small files in memory, each bit flipped, each
+//! Goal: the values of a blob file are read back whole, by reference and in order; a damaged file or
+//! a wrong reference is refused or harmless. Method: small files in memory, each bit flipped, each
 //! length cut.
 
 use std::path::Path;
@@ -288,7 +288,7 @@ fn a_file_without_blobs_is_not_finished() {
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
 }
 
-/// Reads every value in `order` with read-ahead; how many reads that took.
+/// Reads every value in `order` with read-ahead, and returns the number of reads.
 fn read_ahead(
     files: &FaultFileSystem,
     order: impl Iterator<Item = usize>,
@@ -379,7 +379,8 @@ impl RandomAccessFile for Hollow {
     }
 }
 
-/// References and records claim what lies in a hole: that takes no memory, and does not abort.
+/// References and records claim bytes in a hole of the file: that takes no memory, and does not
+/// abort.
 #[test]
 fn a_hole_in_a_blob_file_is_not_taken_for_memory() {
     const SIZE: u64 = 1 << 60;

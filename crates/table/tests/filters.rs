@@ -1,4 +1,4 @@
-//! Hashes and filters, bit for bit, against what RocksDB 7.8.3 and LevelDB 1.23 made.
+//! Hashes and filters, bit for bit, against those of RocksDB 7.8.3 and LevelDB 1.23.
 //! `data/filters.txt` and `data/tables.txt` hold the vectors; a wrong bit here is a lost read.
 
 #![expect(
@@ -37,7 +37,7 @@ fn named_key(i: usize) -> Vec<u8> {
     format!("key{i:06}").into_bytes()
 }
 
-/// How many of the generator's 10000 strangers pass, and a digest of which.
+/// The number of the generator's 10000 strangers that pass, and a digest of them.
 fn strangers(filter: &FilterReader) -> (u64, u64) {
     let (mut count, mut digest) = (0, 0u64);
     for i in 0..10_000u64 {

@@ -20,7 +20,7 @@ const FILES_MAX: usize = 4;
 const WINDOW_BYTES_MIN: usize = 32 << 10;
 /// Largest window that grows by itself, and the most that is read at once for a list of values.
 const WINDOW_BYTES_MAX: usize = 256 << 10;
-/// Neighbouring reads before the window opens: a short scan reads only what it needs.
+/// Neighbouring reads before the window opens: a short scan reads only the bytes it needs.
 const READS_BEFORE_WINDOW: u32 = 2;
 /// Garbage between two records that is read along with them. Reading this much from the page cache
 /// costs about as much as the system call that is saved.
@@ -232,7 +232,7 @@ pub fn get_sorted(
     }
 }
 
-/// Tells the system what will be read.
+/// Tells the system which ranges will be read.
 fn announce(reader: &BlobReader, wanted: &[(&[u8], BlobIndex)]) {
     let mut told = 0;
     for (at, (user_key, index)) in wanted.iter().enumerate() {

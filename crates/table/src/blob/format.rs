@@ -1,8 +1,7 @@
 //! The pieces of a blob file, and the reference to a value in one, to and from bytes.
 //!
 //! All integers are little-endian, all checksums masked CRC-32C. The file's header has no checksum:
-//! a damaged family id or codec shows when it is compared with what the reference and the MANIFEST
-//! say.
+//! a damaged family id or codec shows when it is compared with the reference's and the MANIFEST's.
 
 use drumlin_base::checksum::{crc32c, crc32c_extend, mask};
 use drumlin_base::coding::{Reader, put_fixed32, put_fixed64, put_varint64};
@@ -40,7 +39,7 @@ fn codec_id(codec: Codec) -> u8 {
         .expect("RocksDB's files hold every codec")
 }
 
-/// Where a value is: what a table has in its place.
+/// A reference to a value, which a table has in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlobIndex {
     /// Number of the blob file.
@@ -108,7 +107,7 @@ impl BlobIndex {
         })
     }
 
-    /// Bytes of the record that holds the value of `user_key`: what its file has for it.
+    /// Bytes of the record that holds the value of `user_key` in its file.
     pub fn record_bytes(&self, user_key: &[u8]) -> u64 {
         (BLOB_RECORD_HEADER_BYTES as u64 + user_key.len() as u64).saturating_add(self.size)
     }
@@ -284,7 +283,7 @@ impl BlobRecordHeader {
         })
     }
 
-    /// Checks what was read against the header's checksum.
+    /// Checks the bytes read against the header's checksum.
     ///
     /// # Errors
     /// `Corruption`.

@@ -1,12 +1,12 @@
 //! Blob files: large values kept beside the tables, in RocksDB's format.
 //!
-//! A table's entry of kind `BlobIndex` holds a [`BlobIndex`] in place of the value: which file, where
-//! in it, how long, which codec. A blob file is written once from front to back, value after value,
-//! and read at random; it has no index of its own, because every reference says where its value
-//! is. Byte tables: `docs/format/blob-file.md`.
+//! A table's entry of kind `BlobIndex` holds a [`BlobIndex`] in place of the value: file, offset,
+//! size and codec. A blob file is written once from front to back, value after value, and read at
+//! random; it has no index of its own, because every reference has the place of its value. Byte
+//! tables: `docs/format/blob-file.md`.
 //!
-//! Invariant: every decoder here treats its bytes as a claim. What a reference or a record says of
-//! lengths is compared with the file before anything is read or allocated by it.
+//! Invariant: every decoder here treats its bytes as a claim. The lengths in a reference or a
+//! record are compared with the file before they are used to read or allocate.
 //!
 //! - [`mod@format`]: references, headers, records and footers, to and from bytes.
 //! - [`writer`]: makes a file.

@@ -50,7 +50,7 @@ impl BlobReader {
     ///
     /// # Errors
     /// `NotFound`, `Io`; `Corruption`, also for a file that was never finished; `NotSupported` for
-    /// what only stacked BlobDB writes.
+    /// records that only stacked BlobDB writes.
     pub fn open(files: &dyn FileSystem, path: &Path, number: u64) -> Result<Self> {
         Self::over(files.open(path)?, path, number)
     }
@@ -244,7 +244,7 @@ pub(super) fn make_room(bytes: &mut Vec<u8>, len: usize) -> Result<()> {
     if bytes.capacity() >= len {
         bytes.resize(len, 0);
     } else if len <= USUAL_BYTES_MAX {
-        *bytes = vec![0; len]; // The system zeroes what is large, and nothing is moved.
+        *bytes = vec![0; len]; // the system zeroes large buffers, and no byte is moved
     } else {
         *bytes = zeros(len)?;
     }

@@ -1,6 +1,6 @@
 //! All records of a blob file in order, for tools that dump, check or salvage.
 //!
-//! Thread safety: one owner. Memory: one record, never more than what the file still holds.
+//! Thread safety: one owner. Memory: one record, never more than the rest of the file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

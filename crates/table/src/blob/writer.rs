@@ -20,8 +20,8 @@ pub struct BlobFileInfo {
     pub number: u64,
     /// Values inside.
     pub blob_count: u64,
-    /// Bytes of all records: headers, keys and stored values. What the MANIFEST accounts; the file
-    /// is longer by its header and footer.
+    /// Bytes of all records: headers, keys and stored values. The MANIFEST accounts for these; the
+    /// file is longer by its header and footer.
     pub blob_bytes: u64,
     /// Bytes of the whole file.
     pub file_bytes: u64,

@@ -102,7 +102,7 @@ impl BlockBuilder {
         self.base
     }
 
-    /// Begins the next block behind whatever the caller has appended to [`Self::buffer_mut`].
+    /// Begins the next block behind the bytes that the caller has appended to [`Self::buffer_mut`].
     pub(crate) fn start_next(&mut self) {
         self.base = self.buffer.len();
         self.restarts.clear();

@@ -2,7 +2,7 @@
 //!
 //! Walking the entries of a block to one of them touches a cache line per entry, each found only
 //! through the one before. So the first lookup in a block notes of every entry the four bytes of its
-//! user key that follow what all keys of the block have in common, and where the entry begins:
+//! user key behind the common prefix of all keys, and the offset of the entry:
 //!
 //! ```text
 //! spots[i] = prefix(i) << 32 | offset(i)        ascending
@@ -50,7 +50,7 @@ impl<'a> KeyPrefixes<'a> {
                 first.extend_from_slice(user_part(&key)?);
             }
         }
-        // The keys ascend: what the first and the last have in common, all have.
+        // The keys ascend: the common prefix of the first and the last is that of all.
         let prefix_len = common_prefix(&first, user_part(&key)?);
         for spot in room.get_mut(..count)? {
             decode_key(entries, *spot as usize, &mut key)?;
@@ -111,8 +111,8 @@ pub(crate) struct SeekStart {
 
 impl KeyPrefixes<'_> {
     /// The first entry that may be at or after `user_key`, which begins as all keys of the block
-    /// do, with what is needed to rebuild its key. `None` when that is not known, or every entry is
-    /// before it.
+    /// do, with the facts needed to rebuild its key. `None` when these are not known, or every
+    /// entry is before it.
     pub(crate) fn seek_start(&self, entries: &[u8], user_key: &[u8]) -> Option<SeekStart> {
         let target = u64::from(key_prefix_of(user_key, self.prefix_len())) << 32;
         let spot = *self.spots.get(lower_bound(self.spots, &[], target))?;
@@ -133,7 +133,8 @@ impl KeyPrefixes<'_> {
     }
 }
 
-/// Rebuilds the key of the entry at `at` over the key before it; where the next entry begins.
+/// Rebuilds the key of the entry at `at` over the key before it, and returns the offset of the next
+/// entry.
 fn decode_key(entries: &[u8], at: usize, key: &mut Vec<u8>) -> Option<usize> {
     let header = entry_header(entries, at)?;
     if header.shared > key.len() {

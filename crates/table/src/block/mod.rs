@@ -8,11 +8,11 @@
 //!   [`block_iter`] walks it. [`sorted_words`] is the search that key prefixes share.
 //! - The index: [`index`] and [`index_builder`]; a [`run`] is an index block and the cache slots of
 //!   the blocks under it.
-//! - A table that is read: [`open`] decodes what every lookup needs, [`table`] looks up, [`step`]
-//!   prefetches for batches, [`cursor`] walks, [`verify`] checks. [`fetch`] reads blocks from the
-//!   file, [`filter`] holds the filter, [`meta_block`] the metaindex and the properties.
+//! - A table that is read: [`open`] decodes the parts that every lookup needs, [`table`] looks up,
+//!   [`step`] prefetches for batches, [`cursor`] walks, [`verify`] checks. [`fetch`] reads blocks
+//!   from the file, [`filter`] holds the filter, [`meta_block`] the metaindex and the properties.
 //! - A table that is written: [`writer`] takes entries, [`filter_writer`] gathers the filter, [`tail`]
-//!   writes what comes behind the data blocks.
+//!   writes the blocks behind the data blocks.
 //! - [`probe`]: single blocks for fuzzing.
 //!
 //! Byte layout: `docs/format/block-table.md`.

@@ -148,7 +148,7 @@ pub fn read_footer(file: &dyn RandomAccessFile, size: u64) -> Result<Footer> {
     Footer::decode(&tail, size)
 }
 
-/// Refuses, by name, what would be read wrongly.
+/// Refuses, by name, features that would be read wrongly.
 fn check_readable(properties: &TableProperties, footer: &Footer, order: &KeyOrder) -> Result<()> {
     let stored = &properties.comparator_name;
     if !stored.is_empty() && stored != order.name() {

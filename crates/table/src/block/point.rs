@@ -2,7 +2,8 @@
 //!
 //! A lookup starts at the first entry whose key prefix agrees ([`super::lookup`]), or else walks at
 //! most one restart interval, which a search among the restart points finds. Rebuilding each key there
-//! costs a copy per entry; instead the walk carries how many bytes the last key shared with the one sought:
+//! costs a copy per entry; instead the walk carries the number of bytes that the last key shared with the
+//! one sought:
 //!
 //! ```text
 //! matched  bytes that the user key of the last entry and the target have in common
@@ -209,7 +210,7 @@ impl PointWalk<'_> {
                 self.compare(self.user_len + common, own, rest.get(common..)?);
             }
         }
-        // The new tag is the last eight bytes of what was taken and the delta.
+        // The new tag is the last eight bytes of the shared bytes and the delta.
         let own = delta.len().min(TAG_BYTES);
         let missing = TAG_BYTES - own;
         self.tag
@@ -269,7 +270,7 @@ mod tests {
             let keys = random_keys(&mut rng);
             let values = (0u8..).map(|index| vec![index]);
             let entries: Vec<_> = keys.iter().cloned().zip(values).collect();
-            // A hash index plays no part, whatever it says.
+            // The content of a hash index plays no part.
             let buckets = vec![rng.next_u64() as u8; rng.below(2) as usize * 7];
             let bytes = build_block(&entries, 1 + rng.below(20) as usize, &buckets);
             let block = parse_block(&bytes).unwrap();

@@ -13,7 +13,7 @@ use super::point::{PointTarget, visit_versions};
 use crate::format::BlockHandle;
 
 /// A block of `entries`, one key in `restart_interval` stored whole; with a hash index of `buckets` as
-/// RocksDB's blocks may have one, unless these are none. What they say plays no part.
+/// RocksDB's blocks may have one, unless these are none. Their content plays no part.
 ///
 /// Requires: internal keys, ascending.
 pub fn build_block(
@@ -38,8 +38,7 @@ pub fn build_block(
     block
 }
 
-/// A cursor over one data block. Its moves mean what they mean in
-/// [`drumlin_base::InternalIterator`].
+/// A cursor over one data block, with the moves of [`drumlin_base::InternalIterator`].
 #[derive(Debug)]
 pub struct BlockProbe {
     block: Block,

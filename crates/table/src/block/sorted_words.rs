@@ -1,6 +1,6 @@
 //! Searching sorted arrays of numbers with few dependent cache misses.
 //!
-//! A plain binary search waits for one cache line before it knows which is next. Here the last
+//! A plain binary search waits for one cache line before it knows the next. Here the last
 //! [`COUNTED`] candidates are counted instead: their lines are loaded side by side.
 
 use std::hint::select_unpredictable;

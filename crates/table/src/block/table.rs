@@ -1,11 +1,11 @@
-//! An open table: lookups, filters, and what iterators start from.
+//! An open table: lookups, filters, and the start of iterators.
 //!
 //! A lookup asks the filter, searches the resident index, takes the block from its slot and walks
 //! one restart interval: no lock, no allocation, no shared counter while everything is cached. Only
 //! pinning a value too large to copy counts a reference on its block.
 //!
 //! Thread safety: immutable after open but for the cache slots, which are atomic. Dropping the last
-//! handle gives back what the table charged, and its cached blocks.
+//! handle releases the table's charges and its cached blocks.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -279,8 +279,8 @@ impl BlockTable {
         }
     }
 
-    /// The sequence number to look for in the file so that the caller sees what `seqno` may see;
-    /// `None` when that is nothing.
+    /// The sequence number to look for in the file, for a caller that reads at `seqno`; `None` when
+    /// it sees no entry.
     #[inline]
     pub(crate) fn stored_seqno(&self, seqno: SeqNo) -> Option<SeqNo> {
         match self.global_seqno {

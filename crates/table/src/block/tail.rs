@@ -1,4 +1,4 @@
-//! The end of a table being written: filter, index, and what names them.
+//! The end of a table being written: filter, index, and the blocks that name them.
 
 use drumlin_base::key::{ValueKind, append_internal};
 use drumlin_base::{PrefixExtractor, Result};
@@ -138,7 +138,7 @@ fn write_properties(writer: &mut BlockTableWriter) -> Result<BlockHandle> {
     writer.output.write_block(block)
 }
 
-/// The properties block of a table of any format: `properties` and what the options tell. `prefix` cuts
+/// The properties block of a table of any format: `properties` and those of the options. `prefix` cuts
 /// the prefixes the table knows.
 pub(crate) fn properties_block(
     properties: &mut TableProperties,

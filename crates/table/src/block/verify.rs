@@ -20,7 +20,7 @@ impl BlockTable {
     /// that refer to values in blob files; those values are not checked.
     ///
     /// # Errors
-    /// `Corruption` saying what does not fit; `Io`. Cost: a scan of the file.
+    /// `Corruption` naming the mismatch; `Io`. Cost: a scan of the file.
     pub fn verify(self: &Arc<Self>) -> Result<u64> {
         // Past the cache, to check the bytes on disk.
         let past_cache = self.reopen()?;

@@ -246,7 +246,7 @@ impl BlockTableWriter {
         self.properties.num_entries
     }
 
-    /// Writes what is left of the data blocks.
+    /// Writes the rest of the data blocks.
     pub(super) fn finish_blocks(&mut self) -> Result<()> {
         if !self.data.is_empty() {
             self.index.push_separator(self.data.last_key(), None);
@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn a_compression_manager_that_is_not_known_is_refused_by_name() {
-        // From version 7 on the property names who compressed; "NoCompression" is nobody.
+        // From version 7 on the property names the compressor; "NoCompression" is none.
         let error = open_as(7).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotSupported);
         assert!(error.to_string().contains("NoCompression"), "{error}");

@@ -9,7 +9,7 @@
 //!
 //! The capacity belongs to the whole cache and is asked of the budget. The slab takes another chunk
 //! only where it fits; when others need memory, whole chunks are emptied and given back
-//! ([`BlockCache::trim`]), at once, by whoever charged the budget.
+//! ([`BlockCache::trim`]), at once, by the thread that charged the budget.
 //!
 //! Lock order: a ring's lock, a span's, the slab's. Dropping a slot array, which can happen under a list's
 //! lock, frees slots of the slab and takes no list's lock.
@@ -25,7 +25,7 @@ use drumlin_base::{MemoryBudget, MemoryUse, Result};
 
 use super::ring::{Evict, FilledSlot, Ring, Verdict};
 
-/// Rings of what is on the heap: enough that inserts of a few dozen threads seldom meet.
+/// Rings of the items on the heap: enough that inserts of a few dozen threads seldom meet.
 const RINGS: usize = 32;
 /// The cost of an item on the heap beside its bytes: ring entry, reference counts, allocator.
 const ITEM_OVERHEAD_BYTES: usize = 96;
@@ -58,7 +58,7 @@ pub(super) struct Newcomer<A> {
 /// table.
 type Frames = Mutex<Vec<Option<FilledSlot>>>;
 
-/// All cached blocks of a database, whatever table they belong to. Shared by its tables.
+/// All cached blocks of a database, of any of its tables. Shared by its tables.
 pub struct BlockCache {
     budget: Arc<MemoryBudget>,
     slab: Arc<Slab>,
@@ -78,7 +78,7 @@ pub struct BlockCache {
 }
 
 impl BlockCache {
-    /// An empty cache whose capacity is what `budget` leaves for blocks at any time.
+    /// An empty cache; `budget` decides its capacity at any time.
     pub fn new(budget: Arc<MemoryBudget>) -> Arc<Self> {
         let chunks_max = (budget.limit_bytes() / HUGE_PAGE_BYTES).min(CHUNKS_MAX);
         let cache = Arc::new(Self {
@@ -99,7 +99,7 @@ impl BlockCache {
         cache
     }
 
-    /// Bytes held now, what is free in between included.
+    /// Bytes held now, free slots in between included.
     pub fn used_bytes(&self) -> usize {
         self.slab.mapped_bytes() + self.heap_bytes.load(Ordering::Relaxed)
     }
@@ -128,8 +128,8 @@ impl BlockCache {
         self.next_spread.fetch_add(7, Ordering::Relaxed)
     }
 
-    /// A buffer of `len` bytes and room for `words_max` words for something that is to be cached. In
-    /// the slab if what is cached already can make room there, else on the heap.
+    /// A buffer of `len` bytes and room for `words_max` words for an item to be cached. It is in the
+    /// slab if cached items can make room there, else on the heap.
     ///
     /// # Errors
     /// `Io` when the system gives no memory.
@@ -282,8 +282,8 @@ impl BlockCache {
         self.used_bytes().saturating_sub(leaving) > self.budget.available_for_blocks()
     }
 
-    /// Gives memory back until what is held fits the present capacity. Cost: what is given back;
-    /// nothing if another thread is at it.
+    /// Gives memory back until the cache fits its present capacity. Cost: linear in the memory
+    /// given back; none if another thread trims.
     pub fn trim(&self) {
         let Some(mut next_chunk) = self.next_chunk.try_lock() else {
             return;

@@ -4,7 +4,7 @@
 //! is one array index and one load ([`SlotArray::get`]). Only filling and emptying slots takes a
 //! lock, one of several ([`BlockCache`]).
 //!
-//! [`ReadAhead`] is the buffer of one scan, which reads more of the file than it was asked for.
+//! [`ReadAhead`] is the buffer of one scan, which reads more of the file than was asked for.
 
 mod clock;
 mod readahead;

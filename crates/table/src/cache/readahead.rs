@@ -9,7 +9,7 @@ use drumlin_fs::RandomAccessFile;
 const WINDOW_BYTES_MIN: usize = 16 << 10;
 /// Largest window that grows by itself.
 const WINDOW_BYTES_MAX: usize = 256 << 10;
-/// Sequential reads before the window opens: a short scan reads only what it needs.
+/// Sequential reads before the window opens: a short scan reads only the bytes it needs.
 const READS_BEFORE_WINDOW: u32 = 2;
 
 /// The buffer of one scan. Not shared.

@@ -43,7 +43,7 @@ impl FilledSlot {
 }
 
 /// Places that the hand visits in turn. An emptied place is filled again by the next insert: it is
-/// behind the hand, so what is new is visited last.
+/// behind the hand, so new items are visited last.
 #[derive(Default)]
 struct Places {
     places: Vec<Option<FilledSlot>>,

@@ -1,4 +1,4 @@
-//! Slots: where the blocks of one table (or of one index partition) are kept while cached.
+//! Slots: the places of one table's (or one index partition's) cached blocks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,13 +27,13 @@ struct Slot<T: Cached> {
     referenced: AtomicBool,
 }
 
-/// Bytes of a slot, whatever it holds.
+/// Bytes of a slot, full or empty.
 const SLOT_BYTES: usize = 2 * size_of::<usize>();
 
 /// One slot per block, all empty at first.
 ///
 /// A slot is filled and emptied only under a lock of the [`BlockCache`], and read without any.
-/// Dropping the array gives back the charges of what it still holds.
+/// Dropping the array releases the charges of the items it still holds.
 pub(crate) struct SlotArray<T: Cached> {
     slots: Box<[Slot<T>]>,
     cache: Arc<BlockCache>,
@@ -109,7 +109,7 @@ impl<T: Cached> SlotArray<T> {
         }
     }
 
-    /// Prefetches the first `lines` cache lines of what slot `index` holds, if it holds anything.
+    /// Prefetches the first `lines` cache lines of the item in slot `index`, if there is one.
     #[inline]
     pub(crate) fn prefetch(&self, index: usize, lines: usize) {
         if let Some(slot) = self.slots.get(index) {
@@ -117,7 +117,8 @@ impl<T: Cached> SlotArray<T> {
         }
     }
 
-    /// Puts `item` into slot `index`, unless another reader was faster; what is in the slot then.
+    /// Puts `item` into slot `index`, unless another reader was faster, and returns the item in the
+    /// slot.
     pub(crate) fn fill(self: &Arc<Self>, index: usize, item: T) -> T {
         let slot = self.slots.get(index).expect("a slot for each block");
         let newcomer = Newcomer {

@@ -1,13 +1,13 @@
 //! Compression of single blocks, as the two engines store them.
 //!
 //! A block is stored compressed only if that saves an eighth of it; the type byte in its trailer
-//! says which codec was used. How a compressed block tells its original size depends on the file
+//! names the codec. How a compressed block tells its original size depends on the file
 //! ([`Framing`]). Byte tables: `docs/format/block-table.md`.
 //!
-//! Invariant: decompression allocates at most the caller's limit, and at most what the codec can pack into
-//! the input. A claim far beyond the stored bytes is checked before anything is allocated for it. Where the
-//! system has no memory, decompression fails. A block whose contents do not have exactly the size it
-//! declares is damaged.
+//! Invariant: decompression allocates at most the caller's limit, and at most the bytes that the codec can
+//! pack into the input. A claim far beyond the stored bytes is checked before anything is allocated for it.
+//! Where the system has no memory, decompression fails. A block whose contents do not have exactly the size
+//! it declares is damaged.
 //!
 //! Thread safety: functions may be called from any thread; each thread keeps its own codec
 //! contexts (a zstd context costs more to make than a block costs to compress).

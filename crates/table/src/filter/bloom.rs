@@ -43,8 +43,8 @@ impl Line {
     /// Whether every bit of `hash` is set here.
     #[inline(always)]
     pub(super) fn may_contain(&self, hash: u64, probes: u32) -> bool {
-        // Six probes are what ten bits a key ask for; with the count known the loop is unrolled,
-        // and gathering the bits without a branch each beats stopping early.
+        // Ten bits a key ask for six probes; with the count known the loop is unrolled, and
+        // gathering the bits without a branch each beats stopping early.
         match probes {
             6 => self.all_set::<6>((hash >> 32) as u32),
             _ => self.all_set_of((hash >> 32) as u32, probes),
@@ -278,7 +278,7 @@ fn encode(lines: &[Line], probes: u32) -> Vec<u8> {
     out
 }
 
-/// The lines that `bytes` hold, aligned to cache lines; what is left over is dropped.
+/// The lines that `bytes` hold, aligned to cache lines; bytes left over are dropped.
 pub(super) fn load_lines(bytes: &[u8]) -> Box<[Line]> {
     let mut lines = Vec::with_capacity(bytes.len() / LINE_BYTES);
     for chunk in bytes.chunks_exact(LINE_BYTES) {

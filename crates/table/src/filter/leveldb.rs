@@ -144,7 +144,7 @@ impl LevelDbFilterReader {
             return None;
         }
         let entry = self.array_at + 4 * range;
-        // The last filter ends where the array begins, which is what follows the array.
+        // The last filter ends at the array's start, which is stored behind the array.
         let start = fixed32_at(&self.block, entry)? as usize;
         let end = fixed32_at(&self.block, entry + 4)? as usize;
         if end > self.array_at {

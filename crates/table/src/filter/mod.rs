@@ -3,12 +3,12 @@
 //! - [`bloom`]: RocksDB's Bloom filter of one cache line a key, the one written; and its older one.
 //! - [`ribbon`]: RocksDB's Ribbon filter, only read.
 //! - [`leveldb`]: LevelDB's filter block, one small Bloom filter for each 2 KiB of data.
-//! - [`xxph3`]: the hash that RocksDB's filters rest on.
+//! - [`xxph3`]: the hash of RocksDB's filters.
 //! - [`reader`]: picks the right one from a filter's last five bytes.
 //!
-//! Invariant: a key that was added is never denied. Whatever a reader does not understand counts as
-//! "maybe", which costs a read; a wrong "no" would lose data silently, so every hash and every bit
-//! here is pinned by vectors taken from RocksDB's and LevelDB's own files.
+//! Invariant: a key that was added is never denied. A filter that a reader does not understand
+//! counts as "maybe", which costs a read; a wrong "no" would lose data silently, so every hash and
+//! every bit here is pinned by vectors taken from RocksDB's and LevelDB's own files.
 
 pub mod bloom;
 pub mod leveldb;

@@ -1,4 +1,4 @@
-//! Reads any filter block of RocksDB's: the last five bytes say which kind it is.
+//! Reads any filter block of RocksDB's: the last five bytes name its kind.
 //!
 //! Thread safety: immutable once parsed, shared freely.
 

@@ -1,5 +1,5 @@
-//! Footers: the last bytes of a table, which say whose rules it follows and where its blocks are
-//! listed.
+//! Footers: the last bytes of a table, which identify its engine's rules and the place of its list
+//! of blocks.
 
 use drumlin_base::coding::{Reader, fixed32_at, put_fixed32, put_fixed64};
 use drumlin_base::{Error, Result};
@@ -45,7 +45,7 @@ pub enum TableStyle {
     LevelDb,
 }
 
-/// The end of a table: whose rules it follows and where its directory of blocks is.
+/// The end of a table: its engine's rules and the place of its directory of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footer {
     /// The engine whose rules the file follows.
@@ -107,8 +107,8 @@ impl Footer {
         let limit = footer.offset_in(file_bytes)?;
         for handle in [Some(footer.metaindex), footer.index].into_iter().flatten() {
             handle.check_within(limit)?;
-            // No block is empty. This is also what an extended footer looks like when damage has
-            // turned its version into one below 6, which has no checksum of its own.
+            // No block is empty. An extended footer looks like this, too, when damage has turned
+            // its version into one below 6, which has no checksum of its own.
             if handle.size == 0 {
                 return Err(Error::corruption("damaged footer: it names an empty block"));
             }

@@ -1,4 +1,4 @@
-//! Block handles: where a block is in its file.
+//! Block handles: the place of a block in its file.
 
 use drumlin_base::coding::{Reader, put_varint64};
 use drumlin_base::{Error, Result};
@@ -33,7 +33,7 @@ impl BlockHandle {
         Some(Self { offset, size })
     }
 
-    /// The handle that `bytes` begin with, and what follows it.
+    /// The handle that `bytes` begin with, and the rest.
     ///
     /// # Errors
     /// `Corruption` when the varints are damaged.

@@ -1,7 +1,7 @@
 //! The properties block: the facts that a table states about itself.
 //!
-//! Names and encodings are RocksDB's. Integers are varints, texts are bytes; what is not known here
-//! is kept in [`TableProperties::user`] byte for byte. Entries are sorted by name and unique.
+//! Names and encodings are RocksDB's. Integers are varints, texts are bytes; unknown properties are
+//! kept in [`TableProperties::user`] byte for byte. Entries are sorted by name and unique.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -59,7 +59,7 @@ pub const SEQNO_UNKNOWN: u64 = u64::MAX;
 
 /// The properties of one table.
 ///
-/// Sizes are bytes, times seconds since 1970 (0 = unknown). What a table does not tell is zero,
+/// Sizes are bytes, times seconds since 1970 (0 = unknown). A property that a table lacks is zero,
 /// empty or `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableProperties {
@@ -96,7 +96,7 @@ pub struct TableProperties {
     pub num_merge_operands: u64,
     /// Range tombstones.
     pub num_range_deletions: u64,
-    /// The `format_version` as stored here: RocksDB writes 0 whatever the footer says.
+    /// The `format_version` as stored here: RocksDB writes 0 for every version in the footer.
     pub format_version: u64,
     /// Length of every key in plain tables, else 0.
     pub fixed_key_length: u64,
@@ -208,7 +208,7 @@ enum Number<'a> {
 /// When a property is stored.
 enum Presence {
     Always,
-    /// Only when it differs from what a reader assumes without it.
+    /// Only when it differs from a reader's default.
     Unless(u64),
 }
 
@@ -383,7 +383,7 @@ impl TableProperties {
         self.flag(PREFIX_FILTERING)
     }
 
-    /// States what the filter holds.
+    /// States the content of the filter.
     pub fn set_filtering(&mut self, whole_keys: bool, prefixes: bool) {
         for (name, on) in [
             (WHOLE_KEY_FILTERING, whole_keys),

@@ -1,9 +1,9 @@
-//! Anchors: where about every [`ANCHOR_BYTES`]th byte of the records a record begins, to find places
-//! in the order of keys.
+//! Anchors: places of records, one about every [`ANCHOR_BYTES`] bytes, to find places in the order
+//! of keys.
 //!
 //! In memory each has a number beside it: the eight bytes of its key behind the prefix that all keys of the
-//! table share. So a search reads a few cache lines of numbers and compares whole keys only where eight
-//! bytes do not tell them apart.
+//! table share. So a search reads a few cache lines of numbers and compares whole keys only if eight bytes
+//! do not distinguish them.
 
 use std::cmp::Ordering;
 

@@ -17,9 +17,9 @@ const VERSION: u32 = 1;
 pub(crate) const HEADER_BYTES: usize = 64;
 /// On disk: the footer's bytes.
 pub(crate) const FOOTER_BYTES: usize = 256;
-/// On disk: what sections are aligned to, a cache line.
+/// On disk: the alignment of sections, a cache line.
 pub(crate) const SECTION_ALIGN: usize = 64;
-/// On disk: how many sections there are.
+/// On disk: the number of sections.
 pub(crate) const SECTIONS: usize = 6;
 
 const HEADER_CHECKSUM_AT: usize = HEADER_BYTES - 8;
@@ -27,8 +27,8 @@ const SECTION_BYTES: usize = 24;
 const COUNTS_AT: usize = SECTIONS * SECTION_BYTES;
 const FLAGS_AT: usize = COUNTS_AT + 24;
 const CHECKSUM_AT: usize = FOOTER_BYTES - 24;
-/// Where RocksDB's footers have their version too: it comes as far as the magic number, which it
-/// then names.
+/// The offset of the version in RocksDB's footers too, so that RocksDB gets as far as the magic
+/// number and names it.
 const VERSION_AT: usize = FOOTER_BYTES - 12;
 
 /// On disk: every prefix's keys follow each other, so a prefix's first record begins them all.
@@ -124,7 +124,7 @@ impl PlainFooter {
     /// Checks header, footer and every section of a whole `file`.
     ///
     /// # Errors
-    /// `Corruption` naming what is damaged, with its offset; `NotSupported` for other versions.
+    /// `Corruption` naming the damaged part, with its offset; `NotSupported` for other versions.
     pub(crate) fn check(file: &[u8]) -> Result<Self> {
         let footer_at = file.len().checked_sub(FOOTER_BYTES);
         let footer_at = footer_at

@@ -1,4 +1,4 @@
-//! A guess at where a record is, from its key alone.
+//! A guess at a record's place, from its key alone.
 //!
 //! The idea: in a table of evenly spaced keys, a record's place is a linear function of its key.
 //!
@@ -8,10 +8,10 @@
 //! place = interpolated between the places of two knots
 //! ```
 //!
-//! The index knows where each record is, but a record can be prefetched only once the index's line has
-//! arrived. Where keys are numbers given out one after the other, and values have about one size, the key
-//! alone tells the place, by interpolation between a few known records. Then both are prefetched at the
-//! same time. A guess decides nothing: a wrong one has only fetched lines in vain.
+//! The index has the place of each record, but a record can be prefetched only once the index's line has
+//! arrived. If keys are consecutive numbers, and values have about one size, the key alone gives the
+//! place, by interpolation between a few known records. Then both are prefetched at the same time. A
+//! guess decides nothing: a wrong one has only fetched lines in vain.
 //!
 //! Keys are often several numbers with filling between, such as a customer's and an order's. So a key is
 //! first made one number ([`Rank`]): each stretch of bytes that differ from key to key (learned from the

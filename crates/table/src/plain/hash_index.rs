@@ -1,11 +1,10 @@
 //! The hash index: finds a record by the hash of its user key, or of its prefix.
 //!
-//! The index is an array of buckets of one cache line each. A key's hash says which bucket it is at
-//! home in, and 16 other bits of it are its fingerprint. A bucket has ten places. A key that
-//! does not fit goes to the next bucket with room, and the home bucket notes how far its keys went. So a
-//! key that is there costs one line before its record (nine times in ten; else mostly the line beside it
-//! too). A key that is not there costs one line and no record, but for one time in 6,500, when a
-//! fingerprint happens to match.
+//! The index is an array of buckets of one cache line each. A key's hash names its home bucket, and 16
+//! other bits of the hash are its fingerprint. A bucket has ten places. A key that does not fit goes to
+//! the next bucket with room, and the home bucket notes how far its keys went. So a present key costs
+//! one line before its record (nine times in ten; else mostly the line beside it too). An absent key
+//! costs one line and no record, except one time in 6,500, when a fingerprint happens to match.
 //!
 //! ```text
 //! bucket: fingerprint u16 × 10 · reach u16 · zero u16 · place u32 × 10        (64 bytes)
@@ -22,15 +21,15 @@ use drumlin_base::checksum::xxh3_64;
 const BUCKET_BYTES: usize = 64;
 /// On disk: places in a bucket.
 const PLACES: usize = 10;
-/// On disk: where the places begin; the fingerprints and the reach stand before them.
+/// On disk: the offset of the places, behind the fingerprints and the reach.
 const PLACES_AT: usize = 24;
-/// On disk: where the reach stands.
+/// On disk: the offset of the reach.
 const REACH_AT: usize = 2 * PLACES;
 /// Cache lines of an index that are prefetched at once: one key in ten is not in its home bucket, and mostly in
 /// the next.
 pub(super) const INDEX_LINES: usize = 2;
-/// A key lies in its home bucket or in one of the next 64. This bounds the reads of a lookup, whoever wrote the
-/// table. With random hashes, seven to a bucket, the longest way in the largest table is about half of it.
+/// A key is in its home bucket or in one of the next 64. This bounds the reads of a lookup in a table of any
+/// writer. With random hashes, seven to a bucket, the longest way in the largest table is about half of it.
 const REACH_MAX: u16 = 64;
 /// Keys for each bucket on average: more takes less memory, and more of them go to other buckets.
 const KEYS_PER_BUCKET: usize = 7;
@@ -144,7 +143,7 @@ impl HashIndex {
         (whole && all.iter().all(is_near)).then_some(Self { range, buckets })
     }
 
-    /// Where in the file the home bucket of `hash` is, which a lookup reads first.
+    /// The offset in the file of the home bucket of `hash`, which a lookup reads first.
     #[inline]
     pub(super) fn home_at(&self, hash: KeyHash) -> usize {
         self.range.start + hash.home(self.buckets) * BUCKET_BYTES

@@ -10,12 +10,12 @@
 //!     if record is of the user key: newest version at or before seqno, and those behind it
 //! ```
 //!
-//! Tricks, and what each buys:
+//! Tricks, and the gain of each:
 //!
 //! - *Prefetching by hash.* The index line follows from the key alone, so a caller with several tables or
 //!   several keys prefetches all lines before it reads the first ([`PlainTable::prefetch`], [`PlainProbe`]):
 //!   it waits once.
-//! - *A guess.* Where keys are numbers, the record's place follows from the key as well
+//! - *A guess.* If keys are numbers, the record's place follows from the key as well
 //!   ([`super::guess`]): both cache misses overlap ([`PlainTable::prefetch_guess`]).
 //! - *The short way* ([`PlainTable::newest`]) for one key whose newest version is visible and a value, in a
 //!   record of short lengths, in a table whose entries have their own sequence numbers. It makes no call and
@@ -249,8 +249,8 @@ impl PlainTable {
         }
     }
 
-    /// The sequence number to look for in the file so that the caller sees what `seqno` may see;
-    /// `None` when that is nothing.
+    /// The sequence number to look for in the file, for a caller that reads at `seqno`; `None` when
+    /// it sees no entry.
     #[inline]
     fn stored_seqno(&self, seqno: SeqNo) -> Option<SeqNo> {
         match self.global_seqno {
@@ -300,7 +300,7 @@ impl<'a> PlainProbe<'a> {
     }
 
     /// Finds the record's place by the key's fingerprint. False when the key is not in the table; true for a
-    /// table without an index, which cannot tell.
+    /// table without an index, where it is not known.
     #[inline]
     pub fn find_record(&mut self) -> bool {
         let Some(keys) = &self.table.keys else {

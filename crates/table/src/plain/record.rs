@@ -113,7 +113,7 @@ impl Record {
     }
 }
 
-/// Appends a record to `out`, which ends where a record may begin.
+/// Appends a record to `out`, whose end is a possible start of a record.
 ///
 /// Requires: both lengths fit 32 bits.
 pub(super) fn append_record(out: &mut Vec<u8>, internal_key: &[u8], value: &[u8]) {

@@ -127,7 +127,7 @@ impl PlainTable {
         Ok(None)
     }
 
-    /// Where the first record at or after `target` begins, from the record at `at` on, which is not
+    /// The place of the first record at or after `target`, from the record at `at` on, which is not
     /// after it or the first there could be. `None` when there is none among `max` records.
     #[inline]
     fn walk_to(&self, mut at: usize, target: &[u8], max: usize) -> Result<Option<usize>> {

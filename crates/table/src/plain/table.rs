@@ -1,8 +1,8 @@
-//! An open plain table: its parts, and what it tells about itself.
+//! An open plain table: its parts, and its properties.
 //!
-//! [`super::lookup`] finds one key in it, [`super::seek`] where a walk begins, and
-//! [`super::cursor`] walks. Nothing in it is written but the reference count of a pin, which is striped by
-//! thread (see [`ResidentBytes`]).
+//! [`super::lookup`] finds one key in it, [`super::seek`] the start of a walk, and [`super::cursor`]
+//! walks. Nothing in it is written but the reference count of a pin, which is striped by thread (see
+//! [`ResidentBytes`]).
 //!
 //! Thread safety: immutable after open. The bytes live as long as the table or any value pinned in
 //! it; the file's name may be removed meanwhile, its bytes may not change.

@@ -14,7 +14,7 @@ impl PlainTable {
     /// right. Gives the number of entries that refer to values in blob files; those values are not checked.
     ///
     /// # Errors
-    /// `Corruption` saying what does not fit; `Io`. Cost: a scan of the file.
+    /// `Corruption` naming the mismatch; `Io`. Cost: a scan of the file.
     pub fn verify(self: &Arc<Self>) -> Result<u64> {
         let again = self.reopen()?;
         let mut iter = again.iter(TableReadOptions::default());

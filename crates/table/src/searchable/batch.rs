@@ -1,4 +1,4 @@
-//! Many keys looked up together, as far as what they need is in memory.
+//! Many keys looked up together, as far as their pages are in memory.
 //!
 //! All keys take a step before any takes the next, so that each waits for memory while the others compute.
 //! The steps lead to blocks of keys, places of rows, pages, rows, and the bytes that rows refer to. Then the

@@ -58,7 +58,7 @@ pub(super) fn expansion(properties: &TableProperties) -> f64 {
         let (values, codes) = (fixed64_at(told, 0)?, fixed64_at(told, 8)?);
         (codes > 0).then_some((values, codes))
     });
-    // Tables written before it was told have their pages instead, which are larger than the codes.
+    // Tables without this property count their pages instead, which are larger than the codes.
     let (values, codes) = told.unwrap_or((properties.raw_value_size, properties.data_size.max(1)));
     values as f64 / codes as f64
 }

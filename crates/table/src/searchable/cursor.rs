@@ -97,8 +97,8 @@ impl SearchableTableIter {
         split_internal(&self.key).expect("the key of a valid cursor has a tag")
     }
 
-    /// Reads ahead from `file`, another handle of the table's file. What is not read ahead comes from
-    /// the table's own.
+    /// Reads ahead from `file`, another handle of the table's file. Other reads use the table's own
+    /// handle.
     pub fn read_through(&mut self, file: Arc<dyn RandomAccessFile>) {
         self.ahead.through(file);
     }

@@ -23,12 +23,12 @@ use drumlin_base::{Error, Result};
 pub(crate) const SEARCHABLE_MAGIC: u64 = 0x5c1e_a7b3_90d4_e26f;
 /// On disk: the version that is written, and the only one there is.
 const VERSION: u32 = 1;
-/// On disk: what pages and extents are aligned to.
+/// On disk: the alignment of pages and extents.
 pub(super) const PAGE_BYTES: usize = 4096;
-/// On disk: how many sections there are.
+/// On disk: the number of sections.
 pub(super) const SECTIONS: usize = 8;
 
-// On disk: where the footer's fields begin, each behind the one before.
+// On disk: the offsets of the footer's fields, each behind the one before.
 const SECTION_BYTES: usize = 3 * size_of::<u64>();
 const PAGES_AT: usize = SECTIONS * SECTION_BYTES;
 const KEYS_AT: usize = PAGES_AT + size_of::<u64>();
@@ -56,7 +56,7 @@ pub(super) enum SectionKind {
     Jumps,
     /// For each key block where its rows begin.
     Places,
-    /// For each key block which of its rows are lists of versions; empty if none is.
+    /// For each key block the rows that are lists of versions; empty if none is.
     Versioned,
     /// The model of the values.
     Model,

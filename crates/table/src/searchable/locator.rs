@@ -1,9 +1,9 @@
 //! From a key's rank to the page and the place in it where its row is.
 //!
 //! For each block of 64 keys: the page and place of its first row, and a bit for each row that is the
-//! first of a page. Counting these bits leads to any row: sixteen bytes in memory for 64 keys. Pages
-//! are numbered in the order of their rows. Jumps tell where a page is: a jump is a page before which the
-//! file has something else (keys, or the pages of a large row).
+//! first of a page. Counting these bits leads to any row: sixteen bytes in memory for 64 keys. Pages are
+//! numbered in the order of their rows. Jumps give the place of a page: a jump is a page that does not
+//! directly follow another one in the file, but keys or the pages of a large row.
 
 use std::ops::Range;
 
@@ -108,7 +108,7 @@ impl Locator {
         }
     }
 
-    /// Prefetches what [`Locator::find`] reads for the keys of block `block`.
+    /// Prefetches the lines that [`Locator::find`] reads for the keys of block `block`.
     #[inline]
     pub(super) fn prefetch(&self, block: usize) {
         if let Some(place) = self.places.get(block) {

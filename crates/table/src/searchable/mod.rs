@@ -1,8 +1,8 @@
 //! The searchable table: keys and values compressed apart, each row read by itself.
 //!
-//! - [`mod@format`]: the footer and what it names;
+//! - [`mod@format`]: the footer and the sections it names;
 //! - [`page`]: rows in pages of 4 KiB; [`row`]: the versions of a key in its row;
-//! - [`locator`]: from a key's rank to its page; [`coded`]: how much larger values are than codes;
+//! - [`locator`]: from a key's rank to its page; [`coded`]: the ratio of values to codes;
 //! - [`model_file`]: models that several tables share;
 //! - [`writer`], [`open`], [`table`], [`step`], [`batch`], [`cursor`], [`verify`], [`describe`].
 //!

@@ -1,14 +1,14 @@
-//! Models that several tables share: their files, and how a table names one.
+//! Models that several tables share: their files, and a table's reference to one.
 //!
-//! A model file holds a model's own bytes and a trailer that tells what it was learned from:
+//! A model file holds a model's own bytes and a trailer with the size of its sample:
 //!
 //! ```text
 //! model | records' bytes u64 | judged bytes u64 | bytes of their codes u64 | data bytes u64
 //!       | effort u8, 0 × 7 | XXH3-64 of model and trailer up to here | magic number
 //! ```
 //!
-//! A table names its model by the model's id, the hash of the model's own bytes, so a file cannot be
-//! taken for another whatever it is called. Byte layout: `docs/format/models.md`.
+//! A table names its model by the model's id, the hash of the model's own bytes, so a file under
+//! another name is never mistaken for it. Byte layout: `docs/format/models.md`.
 
 use std::fmt;
 use std::sync::Arc;

@@ -286,7 +286,7 @@ mod tests {
         }
     }
 
-    /// Most of such a file was never written: what it claims is an error, and no abort.
+    /// Most of such a file was never written: its claims are an error, and no abort.
     #[test]
     fn a_hole_in_a_file_is_not_taken_for_memory() {
         const HOLE_BYTES: u64 = 1 << 60;

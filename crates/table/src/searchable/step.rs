@@ -1,4 +1,4 @@
-//! The steps of a lookup among many: each prefetches what the next one needs.
+//! The steps of a lookup among many: each prefetches the lines that the next one needs.
 
 use std::ops::ControlFlow;
 

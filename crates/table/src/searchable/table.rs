@@ -1,10 +1,10 @@
-//! An open searchable table: lookups, and what cursors start from.
+//! An open searchable table: lookups, and the start of cursors.
 //!
 //! A lookup finds the key's rank in the key index and its page in the locator, both in memory; takes
 //! the page from its slot, or reads it; and decodes the one row. A key that is not there costs no page.
 //!
 //! Thread safety: immutable after open but for the cache slots, which are atomic. Dropping the last
-//! handle gives back what the table charged, and its cached pages.
+//! handle releases the table's charges and its cached pages.
 
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
@@ -266,7 +266,7 @@ impl SearchableTable {
     }
 
     /// Prefetches the place where row `row` would be in `page` if all rows of the table had one length. So the wait
-    /// for it overlaps with that for the head of the page, which tells where it really is.
+    /// for it overlaps with that for the head of the page, which has its true place.
     #[inline]
     fn prefetch_about(&self, page: &Page, row: usize) {
         let about = row * PAGE_BYTES / self.rows_of_a_page;
@@ -430,7 +430,7 @@ impl SearchableTable {
         Ok(())
     }
 
-    /// Where page `at` begins in the file, which has a whole page there.
+    /// The offset of page `at` in the file, which has a whole page there.
     pub(crate) fn page_offset(&self, at: u32) -> Option<u64> {
         let offset = u64::from(self.locator.block_of(at)?) * PAGE_BYTES as u64;
         (offset + PAGE_BYTES as u64 <= self.tail_start).then_some(offset)

@@ -22,7 +22,7 @@ impl SearchableTable {
     /// are not checked.
     ///
     /// # Errors
-    /// `Corruption` saying what does not fit; `Io`. Cost: a scan of the file.
+    /// `Corruption` naming the mismatch; `Io`. Cost: a scan of the file.
     pub fn verify(self: &Arc<Self>) -> Result<u64> {
         let again = self.reopen()?;
         again.keys.verify().map_err(|e| e.with_file(&self.path))?;

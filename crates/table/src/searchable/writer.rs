@@ -515,7 +515,7 @@ mod tests {
         SearchableTable::open(files.open(path).expect("it"), options).expect("a table")
     }
 
-    /// Goal: a row claims thousands of times what it takes only where such a value was written.
+    /// Goal: a row claims thousands of times its size only if such a value was written.
     #[test]
     fn no_row_decodes_to_more_than_the_longest_value_that_was_written() {
         const LONGEST: usize = 99_510;

@@ -1,6 +1,6 @@
-//! Goal: a plain table holds what was added, in order and by lookup, and says so when it is damaged.
-//! Method: the checks that block-based tables pass, over the same random entries, with and without
-//! prefixes, under every kind of order; every bit flipped, every length cut; hints against lookups.
+//! Goal: a plain table has the entries added, in order and by lookup, and reports damage. Method:
+//! the checks that block-based tables pass, over the same random entries, with and without prefixes,
+//! under every kind of order; every bit flipped, every length cut; hints against lookups.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,7 @@
-//! Goal: a searchable table holds what was added, in order and by lookup, reads one page at most for
-//! it, and says so when it is damaged. Method: the checks that block-based tables pass, over the same
-//! random entries and over such as compactions leave (values with sequence number zero); every bit
-//! flipped, every length cut; reads of the file counted.
+//! Goal: a searchable table has the entries added, in order and by lookup, reads one page at most for
+//! each, and reports damage. Method: the checks that block-based tables pass, over the same random
+//! entries and over such as compactions leave (values with sequence number zero); every bit flipped,
+//! every length cut; reads of the file counted.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -219,7 +219,7 @@ fn every_flipped_bit_and_every_cut_of_a_searchable_table_is_seen() {
         let mut bytes = sound.clone();
         bytes[at] ^= 1 << rng.below(8);
         let seen = open(&ORDER, bytes).and_then(|table| {
-            // Damage may lie where a lookup does not look, but then it answers right.
+            // A lookup may not read the damaged bytes, but then it answers right.
             if let Ok(answers) = answers(&table, &entries) {
                 assert_eq!(answers, all, "byte {at}");
             }
@@ -342,7 +342,7 @@ fn a_value_that_does_not_decode_ends_a_walk_over_codes_both_ways() {
             model: model.id(),
             bytes: &code,
             value_bytes: sample[0].len() as f64,
-            // Less than the code decodes to, which makes it a damaged one.
+            // Less than the code decodes to, so that the row is damaged.
             value_bytes_max: 1,
         };
         let key = internal_key(key, 0, ValueKind::Value);

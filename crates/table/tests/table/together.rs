@@ -1,6 +1,6 @@
-//! Goal: many keys looked up together in a searchable table give what each gives alone, and what is not
-//! answered is told from what is absent. Method: random tables, of which few or all pages are cached; keys that
-//! are there and such that are not, as readers of any time see them.
+//! Goal: many keys looked up together in a searchable table give the results of single lookups, and unanswered
+//! keys are distinguished from absent ones. Method: random tables, of which few or all pages are cached;
+//! present and absent keys, as readers at any sequence number see them.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
