@@ -2,8 +2,8 @@
 //!
 //! All readers pin the same memtable. Were its pins counted in one place, every get would write to that
 //! line. Here each thread counts on a stripe of its own, and a pin is given up on the stripe it was counted
-//! on, by any thread. The stripes of a living owner do not tell how many pins there are, and nobody needs
-//! to know: they are added up once, when the owner is dropped.
+//! on, by any thread. The stripes of a living owner do not give the number of pins, and nobody needs it:
+//! they are added up once, when the owner is dropped.
 //!
 //! ```text
 //! pin      stripe += 1
