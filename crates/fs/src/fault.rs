@@ -66,13 +66,14 @@ impl FaultState {
 #[derive(Debug)]
 struct Shared {
     below: Arc<dyn FileSystem>,
-    /// The disk below, if it can be told of failed syncs.
+    /// The disk below, if it can be notified of failed syncs.
     memory: Option<StrictMemFileSystem>,
     state: Mutex<FaultState>,
     stopped: AtomicBool,
 }
 
-/// Is told of every operation before it is done, until the machine is stopped, and of syncs that were done.
+/// Is notified of every operation before it is done, until the machine is stopped, and of syncs that
+/// succeeded.
 pub trait Observer: Send + Sync + Debug {
     /// Operation `op` on `path` is about to be judged and done, on the thread that asks for it and under no
     /// lock of the file system. Work of this method on other file systems delays the operation and changes
@@ -153,7 +154,7 @@ impl Shared {
         outcome
     }
 
-    /// For operations that know no oddities.
+    /// For operations without oddities.
     fn pass(&self, op: OpKind, path: &Path) -> Result<()> {
         self.step(op, kind_of(path), path).map(|_| ())
     }
@@ -225,7 +226,7 @@ impl FaultFileSystem {
         self.shared.state.lock().rules.push(rule);
     }
 
-    /// Forgets all rules: the disk is well again. A stopped machine stays stopped.
+    /// Forgets all rules: the disk is healthy again. A stopped machine stays stopped.
     pub fn clear_rules(&self) {
         self.shared.state.lock().rules.clear();
     }
@@ -265,7 +266,7 @@ impl FaultFileSystem {
         self.shared.stopped.load(Ordering::Acquire)
     }
 
-    /// Has `observer` told of every operation from now on; `None` for nobody.
+    /// Has `observer` notified of every operation from now on; `None` removes the observer.
     pub fn set_observer(&self, observer: Option<Arc<dyn Observer>>) {
         self.shared.state.lock().observer = observer;
     }

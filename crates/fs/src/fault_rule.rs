@@ -26,7 +26,7 @@ pub enum OpKind {
     Read,
     /// A directory listed.
     List,
-    /// A file looked at.
+    /// A file's attributes read.
     Info,
     /// A file renamed; the path is the new one.
     Rename,
@@ -46,7 +46,7 @@ pub enum OpKind {
     Truncate,
     /// A file locked.
     Lock,
-    /// Free space asked for.
+    /// The free space queried.
     FreeSpace,
 }
 
@@ -70,9 +70,9 @@ pub enum Fault {
     NoSpace,
     /// It fails because the process has too many open files.
     TooManyFiles,
-    /// Of an append the front half is done, then it fails as [`Fault::Io`]. Else as that.
+    /// An append does its front half, then fails as [`Fault::Io`]. Others act as that fault.
     TornAppend,
-    /// Of an append the front half is done, then it fails because the disk is full. Else as
+    /// An append does its front half, then fails because the disk is full. Others act as
     /// [`Fault::NoSpace`].
     TornNoSpace,
     /// A read gives its bytes with one bit flipped. Other operations are done as usual.
@@ -130,8 +130,8 @@ pub(crate) fn draw_delay(rng: &mut Rng, least: Duration, most: Duration) -> Dura
     least + Duration::from_nanos(rng.below(spread + 1))
 }
 
-/// A fault and the operations it strikes. Operations count from 0 from when the rule is added, and
-/// only those count that the rule's conditions let through.
+/// A fault and the operations it strikes. Operations that meet the rule's conditions are numbered
+/// from 0, beginning when the rule is added.
 #[derive(Clone, Debug)]
 pub struct FaultRule {
     pub(crate) fault: Fault,
@@ -201,7 +201,7 @@ impl FaultRule {
     }
 
     /// Only files of this kind, or of one of the kinds when called more than once. The kind of a
-    /// file that is not being written is told by its name.
+    /// file that is not being written follows from its name.
     #[must_use]
     pub fn of_kind(mut self, kind: FileKind) -> Self {
         self.kinds.push(kind);
@@ -215,7 +215,7 @@ impl FaultRule {
         self
     }
 
-    /// Counts the operation if it meets the conditions; whether the fault strikes it.
+    /// Counts the operation if it meets the conditions. Returns whether the fault strikes it.
     pub(crate) fn strikes(&mut self, op: OpKind, kind: FileKind, path: &Path) -> bool {
         let part = self.path_part.as_deref();
         let meets = (self.ops.is_empty() || self.ops.contains(&op))

@@ -28,8 +28,8 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// Whether a file of this kind is never made over one that is there: its name has a number that
-    /// nobody else has, so a file of that name is somebody else's, or one of ours that is still needed.
+    /// Whether a file of this kind is never made over an existing one: its name has a unique number, so
+    /// a file of that name is foreign, or one of ours that is still needed.
     pub fn is_made_once(self) -> bool {
         matches!(self, Self::Wal | Self::Table | Self::Blob)
     }
@@ -274,13 +274,13 @@ pub trait FileSystem: Send + Sync + Debug {
     /// `NotFound`, `Io`.
     fn remove(&self, path: &Path) -> Result<()>;
 
-    /// Creates a directory and its parents; no error if it is there.
+    /// Creates a directory and its parents; no error if it exists.
     ///
     /// # Errors
     /// `Io`, `NoSpace`, `ReadOnly`.
     fn create_dir_all(&self, dir: &Path) -> Result<()>;
 
-    /// Creates the directory `dir` in one that is there; false if the name is taken.
+    /// Creates the directory `dir` in an existing one; false if the name is taken.
     ///
     /// # Errors
     /// `NotFound`, `Io`, `NoSpace`, `ReadOnly`.
@@ -334,10 +334,10 @@ pub trait FileSystem: Send + Sync + Debug {
     /// `Io`.
     fn free_space(&self, path: &Path) -> Result<u64>;
 
-    /// Whether `path` is there.
+    /// Whether `path` exists.
     ///
     /// # Errors
-    /// `Io`, when it cannot be told.
+    /// `Io`, when that cannot be determined.
     fn exists(&self, path: &Path) -> Result<bool> {
         match self.info(path) {
             Ok(_) => Ok(true),

@@ -44,7 +44,7 @@ pub fn return_freed_memory() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn return_freed_memory() {}
 
-/// Memory of this process that is in RAM now, mapped files included; 0 where it cannot be told.
+/// Memory of this process that is in RAM now, mapped files included; 0 if it is not known.
 pub fn resident_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: Option<u64> = text.split(' ').nth(1).and_then(|n| n.parse().ok());

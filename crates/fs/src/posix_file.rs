@@ -181,8 +181,8 @@ impl RandomAccessFile for PosixReader {
     }
 }
 
-/// Through an io_uring where the kernel has one; elsewhere the kernel is told of all reads before the first
-/// one waits for the disk.
+/// Through an io_uring if the kernel has one; else it is advised of all reads before the first one waits
+/// for the disk.
 impl BatchRead for PosixReader {
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.file.as_fd()

@@ -162,7 +162,7 @@ impl Space {
         }
         let start = plan.next_start;
         if start >= plan.reserved {
-            // A full disk is met, and told of, by the append.
+            // The append meets the full disk, and reports it.
             self.reserve(&mut plan).ok()?;
         }
         if !plan.mapped || start >= plan.reserved {

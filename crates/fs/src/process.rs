@@ -13,7 +13,7 @@ use drumlin_base::{Error, Result};
 use crate::syscalls;
 
 /// How often this process and those before it were forked. Relaxed everywhere: it changes only while a child
-/// has but one thread.
+/// has a single thread.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 static WATCHED: Once = Once::new();
 
@@ -21,7 +21,7 @@ extern "C" fn in_child() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A process, told apart from those that are forked from it.
+/// A process, distinguished from those that are forked from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process(u32);
 

@@ -69,12 +69,12 @@ impl Clock for ManualClock {
     }
 }
 
-/// How long nothing must have happened, in real time, for everybody to count as waiting.
+/// The real time without a call after which every thread counts as waiting.
 const QUIET: Duration = Duration::from_micros(200);
 
 /// A clock for several threads that stands while any of them works and jumps to the end of the
 /// shortest sleep once all of them wait: seconds of sleeping pass in moments, in the right order.
-/// That all wait is guessed from nobody having asked for the time for a short while, so long work
+/// All threads are taken to wait when none has read the clock for a short while, so long work
 /// without a look at the clock may count as some time. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct IdleClock {
@@ -90,7 +90,7 @@ struct Sleepers {
 #[derive(Debug, Default)]
 struct Night {
     now: Duration,
-    /// When each sleep ends, told apart by a number.
+    /// The end of each sleep, by a number of its own.
     ends: BTreeSet<(Duration, u64)>,
     /// Grows with every call.
     calls: u64,
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn sleeps_of_many_threads_pass_side_by_side_and_take_no_time() {
         // On a busy machine a thread may begin when the others have slept: one after the other they take 3600.
-        // That they can sleep side by side one time of many shows.
+        // One time of many shows that they can sleep side by side.
         let mut times = (0..100).map(|_| sleep_in_three_threads());
         let side_by_side = times.find(|took| {
             assert!((1300..=3600).contains(took), "{took}");

@@ -211,7 +211,7 @@ fn a_failed_append_leaves_the_syncs_of_others_and_a_failed_sync_does_not() {
     assert_eq!(syncer.sync().unwrap_err().kind(), ErrorKind::Io);
 }
 
-/// A delay is slept on the clock that was given, where a rule says so, and the operation is done.
+/// A delay of a rule is slept on the given clock, and the operation is done.
 #[test]
 fn slow_operations_take_their_time_on_the_clock_and_are_done() {
     let (_, files) = faulty();

@@ -25,7 +25,7 @@ pub enum NetOp {
     Write,
     /// A source that begins to be ready, as a wait finds it. Of a connection each direction counts.
     Ready,
-    /// A wait that has something to tell.
+    /// A wait that has events to report.
     Wait,
 }
 
@@ -44,14 +44,14 @@ pub enum NetFault {
     /// Too many open files: of listening, connecting and accepting.
     TooManyFiles,
     /// The peer of the connection that reads or writes vanishes, its machine or the cable: no bytes, ends or resets
-    /// arrive any more on either side, and nobody is told. A keepalive
+    /// arrive any more on either side, and neither side learns of it. A keepalive
     /// ([`super::Connection::set_keepalive`]) fails with `TimedOut` then, and so do writes after a quarter of an hour.
     Vanish,
     /// The machine of the peer has started anew and forgotten the connection that reads or writes, which stays half
     /// open: it receives nothing until it writes, or keepalive probes; then it is reset. The peer's side is reset now.
     HalfOpen,
     /// It takes effect later, by a time evenly at random between the two: the bytes of a write arrive later, an attempt
-    /// to connect is decided later, readiness is told later. Delays of all rules that strike add up; bytes do not
+    /// to connect is decided later, readiness is reported later. Delays of all rules that strike add up; bytes do not
     /// overtake each other.
     Slow {
         /// The shortest delay.
@@ -61,7 +61,7 @@ pub enum NetFault {
     },
     /// The events of a wait come in a drawn order.
     Reorder,
-    /// A wait ends with nothing told.
+    /// A wait ends with nothing reported.
     Interrupted,
 }
 

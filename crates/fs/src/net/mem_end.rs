@@ -16,7 +16,7 @@ struct Failure {
     told: bool,
 }
 
-/// A side that hears nothing of the other any more.
+/// A side that receives nothing from the other any more.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CutOff {
     pub(super) since: Duration,
@@ -130,7 +130,7 @@ impl End {
         self.failure.is_some_and(|failure| failure.at <= now)
     }
 
-    /// The code of its failure, told once.
+    /// The code of its failure, reported once.
     pub(super) fn take_failure(&mut self, now: Duration) -> Option<i32> {
         let failure = self.failure.as_mut()?;
         let news = failure.at <= now && !failure.told;

@@ -43,7 +43,7 @@ pub(super) struct Slot {
 pub(super) struct Polling {
     pub(super) slots: BTreeMap<u64, Slot>,
     pub(super) woken: bool,
-    /// The source of the last event told; those after it come first.
+    /// The source of the last event reported; those after it come first.
     pub(super) last_told: u64,
     pub(super) bell: Arc<Condvar>,
 }

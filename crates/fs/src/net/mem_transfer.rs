@@ -108,7 +108,7 @@ impl State {
             if !is_tcp {
                 return Err(libc::EPIPE);
             }
-            // It is told that nobody takes the bytes only after they were sent.
+            // It learns only after sending that nobody takes the bytes.
             if let Some(end) = self.ends.get_mut(&id) {
                 end.fail(now + delay, libc::ECONNRESET);
             }
@@ -128,7 +128,7 @@ impl State {
         Ok(sent(count))
     }
 
-    /// Nothing more is sent; the system's code when it cannot be told to the other side.
+    /// Nothing more is sent; the system's code when the other side cannot learn of it.
     pub(super) fn shutdown_write(&mut self, id: u64, now: Duration) -> Result<(), i32> {
         let end = self.ends.get_mut(&id).ok_or(libc::ENOTCONN)?;
         end.refresh(now);
@@ -162,7 +162,7 @@ impl State {
     fn reset(&mut self, id: u64, now: Duration) {
         let peer = self.ends.get(&id).map_or(NOBODY, |end| end.peer);
         self.break_off(id, now);
-        // A side that hears nothing does not hear of this either.
+        // A side that receives nothing does not learn of this either.
         if self
             .ends
             .get(&peer)
@@ -181,7 +181,7 @@ impl State {
         }
     }
 
-    /// `id` and its peer hear nothing of each other any more.
+    /// `id` and its peer receive nothing from each other any more.
     fn cut_off(&mut self, id: u64, forgotten: bool, now: Duration) {
         let Some(end) = self.ends.get_mut(&id).filter(|end| end.cut_off.is_none()) else {
             return;

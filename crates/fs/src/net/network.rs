@@ -156,7 +156,7 @@ pub trait Connection: Source {
 
 /// Waits for many sources at once. One thread at a time uses it.
 pub trait Poller: Send + Debug {
-    /// Has waits tell of `source` from now on.
+    /// Has waits report `source` from now on.
     ///
     /// # Errors
     /// `InvalidArgument` for a source that is registered here already, one of another network, and a token above
@@ -169,7 +169,7 @@ pub trait Poller: Send + Debug {
     /// As [`Poller::register`], and `InvalidArgument` for a source that is not registered here.
     fn reregister(&self, source: &dyn Source, token: Token, interest: Interest) -> Result<()>;
 
-    /// Has waits no longer tell of `source`.
+    /// Has waits no longer report `source`.
     ///
     /// # Errors
     /// `InvalidArgument` for a source that is not registered here.

@@ -11,7 +11,7 @@ impl Token {
     pub const MAX: Self = Self((1 << 62) - 1);
 }
 
-/// The directions a registration asks for: one or both. To hear of neither, deregister.
+/// The directions a registration asks for: one or both. A source with neither is deregistered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// Reading, or accepting.
@@ -54,7 +54,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Room for `capacity` events. A wait may tell of fewer at a time.
+    /// Room for `capacity` events. A wait may report fewer at a time.
     ///
     /// # Panics
     /// With a capacity of 0.
@@ -82,7 +82,7 @@ impl Events {
         self.list.len()
     }
 
-    /// Whether the last wait told of no source.
+    /// Whether the last wait reported no source.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -102,7 +102,7 @@ impl Events {
         self.list.push(event);
     }
 
-    /// Tells of no source; a wake stays told.
+    /// Clears the sources; a reported wake stays.
     pub(super) fn clear_sources(&mut self) {
         self.list.clear();
     }

@@ -1,5 +1,5 @@
-//! Goal: a server cannot tell the networks apart. Method: each test asks the sockets of the system and those in
-//! memory the same.
+//! Goal: a server cannot distinguish the networks. Method: each test asks the sockets of the system and those
+//! in memory the same.
 
 use std::io::IoSlice;
 use std::thread;
