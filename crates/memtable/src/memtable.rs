@@ -172,8 +172,8 @@ impl Memtable {
         }
     }
 
-    /// Whether there may be an entry whose key has the prefix of `user_key`. True when it cannot be
-    /// told: without an extractor, under a user's own order, or when `user_key` has no prefix.
+    /// Whether there may be an entry whose key has the prefix of `user_key`. True when that is not
+    /// known: without an extractor, under a user's own order, or when `user_key` has no prefix.
     pub fn may_contain_prefix(&self, user_key: &[u8]) -> bool {
         let prefix = self.prefix.as_ref().and_then(|by| by.prefix(user_key));
         prefix.is_none_or(|prefix| self.may_contain(prefix))
@@ -194,7 +194,7 @@ impl Memtable {
         self.visit_from(at, user_key, visit);
     }
 
-    /// As [`Memtable::get`] for each of `keys` in turn, whose index `visit` is told; `visit` breaks off
+    /// As [`Memtable::get`] for each of `keys` in turn, whose index `visit` gets; `visit` breaks off
     /// one key, not all. The searches wait for memory together.
     pub fn get_many(
         self: &Arc<Self>,

@@ -445,7 +445,7 @@ impl Tree {
     }
 
     /// As [`Tree::at_or_after`], but may answer with the end when that entry has another user key:
-    /// a key prefix that differs says so without a visit to the entry.
+    /// a key prefix that differs decides without a visit to the entry.
     #[inline]
     pub(crate) fn find(&self, user_key: &[u8], tag: u64) -> Position {
         let probe = self.probe(user_key, tag);
