@@ -17,7 +17,7 @@ pub const REFERENCE_BYTES_MAX: usize = REFERENCE_BYTES_MIN + (8 << REFERENCE_CLA
 /// Bytes of a piece that are asked for ahead; the processor fetches the rest of a long one by itself.
 const AHEAD_BYTES_MAX: usize = 512;
 
-/// The shortest length of a class, and how many bits tell the length within it.
+/// The shortest length of a class, and the number of bits for the length within it.
 #[inline]
 pub const fn reference_class(class: usize) -> (usize, u32) {
     (REFERENCE_BYTES_MIN + ((8 << class) - 8), class as u32 + 3)

@@ -200,7 +200,7 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 ///
 /// All bytes are counted at once, the counts summed up by a multiplication, and the bytes before the
 /// sought one are those whose sums are not above `rank` (Vigna, *Broadword implementation of rank/select
-/// queries*, 2008); within the byte a table tells.
+/// queries*, 2008); within the byte a table has the position.
 #[inline]
 fn select_in_word(word: u64, sums: u64, rank: u32) -> u32 {
     const HIGHEST: u64 = ONES << 7;

@@ -161,7 +161,7 @@ impl KeyIndex {
         }
     }
 
-    /// The rank of `key`, whose block [`KeyIndex::block_of`] told.
+    /// The rank of `key`, whose block [`KeyIndex::block_of`] returned.
     #[inline]
     pub fn get_in(&self, block: usize, key: &[u8]) -> Option<u64> {
         self.blocks.find_in(block, key)

@@ -17,7 +17,8 @@ use super::vocabulary::{TOKEN_BYTES_MAX, Token};
 const PIECE_BYTES: usize = 1024;
 /// Places that a token may lead to from one place, itself included.
 const REACH: usize = TOKEN_BYTES_MAX + 1;
-/// Scores are told in so many parts of a cost's parts, for the average cost of a byte is small.
+/// Scores are counted in so many parts of a cost's parts, because the average cost of a byte is
+/// small.
 const FINER: i32 = 64;
 /// No way leads here yet.
 const UNREACHED: i32 = i32::MAX / 2;

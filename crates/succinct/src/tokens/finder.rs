@@ -61,9 +61,9 @@ impl Node {
     }
 }
 
-/// Parts of a bit that costs are told in.
+/// Parts of a bit in which costs are counted.
 pub const COST_PARTS: u32 = 16;
-/// The highest cost that is told apart.
+/// The highest cost that is distinguished.
 const COST_MAX: u32 = 511;
 
 /// A token at a place of a text.
