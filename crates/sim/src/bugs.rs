@@ -18,7 +18,7 @@ use drumlin_sim::world::Report;
 const SEEN_WITHIN: Duration = Duration::from_secs(60);
 /// Real time after which a process is taken to hang.
 const PATIENCE: Duration = Duration::from_secs(40);
-/// How often one looks whether a process has ended.
+/// The time between two looks at whether a process has ended.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// A program with tests, built with the bugs.

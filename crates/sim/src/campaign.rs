@@ -20,7 +20,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Has `run` run `case`, twice when `twice`; false when it failed.
+    /// Runs `case` by `run`, twice when `twice`; false when it failed.
     pub fn run(&mut self, case: &Case, twice: bool, run: impl Fn(&Case) -> Report) -> bool {
         let report = run(case);
         self.runs += 1;

@@ -41,7 +41,7 @@ pub enum Demand {
     Acked,
 }
 
-/// Families that were made or dropped without it being known whether that lasts.
+/// Families that were made or dropped, with an unknown outcome.
 #[derive(Clone, Debug, Default)]
 pub struct Families {
     /// Those that are there.

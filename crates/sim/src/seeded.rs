@@ -194,7 +194,8 @@ pub const BUGS: &[Bug] = &[
     bug("written-cheaply-for-ever", "engine/background/models", "drumlin:background::models::"),
 ];
 
-/// A bug nobody can miss: that it is caught shows that failures are told. Made by the simulator.
+/// A bug that no suite can miss: its detection shows that failures are reported. Made by the
+/// simulator.
 pub const CANARY: Bug = bug("canary", "sim/world", "sim");
 
 #[cfg(test)]

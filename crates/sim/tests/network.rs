@@ -168,7 +168,7 @@ fn connect(network: &MemNetwork, clock: &Scheduler) -> Box<dyn Connection> {
     }
 }
 
-/// Sends random bytes and hears them again; whether the connection held.
+/// Sends random bytes and receives them back. Returns whether the connection held.
 fn converse(network: &MemNetwork, clock: &Scheduler, mut rng: Rng) -> bool {
     let mut connection = connect(network, clock);
     let mut poller = network.poller().expect("it is made");

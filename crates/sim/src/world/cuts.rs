@@ -17,7 +17,8 @@ use super::{Counts, World};
 use crate::history::{Demand, History};
 use crate::setup::{Case, Setup};
 
-/// Cuts are imagined at one operation in so many, at random: rather more runs than more cuts of each.
+/// Cuts are imagined at one operation in so many, at random: more runs find more than more cuts of
+/// each.
 const OPERATIONS: u64 = 8;
 
 /// The state that the cuts of a run share.

@@ -14,7 +14,7 @@ pub(super) struct Plan {
     rules: Vec<FaultRule>,
     fails: bool,
     lies: bool,
-    /// The disk is full when so many bytes more than now are on it.
+    /// The disk is full after so many more bytes.
     quota: Option<u64>,
 }
 
@@ -130,7 +130,7 @@ impl Plan {
         }
     }
 
-    /// Makes the disk well again. A stopped machine stays stopped.
+    /// Makes the disk healthy again. A stopped machine stays stopped.
     pub(super) fn disarm(&self, files: &FaultFileSystem, memory: &StrictMemFileSystem) {
         files.clear_rules();
         memory.set_quota(u64::MAX);

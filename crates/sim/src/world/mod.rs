@@ -35,7 +35,7 @@ pub(crate) const DIR: &str = "/db";
 /// Places a switch is possible at before a run counts as one that never ends.
 const STEPS_MAX: u64 = 4_000_000;
 
-/// Within this virtual time everything must drain once the disk is well.
+/// Within this virtual time everything must drain once the disk is healthy.
 const DRAIN_MAX: Duration = Duration::from_secs(300);
 
 /// The counts of one task.
@@ -64,14 +64,14 @@ pub(crate) struct Round {
     counts: Arc<Counts>,
     /// Never held while the engine is called.
     history: Arc<Mutex<History>>,
-    /// Errors that were told to somebody.
+    /// Errors that were reported to a caller or listener.
     told: Arc<Told>,
     /// Whether operations may fail, and reads give wrong bytes.
     failing: bool,
     lying: bool,
 }
 
-/// Hears of failures in the background.
+/// Gets the failures of the background.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     any: AtomicBool,
@@ -267,7 +267,7 @@ impl World {
         }
     }
 
-    /// The disk is well: everything drains, and then all is as it should be.
+    /// The disk is healthy: everything drains, and then all rows must be right.
     fn drain(&self, round: &Round) {
         let begin = self.scheduler.now();
         loop {
