@@ -84,7 +84,7 @@ struct Course<'c> {
     records: Option<(PathBuf, Written)>,
     /// The content of each engine's store, and its space of keys.
     held: HashMap<usize, (Held, u64)>,
-    /// Memory of the harness, by engine, as it was told last.
+    /// Memory of the harness, by engine, as last reported.
     harness_bytes: HashMap<usize, u64>,
     warnings: Vec<String>,
     versions: Vec<String>,
@@ -101,7 +101,7 @@ pub fn run(
 ) -> Result<Outcome> {
     let outcome = all_rounds(contest, env, on_progress);
     let removed = remove_tree(&contest.dir, env).and_then(|()| remove_tree(&memory_dir(), env));
-    // Of two errors the first says more.
+    // The first of two errors explains more.
     outcome.and_then(|outcome| removed.map(|()| outcome))
 }
 

@@ -171,7 +171,8 @@ impl EngineProcess {
         }
     }
 
-    /// Kills the process when it says nothing for too long; whether that was so.
+    /// Starts a limit that kills the process when it is silent for too long; the flag is set when
+    /// it did.
     fn limit(&self) -> Result<(TimeLimit, Arc<AtomicBool>)> {
         let (child, is_late) = (Arc::clone(&self.child), Arc::new(AtomicBool::new(false)));
         let tell = Arc::clone(&is_late);

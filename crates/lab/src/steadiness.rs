@@ -1,9 +1,9 @@
-//! Whether a load kept its pace, told from its seconds.
+//! Whether a load kept its pace, computed from its seconds.
 
 use crate::outcome::Point;
 use crate::summary::Summary;
 
-/// Fewer seconds tell nothing about the pace.
+/// Fewer seconds say nothing about the pace.
 const SECONDS_MIN: usize = 10;
 /// The ends of a load that are compared, in seconds; its halves where it is shorter than both.
 const END_SECONDS: usize = 60;

@@ -95,7 +95,7 @@ impl DbBench {
         Ok(self.done(step, line, env))
     }
 
-    /// Looks once in a while until the process has ended; a second of it at a time is told.
+    /// Looks once in a while until the process has ended, and reports one second of it at a time.
     fn watch(
         &mut self,
         child: &mut Child,

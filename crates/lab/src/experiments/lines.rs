@@ -219,7 +219,7 @@ impl Line {
     }
 }
 
-/// The lines of `text`. The label of a read tells the last write: `readrandom` after `fillrandom` and after
+/// The lines of `text`. The label of a read has the last write: `readrandom` after `fillrandom` and after
 /// `compact` are two measurements.
 fn parse_all(text: &str, flags: &Flags, multiread_batch: usize) -> Result<Vec<Line>> {
     let mut lines: Vec<Line> = Vec::new();

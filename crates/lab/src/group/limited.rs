@@ -72,7 +72,7 @@ impl ControlGroup {
                 Version::Two => "memory.max",
             };
             write(&dir.join(file), &bytes.to_string())?;
-            // Swapping would make the limit one of patience.
+            // Swapping would replace the limit by waiting.
             let swap = match at.version {
                 Version::One => "memory.swappiness",
                 Version::Two => "memory.swap.max",
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!((field(text, "file"), field(text, "total")), (Some(7), None));
     }
 
-    /// Needs rights that a test may not have; says so then, as the command does.
+    /// Needs rights that a test may not have; it then prints that, as the command does.
     #[test]
     fn a_program_in_a_group_meets_its_limit_of_memory() {
         let limits = Limits {
