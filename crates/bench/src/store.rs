@@ -66,7 +66,7 @@ pub trait Store: Send + Sync + Sized + 'static {
         None
     }
 
-    /// Sizes and counters of this moment; by default the store tells nothing.
+    /// Sizes and counters of this moment; by default the store reports none.
     fn sample(&self) -> Sample {
         Sample::default()
     }

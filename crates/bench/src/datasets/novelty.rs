@@ -4,7 +4,7 @@
 //! differs in its name, the same page for two versions of a program. A paragraph is old when its words are
 //! those of an earlier one, digits and signs left out, or when more than half of its runs of five words
 //! occurred in earlier ones. Of the runs one in eight is remembered and asked for, chosen by its hash, so the
-//! memory is about a twelfth of the text; a paragraph too short to have one is told by its words alone.
+//! memory is about a twelfth of the text; a paragraph too short to have one is compared by its words alone.
 //!
 //! For one thread.
 
