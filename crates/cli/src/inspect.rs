@@ -46,7 +46,7 @@ pub(crate) fn logs(env: &Env, dir: &Path) -> Outcome<Vec<PathBuf>> {
     Ok(logs.into_iter().map(|(_, path)| path).collect())
 }
 
-/// The number in a log's name; recycled files are told from their former selves by it.
+/// The number in a log's name; it distinguishes a recycled file from its old content.
 pub(crate) fn log_number(path: &Path) -> u64 {
     let name = path.file_name().map(Path::new).and_then(FileName::parse);
     name.and_then(FileName::number).unwrap_or(0)

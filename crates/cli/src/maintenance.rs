@@ -89,7 +89,7 @@ pub(crate) fn compact(
     Ok(db.close()?)
 }
 
-/// Writes everything anew in the family's format, which is changed first if `compressing` says so.
+/// Writes everything anew in the family's format, which `compressing` changes first if it is given.
 pub(crate) fn recode(place: &Place, compressing: Option<Compressing>, out: &mut Output) -> Outcome {
     let options = Options {
         create_if_missing: false,

@@ -71,7 +71,7 @@ impl Write for Output {
     }
 }
 
-/// Prints a remark to standard error. When that is closed, nobody is left to tell.
+/// Prints a remark to standard error. When that is closed, the remark is lost.
 pub(crate) fn remark(text: impl AsRef<str>) {
     let _ = writeln!(io::stderr().lock(), "{}", text.as_ref());
 }

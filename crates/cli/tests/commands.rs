@@ -224,7 +224,7 @@ fn blob_files_are_read_dumped_and_found_damaged() {
     let table = shell.path("db").join("000013.sst");
     let table = shell.print(&["dump-table", table.to_str().expect("text"), "--entries"]);
     assert!(table.contains("blob\tfile 14 offset "), "{table}");
-    // Cut into its footer: the sound values are shown, the damage is said.
+    // Cut into its footer: the sound values are shown, the damage is reported.
     let bytes = read_file(&blob);
     write_file(&blob, &bytes[..bytes.len() - 1]);
     let output = shell.run(&["dump-blob", path, "--entries", "--hex"]);

@@ -94,7 +94,7 @@ pub(crate) fn load(db: &Db, items: LineItems, bytes_max: u64, env: &Env) -> Outc
         Box::new(move || {
             let mut source = Source::new(items);
             let produced = produce(&mut source, bytes_max, &chunks);
-            // A receiver that is gone has failed, and says so itself.
+            // A receiver that is gone has failed, and reports its own error.
             drop(done.send((source, produced)));
         }),
     )?;
