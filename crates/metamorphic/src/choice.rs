@@ -257,7 +257,7 @@ impl Choice {
         choice
     }
 
-    /// LevelDB's directories cannot tell the order of tables that were merged within L0.
+    /// LevelDB's directories do not keep the order of tables that were merged within L0.
     fn stay_within_format(&mut self) {
         if self.is_plain() {
             self.options.compaction_style = CompactionStyle::Leveled;

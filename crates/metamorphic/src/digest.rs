@@ -1,4 +1,4 @@
-//! How answers are told in a history: short, and the same for the same bytes.
+//! Answers as text in a history: short, and the same for the same bytes.
 
 use std::fmt::Write as _;
 

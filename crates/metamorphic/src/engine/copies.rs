@@ -14,7 +14,7 @@ impl World<'_> {
     pub(super) fn copy(&mut self, op: &Op) -> Result<String> {
         let target = self.disk.fresh("copy");
         if op.verb == Verb::RepairCopy {
-            // One table over another tells repair nothing of their order where one was taken in from
+            // One table over another does not show repair their order if one was ingested from
             // outside; compacted, there is one for each key.
             for family in self.db().families() {
                 self.db().compact_range(&family, None, None)?;
