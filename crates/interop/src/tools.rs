@@ -74,7 +74,7 @@ pub fn db_bench(dir: &Path, arguments: &[&str]) -> Ran {
     run("db_bench", &[&[db.as_str()], arguments].concat())
 }
 
-/// Every row of `family` as `ldb scan` prints it, with the options that the directory tells.
+/// Every row of `family` as `ldb scan` prints it, with the options of the directory's OPTIONS file.
 ///
 /// # Panics
 /// When `ldb` fails or prints a line that is no row.

@@ -50,7 +50,7 @@ fn leveldb_is_kept_out_while_we_hold_the_lock() {
     drop(LevelDb::open(dir.path(), LevelOptions::default()).unwrap());
 }
 
-/// Runs as a process of its own when told a directory: opens it and says how that went.
+/// Runs as a process of its own when given a directory: opens it and prints the outcome.
 const PROBE_DIR: &str = "DRUMLIN_INTEROP_PROBE";
 
 /// How the open of `dir` goes in another process.

@@ -20,7 +20,7 @@ fn with_style(style: CompactionStyle) -> Options {
     options
 }
 
-/// The style that the newest OPTIONS file tells.
+/// The style in the newest OPTIONS file.
 fn told(dir: &Path) -> CompactionStyle {
     let env = Env::system();
     let file = drumlin::internals::options_file::read_newest(&*env.files, dir);

@@ -159,7 +159,7 @@ fn comes_through(what: &str, more: &str) {
 }
 
 /// Styles that keep everything in L0: we read and write on, but once we compacted, RocksDB would
-/// have to be told of the levels.
+/// need the number of levels.
 #[test]
 fn styles_without_levels_are_read_and_written_on() {
     for more in [

@@ -52,7 +52,7 @@ fn main() -> ExitCode {
 }
 
 fn say(line: &str) {
-    // Nobody is left to be told that nobody listens.
+    // The reader of the output is gone, so the error has no receiver.
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
