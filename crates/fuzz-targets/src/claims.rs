@@ -50,7 +50,7 @@ pub(crate) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
         seeds.push(("model_frame", name.to_owned(), frame));
         for (len, of) in [(100u16, "short"), (9000, "long"), (u16::MAX, "longest")] {
             let head = [&[number as u8][..], &len.to_le_bytes(), &[11]].concat();
-            // The last edits are where a frame of the form `large` tells its size.
+            // The last edits are at the place where a frame of the form `large` has its size.
             let edits: [u8; 6] = [5, 0, 0xFF, 8, 0, 0x7F];
             let whole = [head.as_slice(), b"drumlin, esk"].concat();
             let damaged = [whole.as_slice(), &edits].concat();

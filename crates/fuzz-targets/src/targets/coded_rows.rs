@@ -1,5 +1,5 @@
 //! Large rows: a record of up to 128 KiB is encoded, its code damaged at a few places, most at the
-//! front where a frame tells of itself; it is refused or decodes within its bound.
+//! front with a frame's header; it is refused or decodes within its bound.
 
 use std::sync::Arc;
 
