@@ -1,4 +1,4 @@
-//! Numbers as texts, the way Redis tells the one from the other.
+//! Numbers as texts, by Redis's rule of which texts are numbers.
 
 /// Longest text of an `i64`, with its sign.
 const INTEGER_TEXT_BYTES_MAX: usize = 20;

@@ -1,8 +1,8 @@
 //! Append-only files: the manifest of a multi-part one, and the commands of a part.
 //!
 //! Redis 7 keeps a directory with a manifest, one base file and the increments since. A base is an RDB file (`.rdb`)
-//! or commands; older versions have one file, which may begin with an RDB file. [`begins_as_rdb`] tells which;
-//! after it [`Commands`] goes on with [`crate::Reader::rest`].
+//! or commands; older versions have one file, which may begin with an RDB file. [`begins_as_rdb`] distinguishes
+//! them; after it [`Commands`] goes on with [`crate::Reader::rest`].
 //!
 //! # Cut tails
 //!

@@ -259,7 +259,7 @@ impl Machine {
             State::Checksum => {
                 if self.version >= CHECKSUM_SINCE {
                     let told = input.u64_le()?;
-                    // Redis writes 0 when it is told to compute none.
+                    // Redis writes 0 when checksums are off.
                     if told != 0 && told != crc {
                         return bad(format!(
                             "the checksum is {told:#x}, and that of the file {crc:#x}"
