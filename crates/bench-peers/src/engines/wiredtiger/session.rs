@@ -56,7 +56,7 @@ impl Handle<'_> {
 
 impl Drop for Handle<'_> {
     fn drop(&mut self) {
-        // SAFETY: the session is open and not used afterwards. There is nobody to tell of a failure.
+        // SAFETY: the session is open and not used afterwards. A failure has no receiver.
         let _unreported = unsafe { sys::peers_wt_session_close(self.ptr()) };
     }
 }
@@ -92,7 +92,8 @@ impl<'s> WiredTigerSession<'s> {
     fn gathered(&mut self, result: Result<()>) -> Result<()> {
         if result.is_err() {
             self.gathers = false;
-            // SAFETY: the session is open and this thread's alone; the first error is the one to tell.
+            // SAFETY: the session is open and this thread's alone; the first error is the one to
+            // report.
             let _second = unsafe { sys::peers_wt_rollback(self.handle.ptr()) };
         }
         result
