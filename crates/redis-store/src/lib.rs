@@ -34,6 +34,7 @@ mod overlay;
 pub mod record;
 mod scan;
 mod store;
+pub mod tree;
 pub mod types;
 mod walk;
 

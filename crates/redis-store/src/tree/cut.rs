@@ -1,0 +1,167 @@
+//! Removal of ranks: whole subtrees without a look at their leaves, and the two paths at the ends.
+
+use std::ops::Range;
+
+use super::handle::{Node, Tree, below, beyond};
+use super::node::{Child, Fill, damaged};
+use super::write::in_place_of;
+use crate::failure::Outcome;
+use crate::keyspace::Keyspace;
+
+impl Tree {
+    /// Removes the entry at `rank`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where there is none; `Cold`; corruption.
+    pub fn remove_at(&mut self, keyspace: &mut Keyspace<'_>, rank: u64) -> Outcome<()> {
+        self.remove(keyspace, rank..rank.saturating_add(1))
+    }
+
+    /// Removes the entries of `ranks`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where there are none; `Cold`; corruption.
+    pub fn remove(&mut self, keyspace: &mut Keyspace<'_>, ranks: Range<u64>) -> Outcome<()> {
+        if ranks.end > self.len {
+            return Err(beyond(ranks.end, self.len));
+        }
+        let Some(root) = self.root_node().filter(|_| !ranks.is_empty()) else {
+            return Ok(());
+        };
+        let nodes = self.cut(keyspace, root, ranks)?;
+        self.set_root(keyspace, root.level, nodes, Fill::Even)?;
+        self.lower_root(keyspace)
+    }
+
+    /// Removes the entries of `ranks` below `node`, and returns what stands in its place then. Recursive: a node's level is
+    /// one less than its parent's.
+    fn cut(
+        &mut self,
+        keyspace: &mut Keyspace<'_>,
+        node: Node,
+        ranks: Range<u64>,
+    ) -> Outcome<Vec<Child<'static>>> {
+        if ranks.start == 0 && ranks.end >= node.count {
+            self.drop_below(keyspace, node)?;
+            return Ok(Vec::new());
+        }
+        if node.level == 0 {
+            return self.cut_leaf(keyspace, node, &ranks);
+        }
+        let page = self.load(keyspace, node)?;
+        let children = self.children(&page, node)?;
+        let mut left = Vec::with_capacity(children.len());
+        let mut before = 0;
+        for (at, child) in children.iter().enumerate() {
+            let from = ranks.start.saturating_sub(before).min(child.count);
+            let until = ranks.end.saturating_sub(before).min(child.count);
+            before += child.count;
+            if from >= until {
+                left.push(child.clone());
+                continue;
+            }
+            let nodes = self.cut(keyspace, below(node, &children, at)?, from..until)?;
+            left.extend(in_place_of(child.separator.clone(), nodes));
+        }
+        self.merge_small(keyspace, node.level - 1, &mut left)?;
+        self.write_inner(keyspace, (&[node.id], node.level), &left, Fill::Even)
+    }
+
+    fn cut_leaf(
+        &mut self,
+        keyspace: &mut Keyspace<'_>,
+        node: Node,
+        ranks: &Range<u64>,
+    ) -> Outcome<Vec<Child<'static>>> {
+        let leaf = self.load_leaf(keyspace, node)?;
+        let mut cells = leaf.cells()?;
+        let (from, until) = (usize::try_from(ranks.start), usize::try_from(ranks.end));
+        let range = match (from, until) {
+            (Ok(from), Ok(until)) if until <= cells.len() => from..until,
+            _ => return Err(damaged("ranks beyond a leaf").into()),
+        };
+        for cell in cells.drain(range) {
+            self.drop_cell(keyspace, cell)?;
+        }
+        self.write_leaf(keyspace, &[node.id], &cells, Fill::Even)
+    }
+
+    /// Deletes `node` with all that is below it. Leaves are read only where long entries may have to be deleted.
+    fn drop_below(&self, keyspace: &mut Keyspace<'_>, node: Node) -> Outcome<()> {
+        if node.level > 0 {
+            let page = self.load(keyspace, node)?;
+            let children = self.children(&page, node)?;
+            for at in 0..children.len() {
+                self.drop_below(keyspace, below(node, &children, at)?)?;
+            }
+        } else if self.had_long_entries() && !drumlin_base::bug!("redis-tree-leaves-long-entries") {
+            let leaf = self.load_leaf(keyspace, node)?;
+            for cell in leaf.cells()? {
+                self.drop_cell(keyspace, cell)?;
+            }
+        }
+        self.delete_node(keyspace, node);
+        Ok(())
+    }
+
+    /// Merges nodes of `level` that have become small with a neighbour, or shares out evenly what both hold.
+    fn merge_small(
+        &mut self,
+        keyspace: &mut Keyspace<'_>,
+        level: u8,
+        nodes: &mut Vec<Child<'_>>,
+    ) -> Outcome<()> {
+        while let Some(small) = nodes.iter().position(|node| node.is_small) {
+            let left = small.min(nodes.len().saturating_sub(2));
+            let Some([one, other]) = nodes.get(left..left + 2) else {
+                break;
+            };
+            let separator = one.separator.clone();
+            let merged = match level {
+                0 => self.merge_leaves(keyspace, one, other)?,
+                _ => self.merge_inners(keyspace, level, one, other)?,
+            };
+            nodes.splice(left..left + 2, in_place_of(separator, merged));
+        }
+        Ok(())
+    }
+
+    fn merge_leaves(
+        &mut self,
+        keyspace: &mut Keyspace<'_>,
+        one: &Child<'_>,
+        other: &Child<'_>,
+    ) -> Outcome<Vec<Child<'static>>> {
+        let left = self.load_leaf(keyspace, at_level(0, one))?;
+        let right = self.load_leaf(keyspace, at_level(0, other))?;
+        let cells = [left.cells()?, right.cells()?].concat();
+        self.write_leaf(keyspace, &[one.id, other.id], &cells, Fill::Even)
+    }
+
+    fn merge_inners(
+        &mut self,
+        keyspace: &mut Keyspace<'_>,
+        level: u8,
+        one: &Child<'_>,
+        other: &Child<'_>,
+    ) -> Outcome<Vec<Child<'static>>> {
+        let (left, right) = (at_level(level, one), at_level(level, other));
+        let pages = (self.load(keyspace, left)?, self.load(keyspace, right)?);
+        let mut children = self.children(&pages.0, left)?;
+        let mut behind = self.children(&pages.1, right)?;
+        if let Some(first) = behind.first_mut() {
+            first.separator.clone_from(&other.separator);
+        }
+        children.append(&mut behind);
+        let own = [one.id, other.id];
+        self.write_inner(keyspace, (&own, level), &children, Fill::Even)
+    }
+}
+
+fn at_level(level: u8, child: &Child<'_>) -> Node {
+    Node {
+        id: child.id,
+        level,
+        count: child.count,
+    }
+}

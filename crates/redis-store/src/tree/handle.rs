@@ -1,0 +1,365 @@
+//! The handle of a tree, and finding things in it.
+
+use drumlin_base::coding::{Reader, put_varint64};
+use drumlin_base::{Error, PinnedSlice, Result};
+
+use super::node::{Cell, Child, LEVELS_MAX, Leaf, Limit, damaged, decode_inner};
+use crate::failure::{Failure, Outcome};
+use crate::keyspace::Keyspace;
+use crate::record::Collection;
+
+const NODE: u8 = b'n';
+const LONG: u8 = b'l';
+/// Lengths and numbers of long entries stay below.
+const NUMBER_MAX: u64 = 1 << 62;
+
+/// Something short between two entries that follow one another: above the first, or equal, and not above the second.
+pub type Separator = fn(&[u8], &[u8]) -> Vec<u8>;
+
+/// How large nodes grow, and whether the entries have an order. All trees of a type have the same one for ever.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Entries in a leaf.
+    pub leaf: Limit,
+    /// Children in an inner node.
+    pub inner: Limit,
+    /// Bytes of an entry that its leaf still has.
+    pub inline_bytes_max: usize,
+    /// Of an ordered tree.
+    pub separator: Option<Separator>,
+}
+
+impl Shape {
+    /// Of lists: entries are found by rank.
+    pub const BY_RANK: Self = Self {
+        leaf: Limit {
+            items: 128,
+            bytes: 2 << 10,
+        },
+        inner: Limit {
+            items: 128,
+            bytes: 4 << 10,
+        },
+        inline_bytes_max: 512,
+        separator: None,
+    };
+
+    /// Entries have an order. Separators are as long as entries are at most, if `separator` cannot do better; over
+    /// 128 bytes they are not kept.
+    pub const fn ordered(separator: Separator) -> Self {
+        Self {
+            separator: Some(separator),
+            ..Self::BY_RANK
+        }
+    }
+
+    pub(super) fn is_ordered(&self) -> bool {
+        self.separator.is_some()
+    }
+}
+
+/// A node by what its parent knows of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node {
+    pub(super) id: u32,
+    pub(super) level: u8,
+    pub(super) count: u64,
+}
+
+/// A counted tree under a collection; see the module. The handle of a tree that was changed has to be stored again.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    pub(super) of: Collection,
+    pub(super) shape: Shape,
+    pub(super) root: u32,
+    /// Levels of nodes; none in an empty tree.
+    pub(super) height: u8,
+    next_node: u32,
+    next_long: u64,
+    pub(super) len: u64,
+}
+
+impl Tree {
+    /// An empty one.
+    pub fn new(of: Collection, shape: Shape) -> Self {
+        Self {
+            of,
+            shape,
+            root: 0,
+            height: 0,
+            next_node: 1,
+            next_long: 0,
+            len: 0,
+        }
+    }
+
+    /// The tree whose handle is next in `reader`.
+    ///
+    /// # Errors
+    /// `Corruption`.
+    pub fn decode(of: Collection, shape: Shape, reader: &mut Reader<'_>) -> Result<Self> {
+        let mut read = || {
+            Some(Self {
+                of,
+                shape,
+                height: reader.u8()?,
+                root: reader.varint32()?,
+                next_node: reader.varint32()?,
+                next_long: reader.varint64()?,
+                len: reader.varint64()?,
+            })
+        };
+        let tree = read().ok_or_else(|| damaged("its handle is not whole"))?;
+        let agrees = match tree.height {
+            0 => tree.len == 0,
+            height => height <= LEVELS_MAX && tree.len > 0 && tree.root < tree.next_node,
+        } && tree.next_long.max(tree.len) < NUMBER_MAX;
+        match agrees {
+            true => Ok(tree),
+            false => Err(damaged("its handle contradicts itself")),
+        }
+    }
+
+    /// Appends the handle.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.push(self.height);
+        put_varint64(out, u64::from(self.root));
+        put_varint64(out, u64::from(self.next_node));
+        put_varint64(out, self.next_long);
+        put_varint64(out, self.len);
+    }
+
+    /// Entries.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Levels of nodes.
+    pub fn height(&self) -> u8 {
+        self.height
+    }
+
+    pub(super) fn root_node(&self) -> Option<Node> {
+        Some(Node {
+            id: self.root,
+            level: self.height.checked_sub(1)?,
+            count: self.len,
+        })
+    }
+
+    pub(super) fn new_node(&mut self) -> Outcome<u32> {
+        let next = self.next_node.checked_add(1);
+        let next = next.ok_or(const { Failure::refused("ERR the value was changed too often") })?;
+        Ok(std::mem::replace(&mut self.next_node, next))
+    }
+
+    /// Whether there may be long entries.
+    pub(super) fn had_long_entries(&self) -> bool {
+        self.next_long > 0
+    }
+
+    pub(super) fn new_long(&mut self) -> u64 {
+        let number = self.next_long;
+        self.next_long += 1;
+        number
+    }
+
+    pub(super) fn load(&self, keyspace: &Keyspace<'_>, node: Node) -> Outcome<PinnedSlice> {
+        if node.id >= self.next_node {
+            return Err(damaged("a node that was never made").into());
+        }
+        let page = keyspace.sub_get(self.of, &node_key(node.id))?;
+        page.ok_or_else(|| damaged(&format!("node {} is missing", node.id)).into())
+    }
+
+    pub(super) fn load_leaf(&self, keyspace: &Keyspace<'_>, node: Node) -> Outcome<Leaf> {
+        Ok(Leaf::decode(self.load(keyspace, node)?, node.count)?)
+    }
+
+    pub(super) fn children<'p>(&self, page: &'p [u8], node: Node) -> Result<Vec<Child<'p>>> {
+        decode_inner(page, node.level, self.shape.is_ordered(), node.count)
+    }
+
+    /// The entry at `at` of a leaf.
+    pub(super) fn entry<T>(
+        &self,
+        keyspace: &Keyspace<'_>,
+        leaf: &Leaf,
+        at: usize,
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> Outcome<T> {
+        Ok(match leaf.cell(at)? {
+            Cell::Inline(entry) => take(entry),
+            Cell::Long(number) => take(&self.long_entry(keyspace, number)?),
+        })
+    }
+
+    pub(super) fn long_entry(&self, keyspace: &Keyspace<'_>, number: u64) -> Outcome<PinnedSlice> {
+        let entry = keyspace.sub_get(self.of, &long_key(number))?;
+        entry.ok_or_else(|| damaged(&format!("long entry {number} is missing")).into())
+    }
+
+    /// The leaf that has the entry at `rank`, which is below the length, and its place there.
+    pub(super) fn find(&self, keyspace: &Keyspace<'_>, mut rank: u64) -> Outcome<(Leaf, usize)> {
+        let mut node = self
+            .root_node()
+            .ok_or_else(|| damaged("an entry of an empty tree"))?;
+        while node.level > 0 {
+            let page = self.load(keyspace, node)?;
+            let children = self.children(&page, node)?;
+            let (at, before) = child_of_rank(&children, rank)?;
+            rank -= before;
+            node = below(node, &children, at)?;
+        }
+        let leaf = self.load_leaf(keyspace, node)?;
+        let place = usize::try_from(rank)
+            .ok()
+            .filter(|place| *place < leaf.len());
+        let place = place.ok_or_else(|| damaged("a rank beyond a leaf"))?;
+        Ok((leaf, place))
+    }
+
+    /// The entry at `rank`; `None` behind the last.
+    ///
+    /// # Errors
+    /// `Cold`; corruption.
+    pub fn get(&self, keyspace: &Keyspace<'_>, rank: u64) -> Outcome<Option<Vec<u8>>> {
+        if rank >= self.len {
+            return Ok(None);
+        }
+        let (leaf, place) = self.find(keyspace, rank)?;
+        self.entry(keyspace, &leaf, place, <[u8]>::to_vec).map(Some)
+    }
+
+    /// How many entries are before a place of the order. `is_before` tells of entries and of separators whether they are:
+    /// of all up to some place, and of none behind it.
+    ///
+    /// # Errors
+    /// `Cold`; corruption.
+    pub fn rank(
+        &self,
+        keyspace: &Keyspace<'_>,
+        mut is_before: impl FnMut(&[u8]) -> bool,
+    ) -> Outcome<u64> {
+        let Some(mut node) = self.root_node() else {
+            return Ok(0);
+        };
+        let mut rank = 0;
+        while node.level > 0 {
+            let page = self.load(keyspace, node)?;
+            let children = self.children(&page, node)?;
+            let at = self.child_of_order(keyspace, (node, &children), &mut is_before)?;
+            rank += children
+                .iter()
+                .take(at)
+                .map(|child| child.count)
+                .sum::<u64>();
+            node = below(node, &children, at)?;
+        }
+        let leaf = self.load_leaf(keyspace, node)?;
+        Ok(rank + self.place_of_order(keyspace, &leaf, &mut is_before)? as u64)
+    }
+
+    /// The child that has the place: the last whose separator is before it, else the first.
+    pub(super) fn child_of_order(
+        &self,
+        keyspace: &Keyspace<'_>,
+        (node, children): (Node, &[Child<'_>]),
+        is_before: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Outcome<usize> {
+        let (mut low, mut high) = (0, children.len());
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            let before = match children.get(middle).and_then(|it| it.separator.as_deref()) {
+                Some(separator) => is_before(separator),
+                None => {
+                    self.first_is_before(keyspace, below(node, children, middle)?, is_before)?
+                }
+            };
+            match before {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        Ok(low)
+    }
+
+    /// Asks the first entry under `node`.
+    fn first_is_before(
+        &self,
+        keyspace: &Keyspace<'_>,
+        mut node: Node,
+        is_before: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Outcome<bool> {
+        while node.level > 0 {
+            let page = self.load(keyspace, node)?;
+            node = below(node, &self.children(&page, node)?, 0)?;
+        }
+        let leaf = self.load_leaf(keyspace, node)?;
+        self.entry(keyspace, &leaf, 0, is_before)
+    }
+
+    /// How many entries of a leaf are before the place.
+    pub(super) fn place_of_order(
+        &self,
+        keyspace: &Keyspace<'_>,
+        leaf: &Leaf,
+        is_before: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Outcome<usize> {
+        let (mut low, mut high) = (0, leaf.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.entry(keyspace, leaf, middle, &mut *is_before)? {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        Ok(low)
+    }
+}
+
+/// The child at `at` of `node`.
+pub(super) fn below(node: Node, children: &[Child<'_>], at: usize) -> Result<Node> {
+    let level = node.level.checked_sub(1);
+    let found = children.get(at).zip(level);
+    let (child, level) = found.ok_or_else(|| damaged("a place beyond an inner node"))?;
+    Ok(Node {
+        id: child.id,
+        level,
+        count: child.count,
+    })
+}
+
+/// The child that has the entry at `rank`, and the entries before it. The rank behind the last is the last child's.
+pub(super) fn child_of_rank(children: &[Child<'_>], rank: u64) -> Result<(usize, u64)> {
+    let mut before = 0;
+    for (at, child) in children.iter().enumerate() {
+        if rank - before < child.count || at + 1 == children.len() {
+            return Ok((at, before));
+        }
+        before += child.count;
+    }
+    Err(damaged("an inner node without children"))
+}
+
+pub(super) fn node_key(id: u32) -> [u8; 5] {
+    let [a, b, c, d] = id.to_be_bytes();
+    [NODE, a, b, c, d]
+}
+
+pub(super) fn long_key(number: u64) -> [u8; 9] {
+    let [a, b, c, d, e, f, g, h] = number.to_be_bytes();
+    [LONG, a, b, c, d, e, f, g, h]
+}
+
+/// A place that the caller has to keep below the length.
+pub(super) fn beyond(rank: u64, len: u64) -> Failure {
+    Failure::Engine(Error::invalid_argument(format!(
+        "rank {rank} of a tree of {len}"
+    )))
+}

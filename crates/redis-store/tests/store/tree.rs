@@ -1,0 +1,337 @@
+//! Goal: a counted tree is the sequence that a `Vec` is. Method: random operations against one, with nodes so small that
+//! every way of splitting and merging is taken at several levels, entries of all sizes, and commits in between.
+
+use drumlin_base::coding::Reader;
+use drumlin_redis_store::tree::{Limit, Separator, Shape, Tree};
+use drumlin_redis_store::{Collection, Direction, Failure, Keyspace, Outcome, sub_rest};
+
+use crate::world::World;
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound.max(1) as u64) as usize
+    }
+
+    /// Mostly short, some long, few distinct first bytes.
+    fn entry(&mut self) -> Vec<u8> {
+        let len = match self.below(20) {
+            0 => 0,
+            1 => 40 + self.below(40),
+            2..8 => 16 + self.below(8),
+            _ => 1 + self.below(6),
+        };
+        (0..len).map(|_| b'a' + self.below(3) as u8).collect()
+    }
+}
+
+fn tiny(separator: Option<Separator>) -> Shape {
+    Shape {
+        leaf: Limit {
+            items: 6,
+            bytes: 96,
+        },
+        inner: Limit {
+            items: 6,
+            bytes: 120,
+        },
+        inline_bytes_max: 24,
+        separator,
+    }
+}
+
+/// The shortest start of `right` that is above `left`.
+fn shortest(left: &[u8], right: &[u8]) -> Vec<u8> {
+    let shared = left.iter().zip(right).take_while(|(a, b)| a == b).count();
+    right[..right.len().min(shared + 1)].to_vec()
+}
+
+struct Twin {
+    of: Collection,
+    shape: Shape,
+    tree: Tree,
+    model: Vec<Vec<u8>>,
+    random: Random,
+    tallest: u8,
+}
+
+impl Twin {
+    fn new(world: &mut World, shape: Shape, seed: u64) -> Self {
+        let of = world.ok(|keyspace| keyspace.new_collection(b"key"));
+        Self {
+            of,
+            shape,
+            tree: Tree::new(of, shape),
+            model: Vec::new(),
+            random: Random(seed),
+            tallest: 0,
+        }
+    }
+
+    /// The handle is stored and read between any two commands.
+    fn store_handle(&mut self) {
+        let mut bytes = Vec::new();
+        self.tree.encode(&mut bytes);
+        let mut reader = Reader::new(&bytes);
+        self.tree = Tree::decode(self.of, self.shape, &mut reader).expect("a handle");
+        assert!(reader.is_empty());
+        assert_eq!(self.tree.len(), self.model.len() as u64);
+        self.tallest = self.tallest.max(self.tree.height());
+    }
+
+    fn remove_some(&mut self, keyspace: &mut Keyspace<'_>) -> Outcome<()> {
+        let len = self.model.len();
+        let from = self.random.below(len + 1);
+        let most = match self.random.below(40) {
+            0 => len,
+            1..4 => 60,
+            _ => 2,
+        };
+        let until = len.min(from + self.random.below(most + 1));
+        self.model.drain(from..until);
+        self.tree.remove(keyspace, from as u64..until as u64)
+    }
+
+    fn look(&mut self, keyspace: &Keyspace<'_>) -> Outcome<()> {
+        let rank = self.random.below(self.model.len() + 2);
+        let found = self.tree.get(keyspace, rank as u64)?;
+        assert_eq!(found.as_ref(), self.model.get(rank));
+        let direction = match self.random.below(2) {
+            0 => Direction::Forward,
+            _ => Direction::Backward,
+        };
+        let mut walk = self.tree.walk(keyspace, rank as u64, direction);
+        let mut at = Some(rank);
+        for _ in 0..self.random.below(30) {
+            let wanted = at.and_then(|at| self.model.get(at));
+            assert_eq!(walk.next()?, wanted.map(Vec::as_slice));
+            at = match direction {
+                Direction::Forward => at.map(|at| at + 1),
+                Direction::Backward => at
+                    .filter(|at| *at < self.model.len())
+                    .and_then(|at| at.checked_sub(1)),
+            };
+        }
+        Ok(())
+    }
+
+    fn compare_whole(&self, keyspace: &Keyspace<'_>) -> Outcome<()> {
+        let mut walk = self.tree.walk(keyspace, 0, Direction::Forward);
+        for entry in &self.model {
+            assert_eq!(walk.next()?, Some(entry.as_slice()));
+        }
+        assert_eq!(walk.next()?, None);
+        Ok(())
+    }
+
+    fn empty(&mut self, keyspace: &mut Keyspace<'_>) -> Outcome<()> {
+        let len = self.model.len() as u64;
+        self.model.clear();
+        self.tree.remove(keyspace, 0..len)
+    }
+}
+
+/// Commits now and then, and compares everything; at the end nothing is left under the collection.
+fn run(seed: u64, ordered: bool, step: impl Fn(&mut Twin, &mut Keyspace<'_>) -> Outcome<()>) {
+    let mut world = World::new();
+    let mut twin = Twin::new(&mut world, tiny(ordered.then_some(shortest)), seed);
+    for round in 0..50_000 {
+        world.ok(|keyspace| {
+            step(&mut twin, keyspace)?;
+            twin.store_handle();
+            if round % 1_000 == 0 {
+                twin.compare_whole(keyspace)?;
+            }
+            twin.look(keyspace)
+        });
+        if twin.random.below(200) == 0 {
+            world.commit();
+        }
+    }
+    assert!(
+        twin.tallest >= 4,
+        "the tree grew to {} levels",
+        twin.tallest
+    );
+    world.ok(|keyspace| twin.empty(keyspace));
+    world.commit();
+    assert_eq!(world.entries("sub"), 0, "nodes and long entries are gone");
+}
+
+#[test]
+fn a_list_is_a_vector() {
+    run(1, false, |twin, keyspace| {
+        let len = twin.model.len();
+        let entry = twin.random.entry();
+        match twin.random.below(12) {
+            0..3 => {
+                let rank = twin.random.below(len + 1);
+                twin.model.insert(rank, entry.clone());
+                twin.tree.insert_at(keyspace, rank as u64, &entry)
+            }
+            3..5 => {
+                twin.model.push(entry.clone());
+                twin.tree.insert_at(keyspace, len as u64, &entry)
+            }
+            5..7 => {
+                twin.model.insert(0, entry.clone());
+                twin.tree.insert_at(keyspace, 0, &entry)
+            }
+            7 if len > 0 => {
+                let rank = twin.random.below(len);
+                twin.model[rank].clone_from(&entry);
+                twin.tree.replace_at(keyspace, rank as u64, &entry)
+            }
+            8 if len > 0 => {
+                let rank = twin.random.below(2) * (len - 1);
+                twin.model.remove(rank);
+                twin.tree.remove_at(keyspace, rank as u64)
+            }
+            _ => twin.remove_some(keyspace),
+        }
+    });
+}
+
+#[test]
+fn an_ordered_tree_finds_its_places() {
+    run(2, true, |twin, keyspace| {
+        let entry = twin.random.entry();
+        let place = twin.model.partition_point(|it| *it < entry);
+        let rank = twin.tree.rank(keyspace, |it| it < entry.as_slice())?;
+        assert_eq!(rank, place as u64);
+        let behind = twin.model.partition_point(|it| *it <= entry);
+        let rank = twin.tree.rank(keyspace, |it| it <= entry.as_slice())?;
+        assert_eq!(rank, behind as u64);
+        match twin.random.below(8) {
+            0..6 if place == behind => {
+                twin.model.insert(place, entry.clone());
+                twin.tree
+                    .insert(keyspace, &entry, |it| it < entry.as_slice())
+            }
+            6 | 7 => twin.remove_some(keyspace),
+            _ => Ok(()),
+        }
+    });
+}
+
+#[test]
+fn a_tree_that_is_built_at_once_is_one_that_grew() {
+    for len in [0usize, 1, 6, 7, 500] {
+        let mut world = World::new();
+        let mut twin = Twin::new(&mut world, tiny(Some(shortest)), 3);
+        let mut model: Vec<Vec<u8>> = (0..len).map(|_| twin.random.entry()).collect();
+        model.sort();
+        model.dedup();
+        world.ok(|keyspace| {
+            twin.tree = twin.tree.clone().build(keyspace, &model)?;
+            twin.model.clone_from(&model);
+            twin.compare_whole(keyspace)?;
+            for (at, entry) in model.iter().enumerate() {
+                let rank = twin.tree.rank(keyspace, |it| it < entry.as_slice())?;
+                assert_eq!(rank, at as u64);
+            }
+            twin.empty(keyspace)
+        });
+        world.commit();
+        assert_eq!(world.entries("sub"), 0);
+    }
+}
+
+#[test]
+fn queues_keep_their_nodes_full() {
+    let mut world = World::new();
+    let place = world.ok(|keyspace| keyspace.new_collection(b"key"));
+    let mut tree = Tree::new(place, Shape::BY_RANK);
+    for end in [false, true] {
+        world.ok(|keyspace| {
+            for at in 0..12_800u64 {
+                let rank = if end { tree.len() } else { 0 };
+                tree.insert_at(keyspace, rank, &at.to_be_bytes())?;
+            }
+            Ok(())
+        });
+    }
+    world.commit();
+    assert!(
+        world.entries("sub") <= 205,
+        "{} nodes",
+        world.entries("sub")
+    );
+    assert_eq!(tree.height(), 3);
+    world.ok(|keyspace| {
+        while !tree.is_empty() {
+            tree.remove_at(keyspace, 0)?;
+        }
+        Ok(())
+    });
+    world.commit();
+    assert_eq!(world.entries("sub"), 0);
+}
+
+/// Goal: damage is an error. Method: every byte of every node is changed, every node cut and removed, and all is read and
+/// removed; it fails or it does not, but it ends.
+#[test]
+fn damaged_nodes_are_refused_or_read_but_never_panic() {
+    let mut world = World::new();
+    let mut twin = Twin::new(&mut world, tiny(Some(shortest)), 4);
+    let mut model: Vec<Vec<u8>> = (0..60).map(|_| twin.random.entry()).collect();
+    model.sort();
+    model.dedup();
+    world.ok(|keyspace| {
+        twin.tree = twin.tree.clone().build(keyspace, &model)?;
+        Ok(())
+    });
+    world.commit();
+    let of = twin.of;
+    let nodes: Vec<(Vec<u8>, Vec<u8>)> = world.ok(|keyspace| {
+        let mut walk = keyspace.sub_walk(of, b"n", b"o", Direction::Forward);
+        let mut nodes = Vec::new();
+        while let Some((key, value)) = walk.next()? {
+            nodes.push((sub_rest(key).to_vec(), value.to_vec()));
+        }
+        Ok(nodes)
+    });
+    assert!(nodes.len() > 10);
+    let mut refused = 0;
+    let mut attempt = |damage: &dyn Fn(&mut Keyspace<'_>)| {
+        let tree = &twin.tree;
+        let outcome = world.run(|keyspace| {
+            damage(keyspace);
+            let mut walk = tree.walk(keyspace, 0, Direction::Forward);
+            while walk.next()?.is_some() {}
+            tree.rank(keyspace, |it| it < b"bb".as_slice())?;
+            let mut tree = tree.clone();
+            tree.insert(keyspace, b"bbb", |it| it < b"bbb".as_slice())?;
+            tree.remove(keyspace, 3..30)?;
+            Err::<(), _>(Failure::WrongType)
+        });
+        let wrong = matches!(outcome, Err(Failure::WrongType));
+        refused += usize::from(!wrong);
+    };
+    for (key, value) in &nodes {
+        attempt(&|keyspace| keyspace.sub_delete(of, key));
+        for at in 0..value.len() {
+            attempt(&|keyspace| keyspace.sub_put(of, key, value[..at].to_vec()));
+            for bit in [0x01, 0x02, 0x80] {
+                let mut changed = value.clone();
+                changed[at] ^= bit;
+                attempt(&|keyspace| keyspace.sub_put(of, key, changed.clone()));
+            }
+        }
+    }
+    assert!(
+        refused > nodes.len() * 10,
+        "{refused} of {} nodes",
+        nodes.len()
+    );
+}
