@@ -88,8 +88,8 @@ impl NetFault {
     }
 }
 
-/// A fault and the operations it strikes. Operations count from 0 from when the rule is added, and
-/// only those count that the rule's conditions let through.
+/// A fault and the operations it strikes. Operations that meet the rule's conditions are numbered
+/// from 0, beginning when the rule is added.
 #[derive(Clone, Debug)]
 pub struct NetRule {
     fault: NetFault,

@@ -28,9 +28,9 @@ pub(super) struct CutOff {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ready {
     Now,
-    /// Not before that time, as far as is known.
+    /// Not before that time, as far as known.
     At(Duration),
-    /// Not before somebody does something.
+    /// Not before some other call changes the state.
     Unknown,
 }
 

@@ -198,7 +198,7 @@ impl State {
         if forgotten {
             self.break_off(peer, now);
         }
-        // A wait may end later than it thought, or with a failure at a time it did not know of.
+        // A wait may end later than its deadline said, or with a failure at a time it did not know.
         self.notify(id);
         self.notify(peer);
     }

@@ -5,7 +5,7 @@
 //! seed. The network is no part of `Env`, because a store needs none. Nothing here blocks but [`Poller::wait`].
 //!
 //! # Readiness
-//! Both networks keep one contract, and one suite (`tests/net/contract.rs`) asks both.
+//! Both networks keep one contract, and one suite (`tests/net/contract.rs`) tests both.
 //!
 //! - Readiness is *level-triggered*. A source is ready for reading when a read gives bytes, the end or an error, or an
 //!   accept gives a connection or an error; for writing when a write takes bytes or gives an error. As long as a source

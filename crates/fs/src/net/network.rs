@@ -121,7 +121,7 @@ pub trait Connection: Source {
     ///
     /// # Errors
     /// The reason why the attempt failed: `Refused`, `NotFound`, `PermissionDenied`, `QueueFull`, `Unreachable`,
-    /// `TimedOut`. Told once.
+    /// `TimedOut`. Reported once.
     fn connected(&mut self) -> Result<bool>;
 
     /// Ends sending: the peer reads the sent bytes, then the end. Reading goes on.
