@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p drumlin-succinct --example keys [KEYS] [FILE]`: about KEYS lineitem keys
 //! (`orderkey|partkey|suppkey|linenumber` at TPC-H's scale factor 150, a tenth of their range), as many
-//! random keys of 16 bytes, and the lines of FILE (for one from `find /usr`) if one is given.
+//! random keys of 16 bytes, and the lines of FILE (from `find /usr`, for example) if one is given.
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 #![expect(clippy::disallowed_methods, reason = "an example measures time")]

@@ -50,7 +50,7 @@ impl<'a> Layout<'a> {
         let mut seen: HashMap<u64, (u32, u32)> = HashMap::new();
         for (index, record) in records.iter().enumerate() {
             let vain_max = layout.vain + record.len().saturating_mul(VAIN_SHARE);
-            // Anchors that follow each other mostly lay a record over another in the same way.
+            // Anchors that follow each other mostly align a record with another in the same way.
             let mut refused = None;
             gear.anchors(record, 0, |end, hash| {
                 let mine = (index as u32, end as u32);
