@@ -26,7 +26,7 @@ pub enum Part {
     Checkpoints,
     /// Failing changes of files.
     Errors,
-    /// Failing or lying reads.
+    /// Failing or wrong reads.
     ReadErrors,
     /// A disk that is full for a while.
     FullDisk,
