@@ -7,7 +7,7 @@ use drumlin_base::{Error, Result};
 /// `major:minor` of the whole disk that holds `dir`: limits are set on disks, not on partitions.
 ///
 /// # Errors
-/// `Io`; `NotSupported` when the directory is on no disk, for one on tmpfs.
+/// `Io`; `NotSupported` when the directory is on no disk, such as one on tmpfs.
 pub(super) fn disk_of(dir: &Path) -> Result<String> {
     let stat = rustix::fs::stat(dir).map_err(|error| Error::io("look at", dir, error.into()))?;
     let (major, minor) = (
