@@ -75,7 +75,7 @@ pub(crate) enum Command {
     Scan(Scan),
     /// Print the tree, the memory and the counters.
     Stats {
-        /// Print this property alone, for one `rocksdb.estimate-num-keys`.
+        /// Print this property alone, such as `rocksdb.estimate-num-keys`.
         property: Option<String>,
     },
     /// Draw the tree.
@@ -324,7 +324,7 @@ pub(crate) struct Load {
     /// Bytes of rows in one batch.
     #[arg(long, default_value = "64KiB", value_parser = parse_bytes)]
     pub(crate) batch_bytes: u64,
-    /// The family's format from now on: compaction rewrites existing tables by and by, `compact
+    /// The family's format from now on: compaction rewrites existing tables over time, `compact
     /// --recode` at once.
     #[arg(long, value_enum)]
     pub(crate) compression: Option<Compressing>,

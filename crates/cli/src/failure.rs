@@ -10,14 +10,14 @@ use std::path::PathBuf;
 
 use drumlin_base::{Error, ErrorKind};
 
-/// Why a command ended without doing all it should.
+/// The reason why a command did not complete.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The engine reported this.
     Engine(Error),
     /// The command line asks for something impossible.
     Usage(String),
-    /// The thing asked for is not there. Silent unless there is something to say.
+    /// The thing asked for does not exist. Silent with an empty message.
     NotFound(String),
     /// There is no database in this directory.
     NoDatabase(PathBuf),
