@@ -17,7 +17,7 @@ use drumlin_fs::{
     StrictMemFileSystem,
 };
 
-/// Largest file that is taken in.
+/// Largest file that is read back.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// The content of the real directory, by path.
