@@ -13,7 +13,7 @@ pub(crate) const ITERATORS: usize = 4;
 pub(crate) const SNAPSHOTS: usize = 4;
 /// Families at once.
 const FAMILIES: usize = 4;
-/// Bytes of the longest key that is allowed.
+/// Bytes of the longest allowed key.
 pub(crate) const KEY_BYTES_MAX: usize = 600;
 
 /// The kinds of operations a list may have.
@@ -198,7 +198,7 @@ impl Generator {
         }
     }
 
-    /// An edit of `family` that it takes.
+    /// An edit that `family` supports.
     fn edit(&mut self, kind: EditKind, family: &str) -> Edit {
         let kind = match (kind, kind_of(family)) {
             (EditKind::Merge, 'n') => EditKind::Put,

@@ -92,7 +92,7 @@ impl Patience {
 /// with the reason, when it does not go on.
 ///
 /// # Errors
-/// `Io` when there is no thread to be had.
+/// `Io` when no thread can be started.
 pub fn watch(
     progress: Arc<Progress>,
     stuck: impl FnOnce(&Progress, &str) + Send + 'static,
@@ -126,7 +126,7 @@ mod tests {
             assert_eq!(patience.look(1, step), None);
         }
         assert_eq!(patience.look(1, 5000), Some("the list does not end"));
-        // The next one has all the time again.
+        // The next one has the full time again.
         assert_eq!(patience.look(2, 5001), None);
         assert_eq!(patience.look(2, 5002), None);
     }

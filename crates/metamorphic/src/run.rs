@@ -50,7 +50,7 @@ pub fn run(ops: &[Op], choices: &[Choice]) -> Result<u64, Box<Mismatch>> {
     run_watched(ops, choices, &Progress::default())
 }
 
-/// As [`run`], telling `progress` how far it is.
+/// As [`run`], with reports to `progress`.
 ///
 /// # Errors
 /// The first difference.
@@ -112,8 +112,8 @@ fn run_one(
 }
 
 /// The shortest list found that still fails under `choice`, by leaving out ever smaller pieces; runs
-/// it at most `runs_max` times, telling `progress` of each. With threads a failure may not come every
-/// time, so each try has three.
+/// it at most `runs_max` times, and reports each to `progress`. With threads a failure may not come
+/// every time, so each try has three.
 pub fn shrink(ops: &[Op], choice: &Choice, runs_max: usize, progress: &Progress) -> Vec<Op> {
     let tries = match choice.options.background_threads {
         Some(0) => 1,

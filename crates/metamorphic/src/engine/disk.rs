@@ -11,7 +11,7 @@ use drumlin_testkit::{TempDir, memory_dir, temp_dir};
 
 use crate::choice::{Choice, Place};
 
-/// A clock that goes as the system's does, but passes over sleeps and jumps when told.
+/// A clock that runs as the system's does, but skips sleeps and jumps on request.
 #[derive(Debug)]
 struct JumpingClock {
     below: Arc<dyn Clock>,
@@ -90,7 +90,7 @@ impl Disk {
         self.root().join("db")
     }
 
-    /// A path beside it that nothing has.
+    /// An unused path beside it.
     pub(super) fn fresh(&mut self, stem: &str) -> PathBuf {
         self.made += 1;
         self.root().join(format!("{stem}{}", self.made))
@@ -118,7 +118,7 @@ impl Disk {
         self.clock.jump(Duration::from_secs(seconds));
     }
 
-    /// Cuts the power, where that can be: whether it was done.
+    /// Cuts the power, if the disk allows it, and returns whether it did.
     pub(super) fn crash(&mut self, seed: u64) -> bool {
         let Files::Memory(files) = &self.files else {
             return false;

@@ -30,7 +30,7 @@ impl World<'_> {
         }
     }
 
-    /// Lets go of everything that knows the database.
+    /// Drops everything that refers to the database.
     fn let_go(&mut self) -> Option<Db> {
         self.iterators = Default::default();
         self.snapshots = Default::default();
@@ -112,7 +112,7 @@ impl World<'_> {
     }
 
     fn open_existing(&mut self) -> Result<String> {
-        // Held things must outlive the refusal as they would a reopening of another directory.
+        // Held objects must outlive the refusal, as they outlive a reopening of another directory.
         let db = self.db().clone();
         let options = self.disk.options(&self.choice);
         let target = self.disk.fresh("existing");

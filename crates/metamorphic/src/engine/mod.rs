@@ -17,7 +17,7 @@ use crate::op::Op;
 use crate::verb::Verb;
 use disk::Disk;
 
-/// A snapshot with the families there were.
+/// A snapshot with the families of its moment.
 struct Pinned {
     snapshot: Snapshot,
     families: Vec<u32>,
@@ -46,8 +46,8 @@ pub(crate) struct World<'t> {
     trace: &'t Trace,
     /// The operation that is being performed.
     index: usize,
-    /// States before that of this index are gone for good: they were synced over. `None` before the
-    /// first sync.
+    /// States before that of this index are gone for good: a later one was synced. `None` before
+    /// the first sync.
     durable: Option<usize>,
     seqno: u64,
 }
@@ -94,7 +94,7 @@ impl<'t> World<'t> {
         self.db().family(name)
     }
 
-    /// All that was done so far outlives a power cut from here on.
+    /// All operations so far outlive a power cut from here on.
     fn barrier(&mut self) -> Result<()> {
         self.db().sync_wal()?;
         self.durable = Some(self.index);
@@ -199,7 +199,7 @@ fn refusal<T>(outcome: Result<T>) -> String {
     }
 }
 
-/// `Ok` when `outcome` is, or an error that may be.
+/// `Ok` when `outcome` is, or is an allowed error.
 fn unless(outcome: Result<()>, may_be: impl Fn(&Error) -> bool) -> Result<()> {
     match outcome {
         Err(error) if !may_be(&error) => Err(error),
