@@ -5,7 +5,7 @@ use drumlin_base::Error;
 /// Why a step could not be made.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// So many bytes, counted from where the cursor began, have to be there first.
+    /// So many bytes, counted from the cursor's start, have to arrive first.
     Short(usize),
     /// The bytes are damaged.
     Bad(Error),
@@ -29,7 +29,7 @@ pub(crate) fn bad<T>(message: impl Into<String>) -> Parsed<T> {
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Bytes that will come behind `bytes`, if that is known.
+    /// Bytes that will follow `bytes`, if their number is known.
     to_come: Option<u64>,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Cursor<'a> {
 
     pub(crate) fn array<const N: usize>(&mut self) -> Parsed<[u8; N]> {
         let taken = self.take(N)?;
-        // `take` gives as many as it is asked for.
+        // `take` returns as many as asked for.
         Ok(taken.try_into().unwrap_or([0; N]))
     }
 

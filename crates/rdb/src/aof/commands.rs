@@ -27,8 +27,8 @@ pub struct Command {
 pub enum Tail {
     /// Behind a command, and in no transaction.
     Whole,
-    /// Within a command or a transaction. So many bytes are worth keeping: of a transaction nothing is, and none
-    /// of its commands must have been carried out.
+    /// Within a command or a transaction. So many bytes are worth keeping: none of a transaction, and none of
+    /// its commands may have been carried out.
     Cut(u64),
 }
 

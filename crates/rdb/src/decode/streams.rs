@@ -11,7 +11,7 @@
 //! ```
 //!
 //! This reader is stricter than Redis: numbers have to ascend, the length has to be the count of the entries, no
-//! entry may lie behind the last number, and a pending entry has one owner.
+//! entry may be behind the last number, and a pending entry has one owner.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use crate::value::{Entry, Group, Pending, Stream, StreamHead, StreamId, estimate
 /// Entries and bytes after which a node is closed; Redis's defaults.
 const NODE_ENTRIES_MAX: usize = 100;
 const NODE_BYTES_MAX: usize = 4096;
-/// Says in the flags of an entry that its names are those of the node's first.
+/// In the flags of an entry: its names are those of the node's first.
 const SAME_FIELDS: i64 = 2;
 
 /// The oldest version that holds all of `stream`: an older one leaves out counters, and its reader has to

@@ -1,5 +1,5 @@
 //! Goal: Redis's bytes are read and written as Redis does. Method: random values from a seed, through this crate alone
-//! (`properties`) and to and fro between it and Debian's redis-server (`redis`).
+//! (`properties`) and back and forth between it and Debian's redis-server (`redis`).
 
 #![expect(
     clippy::disallowed_methods,
