@@ -90,7 +90,7 @@ impl BlobWriter {
         added
     }
 
-    /// Appends a value that is compressed by this file's codec already, for one taken from another
+    /// Appends a value that is compressed by this file's codec already, such as one from another
     /// blob file with [`super::BlobReader::stored`].
     ///
     /// # Errors

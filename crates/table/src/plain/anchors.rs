@@ -180,7 +180,7 @@ impl Anchors {
     }
 }
 
-/// Whether no record between two of `places` that lie far apart, or behind the last, should have been one too.
+/// Whether no record between two of `places` that are far apart, or behind the last, should have been one too.
 fn are_dense(places: &[u32], records: &[u8]) -> bool {
     let ends = places.iter().skip(1).map(|place| offset(*place));
     let mut spans = places.iter().zip(ends.chain([records.len()]));
