@@ -5,9 +5,9 @@
 //! cargo run --release -p drumlin --example lookups -- DIR [entries] [milliseconds a line] [lines]
 //! ```
 //!
-//! Entries are of 16 + 100 bytes; `DIR` is filled when it is empty and may lie on tmpfs. `lines` is
-//! `all`, or the beginning of the names of those to run, as `tables get`
-//! or `memtable`. Every value found is checked to be that of its key.
+//! Entries are of 16 + 100 bytes; `DIR` is filled when it is empty and may be on tmpfs. `lines` is
+//! `all`, or the beginning of the names of those to run, as `tables get` or `memtable`. Every value
+//! found is checked to be that of its key.
 
 #![expect(clippy::print_stdout, reason = "prints its measurements")]
 

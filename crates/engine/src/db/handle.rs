@@ -576,7 +576,7 @@ impl Db {
     }
 
     /// Writes everything in `family` anew, in the table format it has now: after the format was changed
-    /// this moves all of it at once, where compaction would by and by. Searchable tables share one model
+    /// this moves all of it at once, while compaction would over time. Searchable tables share one model
     /// afterwards, learned anew from all of them if that saves enough.
     ///
     /// # Errors

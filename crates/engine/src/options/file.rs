@@ -192,12 +192,12 @@ impl FamilySection {
         self.options.get("merge_operator")
     }
 
-    /// The stored name of the prefix extractor, for one `rocksdb.FixedPrefix.8`.
+    /// The stored name of the prefix extractor, such as `rocksdb.FixedPrefix.8`.
     pub fn prefix_extractor(&self) -> Option<&str> {
         self.options.object("prefix_extractor")
     }
 
-    /// The compression of tables by RocksDB's name, for one `kSnappyCompression`.
+    /// The compression of tables by RocksDB's name, such as `kSnappyCompression`.
     pub fn compression(&self) -> Option<&str> {
         self.options.object("compression")
     }

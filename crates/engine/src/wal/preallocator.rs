@@ -111,7 +111,7 @@ impl WalPreallocator {
                     if error.kind() == ErrorKind::NotSupported
                         && !drumlin_base::bug!("second-name-recycled") =>
                 {
-                    // A second name shares its bytes, for one in a copy somebody made.
+                    // A second name shares its bytes, in a copy somebody made, for example.
                     self.env.files.remove(&old)?;
                 }
                 reused => return reused,
