@@ -120,6 +120,12 @@ pub(crate) fn split_record_key(stored: &[u8]) -> Option<(u16, Place, &[u8])> {
     Some((u16::from_be_bytes([d0, d1]), place, key))
 }
 
+/// The key of an element of a collection after its prefix: its kind, the hash of the member, the member.
+pub(crate) fn element_key(seed: u64, kind: u8, member: &[u8]) -> Vec<u8> {
+    let hash = xxh3_64_with_seed(member, seed).to_be_bytes();
+    [&[kind][..], &hash, member].concat()
+}
+
 /// Big-endian bytes of the low 48 bits of `number`.
 pub(crate) fn u48(number: u64) -> [u8; 6] {
     let [_, _, bytes @ ..] = number.to_be_bytes();

@@ -144,6 +144,7 @@ pub const BUGS: &[Bug] = &[
     bug("redis-blind-write-over-a-collection", "redis-store/keyspace", "store:keyspace::a_blind_write"),
     bug("redis-deaths-count-before-a-sync", "redis-store/live", "drumlin_redis_store:filters::"),
     bug("redis-expiry-counts-before-a-sync", "redis-store/filters", "drumlin_redis_store:filters::"),
+    bug("redis-separator-a-byte-short", "redis-store/types/zset/score", "drumlin_redis_store:types::zset::score::"),
     bug("redis-tree-leaves-long-entries", "redis-store/tree/cut", "store:tree::a_list_is"),
     bug("refused-ingest-leaves-names", "engine/maintenance/ingest", "faults:copies::an_external_table_is_taken"),
     bug("removed-range-takes-its-end", "engine/compaction/stream", "drumlin:stream_tests::"),

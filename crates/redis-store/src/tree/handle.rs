@@ -129,6 +129,11 @@ impl Tree {
         put_varint64(out, self.len);
     }
 
+    /// The collection that it is under.
+    pub fn of(&self) -> Collection {
+        self.of
+    }
+
     /// Entries.
     pub fn len(&self) -> u64 {
         self.len

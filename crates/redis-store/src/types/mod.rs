@@ -1,1 +1,3 @@
 //! The data types: functions over a [`crate::Keyspace`].
+
+pub mod zset;

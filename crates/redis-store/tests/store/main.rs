@@ -3,3 +3,4 @@
 mod keyspace;
 mod tree;
 mod world;
+mod zset;
