@@ -41,6 +41,26 @@ pub(crate) struct Place {
     pub(crate) family: String,
 }
 
+/// The server of Redis's protocol.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Redis {
+    /// Configuration file, in Redis's format and names. Flags go over it.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Directory of the data; made if it is missing. Default: --db, or what FILE says, or the current one.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Port to listen at; 0 takes a free one. Default: 6379.
+    #[arg(long, value_name = "PORT")]
+    pub(crate) port: Option<u16>,
+    /// Addresses to listen at, in quotes where there are several. Default: the loopback.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) bind: Option<String>,
+    /// Any value of the configuration, such as `appendfsync=always`. May be given again and again.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Write `key TAB value` lines into the database.
@@ -168,6 +188,8 @@ pub(crate) enum Command {
     },
     /// Load lineitem rows, read them back at random beside a writer, check every byte, and report.
     Demo(Demo),
+    /// Serve Redis clients from a directory, until SIGTERM or SHUTDOWN.
+    Redis(Redis),
     /// Measurements that anyone can repeat.
     Lab {
         #[command(subcommand)]

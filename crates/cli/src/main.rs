@@ -25,6 +25,7 @@ mod manifest;
 mod output;
 mod place;
 mod progress;
+mod redis;
 mod scan;
 mod tables;
 mod units;
@@ -116,6 +117,7 @@ fn carry_out(place: &Place, command: Command, out: &mut Output) -> Outcome {
         Command::Bench { flags } => bench::bench(&flags, out),
         Command::Ycsb { words } => ycsb::ycsb(&words, out),
         Command::Gen { data } => generate::generate(&data, out),
+        Command::Redis(wanted) => redis::redis(place, &wanted, out),
         Command::Demo(wanted) => demo::demo(place, &wanted, out),
         Command::Lab { task } => lab::lab(place, &task, out),
     }

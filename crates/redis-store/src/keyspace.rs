@@ -142,6 +142,15 @@ impl<'a> Keyspace<'a> {
         }
     }
 
+    /// Whether `key` has a record that has expired and is not deleted yet.
+    ///
+    /// # Errors
+    /// As [`Keyspace::lookup`].
+    pub fn has_expired(&self, key: &[u8]) -> Outcome<bool> {
+        let record = self.lookup_expired_too(&self.stored_key(key))?;
+        Ok(record.is_some_and(|record| self.is_expired(&record)))
+    }
+
     /// Whether the record is not to be seen any more.
     pub fn is_expired(&self, record: &Record) -> bool {
         record.expire_ms().is_some_and(|ms| ms < self.now_ms)

@@ -184,7 +184,8 @@ impl Overlay {
         self.events.push(event);
     }
 
-    pub(crate) fn touch(&mut self, db: u16, key: &[u8]) {
+    /// Notes that a key changed.
+    pub fn touch(&mut self, db: u16, key: &[u8]) {
         self.touched.push((db, key.to_vec()));
     }
 

@@ -70,6 +70,14 @@ impl Keyspace<'_> {
     /// # Errors
     /// `Cold`; the engine's.
     pub fn count(&self) -> Outcome<(u64, u64)> {
+        self.count_up_to(u64::MAX)
+    }
+
+    /// As [`Keyspace::count`], and ends at `most` keys.
+    ///
+    /// # Errors
+    /// `Cold`; the engine's.
+    pub fn count_up_to(&self, most: u64) -> Outcome<(u64, u64)> {
         let (mut keys, mut expiring) = (0, 0);
         let mut walk = self.keys_from(Place { slot: 0, hash: 0 });
         while let Some((_, value)) = walk.next()? {
@@ -77,8 +85,20 @@ impl Keyspace<'_> {
                 keys += 1;
                 expiring += u64::from(expiry_of(value).is_some());
             }
+            if keys == most {
+                break;
+            }
         }
         Ok((keys, expiring))
+    }
+
+    /// Whether the database has no key, not even one that has expired.
+    ///
+    /// # Errors
+    /// `Cold`; the engine's.
+    pub fn is_empty(&self) -> Outcome<bool> {
+        let mut walk = self.keys_from(Place { slot: 0, hash: 0 });
+        Ok(walk.next()?.is_none())
     }
 
     /// The first key at or after a place drawn by `random`, or the first of all: any key, with a chance that grows with

@@ -9,7 +9,7 @@ use drumlin::{Db, Error, ReadOptions, Result, SeqNo, View, WriteBatch, WriteOpti
 use drumlin_base::rng::Rng;
 use parking_lot::{Mutex, RwLock};
 
-use crate::families::{self, Families, StoreOptions};
+use crate::families::{self, Families, FamilyName, StoreOptions};
 use crate::filters::Watermark;
 use crate::keys::from_u48;
 use crate::live::Live;
@@ -114,6 +114,33 @@ impl Store {
     /// The present moment, for the commands of one round.
     pub fn view(&self) -> View {
         self.db.view()
+    }
+
+    /// Compacts all families, so that what is dead or expired takes no room.
+    ///
+    /// # Errors
+    /// Of the engine.
+    pub fn compact(&self) -> Result<()> {
+        self.db.sync_wal()?;
+        for family in self.db.families() {
+            self.db.compact_range(&family, None, None)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes that the engine has in memory: memtables, blocks, filters, indexes.
+    pub fn memory_bytes(&self) -> u64 {
+        let number = |family: FamilyName, name: &str| -> u64 {
+            let text = self.db.property(self.families.of(family), name);
+            text.and_then(|text| text.parse().ok()).unwrap_or(0)
+        };
+        let memtables = FamilyName::ALL.map(|it| number(it, "rocksdb.cur-size-all-mem-tables"));
+        let shared = [
+            "rocksdb.block-cache-usage",
+            "rocksdb.estimate-table-readers-mem",
+        ];
+        let shared = shared.map(|name| number(FamilyName::Keys, name));
+        memtables.iter().chain(&shared).sum()
     }
 
     /// Collections that are alive.

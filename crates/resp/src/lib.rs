@@ -39,6 +39,6 @@ pub use error::{ProtocolError, ReplyError};
 pub use number::{integer, push_integer};
 pub use reply::{Mark, Protocol, ReplyWriter};
 pub use reply_parser::{Attributes, ReplyLimits, ReplyParser};
-pub use request::{Args, Request, RequestLimits, RequestParser, encode_command};
+pub use request::{Args, OwnedArgs, Request, RequestLimits, RequestParser, encode_command};
 pub use value::Value;
 pub use words::split_words;

@@ -88,6 +88,40 @@ impl<'a> Args<'a> {
     }
 }
 
+/// The name and the arguments of a command that outlives what was read.
+#[derive(Clone, Debug, Default)]
+pub struct OwnedArgs {
+    bytes: Vec<u8>,
+    ranges: Vec<Range<usize>>,
+}
+
+impl OwnedArgs {
+    /// The same arguments, as slices of the bytes kept here.
+    pub fn args(&self) -> Args<'_> {
+        Args {
+            bytes: &self.bytes,
+            ranges: &self.ranges,
+        }
+    }
+
+    /// Bytes that it keeps.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len() + self.ranges.len() * size_of::<Range<usize>>()
+    }
+}
+
+impl<'a> FromIterator<&'a [u8]> for OwnedArgs {
+    fn from_iter<I: IntoIterator<Item = &'a [u8]>>(args: I) -> Self {
+        let mut owned = Self::default();
+        for arg in args {
+            let start = owned.bytes.len();
+            owned.bytes.extend_from_slice(arg);
+            owned.ranges.push(start..owned.bytes.len());
+        }
+        owned
+    }
+}
+
 /// Where the parser is in a command. `left` counts the arguments that are not there yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {

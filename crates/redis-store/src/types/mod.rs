@@ -1,3 +1,4 @@
 //! The data types: functions over a [`crate::Keyspace`].
 
+pub mod string;
 pub mod zset;

@@ -1,0 +1,82 @@
+//! `drumlin redis`: the server of Redis's protocol.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use drumlin_base::{Error, ErrorKind};
+use drumlin_fs::Env;
+use drumlin_fs::net::PosixNetwork;
+use drumlin_redis::{Config, Server, ServerOptions};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::args::{Place, Redis};
+use crate::failure::{Failure, Outcome};
+use crate::output::{Output, remark};
+
+/// Serves until a signal or SHUTDOWN ends it.
+pub(crate) fn redis(place: &Place, wanted: &Redis, out: &mut Output) -> Outcome {
+    let env = Env::system();
+    let config = configuration(place, wanted, &env)?;
+    let dir = config.get("dir").to_owned();
+    let network = Arc::new(PosixNetwork::new());
+    let options = ServerOptions {
+        config,
+        env: env.clone(),
+        network,
+    };
+    let server = Server::open(options).map_err(Failure::Engine)?;
+    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(Failure::Io)?;
+    let (stopper, handle) = (server.stopper(), signals.handle());
+    let listen = move || {
+        if signals.forever().next().is_some() && stopper.stop().is_err() {
+            remark("drumlin: the server could not be woken; it ends within a tenth of a second");
+        }
+    };
+    let thread = env
+        .spawner
+        .spawn("signals", Box::new(listen))
+        .map_err(Failure::Engine)?;
+    for address in server.addresses() {
+        out.text(format!("Serving {dir} at {address}"))?;
+    }
+    out.flush()?;
+    let ended = server.run();
+    handle.close();
+    thread.join().map_err(Failure::Engine)?;
+    ended.map_err(Failure::Engine)
+}
+
+fn configuration(place: &Place, wanted: &Redis, env: &Env) -> Outcome<Config> {
+    let mut config = Config::default();
+    if let Some(file) = &wanted.file {
+        config.read_file(env, file).map_err(Failure::Engine)?;
+    }
+    let mut set = |name: &str, value: &str| {
+        let done = config.set_at_start(name.as_bytes(), value.as_bytes());
+        done.map_err(|reason| Failure::Usage(format!("--{name} {value}: {reason}")))
+    };
+    if let Some(dir) = wanted.dir.as_deref().or(place.db.as_deref()) {
+        set("dir", text(dir)?)?;
+    }
+    if let Some(port) = wanted.port {
+        set("port", &port.to_string())?;
+    }
+    if let Some(address) = &wanted.bind {
+        set("bind", address)?;
+    }
+    for pair in &wanted.set {
+        let (name, value) = pair
+            .split_once('=')
+            .ok_or_else(|| Failure::Usage(format!("--set {pair}: write it as NAME=VALUE")))?;
+        set(name, value)?;
+    }
+    Ok(config)
+}
+
+fn text(path: &Path) -> Outcome<&str> {
+    path.to_str().ok_or_else(|| {
+        let message = format!("the directory {} is not UTF-8", path.display());
+        Failure::Engine(Error::new(ErrorKind::InvalidArgument, message))
+    })
+}

@@ -1,0 +1,146 @@
+//! Strings.
+
+use crate::events::EventClass;
+use crate::failure::{Failure, Outcome};
+use crate::keyspace::{Keyspace, Old};
+use crate::record::{Kind, NewRecord, Record};
+
+/// The error of a string that would be too long.
+pub const TOO_LONG: Failure =
+    Failure::refused("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+const NOT_AN_INTEGER: Failure = Failure::refused("ERR value is not an integer or out of range");
+const OVERFLOW: Failure = Failure::refused("ERR increment or decrement would overflow");
+
+/// The string at `key`.
+///
+/// # Errors
+/// `WrongType`; the keyspace's.
+pub fn get(keys: &Keyspace<'_>, key: &[u8]) -> Outcome<Option<Record>> {
+    keys.lookup_as(key, Kind::String)
+}
+
+/// Makes `value` the value of `key`, whatever it had, and tells `set`.
+///
+/// # Errors
+/// The keyspace's.
+pub fn set(
+    keys: &mut Keyspace<'_>,
+    key: &[u8],
+    value: &[u8],
+    expire_ms: Option<u64>,
+    old: Old<'_>,
+) -> Outcome<()> {
+    keys.put(key, old, NewRecord::string(value, expire_ms))?;
+    keys.event(EventClass::String, "set", key);
+    Ok(())
+}
+
+/// Adds `bytes` at the end; how long the string is then. Its expiry stays.
+///
+/// # Errors
+/// `WrongType`; too long; the keyspace's.
+pub fn append(
+    keys: &mut Keyspace<'_>,
+    key: &[u8],
+    bytes: &[u8],
+    bytes_max: usize,
+) -> Outcome<usize> {
+    let old = get(keys, key)?;
+    let before = old.as_ref().map_or(&[][..], Record::payload);
+    if before.len() + bytes.len() > bytes_max {
+        return Err(TOO_LONG);
+    }
+    let len = before.len() + bytes.len();
+    let value = [before, bytes].concat();
+    let expire_ms = old.as_ref().and_then(Record::expire_ms);
+    keys.put(
+        key,
+        Old::Is(old.as_ref()),
+        NewRecord::string(&value, expire_ms),
+    )?;
+    keys.event(EventClass::String, "append", key);
+    Ok(len)
+}
+
+/// Writes `bytes` at `offset`, with zeros before it where the string is shorter; how long it is then.
+///
+/// # Errors
+/// `WrongType`; too long; the keyspace's.
+pub fn set_range(
+    keys: &mut Keyspace<'_>,
+    key: &[u8],
+    offset: usize,
+    bytes: &[u8],
+    bytes_max: usize,
+) -> Outcome<usize> {
+    let old = get(keys, key)?;
+    let before = old.as_ref().map_or(&[][..], Record::payload);
+    if bytes.is_empty() {
+        return Ok(before.len());
+    }
+    let end = offset.saturating_add(bytes.len());
+    if end > bytes_max {
+        return Err(TOO_LONG);
+    }
+    let mut value = before.to_vec();
+    value.resize(before.len().max(end), 0);
+    if let Some(range) = value.get_mut(offset..end) {
+        range.copy_from_slice(bytes);
+    }
+    let len = value.len();
+    let expire_ms = old.as_ref().and_then(Record::expire_ms);
+    keys.put(
+        key,
+        Old::Is(old.as_ref()),
+        NewRecord::string(&value, expire_ms),
+    )?;
+    keys.event(EventClass::String, "setrange", key);
+    Ok(len)
+}
+
+/// Adds `by` to the integer at `key`, 0 if there is none; the sum. Its expiry stays.
+///
+/// # Errors
+/// `WrongType`; no integer; an overflow; the keyspace's.
+pub fn add(keys: &mut Keyspace<'_>, key: &[u8], by: i64) -> Outcome<i64> {
+    let old = get(keys, key)?;
+    let before = match &old {
+        Some(record) => integer(record.payload()).ok_or(NOT_AN_INTEGER)?,
+        None => 0,
+    };
+    let sum = before.checked_add(by).ok_or(OVERFLOW)?;
+    let expire_ms = old.as_ref().and_then(Record::expire_ms);
+    let new = NewRecord::string(sum.to_string().as_bytes(), expire_ms);
+    keys.put(key, Old::Is(old.as_ref()), new)?;
+    keys.event(EventClass::String, "incrby", key);
+    Ok(sum)
+}
+
+/// The integer that `text` is, as Redis writes them: no plus, no leading zero, no space.
+pub fn integer(text: &[u8]) -> Option<i64> {
+    let number: i64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+    (number.to_string().as_bytes() == text).then_some(number)
+}
+
+/// The part of `value` from `start` to `end`, both included and counted from the end if negative.
+pub fn range(value: &[u8], start: i64, end: i64) -> &[u8] {
+    let len = i64::try_from(value.len()).unwrap_or(i64::MAX);
+    if start < 0 && end < 0 && start > end {
+        return &[];
+    }
+    let from_end = |at: i64| if at < 0 { (len + at).max(0) } else { at };
+    let (start, end) = (from_end(start), from_end(end).min(len - 1));
+    if start > end || len == 0 {
+        return &[];
+    }
+    value.get(start as usize..=end as usize).unwrap_or(&[])
+}
+
+/// How `OBJECT ENCODING` calls the encoding of a string in Redis.
+pub fn encoding(value: &[u8]) -> &'static str {
+    match value.len() {
+        0..=20 if integer(value).is_some() => "int",
+        0..=44 => "embstr",
+        _ => "raw",
+    }
+}

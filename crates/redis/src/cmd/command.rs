@@ -1,0 +1,127 @@
+//! COMMAND: what there is to call.
+
+use drumlin_redis_store::{Failure, Outcome};
+
+use crate::call::{Call, SYNTAX};
+use crate::command::{Command, Flags, NO_KEYS};
+use crate::facts::Facts;
+use crate::glob;
+
+pub(crate) const COMMANDS: &[Command] = &[Command::new(
+    "command",
+    -1,
+    Flags::LOADING.and(Flags::STALE),
+    NO_KEYS,
+    command,
+)];
+
+fn command(call: &mut Call<'_, '_>) -> Outcome<()> {
+    let all = std::sync::Arc::clone(&call.server()?.commands);
+    let len = call.len();
+    match () {
+        () if len == 1 => reply_all(call, &all),
+        () if call.is(1, "info") && len == 2 => reply_all(call, &all),
+        () if call.is(1, "info") => {
+            call.reply.array(len - 2);
+            for name in call.args.from(2).iter() {
+                match find(&all, name) {
+                    Some(command) => reply_info(call, command),
+                    None => call.reply.null_array(),
+                }
+            }
+        }
+        () if call.is(1, "count") && len == 2 => call.reply.integer(all.len() as i64),
+        () if call.is(1, "list") => {
+            let pattern = match len {
+                2 => None,
+                5 if call.is(2, "filterby") && call.is(3, "pattern") => Some(call.arg(4)),
+                _ => return Err(SYNTAX),
+            };
+            let wanted = |command: &&Facts| {
+                let name = command.name.as_bytes();
+                pattern.is_none_or(|pattern| glob::matches(&pattern.to_ascii_lowercase(), name))
+            };
+            let names: Vec<_> = all
+                .iter()
+                .filter(wanted)
+                .map(|command| command.name)
+                .collect();
+            call.reply.array(names.len());
+            names
+                .iter()
+                .for_each(|name| call.reply.bulk(name.as_bytes()));
+        }
+        () if call.is(1, "docs") => {
+            // Summaries are in the documents; clients take an empty map for a server without them.
+            call.reply.map(0);
+        }
+        () if call.is(1, "getkeys") && len > 2 => return getkeys(call, &all),
+        () if call.is(1, "help") && len == 2 => return super::reply_help(call, HELP),
+        () => return Err(call.unknown_subcommand("COMMAND")),
+    }
+    Ok(())
+}
+
+fn find<'a>(all: &'a [Facts], name: &[u8]) -> Option<&'a Facts> {
+    all.iter()
+        .find(|command| command.name.as_bytes().eq_ignore_ascii_case(name))
+}
+
+fn reply_all(call: &mut Call<'_, '_>, all: &[Facts]) {
+    call.reply.array(all.len());
+    all.iter().for_each(|command| reply_info(call, command));
+}
+
+fn reply_info(call: &mut Call<'_, '_>, command: &Facts) {
+    call.reply.array(10);
+    call.reply.bulk(command.name.as_bytes());
+    call.reply.integer(i64::from(command.arity));
+    let flags: Vec<_> = command.flags.names().collect();
+    call.reply.set(flags.len());
+    flags
+        .iter()
+        .for_each(|flag| call.reply.simple(flag.as_bytes()));
+    for position in [command.keys.first, command.keys.last, command.keys.step] {
+        call.reply.integer(i64::from(position));
+    }
+    // ACL categories, tips, key specifications, subcommands.
+    call.reply.set(0);
+    (0..3).for_each(|_| call.reply.array(0));
+}
+
+fn getkeys(call: &mut Call<'_, '_>, all: &[Facts]) -> Outcome<()> {
+    let args = call.args.from(2);
+    let name = args.get(0).unwrap_or_default();
+    let command = find(all, name).ok_or(Failure::refused("ERR Invalid command specified"))?;
+    if !command.takes(args.len()) {
+        return Err(Failure::refused(
+            "ERR Invalid number of arguments specified for command",
+        ));
+    }
+    let keys: Vec<&[u8]> = command
+        .key_positions(args.len())
+        .filter_map(|at| args.get(at))
+        .collect();
+    if keys.is_empty() {
+        return Err(Failure::refused("ERR The command has no key arguments"));
+    }
+    call.reply.array(keys.len());
+    keys.iter().for_each(|key| call.reply.bulk(key));
+    Ok(())
+}
+
+const HELP: &[&str] = &[
+    "COMMAND <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+    "(no subcommand)",
+    "    Return details about all commands.",
+    "COUNT",
+    "    Return the total number of commands in this server.",
+    "LIST [FILTERBY PATTERN <pattern>]",
+    "    Return a list of all commands in this server.",
+    "INFO [<command-name> ...]",
+    "    Return details about multiple commands.",
+    "GETKEYS <full-command>",
+    "    Return the keys from a full command.",
+    "HELP",
+    "    Print this help.",
+];

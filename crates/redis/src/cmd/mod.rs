@@ -1,0 +1,22 @@
+//! The handlers of commands, a file or a folder for each family.
+
+pub(crate) mod command;
+pub(crate) mod connection;
+pub(crate) mod generic;
+pub(crate) mod multi;
+pub(crate) mod pubsub;
+pub(crate) mod server;
+pub(crate) mod string;
+
+use drumlin_redis_store::Outcome;
+
+use crate::call::Call;
+
+/// Replies the lines of a HELP subcommand.
+fn reply_help(call: &mut Call<'_, '_>, lines: &[&str]) -> Outcome<()> {
+    call.reply.array(lines.len());
+    for line in lines {
+        call.reply.simple(line.as_bytes());
+    }
+    Ok(())
+}

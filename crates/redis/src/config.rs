@@ -1,0 +1,275 @@
+//! The configuration: Redis's file format and names.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use drumlin_base::{Error, Result};
+use drumlin_fs::Env;
+use drumlin_resp::{integer, split_words};
+
+use crate::config_names::{ENTRIES, Entry, Kind, find};
+
+/// Longest configuration file.
+const CONFIG_BYTES_MAX: u64 = 16 << 20;
+
+/// When replies may tell of writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fsync {
+    /// Once they outlive a power cut.
+    Always,
+    /// At once; a power cut takes those of the last second.
+    EverySecond,
+    /// At once; the system syncs when it likes.
+    No,
+}
+
+/// Values by name. Cheap enough to ask on a command of an operator, not on each GET: the server keeps what it asks often.
+#[derive(Clone, Debug)]
+pub struct Config {
+    values: BTreeMap<&'static str, String>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let values = ENTRIES
+            .iter()
+            .map(|entry| (entry.name, entry.default.to_owned()));
+        Self {
+            values: values.collect(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads a file of lines `name value ...`, as Redis's own are.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that names the line; the file system's.
+    pub fn read_file(&mut self, env: &Env, path: &Path) -> Result<()> {
+        let text = env.files.read_file(path, CONFIG_BYTES_MAX)?;
+        for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
+            let line = line.trim_ascii();
+            if line.is_empty() || line.starts_with(b"#") {
+                continue;
+            }
+            self.read_line(line).map_err(|reason| {
+                let line = String::from_utf8_lossy(line);
+                let place = format!("line {} of the configuration, '{line}'", number + 1);
+                Error::invalid_argument(format!("{place}: {reason}")).with_file(path)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn read_line(&mut self, line: &[u8]) -> std::result::Result<(), String> {
+        let words = split_words(line).ok_or("unbalanced quotes")?;
+        let (name, values) = words.split_first().ok_or("no name")?;
+        if values.is_empty() {
+            return Err("a name without a value".to_owned());
+        }
+        self.set_at_start(name, &values.join(&b' '))
+    }
+
+    /// Sets a value before the server runs.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn set_at_start(&mut self, name: &[u8], value: &[u8]) -> std::result::Result<(), String> {
+        let entry = find(name).ok_or_else(|| {
+            format!(
+                "there is no configuration '{}'",
+                String::from_utf8_lossy(name)
+            )
+        })?;
+        self.put(entry, value)
+    }
+
+    /// Sets values while the server runs: all of them or, on an error, none.
+    ///
+    /// # Errors
+    /// The error of Redis's reply.
+    pub(crate) fn set_all(&mut self, pairs: &[(&[u8], &[u8])]) -> std::result::Result<(), String> {
+        let mut changed = self.clone();
+        for (at, (name, value)) in pairs.iter().enumerate() {
+            let shown = String::from_utf8_lossy(name);
+            let entry = find(name).ok_or_else(|| {
+                format!("ERR Unknown option or number of arguments for CONFIG SET - '{shown}'")
+            })?;
+            let failed = |reason: &str| {
+                format!("ERR CONFIG SET failed (possibly related to argument '{shown}') - {reason}")
+            };
+            if !entry.is_settable {
+                return Err(failed("can't set immutable config"));
+            }
+            if pairs
+                .iter()
+                .take(at)
+                .any(|(other, _)| other.eq_ignore_ascii_case(name))
+            {
+                return Err(failed("duplicate parameter"));
+            }
+            changed
+                .put(entry, value)
+                .map_err(|reason| failed(&reason))?;
+        }
+        *self = changed;
+        Ok(())
+    }
+
+    fn put(&mut self, entry: &Entry, value: &[u8]) -> std::result::Result<(), String> {
+        let text = String::from_utf8_lossy(value).into_owned();
+        let value = match entry.kind {
+            Kind::Alias(name) => {
+                let entry = find(name.as_bytes()).ok_or("the name it stands for is not known")?;
+                return self.put(entry, value);
+            }
+            Kind::Switch => match text.to_ascii_lowercase().as_str() {
+                word @ ("yes" | "no") => word.to_owned(),
+                _ => return Err("argument must be 'yes' or 'no'".to_owned()),
+            },
+            Kind::Number(least, most) => {
+                let number = integer(value)
+                    .ok_or("argument couldn't be parsed into an integer".to_owned())?;
+                if !(least..=most).contains(&number) {
+                    return Err(format!(
+                        "argument must be between {least} and {most} inclusive"
+                    ));
+                }
+                number.to_string()
+            }
+            Kind::Bytes => bytes_of(&text)
+                .ok_or("argument must be a memory value".to_owned())?
+                .to_string(),
+            Kind::Choice(words) => {
+                let word = text.to_ascii_lowercase();
+                match words.contains(&word.as_str()) {
+                    true => word,
+                    false => {
+                        let words = words.join(", ");
+                        return Err(format!("argument(s) must be one of the following: {words}"));
+                    }
+                }
+            }
+            Kind::Text if entry.name == "notify-keyspace-events" => {
+                crate::notify::Classes::parse(value)
+                    .ok_or("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".to_owned())?
+                    .to_text()
+            }
+            Kind::Text => text,
+        };
+        self.values.insert(entry.name, value);
+        Ok(())
+    }
+
+    /// The value of `name`, which is one of the names.
+    pub fn get(&self, name: &str) -> &str {
+        let name = match find(name.as_bytes()).map(|entry| entry.kind) {
+            Some(Kind::Alias(other)) => other,
+            _ => name,
+        };
+        self.values.get(name).map_or("", String::as_str)
+    }
+
+    /// The value of `name` as a number; 0 where it is none.
+    pub fn number(&self, name: &str) -> u64 {
+        self.get(name).parse().unwrap_or(0)
+    }
+
+    pub(crate) fn fsync(&self) -> Fsync {
+        match self.get("appendfsync") {
+            "always" => Fsync::Always,
+            "no" => Fsync::No,
+            _ => Fsync::EverySecond,
+        }
+    }
+
+    /// The most bytes that may wait to be sent to a client, from `client-output-buffer-limit`.
+    pub(crate) fn out_limit(&self, is_subscriber: bool) -> u64 {
+        let class = if is_subscriber { "pubsub" } else { "normal" };
+        let words: Vec<&str> = self
+            .get("client-output-buffer-limit")
+            .split_whitespace()
+            .collect();
+        let limits = words
+            .chunks(4)
+            .find(|limits| limits.first() == Some(&class));
+        let hard = limits.and_then(|limits| limits.get(1)?.parse().ok());
+        hard.filter(|bytes| *bytes > 0).unwrap_or(u64::MAX)
+    }
+
+    /// Names and values that match any of `patterns`.
+    pub(crate) fn matching<'a>(
+        &'a self,
+        patterns: &'a [&'a [u8]],
+    ) -> impl Iterator<Item = (&'static str, &'a str)> {
+        let wanted = |name: &str| {
+            let name = name.as_bytes();
+            patterns
+                .iter()
+                .any(|pattern| crate::glob::matches(&pattern.to_ascii_lowercase(), name))
+        };
+        let names = ENTRIES
+            .iter()
+            .map(|entry| entry.name)
+            .filter(move |name| wanted(name));
+        names.map(|name| (name, self.get(name)))
+    }
+}
+
+/// A size: digits and a unit, `k`, `m`, `g` of thousands and `kb`, `mb`, `gb` of 1,024s.
+fn bytes_of(text: &str) -> Option<u64> {
+    let text = text.to_ascii_lowercase();
+    let digits = text.trim_end_matches(|byte: char| byte.is_ascii_alphabetic());
+    let unit = match text.get(digits.len()..)? {
+        "" | "b" => 1,
+        "k" => 1_000,
+        "kb" => 1 << 10,
+        "m" => 1_000_000,
+        "mb" => 1 << 20,
+        "g" => 1_000_000_000,
+        "gb" => 1 << 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_checked_and_set_together_or_not_at_all() {
+        let mut config = Config::default();
+        assert_eq!(config.number("port"), 6379);
+        assert_eq!(
+            config.set_all(&[(b"maxmemory", b"1gb"), (b"SLAVE-priority", b"7")]),
+            Ok(())
+        );
+        assert_eq!(config.number("maxmemory"), 1 << 30);
+        assert_eq!(config.get("replica-priority"), "7");
+        assert_eq!(config.get("slave-priority"), "7");
+        let pairs: [(&[u8], &[u8]); 2] = [(b"maxmemory", b"5"), (b"appendfsync", b"sometimes")];
+        assert!(config.set_all(&pairs).is_err());
+        assert_eq!(config.number("maxmemory"), 1 << 30);
+        assert!(config.set_all(&[(b"databases", b"17")]).is_err());
+        assert!(config.set_at_start(b"no-such-name", b"1").is_err());
+        assert_eq!(config.fsync(), Fsync::EverySecond);
+    }
+
+    #[test]
+    fn every_default_is_a_value_that_can_be_set() {
+        for entry in ENTRIES
+            .iter()
+            .filter(|entry| !matches!(entry.kind, Kind::Alias(_)))
+        {
+            let mut config = Config::default();
+            assert_eq!(
+                config.put(entry, entry.default.as_bytes()),
+                Ok(()),
+                "{}",
+                entry.name
+            );
+            assert_eq!(config.get(entry.name), entry.default);
+        }
+    }
+}

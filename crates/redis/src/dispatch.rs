@@ -1,0 +1,323 @@
+//! From the arguments of a command to its effects: what may run, in MULTI or at once, and who is told of it.
+
+use std::sync::Arc;
+
+use drumlin_redis_store::{Failure, Keyspace, Mark, Outcome, ReadFrom};
+use drumlin_resp::{Args, ReplyWriter};
+
+use crate::command::{Command, Flags};
+use crate::dispatch_multi::end_multi;
+use crate::facts::Facts;
+use crate::round::{Round, Stage, run};
+use crate::session::{Kept, Multi, Session, Silence};
+use crate::state::ServerState;
+use crate::table::Table;
+use crate::wait::Wait;
+
+/// What became of a command.
+#[derive(Debug)]
+pub(crate) enum Ran {
+    /// It is answered. Whether it may have written.
+    Answered { wrote: bool },
+    /// It waits for keys.
+    Waits(Kept, Wait),
+    /// Commands that need the disk: none has run. They are those of an EXEC, or one.
+    Cold(Vec<Kept>),
+    /// It writes, and writes have to wait.
+    Later,
+}
+
+/// The conditions of a round.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    /// Whether commands may read from the disk here and now.
+    pub(crate) from: ReadFrom,
+    /// Whether the engine has taken the changes of earlier rounds.
+    pub(crate) may_write: bool,
+}
+
+/// The round and the rest of what commands are run with.
+pub(crate) struct Dispatcher<'a> {
+    pub(crate) server: &'a mut ServerState,
+    pub(crate) table: &'a Table,
+    pub(crate) round: &'a mut Round,
+    pub(crate) terms: Terms,
+}
+
+impl Dispatcher<'_> {
+    /// Runs a command that a client sent.
+    pub(crate) fn dispatch(&mut self, session: &mut Session, args: Args<'_>) -> Ran {
+        let out = std::mem::take(&mut session.out);
+        let written = out.len();
+        let mut reply = ReplyWriter::append_to(out, session.protocol);
+        let ran = match self.admit(session, args) {
+            Err(refusal) => {
+                if let Some(multi) = &mut session.multi {
+                    multi.is_broken = true;
+                }
+                self.server.counters.errors += 1;
+                reply.error(refusal.to_string().as_bytes());
+                Ran::Answered { wrote: false }
+            }
+            Ok(command) => match &mut session.multi {
+                Some(multi) if is_queued(command.facts.name) => {
+                    multi.queue.push(Kept::new(&command.facts, args));
+                    reply.simple(b"QUEUED");
+                    Ran::Answered { wrote: false }
+                }
+                _ if command.facts.name == "exec" => self.exec(session, &mut reply),
+                _ => self.one(session, &mut reply, &command, args),
+            },
+        };
+        session.out = reply.take();
+        if matches!(ran, Ran::Answered { .. }) {
+            silence(session, written);
+        }
+        ran
+    }
+
+    /// The command, if the client may send it now.
+    fn admit(&mut self, session: &mut Session, args: Args<'_>) -> Outcome<Command> {
+        let found = self.table.find(args.get(0).unwrap_or_default());
+        let command = *found.ok_or_else(|| unknown(args))?;
+        let Facts { name, flags, .. } = command.facts;
+        session.last_command = name;
+        self.server.counters.commands += 1;
+        if !command.facts.takes(args.len()) {
+            return Err(Failure::because(format!(
+                "ERR wrong number of arguments for '{name}' command"
+            )));
+        }
+        if !session.is_authenticated && !flags.has(Flags::NO_AUTH) {
+            return Err(Failure::refused("NOAUTH Authentication required."));
+        }
+        if session.is_subscriber() && !FOR_SUBSCRIBERS.contains(&name) {
+            return Err(Failure::because(format!(
+                "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT \
+                 / RESET are allowed in this context"
+            )));
+        }
+        if session.multi.is_some() && flags.has(Flags::NO_MULTI) {
+            return Err(Failure::refused(
+                "ERR Command not allowed inside a transaction",
+            ));
+        }
+        Ok(command)
+    }
+
+    fn one(
+        &mut self,
+        session: &mut Session,
+        reply: &mut ReplyWriter,
+        command: &Command,
+        args: Args<'_>,
+    ) -> Ran {
+        let wrote = command.facts.flags.has(Flags::WRITE);
+        let kept = || Kept::new(&command.facts, args);
+        if wrote && !self.terms.may_write {
+            return Ran::Later;
+        }
+        if command.facts.flags.has(Flags::WALKS) && self.terms.from == ReadFrom::Memory {
+            return Ran::Cold(vec![kept()]);
+        }
+        let mark = self.round.overlay.mark();
+        let waits = match self.run(command, args, session, reply, true) {
+            Ok(waits) => waits,
+            Err(Failure::Cold) => return Ran::Cold(vec![kept()]),
+            Err(failure) => {
+                self.server.counters.errors += 1;
+                reply.error(failure.to_string().as_bytes());
+                return Ran::Answered { wrote: false };
+            }
+        };
+        tell(self.server, session, self.round, mark);
+        match waits {
+            None => Ran::Answered { wrote },
+            Some(wait) => Ran::Waits(kept(), wait),
+        }
+    }
+
+    fn run(
+        &mut self,
+        command: &Command,
+        args: Args<'_>,
+        session: &mut Session,
+        reply: &mut ReplyWriter,
+        may_wait: bool,
+    ) -> Outcome<Option<Wait>> {
+        let store = Arc::clone(&self.server.store);
+        let stage = Stage {
+            store: &store,
+            from: self.terms.from,
+            limits: self.server.limits,
+            may_wait,
+            server: Some(self.server),
+        };
+        run(command.handler, args, session, reply, self.round, stage)
+    }
+
+    /// EXEC: all commands that were queued, or none.
+    fn exec(&mut self, session: &mut Session, reply: &mut ReplyWriter) -> Ran {
+        let answered = Ran::Answered { wrote: false };
+        let Some(multi) = session.multi.take() else {
+            reply.error(b"ERR EXEC without MULTI");
+            return answered;
+        };
+        if !self.terms.may_write {
+            session.multi = Some(multi);
+            return Ran::Later;
+        }
+        if multi.is_broken {
+            end_multi(self.server, session);
+            reply.error(b"EXECABORT Transaction discarded because of previous errors.");
+            return answered;
+        }
+        let mark = self.round.overlay.mark();
+        let (written, db) = (reply.bytes().len(), session.db);
+        match self.exec_queue(session, reply, &multi) {
+            Ok(wrote) => {
+                end_multi(self.server, session);
+                tell(self.server, session, self.round, mark);
+                Ran::Answered { wrote }
+            }
+            Err(failure) => {
+                reply.buffer_mut().truncate(written);
+                self.round.overlay.undo(mark);
+                session.db = db;
+                if let Failure::Cold = failure {
+                    let kept = multi.queue.clone();
+                    session.multi = Some(multi);
+                    return Ran::Cold(kept);
+                }
+                end_multi(self.server, session);
+                reply.error(failure.to_string().as_bytes());
+                answered
+            }
+        }
+    }
+
+    fn exec_queue(
+        &mut self,
+        session: &mut Session,
+        reply: &mut ReplyWriter,
+        multi: &Multi,
+    ) -> Outcome<bool> {
+        if session.is_dirty || self.any_expired(session)? {
+            reply.null_array();
+            return Ok(false);
+        }
+        reply.array(multi.queue.len());
+        let mut wrote = false;
+        for Kept { facts, args } in &multi.queue {
+            let found = self.table.find(facts.name.as_bytes());
+            let command = *found.ok_or_else(|| unknown(args.args()))?;
+            wrote |= facts.flags.has(Flags::WRITE);
+            match self.run(&command, args.args(), session, reply, false) {
+                Ok(_) => {}
+                Err(Failure::Cold) => return Err(Failure::Cold),
+                Err(failure) => {
+                    self.server.counters.errors += 1;
+                    reply.error(failure.to_string().as_bytes());
+                }
+            }
+        }
+        Ok(wrote)
+    }
+
+    /// Whether a watched key has expired since it was watched.
+    fn any_expired(&mut self, session: &Session) -> Outcome<bool> {
+        let store = &self.server.store;
+        let Round {
+            view,
+            overlay,
+            now_ms,
+        } = &mut *self.round;
+        for (watched, had_expired) in &session.watched {
+            let keys = Keyspace::new(store, view, overlay, watched.db, *now_ms, self.terms.from);
+            if !had_expired && keys.has_expired(&watched.key)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Commands of a client of RESP2 that has subscriptions.
+const FOR_SUBSCRIBERS: [&str; 7] = [
+    "ping",
+    "subscribe",
+    "unsubscribe",
+    "psubscribe",
+    "punsubscribe",
+    "quit",
+    "reset",
+];
+
+/// Whether MULTI queues the command called `name`.
+fn is_queued(name: &str) -> bool {
+    !["exec", "discard", "multi", "watch", "quit", "reset"].contains(&name)
+}
+
+/// Drops the reply if the client wants none.
+fn silence(session: &mut Session, written: usize) {
+    match session.silence {
+        Silence::None => {}
+        Silence::AfterThis => {
+            session.out.truncate(written);
+            session.silence = Silence::Next;
+        }
+        Silence::Next => {
+            session.out.truncate(written);
+            session.silence = Silence::None;
+        }
+        Silence::Off => session.out.truncate(written),
+    }
+}
+
+/// The error of a name that is no command: with the first arguments, up to 128 bytes, as Redis words it.
+fn unknown(args: Args<'_>) -> Failure {
+    let cut = |bytes: &[u8]| {
+        let bytes = bytes.get(..128).unwrap_or(bytes);
+        String::from_utf8_lossy(bytes).into_owned()
+    };
+    let mut rest = String::new();
+    for arg in args.iter().skip(1) {
+        if rest.len() >= 128 {
+            break;
+        }
+        let left = 128 - rest.len();
+        let arg = arg.get(..left).unwrap_or(arg);
+        rest.push_str(&format!("'{}' ", String::from_utf8_lossy(arg)));
+    }
+    let name = cut(args.get(0).unwrap_or_default());
+    Failure::because(format!(
+        "ERR unknown command '{name}', with args beginning with: {rest}"
+    ))
+}
+
+/// Tells of the changes since `mark`: who watches, who waits, who subscribed to events.
+pub(crate) fn tell(server: &mut ServerState, session: &mut Session, round: &mut Round, mark: Mark) {
+    let ServerState {
+        watching,
+        waiting,
+        clients,
+        pubsub,
+        notify,
+        ..
+    } = server;
+    for (db, key) in round.overlay.touched_since(mark) {
+        for client in watching.of(*db, key) {
+            match clients.get_mut(client) {
+                Some(other) => other.is_dirty = true,
+                None if client == session.id => session.is_dirty = true,
+                None => {}
+            }
+        }
+        waiting.signal(*db, key);
+    }
+    if !notify.is_empty() {
+        for event in round.overlay.events_since(mark) {
+            notify.tell(event, pubsub, clients);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The deletion of keys whose time has come.
+
+use drumlin_redis_store::{Keyspace, ReadFrom, Store};
+
+use crate::dispatch::tell;
+use crate::round::Round;
+use crate::session::Session;
+use crate::state::ServerState;
+
+/// Due expiries taken in one look.
+const EXPIRE_STEP: usize = 2_000;
+
+/// Takes some of what is due into the round; whether there is more.
+pub(crate) fn expire_due(state: &mut ServerState, store: &Store, round: &mut Round) -> bool {
+    let tells = !state.notify.is_empty() || !state.watching.is_empty() || !state.waiting.is_empty();
+    let mark = round.overlay.mark();
+    let (overlay, now_ms) = (&mut round.overlay, round.now_ms);
+    // Due entries are the lowest of their family and in memory as a rule.
+    let from = ReadFrom::Disk;
+    let mut keys = Keyspace::new(store, &round.view, overlay, 0, now_ms, from);
+    match keys.expire_due(EXPIRE_STEP, tells) {
+        Ok(step) => {
+            state.counters.expired += step.expired;
+            let mut nobody = Session::default();
+            tell(state, &mut nobody, round, mark);
+            step.more
+        }
+        // The next look tries again; reads hide what has expired.
+        Err(_) => {
+            round.overlay.undo(mark);
+            false
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The facts about a command, as `COMMAND INFO` tells them.
+
+/// Facts about a command, as bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Flags(u32);
+
+impl Flags {
+    /// May change keys.
+    pub(crate) const WRITE: Self = Self(1);
+    /// Reads keys and changes none.
+    pub(crate) const READONLY: Self = Self(1 << 1);
+    /// May need more disk: refused when there is none.
+    pub(crate) const DENYOOM: Self = Self(1 << 2);
+    pub(crate) const ADMIN: Self = Self(1 << 3);
+    pub(crate) const PUBSUB: Self = Self(1 << 4);
+    pub(crate) const NOSCRIPT: Self = Self(1 << 5);
+    /// May wait for a key.
+    pub(crate) const BLOCKING: Self = Self(1 << 6);
+    pub(crate) const LOADING: Self = Self(1 << 7);
+    pub(crate) const STALE: Self = Self(1 << 8);
+    /// Allowed before authentication.
+    pub(crate) const NO_AUTH: Self = Self(1 << 9);
+    pub(crate) const FAST: Self = Self(1 << 10);
+    pub(crate) const MOVABLE_KEYS: Self = Self(1 << 11);
+    /// Refused inside MULTI.
+    pub(crate) const NO_MULTI: Self = Self(1 << 12);
+    /// Walks all keys: outside of MULTI it runs on a thread that may wait for the disk.
+    pub(crate) const WALKS: Self = Self(1 << 13);
+    pub(crate) const SKIP_MONITOR: Self = Self(1 << 14);
+
+    /// The names of those flags that clients are told.
+    const NAMES: [(Self, &'static str); 14] = [
+        (Self::WRITE, "write"),
+        (Self::READONLY, "readonly"),
+        (Self::DENYOOM, "denyoom"),
+        (Self::ADMIN, "admin"),
+        (Self::PUBSUB, "pubsub"),
+        (Self::NOSCRIPT, "noscript"),
+        (Self::BLOCKING, "blocking"),
+        (Self::LOADING, "loading"),
+        (Self::STALE, "stale"),
+        (Self::SKIP_MONITOR, "skip_monitor"),
+        (Self::NO_AUTH, "no_auth"),
+        (Self::FAST, "fast"),
+        (Self::MOVABLE_KEYS, "movablekeys"),
+        (Self::NO_MULTI, "no_multi"),
+    ];
+
+    /// These and those.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all of `other` are among these.
+    pub(crate) const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Names, in the order in which Redis tells them.
+    pub(crate) fn names(self) -> impl Iterator<Item = &'static str> {
+        let named = Self::NAMES.into_iter();
+        named
+            .filter(move |(flag, _)| self.has(*flag))
+            .map(|(_, name)| name)
+    }
+}
+
+/// Where the keys are among the arguments: the first (0: there are none), the last (from the end if negative) and the
+/// distance from one to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyPositions {
+    pub(crate) first: i32,
+    pub(crate) last: i32,
+    pub(crate) step: i32,
+}
+
+/// No keys.
+pub(crate) const NO_KEYS: KeyPositions = KeyPositions {
+    first: 0,
+    last: 0,
+    step: 0,
+};
+/// One key, the first argument.
+pub(crate) const ONE_KEY: KeyPositions = KeyPositions {
+    first: 1,
+    last: 1,
+    step: 1,
+};
+/// Every argument is a key.
+pub(crate) const ALL_KEYS: KeyPositions = KeyPositions {
+    first: 1,
+    last: -1,
+    step: 1,
+};
+/// The first two arguments are keys.
+pub(crate) const TWO_KEYS: KeyPositions = KeyPositions {
+    first: 1,
+    last: 2,
+    step: 1,
+};
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    /// In lower case.
+    pub(crate) name: &'static str,
+    /// The number of arguments with the name; at least so many if negative.
+    pub(crate) arity: i32,
+    pub(crate) flags: Flags,
+    pub(crate) keys: KeyPositions,
+}
+
+impl Facts {
+    /// Whether it can have so many arguments, the name counted.
+    pub(crate) fn takes(&self, args: usize) -> bool {
+        let args = i32::try_from(args).unwrap_or(i32::MAX);
+        match self.arity >= 0 {
+            true => args == self.arity,
+            false => args >= -self.arity,
+        }
+    }
+
+    /// The positions of the keys among `args` arguments, the name counted.
+    pub(crate) fn key_positions(&self, args: usize) -> impl Iterator<Item = usize> + use<> {
+        let KeyPositions { first, last, step } = self.keys;
+        let args = i32::try_from(args).unwrap_or(i32::MAX);
+        let last = if last < 0 { args + last } else { last };
+        let has_keys = first > 0;
+        (first..=last.min(args - 1))
+            .step_by(step.max(1) as usize)
+            .filter(move |_| has_keys)
+            .map(|at| at as usize)
+    }
+}

@@ -1,0 +1,208 @@
+//! The socket of a client: what was read and not yet run, and what waits to be sent.
+
+use std::time::Duration;
+
+use drumlin_base::{Result, SeqNo};
+use drumlin_fs::net::{Connection, Interest, Poller, Received, Sent, Token};
+use drumlin_resp::{RequestLimits, RequestParser};
+
+/// Bytes taken from a socket at a time, so that no client keeps the others waiting.
+const READ_BYTES: usize = 64 << 10;
+/// Bytes of commands that are read while the client's commands have to wait.
+const HELD_BYTES_MAX: usize = 256 << 10;
+/// A client with so many bytes to be sent runs no commands until it has taken some.
+pub(crate) const OUT_BYTES_HIGH: usize = 1 << 20;
+
+/// Why the commands of a client have to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hold {
+    /// They need not.
+    None,
+    /// Its next command, of so many bytes, needs the disk.
+    Cold { bytes: usize },
+    /// Its next command writes, and the engine has not taken an earlier round yet.
+    Later,
+    /// It waits for a key.
+    Blocked,
+}
+
+/// Whether replies may be sent. While they may not, no more commands are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gate {
+    Open,
+    /// They tell of a round that the engine has not taken yet.
+    Commit,
+    /// They tell of writes up to here, which a power cut could still take back.
+    Durable(SeqNo),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Io {
+    pub(crate) connection: Box<dyn Connection>,
+    pub(crate) parser: RequestParser,
+    input: Vec<u8>,
+    /// Bytes of `input` that were run.
+    at: usize,
+    pub(crate) hold: Hold,
+    pub(crate) gate: Gate,
+    /// How often the next command was warmed up from the disk.
+    pub(crate) warmed: u32,
+    /// Replies of the present round, and where they begin in what is to be sent; and whether any tells of a write.
+    pub(crate) round_replies: usize,
+    pub(crate) round_from: usize,
+    pub(crate) round_wrote: bool,
+    /// The peer sends nothing more.
+    pub(crate) has_ended: bool,
+    pub(crate) heard: Duration,
+    interest: Option<Interest>,
+}
+
+/// What a read brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    Bytes(usize),
+    Nothing,
+    /// The end, or an error: there is nobody to be answered.
+    Gone,
+}
+
+impl Io {
+    /// Takes a connection that was accepted, and registers it.
+    ///
+    /// # Errors
+    /// Of the poller.
+    pub(crate) fn new(
+        connection: Box<dyn Connection>,
+        poller: &dyn Poller,
+        token: Token,
+        limits: RequestLimits,
+        now: Duration,
+    ) -> Result<Self> {
+        poller.register(&*connection, token, Interest::Read)?;
+        Ok(Self {
+            connection,
+            parser: RequestParser::new(limits),
+            input: Vec::new(),
+            at: 0,
+            hold: Hold::None,
+            gate: Gate::Open,
+            warmed: 0,
+            round_replies: 0,
+            round_from: 0,
+            round_wrote: false,
+            has_ended: false,
+            heard: now,
+            interest: Some(Interest::Read),
+        })
+    }
+
+    /// Whether the client's next command may run.
+    pub(crate) fn may_run(&self) -> bool {
+        self.hold == Hold::None && self.gate == Gate::Open
+    }
+
+    /// Reads what has come, a bounded part of it.
+    pub(crate) fn read(&mut self, now: Duration) -> Heard {
+        let wanted = self.parser.needed().clamp(READ_BYTES / 4, READ_BYTES);
+        let len = self.input.len();
+        self.input.resize(len + wanted, 0);
+        let Some(space) = self.input.get_mut(len..) else {
+            return Heard::Nothing;
+        };
+        let received = self.connection.read(space);
+        let (kept, heard) = match received {
+            Ok(Received::Bytes(bytes)) => (bytes, Heard::Bytes(bytes)),
+            Ok(Received::NotNow) => (0, Heard::Nothing),
+            Ok(Received::End) => {
+                self.has_ended = true;
+                (0, Heard::Gone)
+            }
+            Err(_) => {
+                self.has_ended = true;
+                (0, Heard::Gone)
+            }
+        };
+        self.input.truncate(len + kept);
+        self.heard = now;
+        heard
+    }
+
+    /// The parser and what it has not taken yet.
+    pub(crate) fn pending(&mut self) -> (&mut RequestParser, &[u8]) {
+        (&mut self.parser, self.input.get(self.at..).unwrap_or(&[]))
+    }
+
+    /// Bytes read and not run.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.input.len() - self.at
+    }
+
+    /// Forgets a command that was run.
+    pub(crate) fn consume(&mut self, bytes: usize) {
+        self.at += bytes;
+        self.warmed = 0;
+    }
+
+    /// Gives the memory of what was run back.
+    pub(crate) fn compact(&mut self) {
+        if self.at > 0 {
+            self.input.drain(..self.at);
+            self.at = 0;
+        }
+        if self.input.is_empty() && self.input.capacity() > READ_BYTES {
+            self.input = Vec::new();
+        }
+    }
+
+    /// Sends what it can of `out`; how many bytes went.
+    ///
+    /// # Errors
+    /// When the peer is gone.
+    pub(crate) fn send(&mut self, out: &mut Vec<u8>) -> Result<usize> {
+        let mut sent = 0;
+        while let Some(rest) = out.get(sent..).filter(|rest| !rest.is_empty()) {
+            match self.connection.write(rest)? {
+                Sent::Bytes(bytes) => sent += bytes,
+                Sent::NotNow => break,
+            }
+        }
+        match sent == out.len() {
+            true if out.capacity() > READ_BYTES => *out = Vec::new(),
+            true => out.clear(),
+            false => drop(out.drain(..sent)),
+        }
+        Ok(sent)
+    }
+
+    /// Has the poller tell of what the client can do now.
+    ///
+    /// # Errors
+    /// Of the poller.
+    pub(crate) fn update_interest(
+        &mut self,
+        poller: &dyn Poller,
+        token: Token,
+        to_send: usize,
+    ) -> Result<()> {
+        let held = !self.may_run() || to_send > OUT_BYTES_HIGH;
+        let reads = !self.has_ended && (!held || self.pending_bytes() < HELD_BYTES_MAX);
+        let writes = to_send > 0 && self.gate == Gate::Open;
+        let wanted = match (reads, writes) {
+            (true, true) => Some(Interest::ReadWrite),
+            (true, false) => Some(Interest::Read),
+            (false, true) => Some(Interest::Write),
+            (false, false) => None,
+        };
+        if wanted == self.interest {
+            return Ok(());
+        }
+        match (self.interest, wanted) {
+            (None, Some(interest)) => poller.register(&*self.connection, token, interest)?,
+            (Some(_), Some(interest)) => poller.reregister(&*self.connection, token, interest)?,
+            (_, None) => poller.deregister(&*self.connection)?,
+        }
+        self.interest = wanted;
+        Ok(())
+    }
+}

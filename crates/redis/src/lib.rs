@@ -1,0 +1,39 @@
+//! A server of Redis's protocol whose data is in the engine, on disk, larger than memory.
+//!
+//! [`Server`] is the event loop; `dispatch` decides what a command may do and whom it concerns; the handlers are in
+//! `cmd`, a table for each family; `workers` has the threads for what a loop must not wait for.
+//!
+//! ```text
+//! server -> io, dispatch, workers -> round -> table -> cmd -> call -> state, session -> config, pubsub, notify
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod call;
+mod clients;
+mod cmd;
+mod command;
+mod config;
+mod config_names;
+mod dispatch;
+mod dispatch_multi;
+mod expire;
+mod facts;
+mod glob;
+mod io;
+mod listen;
+mod notify;
+mod options;
+mod pubsub;
+mod round;
+mod server;
+mod session;
+mod state;
+mod table;
+mod wait;
+mod workers;
+mod writer;
+
+pub use config::Config;
+pub use options::{ServerOptions, Stopper};
+pub use server::Server;

@@ -1,0 +1,74 @@
+//! One round of commands: they see one moment of the store and each other's changes, and are written together.
+
+use drumlin::View;
+use drumlin_redis_store::{Keyspace, Outcome, Overlay, ReadFrom, Store};
+use drumlin_resp::{Args, ReplyWriter};
+
+use crate::call::Call;
+use crate::command::Handler;
+use crate::session::Session;
+use crate::state::{Limits, ServerState};
+use crate::wait::Wait;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Round {
+    pub(crate) view: View,
+    pub(crate) overlay: Overlay,
+    pub(crate) now_ms: u64,
+}
+
+impl Round {
+    /// A round at the present moment of `store`.
+    pub(crate) fn new(store: &Store, clock_ms: u64) -> Self {
+        Self {
+            view: store.view(),
+            overlay: Overlay::new(),
+            now_ms: store.now_ms(clock_ms),
+        }
+    }
+}
+
+/// What a command is run with besides its client and its arguments.
+pub(crate) struct Stage<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) from: ReadFrom,
+    pub(crate) limits: Limits,
+    pub(crate) may_wait: bool,
+    /// `None` on a thread that reads from the disk.
+    pub(crate) server: Option<&'a mut ServerState>,
+}
+
+/// Runs a command: its reply is appended to `reply`, or its wait returned. After an error nothing of it is left, neither
+/// changes nor a part of a reply.
+pub(crate) fn run(
+    handler: Handler,
+    args: Args<'_>,
+    session: &mut Session,
+    reply: &mut ReplyWriter,
+    round: &mut Round,
+    stage: Stage<'_>,
+) -> Outcome<Option<Wait>> {
+    let mark = round.overlay.mark();
+    let written = reply.bytes().len();
+    let (store, from) = (stage.store, stage.from);
+    let overlay = &mut round.overlay;
+    let mut keys = Keyspace::new(store, &round.view, overlay, session.db, round.now_ms, from);
+    let mut call = Call {
+        args,
+        keys: &mut keys,
+        reply,
+        session,
+        limits: stage.limits,
+        may_wait: stage.may_wait,
+        wait: None,
+        server: stage.server,
+    };
+    let outcome = handler(&mut call);
+    let wait = call.wait;
+    if outcome.is_err() {
+        reply.buffer_mut().truncate(written);
+        round.overlay.undo(mark);
+    }
+    outcome.map(|()| wait)
+}

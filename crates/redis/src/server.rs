@@ -1,0 +1,795 @@
+//! The event loop.
+//!
+//! One thread runs all commands. It reads what has come from the clients, runs it as one round, writes the changes of the
+//! round as one batch, and sends the replies. It never waits for the disk: a command that needs a block goes to a thread
+//! beside it and runs again, and so does a batch that the engine would not take at once. Then writes wait, and reads go on.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use drumlin::{Error, Options, Result, SeqNo, WriteBatch};
+use drumlin_fs::Env;
+use drumlin_fs::net::{Acceptor, Address, Events, NetErrorKind, Poller, Token};
+use drumlin_redis_store::{Overlay, ReadFrom, Store, StoreOptions};
+use drumlin_resp::RequestLimits;
+
+use crate::config::Fsync;
+use crate::dispatch::{Dispatcher, Ran, Terms, tell};
+use crate::dispatch_multi::end_multi;
+use crate::expire::expire_due;
+use crate::io::{Gate, Heard, Hold, Io, OUT_BYTES_HIGH};
+use crate::listen::listen;
+use crate::options::{ServerOptions, Stopper};
+use crate::pubsub::Subject;
+use crate::round::Round;
+use crate::session::{Blocked, Kept, Session};
+use crate::state::{ServerState, Shutdown};
+use crate::table::Table;
+use crate::wait::{TimeoutReply, Wait};
+use crate::workers::{ColdJob, Done, Job, Workers};
+use crate::writer::Writer;
+
+/// Commands of a client in one round, and of all.
+const CLIENT_COMMANDS_MAX: usize = 512;
+const ROUND_COMMANDS_MAX: usize = 4_096;
+/// Events of one wait.
+const EVENTS_MAX: usize = 1_024;
+/// Time between looks at what is due.
+const CRON: Duration = Duration::from_millis(100);
+/// Tries to run a command from memory before it may read on the loop.
+const WARMED_MAX: u32 = 2;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Server {
+    env: Env,
+    poller: Box<dyn Poller>,
+    acceptors: Vec<Acceptor>,
+    state: ServerState,
+    table: Arc<Table>,
+    ios: HashMap<u64, Io>,
+    next_id: u64,
+    round: Option<Round>,
+    /// Those who ran something in the present round.
+    participants: Vec<u64>,
+    /// Those who have commands that were read and not run.
+    runnable: BTreeSet<u64>,
+    /// Ends of waits for keys, by the monotonic clock.
+    timers: BTreeSet<(Duration, u64)>,
+    cold: Vec<ColdJob>,
+    workers: Workers,
+    writer: Writer,
+    cron_due: Duration,
+    asked_to_stop: Arc<AtomicBool>,
+}
+
+impl Server {
+    /// Opens the store and listens.
+    ///
+    /// # Errors
+    /// Of the engine, of the sockets; `InvalidArgument` for a configuration that makes no sense.
+    pub fn open(options: ServerOptions) -> Result<Self> {
+        let ServerOptions {
+            config,
+            env,
+            network,
+        } = options;
+        let budget = usize::try_from(config.number("maxmemory"))
+            .ok()
+            .filter(|bytes| *bytes > 0);
+        let engine = Options {
+            env: env.clone(),
+            memory_budget: budget,
+            ..Options::default()
+        };
+        let store = Store::open(Path::new(config.get("dir")), StoreOptions { engine })?;
+        let store = Arc::new(store);
+        let poller = network.poller()?;
+        let acceptors = listen(&config, &*network, &*poller)?;
+        let table = Arc::new(Table::new());
+        let waker = poller.waker();
+        let workers = Workers::start(&env, Arc::clone(&store), Arc::clone(&table), waker)?;
+        let writer = Writer::new(&store);
+        let seed = env.seed ^ 0x7265_6469_7372_756e;
+        let commands = Arc::new(table.all());
+        let state = ServerState::new(store, commands, config, seed, env.clock.unix_time());
+        Ok(Self {
+            env,
+            poller,
+            acceptors,
+            state,
+            table,
+            ios: HashMap::new(),
+            next_id: 1,
+            round: None,
+            participants: Vec::new(),
+            runnable: BTreeSet::new(),
+            timers: BTreeSet::new(),
+            cold: Vec::new(),
+            workers,
+            writer,
+            cron_due: Duration::ZERO,
+            asked_to_stop: Arc::default(),
+        })
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> Vec<Address> {
+        let listeners = self.acceptors.iter().map(Acceptor::listener);
+        listeners
+            .map(|listener| listener.local_address().clone())
+            .collect()
+    }
+
+    /// A handle that ends it.
+    pub fn stopper(&self) -> Stopper {
+        Stopper {
+            asked: Arc::clone(&self.asked_to_stop),
+            waker: self.poller.waker(),
+        }
+    }
+
+    /// Serves until it is asked to end.
+    ///
+    /// # Errors
+    /// Of the poller; a failed sync under `appendfsync always`, as then nobody may be answered any more.
+    pub fn run(mut self) -> Result<()> {
+        let mut events = Events::with_capacity(EVENTS_MAX);
+        while self.state.shutdown.is_none() && !self.asked_to_stop.load(Ordering::Acquire) {
+            let now = self.env.clock.monotonic();
+            self.poller
+                .wait(&mut events, Some(self.wait_at_most(now)))?;
+            self.turn(&events)?;
+        }
+        self.shut_down()
+    }
+
+    fn wait_at_most(&self, now: Duration) -> Duration {
+        if !self.runnable.is_empty() {
+            return Duration::ZERO;
+        }
+        let timer = self.timers.first().map(|(at, _)| at.saturating_sub(now));
+        let acceptors = self.acceptors.iter();
+        let paused = acceptors
+            .filter_map(|acceptor| acceptor.wait_at_most(now))
+            .min();
+        let cron = self.cron_due.saturating_sub(now);
+        timer.unwrap_or(cron).min(cron).min(paused.unwrap_or(cron))
+    }
+
+    /// One turn of the loop.
+    fn turn(&mut self, events: &Events) -> Result<()> {
+        let now = self.env.clock.monotonic();
+        self.state.set_time(self.env.clock.unix_time());
+        self.hear_workers()?;
+        for event in events.iter() {
+            if event.token.0 < self.acceptors.len() as u64 {
+                self.accept(event.token.0 as usize, now)?;
+                continue;
+            }
+            if event.readable {
+                self.read(event.token.0, now);
+            }
+            if event.writable {
+                self.flush(event.token.0);
+            }
+        }
+        for acceptor in &mut self.acceptors {
+            acceptor.resume(&*self.poller, now)?;
+        }
+        self.run_commands(now);
+        for (id, with_error) in std::mem::take(&mut self.state.unblocks) {
+            let error = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+            self.give_up(id, with_error.then_some(error));
+        }
+        self.end_waits(now);
+        if now >= self.cron_due {
+            self.cron(now);
+        }
+        self.end_round();
+        Ok(())
+    }
+
+    // Clients come, send and go.
+
+    fn accept(&mut self, index: usize, now: Duration) -> Result<()> {
+        let clients_max = self.state.config.number("maxclients");
+        loop {
+            let Some(acceptor) = self.acceptors.get_mut(index) else {
+                return Ok(());
+            };
+            let accepted = match acceptor.accept(&*self.poller, now) {
+                Ok(accepted) => accepted,
+                // A client that went before it was accepted.
+                Err(error) if NetErrorKind::of(&error) == NetErrorKind::Disconnected => continue,
+                Err(error) => return Err(error),
+            };
+            let Some(mut connection) = accepted else {
+                return Ok(());
+            };
+            self.state.counters.connections += 1;
+            if self.state.clients.len() as u64 >= clients_max {
+                self.state.counters.rejected += 1;
+                // As much as the socket takes: nobody waits for a client that is not let in.
+                drop(connection.write(b"-ERR max number of clients reached\r\n"));
+                continue;
+            }
+            // A socket that is gone already fails here; reading it tells.
+            drop(connection.set_nodelay(true));
+            let keepalive = self.state.config.number("tcp-keepalive");
+            let keepalive = (keepalive >= 3).then(|| Duration::from_secs(keepalive));
+            drop(connection.set_keepalive(keepalive));
+            self.add_client(connection, now)?;
+        }
+    }
+
+    fn add_client(
+        &mut self,
+        connection: Box<dyn drumlin_fs::net::Connection>,
+        now: Duration,
+    ) -> Result<()> {
+        // Tokens below are those of the listeners.
+        let id = self.next_id.max(self.acceptors.len() as u64);
+        self.next_id = id + 1;
+        let is_authenticated = self.state.config.get("requirepass").is_empty();
+        let local = connection.local_address();
+        let addresses = [Ok(connection.peer_address().clone()), local]
+            .map(|address| address.map_or_else(|_| String::new(), |it| it.to_string()));
+        let session = Session::new(id, is_authenticated, addresses, self.state.now_seconds);
+        let limits = RequestLimits {
+            bulk_bytes_max: self.state.limits.string_bytes_max,
+            authenticated: is_authenticated,
+        };
+        let io = Io::new(connection, &*self.poller, Token(id), limits, now)?;
+        self.ios.insert(id, io);
+        self.state.clients.add(session);
+        Ok(())
+    }
+
+    fn read(&mut self, id: u64, now: Duration) {
+        let Some(io) = self.ios.get_mut(&id) else {
+            return;
+        };
+        match io.read(now) {
+            Heard::Bytes(bytes) => {
+                self.state.counters.bytes_in += bytes as u64;
+                let most = self.state.config.number("client-query-buffer-limit");
+                if io.pending_bytes() as u64 > most.max(1 << 20) {
+                    self.close(id);
+                    return;
+                }
+                self.runnable.insert(id);
+            }
+            Heard::Nothing => {}
+            Heard::Gone => self.close(id),
+        }
+    }
+
+    fn close(&mut self, id: u64) {
+        self.ios.remove(&id);
+        self.runnable.remove(&id);
+        let Some(mut session) = self.state.clients.remove(id) else {
+            return;
+        };
+        end_multi(&mut self.state, &mut session);
+        self.unblock(&mut session);
+        for channel in &session.channels {
+            self.state.pubsub.unsubscribe(Subject::Channel, channel, id);
+        }
+        for pattern in &session.patterns {
+            self.state.pubsub.unsubscribe(Subject::Pattern, pattern, id);
+        }
+    }
+
+    // Commands.
+
+    fn run_commands(&mut self, now: Duration) {
+        let mut left = ROUND_COMMANDS_MAX;
+        for id in std::mem::take(&mut self.runnable) {
+            if left == 0 {
+                self.runnable.insert(id);
+                continue;
+            }
+            left -= self.run_client(id, now, left.min(CLIENT_COMMANDS_MAX));
+        }
+    }
+
+    /// Runs up to `most` commands of a client; how many ran.
+    fn run_client(&mut self, id: u64, now: Duration, most: usize) -> usize {
+        let Self {
+            ios,
+            state,
+            table,
+            round,
+            ..
+        } = self;
+        let Some(io) = ios.get_mut(&id).filter(|io| io.may_run()) else {
+            return 0;
+        };
+        let Some(mut session) = state.clients.begin(id) else {
+            return 0;
+        };
+        if session.out.len() > OUT_BYTES_HIGH {
+            state.clients.end(session);
+            return 0;
+        }
+        if io.round_replies == 0 {
+            io.round_from = session.out.len();
+            self.participants.push(id);
+        }
+        let mut ran = 0;
+        let mut blocks = None;
+        let terms_of = |io: &Io| Terms {
+            from: match io.warmed > WARMED_MAX {
+                true => ReadFrom::Disk,
+                false => ReadFrom::Memory,
+            },
+            may_write: !self.writer.is_busy(),
+        };
+        while ran < most && !session.closes && !session.is_killed {
+            let terms = terms_of(io);
+            let (parser, input) = io.pending();
+            let request = match parser.parse(input) {
+                Ok(Some(request)) => request,
+                Ok(None) => break,
+                Err(error) => {
+                    let out = std::mem::take(&mut session.out);
+                    let mut reply = drumlin_resp::ReplyWriter::append_to(out, session.protocol);
+                    reply.protocol_error(error);
+                    session.out = reply.take();
+                    session.closes = true;
+                    break;
+                }
+            };
+            let bytes = request.consumed;
+            if request.args.is_empty() {
+                io.consume(bytes);
+                continue;
+            }
+            let clock_ms = state.now_micros / 1_000;
+            let round = round.get_or_insert_with(|| Round::new(&state.store, clock_ms));
+            let mut dispatcher = Dispatcher {
+                server: state,
+                table,
+                round,
+                terms,
+            };
+            match dispatcher.dispatch(&mut session, request.args) {
+                Ran::Answered { wrote } => {
+                    ran += 1;
+                    io.consume(bytes);
+                    io.round_replies += 1;
+                    io.round_wrote |= wrote;
+                }
+                Ran::Waits(kept, wait) => {
+                    io.consume(bytes);
+                    io.hold = Hold::Blocked;
+                    blocks = Some((kept, wait));
+                    break;
+                }
+                Ran::Cold(kept) => {
+                    state.counters.cold += 1;
+                    io.hold = Hold::Cold { bytes };
+                    self.cold.push(ColdJob {
+                        client: id,
+                        is_exec: kept.len() != 1 || session.multi.is_some(),
+                        kept,
+                        db: session.db,
+                        protocol: session.protocol,
+                        limits: state.limits,
+                        clock_ms: state.now_micros / 1_000,
+                    });
+                    break;
+                }
+                Ran::Later => {
+                    io.hold = Hold::Later;
+                    break;
+                }
+            }
+            io.parser.set_limits(RequestLimits {
+                bulk_bytes_max: state.limits.string_bytes_max,
+                authenticated: session.is_authenticated,
+            });
+        }
+        io.compact();
+        if ran == most {
+            self.runnable.insert(id);
+        }
+        session.last_seconds = state.now_seconds;
+        state.clients.end(session);
+        if let Some((kept, wait)) = blocks {
+            self.block(id, kept, wait, now);
+        }
+        ran
+    }
+
+    // Waiting for keys.
+
+    fn block(&mut self, id: u64, kept: Kept, wait: Wait, now: Duration) {
+        let Some(session) = self.state.clients.get_mut(id) else {
+            return;
+        };
+        let until = wait.timeout.map(|timeout| now.saturating_add(timeout));
+        let db = session.db;
+        for key in &wait.keys {
+            self.state.waiting.add(db, key, id);
+        }
+        if let Some(until) = until {
+            self.timers.insert((until, id));
+        }
+        session.blocked = Some(Blocked {
+            kept,
+            db,
+            wait,
+            until,
+        });
+    }
+
+    fn unblock(&mut self, session: &mut Session) -> Option<Blocked> {
+        let blocked = session.blocked.take()?;
+        self.state
+            .waiting
+            .remove(blocked.db, &blocked.wait.keys, session.id);
+        if let Some(until) = blocked.until {
+            self.timers.remove(&(until, session.id));
+        }
+        if let Some(io) = self.ios.get_mut(&session.id) {
+            io.hold = Hold::None;
+            self.runnable.insert(session.id);
+        }
+        Some(blocked)
+    }
+
+    fn end_waits(&mut self, now: Duration) {
+        while let Some((until, id)) = self.timers.first().copied() {
+            if until > now {
+                break;
+            }
+            self.timers.pop_first();
+            self.give_up(id, None);
+        }
+    }
+
+    /// Ends a wait for keys: with the reply of a timeout, or with an error.
+    fn give_up(&mut self, id: u64, error: Option<&str>) {
+        let Some(mut session) = self.state.clients.begin(id) else {
+            return;
+        };
+        if let Some(blocked) = self.unblock(&mut session) {
+            let out = std::mem::take(&mut session.out);
+            let mut reply = drumlin_resp::ReplyWriter::append_to(out, session.protocol);
+            match (error, blocked.wait.on_timeout) {
+                (Some(error), _) => reply.error(error.as_bytes()),
+                (None, TimeoutReply::NullArray) => reply.null_array(),
+                (None, TimeoutReply::Null) => reply.null(),
+            }
+            session.out = reply.take();
+            self.participants.push(id);
+        }
+        self.state.clients.end(session);
+    }
+
+    /// Runs the commands of those who wait for keys that changed, in the order in which they came.
+    fn serve_waiting(&mut self) {
+        if self.writer.is_busy() {
+            return;
+        }
+        while let Some(clients) = self.state.waiting.next_ready() {
+            for id in clients {
+                self.serve(id);
+            }
+        }
+    }
+
+    fn serve(&mut self, id: u64) {
+        let Some(mut session) = self.state.clients.begin(id) else {
+            return;
+        };
+        let Some(blocked) = session.blocked.take() else {
+            self.state.clients.end(session);
+            return;
+        };
+        let clock_ms = self.state.now_micros / 1_000;
+        let mut round = self
+            .round
+            .take()
+            .unwrap_or_else(|| Round::new(&self.state.store, clock_ms));
+        let written = session.out.len();
+        let mut reply = drumlin_resp::ReplyWriter::append_to(
+            std::mem::take(&mut session.out),
+            session.protocol,
+        );
+        let mark = round.overlay.mark();
+        let store = Arc::clone(&self.state.store);
+        let stage = crate::round::Stage {
+            store: &store,
+            // The key was just written: its blocks are in memory but for a rare one.
+            from: ReadFrom::Disk,
+            limits: self.state.limits,
+            may_wait: true,
+            server: Some(&mut self.state),
+        };
+        let name = blocked.kept.facts.name.as_bytes();
+        let handler = self.table.find(name).map(|command| command.handler);
+        let handler = handler.expect("the table does not change");
+        let args = blocked.kept.args.args();
+        let outcome = crate::round::run(handler, args, &mut session, &mut reply, &mut round, stage);
+        session.out = reply.take();
+        match outcome {
+            Ok(None) => {
+                session.blocked = Some(blocked);
+                self.unblock(&mut session);
+                if let Some(io) = self.ios.get_mut(&id) {
+                    if io.round_replies == 0 {
+                        io.round_from = written;
+                        self.participants.push(id);
+                    }
+                    io.round_replies += 1;
+                    io.round_wrote = true;
+                }
+                tell(&mut self.state, &mut session, &mut round, mark);
+            }
+            // Nothing for it yet; a value of another type is nothing too.
+            Ok(Some(_)) | Err(_) => session.blocked = Some(blocked),
+        }
+        self.round = Some(round);
+        self.state.clients.end(session);
+    }
+
+    // The end of a round.
+
+    fn end_round(&mut self) {
+        self.serve_waiting();
+        if let Some(round) = self.round.take() {
+            self.state.counters.rounds += 1;
+            self.write_round(round.overlay);
+        }
+        if !self.writer.is_busy() {
+            for job in std::mem::take(&mut self.cold) {
+                self.workers.give(Job::Read(job));
+            }
+        }
+        let is_always = self.state.config.fsync() == Fsync::Always;
+        let waits = is_always && !self.writer.is_durable();
+        let gate = match self.writer.is_busy() {
+            true => Gate::Commit,
+            false if waits => Gate::Durable(self.writer.latest()),
+            false => Gate::Open,
+        };
+        for id in std::mem::take(&mut self.participants) {
+            if let Some(io) = self.ios.get_mut(&id) {
+                if std::mem::take(&mut io.round_replies) > 0 {
+                    io.gate = gate;
+                }
+                io.round_wrote = false;
+                self.flush(id);
+            }
+        }
+        if waits || std::mem::take(&mut self.state.asks_sync) {
+            self.writer.sync(&self.workers);
+        }
+        if std::mem::take(&mut self.state.asks_compaction) {
+            self.workers.give(Job::Compact);
+        }
+        for id in self.state.clients.take_stirred() {
+            self.flush(id);
+        }
+    }
+
+    fn write_round(&mut self, overlay: Overlay) {
+        if overlay.is_empty() {
+            return;
+        }
+        match self.writer.write(&self.state.store, &self.workers, overlay) {
+            Ok(waits) => self.state.counters.stalls += u64::from(waits),
+            Err(error) => self.fail_round(&error),
+        }
+    }
+
+    /// Nothing of the round was written: whoever was told of a write is told of the error instead.
+    fn fail_round(&mut self, error: &Error) {
+        let line = drumlin_redis_store::Failure::from(error.duplicate()).to_string();
+        for id in &self.participants {
+            let (Some(io), Some(session)) = (self.ios.get_mut(id), self.state.clients.get_mut(*id))
+            else {
+                continue;
+            };
+            if io.round_wrote {
+                session.out.truncate(io.round_from);
+                let out = std::mem::take(&mut session.out);
+                let mut reply = drumlin_resp::ReplyWriter::append_to(out, session.protocol);
+                (0..io.round_replies).for_each(|_| reply.error(line.as_bytes()));
+                session.out = reply.take();
+            }
+        }
+    }
+
+    fn flush(&mut self, id: u64) {
+        let (Some(io), Some(session)) = (self.ios.get_mut(&id), self.state.clients.get_mut(id))
+        else {
+            return;
+        };
+        if session.is_killed {
+            self.close(id);
+            return;
+        }
+        if io.gate == Gate::Open && !session.out.is_empty() {
+            match io.send(&mut session.out) {
+                Ok(sent) => self.state.counters.bytes_out += sent as u64,
+                Err(_) => {
+                    self.close(id);
+                    return;
+                }
+            }
+        }
+        let left = session.out.len();
+        let is_subscriber = session.subscriptions() > 0;
+        let is_over = left as u64 > self.state.config.out_limit(is_subscriber);
+        if (session.closes && left == 0) || is_over {
+            self.close(id);
+            return;
+        }
+        if io.may_run() && io.pending_bytes() > 0 && left <= OUT_BYTES_HIGH {
+            // Commands that were read while it was held, or while it took no replies.
+            self.runnable.insert(id);
+        }
+        if io.update_interest(&*self.poller, Token(id), left).is_err() {
+            self.close(id);
+        }
+    }
+
+    // Threads beside the loop.
+
+    fn hear_workers(&mut self) -> Result<()> {
+        for done in self.workers.take_done() {
+            match done {
+                Done::Written(batch, outcome) => self.written(batch, outcome),
+                Done::Synced(outcome) => self.synced(outcome)?,
+                Done::Compacted(outcome) => {
+                    if let Err(error) = outcome {
+                        self.state.last_error = Some(error.to_string());
+                    }
+                }
+                Done::Read(id, reply) => self.warmed(id, reply),
+            }
+        }
+        Ok(())
+    }
+
+    fn written(&mut self, batch: WriteBatch, outcome: Result<SeqNo>) {
+        let is_written = self
+            .writer
+            .written(&self.state.store, batch, outcome)
+            .is_ok();
+        let is_always = self.state.config.fsync() == Fsync::Always;
+        let mut gone = Vec::new();
+        for (id, io) in &mut self.ios {
+            if io.gate == Gate::Commit {
+                // Replies that tell of writes which are not there are never sent.
+                if !is_written {
+                    gone.push(*id);
+                }
+                io.gate = match is_always {
+                    true => Gate::Durable(self.writer.latest()),
+                    false => Gate::Open,
+                };
+                self.participants.push(*id);
+            }
+            if io.hold == Hold::Later {
+                io.hold = Hold::None;
+                self.participants.push(*id);
+            }
+        }
+        gone.into_iter().for_each(|id| self.close(id));
+        if is_always {
+            self.writer.sync(&self.workers);
+        }
+    }
+
+    fn synced(&mut self, outcome: Result<SeqNo>) -> Result<()> {
+        let is_always = self.state.config.fsync() == Fsync::Always;
+        let durable = match self.writer.synced(outcome) {
+            Ok(durable) => durable,
+            Err(error) if is_always => return Err(error),
+            // The engine takes no more writes; they are answered with its error.
+            Err(_) => return Ok(()),
+        };
+        let mut waits = false;
+        for (id, io) in &mut self.ios {
+            match io.gate {
+                Gate::Durable(seqno) if seqno <= durable => {
+                    io.gate = Gate::Open;
+                    self.participants.push(*id);
+                }
+                Gate::Durable(_) => waits = true,
+                Gate::Open | Gate::Commit => {}
+            }
+        }
+        if waits {
+            self.writer.sync(&self.workers);
+        }
+        Ok(())
+    }
+
+    fn warmed(&mut self, id: u64, reply: Option<Vec<u8>>) {
+        let (Some(io), Some(session)) = (self.ios.get_mut(&id), self.state.clients.get_mut(id))
+        else {
+            return;
+        };
+        let Hold::Cold { bytes } = io.hold else {
+            return;
+        };
+        io.hold = Hold::None;
+        match reply {
+            Some(reply) => {
+                session.out.extend_from_slice(&reply);
+                io.consume(bytes);
+                io.compact();
+            }
+            None => io.warmed += 1,
+        }
+        self.runnable.insert(id);
+        self.participants.push(id);
+    }
+
+    // From time to time.
+
+    fn cron(&mut self, now: Duration) {
+        self.cron_due = now + CRON;
+        if !self.writer.is_busy() && self.state.expires_actively {
+            self.expire();
+        }
+        if self.state.config.fsync() == Fsync::EverySecond {
+            self.writer.sync_if_due(&self.workers, now);
+        }
+        let idle = self.state.config.number("timeout");
+        if idle > 0 {
+            let idle = Duration::from_secs(idle);
+            let silent = |io: &Io| io.hold != Hold::Blocked && now.saturating_sub(io.heard) > idle;
+            let gone: Vec<u64> = self
+                .ios
+                .iter()
+                .filter(|(_, io)| silent(io))
+                .map(|(id, _)| *id)
+                .collect();
+            gone.into_iter().for_each(|id| self.close(id));
+        }
+    }
+
+    fn expire(&mut self) {
+        let state = &mut self.state;
+        let store = Arc::clone(&state.store);
+        let clock_ms = state.now_micros / 1_000;
+        let round = self
+            .round
+            .get_or_insert_with(|| Round::new(&store, clock_ms));
+        if expire_due(state, &store, round) {
+            self.cron_due = Duration::ZERO;
+        }
+    }
+
+    fn shut_down(mut self) -> Result<()> {
+        self.end_round();
+        while self.writer.is_busy() {
+            let mut events = Events::with_capacity(1);
+            self.poller.wait(&mut events, Some(CRON))?;
+            self.hear_workers()?;
+        }
+        let saves = self.state.shutdown != Some(Shutdown::NoSave);
+        let Self {
+            workers,
+            state,
+            ios,
+            ..
+        } = self;
+        drop(ios);
+        workers.end()?;
+        if saves {
+            state.store.db().sync_wal()?;
+        }
+        Ok(())
+    }
+}

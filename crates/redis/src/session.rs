@@ -1,0 +1,128 @@
+//! The server's side of a client, without its socket.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use drumlin_resp::{Args, OwnedArgs, Protocol};
+
+use crate::facts::Facts;
+use crate::wait::Wait;
+
+/// A command that is kept: its arguments own themselves.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    pub(crate) facts: Facts,
+    pub(crate) args: OwnedArgs,
+}
+
+impl Kept {
+    pub(crate) fn new(facts: &Facts, args: Args<'_>) -> Self {
+        Self {
+            facts: *facts,
+            args: args.iter().collect(),
+        }
+    }
+}
+
+/// Commands between MULTI and EXEC.
+#[derive(Debug, Default)]
+pub(crate) struct Multi {
+    pub(crate) queue: Vec<Kept>,
+    /// A command was refused: EXEC will be too.
+    pub(crate) is_broken: bool,
+}
+
+/// A key that WATCH watches.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Watched {
+    pub(crate) db: u16,
+    pub(crate) key: Vec<u8>,
+}
+
+/// Replies that a client asked not to get.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Silence {
+    #[default]
+    None,
+    /// CLIENT REPLY SKIP was this command.
+    AfterThis,
+    /// The next command's.
+    Next,
+    /// All.
+    Off,
+}
+
+/// A client that waits for keys.
+#[derive(Debug)]
+pub(crate) struct Blocked {
+    pub(crate) kept: Kept,
+    pub(crate) db: u16,
+    pub(crate) wait: Wait,
+    /// By the monotonic clock.
+    pub(crate) until: Option<Duration>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Session {
+    pub(crate) id: u64,
+    pub(crate) db: u16,
+    pub(crate) name: Vec<u8>,
+    pub(crate) protocol: Protocol,
+    pub(crate) is_authenticated: bool,
+    pub(crate) multi: Option<Multi>,
+    /// Whether the key had expired when it was watched.
+    pub(crate) watched: BTreeMap<Watched, bool>,
+    /// A watched key changed.
+    pub(crate) is_dirty: bool,
+    pub(crate) silence: Silence,
+    pub(crate) blocked: Option<Blocked>,
+    /// Channels and patterns, as subscribed.
+    pub(crate) channels: BTreeSet<Vec<u8>>,
+    pub(crate) patterns: BTreeSet<Vec<u8>>,
+    /// Bytes to be sent.
+    pub(crate) out: Vec<u8>,
+    /// To be closed once `out` is sent.
+    pub(crate) closes: bool,
+    /// To be closed at once.
+    pub(crate) is_killed: bool,
+    pub(crate) address: String,
+    pub(crate) local_address: String,
+    /// By the wall clock.
+    pub(crate) created_seconds: u64,
+    pub(crate) last_seconds: u64,
+    pub(crate) last_command: &'static str,
+    pub(crate) no_evict: bool,
+}
+
+impl Session {
+    /// A client from and to `addresses` that came at `now_seconds`, by the wall clock.
+    pub(crate) fn new(
+        id: u64,
+        is_authenticated: bool,
+        addresses: [String; 2],
+        now_seconds: u64,
+    ) -> Self {
+        let [address, local_address] = addresses;
+        Self {
+            id,
+            is_authenticated,
+            address,
+            local_address,
+            created_seconds: now_seconds,
+            last_seconds: now_seconds,
+            last_command: "NULL",
+            ..Self::default()
+        }
+    }
+
+    /// Whether it may only send commands of subscribers: with RESP2, while it has subscriptions.
+    pub(crate) fn is_subscriber(&self) -> bool {
+        self.protocol == Protocol::Resp2 && self.subscriptions() > 0
+    }
+
+    /// Channels and patterns together.
+    pub(crate) fn subscriptions(&self) -> usize {
+        self.channels.len() + self.patterns.len()
+    }
+}

@@ -1,0 +1,263 @@
+//! The server's state that commands may look at and change: clients, subscriptions, configuration, counters.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use drumlin_base::rng::Rng;
+use drumlin_redis_store::Store;
+
+use crate::clients::Clients;
+use crate::config::Config;
+use crate::facts::Facts;
+use crate::notify::Classes;
+use crate::pubsub::PubSub;
+use crate::session::Watched;
+
+/// Bounds of values, from the configuration.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Longest string, `proto-max-bulk-len`.
+    pub(crate) string_bytes_max: usize,
+}
+
+/// Clients that wait for a key, in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    by_key: HashMap<(u16, Vec<u8>), VecDeque<u64>>,
+    /// Keys that changed while somebody waits for them.
+    ready: VecDeque<(u16, Vec<u8>)>,
+}
+
+impl Waiting {
+    pub(crate) fn add(&mut self, db: u16, key: &[u8], client: u64) {
+        let queue = self.by_key.entry((db, key.to_vec())).or_default();
+        if !queue.contains(&client) {
+            queue.push_back(client);
+        }
+    }
+
+    /// Takes a client out of the queues of `keys`.
+    pub(crate) fn remove(&mut self, db: u16, keys: &[Vec<u8>], client: u64) {
+        for key in keys {
+            let name = (db, key.clone());
+            if let Some(queue) = self.by_key.get_mut(&name) {
+                queue.retain(|waiting| *waiting != client);
+                if queue.is_empty() {
+                    self.by_key.remove(&name);
+                }
+            }
+        }
+    }
+
+    /// Notes that a key changed.
+    pub(crate) fn signal(&mut self, db: u16, key: &[u8]) {
+        if self.by_key.is_empty() {
+            return;
+        }
+        let name = (db, key.to_vec());
+        if self.by_key.contains_key(&name) && !self.ready.contains(&name) {
+            self.ready.push_back(name);
+        }
+    }
+
+    /// Notes that any key of a database may have changed.
+    pub(crate) fn signal_db(&mut self, db: u16) {
+        let keys: Vec<_> = self
+            .by_key
+            .keys()
+            .filter(|(of, _)| *of == db)
+            .cloned()
+            .collect();
+        for (db, key) in keys {
+            self.signal(db, &key);
+        }
+    }
+
+    /// Whether nobody waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
+    }
+
+    /// The next changed key, and who waits for it.
+    pub(crate) fn next_ready(&mut self) -> Option<Vec<u64>> {
+        let name = self.ready.pop_front()?;
+        Some(
+            self.by_key
+                .get(&name)
+                .into_iter()
+                .flatten()
+                .copied()
+                .collect(),
+        )
+    }
+}
+
+/// Clients that watch a key.
+#[derive(Debug, Default)]
+pub(crate) struct Watching {
+    by_key: HashMap<Watched, HashSet<u64>>,
+}
+
+impl Watching {
+    pub(crate) fn add(&mut self, watched: Watched, client: u64) {
+        self.by_key.entry(watched).or_default().insert(client);
+    }
+
+    pub(crate) fn remove<'a>(&mut self, watched: impl Iterator<Item = &'a Watched>, client: u64) {
+        for key in watched {
+            if let Some(clients) = self.by_key.get_mut(key) {
+                clients.remove(&client);
+                if clients.is_empty() {
+                    self.by_key.remove(key);
+                }
+            }
+        }
+    }
+
+    /// Whether nobody watches anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
+    }
+
+    /// Who watches this key.
+    pub(crate) fn of(&self, db: u16, key: &[u8]) -> Vec<u64> {
+        if self.by_key.is_empty() {
+            return Vec::new();
+        }
+        let watched = Watched {
+            db,
+            key: key.to_vec(),
+        };
+        self.by_key
+            .get(&watched)
+            .into_iter()
+            .flatten()
+            .copied()
+            .collect()
+    }
+
+    /// The watched keys of a database, and who watches them.
+    pub(crate) fn of_db(&self, db: u16) -> Vec<(Watched, Vec<u64>)> {
+        let of_db = self.by_key.iter().filter(|(watched, _)| watched.db == db);
+        of_db
+            .map(|(watched, clients)| (watched.clone(), clients.iter().copied().collect()))
+            .collect()
+    }
+}
+
+/// Counters of INFO.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) connections: u64,
+    pub(crate) rejected: u64,
+    pub(crate) commands: u64,
+    pub(crate) expired: u64,
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+    pub(crate) errors: u64,
+    pub(crate) rounds: u64,
+    pub(crate) cold: u64,
+    pub(crate) stalls: u64,
+}
+
+/// How the server is asked to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shutdown {
+    /// With everything on disk.
+    Save,
+    /// At once; what the WAL holds outlives the process all the same.
+    NoSave,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct ServerState {
+    pub(crate) store: Arc<Store>,
+    /// All commands, by name.
+    pub(crate) commands: Arc<Vec<Facts>>,
+    pub(crate) clients: Clients,
+    pub(crate) pubsub: PubSub,
+    pub(crate) waiting: Waiting,
+    pub(crate) watching: Watching,
+    pub(crate) config: Config,
+    pub(crate) limits: Limits,
+    pub(crate) notify: Classes,
+    pub(crate) counters: Counters,
+    pub(crate) shutdown: Option<Shutdown>,
+    pub(crate) run_id: String,
+    pub(crate) started_seconds: u64,
+    pub(crate) now_seconds: u64,
+    pub(crate) now_micros: u64,
+    pub(crate) last_save_seconds: u64,
+    pub(crate) expires_actively: bool,
+    /// Waits that CLIENT UNBLOCK ends, and whether with an error.
+    pub(crate) unblocks: Vec<(u64, bool)>,
+    /// Somebody asked for a sync, or for a compaction.
+    pub(crate) asks_sync: bool,
+    pub(crate) asks_compaction: bool,
+    /// Of work that nobody waits for.
+    pub(crate) last_error: Option<String>,
+    pub(crate) random: Rng,
+}
+
+impl ServerState {
+    /// The state of a server that starts at `now`, by the wall clock.
+    pub(crate) fn new(
+        store: Arc<Store>,
+        commands: Arc<Vec<Facts>>,
+        config: Config,
+        seed: u64,
+        now: Duration,
+    ) -> Self {
+        let mut random = Rng::new(seed);
+        let run_id = (0..5).map(|_| format!("{:08x}", random.next_u64() as u32));
+        let mut state = Self {
+            store,
+            commands,
+            run_id: run_id.collect(),
+            clients: Clients::default(),
+            pubsub: PubSub::default(),
+            waiting: Waiting::default(),
+            watching: Watching::default(),
+            config,
+            limits: Limits {
+                string_bytes_max: 0,
+            },
+            notify: Classes::default(),
+            counters: Counters::default(),
+            shutdown: None,
+            started_seconds: now.as_secs(),
+            now_seconds: 0,
+            now_micros: 0,
+            last_save_seconds: now.as_secs(),
+            expires_actively: true,
+            unblocks: Vec::new(),
+            asks_sync: false,
+            asks_compaction: false,
+            last_error: None,
+            random,
+        };
+        state.configure();
+        state.set_time(now);
+        state
+    }
+
+    /// Takes the time of the wall clock over.
+    pub(crate) fn set_time(&mut self, now: Duration) {
+        self.now_seconds = now.as_secs();
+        self.now_micros = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
+    }
+
+    /// Takes over what the configuration says.
+    pub(crate) fn configure(&mut self) {
+        let string_bytes_max = self.config.number("proto-max-bulk-len");
+        self.limits = Limits {
+            string_bytes_max: usize::try_from(string_bytes_max).unwrap_or(usize::MAX),
+        };
+        let classes = self.config.get("notify-keyspace-events").as_bytes();
+        self.notify = Classes::parse(classes).unwrap_or_default();
+    }
+}

@@ -1,0 +1,27 @@
+//! Waits for keys.
+
+use std::time::Duration;
+
+/// What becomes of a call that wrote no reply: it waits for one of its keys.
+#[derive(Clone, Debug)]
+pub(crate) struct Wait {
+    /// The keys, any of which may let it go on. The whole command is run again then.
+    pub(crate) keys: Vec<Vec<u8>>,
+    /// How long; `None` for ever.
+    pub(crate) timeout: Option<Duration>,
+    /// The reply once the time is over.
+    pub(crate) on_timeout: TimeoutReply,
+}
+
+/// The reply of a wait that ended without a key.
+#[expect(
+    dead_code,
+    reason = "for commands that wait for a key, which come with lists"
+)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimeoutReply {
+    /// A null array.
+    NullArray,
+    /// A null.
+    Null,
+}

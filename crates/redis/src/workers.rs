@@ -1,0 +1,216 @@
+//! The threads beside the loop: one that writes what the engine would not take at once, one that syncs, and some that
+//! read from the disk.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use drumlin::{Result, SeqNo, WriteBatch, WriteOptions};
+use drumlin_fs::net::Waker;
+use drumlin_fs::{Env, JoinHandle};
+use drumlin_redis_store::{Failure, ReadFrom, Store};
+use drumlin_resp::{Protocol, ReplyWriter};
+use parking_lot::{Condvar, Mutex};
+
+use crate::facts::Flags;
+use crate::round::{Round, Stage, run};
+use crate::session::{Kept, Session};
+use crate::state::Limits;
+use crate::table::Table;
+
+/// Threads that read from the disk.
+const READERS: usize = 4;
+
+/// Work for the threads.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// Write this batch, however long that takes.
+    Write(WriteBatch),
+    /// Compact all families.
+    Compact,
+    /// Sync the WAL.
+    Sync,
+    /// Read what these commands need.
+    Read(ColdJob),
+}
+
+/// Commands of a client that need blocks from the disk.
+#[derive(Debug)]
+pub(crate) struct ColdJob {
+    pub(crate) client: u64,
+    pub(crate) kept: Vec<Kept>,
+    pub(crate) db: u16,
+    pub(crate) protocol: Protocol,
+    pub(crate) limits: Limits,
+    pub(crate) clock_ms: u64,
+    /// A part of an EXEC: it is run again whole.
+    pub(crate) is_exec: bool,
+}
+
+/// What the threads tell the loop.
+#[derive(Debug)]
+pub(crate) enum Done {
+    Written(WriteBatch, Result<SeqNo>),
+    Synced(Result<SeqNo>),
+    Compacted(Result<()>),
+    /// The client's command may run again; or its reply, where it only reads.
+    Read(u64, Option<Vec<u8>>),
+}
+
+#[derive(Debug, Default)]
+struct Queues {
+    /// Of the writer, the syncer, the readers and the compactor.
+    jobs: [VecDeque<Job>; 4],
+    done: VecDeque<Done>,
+    ends: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    store: Arc<Store>,
+    table: Arc<Table>,
+    queues: Mutex<Queues>,
+    work: Condvar,
+    waker: Arc<dyn Waker>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    shared: Arc<Shared>,
+    threads: Vec<Box<dyn JoinHandle>>,
+}
+
+impl Workers {
+    /// Starts the threads; `waker` ends the loop's wait when there is something for it.
+    ///
+    /// # Errors
+    /// When the system has no more threads.
+    pub(crate) fn start(
+        env: &Env,
+        store: Arc<Store>,
+        table: Arc<Table>,
+        waker: Arc<dyn Waker>,
+    ) -> Result<Self> {
+        let queues = Mutex::new(Queues::default());
+        let work = Condvar::new();
+        let shared = Arc::new(Shared {
+            store,
+            table,
+            queues,
+            work,
+            waker,
+        });
+        let mut threads = Vec::new();
+        let lanes = [(0, "redis-write"), (1, "redis-sync"), (3, "redis-compact")];
+        let readers = std::iter::repeat_n((2, "redis-read"), READERS);
+        for (lane, name) in lanes.into_iter().chain(readers) {
+            let shared = Arc::clone(&shared);
+            threads.push(
+                env.spawner
+                    .spawn(name, Box::new(move || shared.work(lane)))?,
+            );
+        }
+        Ok(Self { shared, threads })
+    }
+
+    /// Gives the threads some work.
+    pub(crate) fn give(&self, job: Job) {
+        let lane = match &job {
+            Job::Write(_) => 0,
+            Job::Sync => 1,
+            Job::Read(_) => 2,
+            Job::Compact => 3,
+        };
+        let mut queues = self.shared.queues.lock();
+        if let Some(queue) = queues.jobs.get_mut(lane) {
+            queue.push_back(job);
+        }
+        self.shared.work.notify_all();
+    }
+
+    /// What is done.
+    pub(crate) fn take_done(&self) -> VecDeque<Done> {
+        std::mem::take(&mut self.shared.queues.lock().done)
+    }
+
+    /// Ends the threads once their queues are empty.
+    pub(crate) fn end(self) -> Result<()> {
+        self.shared.queues.lock().ends = true;
+        self.shared.work.notify_all();
+        self.threads
+            .into_iter()
+            .try_for_each(|thread| thread.join())
+    }
+}
+
+impl Shared {
+    fn work(&self, lane: usize) {
+        loop {
+            let mut queues = self.queues.lock();
+            let job = loop {
+                if let Some(job) = queues.jobs.get_mut(lane).and_then(VecDeque::pop_front) {
+                    break job;
+                }
+                if queues.ends {
+                    return;
+                }
+                self.work.wait(&mut queues);
+            };
+            drop(queues);
+            let done = self.carry_out(job);
+            self.queues.lock().done.push_back(done);
+            // The loop looks at the queue after every wait: a wake that fails costs it until the next one.
+            drop(self.waker.wake());
+        }
+    }
+
+    fn carry_out(&self, job: Job) -> Done {
+        match job {
+            Job::Write(mut batch) => {
+                let outcome = self.store.write(&mut batch, &WriteOptions::default());
+                Done::Written(batch, outcome)
+            }
+            Job::Sync => {
+                let reserved = self.store.reserve_cids();
+                Done::Synced(reserved.and_then(|()| self.store.db().sync_wal()))
+            }
+            Job::Compact => Done::Compacted(self.store.compact()),
+            Job::Read(job) => Done::Read(job.client, self.read(&job)),
+        }
+    }
+
+    /// Runs commands beside the loop and throws their changes away: what they read is in memory after that. A single command
+    /// that only reads is answered from here, as of a moment between its arrival and its reply.
+    fn read(&self, job: &ColdJob) -> Option<Vec<u8>> {
+        let mut round = Round::new(&self.store, job.clock_ms);
+        let mut session = Session {
+            db: job.db,
+            protocol: job.protocol,
+            is_authenticated: true,
+            ..Session::default()
+        };
+        let mut reply = ReplyWriter::new(job.protocol);
+        for kept in &job.kept {
+            let stage = Stage {
+                store: &self.store,
+                from: ReadFrom::Disk,
+                limits: job.limits,
+                may_wait: false,
+                server: None,
+            };
+            let Some(command) = self.table.find(kept.facts.name.as_bytes()) else {
+                continue;
+            };
+            let (handler, args) = (command.handler, kept.args.args());
+            let outcome = run(handler, args, &mut session, &mut reply, &mut round, stage);
+            if let Err(failure) = outcome {
+                debug_assert!(!matches!(failure, Failure::Cold), "it may read");
+                reply.error(failure.to_string().as_bytes());
+            }
+        }
+        let only_reads = |kept: &Kept| {
+            kept.facts.flags.has(Flags::READONLY) && !kept.facts.flags.has(Flags::BLOCKING)
+        };
+        (!job.is_exec && job.kept.iter().all(only_reads)).then(|| reply.take())
+    }
+}
