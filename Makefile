@@ -7,12 +7,23 @@ BYTES ?= 2000000000
 SECONDS ?= 20
 DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev redis-server redis-tools pkg-config gcc g++
 
-.PHONY: interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
+.PHONY: redis interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
 	rm -rf $(DATA)/demo && mkdir -p $(DATA)
 	target/release/drumlin demo --db $(DATA)/demo --bytes $(BYTES) --seconds $(SECONDS)
+
+# The Redis server, shown by redis-cli; it goes on at PORT until ^C.
+PORT ?= 6379
+redis: deps
+	$(CARGO) build --locked --release -p drumlin-cli
+	mkdir -p $(DATA)
+	target/release/drumlin redis --dir $(DATA)/redis --port $(PORT) & server=$$!; trap "kill $$server" INT TERM; sleep 1; \
+	  redis-cli -p $(PORT) set greeting "hello" ex 60; redis-cli -p $(PORT) get greeting; redis-cli -p $(PORT) ttl greeting; \
+	  redis-cli -p $(PORT) mset a 1 b 2; redis-cli -p $(PORT) incrby a 41; redis-cli -p $(PORT) scan 0; \
+	  redis-benchmark -p $(PORT) -t set,get -n 300000 -r 100000 -P 16 -q; \
+	  redis-cli -p $(PORT) info keyspace; wait $$server
 
 # Debian's RocksDB, LevelDB and Redis are the oracles of the interoperability tests.
 deps:
