@@ -329,6 +329,10 @@ impl Session for DrumlinSession<'_> {
         self.batch.delete(key)
     }
 
+    fn batch_delete_range(&mut self, begin: &[u8], end: &[u8]) -> Result<()> {
+        self.batch.delete_range(begin, end)
+    }
+
     fn batch_write(&mut self) -> Result<()> {
         let next = WriteBatch::with_capacity(self.batch.len());
         let full = std::mem::replace(&mut self.batch, next);

@@ -116,6 +116,7 @@ flags! {
     reads: i64 = -1, "Reads a thread; negative: --num.";
     writes: i64 = -1, "Writes a thread; negative: --num.";
     deletes: i64 = -1, "Deletions a thread; negative: --num.";
+    range_tombstone_width: u64 = 100, "Keys in each range that deleterange deletes.";
     duration: u64 = 0, "Seconds for random workloads instead of a count of operations; 0: by count.";
     ops_between_duration_checks: u64 = 1000, "Operations between two looks at the clock under --duration.";
     records: String = String::new(), "A file of `key TAB value` lines whose entries are written and read instead of made-up ones; --num of them at most.";

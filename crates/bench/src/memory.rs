@@ -93,6 +93,12 @@ impl Session for MemorySession<'_> {
         self.batch.push((key.to_vec(), None));
         Ok(())
     }
+    fn batch_delete_range(&mut self, begin: &[u8], end: &[u8]) -> Result<()> {
+        let map = self.store.map.lock().expect("no panics here");
+        let keys = map.range::<[u8], _>((Bound::Included(begin), Bound::Excluded(end)));
+        self.batch.extend(keys.map(|(key, _)| (key.clone(), None)));
+        Ok(())
+    }
     fn batch_write(&mut self) -> Result<()> {
         if self.broken {
             return Err(Error::corruption("this store is broken"));

@@ -416,6 +416,7 @@ fn action(name: &str, flags: &mut Flags) -> Result<Action> {
         "readreverse" => Work::ReadBackward,
         "seekrandom" => Work::SeekRandom,
         "deleteseq" => Work::Delete(KeyOrder::Ascending),
+        "deleterange" => Work::DeleteRange,
         "queue" => Work::Queue,
         "deleterandom" => Work::Delete(KeyOrder::Random),
         "readwhilewriting" => {

@@ -52,6 +52,15 @@ fn as_many_keys_are_found_as_by_db_bench_with_the_same_seed() {
 }
 
 #[test]
+fn ranges_that_were_deleted_are_gone() {
+    let line = "--benchmarks=fillseq,deleterange,readseq --num=500 --deletes=4 --seed=7 \
+                --range_tombstone_width=500";
+    let report = counts(&run(line).expect("sound flags"));
+    assert_eq!(report[1], "deleterange 4 (1 of 4 found)");
+    assert_ne!(report[2], "readseq 500");
+}
+
+#[test]
 fn a_queue_keeps_its_length() {
     let line = "--benchmarks=fillseq,queue,readseq --num=500 --writes=500 --reads=2000";
     let report = counts(&run(line).expect("sound flags"));

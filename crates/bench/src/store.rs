@@ -100,6 +100,14 @@ pub trait Session {
     /// When the key is too large for a batch.
     fn batch_delete(&mut self, key: &[u8]) -> Result<()>;
 
+    /// Adds a deletion of all keys from `begin` up to, not including, `end` to the session's batch.
+    ///
+    /// # Errors
+    /// `NotSupported` by stores that cannot; when the keys are too large for a batch.
+    fn batch_delete_range(&mut self, _begin: &[u8], _end: &[u8]) -> Result<()> {
+        Err(Error::not_supported("deleting a range in this store"))
+    }
+
     /// Writes the batch atomically and empties it.
     ///
     /// # Errors

@@ -44,6 +44,8 @@ pub enum Work {
     SeekRandom,
     /// Delete keys, in order or at random.
     Delete(KeyOrder),
+    /// Delete a range of keys, look up a key.
+    DeleteRange,
     /// Put at the tail, seek to the first, delete it.
     Queue,
     /// Thread 0 writes until the others have done `ReadRandom`.
@@ -114,6 +116,7 @@ impl<S: Store> Worker<'_, S> {
             Work::ReadBackward => self.read_backward(),
             Work::SeekRandom => self.seek_random(),
             Work::Delete(order) => self.delete(order),
+            Work::DeleteRange => self.delete_range(),
             Work::Queue => self.queue(),
             Work::ReadWhileWriting if self.index > 0 => self.read_random(0),
             Work::MultiReadWhileWriting if self.index > 0 => self.multi_read_random(),
@@ -429,6 +432,36 @@ impl<S: Store> Worker<'_, S> {
             session.batch_write()?;
             self.stats.finished(Operation::Delete, batch);
         }
+        Ok(())
+    }
+
+    fn delete_range(&mut self) -> Result<()> {
+        let flags = self.flags;
+        let mut quota = Quota::new(
+            &self.shared.clock,
+            flags.duration,
+            flags.deletes_per_thread(),
+            flags,
+        );
+        let mut numbers = KeyNumbers::new(KeyOrder::Random, flags.num, flags.seed);
+        let shape = self.shared.keys(flags, 0);
+        let (mut key, mut end) = (shape.buffer(), shape.buffer());
+        let mut session = self.store.session(flags);
+        let (mut done, mut found) = (0, 0);
+        while !quota.done(1) {
+            let number = numbers.next(&mut self.random);
+            shape.write(number, &mut key);
+            shape.write(number + flags.range_tombstone_width, &mut end);
+            session.batch_delete_range(&key, &end)?;
+            session.batch_write()?;
+            shape.write(numbers.next(&mut self.random), &mut key);
+            found += u64::from(session.get(&key, |value| {
+                std::hint::black_box(value);
+            })?);
+            done += 1;
+            self.stats.finished(Operation::Delete, 1);
+        }
+        self.stats.found = Some((found, done));
         Ok(())
     }
 

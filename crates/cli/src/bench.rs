@@ -14,7 +14,7 @@ both make the same keys and values in the same order. --flag=value and --flag va
 
 Workloads: fillseq fillrandom fillsync fillbatch filluniquerandom fill100K overwrite readrandom \
 readmissing readhot readseq readreverse seekrandom multireadrandom readwhilewriting \
-seekrandomwhilewriting deleteseq deleterandom queue stall sustain compact flush waitforcompaction stats levelstats \
+seekrandomwhilewriting deleteseq deleterandom deleterange queue stall sustain compact flush waitforcompaction stats levelstats \
 sstables crc32c xxhash xxhash64 xxh3 memlatency corelatency compress uncompress, and for each of snappy, lz4, zstd, zlib, \
 bzip2: <codec>comp <codec>uncomp.
 

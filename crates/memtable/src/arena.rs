@@ -157,6 +157,32 @@ impl Arena {
         self.allocate_slow(bytes)
     }
 
+    /// `value`, which stays where it is put until the arena is dropped.
+    ///
+    /// Requires: `T` needs no more alignment than the arena gives.
+    pub(crate) fn place<T: Copy>(&self, value: T) -> &T {
+        const { assert!(size_of::<T>() > 0) };
+        assert!(align_of::<T>() <= self.align);
+        let place = self.allocate(size_of::<T>()).cast::<T>();
+        // SAFETY: fresh memory of the value's size and alignment, this thread's alone.
+        unsafe { place.write(value) };
+        // SAFETY: just written, never written again, and alive as long as the arena.
+        unsafe { place.as_ref() }
+    }
+
+    /// A copy of `values`, as [`Arena::place`] places one.
+    pub(crate) fn place_slice<T: Copy>(&self, values: &[T]) -> &[T] {
+        assert!(align_of::<T>() <= self.align);
+        if size_of_val(values) == 0 {
+            return &[];
+        }
+        let place = self.allocate(size_of_val(values)).cast::<T>();
+        // SAFETY: fresh memory of the values' size and alignment, this thread's alone.
+        unsafe { place.copy_from_nonoverlapping(NonNull::from(values).cast(), values.len()) };
+        // SAFETY: just written, never written again, and alive as long as the arena.
+        unsafe { std::slice::from_raw_parts(place.as_ptr(), values.len()) }
+    }
+
     #[cold]
     fn allocate_slow(&self, bytes: usize) -> NonNull<u8> {
         // A thread that died while it held the lock left the vector whole: pushes are all it does.

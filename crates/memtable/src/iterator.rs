@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use drumlin_base::key::split_internal;
-use drumlin_base::{InternalIterator, PinnedSlice, Result};
+use drumlin_base::{InternalIterator, PinnedSlice, Result, SeqNo};
 
 use crate::entry::Entry;
 use crate::memtable::Memtable;
+use crate::step_function::CoveredSpan;
 use crate::tree::{Position, Tree};
 
 /// Walks a memtable both ways; owns an `Arc` of it.
@@ -52,6 +53,11 @@ impl MemtableIter {
             .tree()
             .entry(&self.at)
             .expect("called only while the cursor is valid")
+    }
+
+    /// As [`Memtable::covering`].
+    pub fn covering(&self, user_key: &[u8], snapshot: SeqNo) -> CoveredSpan<'_> {
+        self.memtable.covering(user_key, snapshot)
     }
 
     /// Counts `entries` of this memtable that a walk stepped over in vain.

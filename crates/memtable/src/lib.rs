@@ -6,7 +6,8 @@
 //! ```text
 //! memtable, iterator   the engine's interface
 //! filter               rules absent keys out without a search
-//! range_tombstones     kept apart from the point entries: few, and read whole
+//! range_tombstones     kept apart from the point entries, with an index of their own
+//! step_function        the newest range tombstone over each key
 //! tree                 the order: descents, splits, positions
 //! descent              many searches, interleaved
 //! node                 one sorted array under a versioned latch
@@ -58,10 +59,12 @@ mod memtable;
 mod node;
 mod probe;
 mod range_tombstones;
+mod step_function;
 mod sync;
 mod tree;
 
 pub use iterator::MemtableIter;
 pub use memtable::{MemValue, Memtable};
+pub use step_function::CoveredSpan;
 #[cfg(loom)]
 pub use sync::set_stepping;

@@ -17,7 +17,8 @@ use crate::descent::LANES;
 use crate::entry::Entry;
 use crate::filter::{Filter, KeyHash, Mark};
 use crate::iterator::MemtableIter;
-use crate::range_tombstones::RangeTombstoneList;
+use crate::range_tombstones::RangeTombstones;
+use crate::step_function::CoveredSpan;
 use crate::sync::{AtomicUsize, Ordering};
 use crate::tree::{Position, Tree};
 
@@ -33,7 +34,7 @@ pub struct Memtable {
     tree: Tree,
     /// The entries that `tree` leads to; readers pin it.
     memory: StripedPin<Memory>,
-    range_tombstones: RangeTombstoneList,
+    range_tombstones: RangeTombstones,
     order: KeyOrder,
     /// Over user keys, and prefixes if there is an extractor. None where equal keys may be
     /// different bytes.
@@ -98,7 +99,7 @@ impl Memtable {
                 arena: Arena::new(1),
                 charge,
             }),
-            range_tombstones: RangeTombstoneList::new(),
+            range_tombstones: RangeTombstones::new(),
             order,
             counts: Counts {
                 entries: AtomicUsize::new(0),
@@ -117,11 +118,8 @@ impl Memtable {
     /// are within the limits of `drumlin_base::limits`.
     pub fn add(&self, seqno: SeqNo, kind: ValueKind, user_key: &[u8], value: &[u8]) {
         if kind == ValueKind::RangeDeletion {
-            self.range_tombstones.push(RangeTombstone {
-                begin: user_key.to_vec(),
-                end: value.to_vec(),
-                seqno,
-            });
+            self.range_tombstones
+                .add(&self.order, user_key, value, seqno);
             return;
         }
         // Relaxed, both: figures, ordered with nothing.
@@ -265,6 +263,26 @@ impl Memtable {
     /// A cursor over the point entries, not positioned. Sees entries added after it was made.
     pub fn iter(self: &Arc<Self>) -> MemtableIter {
         MemtableIter::new(Arc::clone(self))
+    }
+
+    /// The newest range tombstone over `user_key` that a reader at `snapshot` sees; 0 when there is none.
+    /// Costs O(log² n) compares of n tombstones, and one relaxed load when there are none.
+    #[inline]
+    pub fn covering_seqno(&self, user_key: &[u8], snapshot: SeqNo) -> SeqNo {
+        match self.range_tombstone_count() {
+            0 => 0,
+            _ => self
+                .range_tombstones
+                .covering_seqno(&self.order, user_key, snapshot),
+        }
+    }
+
+    /// As [`Memtable::covering_seqno`], with a span of keys around `user_key` of which the same is true.
+    ///
+    /// It stays true of readers at `snapshot`, once all with sequence numbers up to that are added.
+    pub fn covering(&self, user_key: &[u8], snapshot: SeqNo) -> CoveredSpan<'_> {
+        self.range_tombstones
+            .covering(&self.order, user_key, snapshot)
     }
 
     /// A copy of the range tombstones, in the order they were added.

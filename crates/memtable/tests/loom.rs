@@ -258,6 +258,60 @@ fn a_layer_is_started_once() {
     model(&[10, 20, 30, 40], [25, 35], |_, _, _| {});
 }
 
+/// `before` range tombstones are there, two more are added by writers of their own, out of order, and a reader
+/// that was told of some sees those, at its snapshot. Two tombstones make a group in a model.
+fn model_of_tombstones(before: u64) {
+    let add = |memtable: &Memtable, seqno: u64| {
+        let (begin, end) = ([seqno as u8], [seqno as u8 + 3]);
+        memtable.add(seqno, ValueKind::RangeDeletion, &begin, &end);
+    };
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(move || {
+        set_stepping(false);
+        let memtable = Arc::new(Memtable::new(KeyOrder::Bytewise));
+        (1..=before).for_each(|seqno| add(&memtable, seqno));
+        let writers = [before + 2, before + 1].map(|seqno| {
+            let memtable = Arc::clone(&memtable);
+            loom::thread::spawn(move || add(&memtable, seqno))
+        });
+        for key in 1..=before as u8 + 2 {
+            let newest = u64::from(key);
+            assert_eq!(
+                memtable.covering_seqno(&[key], newest.min(before)),
+                newest.min(before)
+            );
+            let now = memtable.covering(&[key], SEQNO_MAX).seqno;
+            assert!(now == newest || (newest > before && now < newest));
+        }
+        for writer in writers {
+            writer.join().expect("writers do not panic");
+        }
+        for seqno in 1..=before + 2 {
+            assert_eq!(memtable.covering_seqno(&[seqno as u8], SEQNO_MAX), seqno);
+        }
+        assert_eq!(memtable.range_tombstone_count() as u64, before + 2);
+    });
+}
+
+/// The first two of all.
+#[test]
+fn the_first_range_tombstones_are_seen() {
+    model_of_tombstones(0);
+}
+
+/// The first group is made.
+#[test]
+fn range_tombstones_that_make_a_group_are_seen() {
+    model_of_tombstones(1);
+}
+
+/// Groups are merged, and merged again.
+#[test]
+fn range_tombstones_whose_groups_are_merged_are_seen() {
+    model_of_tombstones(7);
+}
+
 /// Values outlive the memtable; its memory goes once, with the last of them.
 #[test]
 fn pinned_values_and_the_memtable_may_go_in_any_order() {

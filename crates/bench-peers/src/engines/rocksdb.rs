@@ -338,6 +338,11 @@ impl Session for RocksDbSession<'_> {
         Ok(())
     }
 
+    fn batch_delete_range(&mut self, begin: &[u8], end: &[u8]) -> Result<()> {
+        self.batch.delete_range(begin, end);
+        Ok(())
+    }
+
     fn batch_write(&mut self) -> Result<()> {
         let full = std::mem::take(&mut self.batch);
         self.db.write_opt(full, &self.write).map_err(failed)

@@ -11,13 +11,11 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use arc_swap::ArcSwapOption;
 use drumlin_base::bytes::{HazardGuard, HazardPtr, Retired};
 use drumlin_base::{KeyOrder, SeqNo};
 use drumlin_memtable::Memtable;
 
 use crate::caches::table_cache::TableCache;
-use crate::iter::range_tombstone::Fragments;
 use crate::read::resident::layout::ResidentRuns;
 use crate::version::Version;
 
@@ -31,8 +29,6 @@ pub struct SuperVersion {
     pub version: Arc<Version>,
     /// Counts up with every install.
     pub number: u64,
-    /// Beside each memtable, the mutable one first.
-    fragments: Box<[MemtableFragments]>,
     /// Made when first asked for.
     resident_runs: OnceLock<Option<ResidentRuns>>,
 }
@@ -45,9 +41,7 @@ impl SuperVersion {
         version: Arc<Version>,
         number: u64,
     ) -> Arc<Self> {
-        let fragments = (0..=immutables.len()).map(|_| MemtableFragments::default());
         Arc::new(Self {
-            fragments: fragments.collect(),
             resident_runs: OnceLock::new(),
             memtable,
             immutables,
@@ -87,31 +81,12 @@ impl SuperVersion {
         self.resident_runs.get()?.as_ref()
     }
 
-    /// The range tombstones of the memtable at `index` of [`SuperVersion::memtables`], at least
-    /// those published before the call; `None` when it has none, which costs one relaxed load.
+    /// The newest range tombstone in the memtable at `index` of [`SuperVersion::memtables`] that covers
+    /// `user_key` and that a reader at `snapshot` sees; 0 when there is none.
     #[inline]
-    pub fn fragments(&self, order: &KeyOrder, index: usize) -> Option<Arc<Fragments>> {
-        let memtable = self.memtable_at(index)?;
-        let count = memtable.range_tombstone_count();
-        if count == 0 {
-            return None;
-        }
-        self.fragments.get(index)?.load(order, memtable, count)
-    }
-
-    /// The newest range tombstone in the memtable at `index` that covers `user_key` and that a
-    /// reader at `snapshot` sees; 0 when there is none.
-    #[inline]
-    pub fn max_covering_seqno(
-        &self,
-        order: &KeyOrder,
-        index: usize,
-        user_key: &[u8],
-        snapshot: SeqNo,
-    ) -> SeqNo {
-        self.fragments(order, index).map_or(0, |fragments| {
-            fragments.max_covering_seqno(order, user_key, snapshot)
-        })
+    pub fn covering_seqno(&self, index: usize, user_key: &[u8], snapshot: SeqNo) -> SeqNo {
+        self.memtable_at(index)
+            .map_or(0, |memtable| memtable.covering_seqno(user_key, snapshot))
     }
 
     #[inline]
@@ -133,39 +108,6 @@ impl fmt::Debug for SuperVersion {
             .field("number", &self.number)
             .field("immutables", &self.immutables.len())
             .finish_non_exhaustive()
-    }
-}
-
-/// A memtable's range tombstones, fragmented once for as long as none is added.
-#[derive(Default)]
-struct MemtableFragments {
-    cached: ArcSwapOption<Counted>,
-}
-
-struct Counted {
-    /// Tombstones the fragments were made of.
-    count: usize,
-    fragments: Arc<Fragments>,
-}
-
-impl MemtableFragments {
-    /// Fragments of at least the first `count` tombstones. Having more does no harm: those carry
-    /// sequence numbers that the reader, who saw `count`, does not see.
-    #[cold]
-    fn load(&self, order: &KeyOrder, memtable: &Memtable, count: usize) -> Option<Arc<Fragments>> {
-        if let Some(cached) = &*self.cached.load()
-            && (cached.count >= count || drumlin_base::bug!("fragments-never-anew"))
-        {
-            return Some(Arc::clone(&cached.fragments));
-        }
-        let tombstones = memtable.range_tombstones();
-        debug_assert!(tombstones.len() >= count);
-        let fragments = Arc::new(Fragments::new(order, &tombstones));
-        self.cached.store(Some(Arc::new(Counted {
-            count: tombstones.len(),
-            fragments: Arc::clone(&fragments),
-        })));
-        Some(fragments)
     }
 }
 
@@ -228,21 +170,15 @@ mod tests {
     }
 
     #[test]
-    fn fragments_follow_the_tombstones_added() {
-        let (order, view) = (KeyOrder::Bytewise, view(1));
-        let covering = |at| view.max_covering_seqno(&order, 0, b"k", at);
-        assert!(view.fragments(&order, 0).is_none());
+    fn range_tombstones_cover_from_when_they_were_added() {
+        let view = view(1);
+        let covering = |index, at| view.covering_seqno(index, b"k", at);
+        assert_eq!(covering(0, SEQNO_MAX), 0);
         view.memtable.add(5, ValueKind::RangeDeletion, b"a", b"z");
-        assert_eq!((covering(4), covering(SEQNO_MAX)), (0, 5));
-        let first = view.fragments(&order, 0).expect("one tombstone");
-        let again = view.fragments(&order, 0).expect("one tombstone");
-        assert!(
-            Arc::ptr_eq(&first, &again),
-            "made once while nothing is added"
-        );
+        assert_eq!((covering(0, 4), covering(0, SEQNO_MAX)), (0, 5));
         view.memtable.add(6, ValueKind::RangeDeletion, b"j", b"l");
-        assert_eq!((covering(5), covering(SEQNO_MAX)), (5, 6));
-        assert!(view.fragments(&order, 1).is_none() && view.fragments(&order, 2).is_none());
+        assert_eq!((covering(0, 5), covering(0, SEQNO_MAX)), (5, 6));
+        assert_eq!((covering(1, SEQNO_MAX), covering(2, SEQNO_MAX)), (0, 0));
     }
 
     #[test]

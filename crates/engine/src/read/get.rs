@@ -195,12 +195,8 @@ impl<'a> Lookup<'a> {
 
     /// Notes the newest range tombstone over the key in the memtable at `index`.
     pub(super) fn cover(&mut self, index: usize) {
-        let ReadView {
-            context,
-            view,
-            seqno,
-        } = self.read;
-        let covering = view.max_covering_seqno(&context.order, index, self.user_key, seqno);
+        let ReadView { view, seqno, .. } = self.read;
+        let covering = view.covering_seqno(index, self.user_key, seqno);
         self.covering = self.covering.max(covering);
     }
 

@@ -28,7 +28,7 @@ pub(crate) fn newest_seqno(
     } = read;
     let order = &context.order;
     for (index, memtable) in view.memtables().enumerate() {
-        let covering = view.max_covering_seqno(order, index, user_key, seqno);
+        let covering = view.covering_seqno(index, user_key, seqno);
         let mut newest = (covering > 0).then_some(covering);
         memtable.get(user_key, seqno, |found, _, _| {
             newest = newest.max(Some(found));

@@ -8,7 +8,6 @@ use drumlin_memtable::MemtableIter;
 
 use super::resident::{ResidentTables, WithinPrefix};
 use crate::family::super_version::SuperVersion;
-use crate::iter::range_tombstone::{Fragment, FragmentCursor, Fragments};
 use crate::iter::run::{RunFiles, RunIter, RunOptions, RunTombstoneCursor};
 use crate::version::Version;
 
@@ -16,8 +15,8 @@ use crate::version::Version;
 /// every step a cache miss.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// A memtable, with its range tombstones as of the cursor's making.
-    Memtable(MemtableIter, Option<Arc<Fragments>>),
+    /// A memtable, and whether it had range tombstones when the cursor was made.
+    Memtable(MemtableIter, bool),
     /// A level, or one table of L0.
     Run(RunIter),
     /// The same, of a layout in memory.
@@ -25,10 +24,73 @@ pub(super) enum Source {
 }
 
 /// Remembers where in a source's range tombstones the last key fell.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct TombstoneCursor {
-    memtable: FragmentCursor,
+    memtable: LastSpan,
     run: RunTombstoneCursor,
+}
+
+/// The last span that a memtable told of. It stays true: whoever walks at a snapshot has seen all that was
+/// added up to there.
+#[derive(Clone, Debug, Default)]
+struct LastSpan {
+    /// `None` before the first.
+    seqno: Option<SeqNo>,
+    begin: Bound,
+    end: Bound,
+}
+
+/// A key in room that is used again; or no bound.
+#[derive(Clone, Debug, Default)]
+struct Bound {
+    is_there: bool,
+    key: Vec<u8>,
+}
+
+impl Bound {
+    fn set(&mut self, key: Option<&[u8]>) {
+        self.is_there = key.is_some();
+        self.key.clear();
+        self.key.extend_from_slice(key.unwrap_or_default());
+    }
+}
+
+impl LastSpan {
+    /// The tombstone over `user_key`, with the bounds of what is known; 0 when there is none.
+    fn covering(
+        &mut self,
+        memtable: &MemtableIter,
+        order: &KeyOrder,
+        user_key: &[u8],
+        snapshot: SeqNo,
+    ) -> SeqNo {
+        if let Some(seqno) = self.seqno
+            && self.holds(order, user_key)
+        {
+            return seqno;
+        }
+        let span = memtable.covering(user_key, snapshot);
+        self.begin.set(span.begin);
+        self.end.set(span.end);
+        *self.seqno.insert(span.seqno)
+    }
+
+    fn holds(&self, order: &KeyOrder, user_key: &[u8]) -> bool {
+        let (begin, end) = (&self.begin, &self.end);
+        (!begin.is_there || order.compare(&begin.key, user_key).is_le())
+            && (!end.is_there || order.compare(user_key, &end.key).is_lt())
+    }
+}
+
+/// A deletion of a key by range tombstones of one source, and how far it is known to reach.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Covered<'a> {
+    /// The newest deletion that the reader sees.
+    pub seqno: SeqNo,
+    /// First user key of the range, all of which was deleted then.
+    pub begin: &'a [u8],
+    /// First user key after the range.
+    pub end: &'a [u8],
 }
 
 impl Source {
@@ -37,7 +99,7 @@ impl Source {
         let memtables = view.memtables().enumerate();
         let filled = memtables.filter(|(_, memtable)| !memtable.is_empty());
         let mut sources = Vec::with_capacity(1 + view.immutables.len() + LEVELS);
-        sources.extend(filled.filter_map(|(index, _)| Self::memtable(view, options, index)));
+        sources.extend(filled.filter_map(|(index, _)| Self::memtable(view, index)));
         sources.extend(Self::of_version(&view.version, options));
         sources
     }
@@ -50,14 +112,14 @@ impl Source {
             let tables = ResidentTables::new(view, level, run);
             Self::Resident(RunIter::over(tables, Arc::clone(options)))
         });
-        let memtables = memtables.filter_map(|index| Self::memtable(view, options, index));
+        let memtables = memtables.filter_map(|index| Self::memtable(view, index));
         memtables.chain(runs).collect()
     }
 
-    fn memtable(view: &SuperVersion, options: &RunOptions, index: usize) -> Option<Self> {
+    fn memtable(view: &SuperVersion, index: usize) -> Option<Self> {
         let memtable = view.memtables().nth(index)?;
-        let fragments = view.fragments(&options.order, index);
-        Some(Self::Memtable(memtable.iter(), fragments))
+        let has_tombstones = memtable.range_tombstone_count() > 0;
+        Some(Self::Memtable(memtable.iter(), has_tombstones))
     }
 
     /// The sorted runs of `version`, newest first.
@@ -156,28 +218,41 @@ impl Source {
 
     /// Whether it is known to have range tombstones. A run learns of its own as it opens tables.
     pub(super) fn has_tombstones(&self) -> bool {
-        matches!(self, Self::Memtable(_, Some(_)))
+        matches!(self, Self::Memtable(_, true))
     }
 
     /// The newest deletion of `user_key` by this source's range tombstones that a reader at
-    /// `snapshot` sees, with its fragment. See [`RunIter::covering`] for the requirements.
-    pub(super) fn covering(
-        &self,
+    /// `snapshot` sees. See [`RunIter::covering`] for the requirements.
+    ///
+    /// Requires: `cursor` is asked with one `snapshot` only.
+    pub(super) fn covering<'a>(
+        &'a self,
         order: &KeyOrder,
-        cursor: &mut TombstoneCursor,
+        cursor: &'a mut TombstoneCursor,
         user_key: &[u8],
         snapshot: SeqNo,
-    ) -> Option<(SeqNo, Fragment<'_>)> {
+    ) -> Option<Covered<'a>> {
         match self {
-            Self::Memtable(_, fragments) => {
-                let fragments = fragments.as_deref()?;
-                let fragment = cursor.memtable.covering(order, fragments, user_key)?;
-                match fragment.newest_at(snapshot) {
+            Self::Memtable(_, false) => None,
+            Self::Memtable(iter, true) => {
+                let last = &mut cursor.memtable;
+                match last.covering(iter, order, user_key, snapshot) {
                     0 => None,
-                    seqno => Some((seqno, fragment)),
+                    seqno => Some(Covered {
+                        seqno,
+                        begin: &last.begin.key,
+                        end: &last.end.key,
+                    }),
                 }
             }
-            Self::Run(iter) => iter.covering(&mut cursor.run, user_key, snapshot),
+            Self::Run(iter) => {
+                let covering = iter.covering(&mut cursor.run, user_key, snapshot);
+                covering.map(|(seqno, fragment)| Covered {
+                    seqno,
+                    begin: fragment.begin,
+                    end: fragment.end,
+                })
+            }
             // Tables with range tombstones are not laid out.
             Self::Resident(_) => None,
         }

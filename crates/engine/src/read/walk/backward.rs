@@ -201,8 +201,8 @@ impl Walk {
         let source = &self.cursor.children()[covering.rank];
         let at = &mut self.tombstone_cursors[covering.rank];
         let covering_key = source.covering(&self.context.order, at, &self.key, self.seqno);
-        let (_, fragment) = covering_key.expect("the source was found to cover the key");
-        set_target(&mut self.target, fragment.begin, SEQNO_MAX, SEEK_KIND);
+        let covered = covering_key.expect("the source was found to cover the key");
+        set_target(&mut self.target, covered.begin, SEQNO_MAX, SEEK_KIND);
         self.counters.seeks += 1;
         self.cursor
             .skip_older_back_to(covering.rank + 1, &self.target);

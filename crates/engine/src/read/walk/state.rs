@@ -370,7 +370,7 @@ impl Walk {
     }
 
     /// Whether the cursor sees later writes to its memtables. It misses those to a memtable that was empty
-    /// and left out, and later range tombstones, of which it holds a copy.
+    /// and left out, and the first range tombstone of a memtable.
     pub(in crate::read) fn follows_view(&self) -> bool {
         let mut memtables = self.view.memtables();
         let sources = self.cursor.children().iter();
@@ -396,7 +396,7 @@ impl Walk {
         // Older sources hold only tombstones older than the entry.
         for (rank, (source, at)) in sources.enumerate().take(self.cursor.current_rank() + 1) {
             let covering = source.covering(&self.context.order, at, &self.key, self.seqno);
-            if covering.is_some_and(|(newest, _)| newest > seqno) {
+            if covering.is_some_and(|covered| covered.seqno > seqno) {
                 return Some(Covering { rank });
             }
         }
