@@ -51,12 +51,13 @@ pub(crate) fn run(context: &JobContext, memtables: &[Arc<Memtable>]) -> Result<F
         })
         .flat_map(|memtable| memtable.range_tombstones())
         .collect();
-    let fragments = Arc::new(Fragments::new(order, &tombstones));
     let snapshots = match drumlin_base::bug!("flush-forgets-snapshots") {
         true => Vec::new(),
         false => context.snapshots.clone(),
     };
     let stripes = Stripes::new(snapshots);
+    let newest = Fragments::newest(order, &tombstones, stripes.snapshots());
+    let fragments = Arc::new(newest);
     let kept = retain(order, &fragments, &stripes, &Below::Anything);
 
     let newest_first = memtables.iter().rev().map(|memtable| memtable.iter());

@@ -32,6 +32,11 @@ impl Stripes {
         Self { snapshots }
     }
 
+    /// The snapshots, ascending.
+    pub(crate) fn snapshots(&self) -> &[SeqNo] {
+        &self.snapshots
+    }
+
     /// The stripe of `seqno`: the oldest snapshot that sees it, [`SEQNO_MAX`] when none does.
     #[inline]
     pub(crate) fn of(&self, seqno: SeqNo) -> SeqNo {

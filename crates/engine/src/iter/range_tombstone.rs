@@ -9,8 +9,9 @@
 //! cover is constant, so each such gap with a non-empty set is one fragment. Tombstones that a
 //! flush or compaction wrote are fragments already and skip the sweep.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Range;
 
 use drumlin_base::key::{split_internal, tag_kind, tag_seqno};
@@ -61,6 +62,20 @@ impl Fragments {
     ///
     /// Costs O(n log n) and, where tombstones overlap, the size of the result.
     pub fn new(order: &KeyOrder, tombstones: &[RangeTombstone]) -> Self {
+        Self::of_seen(order, tombstones, Seen::All)
+    }
+
+    /// As [`Fragments::new`], without what no reader sees: of the tombstones over a fragment stay the newest, and the
+    /// newest that each of `snapshots`, ascending, sees. May keep more where nothing needs to be cut.
+    ///
+    /// Costs O(n log n) for each snapshot, also where tombstones lie over one another: their fragments alone have
+    /// O(n²) sequence numbers.
+    pub fn newest(order: &KeyOrder, tombstones: &[RangeTombstone], snapshots: &[SeqNo]) -> Self {
+        debug_assert!(snapshots.is_sorted());
+        Self::of_seen(order, tombstones, Seen::At(snapshots))
+    }
+
+    fn of_seen(order: &KeyOrder, tombstones: &[RangeTombstone], seen: Seen<'_>) -> Self {
         if let Some(ready) = Self::of_fragmented(order, tombstones) {
             return ready;
         }
@@ -69,7 +84,7 @@ impl Fragments {
             end: &tombstone.end,
             seqno: tombstone.seqno,
         });
-        Self::sweep(order, pieces.collect())
+        Self::sweep(order, pieces.collect(), seen)
     }
 
     /// Fragments of a table's `tombstones` that count: those parts within the file's bounds, which
@@ -120,7 +135,7 @@ impl Fragments {
                 }));
             }
         }
-        Self::sweep(order, pieces)
+        Self::sweep(order, pieces, Seen::All)
     }
 
     /// Whether nothing is covered.
@@ -221,37 +236,38 @@ impl Fragments {
         Some(out)
     }
 
-    fn sweep(order: &KeyOrder, mut pieces: Vec<Piece<'_>>) -> Self {
-        pieces.retain(|piece| order.compare(piece.begin, piece.end).is_lt());
-        pieces.sort_by(|a, b| order.compare(a.begin, b.begin));
-        let mut points: Vec<&[u8]> = pieces
-            .iter()
-            .flat_map(|piece| [piece.begin, piece.end])
-            .collect();
+    fn sweep(order: &KeyOrder, pieces: Vec<Piece<'_>>, seen: Seen<'_>) -> Self {
+        let mut begins = pieces;
+        begins.retain(|piece| order.compare(piece.begin, piece.end).is_lt());
+        begins.sort_by(|a, b| order.compare(a.begin, b.begin));
+        let mut ends = begins.clone();
+        ends.sort_by(|a, b| order.compare(a.end, b.end));
+        let points = begins.iter().map(|piece| piece.begin);
+        let mut points: Vec<&[u8]> = points.chain(ends.iter().map(|piece| piece.end)).collect();
         points.sort_by(|a, b| order.compare(a, b));
         points.dedup_by(|a, b| order.compare(a, b).is_eq());
 
         let mut out = Self::default();
-        let mut starting = pieces.iter().peekable();
-        // Covering tombstones by seqno, newest first, each with where it ends. Two pieces of one
-        // seqno that touch here act as one that ends where the later one does.
-        let mut active: BTreeMap<Reverse<SeqNo>, &[u8]> = BTreeMap::new();
-        for (index, &point) in points.iter().enumerate() {
-            active.retain(|_, end| order.compare(end, point).is_gt());
-            while let Some(piece) =
-                starting.next_if(|piece| order.compare(piece.begin, point).is_le())
-            {
-                let end = active.entry(Reverse(piece.seqno)).or_insert(piece.end);
-                if order.compare(end, piece.end) == Ordering::Less {
-                    *end = piece.end;
+        let (mut begins, mut ends) = (begins.iter().peekable(), ends.iter().peekable());
+        // How many pieces of each seqno cover, newest first.
+        let mut active: BTreeMap<Reverse<SeqNo>, usize> = BTreeMap::new();
+        for pair in points.windows(2) {
+            let &[point, next] = pair else { continue };
+            let is_reached = |key: &[u8]| order.compare(key, point).is_le();
+            while let Some(piece) = begins.next_if(|piece| is_reached(piece.begin)) {
+                *active.entry(Reverse(piece.seqno)).or_default() += 1;
+            }
+            while let Some(piece) = ends.next_if(|piece| is_reached(piece.end)) {
+                if let Entry::Occupied(mut count) = active.entry(Reverse(piece.seqno)) {
+                    *count.get_mut() -= 1;
+                    if *count.get() == 0 {
+                        count.remove();
+                    }
                 }
             }
-            let Some(&next) = points.get(index + 1) else {
-                break;
-            };
             if !active.is_empty() {
                 let from = out.seqnos.len();
-                out.seqnos.extend(active.keys().map(|seqno| seqno.0));
+                seen.append(&active, &mut out.seqnos);
                 out.push_span(point, next, from);
             }
         }
@@ -274,6 +290,34 @@ impl Fragments {
             end: end.into(),
             seqnos: from..self.seqnos.len(),
         });
+    }
+}
+
+/// Whose tombstones matter.
+#[derive(Clone, Copy)]
+enum Seen<'a> {
+    /// Everybody's, at whatever sequence number.
+    All,
+    /// Those of readers at these snapshots, ascending, and of later ones.
+    At(&'a [SeqNo]),
+}
+
+impl Seen<'_> {
+    /// Appends the seqnos among `active` that matter, newest first.
+    fn append(self, active: &BTreeMap<Reverse<SeqNo>, usize>, out: &mut Vec<SeqNo>) {
+        let Self::At(snapshots) = self else {
+            return out.extend(active.keys().map(|seqno| seqno.0));
+        };
+        let mut limit = SEQNO_MAX;
+        while let Some((&Reverse(seqno), _)) = active.range(Reverse(limit)..).next() {
+            out.push(seqno);
+            // What is older shows to snapshots that do not see this one.
+            let older = snapshots.partition_point(|&at| at < seqno);
+            match older.checked_sub(1).and_then(|index| snapshots.get(index)) {
+                Some(&snapshot) => limit = snapshot,
+                None => break,
+            }
+        }
     }
 }
 
@@ -419,6 +463,45 @@ mod tests {
                 assert_eq!(walked.map_or(0, |f| f.newest_at(at)), want, "seed {seed}");
             }
         }
+    }
+
+    #[test]
+    fn the_newest_answer_at_snapshots_as_all_do_and_are_few() {
+        for seed in 0..400 {
+            let mut rng = Rng::new(seed);
+            let order = KeyOrder::Bytewise;
+            let tombstones = random_tombstones(&mut rng);
+            let mut snapshots: Vec<_> = (0..rng.below(4)).map(|_| rng.below(22)).collect();
+            snapshots.sort_unstable();
+            let fragments = Fragments::newest(&order, &tombstones, &snapshots);
+            check_shape(&order, &fragments);
+            for key in b'a'..=b'm' {
+                for &at in snapshots.iter().chain([&SEQNO_MAX]) {
+                    let want = naive(&order, &tombstones, &[key], at);
+                    let told = fragments.max_covering_seqno(&order, &[key], at);
+                    assert_eq!(told, want, "seed {seed}");
+                }
+            }
+            if Fragments::of_fragmented(&order, &tombstones).is_none() {
+                let most = fragments.iter().map(|fragment| fragment.seqnos.len()).max();
+                assert!(most.unwrap_or(0) <= 1 + snapshots.len(), "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn thousands_of_tombstones_over_one_another_cost_no_more_than_beside() {
+        let order = KeyOrder::Bytewise;
+        let key = |number: u32| number.to_be_bytes().to_vec();
+        let nested = (1..=16_000).map(|number| RangeTombstone {
+            begin: key(number),
+            end: key(100_000 - number),
+            seqno: u64::from(number),
+        });
+        let fragments = Fragments::newest(&order, &nested.collect::<Vec<_>>(), &[500]);
+        assert_eq!(fragments.len(), 2 * 16_000 - 1);
+        let told = |number, at| fragments.max_covering_seqno(&order, &key(number), at);
+        assert_eq!((told(50_000, SEQNO_MAX), told(50_000, 500)), (16_000, 500));
     }
 
     #[test]
