@@ -58,10 +58,6 @@ impl<'a> Call<'a, '_> {
         integer(self.arg(at)).ok_or(NOT_AN_INTEGER)
     }
 
-    #[expect(
-        dead_code,
-        reason = "for commands that wait for a key, which come with lists"
-    )]
     /// Has the call wait for one of `keys`, or replies that there is nothing where it may not.
     pub(crate) fn wait_for(&mut self, wait: Wait) {
         if self.may_wait {
@@ -74,10 +70,6 @@ impl<'a> Call<'a, '_> {
         }
     }
 
-    #[expect(
-        dead_code,
-        reason = "for commands that wait for a key, which come with lists"
-    )]
     /// Argument `at` as the timeout of a blocking command, in seconds with a fraction; 0 is for ever.
     ///
     /// # Errors

@@ -17,6 +17,7 @@ mod config;
 mod config_names;
 mod dispatch;
 mod dispatch_multi;
+mod double;
 mod expire;
 mod facts;
 mod glob;

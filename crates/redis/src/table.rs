@@ -26,6 +26,7 @@ impl Table {
             cmd::pubsub::COMMANDS,
             cmd::server::COMMANDS,
             cmd::string::COMMANDS,
+            cmd::zset::COMMANDS,
         ];
         let commands = families.into_iter().flatten();
         let by_name: HashMap<_, _> = commands

@@ -37,13 +37,6 @@ fn pairs(items: Vec<Scored>) -> Vec<(f64, Vec<u8>)> {
         .collect()
 }
 
-fn bits(items: &[(f64, Vec<u8>)]) -> Vec<(u64, Vec<u8>)> {
-    items
-        .iter()
-        .map(|(score, member)| (score.to_bits(), member.clone()))
-        .collect()
-}
-
 fn all() -> Selection<'static> {
     Selection {
         select: Select::Ranks { start: 0, end: -1 },
@@ -179,10 +172,7 @@ fn look(world: &mut World, model: &Model, rng: &mut Rng, members: usize) {
             rank(keyspace, KEY, &member, Direction::Backward)?,
         ))
     });
-    assert_eq!(
-        scored.map(f64::to_bits),
-        model.get(&member).map(|score| score.to_bits())
-    );
+    assert_eq!(scored, model.get(&member).copied());
     assert_eq!(forward, found.map(|at| at as u64));
     assert_eq!(backward, found.map(|at| (items.len() - 1 - at) as u64));
     let (min, max) = (a_score(rng), a_score(rng));
@@ -220,12 +210,12 @@ fn look(world: &mut World, model: &Model, rng: &mut Rng, members: usize) {
         page: Some(page),
     };
     let found = world.ok(|keyspace| range(keyspace, KEY, &selection));
-    assert_eq!(bits(&pairs(found)), bits(&wanted));
+    assert_eq!(pairs(found), wanted);
 }
 
 fn compare_whole(world: &mut World, model: &Model) {
     let found = world.ok(|keyspace| range(keyspace, KEY, &all()));
-    assert_eq!(bits(&pairs(found)), bits(&sorted(model)));
+    assert_eq!(pairs(found), sorted(model));
     let (mut cursor, mut scanned) = (0, Model::new());
     loop {
         let (next, items) = world.ok(|keyspace| scan(keyspace, KEY, cursor, 7));
@@ -497,4 +487,25 @@ fn encodings_other_types_and_expiries_are_as_they_should() {
     });
     let refused = world.run(|keyspace| len(keyspace, b"set"));
     assert!(matches!(refused, Err(Failure::WrongType)));
+}
+
+fn sign(world: &mut World, member: &str) -> Option<bool> {
+    let found = world.ok(|keyspace| score(keyspace, KEY, member.as_bytes()));
+    found.map(f64::is_sign_negative)
+}
+
+#[test]
+fn the_sign_of_zero_is_kept_where_redis_keeps_it() {
+    let mut world = World::new();
+    put(&mut world, KEY, &[(-0.0, "small")]);
+    assert_eq!(
+        sign(&mut world, "small"),
+        Some(false),
+        "a listpack has no -0"
+    );
+    let long = "long".repeat(20);
+    put(&mut world, KEY, &[(-0.0, &long), (-0.0, "other")]);
+    assert_eq!(sign(&mut world, "small"), Some(false));
+    assert_eq!(sign(&mut world, &long), Some(true));
+    assert_eq!(sign(&mut world, "other"), Some(true));
 }

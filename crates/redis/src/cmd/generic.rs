@@ -1,7 +1,7 @@
 //! Commands of keys, whatever they hold.
 
 use drumlin_redis_store::record::EXPIRE_MS_MAX;
-use drumlin_redis_store::types::string;
+use drumlin_redis_store::types::{string, zset};
 use drumlin_redis_store::{DATABASES, EventClass, Failure, Kind, Old, Outcome, Record};
 use drumlin_resp::integer;
 
@@ -455,10 +455,10 @@ const OBJECT_HELP: &[&str] = &[
 fn encoding(record: &Record) -> &'static str {
     match record.kind() {
         Kind::String => string::encoding(record.payload()),
-        Kind::Hash | Kind::SortedSet if record.collection().is_none() => "listpack",
+        Kind::SortedSet => zset::encoding(record),
+        Kind::Hash if record.collection().is_none() => "listpack",
         Kind::Hash | Kind::Set => "hashtable",
         Kind::List => "quicklist",
-        Kind::SortedSet => "skiplist",
         Kind::Stream => "stream",
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod multi;
 pub(crate) mod pubsub;
 pub(crate) mod server;
 pub(crate) mod string;
+pub(crate) mod zset;
 
 use drumlin_redis_store::Outcome;
 

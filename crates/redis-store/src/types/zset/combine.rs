@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::range::{Selection, range};
+use super::range::{Select, Selection, range};
 use super::score::Scored;
-use super::value::Zset;
+use super::value::{Zset, needs_skiplist};
 use crate::events::EventClass;
 use crate::failure::{Failure, Outcome};
 use crate::keyspace::Keyspace;
@@ -252,6 +252,21 @@ pub fn store(
     Ok(items.len() as u64)
 }
 
+/// Redis adds members one by one, to a `listpack` as long as they fit: those lose the sign of -0. Only where it knows how
+/// many there are it does not begin with one that will not do.
+fn lose_signs_of_zero(items: &mut [Scored], knows_len: bool) {
+    if knows_len && needs_skiplist(items.len(), 0) {
+        return;
+    }
+    for (before, item) in items.iter_mut().enumerate() {
+        if needs_skiplist(before + 1, item.member.len()) {
+            break;
+        }
+        // -0 + 0 is 0.
+        item.score += 0.0;
+    }
+}
+
 /// Stores a range of the sorted set at `from` at the key `to`; how many members it has.
 ///
 /// # Errors
@@ -263,6 +278,8 @@ pub fn store_range(
     selection: &Selection<'_>,
 ) -> Outcome<u64> {
     let mut items = range(keyspace, from, selection)?;
+    let knows_len = matches!(selection.select, Select::Ranks { .. });
+    lose_signs_of_zero(&mut items, knows_len);
     items.sort_by(Scored::order);
     store(keyspace, to, &items, "zrangestore")
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use drumlin_base::coding::{Reader, put_slice, put_varint64, varint_len};
 use drumlin_base::{Error, Result};
 
-use super::score::{Scored, order, score_bytes, score_of};
+use super::score::{order, score_bytes, score_of};
 
 /// Bytes of a score.
 const SCORE_BYTES: usize = 8;
@@ -66,10 +66,10 @@ impl Packed {
     }
 
     /// The set of `items`, which are in order.
-    pub(super) fn of(items: &[Scored]) -> Self {
+    pub(super) fn of<'m>(items: impl Iterator<Item = (f64, &'m [u8])>) -> Self {
         let mut packed = Self::default();
-        for (at, item) in items.iter().enumerate() {
-            packed.insert(at, item.score, &item.member);
+        for (at, (score, member)) in items.enumerate() {
+            packed.insert(at, score, member);
         }
         packed
     }

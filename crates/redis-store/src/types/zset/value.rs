@@ -20,7 +20,7 @@ const WHOLE_BYTES_MAX: usize = 2 << 10;
 /// Longest member of one.
 const WHOLE_MEMBER_BYTES_MAX: usize = 512;
 /// Redis has a `skiplist`, and not a `listpack`, beyond so many members or with a longer one.
-const LISTPACK_ITEMS_MAX: u64 = 128;
+const LISTPACK_ITEMS_MAX: usize = 128;
 const LISTPACK_MEMBER_BYTES_MAX: usize = 64;
 /// Extras: it has been a `skiplist`.
 const SKIPLIST: u8 = 1;
@@ -46,6 +46,11 @@ pub(super) struct Zset {
     of: Option<Collection>,
     form: Form,
     extras: u8,
+}
+
+/// Whether so many members, the longest of so many bytes, are a `skiplist` in Redis.
+pub(super) fn needs_skiplist(items: usize, member_bytes: usize) -> bool {
+    items > LISTPACK_ITEMS_MAX || member_bytes > LISTPACK_MEMBER_BYTES_MAX
 }
 
 /// Whether Redis would have a `skiplist`.
@@ -185,9 +190,15 @@ impl Zset {
         old: Option<f64>,
     ) -> Outcome<()> {
         let (score, member) = item;
-        if member.len() > LISTPACK_MEMBER_BYTES_MAX {
+        let len = match old {
+            Some(_) => 0,
+            None => usize::try_from(self.len()).unwrap_or(usize::MAX),
+        };
+        if needs_skiplist(len.saturating_add(1), member.len()) {
             self.extras |= SKIPLIST;
         }
+        let item = (kept_score(score, self.extras), member);
+        let score = item.0;
         let is_too_long = member.len() > WHOLE_MEMBER_BYTES_MAX;
         if let Form::Whole(packed) = &mut self.form {
             if let Some(at) = old.and_then(|_| packed.find(member)) {
@@ -315,15 +326,11 @@ impl Zset {
             return Ok(());
         }
         let expire_ms = old.and_then(Record::expire_ms);
-        let mut extras = self.extras;
-        if self.len() > LISTPACK_ITEMS_MAX {
-            extras |= SKIPLIST;
-        }
         let of = match &self.form {
             Form::Whole(_) => None,
             Form::Tree(tree) => Some(tree.of()),
         };
-        let mut new = NewRecord::new(Kind::SortedSet, of, expire_ms, extras);
+        let mut new = NewRecord::new(Kind::SortedSet, of, expire_ms, self.extras);
         match &self.form {
             Form::Whole(packed) => packed.encode(new.payload()),
             Form::Tree(tree) => tree.encode(new.payload()),
@@ -336,13 +343,18 @@ impl Zset {
         let longest = items.iter().map(|item| item.member.len()).max();
         let longest = longest.unwrap_or(0);
         let bytes: usize = items.iter().map(|item| entry_bytes(&item.member)).sum();
-        let is_skiplist =
-            items.len() as u64 > LISTPACK_ITEMS_MAX || longest > LISTPACK_MEMBER_BYTES_MAX;
-        let extras = if is_skiplist { SKIPLIST } else { 0 };
+        let extras = match needs_skiplist(items.len(), longest) {
+            true => SKIPLIST,
+            false => 0,
+        };
         let is_whole = longest <= WHOLE_MEMBER_BYTES_MAX && bytes < WHOLE_BYTES_MAX - 2;
         let new = match is_whole {
             true => {
                 let mut new = NewRecord::new(Kind::SortedSet, None, None, extras);
+                let items = items.iter().map(|item| {
+                    let score = kept_score(item.score, extras);
+                    (score, item.member.as_slice())
+                });
                 Packed::of(items).encode(new.payload());
                 new
             }
@@ -358,6 +370,14 @@ impl Zset {
             }
         };
         keyspace.put(key, Old::Unknown, new)
+    }
+}
+
+/// Redis's `listpack` has no -0: it becomes 0 there. Its `skiplist` keeps the sign.
+fn kept_score(score: f64, extras: u8) -> f64 {
+    match score == 0.0 && extras & SKIPLIST == 0 {
+        true => 0.0,
+        false => score,
     }
 }
 
