@@ -30,6 +30,7 @@ mod filters;
 mod keys;
 mod keyspace;
 mod live;
+pub mod number;
 mod overlay;
 pub mod record;
 mod scan;
