@@ -159,6 +159,13 @@ impl Write for Wire {
     }
 }
 
+/// All that the server at `socket` answers to `bytes`, the last of which must make it close the connection.
+pub fn answers_until_closed(socket: &Path, bytes: &[u8]) -> Vec<u8> {
+    let mut wire = Wire::connect(socket);
+    wire.write_all(bytes).unwrap();
+    wire.rest()
+}
+
 /// A server that runs until this is dropped, and a connection to it. Its methods panic when the server fails.
 pub struct Server {
     dir: TempDir,
@@ -244,9 +251,7 @@ impl Server {
 
     /// All that it answers to `bytes` on another connection. The last of them must make it close that.
     pub fn answers_until_closed(&self, bytes: &[u8]) -> Vec<u8> {
-        let mut wire = Wire::connect(&self.dir.path().join("socket"));
-        wire.write_all(bytes).unwrap();
-        wire.rest()
+        answers_until_closed(&self.dir.path().join("socket"), bytes)
     }
 
     fn reply(&mut self) -> Reply {

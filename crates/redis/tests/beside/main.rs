@@ -1,0 +1,4 @@
+//! The server beside Debian's redis-server: the same commands, the same replies. One program, so that all is linked once.
+
+mod pair;
+mod zset;

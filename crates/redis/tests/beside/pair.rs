@@ -1,0 +1,128 @@
+//! A redis-server and a server of ours.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use drumlin_base::rng::Rng;
+use drumlin_fs::net::PosixNetwork;
+use drumlin_fs::{Env, JoinHandle};
+use drumlin_redis::{Config, Server, ServerOptions, Stopper};
+use drumlin_resp::{ReplyLimits, ReplyParser, Value, encode_command};
+use drumlin_testkit::redis;
+use tempfile::TempDir;
+
+/// A command and its arguments.
+pub(crate) type Words = Vec<Vec<u8>>;
+
+/// The words of a line; `''` is an empty one.
+pub(crate) fn words(line: &str) -> Words {
+    let words = line.split_whitespace();
+    words
+        .map(|word| if word == "''" { "" } else { word })
+        .map(|word| word.as_bytes().to_vec())
+        .collect()
+}
+
+/// One of `choices`.
+pub(crate) fn pick<'c>(rng: &mut Rng, choices: &[&'c str]) -> &'c str {
+    choices[(rng.next_u64() % choices.len() as u64) as usize]
+}
+
+/// See the module. Both end with it.
+pub(crate) struct Pair {
+    theirs: redis::Server,
+    stopper: Stopper,
+    thread: Option<Box<dyn JoinHandle>>,
+    socket: PathBuf,
+    _dir: TempDir,
+}
+
+impl Pair {
+    /// `None` where there is no redis-server, which it says.
+    pub(crate) fn start() -> Option<Self> {
+        if !redis::installed() {
+            return None;
+        }
+        let theirs = redis::Server::start(tempfile::tempdir().expect("a directory"), &[]);
+        let dir = tempfile::tempdir().expect("a directory");
+        let socket = dir.path().join("socket");
+        let mut config = Config::default();
+        let data = dir.path().join("data");
+        for (name, value) in [
+            ("dir", data.to_str().expect("UTF-8")),
+            ("port", "0"),
+            ("unixsocket", socket.to_str().expect("UTF-8")),
+        ] {
+            config
+                .set_at_start(name.as_bytes(), value.as_bytes())
+                .expect("a setting");
+        }
+        let env = Env::system();
+        let server = Server::open(ServerOptions {
+            config,
+            env: env.clone(),
+            network: Arc::new(PosixNetwork::new()),
+        });
+        let server = server.expect("opens");
+        let stopper = server.stopper();
+        let serve = Box::new(move || server.run().expect("serves"));
+        let thread = env.spawner.spawn("server", serve).expect("a thread");
+        Some(Self {
+            theirs,
+            stopper,
+            thread: Some(thread),
+            socket,
+            _dir: dir,
+        })
+    }
+
+    /// Sends both the same on a connection in the protocol `2` or `3`, and compares the replies that `compares` names.
+    pub(crate) fn same(
+        &self,
+        protocol: &str,
+        commands: &[Words],
+        compares: impl Fn(&Words) -> bool,
+    ) {
+        let mut bytes = Vec::new();
+        encode_command(&mut bytes, &["HELLO", protocol]);
+        for command in commands {
+            encode_command(&mut bytes, command);
+        }
+        encode_command(&mut bytes, &["QUIT"]);
+        let theirs = values(&self.theirs.answers_until_closed(&bytes));
+        let ours = values(&redis::answers_until_closed(&self.socket, &bytes));
+        assert_eq!(theirs.len(), commands.len() + 2, "Redis answers all");
+        assert_eq!(ours.len(), commands.len() + 2, "all are answered");
+        for (at, command) in commands.iter().enumerate().filter(|it| compares(it.1)) {
+            let text: Vec<_> = command
+                .iter()
+                .map(|word| String::from_utf8_lossy(word))
+                .collect();
+            assert_eq!(
+                ours[at + 1],
+                theirs[at + 1],
+                "ours, Redis's to {} in RESP{protocol}",
+                text.join(" ")
+            );
+        }
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        self.stopper.stop().expect("wakes");
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("ends");
+        }
+    }
+}
+
+fn values(bytes: &[u8]) -> Vec<Value> {
+    let mut parser = ReplyParser::new(ReplyLimits::default());
+    parser.push(bytes);
+    let mut values = Vec::new();
+    while let Some(value) = parser.value().expect("a reply") {
+        values.push(value);
+    }
+    values
+}
