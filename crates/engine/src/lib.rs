@@ -53,7 +53,9 @@ pub use drumlin_base::{
     FilterJob, KeyOrder, MergeOperator, PinnedSlice, PrefixExtractor, Result, SeqNo,
 };
 pub use drumlin_fs::{Env, RateLimit, machine};
-pub use drumlin_table::{ChecksumKind, Codec, Compression, TableFormat, TableWriterOptions};
+pub use drumlin_table::{
+    ChecksumKind, Codec, Compression, ReadTier, TableFormat, TableWriterOptions,
+};
 pub use family::column_family::{ColumnFamily, DEFAULT_FAMILY};
 pub use family::merge_operators::{StringAppend, UInt64Add};
 pub use family::snapshot::Snapshot;

@@ -1,6 +1,6 @@
 //! Goal: a walk within a prefix asks the tables' prefix filters and still finds everything, and iterators
 //! that take over one another's walks show their own moment. Method: real files; blocks are forbidden to be
-//! read (`cache_only`) where the filter alone must answer; threads whose rows must all be of one batch.
+//! read (`ReadTier::BlockCache`) where the filter alone must answer; threads whose rows must all be of one batch.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use drumlin::internals::batch::WriteBatch;
 use drumlin::{
-    CappedPrefix, Db, DbIterator, FamilyOptions, FixedPrefix, Options, ReadOptions, TableFormat,
-    Tuning, WriteOptions,
+    CappedPrefix, Db, DbIterator, FamilyOptions, FixedPrefix, Options, ReadOptions, ReadTier,
+    TableFormat, Tuning, WriteOptions,
 };
 use drumlin_base::rng::Rng;
 use drumlin_testkit::temp_dir;
@@ -71,7 +71,7 @@ fn a_prefix_walk_finds_its_rows_and_reads_nothing_for_absent_prefixes() {
         ..ReadOptions::default()
     };
     let mut absent = db.iter(ReadOptions {
-        cache_only: true,
+        tier: ReadTier::BlockCache,
         ..within.clone()
     });
     let mut answered = 0;

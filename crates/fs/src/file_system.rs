@@ -139,6 +139,13 @@ pub trait RandomAccessFile: Send + Sync + Debug {
         queue.push_done(self.read_at(offset, buffer));
     }
 
+    /// Whether the system has all of these bytes in memory, as far as it tells: a read of them waits for no disk. False
+    /// where that cannot be known; that is the default. Costs a call of the system for each 4 KiB.
+    fn is_in_page_cache(&self, offset: u64, len: u64) -> bool {
+        let _ = (offset, len);
+        false
+    }
+
     /// The file's size in bytes when it was opened.
     fn size(&self) -> u64;
 

@@ -179,6 +179,10 @@ impl RandomAccessFile for TimedReader {
         self.watch.time(|times| &times.reads, read)
     }
 
+    fn is_in_page_cache(&self, offset: u64, len: u64) -> bool {
+        self.file.is_in_page_cache(offset, len)
+    }
+
     fn size(&self) -> u64 {
         self.file.size()
     }

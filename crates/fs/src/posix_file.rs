@@ -164,6 +164,10 @@ impl RandomAccessFile for PosixReader {
         self.size
     }
 
+    fn is_in_page_cache(&self, offset: u64, len: u64) -> bool {
+        syscalls::is_in_page_cache(&self.file, offset, len)
+    }
+
     fn will_need(&self, offset: u64, len: u64) {
         if len > 0 {
             syscalls::will_need(&self.file, offset, len);

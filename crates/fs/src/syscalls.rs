@@ -190,6 +190,23 @@ pub(crate) fn lies_in_memory(file: &File) -> bool {
     })
 }
 
+/// Whether the page cache holds `len` bytes from `offset`. A byte of each page is read without waiting.
+pub(crate) fn is_in_page_cache(file: &File, offset: u64, len: u64) -> bool {
+    const PAGE_BYTES: u64 = 4 << 10;
+    let Some(last) = offset.checked_add(len).and_then(|end| end.checked_sub(1)) else {
+        return false;
+    };
+    let firsts = (offset / PAGE_BYTES + 1..=last / PAGE_BYTES).map(|page| page * PAGE_BYTES);
+    // The last byte is asked for too: it tells whether the file is long enough.
+    [offset, last].into_iter().chain(firsts).all(|at| {
+        let mut byte = [0];
+        let mut buffers = [io::IoSliceMut::new(&mut byte)];
+        let flags = rustix::io::ReadWriteFlags::NOWAIT;
+        // Any error is a no: it would wait (EAGAIN), or the file system cannot tell (EOPNOTSUPP).
+        rustix::io::preadv2(file, &mut buffers, at, flags).is_ok_and(|read| read == 1)
+    })
+}
+
 /// Takes (or gives back) the write lock on the whole file, without waiting. The lock belongs to
 /// the open file, not to the process, and excludes classic record locks of other processes too.
 pub(crate) fn set_lock(file: &File, locked: bool) -> io::Result<()> {

@@ -395,6 +395,23 @@ fn reads_end_at_the_end_of_the_file() {
 }
 
 /// On a disk it is a copy, on tmpfs a mapping; neither minds that the name is removed.
+/// Goal: a yes of the page cache is true. Method: bytes that are not there cannot be in it; bytes just read are, where the
+/// file system tells at all.
+#[test]
+fn only_bytes_of_the_file_are_said_to_be_in_the_page_cache() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    std::fs::write(&path, vec![7; 10_000]).unwrap();
+    let file = files().open(&path).unwrap();
+    let mut all = vec![0; 10_000];
+    assert_eq!(file.read_at(0, &mut all).unwrap(), all.len());
+    assert!(!file.is_in_page_cache(9_999, 2), "past the end");
+    assert!(!file.is_in_page_cache(u64::MAX - 1, 1));
+    let tells = file.is_in_page_cache(0, 1);
+    assert_eq!(file.is_in_page_cache(0, 10_000), tells);
+    assert_eq!(file.is_in_page_cache(5_000, 1), tells);
+}
+
 #[test]
 fn a_resident_file_outlives_its_name() {
     let mut rng = Rng::new(7);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use drumlin::{Db, Error, ReadOptions, Result, SeqNo, View, WriteBatch, WriteOptions};
+use drumlin::{Db, Error, ReadOptions, ReadTier, Result, SeqNo, View, WriteBatch, WriteOptions};
 use drumlin_base::rng::Rng;
 use parking_lot::{Mutex, RwLock};
 
@@ -97,7 +97,7 @@ impl Store {
             cids_until: AtomicU64::new(0),
             reserving: Mutex::new(()),
             from_memory: ReadOptions {
-                cache_only: true,
+                tier: ReadTier::PageCache,
                 ..ReadOptions::default()
             },
             from_disk: ReadOptions::default(),

@@ -46,7 +46,7 @@ pub use format::{
 pub use hint::{Hint, STEPS};
 pub use iter::TableIter;
 pub use options::{
-    FilterOptions, TableFormat, TableReadOptions, TableReaderOptions, TableWriterOptions,
+    FilterOptions, ReadTier, TableFormat, TableReadOptions, TableReaderOptions, TableWriterOptions,
 };
 pub use plain::{
     KeyHint, Newest, PlainProbe, PlainTable, PlainTableIter, PlainTableWriter, PlainValue,

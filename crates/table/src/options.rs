@@ -67,6 +67,19 @@ impl std::fmt::Debug for TableReaderOptions {
     }
 }
 
+/// How far a read may go for a block that it needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ReadTier {
+    /// To the block cache: no file is touched.
+    BlockCache,
+    /// To the system's page cache: files are read where that waits for no disk, as far as the system tells. For event
+    /// loops.
+    PageCache,
+    /// To the disk.
+    #[default]
+    Disk,
+}
+
 /// How one read goes about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableReadOptions {
@@ -74,8 +87,8 @@ pub struct TableReadOptions {
     pub fill_cache: bool,
     /// Check the checksum of blocks read from the file.
     pub verify_checksums: bool,
-    /// Do not read the file: fail with `Incomplete` where a block is not cached.
-    pub cache_only: bool,
+    /// How far a read may go for a block; beyond it fails with `Incomplete`.
+    pub tier: ReadTier,
     /// Bytes to read ahead of a scan; 0 lets it grow with the scan.
     pub readahead_bytes: usize,
     /// Cursors give the codes of values under this model as they are stored, and decode these only when
@@ -88,7 +101,7 @@ impl Default for TableReadOptions {
         Self {
             fill_cache: true,
             verify_checksums: true,
-            cache_only: false,
+            tier: ReadTier::Disk,
             readahead_bytes: 0,
             codes_of: None,
         }

@@ -14,7 +14,7 @@ use crate::block::BlockRun;
 use crate::block::{BlockTable, TableIndex};
 use crate::format::BlockHandle;
 use crate::hint::{Hint, Known};
-use crate::options::TableReadOptions;
+use crate::options::{ReadTier, TableReadOptions};
 use crate::searchable::{PageMeta, SearchableTable};
 use crate::table::Table;
 
@@ -59,7 +59,7 @@ impl Table {
 /// Reads into the cache the pages that lookups in these tables lack after the steps of their hints;
 /// keys ascend within a table. Does nothing if reads or caching are not allowed.
 pub fn read_together(lookups: &[(Arc<Table>, Hint)], options: &TableReadOptions) {
-    if options.cache_only || !options.fill_cache {
+    if options.tier != ReadTier::Disk || !options.fill_cache {
         return;
     }
     let mut reads: Vec<PendingRead<'_>> = Vec::with_capacity(lookups.len());

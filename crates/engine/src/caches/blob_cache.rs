@@ -20,8 +20,8 @@ use arc_swap::{ArcSwapOption, Guard};
 use drumlin_base::sync::Mutex;
 use drumlin_base::{Error, ErrorKind, PinnedSlice, Result};
 use drumlin_fs::FileSystem;
-use drumlin_table::TableReadOptions;
 use drumlin_table::blob::{BlobIndex, BlobReader};
+use drumlin_table::{ReadTier, TableReadOptions};
 
 use crate::caches::table_cache::is_too_many_open;
 use crate::files::names;
@@ -132,7 +132,7 @@ impl BlobCache {
         options: &TableReadOptions,
         read: impl FnOnce(&BlobReader) -> Result<R>,
     ) -> Result<R> {
-        if options.cache_only {
+        if options.tier != ReadTier::Disk {
             return Err(self.not_cached(number));
         }
         if let Some(found) = self.find_open(number)
@@ -448,7 +448,7 @@ mod tests {
     fn reads_from_the_cache_only_touch_no_file() {
         let fixture = fixture(1, 100);
         let options = TableReadOptions {
-            cache_only: true,
+            tier: ReadTier::BlockCache,
             ..TableReadOptions::default()
         };
         fixture.read(&fixture.indexes[0]).unwrap();

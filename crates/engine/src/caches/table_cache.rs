@@ -22,7 +22,7 @@ use drumlin_base::{
 };
 use drumlin_fs::{Env, RandomAccessFile};
 use drumlin_table::{
-    BlockCache, ModelSource, Table, TableFormat, TableReadOptions, TableReaderOptions,
+    BlockCache, ModelSource, ReadTier, Table, TableFormat, TableReadOptions, TableReaderOptions,
 };
 
 use crate::files::names;
@@ -131,7 +131,7 @@ impl TableCache {
     /// As [`TableCache::find`]; `Incomplete` when the table is not open and only the cache may be read.
     #[inline]
     pub fn find_for(&self, file: &Arc<FileMeta>, options: &TableReadOptions) -> Result<Arc<Table>> {
-        if options.cache_only {
+        if options.tier != ReadTier::Disk {
             let open = self.find_open(file);
             return open.ok_or_else(|| self.not_open(file));
         }
@@ -582,7 +582,7 @@ mod tests {
     fn reads_from_the_cache_only_find_what_is_open_or_parked() {
         let fixture = fixture(20, 16, 8 << 20);
         let cached = TableReadOptions {
-            cache_only: true,
+            tier: ReadTier::BlockCache,
             ..TableReadOptions::default()
         };
         let find = |at: usize| fixture.cache.find_for(&fixture.tables[at], &cached);

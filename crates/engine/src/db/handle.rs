@@ -406,7 +406,7 @@ impl Db {
     ///
     /// # Errors
     /// `Corruption` naming file and offset, `Io`, `Incomplete` under
-    /// [`ReadOptions::cache_only`].
+    /// [`ReadOptions::tier`].
     #[inline]
     pub fn get_cf(
         &self,

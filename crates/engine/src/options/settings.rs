@@ -8,7 +8,7 @@ use drumlin_base::{
     CompactionFilterFactory, Error, KeyOrder, MergeOperator, PrefixExtractor, Result, limits,
 };
 use drumlin_fs::{Env, RateLimit};
-use drumlin_table::{ChecksumKind, Codec, Compression, TableFormat, TableReadOptions};
+use drumlin_table::{ChecksumKind, Codec, Compression, ReadTier, TableFormat, TableReadOptions};
 
 use crate::compaction::CompactionStyle;
 use crate::family::snapshot::Snapshot;
@@ -429,8 +429,9 @@ pub struct ReadOptions {
     pub fill_cache: bool,
     /// Check block checksums when blocks are read from disk.
     pub verify_checksums: bool,
-    /// Read only data in memory; anything else is `Incomplete`.
-    pub cache_only: bool,
+    /// How far a read may go for data that it needs; beyond it fails with `Incomplete`. Short of the disk, tables that are
+    /// not open and values in blob files are beyond it.
+    pub tier: ReadTier,
     /// Bytes read ahead on scans; 0 grows from small to large as a scan goes on.
     pub readahead_bytes: usize,
 }
@@ -444,7 +445,7 @@ impl Default for ReadOptions {
             prefix_same_as_start: false,
             fill_cache: true,
             verify_checksums: true,
-            cache_only: false,
+            tier: ReadTier::Disk,
             readahead_bytes: 0,
         }
     }
@@ -480,7 +481,7 @@ impl ReadOptions {
         TableReadOptions {
             fill_cache: self.fill_cache,
             verify_checksums: self.verify_checksums,
-            cache_only: self.cache_only,
+            tier: self.tier,
             readahead_bytes: self.readahead_bytes,
             codes_of: None,
         }

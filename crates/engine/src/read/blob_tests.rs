@@ -14,7 +14,7 @@ use drumlin_fs::{
 };
 use drumlin_memtable::Memtable;
 use drumlin_table::blob::BlobWriter;
-use drumlin_table::{BlockCache, Codec, Compression, TableReadOptions};
+use drumlin_table::{BlockCache, Codec, Compression, ReadTier, TableReadOptions};
 use drumlin_table::{TableWriter, TableWriterOptions};
 
 use super::test_family::{get, multi_get, without_pool};
@@ -334,7 +334,7 @@ fn one_damaged_blob_among_many_fails_alone() {
 fn reads_from_the_cache_only_are_incomplete() {
     let fixture = fixture(Codec::None);
     let options = TableReadOptions {
-        cache_only: true,
+        tier: ReadTier::BlockCache,
         ..TableReadOptions::default()
     };
     fixture.get(1).unwrap(); // Table, block and blob file are open and cached.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use drumlin_base::rng::Rng;
 use drumlin_base::{Error, ErrorKind, SeqNo};
-use drumlin_table::TableReadOptions;
+use drumlin_table::{ReadTier, TableReadOptions};
 
 use super::get::get_charged;
 use super::test_family::{Family, random_key, universe};
@@ -486,7 +486,7 @@ fn a_table_that_cannot_be_opened_fails_only_the_reads_that_need_it() {
 fn reads_from_the_cache_only_open_no_table() {
     let (context, view) = half_readable();
     let mut cached = options();
-    cached.table.cache_only = true;
+    cached.table.tier = ReadTier::BlockCache;
     let kind = |error: &Error| error.kind();
     let found = get(&view, &context, b"c", 9, &cached.table);
     assert_eq!(found.as_ref().map_err(kind), Err(ErrorKind::Incomplete));

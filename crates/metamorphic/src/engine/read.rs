@@ -1,6 +1,6 @@
 //! Reads.
 
-use drumlin::{ColumnFamily, Db, DbIterator, ErrorKind, ReadOptions, Result};
+use drumlin::{ColumnFamily, Db, DbIterator, ErrorKind, ReadOptions, ReadTier, Result};
 
 use super::World;
 use crate::digest::{self, Digest};
@@ -178,7 +178,7 @@ fn multi_get(
 
 fn get_cached(db: &Db, family: &ColumnFamily, key: &[u8]) -> Result<String> {
     let cached = ReadOptions {
-        cache_only: true,
+        tier: ReadTier::BlockCache,
         ..ReadOptions::default()
     };
     let want = db.get_cf(family, key, &ReadOptions::default())?;
@@ -270,7 +270,7 @@ fn scan_cached(db: &Db, family: &ColumnFamily) -> Result<String> {
     let mut cached = db.iter_cf(
         family,
         ReadOptions {
-            cache_only: true,
+            tier: ReadTier::BlockCache,
             ..ReadOptions::default()
         },
     );

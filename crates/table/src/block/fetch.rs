@@ -19,6 +19,7 @@ use crate::compress::{
 use crate::format::{
     BLOCK_TRAILER_BYTES, BlockHandle, ChecksumKind, trailer_compression, verify_block,
 };
+use crate::options::{ReadTier, TableReadOptions};
 
 /// The blocks of one open file.
 #[derive(Debug)]
@@ -170,10 +171,25 @@ impl BlockFile {
         Ok(draft)
     }
 
-    /// The error of a read that may not touch the file.
-    #[cold]
-    pub(crate) fn not_cached(&self) -> Error {
-        Error::new(ErrorKind::Incomplete, "the block is not cached").with_file(&self.path)
+    /// Whether a read with `options` may have the block at `handle` from the file.
+    ///
+    /// # Errors
+    /// `Incomplete`, if not.
+    #[inline]
+    pub(crate) fn admit(&self, handle: BlockHandle, options: &TableReadOptions) -> Result<()> {
+        let stored = handle.size_with_trailer().unwrap_or(u64::MAX);
+        let admitted = match options.tier {
+            ReadTier::Disk => true,
+            ReadTier::PageCache => self.file.is_in_page_cache(handle.offset, stored),
+            ReadTier::BlockCache => false,
+        };
+        match admitted {
+            true => Ok(()),
+            false => {
+                let error = Error::new(ErrorKind::Incomplete, "the block is not in memory");
+                Err(error.with_file(&self.path))
+            }
+        }
     }
 }
 

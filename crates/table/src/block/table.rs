@@ -353,10 +353,11 @@ impl BlockTable {
                 if let Some(filter) = parts.slots.get(at) {
                     return Ok(filter.may_contain_key(asked));
                 }
-                if options.cache_only {
+                let handle = parts.index.handle(at).ok_or_else(no_such_block)?;
+                if self.blocks.admit(handle, options).is_err() {
                     return Ok(true);
                 }
-                let filter = self.load_filter(parts.index.handle(at))?;
+                let filter = self.load_filter(handle)?;
                 let filter = if options.fill_cache {
                     parts.slots.fill(at, Arc::new(filter))
                 } else {
@@ -367,9 +368,8 @@ impl BlockTable {
         }
     }
 
-    fn load_filter(&self, handle: Option<BlockHandle>) -> Result<FilterReader> {
+    fn load_filter(&self, handle: BlockHandle) -> Result<FilterReader> {
         self.cache.count_miss();
-        let handle = handle.ok_or_else(no_such_block)?;
         Ok(FilterReader::parse(self.blocks.meta_block(handle)?))
     }
 
@@ -411,10 +411,8 @@ impl BlockTable {
         ahead: Option<&mut ReadAhead>,
     ) -> Result<Block> {
         self.cache.count_miss();
-        if options.cache_only {
-            return Err(self.blocks.not_cached());
-        }
         let handle = run.index.handle(at).ok_or_else(no_such_block)?;
+        self.blocks.admit(handle, options)?;
         let room = |len| {
             if options.fill_cache {
                 self.cache.draft(len, self.prefixes_max)
@@ -480,10 +478,8 @@ impl BlockTable {
             return Ok(Fetched::InSlot(guard));
         }
         self.cache.count_miss();
-        if options.cache_only {
-            return Err(self.blocks.not_cached());
-        }
         let handle = parts.top.handle(at).ok_or_else(no_such_block)?;
+        self.blocks.admit(handle, options)?;
         let index = parse_block(&self.blocks.meta_block(handle)?)
             .and_then(|block| {
                 FlatIndex::decode(&block, parts.format, &self.order, self.blocks.limit)

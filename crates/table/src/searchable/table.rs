@@ -26,7 +26,7 @@ use super::row::{PLAIN_TAG, Version, Versions};
 use crate::cache::ReadAhead;
 use crate::cache::{BlockCache, Cached, Fetched, SlotArray};
 use crate::format::TableProperties;
-use crate::options::TableReadOptions;
+use crate::options::{ReadTier, TableReadOptions};
 
 /// Cache lines of a row that are prefetched.
 const ROW_LINES: usize = 2;
@@ -349,11 +349,16 @@ impl SearchableTable {
         ahead: Option<&mut ReadAhead>,
     ) -> Result<Page> {
         self.cache.count_miss();
-        if options.cache_only {
-            let error = Error::new(ErrorKind::Incomplete, "the page is not cached");
+        let offset = self.page_offset(at).ok_or_else(|| self.damaged(at))?;
+        let admitted = match options.tier {
+            ReadTier::Disk => true,
+            ReadTier::PageCache => self.file.is_in_page_cache(offset, PAGE_BYTES as u64),
+            ReadTier::BlockCache => false,
+        };
+        if !admitted {
+            let error = Error::new(ErrorKind::Incomplete, "the page is not in memory");
             return Err(error.with_file(&self.path));
         }
-        let offset = self.page_offset(at).ok_or_else(|| self.damaged(at))?;
         let room = |len| {
             if options.fill_cache {
                 self.cache.draft(len, 0)

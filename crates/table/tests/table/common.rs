@@ -47,6 +47,8 @@ impl WritableFile for MemFile {
 pub(crate) struct Bytes {
     pub(crate) bytes: Vec<u8>,
     pub(crate) reads: std::sync::atomic::AtomicUsize,
+    /// Whether the system is said to have them in memory.
+    pub(crate) is_in_memory: std::sync::atomic::AtomicBool,
 }
 
 impl RandomAccessFile for Bytes {
@@ -59,6 +61,9 @@ impl RandomAccessFile for Bytes {
         let len = buffer.len().min(self.bytes.len() - start);
         buffer[..len].copy_from_slice(&self.bytes[start..start + len]);
         Ok(len)
+    }
+    fn is_in_page_cache(&self, _offset: u64, _len: u64) -> bool {
+        self.is_in_memory.load(std::sync::atomic::Ordering::Relaxed)
     }
     fn size(&self) -> u64 {
         self.bytes.len() as u64

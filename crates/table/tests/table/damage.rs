@@ -8,7 +8,8 @@ use drumlin_base::operators::FixedPrefix;
 use drumlin_base::rng::Rng;
 use drumlin_base::{InternalIterator, KeyOrder, PrefixExtractor, Result, SEQNO_MAX, ValueKind};
 use drumlin_table::{
-    Codec, Compression, FilterOptions, Table, TableReadOptions, TableStyle, TableWriterOptions,
+    Codec, Compression, FilterOptions, ReadTier, Table, TableReadOptions, TableStyle,
+    TableWriterOptions,
 };
 
 use crate::common::{Bytes, Entries, open, reader_options, write};
@@ -203,7 +204,7 @@ fn a_cursor_asks_prefix_filters_as_its_options_say() {
     };
     let usual = TableReadOptions::default();
     let cache_only = TableReadOptions {
-        cache_only: true,
+        tier: ReadTier::BlockCache,
         ..usual
     };
     let uncached = TableReadOptions {
@@ -237,7 +238,7 @@ fn cache_only_reads_never_touch_the_file() {
     let reads = || file.reads.load(std::sync::atomic::Ordering::Relaxed);
     let after_open = reads();
     let options = TableReadOptions {
-        cache_only: true,
+        tier: ReadTier::BlockCache,
         ..TableReadOptions::default()
     };
     let visit = |_, _, _: drumlin_table::TableValue<'_>| ControlFlow::Break(());
@@ -246,6 +247,28 @@ fn cache_only_reads_never_touch_the_file() {
         .unwrap_err();
     assert_eq!(error.kind(), drumlin_base::error::ErrorKind::Incomplete);
     assert_eq!(reads(), after_open);
+
+    let from_page_cache = TableReadOptions {
+        tier: ReadTier::PageCache,
+        fill_cache: false,
+        ..options
+    };
+    let error = table
+        .get(b"key003", SEQNO_MAX, &from_page_cache, visit)
+        .unwrap_err();
+    assert_eq!(error.kind(), drumlin_base::error::ErrorKind::Incomplete);
+    assert_eq!(reads(), after_open, "the system does not have it");
+    file.is_in_memory
+        .store(true, std::sync::atomic::Ordering::Relaxed);
+    table
+        .get(b"key003", SEQNO_MAX, &from_page_cache, visit)
+        .unwrap();
+    assert!(reads() > after_open, "the system has it");
+    let error = table
+        .get(b"key003", SEQNO_MAX, &options, visit)
+        .unwrap_err();
+    assert_eq!(error.kind(), drumlin_base::error::ErrorKind::Incomplete);
+
     answers(&table, &entries).unwrap();
     let warm = reads();
     table.get(b"key003", SEQNO_MAX, &options, visit).unwrap();
