@@ -1,4 +1,7 @@
 //! The data types: functions over a [`crate::Keyspace`].
 
+mod elements;
+pub mod hash;
+pub mod set;
 pub mod string;
 pub mod zset;

@@ -1,6 +1,8 @@
 //! The store from outside: one program, so that the world of the tests is linked once.
 
+mod hash;
 mod keyspace;
+mod set;
 mod tree;
 mod world;
 mod zset;

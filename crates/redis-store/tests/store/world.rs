@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use drumlin::{Env, Options, ReadOptions};
 use drumlin_fs::{CrashPolicy, StrictMemFileSystem};
-use drumlin_redis_store::{Keyspace, Outcome, Overlay, ReadFrom, Store, StoreOptions};
+use drumlin_redis_store::{Keyspace, Mark, Outcome, Overlay, ReadFrom, Store, StoreOptions};
 
 /// A store over a file system in memory, the changes of the present round, and the time of its commands.
 pub(crate) struct World {
@@ -59,6 +59,11 @@ impl World {
     /// Runs one command that succeeds.
     pub(crate) fn ok<T>(&mut self, command: impl FnOnce(&mut Keyspace<'_>) -> Outcome<T>) -> T {
         self.run(command).expect("the command succeeds")
+    }
+
+    /// The mark of an overlay without changes.
+    pub(crate) fn start(&self) -> Mark {
+        Overlay::new().mark()
     }
 
     /// Writes the overlay.
