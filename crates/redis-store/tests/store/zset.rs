@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use drumlin_base::rng::Rng;
 use drumlin_redis_store::types::zset::{
-    AddOptions, Aggregate, Combination, LexBound, LexRange, Operand, Page, ScoreRange, Scored,
-    Select, Selection, add, combine, count, encoding, intersection_len, len, pop, random, range,
-    rank, remove, remove_range, scan, score, store, store_range,
+    AddOptions, Added, Aggregate, Combination, LexBound, LexRange, Operand, Page, ScoreRange,
+    Scored, Select, Selection, add, combine, count, encoding, intersection_len, len, pop, random,
+    range, rank, remove, remove_range, scan, score, store, store_range,
 };
 use drumlin_redis_store::{Direction, Failure, Kind, Outcome};
 
@@ -508,4 +508,44 @@ fn the_sign_of_zero_is_kept_where_redis_keeps_it() {
     assert_eq!(sign(&mut world, "small"), Some(false));
     assert_eq!(sign(&mut world, &long), Some(true));
     assert_eq!(sign(&mut world, "other"), Some(true));
+}
+
+#[test]
+fn many_members_at_once_are_those_that_came_one_by_one() {
+    let (mut world, mut rng) = (World::new(), Rng::new(6));
+    let members: Vec<_> = (0..3_000).map(|_| a_member(&mut rng, 2_000)).collect();
+    let items: Vec<_> = members
+        .iter()
+        .map(|member| (below(&mut rng, 100) as f64, member.as_slice()))
+        .collect();
+    for lowers in [false, true] {
+        let options = AddOptions {
+            only_less: lowers,
+            ..AddOptions::default()
+        };
+        let (at_once, singly) = world.ok(|keyspace| {
+            let at_once = add(keyspace, b"at once", &items, options)?;
+            let mut singly = Added::default();
+            for item in &items {
+                let one = add(keyspace, b"singly", &[*item], options)?;
+                singly.added += one.added;
+                singly.updated += one.updated;
+            }
+            Ok((at_once, singly))
+        });
+        assert_eq!(
+            (at_once.added, at_once.updated),
+            (singly.added, singly.updated)
+        );
+        let found = world.ok(|keyspace| range(keyspace, b"at once", &all()));
+        assert_eq!(
+            found,
+            world.ok(|keyspace| range(keyspace, b"singly", &all()))
+        );
+        world.ok(|keyspace| {
+            let select = Select::Ranks { start: 0, end: -1 };
+            remove_range(keyspace, b"at once", &select)?;
+            remove_range(keyspace, b"singly", &select)
+        });
+    }
 }

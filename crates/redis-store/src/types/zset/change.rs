@@ -1,5 +1,7 @@
 //! Changes of sorted sets.
 
+use std::collections::HashMap;
+
 use super::range::{Select, ranks};
 use super::score::Scored;
 use super::value::Zset;
@@ -8,6 +10,8 @@ use crate::failure::{Failure, Outcome};
 use crate::keyspace::Keyspace;
 use crate::walk::Direction;
 
+/// So many members at once are worth a tree that is built, and not one that grows.
+const BULK_MIN: usize = 32;
 /// The error of a sum of infinities.
 const NOT_A_NUMBER: Failure = Failure::refused("ERR resulting score is not a number (NaN)");
 
@@ -35,6 +39,23 @@ pub struct Added {
     pub updated: u64,
     /// The score of the last member that the conditions let pass.
     pub score: Option<f64>,
+}
+
+impl Added {
+    /// Counts an addition; the score that has to be set, if there is one.
+    fn of(&mut self, old: Option<f64>, given: f64, options: AddOptions) -> Outcome<Option<f64>> {
+        let Some(score) = new_score(old, given, options)? else {
+            return Ok(None);
+        };
+        self.score = Some(score);
+        match old {
+            None => self.added += 1,
+            // -0 is 0 here, and the bits stay.
+            Some(old) if old == score => return Ok(None),
+            Some(_) => self.updated += 1,
+        }
+        Ok(Some(score))
+    }
 }
 
 /// The score that a member has after an addition; `None` where the conditions forbid it.
@@ -67,28 +88,51 @@ pub fn add(
     options: AddOptions,
 ) -> Outcome<Added> {
     let mut zset = Zset::open_or_new(keyspace, key)?;
+    let is_minus_zero = |score: f64| score == 0.0 && score.is_sign_negative();
+    // The loss of the sign of -0 depends on the order of the additions.
+    let in_bulk = zset.len() == 0 && items.len() >= BULK_MIN;
+    if in_bulk && !items.iter().any(|(score, _)| is_minus_zero(*score)) {
+        return add_to_nothing(keyspace, key, items, options);
+    }
     let mut effects = Added::default();
     for (given, member) in items.iter().copied() {
         let old = match zset.len() {
             0 => None,
             _ => zset.score(keyspace, member)?,
         };
-        let Some(score) = new_score(old, given, options)? else {
-            continue;
-        };
-        effects.score = Some(score);
-        match old {
-            None => effects.added += 1,
-            // -0 is 0 here, and the bits stay.
-            Some(old) if old == score => continue,
-            Some(_) => effects.updated += 1,
+        if let Some(score) = effects.of(old, given, options)? {
+            zset.set(keyspace, key, (score, member), old)?;
         }
-        zset.set(keyspace, key, (score, member), old)?;
     }
     if effects.added + effects.updated > 0 {
         zset.save(keyspace, key)?;
         let name = if options.increments { "zincr" } else { "zadd" };
         keyspace.event(EventClass::SortedSet, name, key);
+    }
+    Ok(effects)
+}
+
+/// As [`add`], where there is no key: the tree is built at once.
+fn add_to_nothing(
+    keyspace: &mut Keyspace<'_>,
+    key: &[u8],
+    items: &[(f64, &[u8])],
+    options: AddOptions,
+) -> Outcome<Added> {
+    let mut effects = Added::default();
+    let mut scores: HashMap<&[u8], f64> = HashMap::with_capacity(items.len());
+    for (given, member) in items.iter().copied() {
+        let old = scores.get(member).copied();
+        if let Some(score) = effects.of(old, given, options)? {
+            scores.insert(member, score);
+        }
+    }
+    let item = |(member, score): (&[u8], f64)| Scored::of((score, member));
+    let mut items: Vec<_> = scores.into_iter().map(item).collect();
+    if !items.is_empty() {
+        items.sort_by(Scored::order);
+        Zset::store(keyspace, key, &items)?;
+        keyspace.event(EventClass::SortedSet, "zadd", key);
     }
     Ok(effects)
 }
