@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use drumlin_base::rng::Rng;
+use drumlin_redis_store::types::set;
 use drumlin_redis_store::types::zset::{
     AddOptions, Added, Aggregate, Combination, LexBound, LexRange, Operand, Page, ScoreRange,
     Scored, Select, Selection, add, combine, count, encoding, intersection_len, len, pop, random,
@@ -407,6 +408,39 @@ fn combinations_weigh_and_aggregate() {
         ))
     });
     assert_eq!(lens, (2, 1, 0));
+}
+
+#[test]
+fn sets_take_part_with_the_score_1() {
+    let mut world = World::new();
+    put(&mut world, b"sorted", &[(5.0, "7"), (6.0, "b")]);
+    for large in [false, true] {
+        let names: Vec<_> = (0..if large { 500 } else { 10 })
+            .map(|number| number.to_string())
+            .collect();
+        world.ok(|keyspace| {
+            let members = names.iter().map(|name| name.as_bytes());
+            set::add(keyspace, b"set", members)
+        });
+        let mut made = |combination, keys: [(&'static [u8], f64); 2]| {
+            let operands = keys.map(|(key, weight)| Operand { key, weight });
+            let sum = Aggregate::Sum;
+            pairs(world.ok(|keyspace| combine(keyspace, combination, &operands, sum)))
+        };
+        let keys = [(&b"set"[..], 3.0), (b"sorted", 1.0)];
+        let common = made(Combination::Intersection, keys);
+        assert_eq!(common, [(8.0, b"7".to_vec())]);
+        let union = made(Combination::Union, keys);
+        assert_eq!(union.len(), names.len() + 1);
+        assert_eq!(union.first(), Some(&(3.0, b"0".to_vec())));
+        assert_eq!(union.last(), Some(&(8.0, b"7".to_vec())));
+        let left = made(Combination::Difference, [(b"sorted", 1.0), (b"set", 1.0)]);
+        assert_eq!(left, [(6.0, b"b".to_vec())]);
+        let left = made(Combination::Difference, [(b"set", 1.0), (b"sorted", 1.0)]);
+        assert_eq!(left.len(), names.len() - 1);
+    }
+    let found = world.ok(|keyspace| intersection_len(keyspace, &[b"sorted", b"set"], 0));
+    assert_eq!(found, 1);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::events::EventClass;
 use crate::failure::{Failure, Outcome};
 use crate::keyspace::Keyspace;
 use crate::record::Kind;
+use crate::types::elements::Elements;
 use crate::walk::Direction;
 
 /// A key that takes part, and the number that its scores are multiplied by.
@@ -59,54 +60,78 @@ fn number(score: f64) -> f64 {
     if score.is_nan() { 0.0 } else { score }
 }
 
-/// What stands at the key of an operand.
-struct Source {
-    zset: Option<Zset>,
-    weight: f64,
+/// The members at the key of an operand.
+enum Source {
+    None,
+    Zset(Zset, f64),
+    /// Members have the score 1.
+    Set(Elements, f64),
 }
 
 impl Source {
-    fn len(&self) -> u64 {
-        self.zset.as_ref().map_or(0, Zset::len)
-    }
-
-    fn score(&self, keyspace: &Keyspace<'_>, member: &[u8]) -> Outcome<Option<f64>> {
-        match &self.zset {
-            Some(zset) => zset.score(keyspace, member),
-            None => Ok(None),
+    fn open(keyspace: &Keyspace<'_>, operand: &Operand<'_>) -> Outcome<Self> {
+        let Some(record) = keyspace.lookup(operand.key)? else {
+            return Ok(Self::None);
+        };
+        match record.kind() {
+            Kind::SortedSet => Ok(Self::Zset(Zset::decode(record)?, operand.weight)),
+            Kind::Set => Ok(Self::Set(Elements::decode(record)?, operand.weight)),
+            _ => Err(Failure::WrongType),
         }
     }
 
-    /// Members with their scores, times the weight.
+    fn len(&self) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Zset(zset, _) => zset.len(),
+            Self::Set(elements, _) => elements.len(),
+        }
+    }
+
+    /// The score of a member, times the weight: this may be NaN.
+    fn weighed(&self, keyspace: &Keyspace<'_>, member: &[u8]) -> Outcome<Option<f64>> {
+        Ok(match self {
+            Self::None => None,
+            Self::Zset(zset, weight) => {
+                let score = zset.score(keyspace, member)?;
+                score.map(|score| score * weight)
+            }
+            Self::Set(elements, weight) => {
+                let is_member = elements.contains(keyspace, member)?;
+                is_member.then_some(*weight)
+            }
+        })
+    }
+
+    /// Calls `take` with the members and their scores, times the weight, until it says no.
     fn each(
         &self,
         keyspace: &Keyspace<'_>,
-        mut take: impl FnMut(f64, &[u8]) -> Outcome<()>,
+        mut take: impl FnMut(f64, &[u8]) -> Outcome<bool>,
     ) -> Outcome<()> {
-        let Some(zset) = &self.zset else {
-            return Ok(());
-        };
-        let mut walk = zset.walk(keyspace, 0, Direction::Forward);
-        while let Some((score, member)) = walk.next()? {
-            take(number(score * self.weight), member)?;
+        match self {
+            Self::None => {}
+            Self::Zset(zset, weight) => {
+                let mut walk = zset.walk(keyspace, 0, Direction::Forward);
+                while let Some((score, member)) = walk.next()? {
+                    if !take(number(score * weight), member)? {
+                        break;
+                    }
+                }
+            }
+            Self::Set(elements, weight) => {
+                elements.each(keyspace, |member, _| take(*weight, member))?;
+            }
         }
         Ok(())
     }
 }
 
 fn sources(keyspace: &Keyspace<'_>, operands: &[Operand<'_>]) -> Outcome<Vec<Source>> {
-    let open = |operand: &Operand<'_>| {
-        let zset = match keyspace.lookup(operand.key)? {
-            Some(record) if record.kind() == Kind::SortedSet => Some(Zset::decode(record)?),
-            Some(_) => return Err(Failure::WrongType),
-            None => None,
-        };
-        Ok(Source {
-            zset,
-            weight: operand.weight,
-        })
-    };
-    operands.iter().map(open).collect()
+    operands
+        .iter()
+        .map(|operand| Source::open(keyspace, operand))
+        .collect()
 }
 
 /// The members that `combination` makes of the operands, in the order of their new scores.
@@ -158,7 +183,7 @@ fn union(
                     scores.insert(member.to_vec(), score);
                 }
             }
-            Ok(())
+            Ok(true)
         })?;
     }
     let item = |(member, score)| Scored { score, member };
@@ -174,25 +199,18 @@ fn intersect(
     let Some((first, others)) = sources.split_first() else {
         return Ok(());
     };
-    let Some(zset) = &first.zset else {
-        return Ok(());
-    };
     let mut scores = Vec::with_capacity(sources.len());
-    let mut walk = zset.walk(keyspace, 0, Direction::Forward);
-    while let Some((score, member)) = walk.next()? {
+    first.each(keyspace, |score, member| {
         scores.clear();
-        scores.push(number(score * first.weight));
+        scores.push(score);
         for other in others {
-            match other.score(keyspace, member)? {
-                Some(score) => scores.push(score * other.weight),
-                None => break,
+            match other.weighed(keyspace, member)? {
+                Some(score) => scores.push(score),
+                None => return Ok(true),
             }
         }
-        if scores.len() == sources.len() && !take(member, &scores) {
-            break;
-        }
-    }
-    Ok(())
+        Ok(take(member, &scores))
+    })
 }
 
 fn difference(keyspace: &Keyspace<'_>, sources: &[Source]) -> Outcome<Vec<Scored>> {
@@ -202,12 +220,12 @@ fn difference(keyspace: &Keyspace<'_>, sources: &[Source]) -> Outcome<Vec<Scored
     };
     first.each(keyspace, |score, member| {
         for other in others {
-            if other.score(keyspace, member)?.is_some() {
-                return Ok(());
+            if other.weighed(keyspace, member)?.is_some() {
+                return Ok(true);
             }
         }
         items.push(Scored::of((score, member)));
-        Ok(())
+        Ok(true)
     })?;
     Ok(items)
 }
