@@ -11,6 +11,7 @@ use crate::facts::Facts;
 use crate::round::{Round, Stage, run};
 use crate::session::{Kept, Multi, Session, Silence};
 use crate::state::ServerState;
+use crate::subcommands;
 use crate::table::Table;
 use crate::wait::Wait;
 
@@ -88,6 +89,7 @@ impl Dispatcher<'_> {
                 "ERR wrong number of arguments for '{name}' command"
             )));
         }
+        subcommands::check(name, args)?;
         if !session.is_authenticated && !flags.has(Flags::NO_AUTH) {
             return Err(Failure::refused("NOAUTH Authentication required."));
         }

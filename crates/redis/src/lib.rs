@@ -30,6 +30,7 @@ mod round;
 mod server;
 mod session;
 mod state;
+mod subcommands;
 mod table;
 mod wait;
 mod workers;

@@ -51,13 +51,13 @@ pub fn append(
         return Err(TOO_LONG);
     }
     let len = before.len() + bytes.len();
-    let value = [before, bytes].concat();
-    let expire_ms = old.as_ref().and_then(Record::expire_ms);
-    keys.put(
-        key,
-        Old::Is(old.as_ref()),
-        NewRecord::string(&value, expire_ms),
-    )?;
+    let mut new = match &old {
+        Some(old) => changed_in_place(Some(old)),
+        None => NewRecord::string(&[], None),
+    };
+    new.payload().extend_from_slice(before);
+    new.payload().extend_from_slice(bytes);
+    keys.put(key, Old::Is(old.as_ref()), new)?;
     keys.event(EventClass::String, "append", key);
     Ok(len)
 }
@@ -88,12 +88,9 @@ pub fn set_range(
         range.copy_from_slice(bytes);
     }
     let len = value.len();
-    let expire_ms = old.as_ref().and_then(Record::expire_ms);
-    keys.put(
-        key,
-        Old::Is(old.as_ref()),
-        NewRecord::string(&value, expire_ms),
-    )?;
+    let mut new = changed_in_place(old.as_ref());
+    new.payload().extend_from_slice(&value);
+    keys.put(key, Old::Is(old.as_ref()), new)?;
     keys.event(EventClass::String, "setrange", key);
     Ok(len)
 }
@@ -136,9 +133,19 @@ pub fn range(value: &[u8], start: i64, end: i64) -> &[u8] {
     value.get(start as usize..=end as usize).unwrap_or(&[])
 }
 
+/// The extra of a string that was changed in place: Redis keeps no such string in a short form.
+const CHANGED: u8 = 1;
+
+/// A string that will hold a changed `old`.
+fn changed_in_place(old: Option<&Record>) -> NewRecord {
+    NewRecord::new(Kind::String, None, old.and_then(Record::expire_ms), CHANGED)
+}
+
 /// How `OBJECT ENCODING` calls the encoding of a string in Redis.
-pub fn encoding(value: &[u8]) -> &'static str {
+pub fn encoding(record: &Record) -> &'static str {
+    let value = record.payload();
     match value.len() {
+        _ if record.extras() & CHANGED != 0 => "raw",
         0..=20 if integer(value).is_some() => "int",
         0..=44 => "embstr",
         _ => "raw",

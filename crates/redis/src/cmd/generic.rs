@@ -454,7 +454,7 @@ const OBJECT_HELP: &[&str] = &[
 /// How `OBJECT ENCODING` calls the encoding that Redis would have for the value.
 fn encoding(record: &Record) -> &'static str {
     match record.kind() {
-        Kind::String => string::encoding(record.payload()),
+        Kind::String => string::encoding(record),
         Kind::SortedSet => zset::encoding(record),
         Kind::Hash if record.collection().is_none() => "listpack",
         Kind::Hash | Kind::Set => "hashtable",

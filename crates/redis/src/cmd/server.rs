@@ -151,6 +151,10 @@ fn swapdb(call: &mut Call<'_, '_>) -> Outcome<()> {
         number.ok_or(Failure::refused("ERR DB index is out of range"))
     };
     let (one, other) = (in_range(one)?, in_range(other)?);
+    if one == other {
+        call.reply.ok();
+        return Ok(());
+    }
     let own = call.keys.db();
     // A watched key changes where either database has it.
     for (db, twin) in [(one, other), (other, one)] {

@@ -174,6 +174,9 @@ fn store(
             call.keys.remove(key, &record);
             call.keys.event(EventClass::Generic, "del", key);
         }
+        // Whoever watches the key saw it set, if only for no time.
+        let db = call.keys.db();
+        call.keys.overlay().touch(db, key);
         return Ok(());
     }
     string::set(call.keys, key, value, expire_ms, old)?;
@@ -253,17 +256,18 @@ fn getdel(call: &mut Call<'_, '_>) -> Outcome<()> {
 
 fn getex(call: &mut Call<'_, '_>) -> Outcome<()> {
     let key = call.arg(1);
-    let new_expire = match call.len() {
+    let unit = match call.len() {
         2 => None,
-        3 if call.is(2, "persist") => Some(None),
-        4 => {
-            let unit = time_unit(call.arg(2)).ok_or(SYNTAX)?;
-            Some(Some(expire_ms(call, call.arg(3), unit)?))
-        }
+        3 if call.is(2, "persist") => None,
+        4 => Some(time_unit(call.arg(2)).ok_or(SYNTAX)?),
         _ => return Err(SYNTAX),
     };
     let old = string::get(call.keys, key)?;
-    if let (Some(record), Some(expire_ms)) = (&old, new_expire) {
+    if let Some(record) = &old
+        && call.len() > 2
+    {
+        let text = call.arg(3);
+        let expire_ms = unit.map(|unit| expire_ms(call, text, unit)).transpose()?;
         super::generic::set_expire(call, key, record, expire_ms)?;
     }
     reply_string(call, old.as_ref());

@@ -1,4 +1,5 @@
 //! The server beside Debian's redis-server: the same commands, the same replies. One program, so that all is linked once.
 
 mod pair;
+mod strings;
 mod zset;

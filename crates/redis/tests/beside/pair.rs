@@ -93,16 +93,17 @@ impl Pair {
         let ours = values(&redis::answers_until_closed(&self.socket, &bytes));
         assert_eq!(theirs.len(), commands.len() + 2, "Redis answers all");
         assert_eq!(ours.len(), commands.len() + 2, "all are answered");
-        for (at, command) in commands.iter().enumerate().filter(|it| compares(it.1)) {
-            let text: Vec<_> = command
-                .iter()
-                .map(|word| String::from_utf8_lossy(word))
-                .collect();
-            assert_eq!(
+        for (at, _) in commands.iter().enumerate().filter(|it| compares(it.1)) {
+            let lines = commands[at.saturating_sub(40)..=at].iter().map(|command| {
+                let words = command.iter().map(|word| String::from_utf8_lossy(word));
+                words.collect::<Vec<_>>().join(" ")
+            });
+            assert!(
+                ours[at + 1] == theirs[at + 1],
+                "ours: {}\nRedis's: {}\nto the last of these in RESP{protocol}:\n{}",
                 ours[at + 1],
                 theirs[at + 1],
-                "ours, Redis's to {} in RESP{protocol}",
-                text.join(" ")
+                lines.collect::<Vec<_>>().join("\n")
             );
         }
     }

@@ -1,0 +1,85 @@
+//! Commands that are families of subcommands. Which subcommand is meant, and with how many arguments, is checked before a
+//! command is queued or run, as Redis does.
+
+use drumlin_redis_store::{Failure, Outcome};
+use drumlin_resp::Args;
+
+/// Subcommands with their arities, the names of both counted.
+type Subcommands = &'static [(&'static str, i32)];
+
+const CONTAINERS: [(&str, Subcommands); 5] = [
+    (
+        "client",
+        &[
+            ("getname", 2),
+            ("help", 2),
+            ("id", 2),
+            ("info", 2),
+            ("kill", -3),
+            ("list", -2),
+            ("no-evict", 3),
+            ("reply", 3),
+            ("setname", 3),
+            ("unblock", -3),
+        ],
+    ),
+    (
+        "command",
+        &[
+            ("count", 2),
+            ("docs", -2),
+            ("getkeys", -4),
+            ("help", 2),
+            ("info", -2),
+            ("list", -2),
+        ],
+    ),
+    (
+        "config",
+        &[("get", -3), ("help", 2), ("resetstat", 2), ("set", -4)],
+    ),
+    (
+        "object",
+        &[
+            ("encoding", 3),
+            ("freq", 3),
+            ("help", 2),
+            ("idletime", 3),
+            ("refcount", 3),
+        ],
+    ),
+    (
+        "pubsub",
+        &[("channels", -2), ("help", 2), ("numpat", 2), ("numsub", -2)],
+    ),
+];
+
+/// Checks the subcommand of the command called `name`, if it has any.
+///
+/// # Errors
+/// As Redis words them.
+pub(crate) fn check(name: &str, args: Args<'_>) -> Outcome<()> {
+    let Some((_, known)) = CONTAINERS.iter().find(|(container, _)| *container == name) else {
+        return Ok(());
+    };
+    let Some(asked) = args.get(1) else {
+        return Ok(());
+    };
+    let found = known
+        .iter()
+        .find(|(subcommand, _)| subcommand.as_bytes().eq_ignore_ascii_case(asked));
+    let Some((subcommand, arity)) = found else {
+        let asked: String = String::from_utf8_lossy(asked).chars().take(128).collect();
+        let container = name.to_ascii_uppercase();
+        return Err(Failure::because(format!(
+            "ERR unknown subcommand '{asked}'. Try {container} HELP."
+        )));
+    };
+    let count = i32::try_from(args.len()).unwrap_or(i32::MAX);
+    match count == *arity || *arity < 0 && count >= -arity {
+        true => Ok(()),
+        false => Err(Failure::because(format!(
+            "ERR wrong number of arguments for '{name}|{subcommand}' command"
+        ))),
+    }
+}
