@@ -89,6 +89,22 @@ fn reply_info(call: &mut Call<'_, '_>, command: &Facts) {
     (0..3).for_each(|_| call.reply.array(0));
 }
 
+/// Commands with a number of keys, which follow it, and the place of that number.
+const COUNTED_KEYS: &[(&str, usize)] = &[
+    ("blmpop", 2),
+    ("bzmpop", 2),
+    ("lmpop", 1),
+    ("sintercard", 1),
+    ("zdiff", 1),
+    ("zdiffstore", 2),
+    ("zinter", 1),
+    ("zintercard", 1),
+    ("zinterstore", 2),
+    ("zmpop", 1),
+    ("zunion", 1),
+    ("zunionstore", 2),
+];
+
 fn getkeys(call: &mut Call<'_, '_>, all: &[Facts]) -> Outcome<()> {
     let args = call.args.from(2);
     let name = args.get(0).unwrap_or_default();
@@ -98,10 +114,20 @@ fn getkeys(call: &mut Call<'_, '_>, all: &[Facts]) -> Outcome<()> {
             "ERR Invalid number of arguments specified for command",
         ));
     }
-    let keys: Vec<&[u8]> = command
+    let mut keys: Vec<&[u8]> = command
         .key_positions(args.len())
         .filter_map(|at| args.get(at))
         .collect();
+    if let Some((_, at)) = COUNTED_KEYS.iter().find(|(name, _)| *name == command.name) {
+        let invalid = Failure::refused("ERR Invalid arguments specified for command");
+        let count = args.get(*at).and_then(drumlin_resp::integer);
+        let count = count.and_then(|count| usize::try_from(count).ok());
+        let after = args.from(at + 1);
+        match count.filter(|count| (1..=after.len()).contains(count)) {
+            Some(count) => keys.extend(after.iter().take(count)),
+            None => return Err(invalid),
+        }
+    }
     if keys.is_empty() {
         return Err(Failure::refused("ERR The command has no key arguments"));
     }

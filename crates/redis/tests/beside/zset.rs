@@ -281,3 +281,23 @@ fn members_come_by_scan_whatever_the_form() {
     pair.same("2", &commands, |_| true);
     pair.same("3", &commands, |_| true);
 }
+
+#[test]
+fn the_keys_of_their_commands_are_redis_s() {
+    let Some(pair) = Pair::start() else {
+        return;
+    };
+    let commands = [
+        "ZADD k 1 a",
+        "ZRANGESTORE to k 0 1",
+        "ZUNION 2 a b",
+        "ZUNIONSTORE to 2 a b WEIGHTS 1 2",
+        "BZMPOP 0 2 a b MIN",
+        "ZMPOP 3 a b",
+        "ZUNION 0 a",
+        "ZINTERCARD x a",
+        "BZPOPMIN a b 0",
+    ];
+    let commands = commands.map(|line| words(&format!("COMMAND GETKEYS {line}")));
+    pair.same("2", &commands, |_| true);
+}
