@@ -22,9 +22,11 @@ impl Table {
             cmd::command::COMMANDS,
             cmd::connection::COMMANDS,
             cmd::generic::COMMANDS,
+            cmd::hash::COMMANDS,
             cmd::multi::COMMANDS,
             cmd::pubsub::COMMANDS,
             cmd::server::COMMANDS,
+            cmd::set::COMMANDS,
             cmd::string::COMMANDS,
             cmd::zset::COMMANDS,
         ];

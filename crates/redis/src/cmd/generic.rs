@@ -1,7 +1,7 @@
 //! Commands of keys, whatever they hold.
 
 use drumlin_redis_store::record::EXPIRE_MS_MAX;
-use drumlin_redis_store::types::{string, zset};
+use drumlin_redis_store::types::{hash, set, string, zset};
 use drumlin_redis_store::{DATABASES, EventClass, Failure, Kind, Old, Outcome, Record};
 use drumlin_resp::integer;
 
@@ -338,12 +338,25 @@ pub(super) struct ScanOptions<'a> {
     pub(super) kind: Option<&'a [u8]>,
 }
 
-/// The cursor of SCAN and its kin.
+/// The cursor of SCAN and its kin, as C's `strtoul` reads it: nothing is 0, and a minus counts back from 2^64.
 pub(super) fn scan_cursor(text: &[u8]) -> Outcome<u64> {
-    let number = std::str::from_utf8(text)
+    if text.is_empty() {
+        return Ok(0);
+    }
+    let (digits, is_negative) = match text.strip_prefix(b"-") {
+        Some(digits) => (digits, true),
+        None => (text, false),
+    };
+    let number = std::str::from_utf8(digits)
         .ok()
-        .and_then(|text| text.parse().ok());
-    number.ok_or(Failure::refused("ERR invalid cursor"))
+        .filter(|_| !is_negative || !digits.starts_with(b"+"));
+    let number = number.and_then(|text| text.parse::<u64>().ok());
+    let number = number.ok_or(Failure::refused("ERR invalid cursor"))?;
+    Ok(if is_negative {
+        number.wrapping_neg()
+    } else {
+        number
+    })
 }
 
 /// The options from argument `at` on; `TYPE` only where `takes_type`.
@@ -456,8 +469,8 @@ fn encoding(record: &Record) -> &'static str {
     match record.kind() {
         Kind::String => string::encoding(record),
         Kind::SortedSet => zset::encoding(record),
-        Kind::Hash if record.collection().is_none() => "listpack",
-        Kind::Hash | Kind::Set => "hashtable",
+        Kind::Hash => hash::encoding(record),
+        Kind::Set => set::encoding(record),
         Kind::List => "quicklist",
         Kind::Stream => "stream",
     }

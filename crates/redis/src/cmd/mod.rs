@@ -2,10 +2,13 @@
 
 pub(crate) mod command;
 pub(crate) mod connection;
+mod elements;
 pub(crate) mod generic;
+pub(crate) mod hash;
 pub(crate) mod multi;
 pub(crate) mod pubsub;
 pub(crate) mod server;
+pub(crate) mod set;
 pub(crate) mod string;
 pub(crate) mod zset;
 
