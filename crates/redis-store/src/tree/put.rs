@@ -1,11 +1,12 @@
 //! Insertion and replacement: one path.
 
-use super::handle::{Node, Tree, below, beyond, child_of_rank};
-use super::node::{Fill, damaged};
+use std::cmp::Ordering;
+
+use super::handle::{Node, Tree, below, beyond, child_of_rank, node_key};
+use super::node::{Child, Fill, damaged, encode_leaf};
 use super::write::in_place_of;
 use crate::failure::Outcome;
 use crate::keyspace::Keyspace;
-use crate::tree::node::Child;
 
 /// Where an entry goes.
 enum Place<'q> {
@@ -96,6 +97,51 @@ impl Tree {
         }
         let cell = self.new_cell(keyspace, entry);
         self.put(keyspace, Put::new(Place::Over(rank), cell))
+    }
+
+    /// Puts `entry` in the place of one of the same length if both places are in one leaf, whose parents then stay as they
+    /// are; else changes nothing. `compare` tells how others compare with the old entry, `is_before` as [`Tree::rank`] asks
+    /// for the new one.
+    ///
+    /// # Errors
+    /// `Cold`; corruption.
+    pub fn move_in_leaf(
+        &mut self,
+        keyspace: &mut Keyspace<'_>,
+        mut compare: impl FnMut(&[u8]) -> Ordering,
+        entry: &[u8],
+        mut is_before: impl FnMut(&[u8]) -> bool,
+    ) -> Outcome<bool> {
+        let Some(mut node) = self.root_node() else {
+            return Ok(false);
+        };
+        while node.level > 0 {
+            let page = self.load(keyspace, node)?;
+            let children = self.children(&page, node)?;
+            let of = (node, children.as_slice());
+            let at = self.child_of_order(keyspace, of, &mut |it| compare(it).is_lt())?;
+            if self.child_of_order(keyspace, of, &mut is_before)? != at {
+                return Ok(false);
+            }
+            node = below(node, &children, at)?;
+        }
+        let leaf = self.load_leaf(keyspace, node)?;
+        let from = self.place_of_order(keyspace, &leaf, &mut |it| compare(it).is_lt())?;
+        let fits = from < leaf.len()
+            && self.entry(keyspace, &leaf, from, |it| {
+                compare(it).is_eq() && it.len() == entry.len()
+            })?;
+        if !fits {
+            return Ok(false);
+        }
+        let to = self.place_of_order(keyspace, &leaf, &mut is_before)?;
+        let mut cells = leaf.cells()?;
+        self.drop_cell(keyspace, cells.remove(from))?;
+        let cell = self.new_cell(keyspace, entry);
+        cells.insert(to - usize::from(to > from), &cell);
+        // As large as it was: it is not shared out.
+        keyspace.sub_put(self.of, &node_key(node.id), encode_leaf(&cells));
+        Ok(true)
     }
 
     fn put(&mut self, keyspace: &mut Keyspace<'_>, mut put: Put<'_>) -> Outcome<()> {

@@ -63,6 +63,7 @@ struct Twin {
     model: Vec<Vec<u8>>,
     random: Random,
     tallest: u8,
+    moved: u32,
 }
 
 impl Twin {
@@ -75,6 +76,7 @@ impl Twin {
             model: Vec::new(),
             random: Random(seed),
             tallest: 0,
+            moved: 0,
         }
     }
 
@@ -100,6 +102,32 @@ impl Twin {
         let until = len.min(from + self.random.below(most + 1));
         self.model.drain(from..until);
         self.tree.remove(keyspace, from as u64..until as u64)
+    }
+
+    /// Moves an entry by a little, if it stays in its leaf.
+    fn move_one(&mut self, keyspace: &mut Keyspace<'_>) -> Outcome<()> {
+        let from = self.random.below(self.model.len());
+        let old = self.model[from].clone();
+        let mut new = old.clone();
+        if let Some(last) = new.last_mut() {
+            *last = b'a' + self.random.below(3) as u8;
+        }
+        let to = self.model.partition_point(|it| *it < new);
+        if self.model.get(to) == Some(&new) && new != old {
+            return Ok(());
+        }
+        let moved = self.tree.move_in_leaf(
+            keyspace,
+            |it| it.cmp(old.as_slice()),
+            &new,
+            |it| it < new.as_slice(),
+        )?;
+        self.moved += u32::from(moved);
+        if moved {
+            self.model.remove(from);
+            self.model.insert(to - usize::from(to > from), new);
+        }
+        Ok(())
     }
 
     fn look(&mut self, keyspace: &Keyspace<'_>) -> Outcome<()> {
@@ -163,6 +191,7 @@ fn run(seed: u64, ordered: bool, step: impl Fn(&mut Twin, &mut Keyspace<'_>) -> 
         "the tree grew to {} levels",
         twin.tallest
     );
+    assert!(!ordered || twin.moved > 1_000, "{} moved", twin.moved);
     world.ok(|keyspace| twin.empty(keyspace));
     world.commit();
     assert_eq!(world.entries("sub"), 0, "nodes and long entries are gone");
@@ -212,6 +241,9 @@ fn an_ordered_tree_finds_its_places() {
         let behind = twin.model.partition_point(|it| *it <= entry);
         let rank = twin.tree.rank(keyspace, |it| it <= entry.as_slice())?;
         assert_eq!(rank, behind as u64);
+        if twin.random.below(4) == 0 && !twin.model.is_empty() {
+            return twin.move_one(keyspace);
+        }
         match twin.random.below(8) {
             0..6 if place == behind => {
                 twin.model.insert(place, entry.clone());

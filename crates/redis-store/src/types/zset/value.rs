@@ -1,5 +1,6 @@
 //! A sorted set in either form, as commands read and change it.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use drumlin_base::coding::Reader;
@@ -212,10 +213,12 @@ impl Zset {
                 return Ok(());
             }
         }
-        let is_whole = matches!(self.form, Form::Whole(_));
-        if is_whole {
+        if matches!(self.form, Form::Whole(_)) {
             self.grow(keyspace, key)?;
         } else if let Some(old) = old {
+            if self.move_in_leaf(keyspace, old, item)? {
+                return Ok(());
+            }
             self.remove_entry(keyspace, old, member)?;
         }
         let Form::Tree(tree) = &mut self.form else {
@@ -227,6 +230,32 @@ impl Zset {
         })?;
         put_element(keyspace, tree.of(), item);
         Ok(())
+    }
+
+    /// Gives a member another score if it stays in its leaf.
+    fn move_in_leaf(
+        &mut self,
+        keyspace: &mut Keyspace<'_>,
+        old: f64,
+        item: (f64, &[u8]),
+    ) -> Outcome<bool> {
+        let Form::Tree(tree) = &mut self.form else {
+            return Ok(false);
+        };
+        let compare = |other: &[u8], with| {
+            split_entry(other).map_or(Ordering::Greater, |other| order(other, with))
+        };
+        let new = entry(item.0, item.1);
+        let moved = tree.move_in_leaf(
+            keyspace,
+            |other| compare(other, (old, item.1)),
+            &new,
+            |other| compare(other, item).is_lt(),
+        )?;
+        if moved {
+            put_element(keyspace, tree.of(), item);
+        }
+        Ok(moved)
     }
 
     /// Makes a collection of a whole one.
