@@ -542,6 +542,16 @@ fn the_sign_of_zero_is_kept_where_redis_keeps_it() {
     assert_eq!(sign(&mut world, "small"), Some(false));
     assert_eq!(sign(&mut world, &long), Some(true));
     assert_eq!(sign(&mut world, "other"), Some(true));
+    // Over 2 KiB, and a listpack all the same.
+    let items: Vec<Scored> = (0..100)
+        .map(|number| Scored {
+            score: -0.0,
+            member: format!("a member of some length {number:03}").into_bytes(),
+        })
+        .collect();
+    world.ok(|keyspace| store(keyspace, KEY, &items, "zunionstore"));
+    let found = world.ok(|keyspace| range(keyspace, KEY, &all()));
+    assert!(found.iter().all(|item| item.score.is_sign_positive()));
 }
 
 #[test]

@@ -61,7 +61,11 @@ impl Maker {
 
     fn keys(&mut self) -> String {
         let count = 1 + self.rng.next_u64() % 3;
-        let keys: Vec<_> = (0..count).map(|_| self.key()).collect();
+        let key = |maker: &mut Self| match maker.one_in(6) {
+            true => "set",
+            false => maker.key(),
+        };
+        let keys: Vec<_> = (0..count).map(|_| key(self)).collect();
         let told = match self.one_in(15) {
             true => pick(&mut self.rng, &["0", "-1", "9", "x"]).to_owned(),
             false => count.to_string(),
@@ -249,7 +253,7 @@ fn run(seed: u64, large: bool) {
         large,
     };
     for round in 0..40 {
-        let mut commands = vec![words("SET string text")];
+        let mut commands = vec![words("SET string text"), words("SADD set a b 1 007 none")];
         commands.extend((0..250).map(|_| words(&maker.line())));
         pair.same(["2", "3"][round % 2], &commands, compares);
     }

@@ -377,21 +377,18 @@ impl Zset {
             false => 0,
         };
         let is_whole = longest <= WHOLE_MEMBER_BYTES_MAX && bytes < WHOLE_BYTES_MAX - 2;
+        let items = items.iter().map(|item| {
+            let score = kept_score(item.score, extras);
+            (score, item.member.as_slice())
+        });
         let new = match is_whole {
             true => {
                 let mut new = NewRecord::new(Kind::SortedSet, None, None, extras);
-                let items = items.iter().map(|item| {
-                    let score = kept_score(item.score, extras);
-                    (score, item.member.as_slice())
-                });
                 Packed::of(items).encode(new.payload());
                 new
             }
             false => {
                 let of = keyspace.new_collection(key)?;
-                let items = items
-                    .iter()
-                    .map(|item| (item.score, item.member.as_slice()));
                 let tree = build(keyspace, of, items)?;
                 let mut new = NewRecord::new(Kind::SortedSet, Some(of), None, extras);
                 tree.encode(new.payload());
