@@ -3,12 +3,15 @@
 use crate::events::EventClass;
 use crate::failure::{Failure, Outcome};
 use crate::keyspace::{Keyspace, Old};
+use crate::number::LongDouble;
 use crate::record::{Kind, NewRecord, Record};
 
 /// The error of a string that would be too long.
 pub const TOO_LONG: Failure =
     Failure::refused("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
 const NOT_AN_INTEGER: Failure = Failure::refused("ERR value is not an integer or out of range");
+const NOT_A_FLOAT: Failure = Failure::refused("ERR value is not a valid float");
+const NO_SUM: Failure = Failure::refused("ERR increment would produce NaN or Infinity");
 const OVERFLOW: Failure = Failure::refused("ERR increment or decrement would overflow");
 
 /// The string at `key`.
@@ -113,6 +116,29 @@ pub fn add(keys: &mut Keyspace<'_>, key: &[u8], by: i64) -> Outcome<i64> {
     Ok(sum)
 }
 
+/// Adds `by` to the number at `key`, 0 if there is none; the text of the sum. `by` is looked at after the value. Its expiry
+/// stays. Tells `incrbyfloat`.
+///
+/// # Errors
+/// `WrongType`; no number; a sum that is none; the keyspace's.
+pub fn add_float(keys: &mut Keyspace<'_>, key: &[u8], by: &[u8]) -> Outcome<String> {
+    let old = get(keys, key)?;
+    let before = match &old {
+        Some(record) => LongDouble::parse(record.payload()).ok_or(NOT_A_FLOAT)?,
+        None => LongDouble::ZERO,
+    };
+    let by = LongDouble::parse(by).ok_or(NOT_A_FLOAT)?;
+    let text = before.checked_add(by).ok_or(NO_SUM)?.text();
+    let expire_ms = old.as_ref().and_then(Record::expire_ms);
+    let is_integer = integer(text.as_bytes()).is_some();
+    let extras = if is_integer { SUMMED } else { 0 };
+    let mut new = NewRecord::new(Kind::String, None, expire_ms, extras);
+    new.payload().extend_from_slice(text.as_bytes());
+    keys.put(key, Old::Is(old.as_ref()), new)?;
+    keys.event(EventClass::String, "incrbyfloat", key);
+    Ok(text)
+}
+
 /// The integer that `text` is, as Redis writes them: no plus, no leading zero, no space.
 pub fn integer(text: &[u8]) -> Option<i64> {
     let number: i64 = std::str::from_utf8(text).ok()?.parse().ok()?;
@@ -135,6 +161,8 @@ pub fn range(value: &[u8], start: i64, end: i64) -> &[u8] {
 
 /// The extra of a string that was changed in place: Redis keeps no such string in a short form.
 const CHANGED: u8 = 1;
+/// The extra of an integer that is a sum of numbers with fractions: Redis keeps it as a text.
+const SUMMED: u8 = 2;
 
 /// A string that will hold a changed `old`.
 fn changed_in_place(old: Option<&Record>) -> NewRecord {
@@ -146,7 +174,7 @@ pub fn encoding(record: &Record) -> &'static str {
     let value = record.payload();
     match value.len() {
         _ if record.extras() & CHANGED != 0 => "raw",
-        0..=20 if integer(value).is_some() => "int",
+        0..=20 if record.extras() & SUMMED == 0 && integer(value).is_some() => "int",
         0..=44 => "embstr",
         _ => "raw",
     }

@@ -28,6 +28,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("getset", 3, FAST_WRITE, ONE_KEY, getset),
     Command::new("incr", 2, FAST_WRITE, ONE_KEY, incr),
     Command::new("incrby", 3, FAST_WRITE, ONE_KEY, incrby),
+    Command::new("incrbyfloat", 3, FAST_WRITE, ONE_KEY, incrbyfloat),
     Command::new("mget", -2, READ, ALL_KEYS, mget),
     Command::new("mset", -3, WRITE, PAIRS, mset),
     Command::new("msetnx", -3, WRITE, PAIRS, msetnx),
@@ -359,6 +360,12 @@ fn decr(call: &mut Call<'_, '_>) -> Outcome<()> {
 fn incrby(call: &mut Call<'_, '_>) -> Outcome<()> {
     let by = call.integer(2)?;
     add(call, by)
+}
+
+fn incrbyfloat(call: &mut Call<'_, '_>) -> Outcome<()> {
+    let sum = string::add_float(call.keys, call.arg(1), call.arg(2))?;
+    call.reply.bulk(sum.as_bytes());
+    Ok(())
 }
 
 fn decrby(call: &mut Call<'_, '_>) -> Outcome<()> {

@@ -134,6 +134,10 @@ impl Maker {
             }
             18 => format!("INCR {key}"),
             19 => format!("DECR {key}"),
+            20 if self.one_in(2) => {
+                let number = self.of(&["0.1", "-7.25", "1e3", "3"], &["x", "''", "inf", "1e4932"]);
+                format!("INCRBYFLOAT {key} {number}")
+            }
             20 => format!("INCRBY {key} {number}"),
             21 => format!("DECRBY {key} {number}"),
             22 => format!("GETDEL {key}"),
