@@ -329,3 +329,30 @@ fn fields_and_integers_come_in_the_order_of_redis() {
         pair.same(protocol, &commands, |_| true);
     }
 }
+
+#[test]
+fn the_facts_of_their_commands_are_redis_s() {
+    let Some(pair) = Pair::start() else {
+        return;
+    };
+    let names = "hdel hexists hget hgetall hincrby hincrbyfloat hkeys hlen hmget hmset hrandfield hscan hset hsetnx hstrlen \
+                 hvals sadd scard sdiff sdiffstore sinter sintercard sinterstore sismember smembers smismember smove spop \
+                 srandmember srem sscan sunion sunionstore incrbyfloat";
+    let commands: Vec<_> = names
+        .split_whitespace()
+        .map(|name| words(&format!("COMMAND INFO {name}")))
+        .collect();
+    // Name, arity, flags and the places of the keys.
+    pair.same_as_told("2", &commands, |_, value| {
+        let facts = value.as_items()?.first()?.as_items()?.get(..6)?.to_vec();
+        Some(Value::Array(facts))
+    });
+    let keys = [
+        "SINTERCARD 2 a b LIMIT 1",
+        "SMOVE a b c",
+        "SUNIONSTORE a b c",
+        "HSET a b c",
+    ];
+    let commands = keys.map(|line| words(&format!("COMMAND GETKEYS {line}")));
+    pair.same("2", &commands, |_| true);
+}
