@@ -105,6 +105,14 @@ impl Overlay {
         self.touched.truncate(mark.touched);
     }
 
+    /// Keeps all changes so far: they cannot be taken back any more, and their events and touched keys are forgotten.
+    /// Without it every earlier form of an entry stays until the round ends.
+    pub fn keep(&mut self) {
+        self.undo.clear();
+        self.events.clear();
+        self.touched.clear();
+    }
+
     /// The events since `mark`, in order.
     pub fn events_since(&self, mark: Mark) -> &[Event] {
         self.events.get(mark.events..).unwrap_or(&[])

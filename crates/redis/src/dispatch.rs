@@ -297,7 +297,8 @@ fn unknown(args: Args<'_>) -> Failure {
     ))
 }
 
-/// Tells of the changes since `mark`: who watches, who waits, who subscribed to events.
+/// Tells of the changes since `mark` those who watch, who wait and who subscribed to events. They cannot be taken back
+/// after that.
 pub(crate) fn tell(server: &mut ServerState, session: &mut Session, round: &mut Round, mark: Mark) {
     let ServerState {
         watching,
@@ -322,4 +323,5 @@ pub(crate) fn tell(server: &mut ServerState, session: &mut Session, round: &mut 
             notify.tell(event, pubsub, clients);
         }
     }
+    round.overlay.keep();
 }

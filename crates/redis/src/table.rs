@@ -23,6 +23,7 @@ impl Table {
             cmd::connection::COMMANDS,
             cmd::generic::COMMANDS,
             cmd::hash::COMMANDS,
+            cmd::list::COMMANDS,
             cmd::multi::COMMANDS,
             cmd::pubsub::COMMANDS,
             cmd::server::COMMANDS,

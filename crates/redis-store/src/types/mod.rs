@@ -2,6 +2,7 @@
 
 mod elements;
 pub mod hash;
+pub mod list;
 pub mod set;
 pub mod string;
 pub mod zset;

@@ -2,6 +2,7 @@
 
 mod hash;
 mod keyspace;
+mod list;
 mod set;
 mod tree;
 mod world;

@@ -5,6 +5,7 @@ pub(crate) mod connection;
 mod elements;
 pub(crate) mod generic;
 pub(crate) mod hash;
+pub(crate) mod list;
 pub(crate) mod multi;
 pub(crate) mod pubsub;
 pub(crate) mod server;
