@@ -243,4 +243,17 @@ mod tests {
         let gone: Vec<_> = names.filter(|name| !found.contains(*name)).collect();
         assert!(gone.is_empty(), "in the catalogue alone: {gone:?}");
     }
+
+    /// Goal: the table in docs/testing.md is that of the catalogue. Method: names, modules and suites of its rows.
+    #[test]
+    fn the_documented_table_has_every_bug() {
+        let documents = drumlin_tidy::sources(&[".md"]);
+        let text = documents.iter().find(|file| file.path == "docs/testing.md");
+        let text = &text.expect("the document is there").text;
+        for bug in BUGS.iter().chain([&CANARY]) {
+            let suite = bug.suite.split(':').next().unwrap_or_default();
+            let row = format!("| `{}` | `{}` | `{suite}` |", bug.name, bug.module);
+            assert!(text.contains(&row), "no row begins {row}");
+        }
+    }
 }
