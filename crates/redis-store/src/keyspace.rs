@@ -264,6 +264,35 @@ impl<'a> Keyspace<'a> {
         Ok(())
     }
 
+    /// Copies a record that was read to another key, which has none, with all entries of its collection; in this database
+    /// or in `to.0`. Costs a walk over the collection, and the memory of the copy until the round is written.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn copy_record(&mut self, record: &Record, to: (u16, &[u8])) -> Outcome<()> {
+        let own = self.db;
+        self.select(to.0);
+        let mut place = None;
+        if let Some(from) = record.collection() {
+            let copy = self.new_collection(to.1)?;
+            let mut entries = Vec::new();
+            let mut walk = self.sub_walk(from, b"", b"", Direction::Forward);
+            while let Some((key, value)) = walk.next()? {
+                entries.push((sub_rest(key).to_vec(), value.to_vec()));
+            }
+            drop(walk);
+            for (rest, value) in entries {
+                self.sub_put(copy, &rest, value);
+            }
+            place = Some(copy);
+        }
+        let mut new = NewRecord::new(record.kind(), place, record.expire_ms(), record.extras());
+        new.payload().extend_from_slice(record.payload());
+        let put = self.put(to.1, Old::Unknown, new);
+        self.select(own);
+        put
+    }
+
     /// Deletes every key of the database. Costs the same however many there are.
     pub fn clear(&mut self) {
         let db = self.physical();

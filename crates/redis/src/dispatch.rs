@@ -71,7 +71,9 @@ impl Dispatcher<'_> {
             },
         };
         session.out = reply.take();
-        if matches!(ran, Ran::Answered { .. }) {
+        // Confirmations of subscriptions are messages: they come also to a client that wants no replies.
+        let is_told = session.last_command.ends_with("subscribe");
+        if matches!(ran, Ran::Answered { .. }) && !is_told {
             silence(session, written);
         }
         ran

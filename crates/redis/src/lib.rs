@@ -33,6 +33,7 @@ mod state;
 mod subcommands;
 mod table;
 mod wait;
+mod woken;
 mod workers;
 mod writer;
 

@@ -29,6 +29,7 @@ use crate::session::{Blocked, Kept, Session};
 use crate::state::{ServerState, Shutdown};
 use crate::table::Table;
 use crate::wait::{TimeoutReply, Wait};
+use crate::woken::run_again;
 use crate::workers::{ColdJob, Done, Job, Workers};
 use crate::writer::Writer;
 
@@ -498,42 +499,21 @@ impl Server {
             .take()
             .unwrap_or_else(|| Round::new(&self.state.store, clock_ms));
         let written = session.out.len();
-        let mut reply = drumlin_resp::ReplyWriter::append_to(
-            std::mem::take(&mut session.out),
-            session.protocol,
-        );
         let mark = round.overlay.mark();
-        let store = Arc::clone(&self.state.store);
-        let stage = crate::round::Stage {
-            store: &store,
-            // The key was just written: its blocks are in memory but for a rare one.
-            from: ReadFrom::Disk,
-            limits: self.state.limits,
-            may_wait: true,
-            server: Some(&mut self.state),
-        };
-        let name = blocked.kept.facts.name.as_bytes();
-        let handler = self.table.find(name).map(|command| command.handler);
-        let handler = handler.expect("the table does not change");
-        let args = blocked.kept.args.args();
-        let outcome = crate::round::run(handler, args, &mut session, &mut reply, &mut round, stage);
-        session.out = reply.take();
-        match outcome {
-            Ok(None) => {
-                session.blocked = Some(blocked);
-                self.unblock(&mut session);
-                if let Some(io) = self.ios.get_mut(&id) {
-                    if io.round_replies == 0 {
-                        io.round_from = written;
-                        self.participants.push(id);
-                    }
-                    io.round_replies += 1;
-                    io.round_wrote = true;
+        let (state, table) = (&mut self.state, &self.table);
+        let is_answered = run_again(state, table, &mut round, &mut session, &blocked);
+        session.blocked = Some(blocked);
+        if is_answered {
+            self.unblock(&mut session);
+            if let Some(io) = self.ios.get_mut(&id) {
+                if io.round_replies == 0 {
+                    io.round_from = written;
+                    self.participants.push(id);
                 }
-                tell(&mut self.state, &mut session, &mut round, mark);
+                io.round_replies += 1;
+                io.round_wrote = true;
             }
-            // Nothing for it yet; a value of another type is nothing too.
-            Ok(Some(_)) | Err(_) => session.blocked = Some(blocked),
+            tell(&mut self.state, &mut session, &mut round, mark);
         }
         self.round = Some(round);
         self.state.clients.end(session);
@@ -553,7 +533,8 @@ impl Server {
             }
         }
         let is_always = self.state.config.fsync() == Fsync::Always;
-        let waits = is_always && !self.writer.is_durable();
+        let asked = std::mem::take(&mut self.state.asks_sync);
+        let waits = (is_always || asked) && !self.writer.is_durable();
         let gate = match self.writer.is_busy() {
             true => Gate::Commit,
             false if waits => Gate::Durable(self.writer.latest()),
@@ -568,7 +549,7 @@ impl Server {
                 self.flush(id);
             }
         }
-        if waits || std::mem::take(&mut self.state.asks_sync) {
+        if waits {
             self.writer.sync(&self.workers);
         }
         if std::mem::take(&mut self.state.asks_compaction) {
@@ -694,8 +675,14 @@ impl Server {
         let durable = match self.writer.synced(outcome) {
             Ok(durable) => durable,
             Err(error) if is_always => return Err(error),
-            // The engine takes no more writes; they are answered with its error.
-            Err(_) => return Ok(()),
+            // The engine takes no more writes; they are answered with its error. Nobody waits but for SAVE.
+            Err(_) => {
+                let waits = |io: &Io| matches!(io.gate, Gate::Durable(_));
+                let waiting = self.ios.iter().filter(|(_, io)| waits(io));
+                let ids: Vec<u64> = waiting.map(|(id, _)| *id).collect();
+                ids.into_iter().for_each(|id| self.close(id));
+                return Ok(());
+            }
         };
         let mut waits = false;
         for (id, io) in &mut self.ios {

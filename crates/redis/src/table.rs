@@ -19,6 +19,7 @@ impl Table {
     /// The table of all families.
     pub(crate) fn new() -> Self {
         let families = [
+            cmd::bitmap::COMMANDS,
             cmd::command::COMMANDS,
             cmd::connection::COMMANDS,
             cmd::generic::COMMANDS,

@@ -54,12 +54,11 @@ pub fn append(
         return Err(TOO_LONG);
     }
     let len = before.len() + bytes.len();
-    let mut new = match &old {
-        Some(old) => changed_in_place(Some(old)),
-        None => NewRecord::string(&[], None),
+    let value = [before, bytes].concat();
+    let new = match &old {
+        Some(old) => changed_in_place(Some(old), &value),
+        None => NewRecord::string(&value, None),
     };
-    new.payload().extend_from_slice(before);
-    new.payload().extend_from_slice(bytes);
     keys.put(key, Old::Is(old.as_ref()), new)?;
     keys.event(EventClass::String, "append", key);
     Ok(len)
@@ -91,8 +90,7 @@ pub fn set_range(
         range.copy_from_slice(bytes);
     }
     let len = value.len();
-    let mut new = changed_in_place(old.as_ref());
-    new.payload().extend_from_slice(&value);
+    let new = changed_in_place(old.as_ref(), &value);
     keys.put(key, Old::Is(old.as_ref()), new)?;
     keys.event(EventClass::String, "setrange", key);
     Ok(len)
@@ -164,9 +162,12 @@ const CHANGED: u8 = 1;
 /// The extra of an integer that is a sum of numbers with fractions: Redis keeps it as a text.
 const SUMMED: u8 = 2;
 
-/// A string that will hold a changed `old`.
-fn changed_in_place(old: Option<&Record>) -> NewRecord {
-    NewRecord::new(Kind::String, None, old.and_then(Record::expire_ms), CHANGED)
+/// The string `value`, which `old` was changed to. Its expiry stays.
+pub(super) fn changed_in_place(old: Option<&Record>, value: &[u8]) -> NewRecord {
+    let expire_ms = old.and_then(Record::expire_ms);
+    let mut new = NewRecord::new(Kind::String, None, expire_ms, CHANGED);
+    new.payload().extend_from_slice(value);
+    new
 }
 
 /// How `OBJECT ENCODING` calls the encoding of a string in Redis.

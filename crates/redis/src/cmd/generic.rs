@@ -18,6 +18,7 @@ const SECOND_KEY: KeyPositions = KeyPositions {
 };
 
 pub(crate) const COMMANDS: &[Command] = &[
+    Command::new("copy", -3, Flags::WRITE.and(Flags::DENYOOM), TWO_KEYS, copy),
     Command::new("dbsize", 1, READ.and(Flags::WALKS), NO_KEYS, dbsize),
     Command::new("del", -2, Flags::WRITE, ALL_KEYS, del),
     Command::new("exists", -2, READ, ALL_KEYS, exists),
@@ -265,6 +266,46 @@ pub(super) fn database(text: &[u8]) -> Outcome<u16> {
         .ok()
         .filter(|number| *number < DATABASES);
     number.ok_or(Failure::refused("ERR DB index is out of range"))
+}
+
+fn copy(call: &mut Call<'_, '_>) -> Outcome<()> {
+    let (from, to, own) = (call.arg(1), call.arg(2), call.keys.db());
+    let (mut db, mut replaces, mut at) = (own, false, 3);
+    while at < call.len() {
+        if call.is(at, "replace") {
+            replaces = true;
+            at += 1;
+        } else if call.is(at, "db") && at + 1 < call.len() {
+            db = database(call.arg(at + 1))?;
+            at += 2;
+        } else {
+            return Err(SYNTAX);
+        }
+    }
+    if from == to && db == own {
+        return Err(Failure::refused(
+            "ERR source and destination objects are the same",
+        ));
+    }
+    let Some(record) = call.keys.lookup(from)? else {
+        call.reply.integer(0);
+        return Ok(());
+    };
+    call.keys.select(db);
+    let taken = call.keys.lookup(to)?;
+    if let Some(taken) = &taken
+        && replaces
+    {
+        call.keys.remove(to, taken);
+    }
+    let copies = taken.is_none() || replaces;
+    if copies {
+        call.keys.copy_record(&record, (db, to))?;
+        call.keys.event(EventClass::Generic, "copy_to", to);
+    }
+    call.keys.select(own);
+    call.reply.integer(i64::from(copies));
+    Ok(())
 }
 
 fn move_key(call: &mut Call<'_, '_>) -> Outcome<()> {

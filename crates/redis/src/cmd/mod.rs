@@ -1,5 +1,6 @@
 //! The handlers of commands, a file or a folder for each family.
 
+pub(crate) mod bitmap;
 pub(crate) mod command;
 pub(crate) mod connection;
 mod elements;

@@ -116,7 +116,7 @@ impl Maker {
     fn line(&mut self) -> String {
         let (key, other, value) = (self.key(), self.key(), self.value());
         let number = self.number();
-        match self.rng.next_u64() % 58 {
+        match self.rng.next_u64() % 61 {
             0..=5 => format!("SET {key} {value} {}", self.set_options()),
             6 => format!("SETNX {key} {value}"),
             7 => format!("GETSET {key} {value}"),
@@ -235,7 +235,29 @@ impl Maker {
                 ],
             )
             .to_owned(),
-            _ => format!("EXISTS {key}"),
+            57 => format!(
+                "COPY {key} {other} {}",
+                pick(
+                    &mut self.rng,
+                    &["", "replace", "DB 1", "DB x REPLACE", "what", "db 16"]
+                )
+            ),
+            58 => format!(
+                "SETBIT {key} {} {}",
+                self.of(&["0", "7", "30", "100"], &["-1", "x", "4294967296"]),
+                self.of(&["0", "1"], &["2", "x"])
+            ),
+            59 => format!(
+                "GETBIT {key} {}",
+                self.of(&["0", "7", "30", "1000"], &["-1", "x", "4294967296"])
+            ),
+            _ => {
+                let unit = pick(&mut self.rng, &["", "BYTE", "bit", "what"]);
+                match self.one_in(4) {
+                    true => format!("BITCOUNT {key}"),
+                    false => format!("BITCOUNT {key} {number} {} {unit}", self.number()),
+                }
+            }
         }
     }
 }

@@ -1,0 +1,57 @@
+//! The command of a client that waits for a key, run again because the key changed.
+
+use std::sync::Arc;
+
+use drumlin_redis_store::{Failure, Keyspace, Kind, ReadFrom, Store};
+use drumlin_resp::ReplyWriter;
+
+use crate::facts::TWO_KEYS;
+use crate::round::{Round, Stage, run};
+use crate::session::{Blocked, Session};
+use crate::state::ServerState;
+use crate::table::Table;
+
+/// Runs the command; whether it is answered now.
+pub(crate) fn run_again(
+    state: &mut ServerState,
+    table: &Table,
+    round: &mut Round,
+    session: &mut Session,
+    blocked: &Blocked,
+) -> bool {
+    let name = blocked.kept.facts.name.as_bytes();
+    let handler = table.find(name).map(|command| command.handler);
+    let handler = handler.expect("the table does not change");
+    let out = std::mem::take(&mut session.out);
+    let mut reply = ReplyWriter::append_to(out, session.protocol);
+    let store = Arc::clone(&state.store);
+    let stage = Stage {
+        store: &store,
+        // The key was just written: its blocks are in memory but for a rare one.
+        from: ReadFrom::Disk,
+        limits: state.limits,
+        may_wait: true,
+        server: Some(state),
+    };
+    let args = blocked.kept.args.args();
+    let is_answered = match run(handler, args, session, &mut reply, round, stage) {
+        Ok(wait) => wait.is_none(),
+        // The target of a move is of another type: its client is told. A source of another type is nothing to wake for.
+        Err(failure @ Failure::WrongType) if has_list(&store, round, blocked) => {
+            reply.error(failure.to_string().as_bytes());
+            true
+        }
+        Err(_) => false,
+    };
+    session.out = reply.take();
+    is_answered
+}
+
+/// Whether a move waits, and its source has a list.
+fn has_list(store: &Store, round: &mut Round, blocked: &Blocked) -> bool {
+    let (overlay, now_ms, db) = (&mut round.overlay, round.now_ms, blocked.db);
+    let keys = Keyspace::new(store, &round.view, overlay, db, now_ms, ReadFrom::Disk);
+    let source = blocked.wait.keys.first();
+    blocked.kept.facts.keys == TWO_KEYS
+        && source.is_some_and(|key| matches!(keys.lookup_as(key, Kind::List), Ok(Some(_))))
+}
