@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use super::handle::{Node, Tree, below, beyond};
-use super::node::{Child, Fill, damaged};
-use super::write::in_place_of;
+use super::handle::{Tree, beyond, node_key};
+use super::inner::child_of_rank;
+use super::node::{Child, Fill, Limit, Node, damaged};
+use super::write::{Below, Step, in_place_of};
 use crate::failure::Outcome;
 use crate::keyspace::Keyspace;
 
@@ -28,9 +29,64 @@ impl Tree {
         let Some(root) = self.root_node().filter(|_| !ranks.is_empty()) else {
             return Ok(());
         };
+        if self.cut_in_one_leaf(keyspace, &ranks)? {
+            return Ok(());
+        }
         let nodes = self.cut(keyspace, root, ranks)?;
         self.set_root(keyspace, root.level, nodes, Fill::Even)?;
         self.lower_root(keyspace)
+    }
+
+    /// Removes the entries of `ranks` if they are in one leaf, which does not become small by that; whether it did.
+    fn cut_in_one_leaf(
+        &mut self,
+        keyspace: &mut Keyspace<'_>,
+        ranks: &Range<u64>,
+    ) -> Outcome<bool> {
+        let Some(mut node) = self.root_node() else {
+            return Ok(false);
+        };
+        let (mut from, entries) = (ranks.start, ranks.end - ranks.start);
+        let mut path = Vec::with_capacity(usize::from(node.level));
+        while node.level > 0 {
+            let page = self.load(keyspace, node)?;
+            let ordered = self.shape.is_ordered();
+            let (child, at, before) = child_of_rank(&page, node, ordered, from)?;
+            from -= before;
+            if from + entries > child.count {
+                return Ok(false);
+            }
+            let (below, count_at) = (child.node(node.level), child.count_at);
+            path.push(Step {
+                node,
+                page,
+                at,
+                below,
+                count_at,
+            });
+            node = below;
+        }
+        let leaf = self.load_leaf(keyspace, node)?;
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
+        let until = from.saturating_add(usize::try_from(entries).unwrap_or(usize::MAX));
+        let limit = self.shape.leaf;
+        let Some(page) = leaf.replaced(from..until, None, limit)? else {
+            return Ok(false);
+        };
+        let left = Limit {
+            items: leaf.len() - (until - from),
+            bytes: page.len(),
+        };
+        if left.items == 0 || limit.is_small(left) {
+            return Ok(false);
+        }
+        for at in from..until {
+            self.drop_cell(keyspace, leaf.bytes(at)?)?;
+        }
+        keyspace.sub_put(self.of, &node_key(node.id), page);
+        let below = Below::Same(left.items as u64);
+        self.climb(keyspace, path, below, Fill::Even)?;
+        Ok(true)
     }
 
     /// Removes the entries of `ranks` below `node`, and returns what stands in its place then. Recursive: a node's level is
@@ -49,10 +105,10 @@ impl Tree {
             return self.cut_leaf(keyspace, node, &ranks);
         }
         let page = self.load(keyspace, node)?;
-        let children = self.children(&page, node)?;
+        let children = self.inner(&page, node)?.children()?;
         let mut left = Vec::with_capacity(children.len());
         let mut before = 0;
-        for (at, child) in children.iter().enumerate() {
+        for child in &children {
             let from = ranks.start.saturating_sub(before).min(child.count);
             let until = ranks.end.saturating_sub(before).min(child.count);
             before += child.count;
@@ -60,7 +116,7 @@ impl Tree {
                 left.push(child.clone());
                 continue;
             }
-            let nodes = self.cut(keyspace, below(node, &children, at)?, from..until)?;
+            let nodes = self.cut(keyspace, at_level(node.level - 1, child), from..until)?;
             left.extend(in_place_of(child.separator.clone(), nodes));
         }
         self.merge_small(keyspace, node.level - 1, &mut left)?;
@@ -90,9 +146,9 @@ impl Tree {
     fn drop_below(&self, keyspace: &mut Keyspace<'_>, node: Node) -> Outcome<()> {
         if node.level > 0 {
             let page = self.load(keyspace, node)?;
-            let children = self.children(&page, node)?;
-            for at in 0..children.len() {
-                self.drop_below(keyspace, below(node, &children, at)?)?;
+            let inner = self.inner(&page, node)?;
+            for at in 0..inner.len() {
+                self.drop_below(keyspace, inner.below(at)?)?;
             }
         } else if self.had_long_entries() && !drumlin_base::bug!("redis-tree-leaves-long-entries") {
             let leaf = self.load_leaf(keyspace, node)?;
@@ -147,8 +203,8 @@ impl Tree {
     ) -> Outcome<Vec<Child<'static>>> {
         let (left, right) = (at_level(level, one), at_level(level, other));
         let pages = (self.load(keyspace, left)?, self.load(keyspace, right)?);
-        let mut children = self.children(&pages.0, left)?;
-        let mut behind = self.children(&pages.1, right)?;
+        let mut children = self.inner(&pages.0, left)?.children()?;
+        let mut behind = self.inner(&pages.1, right)?.children()?;
         if let Some(first) = behind.first_mut() {
             first.separator.clone_from(&other.separator);
         }

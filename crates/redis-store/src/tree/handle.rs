@@ -3,7 +3,8 @@
 use drumlin_base::coding::{Reader, put_varint64};
 use drumlin_base::{Error, PinnedSlice, Result};
 
-use super::node::{Cell, Child, LEVELS_MAX, Leaf, Limit, damaged, decode_inner};
+use super::inner::{Inner, child_of_rank};
+use super::node::{Cell, LEVELS_MAX, Leaf, Limit, Node, damaged};
 use crate::failure::{Failure, Outcome};
 use crate::keyspace::Keyspace;
 use crate::record::Collection;
@@ -33,12 +34,12 @@ impl Shape {
     /// Of lists: entries are found by rank.
     pub const BY_RANK: Self = Self {
         leaf: Limit {
-            items: 128,
-            bytes: 2 << 10,
+            items: 64,
+            bytes: 1 << 10,
         },
         inner: Limit {
-            items: 128,
-            bytes: 4 << 10,
+            items: 64,
+            bytes: 2 << 10,
         },
         inline_bytes_max: 512,
         separator: None,
@@ -56,14 +57,6 @@ impl Shape {
     pub(super) fn is_ordered(&self) -> bool {
         self.separator.is_some()
     }
-}
-
-/// A node by what its parent knows of it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Node {
-    pub(super) id: u32,
-    pub(super) level: u8,
-    pub(super) count: u64,
 }
 
 /// A counted tree under a collection; see the module. The handle of a tree that was changed has to be stored again.
@@ -186,8 +179,8 @@ impl Tree {
         Ok(Leaf::decode(self.load(keyspace, node)?, node.count)?)
     }
 
-    pub(super) fn children<'p>(&self, page: &'p [u8], node: Node) -> Result<Vec<Child<'p>>> {
-        decode_inner(page, node.level, self.shape.is_ordered(), node.count)
+    pub(super) fn inner<'p>(&self, page: &'p [u8], node: Node) -> Result<Inner<'p>> {
+        Inner::decode(page, node, self.shape.is_ordered())
     }
 
     /// The entry at `at` of a leaf.
@@ -216,10 +209,9 @@ impl Tree {
             .ok_or_else(|| damaged("an entry of an empty tree"))?;
         while node.level > 0 {
             let page = self.load(keyspace, node)?;
-            let children = self.children(&page, node)?;
-            let (at, before) = child_of_rank(&children, rank)?;
+            let (child, _, before) = child_of_rank(&page, node, self.shape.is_ordered(), rank)?;
             rank -= before;
-            node = below(node, &children, at)?;
+            node = child.node(node.level);
         }
         let leaf = self.load_leaf(keyspace, node)?;
         let place = usize::try_from(rank)
@@ -257,14 +249,10 @@ impl Tree {
         let mut rank = 0;
         while node.level > 0 {
             let page = self.load(keyspace, node)?;
-            let children = self.children(&page, node)?;
-            let at = self.child_of_order(keyspace, (node, &children), &mut is_before)?;
-            rank += children
-                .iter()
-                .take(at)
-                .map(|child| child.count)
-                .sum::<u64>();
-            node = below(node, &children, at)?;
+            let inner = self.inner(&page, node)?;
+            let at = self.child_of_order(keyspace, &inner, &mut is_before)?;
+            rank += inner.before(at)?;
+            node = inner.below(at)?;
         }
         let leaf = self.load_leaf(keyspace, node)?;
         Ok(rank + self.place_of_order(keyspace, &leaf, &mut is_before)? as u64)
@@ -274,17 +262,15 @@ impl Tree {
     pub(super) fn child_of_order(
         &self,
         keyspace: &Keyspace<'_>,
-        (node, children): (Node, &[Child<'_>]),
+        inner: &Inner<'_>,
         is_before: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Outcome<usize> {
-        let (mut low, mut high) = (0, children.len());
+        let (mut low, mut high) = (0, inner.len());
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            let before = match children.get(middle).and_then(|it| it.separator.as_deref()) {
+            let before = match inner.child(middle)?.separator {
                 Some(separator) => is_before(separator),
-                None => {
-                    self.first_is_before(keyspace, below(node, children, middle)?, is_before)?
-                }
+                None => self.first_is_before(keyspace, inner.below(middle)?, is_before)?,
             };
             match before {
                 true => low = middle,
@@ -303,7 +289,7 @@ impl Tree {
     ) -> Outcome<bool> {
         while node.level > 0 {
             let page = self.load(keyspace, node)?;
-            node = below(node, &self.children(&page, node)?, 0)?;
+            node = self.inner(&page, node)?.below(0)?;
         }
         let leaf = self.load_leaf(keyspace, node)?;
         self.entry(keyspace, &leaf, 0, is_before)
@@ -326,30 +312,6 @@ impl Tree {
         }
         Ok(low)
     }
-}
-
-/// The child at `at` of `node`.
-pub(super) fn below(node: Node, children: &[Child<'_>], at: usize) -> Result<Node> {
-    let level = node.level.checked_sub(1);
-    let found = children.get(at).zip(level);
-    let (child, level) = found.ok_or_else(|| damaged("a place beyond an inner node"))?;
-    Ok(Node {
-        id: child.id,
-        level,
-        count: child.count,
-    })
-}
-
-/// The child that has the entry at `rank`, and the entries before it. The rank behind the last is the last child's.
-pub(super) fn child_of_rank(children: &[Child<'_>], rank: u64) -> Result<(usize, u64)> {
-    let mut before = 0;
-    for (at, child) in children.iter().enumerate() {
-        if rank - before < child.count || at + 1 == children.len() {
-            return Ok((at, before));
-        }
-        before += child.count;
-    }
-    Err(damaged("an inner node without children"))
 }
 
 pub(super) fn node_key(id: u32) -> [u8; 5] {

@@ -10,10 +10,12 @@
 //! | `l` number u64 | an entry of over 512 bytes; its leaf has the number. So a node stays about a page |
 //!
 //! The nodes' ids and the numbers of long entries are given out once in a collection's life. The handle, [`Tree`], stands in
-//! the collection's record. Nodes are written whole: they are at most 2 and 4 KiB.
+//! the collection's record. Nodes are written whole, and mostly one leaf and the counts above it change: they are at most 1
+//! and 2 KiB. With twice that, ZADD of a random member costs 1.3 times as much.
 
 mod cut;
 mod handle;
+mod inner;
 mod node;
 mod put;
 mod walk;

@@ -2,9 +2,10 @@
 
 use std::cmp::Ordering;
 
-use super::handle::{Node, Tree, below, beyond, child_of_rank, node_key};
-use super::node::{Child, Fill, damaged, encode_leaf};
-use super::write::in_place_of;
+use super::handle::{Tree, beyond, node_key};
+use super::inner::child_of_rank;
+use super::node::{Fill, Node, damaged, encode_leaf};
+use super::write::{Below, Step};
 use crate::failure::Outcome;
 use crate::keyspace::Keyspace;
 
@@ -44,9 +45,9 @@ impl Put<'_> {
         }
     }
 
-    fn went_to(&mut self, at: usize, last: usize) {
-        self.is_first &= at == 0;
-        self.is_last &= at == last;
+    fn went_to(&mut self, is_first: bool, is_last: bool) {
+        self.is_first &= is_first;
+        self.is_last &= is_last;
     }
 }
 
@@ -117,13 +118,12 @@ impl Tree {
         };
         while node.level > 0 {
             let page = self.load(keyspace, node)?;
-            let children = self.children(&page, node)?;
-            let of = (node, children.as_slice());
-            let at = self.child_of_order(keyspace, of, &mut |it| compare(it).is_lt())?;
-            if self.child_of_order(keyspace, of, &mut is_before)? != at {
+            let inner = self.inner(&page, node)?;
+            let at = self.child_of_order(keyspace, &inner, &mut |it| compare(it).is_lt())?;
+            if self.child_of_order(keyspace, &inner, &mut is_before)? != at {
                 return Ok(false);
             }
-            node = below(node, &children, at)?;
+            node = inner.below(at)?;
         }
         let leaf = self.load_leaf(keyspace, node)?;
         let from = self.place_of_order(keyspace, &leaf, &mut |it| compare(it).is_lt())?;
@@ -145,44 +145,39 @@ impl Tree {
     }
 
     fn put(&mut self, keyspace: &mut Keyspace<'_>, mut put: Put<'_>) -> Outcome<()> {
-        let (level, nodes) = match self.root_node() {
-            Some(root) => (root.level, self.put_below(keyspace, root, &mut put)?),
-            None => (
-                0,
-                self.write_leaf(keyspace, &[], &[&put.cell], Fill::Front)?,
-            ),
+        let Some(mut node) = self.root_node() else {
+            let nodes = self.write_leaf(keyspace, &[], &[&put.cell], Fill::Front)?;
+            return self.set_root(keyspace, 0, nodes, Fill::Front);
         };
-        self.set_root(keyspace, level, nodes, put.fill())
-    }
-
-    /// Returns what stands in the place of `node` then. Recursive: a node's level is one less than its parent's.
-    fn put_below(
-        &mut self,
-        keyspace: &mut Keyspace<'_>,
-        node: Node,
-        put: &mut Put<'_>,
-    ) -> Outcome<Vec<Child<'static>>> {
-        if node.level == 0 {
-            return self.put_in_leaf(keyspace, node, put);
+        let mut path = Vec::with_capacity(usize::from(node.level));
+        while node.level > 0 {
+            let page = self.load(keyspace, node)?;
+            let ordered = self.shape.is_ordered();
+            let (child, at) = match &mut put.place {
+                Place::Rank(rank) | Place::Over(rank) => {
+                    let (child, at, before) = child_of_rank(&page, node, ordered, *rank)?;
+                    *rank -= before;
+                    (child, at)
+                }
+                Place::Order(is_before) => {
+                    let inner = self.inner(&page, node)?;
+                    let at = self.child_of_order(keyspace, &inner, is_before)?;
+                    (inner.child(at)?, at)
+                }
+            };
+            put.went_to(at == 0, child.is_last);
+            let (below, count_at) = (child.node(node.level), child.count_at);
+            path.push(Step {
+                node,
+                page,
+                at,
+                below,
+                count_at,
+            });
+            node = below;
         }
-        let page = self.load(keyspace, node)?;
-        let mut children = self.children(&page, node)?;
-        let at = match &mut put.place {
-            Place::Rank(rank) | Place::Over(rank) => {
-                let (at, before) = child_of_rank(&children, *rank)?;
-                *rank -= before;
-                at
-            }
-            Place::Order(is_before) => {
-                self.child_of_order(keyspace, (node, &children), is_before)?
-            }
-        };
-        put.went_to(at, children.len() - 1);
-        let child = below(node, &children, at)?;
-        let separator = children.get(at).and_then(|child| child.separator.clone());
-        let nodes = self.put_below(keyspace, child, put)?;
-        children.splice(at..=at, in_place_of(separator, nodes));
-        self.write_inner(keyspace, (&[node.id], node.level), &children, put.fill())
+        let below = self.put_in_leaf(keyspace, node, &mut put)?;
+        self.climb(keyspace, path, below, put.fill())
     }
 
     fn put_in_leaf(
@@ -190,25 +185,29 @@ impl Tree {
         keyspace: &mut Keyspace<'_>,
         node: Node,
         put: &mut Put<'_>,
-    ) -> Outcome<Vec<Child<'static>>> {
+    ) -> Outcome<Below> {
         let leaf = self.load_leaf(keyspace, node)?;
-        let mut cells = leaf.cells()?;
         let at = match &mut put.place {
             Place::Rank(rank) | Place::Over(rank) => usize::try_from(*rank).unwrap_or(usize::MAX),
             Place::Order(is_before) => self.place_of_order(keyspace, &leaf, *is_before)?,
         };
-        put.went_to(at, cells.len());
-        match put.place {
+        put.went_to(at == 0, at == leaf.len());
+        let over = match put.place {
             Place::Over(_) => {
-                let cell = cells.get_mut(at);
-                let cell = cell.ok_or_else(|| damaged("a rank beyond a leaf"))?;
-                self.drop_cell(keyspace, cell)?;
-                *cell = &put.cell;
+                self.drop_cell(keyspace, leaf.bytes(at)?)?;
+                at..at + 1
             }
-            Place::Rank(_) | Place::Order(_) if at <= cells.len() => cells.insert(at, &put.cell),
+            Place::Rank(_) | Place::Order(_) if at <= leaf.len() => at..at,
             Place::Rank(_) | Place::Order(_) => return Err(damaged("a rank beyond a leaf").into()),
+        };
+        let count = node.count + u64::from(over.is_empty());
+        if let Some(page) = leaf.replaced(over.clone(), Some(&put.cell), self.shape.leaf)? {
+            keyspace.sub_put(self.of, &node_key(node.id), page);
+            return Ok(Below::Same(count));
         }
-        let fill = put.fill();
-        self.write_leaf(keyspace, &[node.id], &cells, fill)
+        let mut cells = leaf.cells()?;
+        cells.splice(over, [put.cell.as_slice()]);
+        let nodes = self.write_leaf(keyspace, &[node.id], &cells, put.fill())?;
+        Ok(Below::Nodes(nodes))
     }
 }

@@ -1,10 +1,14 @@
 //! Writing nodes: what does not fit is shared out, and the root follows.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
-use super::handle::{Node, Tree, long_key, node_key};
+use drumlin_base::PinnedSlice;
+
+use super::handle::{Tree, long_key, node_key};
+use super::inner::with_count;
 use super::node::{
-    Cell, Child, Fill, LEVELS_MAX, Limit, damaged, decode_cell, encode_cell, encode_inner,
+    Cell, Child, Fill, LEVELS_MAX, Limit, Node, damaged, decode_cell, encode_cell, encode_inner,
     encode_leaf, share,
 };
 use crate::failure::Outcome;
@@ -12,6 +16,27 @@ use crate::keyspace::Keyspace;
 
 /// Longer separators are not kept: the first entry of the child serves.
 const SEPARATOR_BYTES_MAX: usize = 128;
+
+/// An inner node on the way from the root to a leaf.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) node: Node,
+    pub(super) page: PinnedSlice,
+    /// The way goes by its child at this place.
+    pub(super) at: usize,
+    pub(super) below: Node,
+    /// Where the count of that child stands in the page.
+    pub(super) count_at: Range<usize>,
+}
+
+/// What stands in the place of a node that was changed.
+#[derive(Debug)]
+pub(super) enum Below {
+    /// Itself, with so many entries.
+    Same(u64),
+    /// These nodes.
+    Nodes(Vec<Child<'static>>),
+}
 
 impl Tree {
     /// The tree of `entries`, which come in its order.
@@ -154,6 +179,48 @@ impl Tree {
         Ok(written)
     }
 
+    /// Has the nodes of `path` follow a change below the last of them: where that left one node, only counts change.
+    pub(super) fn climb(
+        &mut self,
+        keyspace: &mut Keyspace<'_>,
+        path: Vec<Step>,
+        mut below: Below,
+        fill: Fill,
+    ) -> Outcome<()> {
+        for step in path.into_iter().rev() {
+            let Step { node, page, .. } = &step;
+            below = match below {
+                Below::Same(count) if count == step.below.count => return Ok(()),
+                Below::Same(count) => {
+                    let page = with_count(page, step.count_at.clone(), count)?;
+                    keyspace.sub_put(self.of, &node_key(node.id), page);
+                    let rest = node.count.checked_sub(step.below.count);
+                    let rest = rest.ok_or_else(|| damaged("a child with more than its parent"))?;
+                    Below::Same(rest + count)
+                }
+                Below::Nodes(nodes) => {
+                    let mut children = self.inner(page, *node)?.children()?;
+                    let separator = children.get(step.at).and_then(|it| it.separator.clone());
+                    children.splice(step.at..=step.at, in_place_of(separator, nodes));
+                    let own = (&[node.id][..], node.level);
+                    let nodes = self.write_inner(keyspace, own, &children, fill)?;
+                    match nodes.as_slice() {
+                        [one] => Below::Same(one.count),
+                        _ => Below::Nodes(nodes),
+                    }
+                }
+            };
+        }
+        match below {
+            Below::Same(count) => self.len = count,
+            Below::Nodes(nodes) => {
+                let level = self.height.saturating_sub(1);
+                self.set_root(keyspace, level, nodes, fill)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The nodes of `level` are these now: a root comes over them, or the last one is it.
     pub(super) fn set_root(
         &mut self,
@@ -180,12 +247,12 @@ impl Tree {
     pub(super) fn lower_root(&mut self, keyspace: &mut Keyspace<'_>) -> Outcome<()> {
         while let Some(node) = self.root_node().filter(|node| node.level > 0) {
             let page = self.load(keyspace, node)?;
-            let children = self.children(&page, node)?;
-            let [Child { id, .. }] = children.as_slice() else {
+            let inner = self.inner(&page, node)?;
+            if inner.len() > 1 {
                 break;
-            };
+            }
             keyspace.sub_delete(self.of, &node_key(node.id));
-            (self.root, self.height) = (*id, node.level);
+            (self.root, self.height) = (inner.below(0)?.id, node.level);
         }
         Ok(())
     }
