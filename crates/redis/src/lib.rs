@@ -4,7 +4,7 @@
 //! `cmd`, a table for each family; `workers` has the threads for what a loop must not wait for.
 //!
 //! ```text
-//! server -> io, dispatch, workers -> round -> table -> cmd -> call -> state, session -> config, pubsub, notify
+//! server -> traffic, dispatch, workers -> round -> table -> cmd -> call -> state, session -> net, config, pubsub, notify
 //! ```
 
 #![forbid(unsafe_code)]
@@ -23,6 +23,7 @@ mod facts;
 mod glob;
 mod io;
 mod listen;
+mod net;
 mod notify;
 mod options;
 mod pubsub;
@@ -32,6 +33,7 @@ mod session;
 mod state;
 mod subcommands;
 mod table;
+mod traffic;
 mod wait;
 mod woken;
 mod workers;

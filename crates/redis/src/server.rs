@@ -4,7 +4,6 @@
 //! round as one batch, and sends the replies. It never waits for the disk: a command that needs a block goes to a thread
 //! beside it and runs again, and so does a batch that the engine would not take at once. Then writes wait, and reads go on.
 
-use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,22 +11,22 @@ use std::time::Duration;
 
 use drumlin::{Error, Options, Result, SeqNo, WriteBatch};
 use drumlin_fs::Env;
-use drumlin_fs::net::{Acceptor, Address, Events, NetErrorKind, Poller, Token};
+use drumlin_fs::net::{Acceptor, Address, Events};
 use drumlin_redis_store::{Overlay, ReadFrom, Store, StoreOptions};
 use drumlin_resp::RequestLimits;
 
 use crate::config::Fsync;
 use crate::dispatch::{Dispatcher, Ran, Terms, tell};
-use crate::dispatch_multi::end_multi;
 use crate::expire::expire_due;
-use crate::io::{Gate, Heard, Hold, Io, OUT_BYTES_HIGH};
+use crate::io::{Gate, Hold, Io, OUT_BYTES_HIGH};
 use crate::listen::listen;
+use crate::net::Net;
 use crate::options::{ServerOptions, Stopper};
-use crate::pubsub::Subject;
 use crate::round::Round;
-use crate::session::{Blocked, Kept, Session};
+use crate::session::{Blocked, Kept};
 use crate::state::{ServerState, Shutdown};
 use crate::table::Table;
+use crate::traffic::{self, unblock};
 use crate::wait::{TimeoutReply, Wait};
 use crate::woken::run_again;
 use crate::workers::{ColdJob, Done, Job, Workers};
@@ -47,19 +46,9 @@ const WARMED_MAX: u32 = 2;
 #[derive(Debug)]
 pub struct Server {
     env: Env,
-    poller: Box<dyn Poller>,
-    acceptors: Vec<Acceptor>,
     state: ServerState,
     table: Arc<Table>,
-    ios: HashMap<u64, Io>,
-    next_id: u64,
     round: Option<Round>,
-    /// Those who ran something in the present round.
-    participants: Vec<u64>,
-    /// Those who have commands that were read and not run.
-    runnable: BTreeSet<u64>,
-    /// Ends of waits for keys, by the monotonic clock.
-    timers: BTreeSet<(Duration, u64)>,
     cold: Vec<ColdJob>,
     workers: Workers,
     writer: Writer,
@@ -96,19 +85,13 @@ impl Server {
         let writer = Writer::new(&store);
         let seed = env.seed ^ 0x7265_6469_7372_756e;
         let commands = Arc::new(table.all());
-        let state = ServerState::new(store, commands, config, seed, env.clock.unix_time());
+        let net = Net::new(poller, acceptors);
+        let state = ServerState::new(store, commands, config, seed, env.clock.unix_time(), net);
         Ok(Self {
             env,
-            poller,
-            acceptors,
             state,
             table,
-            ios: HashMap::new(),
-            next_id: 1,
             round: None,
-            participants: Vec::new(),
-            runnable: BTreeSet::new(),
-            timers: BTreeSet::new(),
             cold: Vec::new(),
             workers,
             writer,
@@ -119,7 +102,7 @@ impl Server {
 
     /// Where it listens.
     pub fn addresses(&self) -> Vec<Address> {
-        let listeners = self.acceptors.iter().map(Acceptor::listener);
+        let listeners = self.state.net.acceptors.iter().map(Acceptor::listener);
         listeners
             .map(|listener| listener.local_address().clone())
             .collect()
@@ -129,7 +112,7 @@ impl Server {
     pub fn stopper(&self) -> Stopper {
         Stopper {
             asked: Arc::clone(&self.asked_to_stop),
-            waker: self.poller.waker(),
+            waker: self.state.net.poller.waker(),
         }
     }
 
@@ -141,7 +124,9 @@ impl Server {
         let mut events = Events::with_capacity(EVENTS_MAX);
         while self.state.shutdown.is_none() && !self.asked_to_stop.load(Ordering::Acquire) {
             let now = self.env.clock.monotonic();
-            self.poller
+            self.state
+                .net
+                .poller
                 .wait(&mut events, Some(self.wait_at_most(now)))?;
             self.turn(&events)?;
         }
@@ -149,11 +134,16 @@ impl Server {
     }
 
     fn wait_at_most(&self, now: Duration) -> Duration {
-        if !self.runnable.is_empty() {
+        if !self.state.net.runnable.is_empty() {
             return Duration::ZERO;
         }
-        let timer = self.timers.first().map(|(at, _)| at.saturating_sub(now));
-        let acceptors = self.acceptors.iter();
+        let timer = self
+            .state
+            .net
+            .timers
+            .first()
+            .map(|(at, _)| at.saturating_sub(now));
+        let acceptors = self.state.net.acceptors.iter();
         let paused = acceptors
             .filter_map(|acceptor| acceptor.wait_at_most(now))
             .min();
@@ -167,19 +157,19 @@ impl Server {
         self.state.set_time(self.env.clock.unix_time());
         self.hear_workers()?;
         for event in events.iter() {
-            if event.token.0 < self.acceptors.len() as u64 {
-                self.accept(event.token.0 as usize, now)?;
+            if event.token.0 < self.state.net.acceptors.len() as u64 {
+                traffic::accept(&mut self.state, event.token.0 as usize, now)?;
                 continue;
             }
             if event.readable {
-                self.read(event.token.0, now);
+                traffic::read(&mut self.state, event.token.0, now);
             }
             if event.writable {
-                self.flush(event.token.0);
+                traffic::flush(&mut self.state, event.token.0);
             }
         }
-        for acceptor in &mut self.acceptors {
-            acceptor.resume(&*self.poller, now)?;
+        for acceptor in &mut self.state.net.acceptors {
+            acceptor.resume(&*self.state.net.poller, now)?;
         }
         self.run_commands(now);
         for (id, with_error) in std::mem::take(&mut self.state.unblocks) {
@@ -194,104 +184,13 @@ impl Server {
         Ok(())
     }
 
-    // Clients come, send and go.
-
-    fn accept(&mut self, index: usize, now: Duration) -> Result<()> {
-        let clients_max = self.state.config.number("maxclients");
-        loop {
-            let Some(acceptor) = self.acceptors.get_mut(index) else {
-                return Ok(());
-            };
-            let accepted = match acceptor.accept(&*self.poller, now) {
-                Ok(accepted) => accepted,
-                // A client that went before it was accepted.
-                Err(error) if NetErrorKind::of(&error) == NetErrorKind::Disconnected => continue,
-                Err(error) => return Err(error),
-            };
-            let Some(mut connection) = accepted else {
-                return Ok(());
-            };
-            self.state.counters.connections += 1;
-            if self.state.clients.len() as u64 >= clients_max {
-                self.state.counters.rejected += 1;
-                // As much as the socket takes: nobody waits for a client that is not let in.
-                drop(connection.write(b"-ERR max number of clients reached\r\n"));
-                continue;
-            }
-            // A socket that is gone already fails here; reading it tells.
-            drop(connection.set_nodelay(true));
-            let keepalive = self.state.config.number("tcp-keepalive");
-            let keepalive = (keepalive >= 3).then(|| Duration::from_secs(keepalive));
-            drop(connection.set_keepalive(keepalive));
-            self.add_client(connection, now)?;
-        }
-    }
-
-    fn add_client(
-        &mut self,
-        connection: Box<dyn drumlin_fs::net::Connection>,
-        now: Duration,
-    ) -> Result<()> {
-        // Tokens below are those of the listeners.
-        let id = self.next_id.max(self.acceptors.len() as u64);
-        self.next_id = id + 1;
-        let is_authenticated = self.state.config.get("requirepass").is_empty();
-        let local = connection.local_address();
-        let addresses = [Ok(connection.peer_address().clone()), local]
-            .map(|address| address.map_or_else(|_| String::new(), |it| it.to_string()));
-        let session = Session::new(id, is_authenticated, addresses, self.state.now_seconds);
-        let limits = RequestLimits {
-            bulk_bytes_max: self.state.limits.string_bytes_max,
-            authenticated: is_authenticated,
-        };
-        let io = Io::new(connection, &*self.poller, Token(id), limits, now)?;
-        self.ios.insert(id, io);
-        self.state.clients.add(session);
-        Ok(())
-    }
-
-    fn read(&mut self, id: u64, now: Duration) {
-        let Some(io) = self.ios.get_mut(&id) else {
-            return;
-        };
-        match io.read(now) {
-            Heard::Bytes(bytes) => {
-                self.state.counters.bytes_in += bytes as u64;
-                let most = self.state.config.number("client-query-buffer-limit");
-                if io.pending_bytes() as u64 > most.max(1 << 20) {
-                    self.close(id);
-                    return;
-                }
-                self.runnable.insert(id);
-            }
-            Heard::Nothing => {}
-            Heard::Gone => self.close(id),
-        }
-    }
-
-    fn close(&mut self, id: u64) {
-        self.ios.remove(&id);
-        self.runnable.remove(&id);
-        let Some(mut session) = self.state.clients.remove(id) else {
-            return;
-        };
-        end_multi(&mut self.state, &mut session);
-        self.unblock(&mut session);
-        for channel in &session.channels {
-            self.state.pubsub.unsubscribe(Subject::Channel, channel, id);
-        }
-        for pattern in &session.patterns {
-            self.state.pubsub.unsubscribe(Subject::Pattern, pattern, id);
-        }
-    }
-
     // Commands.
 
     fn run_commands(&mut self, now: Duration) {
         let mut left = ROUND_COMMANDS_MAX;
-        for id in std::mem::take(&mut self.runnable) {
+        for id in std::mem::take(&mut self.state.net.runnable) {
             if left == 0 {
-                self.runnable.insert(id);
+                self.state.net.runnable.insert(id);
                 continue;
             }
             left -= self.run_client(id, now, left.min(CLIENT_COMMANDS_MAX));
@@ -301,25 +200,31 @@ impl Server {
     /// Runs up to `most` commands of a client; how many ran.
     fn run_client(&mut self, id: u64, now: Duration, most: usize) -> usize {
         let Self {
-            ios,
             state,
             table,
             round,
             ..
         } = self;
-        let Some(io) = ios.get_mut(&id).filter(|io| io.may_run()) else {
+        let may_run = |io: &Io| io.may_run();
+        if !state.net.ios.get(&id).is_some_and(may_run) {
             return 0;
-        };
+        }
         let Some(mut session) = state.clients.begin(id) else {
             return 0;
         };
-        if session.out.len() > OUT_BYTES_HIGH {
+        // Apart while its commands run: others may be served meanwhile.
+        let Some(mut io) = state
+            .net
+            .ios
+            .remove(&id)
+            .filter(|_| session.out.len() <= OUT_BYTES_HIGH)
+        else {
             state.clients.end(session);
             return 0;
-        }
+        };
         if io.round_replies == 0 {
             io.round_from = session.out.len();
-            self.participants.push(id);
+            state.net.participants.push(id);
         }
         let mut ran = 0;
         let mut blocks = None;
@@ -331,7 +236,7 @@ impl Server {
             may_write: !self.writer.is_busy(),
         };
         while ran < most && !session.closes && !session.is_killed {
-            let terms = terms_of(io);
+            let terms = terms_of(&io);
             let (parser, input) = io.pending();
             let request = match parser.parse(input) {
                 Ok(Some(request)) => request,
@@ -397,8 +302,9 @@ impl Server {
         }
         io.compact();
         if ran == most {
-            self.runnable.insert(id);
+            state.net.runnable.insert(id);
         }
+        state.net.ios.insert(id, io);
         session.last_seconds = state.now_seconds;
         state.clients.end(session);
         if let Some((kept, wait)) = blocks {
@@ -419,7 +325,7 @@ impl Server {
             self.state.waiting.add(db, key, id);
         }
         if let Some(until) = until {
-            self.timers.insert((until, id));
+            self.state.net.timers.insert((until, id));
         }
         session.blocked = Some(Blocked {
             kept,
@@ -429,27 +335,12 @@ impl Server {
         });
     }
 
-    fn unblock(&mut self, session: &mut Session) -> Option<Blocked> {
-        let blocked = session.blocked.take()?;
-        self.state
-            .waiting
-            .remove(blocked.db, &blocked.wait.keys, session.id);
-        if let Some(until) = blocked.until {
-            self.timers.remove(&(until, session.id));
-        }
-        if let Some(io) = self.ios.get_mut(&session.id) {
-            io.hold = Hold::None;
-            self.runnable.insert(session.id);
-        }
-        Some(blocked)
-    }
-
     fn end_waits(&mut self, now: Duration) {
-        while let Some((until, id)) = self.timers.first().copied() {
+        while let Some((until, id)) = self.state.net.timers.first().copied() {
             if until > now {
                 break;
             }
-            self.timers.pop_first();
+            self.state.net.timers.pop_first();
             self.give_up(id, None);
         }
     }
@@ -459,7 +350,7 @@ impl Server {
         let Some(mut session) = self.state.clients.begin(id) else {
             return;
         };
-        if let Some(blocked) = self.unblock(&mut session) {
+        if let Some(blocked) = unblock(&mut self.state, &mut session) {
             let out = std::mem::take(&mut session.out);
             let mut reply = drumlin_resp::ReplyWriter::append_to(out, session.protocol);
             match (error, blocked.wait.on_timeout) {
@@ -468,7 +359,7 @@ impl Server {
                 (None, TimeoutReply::Null) => reply.null(),
             }
             session.out = reply.take();
-            self.participants.push(id);
+            self.state.net.participants.push(id);
         }
         self.state.clients.end(session);
     }
@@ -504,11 +395,11 @@ impl Server {
         let is_answered = run_again(state, table, &mut round, &mut session, &blocked);
         session.blocked = Some(blocked);
         if is_answered {
-            self.unblock(&mut session);
-            if let Some(io) = self.ios.get_mut(&id) {
+            unblock(&mut self.state, &mut session);
+            if let Some(io) = self.state.net.ios.get_mut(&id) {
                 if io.round_replies == 0 {
                     io.round_from = written;
-                    self.participants.push(id);
+                    self.state.net.participants.push(id);
                 }
                 io.round_replies += 1;
                 io.round_wrote = true;
@@ -540,13 +431,13 @@ impl Server {
             false if waits => Gate::Durable(self.writer.latest()),
             false => Gate::Open,
         };
-        for id in std::mem::take(&mut self.participants) {
-            if let Some(io) = self.ios.get_mut(&id) {
+        for id in std::mem::take(&mut self.state.net.participants) {
+            if let Some(io) = self.state.net.ios.get_mut(&id) {
                 if std::mem::take(&mut io.round_replies) > 0 {
                     io.gate = gate;
                 }
                 io.round_wrote = false;
-                self.flush(id);
+                traffic::flush(&mut self.state, id);
             }
         }
         if waits {
@@ -556,7 +447,7 @@ impl Server {
             self.workers.give(Job::Compact);
         }
         for id in self.state.clients.take_stirred() {
-            self.flush(id);
+            traffic::flush(&mut self.state, id);
         }
     }
 
@@ -573,9 +464,11 @@ impl Server {
     /// Nothing of the round was written: whoever was told of a write is told of the error instead.
     fn fail_round(&mut self, error: &Error) {
         let line = drumlin_redis_store::Failure::from(error.duplicate()).to_string();
-        for id in &self.participants {
-            let (Some(io), Some(session)) = (self.ios.get_mut(id), self.state.clients.get_mut(*id))
-            else {
+        for id in &self.state.net.participants {
+            let (Some(io), Some(session)) = (
+                self.state.net.ios.get_mut(id),
+                self.state.clients.get_mut(*id),
+            ) else {
                 continue;
             };
             if io.round_wrote {
@@ -585,40 +478,6 @@ impl Server {
                 (0..io.round_replies).for_each(|_| reply.error(line.as_bytes()));
                 session.out = reply.take();
             }
-        }
-    }
-
-    fn flush(&mut self, id: u64) {
-        let (Some(io), Some(session)) = (self.ios.get_mut(&id), self.state.clients.get_mut(id))
-        else {
-            return;
-        };
-        if session.is_killed {
-            self.close(id);
-            return;
-        }
-        if io.gate == Gate::Open && !session.out.is_empty() {
-            match io.send(&mut session.out) {
-                Ok(sent) => self.state.counters.bytes_out += sent as u64,
-                Err(_) => {
-                    self.close(id);
-                    return;
-                }
-            }
-        }
-        let left = session.out.len();
-        let is_subscriber = session.subscriptions() > 0;
-        let is_over = left as u64 > self.state.config.out_limit(is_subscriber);
-        if (session.closes && left == 0) || is_over {
-            self.close(id);
-            return;
-        }
-        if io.may_run() && io.pending_bytes() > 0 && left <= OUT_BYTES_HIGH {
-            // Commands that were read while it was held, or while it took no replies.
-            self.runnable.insert(id);
-        }
-        if io.update_interest(&*self.poller, Token(id), left).is_err() {
-            self.close(id);
         }
     }
 
@@ -647,7 +506,7 @@ impl Server {
             .is_ok();
         let is_always = self.state.config.fsync() == Fsync::Always;
         let mut gone = Vec::new();
-        for (id, io) in &mut self.ios {
+        for (id, io) in &mut self.state.net.ios {
             if io.gate == Gate::Commit {
                 // Replies that tell of writes which are not there are never sent.
                 if !is_written {
@@ -657,14 +516,15 @@ impl Server {
                     true => Gate::Durable(self.writer.latest()),
                     false => Gate::Open,
                 };
-                self.participants.push(*id);
+                self.state.net.participants.push(*id);
             }
             if io.hold == Hold::Later {
                 io.hold = Hold::None;
-                self.participants.push(*id);
+                self.state.net.participants.push(*id);
             }
         }
-        gone.into_iter().for_each(|id| self.close(id));
+        gone.into_iter()
+            .for_each(|id| traffic::close(&mut self.state, id));
         if is_always {
             self.writer.sync(&self.workers);
         }
@@ -678,18 +538,19 @@ impl Server {
             // The engine takes no more writes; they are answered with its error. Nobody waits but for SAVE.
             Err(_) => {
                 let waits = |io: &Io| matches!(io.gate, Gate::Durable(_));
-                let waiting = self.ios.iter().filter(|(_, io)| waits(io));
+                let waiting = self.state.net.ios.iter().filter(|(_, io)| waits(io));
                 let ids: Vec<u64> = waiting.map(|(id, _)| *id).collect();
-                ids.into_iter().for_each(|id| self.close(id));
+                ids.into_iter()
+                    .for_each(|id| traffic::close(&mut self.state, id));
                 return Ok(());
             }
         };
         let mut waits = false;
-        for (id, io) in &mut self.ios {
+        for (id, io) in &mut self.state.net.ios {
             match io.gate {
                 Gate::Durable(seqno) if seqno <= durable => {
                     io.gate = Gate::Open;
-                    self.participants.push(*id);
+                    self.state.net.participants.push(*id);
                 }
                 Gate::Durable(_) => waits = true,
                 Gate::Open | Gate::Commit => {}
@@ -702,8 +563,10 @@ impl Server {
     }
 
     fn warmed(&mut self, id: u64, reply: Option<Vec<u8>>) {
-        let (Some(io), Some(session)) = (self.ios.get_mut(&id), self.state.clients.get_mut(id))
-        else {
+        let (Some(io), Some(session)) = (
+            self.state.net.ios.get_mut(&id),
+            self.state.clients.get_mut(id),
+        ) else {
             return;
         };
         let Hold::Cold { bytes } = io.hold else {
@@ -718,8 +581,8 @@ impl Server {
             }
             None => io.warmed += 1,
         }
-        self.runnable.insert(id);
-        self.participants.push(id);
+        self.state.net.runnable.insert(id);
+        self.state.net.participants.push(id);
     }
 
     // From time to time.
@@ -737,12 +600,15 @@ impl Server {
             let idle = Duration::from_secs(idle);
             let silent = |io: &Io| io.hold != Hold::Blocked && now.saturating_sub(io.heard) > idle;
             let gone: Vec<u64> = self
+                .state
+                .net
                 .ios
                 .iter()
                 .filter(|(_, io)| silent(io))
                 .map(|(id, _)| *id)
                 .collect();
-            gone.into_iter().for_each(|id| self.close(id));
+            gone.into_iter()
+                .for_each(|id| traffic::close(&mut self.state, id));
         }
     }
 
@@ -762,17 +628,14 @@ impl Server {
         self.end_round();
         while self.writer.is_busy() {
             let mut events = Events::with_capacity(1);
-            self.poller.wait(&mut events, Some(CRON))?;
+            self.state.net.poller.wait(&mut events, Some(CRON))?;
             self.hear_workers()?;
         }
         let saves = self.state.shutdown != Some(Shutdown::NoSave);
         let Self {
-            workers,
-            state,
-            ios,
-            ..
+            workers, mut state, ..
         } = self;
-        drop(ios);
+        state.net.ios.clear();
         workers.end()?;
         if saves {
             state.store.db().sync_wal()?;

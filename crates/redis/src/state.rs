@@ -10,6 +10,7 @@ use drumlin_redis_store::Store;
 use crate::clients::Clients;
 use crate::config::Config;
 use crate::facts::Facts;
+use crate::net::Net;
 use crate::notify::Classes;
 use crate::pubsub::PubSub;
 use crate::session::Watched;
@@ -178,6 +179,7 @@ pub(crate) struct ServerState {
     pub(crate) store: Arc<Store>,
     /// All commands, by name.
     pub(crate) commands: Arc<Vec<Facts>>,
+    pub(crate) net: Net,
     pub(crate) clients: Clients,
     pub(crate) pubsub: PubSub,
     pub(crate) waiting: Waiting,
@@ -211,6 +213,7 @@ impl ServerState {
         config: Config,
         seed: u64,
         now: Duration,
+        net: Net,
     ) -> Self {
         let mut random = Rng::new(seed);
         let run_id = (0..5).map(|_| format!("{:08x}", random.next_u64() as u32));
@@ -218,6 +221,7 @@ impl ServerState {
             store,
             commands,
             run_id: run_id.collect(),
+            net,
             clients: Clients::default(),
             pubsub: PubSub::default(),
             waiting: Waiting::default(),
