@@ -5,6 +5,7 @@ use std::ops::Bound;
 
 use drumlin::{PinnedSlice, ReadOptions, View};
 
+use crate::ahead::Ahead;
 use crate::events::{Event, EventClass};
 use crate::failure::{Failure, Outcome};
 use crate::families::FamilyName;
@@ -121,6 +122,22 @@ impl<'a> Keyspace<'a> {
     }
 
     // Records.
+
+    /// Reads the records of `keys`, with their databases, for the commands that follow in this round: at once they wait for
+    /// memory together. Keys whose records are not in memory are left to these.
+    pub fn read_ahead(&mut self, keys: &[(u16, &[u8])]) {
+        let own = self.db;
+        let stored = keys.iter().map(|(db, key)| {
+            self.select(*db);
+            self.stored_key(key)
+        });
+        let stored: Vec<Vec<u8>> = stored.collect();
+        self.select(own);
+        let family = self.store.families.of(FamilyName::Keys);
+        let answers = self.view.multi_get_cf(family, &stored, self.reads);
+        let answers = answers.into_iter().map(Result::ok).collect();
+        self.overlay.ahead = Ahead::new(stored, answers);
+    }
 
     /// The record of `key`, if it has one that has not expired.
     ///
@@ -383,6 +400,11 @@ impl<'a> Keyspace<'a> {
         }
         if family == FamilyName::Keys && self.is_cleared() {
             return Ok(None);
+        }
+        if family == FamilyName::Keys
+            && let Some(answer) = self.overlay.ahead.take(key)
+        {
+            return Ok(answer);
         }
         let handle = self.store.families.of(family);
         Ok(self.view.get_cf(handle, key, self.reads)?)

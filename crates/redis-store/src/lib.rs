@@ -22,6 +22,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod events;
 mod expire;
 mod failure;

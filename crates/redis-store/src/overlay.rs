@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use drumlin::{Result, WriteBatch};
 
+use crate::ahead::Ahead;
 use crate::events::Event;
 use crate::families::{FAMILIES, Families, FamilyName};
 use crate::keys::{Place, live_key, place_key};
@@ -33,6 +34,8 @@ pub struct Overlay {
     touched: Vec<(u16, Vec<u8>)>,
     undo: Vec<Undo>,
     databases: Option<Arc<[u16]>>,
+    /// Records read before the commands that ask for them. Changes go over them.
+    pub(crate) ahead: Ahead,
     /// The watermark of expiry, if the round writes one.
     pub(crate) watermark_ms: Option<u64>,
 }
@@ -197,6 +200,11 @@ impl Overlay {
         self.touched.push((db, key.to_vec()));
     }
 
+    /// Lets go of the records that were read ahead: no command of the round is left.
+    pub fn forget_reads(&mut self) {
+        self.ahead.clear();
+    }
+
     /// Appends all changes to `batch`.
     pub(crate) fn write_to(&self, batch: &mut WriteBatch, families: &Families) -> Result<()> {
         for db in &self.cleared {
@@ -227,6 +235,7 @@ impl Overlay {
         self.undo.clear();
         self.databases = None;
         self.watermark_ms = None;
+        self.ahead.clear();
     }
 }
 

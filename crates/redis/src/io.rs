@@ -133,7 +133,12 @@ impl Io {
         (&mut self.parser, self.input.get(self.at..).unwrap_or(&[]))
     }
 
-    /// Bytes read and not run.
+    /// The bytes that were read and not run.
+    pub(crate) fn received(&self) -> &[u8] {
+        self.input.get(self.at..).unwrap_or(&[])
+    }
+
+    /// How many these are.
     pub(crate) fn pending_bytes(&self) -> usize {
         self.input.len() - self.at
     }

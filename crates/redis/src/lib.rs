@@ -26,6 +26,7 @@ mod listen;
 mod net;
 mod notify;
 mod options;
+mod prefetch;
 mod pubsub;
 mod round;
 mod server;

@@ -22,6 +22,7 @@ use crate::io::{Gate, Hold, Io, OUT_BYTES_HIGH};
 use crate::listen::listen;
 use crate::net::Net;
 use crate::options::{ServerOptions, Stopper};
+use crate::prefetch;
 use crate::round::Round;
 use crate::session::{Blocked, Kept};
 use crate::state::{ServerState, Shutdown};
@@ -188,6 +189,14 @@ impl Server {
 
     fn run_commands(&mut self, now: Duration) {
         let mut left = ROUND_COMMANDS_MAX;
+        let net = &self.state.net;
+        let sent = net.runnable.iter().filter_map(|id| {
+            let (io, session) = (net.ios.get(id)?, self.state.clients.get(*id)?);
+            let runs = io.may_run() && session.multi.is_none();
+            runs.then(|| (session.db, io.received()))
+        });
+        let keys = prefetch::keys(&self.table, sent);
+        prefetch::read(&self.state, &mut self.round, &keys);
         for id in std::mem::take(&mut self.state.net.runnable) {
             if left == 0 {
                 self.state.net.runnable.insert(id);

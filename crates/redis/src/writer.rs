@@ -59,6 +59,7 @@ impl Writer {
         mut overlay: Overlay,
     ) -> Result<bool> {
         assert!(!self.is_busy(), "rounds are written one after the other");
+        overlay.forget_reads();
         self.batch.clear();
         let options = WriteOptions {
             no_stall: true,

@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing)]
 
+mod ahead;
 mod error;
 mod number;
 mod reply;
@@ -35,6 +36,7 @@ mod request;
 mod value;
 mod words;
 
+pub use ahead::look_ahead;
 pub use error::{ProtocolError, ReplyError};
 pub use number::{integer, push_integer};
 pub use reply::{Mark, Protocol, ReplyWriter};

@@ -274,3 +274,62 @@ fn databases_are_apart_cleared_at_once_and_exchanged() {
     world.db = 0;
     assert_eq!(get(&mut world, b"k").as_deref(), Some(&b"one"[..]));
 }
+
+/// Goal: records that were read ahead change nothing. Method: rounds of random commands against a map, each with some keys
+/// read ahead, twice or not there among them.
+#[test]
+fn records_read_ahead_are_those_of_the_round() {
+    let mut world = World::new();
+    let mut model = std::collections::BTreeMap::<Vec<u8>, Vec<u8>>::new();
+    let mut state = 5u64;
+    let mut below = move |bound: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) % bound
+    };
+    for round in 0..600u64 {
+        let keys: Vec<Vec<u8>> = (0..below(40))
+            .map(|_| vec![b'k', below(24) as u8])
+            .collect();
+        world.ok(|keyspace| {
+            let wanted: Vec<(u16, &[u8])> = keys.iter().map(|key| (0, key.as_slice())).collect();
+            keyspace.read_ahead(&wanted);
+            Ok(())
+        });
+        for _ in 0..below(30) {
+            let key = vec![b'k', below(24) as u8];
+            let value = round.to_be_bytes().to_vec();
+            let (deed, fails) = (below(12), below(4) == 0);
+            let before = model.clone();
+            let outcome = world.run(|keyspace| {
+                let found = keyspace.lookup(&key)?;
+                let payload = found.as_ref().map(|it| it.payload().to_vec());
+                assert_eq!(payload.as_ref(), model.get(&key));
+                match (deed, found) {
+                    (0, _) if round % 50 == 7 => {
+                        keyspace.clear();
+                        model.clear();
+                    }
+                    (1..4, Some(record)) => {
+                        keyspace.remove(&key, &record);
+                        model.remove(&key);
+                    }
+                    (4..8, _) => {
+                        set(keyspace, &key, &value, None);
+                        model.insert(key.clone(), value);
+                    }
+                    _ => {}
+                }
+                match fails {
+                    true => Err(Failure::WrongType),
+                    false => Ok(()),
+                }
+            });
+            if outcome.is_err() {
+                model = before;
+            }
+        }
+        world.commit();
+    }
+}
