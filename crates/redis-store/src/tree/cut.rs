@@ -18,6 +18,22 @@ impl Tree {
         self.remove(keyspace, rank..rank.saturating_add(1))
     }
 
+    /// Removes the entry at `rank` and returns it.
+    ///
+    /// # Errors
+    /// As [`Tree::remove_at`].
+    pub fn take_at(&mut self, keyspace: &mut Keyspace<'_>, rank: u64) -> Outcome<Vec<u8>> {
+        let mut taken = Vec::new();
+        let ranks = rank..rank.saturating_add(1);
+        if rank < self.len && self.cut_in_one_leaf(keyspace, &ranks, Some(&mut taken))? {
+            return Ok(taken);
+        }
+        let entry = self.get(keyspace, rank)?;
+        let entry = entry.ok_or_else(|| beyond(rank, self.len))?;
+        self.remove(keyspace, ranks)?;
+        Ok(entry)
+    }
+
     /// Removes the entries of `ranks`.
     ///
     /// # Errors
@@ -29,7 +45,7 @@ impl Tree {
         let Some(root) = self.root_node().filter(|_| !ranks.is_empty()) else {
             return Ok(());
         };
-        if self.cut_in_one_leaf(keyspace, &ranks)? {
+        if self.cut_in_one_leaf(keyspace, &ranks, None)? {
             return Ok(());
         }
         let nodes = self.cut(keyspace, root, ranks)?;
@@ -37,16 +53,20 @@ impl Tree {
         self.lower_root(keyspace)
     }
 
-    /// Removes the entries of `ranks` if they are in one leaf, which does not become small by that; whether it did.
+    /// Removes the entries of `ranks` if they are in one leaf, which does not become empty by that, nor small, but at the ends:
+    /// there a queue takes entry after entry, and the leaf will soon be gone; whether it did. Their
+    /// bytes are appended to `taken`.
     fn cut_in_one_leaf(
         &mut self,
         keyspace: &mut Keyspace<'_>,
         ranks: &Range<u64>,
+        mut taken: Option<&mut Vec<u8>>,
     ) -> Outcome<bool> {
         let Some(mut node) = self.root_node() else {
             return Ok(false);
         };
         let (mut from, entries) = (ranks.start, ranks.end - ranks.start);
+        let (mut is_first, mut is_last) = (true, true);
         let mut path = Vec::with_capacity(usize::from(node.level));
         while node.level > 0 {
             let page = self.load(keyspace, node)?;
@@ -56,6 +76,7 @@ impl Tree {
             if from + entries > child.count {
                 return Ok(false);
             }
+            (is_first, is_last) = (is_first && at == 0, is_last && child.is_last);
             let (below, count_at) = (child.node(node.level), child.count_at);
             path.push(Step {
                 node,
@@ -77,10 +98,13 @@ impl Tree {
             items: leaf.len() - (until - from),
             bytes: page.len(),
         };
-        if left.items == 0 || limit.is_small(left) {
+        if left.items == 0 || (limit.is_small(left) && !is_first && !is_last) {
             return Ok(false);
         }
         for at in from..until {
+            if let Some(taken) = &mut taken {
+                self.entry(keyspace, &leaf, at, |entry| taken.extend_from_slice(entry))?;
+            }
             self.drop_cell(keyspace, leaf.bytes(at)?)?;
         }
         keyspace.sub_put(self.of, &node_key(node.id), page);

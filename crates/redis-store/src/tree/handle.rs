@@ -35,7 +35,7 @@ impl Shape {
     pub const BY_RANK: Self = Self {
         leaf: Limit {
             items: 64,
-            bytes: 1 << 10,
+            bytes: 2 << 10,
         },
         inner: Limit {
             items: 64,
@@ -49,6 +49,10 @@ impl Shape {
     /// 128 bytes they are not kept.
     pub const fn ordered(separator: Separator) -> Self {
         Self {
+            leaf: Limit {
+                items: 64,
+                bytes: 1 << 10,
+            },
             separator: Some(separator),
             ..Self::BY_RANK
         }

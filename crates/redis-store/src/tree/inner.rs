@@ -159,6 +159,10 @@ pub(super) fn child_of_rank(
     rank: u64,
 ) -> Result<(ChildRef<'_>, usize, u64)> {
     let (items, mut from) = head(page, node.level).ok_or_else(damaged_node)?;
+    if !ordered && rank > node.count / 2 {
+        let found = child_from_the_end(page, from, (node, items), rank);
+        return found.ok_or_else(damaged_node);
+    }
     let mut before = 0u64;
     for at in 0..items {
         let (child, next) = child_in(page, from, ordered).ok_or_else(damaged_node)?;
@@ -169,6 +173,37 @@ pub(super) fn child_of_rank(
         from = next;
     }
     Err(damaged_node())
+}
+
+/// As [`child_of_rank`], from the last child on. Without separators children are found backwards too, as only the last byte
+/// of a varint is below 0x80: so both ends of a list are near.
+fn child_from_the_end(
+    page: &[u8],
+    first: usize,
+    (node, items): (Node, usize),
+    rank: u64,
+) -> Option<(ChildRef<'_>, usize, u64)> {
+    let (mut end, mut before) = (page.len(), node.count);
+    for at in (0..items).rev() {
+        let start = varint_before(page, varint_before(page, end)?)?;
+        let (child, next) = child_in(page, start, false)?;
+        if start < first || next != end {
+            return None;
+        }
+        before = before.checked_sub(child.count)?;
+        if rank >= before {
+            return Some((child, at, before));
+        }
+        end = start;
+    }
+    None
+}
+
+/// Where the varint that ends before `end` begins.
+fn varint_before(page: &[u8], end: usize) -> Option<usize> {
+    let before = page.get(..end.checked_sub(1)?)?;
+    let ended = before.iter().rposition(|byte| *byte < 0x80);
+    Some(ended.map_or(0, |at| at + 1))
 }
 
 /// The page with another count at `count_at`.
@@ -200,6 +235,11 @@ mod tests {
         assert!(Inner::decode(&page[..5], node(73), false).is_err());
         let (child, at, before) = child_of_rank(page, node(73), false, 71).expect("a child");
         assert_eq!((child.id, at, before, child.is_last), (2, 1, 70, true));
+        for rank in 0..=73 {
+            let (child, at, before) = child_of_rank(page, node(73), false, rank).expect("a child");
+            let wanted = if rank < 70 { (1, 0, 0) } else { (2, 1, 70) };
+            assert_eq!((child.id, at, before), wanted);
+        }
         let page = with_count(page, child.count_at, 300).expect("a page");
         assert_eq!(page, b"\x01\x02\x01\x46\x02\xac\x02");
     }

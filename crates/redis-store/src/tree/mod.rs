@@ -10,8 +10,8 @@
 //! | `l` number u64 | an entry of over 512 bytes; its leaf has the number. So a node stays about a page |
 //!
 //! The nodes' ids and the numbers of long entries are given out once in a collection's life. The handle, [`Tree`], stands in
-//! the collection's record. Nodes are written whole, and mostly one leaf and the counts above it change: they are at most 1
-//! and 2 KiB. With twice that, ZADD of a random member costs 1.3 times as much.
+//! the collection's record. Nodes are written whole, and mostly one leaf and the counts above it change: they are at most 2
+//! KiB, and the leaves of sorted sets 1 KiB: with twice that, ZADD of a random member costs 1.3 times as much.
 
 mod cut;
 mod handle;

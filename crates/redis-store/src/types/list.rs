@@ -195,6 +195,11 @@ impl List {
             End::Left => 0,
             End::Right => self.len().saturating_sub(1),
         };
+        if let Form::Tree(tree) = &mut self.form
+            && !tree.is_empty()
+        {
+            return tree.take_at(keys, at).map(Some);
+        }
         let element = self.get(keys, at)?;
         if element.is_some() {
             self.remove(keys, at..at + 1)?;

@@ -223,8 +223,9 @@ fn a_list_is_a_vector() {
             }
             8 if len > 0 => {
                 let rank = twin.random.below(2) * (len - 1);
-                twin.model.remove(rank);
-                twin.tree.remove_at(keyspace, rank as u64)
+                let taken = twin.tree.take_at(keyspace, rank as u64)?;
+                assert_eq!(taken, twin.model.remove(rank));
+                Ok(())
             }
             _ => twin.remove_some(keyspace),
         }
