@@ -19,11 +19,13 @@ impl Table {
     /// The table of all families.
     pub(crate) fn new() -> Self {
         let families = [
+            cmd::bitfield::COMMANDS,
             cmd::bitmap::COMMANDS,
             cmd::command::COMMANDS,
             cmd::connection::COMMANDS,
             cmd::generic::COMMANDS,
             cmd::hash::COMMANDS,
+            cmd::lcs::COMMANDS,
             cmd::list::COMMANDS,
             cmd::multi::COMMANDS,
             cmd::pubsub::COMMANDS,

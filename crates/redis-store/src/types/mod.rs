@@ -1,5 +1,6 @@
 //! The data types: functions over a [`crate::Keyspace`].
 
+pub mod bitfield;
 pub mod bitmap;
 mod elements;
 pub mod hash;

@@ -1,11 +1,13 @@
 //! The handlers of commands, a file or a folder for each family.
 
+pub(crate) mod bitfield;
 pub(crate) mod bitmap;
 pub(crate) mod command;
 pub(crate) mod connection;
 mod elements;
 pub(crate) mod generic;
 pub(crate) mod hash;
+pub(crate) mod lcs;
 pub(crate) mod list;
 pub(crate) mod multi;
 pub(crate) mod pubsub;

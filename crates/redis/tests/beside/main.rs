@@ -1,5 +1,6 @@
 //! The server beside Debian's redis-server: the same commands, the same replies. One program, so that all is linked once.
 
+mod bits;
 mod elements;
 mod list;
 mod pair;

@@ -28,6 +28,48 @@ pub(crate) fn pick<'c>(rng: &mut Rng, choices: &[&'c str]) -> &'c str {
     choices[(rng.next_u64() % choices.len() as u64) as usize]
 }
 
+/// Runs commands of `line` on both, which may keep something of their own from line to line: as many as `REDIS_COMMANDS` says,
+/// from the seed `REDIS_SEED` on; `count` from 1 on otherwise. Each seed has its servers and a protocol.
+#[expect(clippy::print_stdout, reason = "a failed test shows its seed")]
+pub(crate) fn random_lines(
+    count: u64,
+    first_lines: &[&str],
+    mut line: impl FnMut(&mut Rng) -> String,
+    told: impl Fn(&Words, Value) -> Option<Value>,
+) {
+    const OF_A_SEED: u64 = 10_000;
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let count = number("REDIS_COMMANDS").unwrap_or(count);
+    let first = number("REDIS_SEED").unwrap_or(1);
+    for seed in first..first + count.div_ceil(OF_A_SEED) {
+        let Some(pair) = Pair::start() else {
+            return;
+        };
+        println!("seed {seed}");
+        let mut rng = Rng::new(seed);
+        for round in 0..count.min(OF_A_SEED).div_ceil(500) {
+            let mut commands: Vec<_> = first_lines.iter().map(|line| words(line)).collect();
+            commands.extend((0..500).map(|_| words(&line(&mut rng))));
+            pair.same_as_told(["2", "3"][(round % 2) as usize], &commands, &told);
+        }
+    }
+}
+
+/// The facts of commands are Redis's: name, arity, flags and the places of the keys.
+pub(crate) fn same_facts(names: &str) {
+    let Some(pair) = Pair::start() else {
+        return;
+    };
+    let commands: Vec<_> = names
+        .split_whitespace()
+        .map(|name| words(&format!("COMMAND INFO {name}")))
+        .collect();
+    pair.same_as_told("2", &commands, |_, value| {
+        let facts = value.as_items()?.first()?.as_items()?.get(..6)?.to_vec();
+        Some(Value::Array(facts))
+    });
+}
+
 /// See the module. Both end with it.
 pub(crate) struct Pair {
     theirs: redis::Server,
