@@ -116,7 +116,7 @@ impl Dispatcher<'_> {
         command: &Command,
         args: Args<'_>,
     ) -> Ran {
-        let wrote = command.facts.flags.has(Flags::WRITE);
+        let wrote = command.facts.flags.may_write();
         let kept = || Kept::new(&command.facts, args);
         if wrote && !self.terms.may_write {
             return Ran::Later;
@@ -215,7 +215,7 @@ impl Dispatcher<'_> {
         for Kept { facts, args } in &multi.queue {
             let found = self.table.find(facts.name.as_bytes());
             let command = *found.ok_or_else(|| unknown(args.args()))?;
-            wrote |= facts.flags.has(Flags::WRITE);
+            wrote |= facts.flags.may_write();
             match self.run(&command, args.args(), session, reply, false) {
                 Ok(_) => {}
                 Err(Failure::Cold) => return Err(Failure::Cold),

@@ -27,6 +27,8 @@ impl Flags {
     /// Walks all keys: outside of MULTI it runs on a thread that may wait for the disk.
     pub(crate) const WALKS: Self = Self(1 << 13);
     pub(crate) const SKIP_MONITOR: Self = Self(1 << 14);
+    /// Reads keys, and may keep with them what it worked out: it runs where and when commands that write do.
+    pub(crate) const KEEPS: Self = Self(1 << 15);
 
     /// The names of those flags that clients are told.
     const NAMES: [(Self, &'static str); 14] = [
@@ -49,6 +51,11 @@ impl Flags {
     /// These and those.
     pub(crate) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    /// Whether a command may change what is stored.
+    pub(crate) const fn may_write(self) -> bool {
+        self.has(Self::WRITE) || self.has(Self::KEEPS)
     }
 
     /// Whether all of `other` are among these.

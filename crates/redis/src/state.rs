@@ -20,6 +20,8 @@ use crate::session::Watched;
 pub(crate) struct Limits {
     /// Longest string, `proto-max-bulk-len`.
     pub(crate) string_bytes_max: usize,
+    /// Longest sparse HyperLogLog, `hll-sparse-max-bytes`.
+    pub(crate) hll_sparse_bytes_max: usize,
 }
 
 /// Clients that wait for a key, in the order in which they came.
@@ -229,6 +231,7 @@ impl ServerState {
             config,
             limits: Limits {
                 string_bytes_max: 0,
+                hll_sparse_bytes_max: 0,
             },
             notify: Classes::default(),
             counters: Counters::default(),
@@ -257,9 +260,10 @@ impl ServerState {
 
     /// Takes over what the configuration says.
     pub(crate) fn configure(&mut self) {
-        let string_bytes_max = self.config.number("proto-max-bulk-len");
+        let bytes = |name: &str| usize::try_from(self.config.number(name)).unwrap_or(usize::MAX);
         self.limits = Limits {
-            string_bytes_max: usize::try_from(string_bytes_max).unwrap_or(usize::MAX),
+            string_bytes_max: bytes("proto-max-bulk-len"),
+            hll_sparse_bytes_max: bytes("hll-sparse-max-bytes"),
         };
         let classes = self.config.get("notify-keyspace-events").as_bytes();
         self.notify = Classes::parse(classes).unwrap_or_default();

@@ -25,6 +25,7 @@ impl Table {
             cmd::connection::COMMANDS,
             cmd::generic::COMMANDS,
             cmd::hash::COMMANDS,
+            cmd::hyperloglog::COMMANDS,
             cmd::lcs::COMMANDS,
             cmd::list::COMMANDS,
             cmd::multi::COMMANDS,

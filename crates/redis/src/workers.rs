@@ -209,7 +209,8 @@ impl Shared {
             }
         }
         let only_reads = |kept: &Kept| {
-            kept.facts.flags.has(Flags::READONLY) && !kept.facts.flags.has(Flags::BLOCKING)
+            let flags = kept.facts.flags;
+            flags.has(Flags::READONLY) && !flags.has(Flags::BLOCKING) && !flags.may_write()
         };
         (!job.is_exec && job.kept.iter().all(only_reads)).then(|| reply.take())
     }

@@ -143,6 +143,7 @@ pub const BUGS: &[Bug] = &[
     bug("reads-reorder-operands", "engine/iter", "sim"),
     bug("records-unaligned", "table/plain", "drumlin_table:plain::record::"),
     bug("redis-blind-write-over-a-collection", "redis-store/keyspace", "store:keyspace::a_blind_write"),
+    bug("redis-cardinality-outlives-a-change", "redis-store/types/hyperloglog/sketch", "drumlin_redis_store:types::hyperloglog::"),
     bug("redis-deaths-count-before-a-sync", "redis-store/live", "drumlin_redis_store:filters::"),
     bug("redis-emptied-value-stays", "redis-store/types/elements", "store:hash::changes_are_told"),
     bug("redis-expiry-counts-before-a-sync", "redis-store/filters", "drumlin_redis_store:filters::"),

@@ -4,6 +4,7 @@ pub mod bitfield;
 pub mod bitmap;
 mod elements;
 pub mod hash;
+pub mod hyperloglog;
 pub mod list;
 pub mod set;
 pub mod string;

@@ -7,6 +7,7 @@ pub(crate) mod connection;
 mod elements;
 pub(crate) mod generic;
 pub(crate) mod hash;
+pub(crate) mod hyperloglog;
 pub(crate) mod lcs;
 pub(crate) mod list;
 pub(crate) mod multi;

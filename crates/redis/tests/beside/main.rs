@@ -2,6 +2,7 @@
 
 mod bits;
 mod elements;
+mod hyperloglog;
 mod list;
 mod pair;
 mod strings;
