@@ -59,6 +59,12 @@ pub(crate) struct Redis {
     /// Any value of the configuration, such as `appendfsync=always`. May be given again and again.
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
+    /// Load this RDB file of Redis first. Keys that are there already are replaced.
+    #[arg(long, value_name = "RDB")]
+    pub(crate) load: Option<PathBuf>,
+    /// Write all keys into this RDB file, which Redis 7.0 and later load, and end.
+    #[arg(long, value_name = "RDB")]
+    pub(crate) export: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

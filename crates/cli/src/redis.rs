@@ -6,18 +6,26 @@ use std::sync::Arc;
 use drumlin_base::{Error, ErrorKind};
 use drumlin_fs::Env;
 use drumlin_fs::net::PosixNetwork;
-use drumlin_redis::{Config, Server, ServerOptions};
+use drumlin_redis::{Config, Loaded, Server, ServerOptions, export_rdb, load_rdb};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::args::{Place, Redis};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, remark};
+use crate::progress::Progress;
 
 /// Serves until a signal or SHUTDOWN ends it.
 pub(crate) fn redis(place: &Place, wanted: &Redis, out: &mut Output) -> Outcome {
     let env = Env::system();
     let config = configuration(place, wanted, &env)?;
+    if let Some(file) = &wanted.load {
+        load(&config, &env, file, out)?;
+    }
+    if let Some(file) = &wanted.export {
+        let keys = export_rdb(&config, &env, file).map_err(Failure::Engine)?;
+        return out.text(format!("Wrote {keys} keys to {}", file.display()));
+    }
     let dir = config.get("dir").to_owned();
     let network = Arc::new(PosixNetwork::new());
     let options = ServerOptions {
@@ -45,6 +53,35 @@ pub(crate) fn redis(place: &Place, wanted: &Redis, out: &mut Output) -> Outcome 
     handle.close();
     thread.join().map_err(Failure::Engine)?;
     ended.map_err(Failure::Engine)
+}
+
+fn load(config: &Config, env: &Env, file: &Path, out: &mut Output) -> Outcome {
+    let mut progress: Option<Progress> = None;
+    let mut before = 0;
+    let mut tell = |done: &Loaded, of: u64| {
+        let bar = progress.get_or_insert_with(|| Progress::new("loading", Some(of)));
+        bar.advance(done.bytes - before);
+        before = done.bytes;
+    };
+    let loaded = load_rdb(config, env, file, &mut tell);
+    if let Some(bar) = progress {
+        bar.finish();
+    }
+    let Loaded {
+        keys,
+        expired,
+        functions,
+        ..
+    } = loaded.map_err(Failure::Engine)?;
+    if functions > 0 {
+        remark(format!(
+            "drumlin: {functions} libraries of functions in the file are not loaded"
+        ));
+    }
+    let file = file.display();
+    out.text(format!(
+        "Loaded {keys} keys of {file}; {expired} had expired"
+    ))
 }
 
 fn configuration(place: &Place, wanted: &Redis, env: &Env) -> Outcome<Config> {

@@ -20,7 +20,35 @@ const VERSION_BYTES: usize = 2;
 /// Corruption for damage, an empty collection, a name that comes twice or bytes that are left over; NotSupported for
 /// newer versions and values of modules; TooLarge for values that take too much memory.
 pub fn decode(payload: &[u8], memory_bytes_max: usize) -> Result<Value> {
-    let short = || Error::corruption("a DUMP payload is too short");
+    let (code, bytes) = sealed(payload)?.split_first().ok_or_else(short)?;
+    let mut body = Body::new(*code)?;
+    let mut collector = Collector::new(body.kind(), memory_bytes_max);
+    let mut input = Cursor::new(bytes, Some(0));
+    while !body.is_done() {
+        match body.step(&mut input, memory_bytes_max) {
+            Ok(item) => item.map_or(Ok(()), |item| collector.push(item))?,
+            Err(Stop::Bad(error)) => return Err(error.with_offset(1 + input.taken() as u64)),
+            Err(Stop::Short(_)) => return Err(short()),
+        }
+    }
+    if input.taken() != bytes.len() {
+        return Err(Error::corruption("a DUMP payload goes on behind its value"));
+    }
+    let value = collector.finish()?;
+    value.ok_or_else(|| Error::corruption("a DUMP payload holds an empty collection"))
+}
+
+/// Whether the version of `payload` is read and its checksum fits. Redis tells a client of this apart from other damage.
+pub fn is_sealed(payload: &[u8]) -> bool {
+    sealed(payload).is_ok()
+}
+
+fn short() -> Error {
+    Error::corruption("a DUMP payload is too short")
+}
+
+/// The type and the value in `payload`, whose version and checksum are right.
+fn sealed(payload: &[u8]) -> Result<&[u8]> {
     let (covered, checksum) = payload
         .split_last_chunk::<CHECKSUM_BYTES>()
         .ok_or_else(short)?;
@@ -37,22 +65,7 @@ pub fn decode(payload: &[u8], memory_bytes_max: usize) -> Result<Value> {
             "the checksum of a DUMP payload does not fit",
         ));
     }
-    let (code, bytes) = typed.split_first().ok_or_else(short)?;
-    let mut body = Body::new(*code)?;
-    let mut collector = Collector::new(body.kind(), memory_bytes_max);
-    let mut input = Cursor::new(bytes, Some(0));
-    while !body.is_done() {
-        match body.step(&mut input, memory_bytes_max) {
-            Ok(item) => item.map_or(Ok(()), |item| collector.push(item))?,
-            Err(Stop::Bad(error)) => return Err(error.with_offset(1 + input.taken() as u64)),
-            Err(Stop::Short(_)) => return Err(short()),
-        }
-    }
-    if input.taken() != bytes.len() {
-        return Err(Error::corruption("a DUMP payload goes on behind its value"));
-    }
-    let value = collector.finish()?;
-    value.ok_or_else(|| Error::corruption("a DUMP payload holds an empty collection"))
+    Ok(typed)
 }
 
 /// The payload of `value` in `encoding`.

@@ -116,6 +116,16 @@ impl Overlay {
         self.touched.clear();
     }
 
+    /// How many events there are.
+    pub fn events(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Forgets the events after the first `kept`: a command that is made of others tells its own.
+    pub fn forget_events(&mut self, kept: usize) {
+        self.events.truncate(kept);
+    }
+
     /// The events since `mark`, in order.
     pub fn events_since(&self, mark: Mark) -> &[Event] {
         self.events.get(mark.events..).unwrap_or(&[])

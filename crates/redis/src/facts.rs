@@ -29,9 +29,11 @@ impl Flags {
     pub(crate) const SKIP_MONITOR: Self = Self(1 << 14);
     /// Reads keys, and may keep with them what it worked out: it runs where and when commands that write do.
     pub(crate) const KEEPS: Self = Self(1 << 15);
+    /// Runs on a node that is importing the slot.
+    pub(crate) const ASKING: Self = Self(1 << 16);
 
     /// The names of those flags that clients are told.
-    const NAMES: [(Self, &'static str); 14] = [
+    const NAMES: [(Self, &'static str); 15] = [
         (Self::WRITE, "write"),
         (Self::READONLY, "readonly"),
         (Self::DENYOOM, "denyoom"),
@@ -42,6 +44,7 @@ impl Flags {
         (Self::LOADING, "loading"),
         (Self::STALE, "stale"),
         (Self::SKIP_MONITOR, "skip_monitor"),
+        (Self::ASKING, "asking"),
         (Self::NO_AUTH, "no_auth"),
         (Self::FAST, "fast"),
         (Self::MOVABLE_KEYS, "movablekeys"),

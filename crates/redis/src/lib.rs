@@ -25,7 +25,9 @@ mod io;
 mod listen;
 mod net;
 mod notify;
+mod opening;
 mod options;
+mod persist;
 mod prefetch;
 mod pubsub;
 mod round;
@@ -42,4 +44,5 @@ mod writer;
 
 pub use config::Config;
 pub use options::{ServerOptions, Stopper};
+pub use persist::{Loaded, export_rdb, load_rdb};
 pub use server::Server;

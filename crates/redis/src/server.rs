@@ -4,15 +4,14 @@
 //! round as one batch, and sends the replies. It never waits for the disk: a command that needs a block goes to a thread
 //! beside it and runs again, and so does a batch that the engine would not take at once. Then writes wait, and reads go on.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use drumlin::{Error, Options, Result, SeqNo, WriteBatch};
+use drumlin::{Error, Result, SeqNo, WriteBatch};
 use drumlin_fs::Env;
 use drumlin_fs::net::{Acceptor, Address, Events};
-use drumlin_redis_store::{Overlay, ReadFrom, Store, StoreOptions};
+use drumlin_redis_store::{Overlay, ReadFrom};
 use drumlin_resp::RequestLimits;
 
 use crate::config::Fsync;
@@ -21,6 +20,7 @@ use crate::expire::expire_due;
 use crate::io::{Gate, Hold, Io, OUT_BYTES_HIGH};
 use crate::listen::listen;
 use crate::net::Net;
+use crate::opening::open_store;
 use crate::options::{ServerOptions, Stopper};
 use crate::prefetch;
 use crate::round::Round;
@@ -68,16 +68,7 @@ impl Server {
             env,
             network,
         } = options;
-        let budget = usize::try_from(config.number("maxmemory"))
-            .ok()
-            .filter(|bytes| *bytes > 0);
-        let engine = Options {
-            env: env.clone(),
-            memory_budget: budget,
-            ..Options::default()
-        };
-        let store = Store::open(Path::new(config.get("dir")), StoreOptions { engine })?;
-        let store = Arc::new(store);
+        let store = Arc::new(open_store(&config, &env)?);
         let poller = network.poller()?;
         let acceptors = listen(&config, &*network, &*poller)?;
         let table = Arc::new(Table::new());

@@ -23,6 +23,7 @@ impl Table {
             cmd::bitmap::COMMANDS,
             cmd::command::COMMANDS,
             cmd::connection::COMMANDS,
+            cmd::dump::COMMANDS,
             cmd::generic::COMMANDS,
             cmd::hash::COMMANDS,
             cmd::hyperloglog::COMMANDS,

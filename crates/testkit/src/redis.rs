@@ -8,7 +8,7 @@
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use drumlin_fs::net::{
@@ -92,6 +92,17 @@ pub fn installed() -> bool {
         );
     }
     there
+}
+
+/// Has redis-check-rdb look at a file.
+///
+/// # Panics
+/// When that finds something wrong, with all that it says.
+pub fn check_file(path: &Path) {
+    let mut command = Command::new("redis-check-rdb");
+    let output = command.arg(path).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
 }
 
 /// A connection that waits.
@@ -273,6 +284,12 @@ impl Server {
             "*" => Reply::Many((0..count()).map(|_| self.reply()).collect()),
             _ => panic!("{line:?} is no reply"),
         }
+    }
+
+    /// Has it write its RDB file, and returns the path.
+    pub fn save(&mut self) -> PathBuf {
+        self.ok(&["SAVE"]);
+        self.dir.path().join("dump.rdb")
     }
 
     /// Ends the server as SIGKILL does, and leaves its directory.

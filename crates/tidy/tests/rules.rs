@@ -253,6 +253,7 @@ fn crates_point_one_way() {
                 "drumlin",
                 "drumlin-base",
                 "drumlin-fs",
+                "drumlin-rdb",
                 "drumlin-redis-store",
                 "drumlin-resp",
             ],

@@ -91,6 +91,21 @@ pub fn contains(keyspace: &Keyspace<'_>, key: &[u8], member: &[u8]) -> Outcome<b
     }
 }
 
+/// Calls `take` with each member, in Redis's order; it says whether to go on.
+///
+/// # Errors
+/// `WrongType`; the keyspace's.
+pub fn each(
+    keyspace: &Keyspace<'_>,
+    key: &[u8],
+    mut take: impl FnMut(&[u8]) -> bool,
+) -> Outcome<()> {
+    match open(keyspace, key)? {
+        Some(elements) => each_member(keyspace, &elements, |member| Ok(take(member))),
+        None => Ok(()),
+    }
+}
+
 /// A step of a scan: about `count` members from `cursor` on, and the next cursor, 0 at the end. A member that is there all
 /// the time is told.
 ///

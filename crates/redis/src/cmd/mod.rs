@@ -4,6 +4,7 @@ pub(crate) mod bitfield;
 pub(crate) mod bitmap;
 pub(crate) mod command;
 pub(crate) mod connection;
+pub(crate) mod dump;
 mod elements;
 pub(crate) mod generic;
 pub(crate) mod hash;

@@ -1,6 +1,7 @@
 //! The server beside Debian's redis-server: the same commands, the same replies. One program, so that all is linked once.
 
 mod bits;
+mod dump;
 mod elements;
 mod hyperloglog;
 mod list;

@@ -1,6 +1,6 @@
 //! A redis-server and a server of ours.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use drumlin_base::rng::Rng;
@@ -70,12 +70,90 @@ pub(crate) fn same_facts(names: &str) {
     });
 }
 
-/// See the module. Both end with it.
-pub(crate) struct Pair {
-    theirs: redis::Server,
+/// A server of ours with its data in a directory. It ends with this.
+pub(crate) struct Ours {
     stopper: Stopper,
     thread: Option<Box<dyn JoinHandle>>,
     socket: PathBuf,
+    _dir: TempDir,
+}
+
+/// The configuration of one whose data is in `data`.
+pub(crate) fn config_of(data: &Path) -> Config {
+    let mut config = Config::default();
+    for (name, value) in [("dir", data.to_str().expect("UTF-8")), ("port", "0")] {
+        let set = config.set_at_start(name.as_bytes(), value.as_bytes());
+        set.expect("a setting");
+    }
+    config
+}
+
+impl Ours {
+    pub(crate) fn start(data: &Path) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let socket = dir.path().join("socket");
+        let mut config = config_of(data);
+        let path = socket.to_str().expect("UTF-8").as_bytes();
+        config.set_at_start(b"unixsocket", path).expect("a setting");
+        let env = Env::system();
+        let server = Server::open(ServerOptions {
+            config,
+            env: env.clone(),
+            network: Arc::new(PosixNetwork::new()),
+        });
+        let server = server.expect("opens");
+        let stopper = server.stopper();
+        let serve = Box::new(move || server.run().expect("serves"));
+        let thread = env.spawner.spawn("server", serve).expect("a thread");
+        Self {
+            stopper,
+            thread: Some(thread),
+            socket,
+            _dir: dir,
+        }
+    }
+
+    /// The replies to `commands` on a connection of their own.
+    pub(crate) fn ask(&self, commands: &[Words]) -> Vec<Value> {
+        let bytes = encode(commands);
+        let mut replies = values(&redis::answers_until_closed(&self.socket, &bytes));
+        assert_eq!(replies.len(), commands.len() + 1, "all are answered");
+        replies.pop();
+        replies
+    }
+}
+
+impl Drop for Ours {
+    fn drop(&mut self) {
+        self.stopper.stop().expect("wakes");
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("ends");
+        }
+    }
+}
+
+/// The commands and QUIT.
+fn encode(commands: &[Words]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for command in commands {
+        encode_command(&mut bytes, command);
+    }
+    encode_command(&mut bytes, &["QUIT"]);
+    bytes
+}
+
+/// The replies of a redis-server to `commands` on a connection of their own.
+pub(crate) fn ask_redis(server: &redis::Server, commands: &[Words]) -> Vec<Value> {
+    let mut replies = values(&server.answers_until_closed(&encode(commands)));
+    assert_eq!(replies.len(), commands.len() + 1, "Redis answers all");
+    replies.pop();
+    replies
+}
+
+/// See the module. Both end with it.
+pub(crate) struct Pair {
+    pub(crate) theirs: redis::Server,
+    pub(crate) ours: Ours,
     _dir: TempDir,
 }
 
@@ -87,33 +165,10 @@ impl Pair {
         }
         let theirs = redis::Server::start(tempfile::tempdir().expect("a directory"), &[]);
         let dir = tempfile::tempdir().expect("a directory");
-        let socket = dir.path().join("socket");
-        let mut config = Config::default();
-        let data = dir.path().join("data");
-        for (name, value) in [
-            ("dir", data.to_str().expect("UTF-8")),
-            ("port", "0"),
-            ("unixsocket", socket.to_str().expect("UTF-8")),
-        ] {
-            config
-                .set_at_start(name.as_bytes(), value.as_bytes())
-                .expect("a setting");
-        }
-        let env = Env::system();
-        let server = Server::open(ServerOptions {
-            config,
-            env: env.clone(),
-            network: Arc::new(PosixNetwork::new()),
-        });
-        let server = server.expect("opens");
-        let stopper = server.stopper();
-        let serve = Box::new(move || server.run().expect("serves"));
-        let thread = env.spawner.spawn("server", serve).expect("a thread");
+        let ours = Ours::start(&dir.path().join("data"));
         Some(Self {
             theirs,
-            stopper,
-            thread: Some(thread),
-            socket,
+            ours,
             _dir: dir,
         })
     }
@@ -137,18 +192,11 @@ impl Pair {
         commands: &[Words],
         told: impl Fn(&Words, Value) -> Option<Value>,
     ) {
-        let mut bytes = Vec::new();
-        encode_command(&mut bytes, &["HELLO", protocol]);
-        for command in commands {
-            encode_command(&mut bytes, command);
-        }
-        encode_command(&mut bytes, &["QUIT"]);
-        let theirs = values(&self.theirs.answers_until_closed(&bytes));
-        let ours = values(&redis::answers_until_closed(&self.socket, &bytes));
-        assert_eq!(theirs.len(), commands.len() + 2, "Redis answers all");
-        assert_eq!(ours.len(), commands.len() + 2, "all are answered");
+        let hello = [words(&format!("HELLO {protocol}"))];
+        let sent = [&hello[..], commands].concat();
+        let (ours, theirs) = (self.ours.ask(&sent), ask_redis(&self.theirs, &sent));
         let pairs = ours.into_iter().zip(theirs).skip(1);
-        for (at, (ours, theirs)) in pairs.take(commands.len()).enumerate() {
+        for (at, (ours, theirs)) in pairs.enumerate() {
             let lines = commands[at.saturating_sub(40)..=at].iter().map(|command| {
                 let words = command.iter().map(|word| String::from_utf8_lossy(word));
                 words.collect::<Vec<_>>().join(" ")
@@ -159,15 +207,6 @@ impl Pair {
                 "ours: {ours}\nRedis's: {theirs}\nto the last of these in RESP{protocol}:\n{}",
                 lines.collect::<Vec<_>>().join("\n")
             );
-        }
-    }
-}
-
-impl Drop for Pair {
-    fn drop(&mut self) {
-        self.stopper.stop().expect("wakes");
-        if let Some(thread) = self.thread.take() {
-            thread.join().expect("ends");
         }
     }
 }

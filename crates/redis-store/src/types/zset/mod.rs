@@ -15,6 +15,6 @@ mod value;
 pub use change::{AddOptions, Added, add, pop, remove, remove_range};
 pub use combine::{Aggregate, Combination, Operand, combine, intersection_len, store, store_range};
 pub use range::{
-    Page, Select, Selection, count, encoding, len, random, range, rank, scan, score, scores,
+    Page, Select, Selection, count, each, encoding, len, random, range, rank, scan, score, scores,
 };
 pub use score::{LexBound, LexRange, ScoreRange, Scored};

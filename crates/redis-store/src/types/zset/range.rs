@@ -92,6 +92,27 @@ fn ranks_between(len: u64, start: i64, end: i64) -> Range<u64> {
     }
 }
 
+/// Calls `take` with each member and its score, from the lowest on; it says whether to go on.
+///
+/// # Errors
+/// `WrongType`; the keyspace's.
+pub fn each(
+    keyspace: &Keyspace<'_>,
+    key: &[u8],
+    mut take: impl FnMut(&[u8], f64) -> bool,
+) -> Outcome<()> {
+    let Some(zset) = Zset::open(keyspace, key)? else {
+        return Ok(());
+    };
+    let mut walk = zset.walk(keyspace, 0, Direction::Forward);
+    while let Some((score, member)) = walk.next()? {
+        if !take(member, score) {
+            break;
+        }
+    }
+    Ok(())
+}
+
 /// The members of a range, in the order of the walk.
 ///
 /// # Errors
