@@ -51,6 +51,33 @@ pub fn resident_bytes() -> u64 {
     pages.unwrap_or(0) * rustix::param::page_size() as u64
 }
 
+/// Seconds that this process, or only the calling thread, had a processor: in the system and in the program; 0 if they
+/// are not known.
+pub fn processor_seconds(of_thread: bool) -> (f64, f64) {
+    let file = match of_thread {
+        true => "/proc/thread-self/stat",
+        false => "/proc/self/stat",
+    };
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    // The name of the program, in parentheses, may have spaces.
+    let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let mut ticks = fields.split_whitespace().skip(11).map(|n| n.parse().ok());
+    let mut seconds = || {
+        let ticks: Option<u64> = ticks.next().flatten();
+        ticks.unwrap_or(0) as f64 / rustix::param::clock_ticks_per_second() as f64
+    };
+    let (user, system) = (seconds(), seconds());
+    (system, user)
+}
+
+/// The system's name, release and machine.
+pub fn system_name() -> String {
+    let name = rustix::system::uname();
+    [name.sysname(), name.release(), name.machine()]
+        .map(std::ffi::CStr::to_string_lossy)
+        .join(" ")
+}
+
 /// The tightest limit named under `root` for the groups in `groups`, which has the format of
 /// `/proc/self/cgroup`. Inside a container the group's path is one of the host's and may not exist
 /// under `root`, whose top then carries the limit: so every ancestor is read.

@@ -30,6 +30,7 @@ impl Command {
             arity,
             flags,
             keys,
+            index: 0,
         };
         Self { facts, handler }
     }

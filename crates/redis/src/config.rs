@@ -1,7 +1,7 @@
 //! The configuration: Redis's file format and names.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use drumlin_base::{Error, Result};
 use drumlin_fs::Env;
@@ -10,7 +10,7 @@ use drumlin_resp::{integer, split_words};
 use crate::config_names::{ENTRIES, Entry, Kind, find};
 
 /// Longest configuration file.
-const CONFIG_BYTES_MAX: u64 = 16 << 20;
+pub(crate) const CONFIG_BYTES_MAX: u64 = 16 << 20;
 
 /// When replies may tell of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub(crate) enum Fsync {
 #[derive(Clone, Debug)]
 pub struct Config {
     values: BTreeMap<&'static str, String>,
+    /// The file that it was read from.
+    file: Option<PathBuf>,
 }
 
 impl Default for Config {
@@ -36,6 +38,7 @@ impl Default for Config {
             .map(|entry| (entry.name, entry.default.to_owned()));
         Self {
             values: values.collect(),
+            file: None,
         }
     }
 }
@@ -47,6 +50,7 @@ impl Config {
     /// `InvalidArgument` that names the line; the file system's.
     pub fn read_file(&mut self, env: &Env, path: &Path) -> Result<()> {
         let text = env.files.read_file(path, CONFIG_BYTES_MAX)?;
+        self.file = Some(path.to_owned());
         for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
             let line = line.trim_ascii();
             if line.is_empty() || line.starts_with(b"#") {
@@ -155,6 +159,7 @@ impl Config {
                     .ok_or("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".to_owned())?
                     .to_text()
             }
+            Kind::Text if entry.name == "latency-tracking-info-percentiles" => percentiles(&text)?,
             Kind::Text => text,
         };
         self.values.insert(entry.name, value);
@@ -168,6 +173,11 @@ impl Config {
             _ => name,
         };
         self.values.get(name).map_or("", String::as_str)
+    }
+
+    /// The file that it was read from.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
     }
 
     /// The value of `name` as a number; 0 where it is none.
@@ -214,6 +224,21 @@ impl Config {
             .filter(move |name| wanted(name));
         names.map(|name| (name, self.get(name)))
     }
+}
+
+/// Percentiles, as Redis writes them.
+fn percentiles(text: &str) -> std::result::Result<String, String> {
+    let mut shown = Vec::new();
+    for word in text.split_whitespace() {
+        let percentile: Option<f64> = word.parse().ok();
+        let percentile = percentile.filter(|it| (0.0..=100.0).contains(it));
+        let percentile = percentile.ok_or(
+            "latency-tracking-info-percentiles should contain a list of percentiles \
+                    between 0.0 and 100.0",
+        )?;
+        shown.push(percentile.to_string());
+    }
+    Ok(shown.join(" "))
 }
 
 /// A size: digits and a unit, `k`, `m`, `g` of thousands and `kb`, `mb`, `gb` of 1,024s.

@@ -1,6 +1,7 @@
 //! From the arguments of a command to its effects: what may run, in MULTI or at once, and who is told of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use drumlin_redis_store::{Failure, Keyspace, Mark, Outcome, ReadFrom};
 use drumlin_resp::{Args, ReplyWriter};
@@ -8,6 +9,7 @@ use drumlin_resp::{Args, ReplyWriter};
 use crate::command::{Command, Flags};
 use crate::dispatch_multi::end_multi;
 use crate::facts::Facts;
+use crate::ran;
 use crate::round::{Round, Stage, run};
 use crate::session::{Kept, Multi, Session, Silence};
 use crate::state::ServerState;
@@ -43,6 +45,8 @@ pub(crate) struct Dispatcher<'a> {
     pub(crate) table: &'a Table,
     pub(crate) round: &'a mut Round,
     pub(crate) terms: Terms,
+    /// Whether the EXEC that runs is answered with an error.
+    pub(crate) exec_failed: bool,
 }
 
 impl Dispatcher<'_> {
@@ -56,8 +60,10 @@ impl Dispatcher<'_> {
                 if let Some(multi) = &mut session.multi {
                     multi.is_broken = true;
                 }
-                self.server.counters.errors += 1;
-                reply.error(refusal.to_string().as_bytes());
+                let text = refusal.to_string();
+                let found = self.table.find(args.get(0).unwrap_or_default());
+                ran::refused(self.server, found.map(|it| it.facts), args, &text);
+                reply.error(text.as_bytes());
                 Ran::Answered { wrote: false }
             }
             Ok(command) => match &mut session.multi {
@@ -66,7 +72,12 @@ impl Dispatcher<'_> {
                     reply.simple(b"QUEUED");
                     Ran::Answered { wrote: false }
                 }
-                _ if command.facts.name == "exec" => self.exec(session, &mut reply),
+                _ if command.facts.name == "exec" => {
+                    let began = self.server.observer.began();
+                    let ran = self.exec(session, &mut reply);
+                    self.exec_ran(session, (&command.facts, args), began, &ran);
+                    ran
+                }
                 _ => self.one(session, &mut reply, &command, args),
             },
         };
@@ -129,7 +140,6 @@ impl Dispatcher<'_> {
             Ok(waits) => waits,
             Err(Failure::Cold) => return Ran::Cold(vec![kept()]),
             Err(failure) => {
-                self.server.counters.errors += 1;
                 reply.error(failure.to_string().as_bytes());
                 return Ran::Answered { wrote: false };
             }
@@ -157,14 +167,40 @@ impl Dispatcher<'_> {
             may_wait,
             server: Some(self.server),
         };
-        run(command.handler, args, session, reply, self.round, stage)
+        let outcome = run(command.handler, args, session, reply, self.round, stage);
+        ran::ran(self.server, session, &command.facts, args, &outcome);
+        outcome
+    }
+
+    /// Notes that EXEC, which began at `began`, has run the commands that were queued.
+    fn exec_ran(
+        &mut self,
+        session: &Session,
+        (facts, args): (&Facts, Args<'_>),
+        began: Duration,
+        ran: &Ran,
+    ) {
+        if matches!(ran, Ran::Answered { .. }) {
+            let failed = std::mem::take(&mut self.exec_failed);
+            self.server.observer.begin_at(began);
+            let micros = self.server.observer.lap();
+            ran::ended(self.server, session, facts, args, (micros, failed));
+            ran::monitor(self.server, session, facts, args);
+        }
+    }
+
+    /// The error of an EXEC.
+    fn fail_exec(&mut self, reply: &mut ReplyWriter, text: &str) {
+        self.exec_failed = true;
+        ran::error(self.server, text);
+        reply.error(text.as_bytes());
     }
 
     /// EXEC: all commands that were queued, or none.
     fn exec(&mut self, session: &mut Session, reply: &mut ReplyWriter) -> Ran {
         let answered = Ran::Answered { wrote: false };
         let Some(multi) = session.multi.take() else {
-            reply.error(b"ERR EXEC without MULTI");
+            self.fail_exec(reply, "ERR EXEC without MULTI");
             return answered;
         };
         if !self.terms.may_write {
@@ -173,7 +209,8 @@ impl Dispatcher<'_> {
         }
         if multi.is_broken {
             end_multi(self.server, session);
-            reply.error(b"EXECABORT Transaction discarded because of previous errors.");
+            let text = "EXECABORT Transaction discarded because of previous errors.";
+            self.fail_exec(reply, text);
             return answered;
         }
         let mark = self.round.overlay.mark();
@@ -194,7 +231,7 @@ impl Dispatcher<'_> {
                     return Ran::Cold(kept);
                 }
                 end_multi(self.server, session);
-                reply.error(failure.to_string().as_bytes());
+                self.fail_exec(reply, &failure.to_string());
                 answered
             }
         }
@@ -220,7 +257,6 @@ impl Dispatcher<'_> {
                 Ok(_) => {}
                 Err(Failure::Cold) => return Err(Failure::Cold),
                 Err(failure) => {
-                    self.server.counters.errors += 1;
                     reply.error(failure.to_string().as_bytes());
                 }
             }

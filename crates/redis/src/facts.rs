@@ -5,6 +5,8 @@
 pub(crate) struct Flags(u32);
 
 impl Flags {
+    /// None of these.
+    pub(crate) const NONE: Self = Self(0);
     /// May change keys.
     pub(crate) const WRITE: Self = Self(1);
     /// Reads keys and changes none.
@@ -118,6 +120,8 @@ pub(crate) struct Facts {
     pub(crate) arity: i32,
     pub(crate) flags: Flags,
     pub(crate) keys: KeyPositions,
+    /// Its place among all commands by name, which the table gives it.
+    pub(crate) index: u16,
 }
 
 impl Facts {

@@ -23,6 +23,7 @@ use crate::net::Net;
 use crate::opening::open_store;
 use crate::options::{ServerOptions, Stopper};
 use crate::prefetch;
+use crate::ran;
 use crate::round::Round;
 use crate::session::{Blocked, Kept};
 use crate::state::{ServerState, Shutdown};
@@ -30,7 +31,7 @@ use crate::table::Table;
 use crate::traffic::{self, unblock};
 use crate::wait::{TimeoutReply, Wait};
 use crate::woken::run_again;
-use crate::workers::{ColdJob, Done, Job, Workers};
+use crate::workers::{Answer, ColdJob, Done, Job, Workers};
 use crate::writer::Writer;
 
 /// Commands of a client in one round, and of all.
@@ -75,10 +76,9 @@ impl Server {
         let waker = poller.waker();
         let workers = Workers::start(&env, Arc::clone(&store), Arc::clone(&table), waker)?;
         let writer = Writer::new(&store);
-        let seed = env.seed ^ 0x7265_6469_7372_756e;
         let commands = Arc::new(table.all());
         let net = Net::new(poller, acceptors);
-        let state = ServerState::new(store, commands, config, seed, env.clock.unix_time(), net);
+        let state = ServerState::new(store, commands, config, &env, net);
         Ok(Self {
             env,
             state,
@@ -180,6 +180,7 @@ impl Server {
 
     fn run_commands(&mut self, now: Duration) {
         let mut left = ROUND_COMMANDS_MAX;
+        self.state.observer.begin();
         let net = &self.state.net;
         let sent = net.runnable.iter().filter_map(|id| {
             let (io, session) = (net.ios.get(id)?, self.state.clients.get(*id)?);
@@ -262,6 +263,7 @@ impl Server {
                 table,
                 round,
                 terms,
+                exec_failed: false,
             };
             match dispatcher.dispatch(&mut session, request.args) {
                 Ran::Answered { wrote } => {
@@ -353,8 +355,14 @@ impl Server {
         if let Some(blocked) = unblock(&mut self.state, &mut session) {
             let out = std::mem::take(&mut session.out);
             let mut reply = drumlin_resp::ReplyWriter::append_to(out, session.protocol);
+            let (facts, args) = (&blocked.kept.facts, blocked.kept.args.args());
+            let stats = &mut self.state.observer.stats;
+            stats.gave_up(facts, args, error.is_some());
             match (error, blocked.wait.on_timeout) {
-                (Some(error), _) => reply.error(error.as_bytes()),
+                (Some(error), _) => {
+                    ran::error(&mut self.state, error);
+                    reply.error(error.as_bytes());
+                }
                 (None, TimeoutReply::NullArray) => reply.null_array(),
                 (None, TimeoutReply::Null) => reply.null(),
             }
@@ -562,7 +570,7 @@ impl Server {
         Ok(())
     }
 
-    fn warmed(&mut self, id: u64, reply: Option<Vec<u8>>) {
+    fn warmed(&mut self, id: u64, answer: Option<Answer>) {
         let (Some(io), Some(session)) = (
             self.state.net.ios.get_mut(&id),
             self.state.clients.get_mut(id),
@@ -573,11 +581,12 @@ impl Server {
             return;
         };
         io.hold = Hold::None;
-        match reply {
-            Some(reply) => {
-                session.out.extend_from_slice(&reply);
+        match answer {
+            Some(answer) => {
+                session.out.extend_from_slice(&answer.reply);
                 io.consume(bytes);
                 io.compact();
+                self.answered_beside(id, &answer);
             }
             None => io.warmed += 1,
         }
@@ -585,10 +594,33 @@ impl Server {
         self.state.net.participants.push(id);
     }
 
+    /// Counts a command that was answered beside the loop.
+    fn answered_beside(&mut self, id: u64, answer: &Answer) {
+        let Some(session) = self.state.clients.begin(id) else {
+            return;
+        };
+        let (facts, args) = (&answer.kept.facts, answer.kept.args.args());
+        let state = &mut self.state;
+        let ended = (answer.micros, answer.error.is_some());
+        ran::ended(state, &session, facts, args, ended);
+        if let Some(text) = &answer.error {
+            ran::error(state, text);
+        }
+        ran::monitor(state, &session, facts, args);
+        self.state.clients.end(session);
+    }
+
     // From time to time.
 
     fn cron(&mut self, now: Duration) {
         self.cron_due = now + CRON;
+        let state = &mut self.state;
+        let rates = &mut state.observer.rates;
+        rates.commands.look(now, state.counters.commands);
+        rates.bytes_in.look(now, state.counters.bytes_in);
+        rates.bytes_out.look(now, state.counters.bytes_out);
+        let used = state.store.memory_bytes();
+        state.observer.memory_peak = state.observer.memory_peak.max(used);
         if !self.writer.is_busy() && self.state.expires_actively {
             self.expire();
         }
@@ -613,6 +645,7 @@ impl Server {
     }
 
     fn expire(&mut self) {
+        let began = self.env.clock.monotonic();
         let state = &mut self.state;
         let store = Arc::clone(&state.store);
         let clock_ms = state.now_micros / 1_000;
@@ -622,6 +655,9 @@ impl Server {
         if expire_due(state, &store, round) {
             self.cron_due = Duration::ZERO;
         }
+        let took = self.env.clock.monotonic().saturating_sub(began);
+        let seconds = state.now_seconds;
+        state.observer.worked("expire-cycle", seconds, took);
     }
 
     fn shut_down(mut self) -> Result<()> {

@@ -93,6 +93,8 @@ pub(crate) struct Session {
     pub(crate) last_seconds: u64,
     pub(crate) last_command: &'static str,
     pub(crate) no_evict: bool,
+    /// It is told of every command.
+    pub(crate) is_monitor: bool,
 }
 
 impl Session {

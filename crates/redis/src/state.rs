@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use drumlin::SeqNo;
 use drumlin_base::rng::Rng;
+use drumlin_fs::Env;
 use drumlin_redis_store::Store;
 
 use crate::clients::Clients;
@@ -12,6 +14,7 @@ use crate::config::Config;
 use crate::facts::Facts;
 use crate::net::Net;
 use crate::notify::Classes;
+use crate::observe::observer::Observer;
 use crate::pubsub::PubSub;
 use crate::session::Watched;
 
@@ -160,6 +163,8 @@ pub(crate) struct Counters {
     pub(crate) misses: u64,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
     pub(crate) errors: u64,
     pub(crate) rounds: u64,
     pub(crate) cold: u64,
@@ -190,12 +195,15 @@ pub(crate) struct ServerState {
     pub(crate) limits: Limits,
     pub(crate) notify: Classes,
     pub(crate) counters: Counters,
+    pub(crate) observer: Observer,
     pub(crate) shutdown: Option<Shutdown>,
     pub(crate) run_id: String,
     pub(crate) started_seconds: u64,
     pub(crate) now_seconds: u64,
     pub(crate) now_micros: u64,
     pub(crate) last_save_seconds: u64,
+    /// The newest write when somebody asked for a save.
+    pub(crate) saved_seqno: SeqNo,
     pub(crate) expires_actively: bool,
     /// Waits that CLIENT UNBLOCK ends, and whether with an error.
     pub(crate) unblocks: Vec<(u64, bool)>,
@@ -208,16 +216,18 @@ pub(crate) struct ServerState {
 }
 
 impl ServerState {
-    /// The state of a server that starts at `now`, by the wall clock.
+    /// The state of a server that starts now.
     pub(crate) fn new(
         store: Arc<Store>,
         commands: Arc<Vec<Facts>>,
         config: Config,
-        seed: u64,
-        now: Duration,
+        env: &Env,
         net: Net,
     ) -> Self {
-        let mut random = Rng::new(seed);
+        let now = env.clock.unix_time();
+        let mut random = Rng::new(env.seed ^ 0x7265_6469_7372_756e);
+        let observer = Observer::new(env.clone(), &commands);
+        let saved_seqno = store.db().latest_seqno();
         let run_id = (0..5).map(|_| format!("{:08x}", random.next_u64() as u32));
         let mut state = Self {
             store,
@@ -235,11 +245,13 @@ impl ServerState {
             },
             notify: Classes::default(),
             counters: Counters::default(),
+            observer,
             shutdown: None,
             started_seconds: now.as_secs(),
             now_seconds: 0,
             now_micros: 0,
             last_save_seconds: now.as_secs(),
+            saved_seqno,
             expires_actively: true,
             unblocks: Vec::new(),
             asks_sync: false,
@@ -267,5 +279,6 @@ impl ServerState {
         };
         let classes = self.config.get("notify-keyspace-events").as_bytes();
         self.notify = Classes::parse(classes).unwrap_or_default();
+        self.observer.configure(&self.config);
     }
 }

@@ -5,9 +5,9 @@ use drumlin_redis_store::{Failure, Outcome};
 use drumlin_resp::Args;
 
 /// Subcommands with their arities, the names of both counted.
-type Subcommands = &'static [(&'static str, i32)];
+pub(crate) type Subcommands = &'static [(&'static str, i32)];
 
-const CONTAINERS: [(&str, Subcommands); 5] = [
+const CONTAINERS: [(&str, Subcommands); 8] = [
     (
         "client",
         &[
@@ -36,7 +36,36 @@ const CONTAINERS: [(&str, Subcommands); 5] = [
     ),
     (
         "config",
-        &[("get", -3), ("help", 2), ("resetstat", 2), ("set", -4)],
+        &[
+            ("get", -3),
+            ("help", 2),
+            ("resetstat", 2),
+            ("rewrite", 2),
+            ("set", -4),
+        ],
+    ),
+    (
+        "latency",
+        &[
+            ("doctor", 2),
+            ("graph", 3),
+            ("help", 2),
+            ("histogram", -2),
+            ("history", 3),
+            ("latest", 2),
+            ("reset", -2),
+        ],
+    ),
+    (
+        "memory",
+        &[
+            ("doctor", 2),
+            ("help", 2),
+            ("malloc-stats", 2),
+            ("purge", 2),
+            ("stats", 2),
+            ("usage", -3),
+        ],
     ),
     (
         "object",
@@ -52,7 +81,17 @@ const CONTAINERS: [(&str, Subcommands); 5] = [
         "pubsub",
         &[("channels", -2), ("help", 2), ("numpat", 2), ("numsub", -2)],
     ),
+    (
+        "slowlog",
+        &[("get", -2), ("help", 2), ("len", 2), ("reset", 2)],
+    ),
 ];
+
+/// The subcommands of the command called `name`; none if it is not a family of them.
+pub(crate) fn of(name: &str) -> Subcommands {
+    let found = CONTAINERS.iter().find(|(container, _)| *container == name);
+    found.map_or(&[], |(_, known)| known)
+}
 
 /// Checks the subcommand of the command called `name`, if it has any.
 ///

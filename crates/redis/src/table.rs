@@ -28,17 +28,25 @@ impl Table {
             cmd::hash::COMMANDS,
             cmd::hyperloglog::COMMANDS,
             cmd::lcs::COMMANDS,
+            cmd::info::COMMANDS,
             cmd::list::COMMANDS,
+            cmd::memory::COMMANDS,
             cmd::multi::COMMANDS,
+            cmd::observe::COMMANDS,
             cmd::pubsub::COMMANDS,
             cmd::server::COMMANDS,
             cmd::set::COMMANDS,
             cmd::string::COMMANDS,
             cmd::zset::COMMANDS,
         ];
-        let commands = families.into_iter().flatten();
+        let mut commands: Vec<Command> = families.into_iter().flatten().copied().collect();
+        commands.sort_by_key(|command| command.facts.name);
+        for (index, command) in commands.iter_mut().enumerate() {
+            command.facts.index = u16::try_from(index).unwrap_or(u16::MAX);
+        }
+        let commands = commands.into_iter();
         let by_name: HashMap<_, _> = commands
-            .map(|command| (command.facts.name.as_bytes(), *command))
+            .map(|command| (command.facts.name.as_bytes(), command))
             .collect();
         Self { by_name }
     }

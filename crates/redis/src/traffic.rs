@@ -78,6 +78,7 @@ pub(crate) fn read(state: &mut ServerState, id: u64, now: Duration) {
     match io.read(now) {
         Heard::Bytes(bytes) => {
             state.counters.bytes_in += bytes as u64;
+            state.counters.reads += 1;
             let most = state.config.number("client-query-buffer-limit");
             if io.pending_bytes() as u64 > most.max(1 << 20) {
                 close(state, id);
@@ -99,6 +100,7 @@ pub(crate) fn close(state: &mut ServerState, id: u64) {
     };
     end_multi(state, &mut session);
     unblock(state, &mut session);
+    state.observer.monitors.remove(&id);
     for channel in &session.channels {
         state.pubsub.unsubscribe(Subject::Channel, channel, id);
     }
@@ -118,7 +120,10 @@ pub(crate) fn flush(state: &mut ServerState, id: u64) {
     }
     if io.gate == Gate::Open && !session.out.is_empty() {
         match io.send(&mut session.out) {
-            Ok(sent) => state.counters.bytes_out += sent as u64,
+            Ok(sent) => {
+                state.counters.bytes_out += sent as u64;
+                state.counters.writes += 1;
+            }
             Err(_) => {
                 close(state, id);
                 return;

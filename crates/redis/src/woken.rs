@@ -6,6 +6,7 @@ use drumlin_redis_store::{Failure, Keyspace, Kind, ReadFrom, Store};
 use drumlin_resp::ReplyWriter;
 
 use crate::facts::TWO_KEYS;
+use crate::ran;
 use crate::round::{Round, Stage, run};
 use crate::session::{Blocked, Session};
 use crate::state::ServerState;
@@ -34,11 +35,22 @@ pub(crate) fn run_again(
         server: Some(state),
     };
     let args = blocked.kept.args.args();
-    let is_answered = match run(handler, args, session, &mut reply, round, stage) {
-        Ok(wait) => wait.is_none(),
+    let facts = &blocked.kept.facts;
+    let outcome = run(handler, args, session, &mut reply, round, stage);
+    let micros = state.observer.lap();
+    let is_answered = match outcome {
+        Ok(wait) => {
+            if wait.is_none() {
+                ran::ended(state, session, facts, args, (micros, false));
+            }
+            wait.is_none()
+        }
         // The target of a move is of another type: its client is told. A source of another type is nothing to wake for.
         Err(failure @ Failure::WrongType) if has_list(&store, round, blocked) => {
-            reply.error(failure.to_string().as_bytes());
+            let text = failure.to_string();
+            ran::ended(state, session, facts, args, (micros, true));
+            ran::error(state, &text);
+            reply.error(text.as_bytes());
             true
         }
         Err(_) => false,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use drumlin::{Result, SeqNo, WriteBatch, WriteOptions};
 use drumlin_fs::net::Waker;
-use drumlin_fs::{Env, JoinHandle};
+use drumlin_fs::{Clock, Env, JoinHandle};
 use drumlin_redis_store::{Failure, ReadFrom, Store};
 use drumlin_resp::{Protocol, ReplyWriter};
 use parking_lot::{Condvar, Mutex};
@@ -53,7 +53,17 @@ pub(crate) enum Done {
     Synced(Result<SeqNo>),
     Compacted(Result<()>),
     /// The client's command may run again; or its reply, where it only reads.
-    Read(u64, Option<Vec<u8>>),
+    Read(u64, Option<Answer>),
+}
+
+/// A command that was answered beside the loop.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) reply: Vec<u8>,
+    pub(crate) kept: Kept,
+    pub(crate) micros: u64,
+    /// The error that the reply is.
+    pub(crate) error: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -66,6 +76,7 @@ struct Queues {
 
 #[derive(Debug)]
 struct Shared {
+    clock: Arc<dyn Clock>,
     store: Arc<Store>,
     table: Arc<Table>,
     queues: Mutex<Queues>,
@@ -94,6 +105,7 @@ impl Workers {
         let queues = Mutex::new(Queues::default());
         let work = Condvar::new();
         let shared = Arc::new(Shared {
+            clock: Arc::clone(&env.clock),
             store,
             table,
             queues,
@@ -175,13 +187,15 @@ impl Shared {
                 Done::Synced(reserved.and_then(|()| self.store.db().sync_wal()))
             }
             Job::Compact => Done::Compacted(self.store.compact()),
-            Job::Read(job) => Done::Read(job.client, self.read(&job)),
+            Job::Read(job) => Done::Read(job.client, self.read(job)),
         }
     }
 
     /// Runs commands beside the loop and throws their changes away: what they read is in memory after that. A single command
     /// that only reads is answered from here, as of a moment between its arrival and its reply.
-    fn read(&self, job: &ColdJob) -> Option<Vec<u8>> {
+    fn read(&self, job: ColdJob) -> Option<Answer> {
+        let began = self.clock.monotonic();
+        let mut error = None;
         let mut round = Round::new(&self.store, job.clock_ms);
         let mut session = Session {
             db: job.db,
@@ -205,13 +219,23 @@ impl Shared {
             let outcome = run(handler, args, &mut session, &mut reply, &mut round, stage);
             if let Err(failure) = outcome {
                 debug_assert!(!matches!(failure, Failure::Cold), "it may read");
-                reply.error(failure.to_string().as_bytes());
+                let text = failure.to_string();
+                reply.error(text.as_bytes());
+                error = Some(text);
             }
         }
         let only_reads = |kept: &Kept| {
             let flags = kept.facts.flags;
             flags.has(Flags::READONLY) && !flags.has(Flags::BLOCKING) && !flags.may_write()
         };
-        (!job.is_exec && job.kept.iter().all(only_reads)).then(|| reply.take())
+        let took = self.clock.monotonic().saturating_sub(began);
+        let mut kept = job.kept.into_iter().filter(only_reads);
+        let kept = kept.next().filter(|_| !job.is_exec)?;
+        Some(Answer {
+            reply: reply.take(),
+            kept,
+            micros: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+            error,
+        })
     }
 }

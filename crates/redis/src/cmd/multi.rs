@@ -17,7 +17,10 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new(
         "exec",
         1,
-        Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE),
+        Flags::NOSCRIPT
+            .and(Flags::LOADING)
+            .and(Flags::STALE)
+            .and(Flags::SKIP_MONITOR),
         NO_KEYS,
         exec,
     ),

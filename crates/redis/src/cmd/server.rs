@@ -1,11 +1,14 @@
 //! Commands of the server itself.
 
+use std::time::Duration;
+
 use drumlin_redis_store::{DATABASES, Failure, Outcome};
 use drumlin_resp::integer;
 
 use crate::call::{Call, SYNTAX};
 use crate::command::{Command, Flags, NO_KEYS};
-use crate::state::{ServerState, Shutdown};
+use crate::config_rewrite;
+use crate::state::Shutdown;
 
 /// The version that clients are told: they switch features on by it.
 pub(super) const REDIS_VERSION: &str = "7.0.15";
@@ -20,7 +23,6 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("debug", -2, ADMIN, NO_KEYS, debug),
     Command::new("flushall", -1, Flags::WRITE, NO_KEYS, flushall),
     Command::new("flushdb", -1, Flags::WRITE, NO_KEYS, flushdb),
-    Command::new("info", -1, TELL, NO_KEYS, info),
     Command::new("lastsave", 1, TELL.and(Flags::FAST), NO_KEYS, lastsave),
     Command::new(
         "lolwut",
@@ -92,6 +94,13 @@ fn debug(call: &mut Call<'_, '_>) -> Outcome<()> {
             call.server()?.expires_actively = on;
         }
         2 if call.is(1, "jmap") => {}
+        3 if call.is(1, "sleep") => {
+            let seconds = std::str::from_utf8(call.arg(2)).ok();
+            let seconds: f64 = seconds.and_then(|it| it.parse().ok()).unwrap_or(0.0);
+            let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+            // The server answers nobody meanwhile, which is the purpose.
+            call.server()?.observer.env.clock.sleep(time);
+        }
         _ => return Err(call.unknown_subcommand("DEBUG")),
     }
     call.reply.ok();
@@ -197,6 +206,7 @@ fn bgsave(call: &mut Call<'_, '_>) -> Outcome<()> {
 fn save_now(call: &mut Call<'_, '_>) -> Outcome<()> {
     let server = call.server()?;
     server.asks_sync = true;
+    server.saved_seqno = server.store.db().latest_seqno();
     server.last_save_seconds = server.now_seconds;
     Ok(())
 }
@@ -264,14 +274,32 @@ fn config(call: &mut Call<'_, '_>) -> Outcome<()> {
             call.reply.ok();
             Ok(())
         }
+        () if call.is(1, "rewrite") && len == 2 => rewrite(call),
         () if call.is(1, "resetstat") && len == 2 => {
-            call.server()?.counters = crate::state::Counters::default();
+            let server = call.server()?;
+            server.counters = crate::state::Counters::default();
+            server.observer.stats.clear();
             call.reply.ok();
             Ok(())
         }
         () if call.is(1, "help") && len == 2 => super::reply_help(call, CONFIG_HELP),
         () => Err(call.unknown_subcommand("CONFIG")),
     }
+}
+
+/// Writes the configuration's file while the loop waits: an operator's rare command, of a small file.
+fn rewrite(call: &mut Call<'_, '_>) -> Outcome<()> {
+    let server = call.server()?;
+    let Some(path) = server.config.file() else {
+        return Err(Failure::refused(
+            "ERR The server is running without a config file",
+        ));
+    };
+    let env = &server.observer.env;
+    config_rewrite::rewrite(&server.config, env, path)
+        .map_err(|error| Failure::because(format!("ERR Rewriting config file: {error}")))?;
+    call.reply.ok();
+    Ok(())
 }
 
 const CONFIG_HELP: &[&str] = &[
@@ -282,173 +310,8 @@ const CONFIG_HELP: &[&str] = &[
     "    Set the configuration <directive> to <value>.",
     "RESETSTAT",
     "    Reset statistics reported by the INFO command.",
+    "REWRITE",
+    "    Rewrite the configuration file.",
     "HELP",
     "    Print this help.",
 ];
-
-// INFO.
-
-/// A section: its name, whether it is among the default ones, and its lines.
-type Section = (&'static str, bool, fn(&mut Call<'_, '_>) -> Outcome<String>);
-
-const SECTIONS: &[Section] = &[
-    ("server", true, info_server),
-    ("clients", true, info_clients),
-    ("memory", true, info_memory),
-    ("persistence", true, info_persistence),
-    ("stats", true, info_stats),
-    ("replication", true, info_replication),
-    ("cpu", true, |_| Ok(String::new())),
-    ("commandstats", false, |_| Ok(String::new())),
-    ("cluster", true, |_| Ok("cluster_enabled:0\r\n".to_owned())),
-    ("keyspace", true, info_keyspace),
-];
-
-fn info(call: &mut Call<'_, '_>) -> Outcome<()> {
-    let asked: Vec<Vec<u8>> = call
-        .args
-        .from(1)
-        .iter()
-        .map(<[u8]>::to_ascii_lowercase)
-        .collect();
-    let has = |name: &str| asked.iter().any(|asked| asked == name.as_bytes());
-    let all = has("all") || has("everything");
-    let by_default = asked.is_empty() || has("default");
-    let mut text = String::new();
-    for (name, is_default, lines) in SECTIONS {
-        if all || has(name) || by_default && *is_default {
-            if !text.is_empty() {
-                text.push_str("\r\n");
-            }
-            let mut title = (*name).to_owned();
-            if let Some(first) = title.get_mut(..1) {
-                first.make_ascii_uppercase();
-            }
-            if *name == "cpu" {
-                title = "CPU".to_owned();
-            }
-            text.push_str(&format!("# {title}\r\n{}", lines(call)?));
-        }
-    }
-    call.reply.verbatim(*b"txt", text.as_bytes());
-    Ok(())
-}
-
-fn info_server(call: &mut Call<'_, '_>) -> Outcome<String> {
-    let server = call.server()?;
-    let uptime = server.now_seconds.saturating_sub(server.started_seconds);
-    Ok(format!(
-        "redis_version:{REDIS_VERSION}\r\nredis_git_sha1:00000000\r\nredis_git_dirty:0\r\n\
-         redis_mode:standalone\r\nserver_name:drumlin\r\ndrumlin_version:{}\r\narch_bits:64\r\n\
-         multiplexing_api:epoll\r\nprocess_id:{}\r\nrun_id:{}\r\ntcp_port:{}\r\n\
-         server_time_usec:{}\r\nuptime_in_seconds:{uptime}\r\nuptime_in_days:{}\r\nhz:10\r\n\
-         configured_hz:10\r\nio_threads_active:0\r\n",
-        env!("CARGO_PKG_VERSION"),
-        std::process::id(),
-        server.run_id,
-        server.config.get("port"),
-        server.now_micros,
-        uptime / 86_400,
-    ))
-}
-
-fn info_clients(call: &mut Call<'_, '_>) -> Outcome<String> {
-    let server = call.server()?;
-    let blocked = server
-        .clients
-        .others()
-        .filter(|session| session.blocked.is_some())
-        .count();
-    Ok(format!(
-        "connected_clients:{}\r\ncluster_connections:0\r\nmaxclients:{}\r\nblocked_clients:{blocked}\r\n\
-         tracking_clients:0\r\n",
-        server.clients.len(),
-        server.config.get("maxclients"),
-    ))
-}
-
-fn info_memory(call: &mut Call<'_, '_>) -> Outcome<String> {
-    let server = call.server()?;
-    let used = server.store.memory_bytes();
-    Ok(format!(
-        "used_memory:{used}\r\nused_memory_dataset:{used}\r\nmaxmemory:{}\r\nmaxmemory_policy:{}\r\n\
-         mem_allocator:system\r\n",
-        server.config.get("maxmemory"),
-        server.config.get("maxmemory-policy"),
-    ))
-}
-
-fn info_persistence(call: &mut Call<'_, '_>) -> Outcome<String> {
-    let server = call.server()?;
-    let (newest, durable) = (
-        server.store.db().latest_seqno(),
-        server.store.db().durable_seqno(),
-    );
-    let is_healthy = server.store.db().health() == drumlin::Health::Healthy;
-    let status = if is_healthy { "ok" } else { "err" };
-    Ok(format!(
-        "loading:0\r\nasync_loading:0\r\nrdb_bgsave_in_progress:0\r\nrdb_last_save_time:{}\r\n\
-         rdb_last_bgsave_status:{status}\r\naof_enabled:1\r\naof_rewrite_in_progress:0\r\n\
-         aof_last_write_status:{status}\r\nnewest_seqno:{newest}\r\ndurable_seqno:{durable}\r\nlast_error:{}\r\n",
-        server.last_save_seconds,
-        server.last_error.as_deref().unwrap_or_default(),
-    ))
-}
-
-fn info_stats(call: &mut Call<'_, '_>) -> Outcome<String> {
-    let server = call.server()?;
-    let counters = &server.counters;
-    let ServerState { pubsub, .. } = &*server;
-    Ok(format!(
-        "total_connections_received:{}\r\ntotal_commands_processed:{}\r\ntotal_net_input_bytes:{}\r\n\
-         total_net_output_bytes:{}\r\nrejected_connections:{}\r\nexpired_keys:{}\r\nevicted_keys:0\r\n\
-         keyspace_hits:{}\r\nkeyspace_misses:{}\r\npubsub_channels:{}\r\npubsub_patterns:{}\r\n\
-         total_error_replies:{}\r\nrounds:{}\r\ncold_commands:{}\r\nstalled_rounds:{}\r\n\
-         collections:{}\r\n",
-        counters.connections,
-        counters.commands,
-        counters.bytes_in,
-        counters.bytes_out,
-        counters.rejected,
-        counters.expired,
-        counters.hits,
-        counters.misses,
-        pubsub.channels().count(),
-        pubsub.pattern_count(),
-        counters.errors,
-        counters.rounds,
-        counters.cold,
-        counters.stalls,
-        server.store.collections(),
-    ))
-}
-
-fn info_replication(call: &mut Call<'_, '_>) -> Outcome<String> {
-    let server = call.server()?;
-    Ok(format!(
-        "role:master\r\nconnected_slaves:0\r\nmaster_failover_state:no-failover\r\n\
-         master_replid:{}\r\nmaster_repl_offset:0\r\n",
-        server.run_id,
-    ))
-}
-
-/// Databases with keys. Counting them is a walk: up to so many keys are counted, and more are told as so many.
-fn info_keyspace(call: &mut Call<'_, '_>) -> Outcome<String> {
-    let own = call.keys.db();
-    let mut lines = String::new();
-    for db in 0..DATABASES {
-        call.keys.select(db);
-        let counted = call.keys.count_up_to(KEYS_COUNTED);
-        call.keys.select(own);
-        let (keys, expires) = counted?;
-        if keys > 0 {
-            lines.push_str(&format!(
-                "db{db}:keys={keys},expires={expires},avg_ttl=0\r\n"
-            ));
-        }
-    }
-    Ok(lines)
-}
-
-/// Keys that INFO counts in a database.
-const KEYS_COUNTED: u64 = 100_000;

@@ -5,6 +5,7 @@ mod dump;
 mod elements;
 mod hyperloglog;
 mod list;
+mod observe;
 mod pair;
 mod strings;
 mod zset;

@@ -1,0 +1,198 @@
+//! Goal: the server counts and logs commands as Redis does. Method: the same commands to both; then what SLOWLOG, INFO and LATENCY
+//! tell of them, without times.
+
+use drumlin_base::rng::Rng;
+use drumlin_resp::Value;
+
+use crate::pair::{Pair, Words, pick, words};
+
+const COMMANDS: &[&str] = &[
+    "set k v",
+    "SET k",
+    "get k",
+    "GET",
+    "incr k",
+    "lpush k a",
+    "lpush l a b c",
+    "blpop l 0.01",
+    "no-such-command a b",
+    "config get port",
+    "CONFIG GET",
+    "config no-such-thing",
+    "config set requirepass",
+    "config set masterauth secret",
+    "auth wrong",
+    "auth default wrong",
+    "hello 9",
+    "multi",
+    "exec",
+    "discard",
+    "object encoding k",
+    "object freq k",
+    "object encoding",
+    "client id",
+    "client no-such-thing",
+    "client setname somebody",
+    "slowlog get -2",
+    "slowlog get x",
+    "slowlog len x",
+    "latency history none",
+    "latency reset none",
+    "latency graph none",
+    "latency help x",
+    "latency nothing",
+    "memory usage none",
+    "memory usage k samples -1",
+    "memory usage k samples",
+    "memory nothing",
+    "monitor x",
+    "sadd s 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33",
+    "sadd s 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32",
+    "config rewrite",
+];
+
+/// What has to be the same of a reply.
+fn told(command: &Words, value: Value) -> Option<Value> {
+    match command.join(&b' ').as_slice() {
+        // Numbers of clients differ.
+        b"client id" | b"exec" => None,
+        b"slowlog get -1" => Some(without_times(value)),
+        line if line.starts_with(b"info ") => Some(lines(&value)),
+        line if line.starts_with(b"latency histogram") => Some(calls(value)),
+        _ => Some(value),
+    }
+}
+
+/// Entries of the slow log: their ids, arguments and names.
+fn without_times(value: Value) -> Value {
+    let Value::Array(entries) = value else {
+        return value;
+    };
+    let kept = entries.into_iter().map(|entry| match entry {
+        Value::Array(mut fields) => {
+            fields.drain(1..3);
+            fields.remove(2);
+            Value::Array(fields)
+        }
+        other => other,
+    });
+    Value::Array(kept.collect())
+}
+
+/// Lines of INFO without times, in order of their names: Redis has them in that of a hash table.
+fn lines(value: &Value) -> Value {
+    let text = String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned();
+    let mut lines: Vec<String> = text
+        .lines()
+        .map(|line| {
+            let fields = line.split(',').filter(|field| !field.starts_with("usec"));
+            let fields: Vec<&str> = fields.collect();
+            // Times of latencystats: their names only.
+            match line.strip_prefix("latency_percentiles") {
+                Some(rest) => rest.split(':').next().unwrap_or_default().to_owned(),
+                None => fields.join(","),
+            }
+        })
+        .collect();
+    lines.sort();
+    Value::Bulk(lines.join("\n").into_bytes())
+}
+
+/// Numbers of calls by command.
+fn calls(value: Value) -> Value {
+    let pairs = match value {
+        Value::Map(pairs) => pairs,
+        other => return other,
+    };
+    let calls = |value: Value| match value {
+        Value::Map(fields) => fields.into_iter().next().map(|(_, calls)| calls),
+        other => Some(other),
+    };
+    let mut pairs: Vec<_> = pairs
+        .into_iter()
+        .map(|(name, value)| (name, calls(value).unwrap_or(Value::Null)))
+        .collect();
+    pairs.sort_by_key(|(name, _)| name.as_bytes().map(<[u8]>::to_vec));
+    Value::Map(pairs)
+}
+
+#[test]
+fn commands_are_counted_and_logged_as_redis_does() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let count: u64 = number("REDIS_COMMANDS").unwrap_or(2_000);
+    let first: u64 = number("REDIS_SEED").unwrap_or(1);
+    let Some(pair) = Pair::start() else {
+        return;
+    };
+    for seed in first..first + count.div_ceil(500) {
+        println!("seed {seed}");
+        let mut rng = Rng::new(seed);
+        let mut commands: Vec<Words> = [
+            "flushall",
+            "config set slowlog-max-len 1000 slowlog-log-slower-than 0",
+            "slowlog reset",
+            "latency reset",
+            "config resetstat",
+        ]
+        .map(words)
+        .to_vec();
+        commands.extend((0..500).map(|_| words(pick(&mut rng, COMMANDS))));
+        commands.push(words("discard"));
+        commands.extend(
+            [
+                "slowlog len",
+                "slowlog get -1",
+                "info commandstats",
+                "info errorstats",
+                "info latencystats",
+                "latency histogram",
+                "latency histogram config set nothing client|id",
+                "latency latest",
+            ]
+            .map(words),
+        );
+        pair.same_as_told("3", &commands, told);
+    }
+}
+
+/// Goal: INFO has all of Redis's fields, in its order. Method: the names of both, ours among them taken out.
+#[test]
+fn info_has_all_fields_of_redis() {
+    const OURS: &[&str] = &[
+        "server_name",
+        "drumlin_version",
+        "newest_seqno",
+        "durable_seqno",
+        "last_error",
+        "rounds",
+        "cold_commands",
+        "stalled_rounds",
+        "collections",
+    ];
+    let Some(pair) = Pair::start() else {
+        return;
+    };
+    let names = |_: &Words, value: Value| {
+        let text = String::from_utf8_lossy(value.as_bytes()?).into_owned();
+        let names = text.lines().filter_map(|line| {
+            let name = line.split(':').next()?;
+            // Commands come in the order of a hash table.
+            let is_stat = name.starts_with("cmdstat") || name.starts_with("latency_p");
+            (!is_stat && !OURS.contains(&name)).then(|| name.to_owned())
+        });
+        Some(Value::Bulk(
+            names.collect::<Vec<_>>().join("\n").into_bytes(),
+        ))
+    };
+    let sections = [
+        "all",
+        "everything",
+        "default",
+        "memory stats",
+        "nothing",
+        "modules",
+    ];
+    let commands: Vec<Words> = sections.map(|it| words(&format!("info {it}"))).to_vec();
+    let once: Vec<Words> = [vec![words("config resetstat")], commands].concat();
+    pair.same_as_told("2", &once, names);
+}
