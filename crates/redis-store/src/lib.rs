@@ -30,6 +30,7 @@ mod families;
 mod filters;
 mod keys;
 mod keyspace;
+mod libraries;
 mod live;
 pub mod number;
 mod overlay;

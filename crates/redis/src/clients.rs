@@ -43,6 +43,16 @@ impl Clients {
         self.sessions.insert(session.id, session);
     }
 
+    /// Takes another client apart while one is, to answer it; it gets messages in `out` only.
+    pub(crate) fn borrow(&mut self, id: u64) -> Option<Session> {
+        self.sessions.remove(&id)
+    }
+
+    /// Puts that one back.
+    pub(crate) fn give_back(&mut self, session: Session) {
+        self.sessions.insert(session.id, session);
+    }
+
     /// The client with this id, if its command is not running.
     pub(crate) fn get(&self, id: u64) -> Option<&Session> {
         self.sessions.get(&id)

@@ -10,7 +10,8 @@ use crate::command::{Command, Flags};
 use crate::dispatch_multi::end_multi;
 use crate::facts::Facts;
 use crate::ran;
-use crate::round::{Round, Stage, run};
+use crate::round::{Cold, Round, Stage, run};
+use crate::script::run::{Evaluated, Evaluation};
 use crate::session::{Kept, Multi, Session, Silence};
 use crate::state::ServerState;
 use crate::subcommands;
@@ -24,8 +25,8 @@ pub(crate) enum Ran {
     Answered { wrote: bool },
     /// It waits for keys.
     Waits(Kept, Wait),
-    /// Commands that need the disk: none has run. They are those of an EXEC, or one.
-    Cold(Vec<Kept>),
+    /// Commands that need the disk: those of an EXEC, the one of a script, or one that the client sent.
+    Cold(Cold),
     /// It writes, and writes have to wait.
     Later,
 }
@@ -37,6 +38,15 @@ pub(crate) struct Terms {
     pub(crate) from: ReadFrom,
     /// Whether the engine has taken the changes of earlier rounds.
     pub(crate) may_write: bool,
+}
+
+/// Where a command runs, and what becomes of it besides its reply.
+struct Place<'a> {
+    may_wait: bool,
+    /// Whether it may have written.
+    wrote: &'a mut bool,
+    /// The command of a script that needs the disk.
+    of_script: &'a mut Option<Cold>,
 }
 
 /// The round and the rest of what commands are run with.
@@ -127,18 +137,33 @@ impl Dispatcher<'_> {
         command: &Command,
         args: Args<'_>,
     ) -> Ran {
-        let wrote = command.facts.flags.may_write();
+        let flags = command.facts.flags;
+        let mut wrote = false;
         let kept = || Kept::new(&command.facts, args);
-        if wrote && !self.terms.may_write {
+        if flags.may_write() && !self.terms.may_write {
             return Ran::Later;
         }
-        if command.facts.flags.has(Flags::WALKS) && self.terms.from == ReadFrom::Memory {
-            return Ran::Cold(vec![kept()]);
+        let cold = |db: u16| Cold {
+            kept: vec![kept()],
+            db,
+            is_part: false,
+        };
+        if flags.has(Flags::WALKS) && self.terms.from == ReadFrom::Memory {
+            return Ran::Cold(cold(session.db));
         }
         let mark = self.round.overlay.mark();
-        let waits = match self.run(command, args, session, reply, true) {
+        let mut of_script = None;
+        let place = Place {
+            may_wait: true,
+            wrote: &mut wrote,
+            of_script: &mut of_script,
+        };
+        let outcome = self.run_any(command, args, session, reply, place);
+        let waits = match outcome {
             Ok(waits) => waits,
-            Err(Failure::Cold) => return Ran::Cold(vec![kept()]),
+            Err(Failure::Cold) => {
+                return Ran::Cold(of_script.unwrap_or_else(|| cold(session.db)));
+            }
             Err(failure) => {
                 reply.error(failure.to_string().as_bytes());
                 return Ran::Answered { wrote: false };
@@ -196,6 +221,56 @@ impl Dispatcher<'_> {
         reply.error(text.as_bytes());
     }
 
+    /// Runs a command by its handler, or the script that it calls.
+    fn run_any(
+        &mut self,
+        command: &Command,
+        args: Args<'_>,
+        session: &mut Session,
+        reply: &mut ReplyWriter,
+        place: Place<'_>,
+    ) -> Outcome<Option<Wait>> {
+        if !command.facts.flags.has(Flags::SCRIPT) {
+            *place.wrote |= command.facts.flags.may_write();
+            return self.run(command, args, session, reply, place.may_wait);
+        }
+        ran::monitor(self.server, session, &command.facts, args);
+        let began = self.server.observer.began();
+        let evaluation = Evaluation {
+            server: self.server,
+            table: self.table,
+            round: self.round,
+            session,
+            from: self.terms.from,
+            command: command.facts.name,
+            args,
+        };
+        let outcome = evaluation.run(reply);
+        let failed = match &outcome {
+            Ok(Evaluated::Cold(_)) => None,
+            Ok(Evaluated::Answered { failed, .. }) => Some(*failed),
+            Err(failure) => {
+                ran::error(self.server, &failure.to_string());
+                Some(true)
+            }
+        };
+        if let Some(failed) = failed {
+            self.server.observer.begin_at(began);
+            let micros = self.server.observer.lap();
+            ran::ended(self.server, session, &command.facts, args, (micros, failed));
+        }
+        match outcome? {
+            Evaluated::Cold(cold) => {
+                *place.of_script = Some(cold);
+                Err(Failure::Cold)
+            }
+            Evaluated::Answered { wrote, .. } => {
+                *place.wrote |= wrote;
+                Ok(None)
+            }
+        }
+    }
+
     /// EXEC: all commands that were queued, or none.
     fn exec(&mut self, session: &mut Session, reply: &mut ReplyWriter) -> Ran {
         let answered = Ran::Answered { wrote: false };
@@ -215,7 +290,9 @@ impl Dispatcher<'_> {
         }
         let mark = self.round.overlay.mark();
         let (written, db) = (reply.bytes().len(), session.db);
-        match self.exec_queue(session, reply, &multi) {
+        let libraries = Arc::clone(&self.server.scripts.libraries);
+        let mut of_script = None;
+        match self.exec_queue(session, reply, &multi, &mut of_script) {
             Ok(wrote) => {
                 end_multi(self.server, session);
                 tell(self.server, session, self.round, mark);
@@ -225,10 +302,15 @@ impl Dispatcher<'_> {
                 reply.buffer_mut().truncate(written);
                 self.round.overlay.undo(mark);
                 session.db = db;
+                self.server.scripts.libraries = libraries;
                 if let Failure::Cold = failure {
-                    let kept = multi.queue.clone();
+                    let cold = of_script.unwrap_or_else(|| Cold {
+                        kept: multi.queue.clone(),
+                        db,
+                        is_part: true,
+                    });
                     session.multi = Some(multi);
-                    return Ran::Cold(kept);
+                    return Ran::Cold(cold);
                 }
                 end_multi(self.server, session);
                 self.fail_exec(reply, &failure.to_string());
@@ -242,6 +324,7 @@ impl Dispatcher<'_> {
         session: &mut Session,
         reply: &mut ReplyWriter,
         multi: &Multi,
+        of_script: &mut Option<Cold>,
     ) -> Outcome<bool> {
         if session.is_dirty || self.any_expired(session)? {
             reply.null_array();
@@ -252,8 +335,12 @@ impl Dispatcher<'_> {
         for Kept { facts, args } in &multi.queue {
             let found = self.table.find(facts.name.as_bytes());
             let command = *found.ok_or_else(|| unknown(args.args()))?;
-            wrote |= facts.flags.may_write();
-            match self.run(&command, args.args(), session, reply, false) {
+            let place = Place {
+                may_wait: false,
+                wrote: &mut wrote,
+                of_script,
+            };
+            match self.run_any(&command, args.args(), session, reply, place) {
                 Ok(_) => {}
                 Err(Failure::Cold) => return Err(Failure::Cold),
                 Err(failure) => {

@@ -33,9 +33,14 @@ impl Flags {
     pub(crate) const KEEPS: Self = Self(1 << 15);
     /// Runs on a node that is importing the slot.
     pub(crate) const ASKING: Self = Self(1 << 16);
+    pub(crate) const NO_MANDATORY_KEYS: Self = Self(1 << 17);
+    /// Runs a script, and with it other commands: not by its handler.
+    pub(crate) const SCRIPT: Self = Self(1 << 18);
+    /// A family of subcommands some of which write, which clients are not told of the family.
+    pub(crate) const FAMILY_WRITES: Self = Self(1 << 19);
 
     /// The names of those flags that clients are told.
-    const NAMES: [(Self, &'static str); 15] = [
+    const NAMES: [(Self, &'static str); 16] = [
         (Self::WRITE, "write"),
         (Self::READONLY, "readonly"),
         (Self::DENYOOM, "denyoom"),
@@ -49,6 +54,7 @@ impl Flags {
         (Self::ASKING, "asking"),
         (Self::NO_AUTH, "no_auth"),
         (Self::FAST, "fast"),
+        (Self::NO_MANDATORY_KEYS, "no_mandatory_keys"),
         (Self::MOVABLE_KEYS, "movablekeys"),
         (Self::NO_MULTI, "no_multi"),
     ];
@@ -60,7 +66,8 @@ impl Flags {
 
     /// Whether a command may change what is stored.
     pub(crate) const fn may_write(self) -> bool {
-        self.has(Self::WRITE) || self.has(Self::KEEPS)
+        let is_script = self.has(Self::SCRIPT) && !self.has(Self::READONLY);
+        self.has(Self::WRITE) || self.has(Self::KEEPS) || self.has(Self::FAMILY_WRITES) || is_script
     }
 
     /// Whether all of `other` are among these.

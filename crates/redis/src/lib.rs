@@ -34,6 +34,7 @@ mod prefetch;
 mod pubsub;
 mod ran;
 mod round;
+mod script;
 mod server;
 mod session;
 mod state;

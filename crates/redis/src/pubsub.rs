@@ -77,6 +77,14 @@ impl PubSub {
         sent
     }
 
+    /// How many would get a message of `channel`.
+    pub(crate) fn receivers(&self, channel: &[u8]) -> usize {
+        let fits = |(pattern, _): &(&Vec<u8>, _)| glob::matches(pattern, channel);
+        let by_pattern = self.patterns.iter().filter(fits);
+        let by_pattern: usize = by_pattern.map(|(_, clients)| clients.len()).sum();
+        self.subscribers(channel) + by_pattern
+    }
+
     /// Channels that have subscribers.
     pub(crate) fn channels(&self) -> impl Iterator<Item = (&[u8], usize)> {
         self.channels

@@ -98,6 +98,8 @@ fn is_hidden(facts: &Facts, args: Args<'_>) -> bool {
     match facts.name {
         // Told after the commands that it ran.
         "exec" => false,
+        // Told before the commands that they run.
+        _ if facts.flags.has(Flags::SCRIPT) => false,
         "client" => CLIENT_ADMIN.contains(&asked.as_slice()),
         _ => facts.flags.has(Flags::ADMIN) || facts.flags.has(Flags::SKIP_MONITOR),
     }

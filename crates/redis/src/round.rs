@@ -6,7 +6,7 @@ use drumlin_resp::{Args, ReplyWriter};
 
 use crate::call::Call;
 use crate::command::Handler;
-use crate::session::Session;
+use crate::session::{Kept, Session};
 use crate::state::{Limits, ServerState};
 use crate::wait::Wait;
 
@@ -27,6 +27,15 @@ impl Round {
             now_ms: store.now_ms(clock_ms),
         }
     }
+}
+
+/// Commands that need the disk; none of them has run.
+#[derive(Debug)]
+pub(crate) struct Cold {
+    pub(crate) kept: Vec<Kept>,
+    pub(crate) db: u16,
+    /// They are parts of an EXEC or of a script, which is run again whole.
+    pub(crate) is_part: bool,
 }
 
 /// What a command is run with besides its client and its arguments.

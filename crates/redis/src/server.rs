@@ -78,7 +78,8 @@ impl Server {
         let writer = Writer::new(&store);
         let commands = Arc::new(table.all());
         let net = Net::new(poller, acceptors);
-        let state = ServerState::new(store, commands, config, &env, net);
+        let mut state = ServerState::new(store, commands, config, &env, net);
+        state.scripts.load_stored(&state.store)?;
         Ok(Self {
             env,
             state,
@@ -278,14 +279,14 @@ impl Server {
                     blocks = Some((kept, wait));
                     break;
                 }
-                Ran::Cold(kept) => {
+                Ran::Cold(cold) => {
                     state.counters.cold += 1;
                     io.hold = Hold::Cold { bytes };
                     self.cold.push(ColdJob {
                         client: id,
-                        is_exec: kept.len() != 1 || session.multi.is_some(),
-                        kept,
-                        db: session.db,
+                        is_part: cold.is_part,
+                        kept: cold.kept,
+                        db: cold.db,
                         protocol: session.protocol,
                         limits: state.limits,
                         clock_ms: state.now_micros / 1_000,

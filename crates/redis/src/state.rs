@@ -16,6 +16,7 @@ use crate::net::Net;
 use crate::notify::Classes;
 use crate::observe::observer::Observer;
 use crate::pubsub::PubSub;
+use crate::script::scripts::Scripts;
 use crate::session::Watched;
 
 /// Bounds of values, from the configuration.
@@ -213,6 +214,7 @@ pub(crate) struct ServerState {
     /// Of work that nobody waits for.
     pub(crate) last_error: Option<String>,
     pub(crate) random: Rng,
+    pub(crate) scripts: Scripts,
 }
 
 impl ServerState {
@@ -258,6 +260,7 @@ impl ServerState {
             asks_compaction: false,
             last_error: None,
             random,
+            scripts: Scripts::new(Arc::clone(&env.clock)),
         };
         state.configure();
         state.set_time(now);

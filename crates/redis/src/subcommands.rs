@@ -7,7 +7,7 @@ use drumlin_resp::Args;
 /// Subcommands with their arities, the names of both counted.
 pub(crate) type Subcommands = &'static [(&'static str, i32)];
 
-const CONTAINERS: [(&str, Subcommands); 8] = [
+const CONTAINERS: [(&str, Subcommands); 10] = [
     (
         "client",
         &[
@@ -68,6 +68,20 @@ const CONTAINERS: [(&str, Subcommands); 8] = [
         ],
     ),
     (
+        "function",
+        &[
+            ("delete", 3),
+            ("dump", 2),
+            ("flush", -2),
+            ("help", 2),
+            ("kill", 2),
+            ("list", -2),
+            ("load", -3),
+            ("restore", -3),
+            ("stats", 2),
+        ],
+    ),
+    (
         "object",
         &[
             ("encoding", 3),
@@ -80,6 +94,17 @@ const CONTAINERS: [(&str, Subcommands); 8] = [
     (
         "pubsub",
         &[("channels", -2), ("help", 2), ("numpat", 2), ("numsub", -2)],
+    ),
+    (
+        "script",
+        &[
+            ("debug", 3),
+            ("exists", -3),
+            ("flush", -2),
+            ("help", 2),
+            ("kill", 2),
+            ("load", 3),
+        ],
     ),
     (
         "slowlog",

@@ -42,8 +42,8 @@ pub(crate) struct ColdJob {
     pub(crate) protocol: Protocol,
     pub(crate) limits: Limits,
     pub(crate) clock_ms: u64,
-    /// A part of an EXEC: it is run again whole.
-    pub(crate) is_exec: bool,
+    /// Parts of an EXEC or of a script: it is run again whole.
+    pub(crate) is_part: bool,
 }
 
 /// What the threads tell the loop.
@@ -230,7 +230,7 @@ impl Shared {
         };
         let took = self.clock.monotonic().saturating_sub(began);
         let mut kept = job.kept.into_iter().filter(only_reads);
-        let kept = kept.next().filter(|_| !job.is_exec)?;
+        let kept = kept.next().filter(|_| !job.is_part)?;
         Some(Answer {
             reply: reply.take(),
             kept,

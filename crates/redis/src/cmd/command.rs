@@ -93,6 +93,12 @@ fn reply_info(call: &mut Call<'_, '_>, command: &Facts) {
 const COUNTED_KEYS: &[(&str, usize)] = &[
     ("blmpop", 2),
     ("bzmpop", 2),
+    ("eval", 2),
+    ("eval_ro", 2),
+    ("evalsha", 2),
+    ("evalsha_ro", 2),
+    ("fcall", 2),
+    ("fcall_ro", 2),
     ("lmpop", 1),
     ("sintercard", 1),
     ("zdiff", 1),

@@ -1,0 +1,12 @@
+//! Bounds of the Lua state.
+
+/// Memory of the Lua state; a script that needs more ends with an error.
+pub(crate) const MEMORY_BYTES_MAX: usize = 256 << 20;
+/// With so much in use the cached scripts of EVAL are dropped.
+pub(crate) const MEMORY_BYTES_HIGH: usize = MEMORY_BYTES_MAX / 2;
+/// Instructions between looks at the time.
+pub(crate) const TICK_INSTRUCTIONS: u32 = 100_000;
+/// Tables within tables of a reply.
+pub(crate) const REPLY_DEPTH_MAX: usize = 200;
+/// How long a library may take to be loaded.
+pub(crate) const LOAD_MS_MAX: u64 = 500;
