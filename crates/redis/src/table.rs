@@ -26,6 +26,7 @@ impl Table {
             cmd::dump::COMMANDS,
             cmd::function::COMMANDS,
             cmd::generic::COMMANDS,
+            cmd::geo::COMMANDS,
             cmd::hash::COMMANDS,
             cmd::hyperloglog::COMMANDS,
             cmd::lcs::COMMANDS,

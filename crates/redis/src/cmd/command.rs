@@ -1,6 +1,7 @@
 //! COMMAND: what there is to call.
 
 use drumlin_redis_store::{Failure, Outcome};
+use drumlin_resp::Args;
 
 use crate::call::{Call, SYNTAX};
 use crate::command::{Command, Flags, NO_KEYS};
@@ -134,12 +135,49 @@ fn getkeys(call: &mut Call<'_, '_>, all: &[Facts]) -> Outcome<()> {
             None => return Err(invalid),
         }
     }
+    keys.extend(stored_keys(command.name, args));
     if keys.is_empty() {
         return Err(Failure::refused("ERR The command has no key arguments"));
     }
     call.reply.array(keys.len());
     keys.iter().for_each(|key| call.reply.bulk(key));
     Ok(())
+}
+
+/// The keys that options name, to store at. Of GEORADIUS and GEORADIUSBYMEMBER it is the first behind each of two words, of SORT
+/// the last behind one, where that word is no argument of another option.
+fn stored_keys<'a>(name: &str, args: Args<'a>) -> Vec<&'a [u8]> {
+    let is = |at: usize, word: &str| {
+        let arg = args.get(at).unwrap_or_default();
+        arg.eq_ignore_ascii_case(word.as_bytes())
+    };
+    let first_behind = |from: usize, word: &str| {
+        let mut places = from..args.len().saturating_sub(1);
+        places
+            .find(|at| is(*at, word))
+            .and_then(|at| args.get(at + 1))
+    };
+    let found = match name {
+        "georadius" => [first_behind(6, "store"), first_behind(6, "storedist")],
+        "georadiusbymember" => [first_behind(5, "store"), first_behind(5, "storedist")],
+        "sort" => {
+            let (mut at, mut found) = (2, None);
+            while at < args.len() {
+                at += match () {
+                    () if is(at, "limit") => 3,
+                    () if is(at, "get") || is(at, "by") => 2,
+                    () if is(at, "store") && at + 1 < args.len() => {
+                        found = args.get(at + 1);
+                        2
+                    }
+                    () => 1,
+                };
+            }
+            [found, None]
+        }
+        _ => [None, None],
+    };
+    found.into_iter().flatten().collect()
 }
 
 const HELP: &[&str] = &[

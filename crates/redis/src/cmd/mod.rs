@@ -8,6 +8,7 @@ pub(crate) mod dump;
 mod elements;
 pub(crate) mod function;
 pub(crate) mod generic;
+pub(crate) mod geo;
 pub(crate) mod hash;
 pub(crate) mod hyperloglog;
 pub(crate) mod info;

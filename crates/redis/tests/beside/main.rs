@@ -3,6 +3,7 @@
 mod bits;
 mod dump;
 mod elements;
+mod geo;
 mod hyperloglog;
 mod list;
 mod observe;

@@ -270,6 +270,21 @@ pub fn store(
     Ok(items.len() as u64)
 }
 
+/// As [`store`], of members in any order.
+///
+/// # Errors
+/// The keyspace's.
+pub fn store_unordered(
+    keyspace: &mut Keyspace<'_>,
+    key: &[u8],
+    mut items: Vec<Scored>,
+    event: &'static str,
+) -> Outcome<u64> {
+    items.sort_by(Scored::order);
+    items.dedup_by(|one, other| one.member == other.member);
+    store(keyspace, key, &items, event)
+}
+
 /// Redis adds members one by one, to a `listpack` as long as they fit: those lose the sign of -0. Only where it knows how
 /// many there are it does not begin with one that will not do.
 fn lose_signs_of_zero(items: &mut [Scored], knows_len: bool) {

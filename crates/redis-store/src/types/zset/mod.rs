@@ -13,8 +13,11 @@ mod score;
 mod value;
 
 pub use change::{AddOptions, Added, add, pop, remove, remove_range};
-pub use combine::{Aggregate, Combination, Operand, combine, intersection_len, store, store_range};
+pub use combine::{
+    Aggregate, Combination, Operand, combine, intersection_len, store, store_range, store_unordered,
+};
 pub use range::{
     Page, Select, Selection, count, each, encoding, len, random, range, rank, scan, score, scores,
+    visit,
 };
 pub use score::{LexBound, LexRange, ScoreRange, Scored};

@@ -159,6 +159,37 @@ fn members(
     Ok(items)
 }
 
+/// Calls `take` with the members of each of `ranges` and their scores, one range after the other, until it says no.
+///
+/// # Errors
+/// `WrongType`; the keyspace's.
+pub fn visit(
+    keyspace: &Keyspace<'_>,
+    key: &[u8],
+    ranges: impl IntoIterator<Item = ScoreRange>,
+    mut take: impl FnMut(f64, &[u8]) -> bool,
+) -> Outcome<()> {
+    let Some(zset) = Zset::open(keyspace, key)? else {
+        return Ok(());
+    };
+    for range in ranges {
+        let first = zset.rank_where(keyspace, |score, _| range.is_below(score))?;
+        if first >= zset.len() {
+            continue;
+        }
+        let mut walk = zset.walk(keyspace, first, Direction::Forward);
+        while let Some((score, member)) = walk.next()? {
+            if !range.is_up_to_end(score) {
+                break;
+            }
+            if !take(score, member) {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
 /// How many members a range has.
 ///
 /// # Errors
