@@ -39,6 +39,7 @@ impl Table {
             cmd::script::COMMANDS,
             cmd::server::COMMANDS,
             cmd::set::COMMANDS,
+            cmd::sort::COMMANDS,
             cmd::string::COMMANDS,
             cmd::zset::COMMANDS,
         ];

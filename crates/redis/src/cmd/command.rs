@@ -168,7 +168,7 @@ fn stored_keys<'a>(name: &str, args: Args<'a>) -> Vec<&'a [u8]> {
                     () if is(at, "get") || is(at, "by") => 2,
                     () if is(at, "store") && at + 1 < args.len() => {
                         found = args.get(at + 1);
-                        2
+                        1
                     }
                     () => 1,
                 };

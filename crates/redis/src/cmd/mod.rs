@@ -21,6 +21,7 @@ pub(crate) mod pubsub;
 pub(crate) mod script;
 pub(crate) mod server;
 pub(crate) mod set;
+pub(crate) mod sort;
 pub(crate) mod string;
 pub(crate) mod zset;
 

@@ -8,5 +8,6 @@ mod hyperloglog;
 mod list;
 mod observe;
 mod pair;
+mod sort;
 mod strings;
 mod zset;
