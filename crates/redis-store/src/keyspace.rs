@@ -34,6 +34,8 @@ pub struct Keyspace<'a> {
     /// As clients number it.
     db: u16,
     now_ms: u64,
+    /// Keys that come into being are events.
+    tells_new: bool,
 }
 
 impl fmt::Debug for Keyspace<'_> {
@@ -61,6 +63,7 @@ impl<'a> Keyspace<'a> {
             reads,
             db,
             now_ms,
+            tells_new: false,
         }
     }
 
@@ -183,6 +186,9 @@ impl<'a> Keyspace<'a> {
     /// # Errors
     /// `Cold`, where the old record must be looked at; the engine's.
     pub fn put(&mut self, key: &[u8], old: Old<'_>, new: NewRecord) -> Outcome<()> {
+        if self.tells_new && !matches!(old, Old::Is(Some(_))) && self.lookup(key)?.is_none() {
+            self.event(EventClass::New, "new", key);
+        }
         let (db, hash, stored_key) = (self.physical(), self.hash(key), self.stored_key(key));
         let read;
         let old = match old {
@@ -380,6 +386,11 @@ impl<'a> Keyspace<'a> {
     }
 
     // Events.
+
+    /// Has keys that come into being noted as events, which costs a look at each one that is written blindly.
+    pub fn tell_new(&mut self, tells: bool) {
+        self.tells_new = tells;
+    }
 
     /// Notes an event of `key`.
     pub fn event(&mut self, class: EventClass, name: &'static str, key: &[u8]) {

@@ -102,7 +102,13 @@ impl Config {
             let failed = |reason: &str| {
                 format!("ERR CONFIG SET failed (possibly related to argument '{shown}') - {reason}")
             };
-            if !entry.is_settable {
+            if ["dir", "dbfilename"].contains(&entry.name) {
+                return Err(failed("can't set protected config"));
+            }
+            // Names that Redis lets change: tools set them to what they are.
+            let may_stay = ["bind", "port", "crash-memcheck-enabled"].contains(&entry.name)
+                && self.get(entry.name).as_bytes() == *value;
+            if !entry.is_settable && !may_stay {
                 return Err(failed("can't set immutable config"));
             }
             if pairs

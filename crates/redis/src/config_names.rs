@@ -431,7 +431,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     entry("replica-priority", Kind::Number(0, 2147483647), "100", true),
     entry("replica-read-only", Kind::Switch, "yes", true),
     entry("replica-serve-stale-data", Kind::Switch, "yes", true),
-    entry("replicaof", Kind::Text, "", true),
+    entry("replicaof", Kind::Text, "", false),
     entry("requirepass", Kind::Text, "", true),
     entry(
         "sanitize-dump-payload",
@@ -498,7 +498,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         "",
         true,
     ),
-    entry("slaveof", Kind::Alias("replicaof"), "", true),
+    entry("slaveof", Kind::Alias("replicaof"), "", false),
     entry(
         "slowlog-log-slower-than",
         Kind::Number(-1, i64::MAX),

@@ -9,6 +9,7 @@ use drumlin_resp::{Args, ReplyWriter};
 use crate::command::{Command, Flags};
 use crate::dispatch_multi::end_multi;
 use crate::facts::Facts;
+use crate::pause;
 use crate::ran;
 use crate::round::{Cold, Round, Stage, run};
 use crate::script::run::{Evaluated, Evaluation};
@@ -29,6 +30,8 @@ pub(crate) enum Ran {
     Cold(Cold),
     /// It writes, and writes have to wait.
     Later,
+    /// It waits for the end of a pause.
+    Paused,
 }
 
 /// The conditions of a round.
@@ -76,6 +79,7 @@ impl Dispatcher<'_> {
                 reply.error(text.as_bytes());
                 Ran::Answered { wrote: false }
             }
+            Ok(command) if pause::holds(self.server, session, &command.facts) => Ran::Paused,
             Ok(command) => match &mut session.multi {
                 Some(multi) if is_queued(command.facts.name) => {
                     multi.queue.push(Kept::new(&command.facts, args));
@@ -112,7 +116,8 @@ impl Dispatcher<'_> {
                 "ERR wrong number of arguments for '{name}' command"
             )));
         }
-        subcommands::check(name, args)?;
+        session.last_subcommand = None;
+        session.last_subcommand = subcommands::check(name, args)?;
         if !session.is_authenticated && !flags.has(Flags::NO_AUTH) {
             return Err(Failure::refused("NOAUTH Authentication required."));
         }
@@ -370,12 +375,14 @@ impl Dispatcher<'_> {
 }
 
 /// Commands of a client of RESP2 that has subscriptions.
-const FOR_SUBSCRIBERS: [&str; 7] = [
+const FOR_SUBSCRIBERS: [&str; 9] = [
     "ping",
     "subscribe",
     "unsubscribe",
     "psubscribe",
     "punsubscribe",
+    "ssubscribe",
+    "sunsubscribe",
     "quit",
     "reset",
 ];
@@ -431,9 +438,11 @@ pub(crate) fn tell(server: &mut ServerState, session: &mut Session, round: &mut 
         clients,
         pubsub,
         notify,
+        tracker,
         ..
     } = server;
     for (db, key) in round.overlay.touched_since(mark) {
+        tracker.changed(key, session.id);
         for client in watching.of(*db, key) {
             match clients.get_mut(client) {
                 Some(other) => other.is_dirty = true,

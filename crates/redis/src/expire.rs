@@ -12,7 +12,10 @@ const EXPIRE_STEP: usize = 2_000;
 
 /// Takes some of what is due into the round; whether there is more.
 pub(crate) fn expire_due(state: &mut ServerState, store: &Store, round: &mut Round) -> bool {
-    let tells = !state.notify.is_empty() || !state.watching.is_empty() || !state.waiting.is_empty();
+    let tells = !state.notify.is_empty()
+        || !state.watching.is_empty()
+        || !state.waiting.is_empty()
+        || state.tracker.is_on();
     let mark = round.overlay.mark();
     let (overlay, now_ms) = (&mut round.overlay, round.now_ms);
     // Due entries are the lowest of their family and in memory as a rule.

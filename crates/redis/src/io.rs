@@ -24,6 +24,8 @@ pub(crate) enum Hold {
     Later,
     /// It waits for a key.
     Blocked,
+    /// Its next command waits for the end of a pause.
+    Paused,
 }
 
 /// Whether replies may be sent. While they may not, no more commands are run.

@@ -81,6 +81,11 @@ impl Classes {
         self.0 & (KEYSPACE | KEYEVENT) == 0
     }
 
+    /// Whether anybody wants to know of new keys.
+    pub(crate) fn has_new(self) -> bool {
+        self.0 & NEW.1 != 0 && !self.is_empty()
+    }
+
     /// Publishes `event` as far as it is wanted.
     pub(crate) fn tell(self, event: &Event, pubsub: &PubSub, clients: &mut Clients) {
         if self.0 & bit(event.class) == 0 {

@@ -12,6 +12,7 @@ use crate::glob;
 pub(crate) struct PubSub {
     channels: BTreeMap<Vec<u8>, BTreeSet<u64>>,
     patterns: BTreeMap<Vec<u8>, BTreeSet<u64>>,
+    shard_channels: BTreeMap<Vec<u8>, BTreeSet<u64>>,
 }
 
 /// Channels or patterns.
@@ -19,6 +20,8 @@ pub(crate) struct PubSub {
 pub(crate) enum Subject {
     Channel,
     Pattern,
+    /// Channels of one shard of a cluster, which have a table of their own.
+    Shard,
 }
 
 impl PubSub {
@@ -26,6 +29,7 @@ impl PubSub {
         match subject {
             Subject::Channel => &mut self.channels,
             Subject::Pattern => &mut self.patterns,
+            Subject::Shard => &mut self.shard_channels,
         }
     }
 
@@ -83,6 +87,36 @@ impl PubSub {
         let by_pattern = self.patterns.iter().filter(fits);
         let by_pattern: usize = by_pattern.map(|(_, clients)| clients.len()).sum();
         self.subscribers(channel) + by_pattern
+    }
+
+    /// Sends `message` to the subscribers of a shard channel; how many got it.
+    pub(crate) fn publish_to_shard(
+        &self,
+        channel: &[u8],
+        message: &[u8],
+        clients: &mut Clients,
+    ) -> usize {
+        let subscribers = self.shard_channels.get(channel).into_iter().flatten();
+        let sent = subscribers.map(|client| {
+            usize::from(clients.send(*client, |out| {
+                out.push(3);
+                out.bulk(b"smessage");
+                out.bulk(channel);
+                out.bulk(message);
+            }))
+        });
+        sent.sum()
+    }
+
+    /// Shard channels that have subscribers.
+    pub(crate) fn shard_channels(&self) -> impl Iterator<Item = (&[u8], usize)> {
+        let channels = self.shard_channels.iter();
+        channels.map(|(name, clients)| (name.as_slice(), clients.len()))
+    }
+
+    /// How many subscribe to a shard channel.
+    pub(crate) fn shard_subscribers(&self, channel: &[u8]) -> usize {
+        self.shard_channels.get(channel).map_or(0, BTreeSet::len)
     }
 
     /// Channels that have subscribers.

@@ -3,6 +3,7 @@
 use drumlin_redis_store::{Failure, Outcome};
 use drumlin_resp::Args;
 
+use crate::cmd::command::keys_of;
 use crate::facts::{Facts, Flags};
 use crate::observe::secrets;
 use crate::session::Session;
@@ -15,7 +16,7 @@ const CLIENT_ADMIN: [&[u8]; 5] = [b"kill", b"list", b"no-evict", b"pause", b"unp
 /// Notes that a command has run, or that it waits for keys.
 pub(crate) fn ran(
     server: &mut ServerState,
-    session: &Session,
+    session: &mut Session,
     facts: &Facts,
     args: Args<'_>,
     outcome: &Outcome<Option<Wait>>,
@@ -34,8 +35,24 @@ pub(crate) fn ran(
     };
     let micros = server.observer.lap();
     ended(server, session, facts, args, (micros, failed));
-    if !server.observer.monitors.is_empty() {
-        monitor(server, session, facts, args);
+    if session.tracking.is_some() {
+        remember(server, session, facts, args);
+    }
+    monitor(server, session, facts, args);
+}
+
+/// Remembers who has read which keys.
+fn remember(server: &mut ServerState, session: &mut Session, facts: &Facts, args: Args<'_>) {
+    let Some(tracking) = session.tracking.as_deref_mut() else {
+        return;
+    };
+    if facts.flags.has(Flags::READONLY) && tracking.remembers() {
+        for key in keys_of(facts, args) {
+            server.tracker.has_read(session.id, key);
+        }
+    }
+    if facts.name != "client" && session.multi.is_none() {
+        tracking.is_caching = false;
     }
 }
 

@@ -63,6 +63,7 @@ pub(crate) fn run(
     let (store, from) = (stage.store, stage.from);
     let overlay = &mut round.overlay;
     let mut keys = Keyspace::new(store, &round.view, overlay, session.db, round.now_ms, from);
+    keys.tell_new(stage.server.as_ref().is_some_and(|it| it.notify.has_new()));
     let mut call = Call {
         args,
         keys: &mut keys,

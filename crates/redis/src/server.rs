@@ -22,6 +22,7 @@ use crate::listen::listen;
 use crate::net::Net;
 use crate::opening::open_store;
 use crate::options::{ServerOptions, Stopper};
+use crate::pause;
 use crate::prefetch;
 use crate::ran;
 use crate::round::Round;
@@ -164,7 +165,9 @@ impl Server {
         for acceptor in &mut self.state.net.acceptors {
             acceptor.resume(&*self.state.net.poller, now)?;
         }
+        pause::end(&mut self.state, now);
         self.run_commands(now);
+        pause::end(&mut self.state, now);
         for (id, with_error) in std::mem::take(&mut self.state.unblocks) {
             let error = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
             self.give_up(id, with_error.then_some(error));
@@ -284,7 +287,8 @@ impl Server {
                     io.hold = Hold::Cold { bytes };
                     self.cold.push(ColdJob {
                         client: id,
-                        is_part: cold.is_part,
+                        // Who is told of changes has its command run where they are told.
+                        is_part: cold.is_part || session.tracking.is_some(),
                         kept: cold.kept,
                         db: cold.db,
                         protocol: session.protocol,
@@ -295,6 +299,12 @@ impl Server {
                 }
                 Ran::Later => {
                     io.hold = Hold::Later;
+                    break;
+                }
+                Ran::Paused => {
+                    io.hold = Hold::Paused;
+                    session.is_paused = true;
+                    state.paused.insert(id);
                     break;
                 }
             }
@@ -428,9 +438,17 @@ impl Server {
             self.write_round(round.overlay);
         }
         if !self.writer.is_busy() {
+            let state = &mut self.state;
+            if state.tracker.is_on() {
+                let most = state.config.number("tracking-table-max-keys");
+                let most = usize::try_from(most).unwrap_or(usize::MAX);
+                state.tracker.tell(&mut state.clients, most);
+            }
             for job in std::mem::take(&mut self.cold) {
                 self.workers.give(Job::Read(job));
             }
+        } else {
+            self.state.tracker.wait();
         }
         let is_always = self.state.config.fsync() == Fsync::Always;
         let asked = std::mem::take(&mut self.state.asks_sync);
@@ -622,7 +640,7 @@ impl Server {
         rates.bytes_out.look(now, state.counters.bytes_out);
         let used = state.store.memory_bytes();
         state.observer.memory_peak = state.observer.memory_peak.max(used);
-        if !self.writer.is_busy() && self.state.expires_actively {
+        if !self.writer.is_busy() && self.state.expires_actively && self.state.pause.is_none() {
             self.expire();
         }
         if self.state.config.fsync() == Fsync::EverySecond {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use drumlin_resp::{Args, OwnedArgs, Protocol};
 
 use crate::facts::Facts;
+use crate::tracking::options::Tracking;
 use crate::wait::Wait;
 
 /// A command that is kept: its arguments own themselves.
@@ -80,6 +81,7 @@ pub(crate) struct Session {
     /// Channels and patterns, as subscribed.
     pub(crate) channels: BTreeSet<Vec<u8>>,
     pub(crate) patterns: BTreeSet<Vec<u8>>,
+    pub(crate) shard_channels: BTreeSet<Vec<u8>>,
     /// Bytes to be sent.
     pub(crate) out: Vec<u8>,
     /// To be closed once `out` is sent.
@@ -95,6 +97,11 @@ pub(crate) struct Session {
     pub(crate) no_evict: bool,
     /// It is told of every command.
     pub(crate) is_monitor: bool,
+    /// Its next command waits for the end of a pause.
+    pub(crate) is_paused: bool,
+    pub(crate) last_subcommand: Option<&'static str>,
+    /// How it is told of changes of keys that it has read.
+    pub(crate) tracking: Option<Box<Tracking>>,
 }
 
 impl Session {
@@ -118,13 +125,21 @@ impl Session {
         }
     }
 
+    /// Its last command, with `|` before a subcommand.
+    pub(crate) fn last_command_name(&self) -> String {
+        match self.last_subcommand {
+            Some(subcommand) => format!("{}|{subcommand}", self.last_command),
+            None => self.last_command.to_owned(),
+        }
+    }
+
     /// Whether it may only send commands of subscribers: with RESP2, while it has subscriptions.
     pub(crate) fn is_subscriber(&self) -> bool {
         self.protocol == Protocol::Resp2 && self.subscriptions() > 0
     }
 
-    /// Channels and patterns together.
+    /// Channels, patterns and shard channels together.
     pub(crate) fn subscriptions(&self) -> usize {
-        self.channels.len() + self.patterns.len()
+        self.channels.len() + self.patterns.len() + self.shard_channels.len()
     }
 }

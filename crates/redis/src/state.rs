@@ -1,6 +1,6 @@
 //! The server's state that commands may look at and change: clients, subscriptions, configuration, counters.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use crate::observe::observer::Observer;
 use crate::pubsub::PubSub;
 use crate::script::scripts::Scripts;
 use crate::session::Watched;
+use crate::tracking::tracker::Tracker;
 
 /// Bounds of values, from the configuration.
 #[derive(Clone, Copy, Debug)]
@@ -172,6 +173,15 @@ pub(crate) struct Counters {
     pub(crate) stalls: u64,
 }
 
+/// A pause that CLIENT PAUSE asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pause {
+    /// By the monotonic clock.
+    pub(crate) until: Duration,
+    /// Only commands that write wait.
+    pub(crate) writes_only: bool,
+}
+
 /// How the server is asked to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shutdown {
@@ -197,6 +207,10 @@ pub(crate) struct ServerState {
     pub(crate) notify: Classes,
     pub(crate) counters: Counters,
     pub(crate) observer: Observer,
+    pub(crate) tracker: Tracker,
+    pub(crate) pause: Option<Pause>,
+    /// Clients whose next command waits for the end of the pause.
+    pub(crate) paused: BTreeSet<u64>,
     pub(crate) shutdown: Option<Shutdown>,
     pub(crate) run_id: String,
     pub(crate) started_seconds: u64,
@@ -248,6 +262,9 @@ impl ServerState {
             notify: Classes::default(),
             counters: Counters::default(),
             observer,
+            tracker: Tracker::default(),
+            pause: None,
+            paused: BTreeSet::new(),
             shutdown: None,
             started_seconds: now.as_secs(),
             now_seconds: 0,

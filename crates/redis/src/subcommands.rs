@@ -11,16 +11,22 @@ const CONTAINERS: [(&str, Subcommands); 10] = [
     (
         "client",
         &[
+            ("caching", 3),
             ("getname", 2),
+            ("getredir", 2),
             ("help", 2),
             ("id", 2),
             ("info", 2),
             ("kill", -3),
             ("list", -2),
             ("no-evict", 3),
+            ("pause", -3),
             ("reply", 3),
             ("setname", 3),
+            ("tracking", -3),
+            ("trackinginfo", 2),
             ("unblock", -3),
+            ("unpause", 2),
         ],
     ),
     (
@@ -93,7 +99,14 @@ const CONTAINERS: [(&str, Subcommands); 10] = [
     ),
     (
         "pubsub",
-        &[("channels", -2), ("help", 2), ("numpat", 2), ("numsub", -2)],
+        &[
+            ("channels", -2),
+            ("help", 2),
+            ("numpat", 2),
+            ("numsub", -2),
+            ("shardchannels", -2),
+            ("shardnumsub", -2),
+        ],
     ),
     (
         "script",
@@ -118,16 +131,16 @@ pub(crate) fn of(name: &str) -> Subcommands {
     found.map_or(&[], |(_, known)| known)
 }
 
-/// Checks the subcommand of the command called `name`, if it has any.
+/// The subcommand of the command called `name`, if it has any.
 ///
 /// # Errors
 /// As Redis words them.
-pub(crate) fn check(name: &str, args: Args<'_>) -> Outcome<()> {
+pub(crate) fn check(name: &str, args: Args<'_>) -> Outcome<Option<&'static str>> {
     let Some((_, known)) = CONTAINERS.iter().find(|(container, _)| *container == name) else {
-        return Ok(());
+        return Ok(None);
     };
     let Some(asked) = args.get(1) else {
-        return Ok(());
+        return Ok(None);
     };
     let found = known
         .iter()
@@ -141,7 +154,7 @@ pub(crate) fn check(name: &str, args: Args<'_>) -> Outcome<()> {
     };
     let count = i32::try_from(args.len()).unwrap_or(i32::MAX);
     match count == *arity || *arity < 0 && count >= -arity {
-        true => Ok(()),
+        true => Ok(Some(subcommand)),
         false => Err(Failure::because(format!(
             "ERR wrong number of arguments for '{name}|{subcommand}' command"
         ))),

@@ -21,6 +21,7 @@ impl Table {
         let families = [
             cmd::bitfield::COMMANDS,
             cmd::bitmap::COMMANDS,
+            cmd::client::COMMANDS,
             cmd::command::COMMANDS,
             cmd::connection::COMMANDS,
             cmd::dump::COMMANDS,

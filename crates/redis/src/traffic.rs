@@ -101,6 +101,13 @@ pub(crate) fn close(state: &mut ServerState, id: u64) {
     end_multi(state, &mut session);
     unblock(state, &mut session);
     state.observer.monitors.remove(&id);
+    state.paused.remove(&id);
+    if let Some(tracking) = session.tracking.take() {
+        state.tracker.end(id, &tracking);
+    }
+    for channel in &session.shard_channels {
+        state.pubsub.unsubscribe(Subject::Shard, channel, id);
+    }
     for channel in &session.channels {
         state.pubsub.unsubscribe(Subject::Channel, channel, id);
     }

@@ -112,6 +112,22 @@ const COUNTED_KEYS: &[(&str, usize)] = &[
     ("zunionstore", 2),
 ];
 
+/// The keys among the arguments of a command.
+pub(crate) fn keys_of<'a>(command: &Facts, args: Args<'a>) -> impl Iterator<Item = &'a [u8]> {
+    let counts = COUNTED_KEYS.iter().find(|(name, _)| *name == command.name);
+    let counted = counts.and_then(|(_, at)| {
+        let count = args.get(*at).and_then(drumlin_resp::integer)?;
+        let after = args.from(at + 1);
+        let count = usize::try_from(count)
+            .ok()
+            .filter(|it| *it <= after.len())?;
+        Some(after.iter().take(count))
+    });
+    let positions = command.key_positions(args.len());
+    let named = positions.filter_map(move |at| args.get(at));
+    named.chain(counted.into_iter().flatten())
+}
+
 fn getkeys(call: &mut Call<'_, '_>, all: &[Facts]) -> Outcome<()> {
     let args = call.args.from(2);
     let name = args.get(0).unwrap_or_default();
@@ -121,19 +137,13 @@ fn getkeys(call: &mut Call<'_, '_>, all: &[Facts]) -> Outcome<()> {
             "ERR Invalid number of arguments specified for command",
         ));
     }
-    let mut keys: Vec<&[u8]> = command
-        .key_positions(args.len())
-        .filter_map(|at| args.get(at))
-        .collect();
-    if let Some((_, at)) = COUNTED_KEYS.iter().find(|(name, _)| *name == command.name) {
-        let invalid = Failure::refused("ERR Invalid arguments specified for command");
-        let count = args.get(*at).and_then(drumlin_resp::integer);
-        let count = count.and_then(|count| usize::try_from(count).ok());
-        let after = args.from(at + 1);
-        match count.filter(|count| (1..=after.len()).contains(count)) {
-            Some(count) => keys.extend(after.iter().take(count)),
-            None => return Err(invalid),
-        }
+    let counts = COUNTED_KEYS.iter().find(|(name, _)| *name == command.name);
+    let count = counts.map(|(_, at)| args.get(*at).and_then(drumlin_resp::integer));
+    let mut keys: Vec<&[u8]> = keys_of(command, args).collect();
+    if count.is_some_and(|count| count.is_none_or(|count| count < 1 || count > keys.len() as i64)) {
+        return Err(Failure::refused(
+            "ERR Invalid arguments specified for command",
+        ));
     }
     keys.extend(stored_keys(command.name, args));
     if keys.is_empty() {

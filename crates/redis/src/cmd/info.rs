@@ -148,8 +148,9 @@ fn clients(state: &ServerState, lines: &mut Lines) {
     lines.put("client_recent_max_input_buffer", unread.unwrap_or(0));
     let unsent = others().map(|session| session.out.len()).max();
     lines.put("client_recent_max_output_buffer", unsent.unwrap_or(0));
-    lines.put("blocked_clients", sum(|session| session.blocked.is_some()));
-    lines.put("tracking_clients", 0);
+    let blocked = sum(|session| session.blocked.is_some() || session.is_paused);
+    lines.put("blocked_clients", blocked);
+    lines.put("tracking_clients", state.tracker.counts()[0]);
     lines.put("clients_in_timeout_table", state.net.timers.len());
 }
 
@@ -277,11 +278,19 @@ fn stats(state: &ServerState, lines: &mut Lines) {
     lines.put("keyspace_misses", counters.misses);
     lines.put("pubsub_channels", state.pubsub.channels().count());
     lines.put("pubsub_patterns", state.pubsub.pattern_count());
-    lines.zeros("pubsubshard_channels latest_fork_usec total_forks migrate_cached_sockets");
+    lines.put(
+        "pubsubshard_channels",
+        state.pubsub.shard_channels().count(),
+    );
+    lines.zeros("latest_fork_usec total_forks migrate_cached_sockets");
     lines.zeros("slave_expires_tracked_keys active_defrag_hits active_defrag_misses");
     lines.zeros("active_defrag_key_hits active_defrag_key_misses total_active_defrag_time");
-    lines.zeros("current_active_defrag_time tracking_total_keys tracking_total_items");
-    lines.zeros("tracking_total_prefixes unexpected_error_replies");
+    lines.zeros("current_active_defrag_time");
+    let [_, keys, items, prefixes] = state.tracker.counts();
+    lines.put("tracking_total_keys", keys);
+    lines.put("tracking_total_items", items);
+    lines.put("tracking_total_prefixes", prefixes);
+    lines.zeros("unexpected_error_replies");
     lines.put("total_error_replies", counters.errors);
     lines.zeros("dump_payload_sanitizations");
     lines.put("total_reads_processed", counters.reads);

@@ -94,6 +94,7 @@ fn debug(call: &mut Call<'_, '_>) -> Outcome<()> {
             call.server()?.expires_actively = on;
         }
         2 if call.is(1, "jmap") => {}
+        3 if call.is(1, "pause-cron") => {}
         3 if call.is(1, "sleep") => {
             let seconds = std::str::from_utf8(call.arg(2)).ok();
             let seconds: f64 = seconds.and_then(|it| it.parse().ok()).unwrap_or(0.0);
@@ -120,6 +121,7 @@ fn check_flush_options(call: &Call<'_, '_>) -> Outcome<()> {
 fn flushdb(call: &mut Call<'_, '_>) -> Outcome<()> {
     check_flush_options(call)?;
     clear(call, call.keys.db())?;
+    call.server()?.tracker.cleared();
     call.reply.ok();
     Ok(())
 }
@@ -127,6 +129,7 @@ fn flushdb(call: &mut Call<'_, '_>) -> Outcome<()> {
 fn flushall(call: &mut Call<'_, '_>) -> Outcome<()> {
     check_flush_options(call)?;
     (0..DATABASES).try_for_each(|db| clear(call, db))?;
+    call.server()?.tracker.cleared();
     call.reply.ok();
     Ok(())
 }
