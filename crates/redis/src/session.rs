@@ -133,6 +133,11 @@ impl Session {
         }
     }
 
+    /// Whether a script sends its commands at present.
+    pub(crate) fn is_script(&self) -> bool {
+        self.address == "lua"
+    }
+
     /// Whether it may only send commands of subscribers: with RESP2, while it has subscriptions.
     pub(crate) fn is_subscriber(&self) -> bool {
         self.protocol == Protocol::Resp2 && self.subscriptions() > 0

@@ -122,11 +122,12 @@ fn sort_ro(call: &mut Call<'_, '_>) -> Outcome<()> {
 fn run(call: &mut Call<'_, '_>, may_store: bool) -> Outcome<()> {
     let mut options = options(call, may_store)?;
     let key = call.arg(1);
+    // A set has no order that a list or a script could count on.
+    let settles = options.store.is_some() || call.session.is_script();
     let kind = call.keys.lookup(key)?.map(|record| record.kind());
     let elements = match kind {
         None => Vec::new(),
-        Some(Kind::Set) if options.by == By::Nothing && options.store.is_some() => {
-            // A set has no order that a list could keep.
+        Some(Kind::Set) if options.by == By::Nothing && settles => {
             (options.by, options.as_texts) = (By::Itself, true);
             ordered(call.keys, key, Kind::Set, &options)?
         }

@@ -151,6 +151,7 @@ fn texts_are_sorted_by_other_keys() {
         "LRANGE to 0 -1",
         "SORT s",
         "SORT s ALPHA DESC LIMIT 1 3",
+        "EVAL return(redis.call('sort',KEYS[1],'by','nosort','desc')) 1 s",
     ];
     let commands = lines.map(words);
     pair.same("2", &commands, |_| true);
