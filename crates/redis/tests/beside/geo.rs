@@ -26,12 +26,23 @@ fn point(rng: &mut Rng) -> String {
         2 => format!("{} {}", degrees(rng, 180.0), pick(rng, LATITUDES)),
         3..15 => format!("{} {}", degrees(rng, 180.0), degrees(rng, 85.0)),
         15..25 => format!("{} {}", degrees(rng, 1.0), degrees(rng, 1.0)),
-        _ => format!("{} {}", degrees(rng, 0.01), degrees(rng, 0.01)),
+        _ => format!("{} {}", degrees(rng, 0.1), degrees(rng, 0.1)),
     }
 }
 
 fn member(rng: &mut Rng) -> String {
     format!("m{}", rng.below(300))
+}
+
+/// A place for a member, and the member. Those that are near each other have a longitude of their own, as Redis leaves open
+/// which of two at the same place comes first.
+fn placed(rng: &mut Rng) -> String {
+    if rng.one_in(3) {
+        return format!("{} {}", point(rng), member(rng));
+    }
+    let number = rng.below(300);
+    let longitude = number as f64 * 7e-5 + rng.unit() * 2e-5 - 0.01;
+    format!("{longitude:.7} {} m{number}", degrees(rng, 0.01))
 }
 
 fn size(rng: &mut Rng) -> String {
@@ -108,9 +119,7 @@ fn line(rng: &mut Rng) -> String {
         0..8 => {
             let option = pick(rng, &["", "", "", "NX", "xx", "CH", "nx ch", "XX NX"]);
             let most = if rng.one_in(10) { 60 } else { 4 };
-            let items: String = (0..=rng.below(most))
-                .map(|_| format!("{} {} ", point(rng), member(rng)))
-                .collect();
+            let items: String = (0..=rng.below(most)).map(|_| placed(rng) + " ").collect();
             format!("GEOADD {} {option} {items}", pick(rng, &KEYS[..7]))
         }
         8 => format!(
@@ -139,7 +148,12 @@ fn line(rng: &mut Rng) -> String {
             format!("GEORADIUS {key} {} {} m {store}", point(rng), size(rng))
         }
         25 => format!("ZREM {} {one} {other}", pick(rng, &KEYS[..3])),
-        26 => format!("ZADD scores {} {one}", degrees(rng, 1e17)),
+        // Scores that are no places: one of each kind, as several would be at the same corner of the map.
+        26 => match rng.below(9) {
+            0 => "ZADD scores -1 m1".to_owned(),
+            1 => "ZADD scores 1e17 m2".to_owned(),
+            _ => format!("ZADD scores {}.5 {one}", rng.below(1 << 52)),
+        },
         27 if rng.one_in(10) => format!("DEL {}", pick(rng, &KEYS[..7])),
         _ => format!("ZRANGE {} 0 -1 WITHSCORES", pick(rng, &["to", "to2", "g1"])),
     }
