@@ -11,6 +11,7 @@ use crate::dispatch_multi::end_multi;
 use crate::facts::Facts;
 use crate::pause;
 use crate::ran;
+use crate::replica::admit::admit;
 use crate::round::{Cold, Round, Stage, run};
 use crate::script::run::{Evaluated, Evaluation};
 use crate::session::{Kept, Multi, Session, Silence};
@@ -74,6 +75,9 @@ impl Dispatcher<'_> {
                     multi.is_broken = true;
                 }
                 let text = refusal.to_string();
+                if session.is_primary {
+                    self.server.replication.last_error = Some(text.clone());
+                }
                 let found = self.table.find(args.get(0).unwrap_or_default());
                 ran::refused(self.server, found.map(|it| it.facts), args, &text);
                 reply.error(text.as_bytes());
@@ -120,6 +124,14 @@ impl Dispatcher<'_> {
         session.last_subcommand = subcommands::check(name, args)?;
         if !session.is_authenticated && !flags.has(Flags::NO_AUTH) {
             return Err(Failure::refused("NOAUTH Authentication required."));
+        }
+        if let Err(refusal) = admit(self.server, session, &command.facts) {
+            if name != "exec" || session.multi.is_none() {
+                return Err(refusal);
+            }
+            end_multi(self.server, session);
+            let line = format!("EXECABORT Transaction discarded because of: {refusal}");
+            return Err(Failure::because(line));
         }
         if session.is_subscriber() && !FOR_SUBSCRIBERS.contains(&name) {
             return Err(Failure::because(format!(

@@ -38,9 +38,12 @@ impl Flags {
     pub(crate) const SCRIPT: Self = Self(1 << 18);
     /// A family of subcommands some of which write, which clients are not told of the family.
     pub(crate) const FAMILY_WRITES: Self = Self(1 << 19);
+    pub(crate) const NO_ASYNC_LOADING: Self = Self(1 << 24);
+    /// Runs while a script is busy.
+    pub(crate) const ALLOW_BUSY: Self = Self(1 << 25);
 
     /// The names of those flags that clients are told.
-    const NAMES: [(Self, &'static str); 16] = [
+    const NAMES: [(Self, &'static str); 18] = [
         (Self::WRITE, "write"),
         (Self::READONLY, "readonly"),
         (Self::DENYOOM, "denyoom"),
@@ -55,8 +58,10 @@ impl Flags {
         (Self::NO_AUTH, "no_auth"),
         (Self::FAST, "fast"),
         (Self::NO_MANDATORY_KEYS, "no_mandatory_keys"),
+        (Self::NO_ASYNC_LOADING, "no_async_loading"),
         (Self::MOVABLE_KEYS, "movablekeys"),
         (Self::NO_MULTI, "no_multi"),
+        (Self::ALLOW_BUSY, "allow_busy"),
     ];
 
     /// These and those.

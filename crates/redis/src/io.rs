@@ -46,6 +46,7 @@ pub(crate) struct Io {
     input: Vec<u8>,
     /// Bytes of `input` that were run.
     at: usize,
+    consumed: u64,
     pub(crate) hold: Hold,
     pub(crate) gate: Gate,
     /// How often the next command was warmed up from the disk.
@@ -87,6 +88,7 @@ impl Io {
             parser: RequestParser::new(limits),
             input: Vec::new(),
             at: 0,
+            consumed: 0,
             hold: Hold::None,
             gate: Gate::Open,
             warmed: 0,
@@ -148,7 +150,18 @@ impl Io {
     /// Forgets a command that was run.
     pub(crate) fn consume(&mut self, bytes: usize) {
         self.at += bytes;
+        self.consumed += bytes as u64;
         self.warmed = 0;
+    }
+
+    /// Bytes that were run since the connection is a client's.
+    pub(crate) fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
+    /// Takes bytes that were read from the connection before.
+    pub(crate) fn give(&mut self, bytes: &[u8]) {
+        self.input.extend_from_slice(bytes);
     }
 
     /// Gives the memory of what was run back.

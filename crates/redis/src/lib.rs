@@ -34,6 +34,7 @@ mod persist;
 mod prefetch;
 mod pubsub;
 mod ran;
+mod replica;
 mod round;
 mod script;
 mod server;

@@ -62,7 +62,12 @@ pub(crate) fn run(
     let written = reply.bytes().len();
     let (store, from) = (stage.store, stage.from);
     let overlay = &mut round.overlay;
-    let mut keys = Keyspace::new(store, &round.view, overlay, session.db, round.now_ms, from);
+    // The primary decides what has expired: its commands see all that it has not deleted.
+    let now_ms = match session.is_primary {
+        true => 0,
+        false => round.now_ms,
+    };
+    let mut keys = Keyspace::new(store, &round.view, overlay, session.db, now_ms, from);
     keys.tell_new(stage.server.as_ref().is_some_and(|it| it.notify.has_new()));
     let mut call = Call {
         args,

@@ -25,6 +25,7 @@ use crate::options::{ServerOptions, Stopper};
 use crate::pause;
 use crate::prefetch;
 use crate::ran;
+use crate::replica::tend as replica;
 use crate::round::Round;
 use crate::session::{Blocked, Kept};
 use crate::state::{ServerState, Shutdown};
@@ -79,7 +80,8 @@ impl Server {
         let writer = Writer::new(&store);
         let commands = Arc::new(table.all());
         let net = Net::new(poller, acceptors);
-        let mut state = ServerState::new(store, commands, config, &env, net);
+        let mut state = ServerState::new(store, commands, config, &env, net, network);
+        replica::begin(&mut state)?;
         state.scripts.load_stored(&state.store)?;
         Ok(Self {
             env,
@@ -168,15 +170,15 @@ impl Server {
         pause::end(&mut self.state, now);
         self.run_commands(now);
         pause::end(&mut self.state, now);
-        for (id, with_error) in std::mem::take(&mut self.state.unblocks) {
-            let error = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
-            self.give_up(id, with_error.then_some(error));
+        for (id, error) in std::mem::take(&mut self.state.unblocks) {
+            self.give_up(id, error);
         }
         self.end_waits(now);
         if now >= self.cron_due {
             self.cron(now);
         }
         self.end_round();
+        replica::tend(&mut self.state, !self.writer.is_busy(), now);
         Ok(())
     }
 
@@ -498,6 +500,12 @@ impl Server {
             ) else {
                 continue;
             };
+            if io.round_wrote && session.is_primary {
+                // Its changes are to come again.
+                session.is_killed = true;
+                self.state.replication.forget_place();
+                continue;
+            }
             if io.round_wrote {
                 session.out.truncate(io.round_from);
                 let out = std::mem::take(&mut session.out);
@@ -531,6 +539,9 @@ impl Server {
             .writer
             .written(&self.state.store, batch, outcome)
             .is_ok();
+        if !is_written {
+            self.state.replication.forget_place();
+        }
         let is_always = self.state.config.fsync() == Fsync::Always;
         let mut gone = Vec::new();
         for (id, io) in &mut self.state.net.ios {
@@ -640,7 +651,7 @@ impl Server {
         rates.bytes_out.look(now, state.counters.bytes_out);
         let used = state.store.memory_bytes();
         state.observer.memory_peak = state.observer.memory_peak.max(used);
-        if !self.writer.is_busy() && self.state.expires_actively && self.state.pause.is_none() {
+        if !self.writer.is_busy() && self.state.expires() && self.state.pause.is_none() {
             self.expire();
         }
         if self.state.config.fsync() == Fsync::EverySecond {
@@ -680,6 +691,7 @@ impl Server {
     }
 
     fn shut_down(mut self) -> Result<()> {
+        self.state.replication.end_attempt()?;
         self.end_round();
         while self.writer.is_busy() {
             let mut events = Events::with_capacity(1);

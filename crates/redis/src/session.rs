@@ -102,6 +102,8 @@ pub(crate) struct Session {
     pub(crate) last_subcommand: Option<&'static str>,
     /// How it is told of changes of keys that it has read.
     pub(crate) tracking: Option<Box<Tracking>>,
+    /// The primary, whose changes come as commands.
+    pub(crate) is_primary: bool,
 }
 
 impl Session {

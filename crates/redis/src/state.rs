@@ -7,7 +7,8 @@ use std::time::Duration;
 use drumlin::SeqNo;
 use drumlin_base::rng::Rng;
 use drumlin_fs::Env;
-use drumlin_redis_store::Store;
+use drumlin_fs::net::Network;
+use drumlin_redis_store::{DATABASES, Store};
 
 use crate::clients::Clients;
 use crate::config::Config;
@@ -16,6 +17,7 @@ use crate::net::Net;
 use crate::notify::Classes;
 use crate::observe::observer::Observer;
 use crate::pubsub::PubSub;
+use crate::replica::state::Replication;
 use crate::script::scripts::Scripts;
 use crate::session::Watched;
 use crate::tracking::tracker::Tracker;
@@ -211,6 +213,7 @@ pub(crate) struct ServerState {
     pub(crate) pause: Option<Pause>,
     /// Clients whose next command waits for the end of the pause.
     pub(crate) paused: BTreeSet<u64>,
+    pub(crate) replication: Replication,
     pub(crate) shutdown: Option<Shutdown>,
     pub(crate) run_id: String,
     pub(crate) started_seconds: u64,
@@ -220,8 +223,8 @@ pub(crate) struct ServerState {
     /// The newest write when somebody asked for a save.
     pub(crate) saved_seqno: SeqNo,
     pub(crate) expires_actively: bool,
-    /// Waits that CLIENT UNBLOCK ends, and whether with an error.
-    pub(crate) unblocks: Vec<(u64, bool)>,
+    /// Waits that end before their time, some with an error.
+    pub(crate) unblocks: Vec<(u64, Option<&'static str>)>,
     /// Somebody asked for a sync, or for a compaction.
     pub(crate) asks_sync: bool,
     pub(crate) asks_compaction: bool,
@@ -239,6 +242,7 @@ impl ServerState {
         config: Config,
         env: &Env,
         net: Net,
+        network: Arc<dyn Network>,
     ) -> Self {
         let now = env.clock.unix_time();
         let mut random = Rng::new(env.seed ^ 0x7265_6469_7372_756e);
@@ -265,6 +269,7 @@ impl ServerState {
             tracker: Tracker::default(),
             pause: None,
             paused: BTreeSet::new(),
+            replication: Replication::new(env, network),
             shutdown: None,
             started_seconds: now.as_secs(),
             now_seconds: 0,
@@ -288,6 +293,21 @@ impl ServerState {
     pub(crate) fn set_time(&mut self, now: Duration) {
         self.now_seconds = now.as_secs();
         self.now_micros = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
+    }
+
+    /// Whether keys whose time has come are deleted: a primary's are by the primary.
+    pub(crate) fn expires(&self) -> bool {
+        self.expires_actively && !self.replication.is_replica()
+    }
+
+    /// All watched keys change.
+    pub(crate) fn touch_watched(&mut self) {
+        let watched = (0..DATABASES).flat_map(|db| self.watching.of_db(db));
+        for client in watched.flat_map(|(_, clients)| clients) {
+            if let Some(session) = self.clients.get_mut(client) {
+                session.is_dirty = true;
+            }
+        }
     }
 
     /// Takes over what the configuration says.

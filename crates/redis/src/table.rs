@@ -37,6 +37,7 @@ impl Table {
             cmd::multi::COMMANDS,
             cmd::observe::COMMANDS,
             cmd::pubsub::COMMANDS,
+            cmd::replication::COMMANDS,
             cmd::script::COMMANDS,
             cmd::server::COMMANDS,
             cmd::set::COMMANDS,

@@ -47,11 +47,15 @@ pub(crate) fn accept(state: &mut ServerState, index: usize, now: Duration) -> Re
     }
 }
 
-fn add_client(
+/// Makes a client of a connection; its id.
+///
+/// # Errors
+/// Of the poller.
+pub(crate) fn add_client(
     state: &mut ServerState,
     connection: Box<dyn Connection>,
     now: Duration,
-) -> Result<()> {
+) -> Result<u64> {
     // Tokens below are those of the listeners.
     let id = state.net.next_id.max(state.net.acceptors.len() as u64);
     state.net.next_id = id + 1;
@@ -67,7 +71,7 @@ fn add_client(
     let io = Io::new(connection, &*state.net.poller, Token(id), limits, now)?;
     state.net.ios.insert(id, io);
     state.clients.add(session);
-    Ok(())
+    Ok(id)
 }
 
 /// Reads what a client has sent, a bounded part of it.

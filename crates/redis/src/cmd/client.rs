@@ -354,7 +354,8 @@ fn unblock(call: &mut Call<'_, '_>) -> Outcome<()> {
         .get(id)
         .is_some_and(|session| session.blocked.is_some());
     if waits {
-        server.unblocks.push((id, with_error));
+        let error = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+        server.unblocks.push((id, with_error.then_some(error)));
     }
     call.reply.integer(i64::from(waits));
     Ok(())

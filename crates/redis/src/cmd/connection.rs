@@ -159,7 +159,12 @@ fn hello(call: &mut Call<'_, '_>) -> Outcome<()> {
         .integer(if protocol == Protocol::Resp3 { 3 } else { 2 });
     call.reply.bulk(b"id");
     call.reply.integer(id as i64);
-    for (field, value) in [("mode", "standalone"), ("role", "master")] {
+    let is_replica = call
+        .server
+        .as_ref()
+        .is_some_and(|it| it.replication.is_replica());
+    let role = if is_replica { "replica" } else { "master" };
+    for (field, value) in [("mode", "standalone"), ("role", role)] {
         call.reply.bulk(field.as_bytes());
         call.reply.bulk(value.as_bytes());
     }

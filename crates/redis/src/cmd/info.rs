@@ -8,6 +8,7 @@ use drumlin_redis_store::{DATABASES, Outcome};
 use super::server::REDIS_VERSION;
 use crate::call::Call;
 use crate::command::{Command, Flags, NO_KEYS};
+use crate::replica::state::{Phase, Primary};
 use crate::state::ServerState;
 
 pub(crate) const COMMANDS: &[Command] = &[Command::new(
@@ -303,13 +304,61 @@ fn stats(state: &ServerState, lines: &mut Lines) {
     lines.put("collections", state.store.collections());
 }
 
+fn of_replica(state: &ServerState, primary: &Primary, lines: &mut Lines) {
+    let replication = &state.replication;
+    let phase = replication.phase();
+    let is_up = phase == Phase::Connected;
+    let since = |seconds: u64| state.now_seconds.saturating_sub(seconds);
+    lines.put("role", "slave");
+    lines.put("master_host", &primary.host);
+    lines.put("master_port", primary.port);
+    lines.put("master_link_status", if is_up { "up" } else { "down" });
+    match is_up {
+        true => lines.put(
+            "master_last_io_seconds_ago",
+            since(replication.heard_seconds),
+        ),
+        false => lines.put("master_last_io_seconds_ago", -1),
+    }
+    let syncs = matches!(phase, Phase::Sync | Phase::Loading);
+    lines.put("master_sync_in_progress", u8::from(syncs));
+    lines.put("slave_read_repl_offset", replication.offset());
+    lines.put("slave_repl_offset", replication.offset());
+    if !is_up {
+        lines.put(
+            "master_link_down_since_seconds",
+            since(replication.down_since_seconds),
+        );
+    }
+    if let Some(error) = &replication.last_error {
+        lines.put("master_link_last_error", error);
+    }
+    lines.put("slave_priority", state.config.get("replica-priority"));
+    lines.put(
+        "slave_read_only",
+        u8::from(state.config.get("replica-read-only") == "yes"),
+    );
+    lines.put(
+        "replica_announced",
+        u8::from(state.config.get("replica-announced") == "yes"),
+    );
+}
+
 fn replication(state: &ServerState, lines: &mut Lines) {
-    lines.put("role", "master");
+    let replication = &state.replication;
+    let place = replication.place.as_ref();
+    match &replication.primary {
+        None => lines.put("role", "master"),
+        Some(primary) => of_replica(state, primary, lines),
+    }
     lines.zeros("connected_slaves");
     lines.put("master_failover_state", "no-failover");
-    lines.put("master_replid", &state.run_id);
+    lines.put(
+        "master_replid",
+        place.map_or(&state.run_id, |place| &place.id),
+    );
     lines.put("master_replid2", "0".repeat(40));
-    lines.zeros("master_repl_offset");
+    lines.put("master_repl_offset", replication.offset());
     lines.put("second_repl_offset", -1);
     lines.zeros("repl_backlog_active");
     lines.put("repl_backlog_size", state.config.get("repl-backlog-size"));

@@ -20,6 +20,7 @@ pub(crate) mod memory;
 pub(crate) mod multi;
 pub(crate) mod observe;
 pub(crate) mod pubsub;
+pub(crate) mod replication;
 pub(crate) mod script;
 pub(crate) mod server;
 pub(crate) mod set;

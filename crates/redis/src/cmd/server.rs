@@ -31,13 +31,6 @@ pub(crate) const COMMANDS: &[Command] = &[
         NO_KEYS,
         lolwut,
     ),
-    Command::new(
-        "role",
-        1,
-        Flags::NOSCRIPT.and(TELL).and(Flags::FAST),
-        NO_KEYS,
-        role,
-    ),
     Command::new("save", 1, ADMIN.and(Flags::NO_MULTI), NO_KEYS, save),
     Command::new(
         "shutdown",
@@ -56,14 +49,6 @@ fn time(call: &mut Call<'_, '_>) -> Outcome<()> {
     call.reply.array(2);
     call.reply.bulk((micros / 1_000_000).to_string().as_bytes());
     call.reply.bulk((micros % 1_000_000).to_string().as_bytes());
-    Ok(())
-}
-
-fn role(call: &mut Call<'_, '_>) -> Outcome<()> {
-    call.reply.array(3);
-    call.reply.bulk(b"master");
-    call.reply.integer(0);
-    call.reply.array(0);
     Ok(())
 }
 

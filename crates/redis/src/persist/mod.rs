@@ -13,6 +13,7 @@ use drumlin::Result;
 use drumlin_fs::Env;
 
 pub use load::Loaded;
+pub(crate) use load::load as load_into;
 
 use crate::config::Config;
 use crate::opening::open_store;

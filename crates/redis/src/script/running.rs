@@ -9,6 +9,7 @@ use drumlin_resp::{Args, OwnedArgs, Protocol, ReplyWriter};
 
 use crate::command::{Command, Flags};
 use crate::ran;
+use crate::replica::admit::admit;
 use crate::round::{Cold, Round, Stage, run};
 use crate::session::{Kept, Session};
 use crate::state::ServerState;
@@ -78,6 +79,12 @@ impl Running<'_> {
         self.wrote |= is_write;
         self.server.counters.commands += 1;
         let mut reply = ReplyWriter::new(self.protocol);
+        if let Err(refusal) = admit(self.server, self.session, &command.facts) {
+            let text = refusal.to_string();
+            ran::refused(self.server, Some(command.facts), args, &text);
+            reply.error(text.as_bytes());
+            return Ok(reply.take());
+        }
         if name == "publish" {
             let (channel, message) = (args.get(1), args.get(2));
             let (channel, message) = (channel.unwrap_or_default(), message.unwrap_or_default());

@@ -10,7 +10,7 @@ use drumlin_testkit::redis;
 
 use crate::pair::{Ours, Pair, Words, ask_redis, config_of, pick, words};
 
-const KEYS: u64 = 40;
+pub(crate) const KEYS: u64 = 40;
 
 fn element(rng: &mut Rng) -> String {
     match rng.below(12) {
@@ -23,7 +23,7 @@ fn element(rng: &mut Rng) -> String {
 }
 
 /// A command that adds to the value of a random key, whose number decides its type.
-fn addition(rng: &mut Rng) -> String {
+pub(crate) fn addition(rng: &mut Rng) -> String {
     let key = rng.below(KEYS);
     let mut line = match key % 6 {
         0 => return format!("SET k{key} {}", element(rng)),
@@ -80,12 +80,12 @@ fn sorted(number: u64, value: Value) -> Value {
     Value::Array(groups.concat())
 }
 
-fn all(prefix: &str) -> Vec<Words> {
+pub(crate) fn all(prefix: &str) -> Vec<Words> {
     let key = |number| reads(&format!("{prefix}{number}"), number);
     (0..KEYS).map(key).collect()
 }
 
-fn same(ours: Vec<Value>, theirs: Vec<Value>) {
+pub(crate) fn same(ours: Vec<Value>, theirs: Vec<Value>) {
     assert_eq!(ours.len(), theirs.len());
     for ((ours, theirs), number) in ours.into_iter().zip(theirs).zip(0..) {
         assert_eq!(sorted(number, ours), sorted(number, theirs), "key {number}");

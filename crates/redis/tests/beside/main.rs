@@ -8,6 +8,7 @@ mod hyperloglog;
 mod list;
 mod observe;
 mod pair;
+mod replica;
 mod sort;
 mod strings;
 mod zset;

@@ -1,0 +1,128 @@
+//! The thread that connects to the primary and takes its data.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use drumlin::{Error, ErrorKind, Result};
+use drumlin_fs::Env;
+use drumlin_fs::net::{Address, Network};
+use drumlin_redis_store::{DATABASES, Failure, Keyspace, Overlay, ReadFrom, Store};
+
+use super::greeting::{Answer, Credentials, greet, psync, take_data};
+use super::state::{Phase, Place, Shared, Stream};
+use super::wire::Wire;
+use crate::persist;
+
+/// Signs of life while the data is loaded.
+const SIGN_EVERY: Duration = Duration::from_secs(1);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) env: Env,
+    pub(super) network: Arc<dyn Network>,
+    pub(super) store: Arc<Store>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) address: Address,
+    pub(super) credentials: Credentials,
+    pub(super) timeout: Duration,
+    /// Where the stream was lost.
+    pub(super) place: Option<Place>,
+    /// The file for the data.
+    pub(super) file: PathBuf,
+}
+
+impl Task {
+    /// Makes a connection, and tells the loop.
+    pub(super) fn run(self) {
+        let outcome = self.connect();
+        self.shared.letters.lock().outcome = Some(outcome);
+        // The loop looks at the letters after every wait.
+        drop(self.shared.waker.wake());
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.shared.letters.lock().phase = phase;
+    }
+
+    fn connect(&self) -> Result<Stream> {
+        self.enter(Phase::Connecting);
+        let (clock, shared) = (Arc::clone(&self.env.clock), Arc::clone(&self.shared));
+        let mut wire = Wire::connect(&*self.network, &self.address, clock, shared, self.timeout)?;
+        self.enter(Phase::Handshake);
+        greet(&mut wire, &self.credentials)?;
+        let place = match (psync(&mut wire, self.place.as_ref())?, &self.place) {
+            (Answer::GoesOn(id), Some(place)) => Place {
+                id: id.unwrap_or_else(|| place.id.clone()),
+                ..place.clone()
+            },
+            (Answer::GoesOn(_), None) => {
+                return Err(Error::new(
+                    ErrorKind::Io,
+                    "the primary goes on with nothing",
+                ));
+            }
+            (Answer::AllData(place), _) => {
+                self.enter(Phase::Sync);
+                let taken = take_data(&mut wire, &self.env, &self.file);
+                let loaded = taken.and_then(|()| self.load(&mut wire));
+                // It is the primary's, and would be of no use later. The next one replaces it.
+                drop(self.env.files.remove(&self.file));
+                loaded?;
+                place
+            }
+        };
+        let (connection, read) = wire.into_parts()?;
+        Ok(Stream {
+            connection,
+            read,
+            place,
+        })
+    }
+
+    /// Replaces all keys by those of the file, once the loop has written its own changes.
+    fn load(&self, wire: &mut Wire) -> Result<()> {
+        let mut letters = self.shared.letters.lock();
+        letters.asks_to_load = true;
+        drop(self.shared.waker.wake());
+        while !letters.may_load {
+            if self.shared.is_stopped() {
+                return Err(Error::new(ErrorKind::Io, "the primary is given up"));
+            }
+            self.shared.answered.wait(&mut letters);
+        }
+        drop(letters);
+        self.clear()?;
+        let clock = &self.env.clock;
+        let mut due = clock.monotonic();
+        let mut sign = |_: &persist::Loaded, _| {
+            if clock.monotonic() >= due {
+                due = clock.monotonic() + SIGN_EVERY;
+                // The next read tells of a connection that is gone.
+                drop(wire.send(b"\n"));
+            }
+        };
+        let loaded = persist::load_into(&self.store, &self.env, &self.file, &mut sign);
+        loaded.map(|_| ())
+    }
+
+    fn clear(&self) -> Result<()> {
+        let (view, mut overlay) = (self.store.view(), Overlay::new());
+        let store = &self.store;
+        for db in 0..DATABASES {
+            let mut keys = Keyspace::new(store, &view, &mut overlay, db, 0, ReadFrom::Disk);
+            let is_empty = keys.is_empty().map_err(|failure| match failure {
+                Failure::Engine(error) => error,
+                other => Error::new(ErrorKind::Corruption, other.to_string()),
+            })?;
+            if !is_empty {
+                keys.clear();
+            }
+        }
+        if !overlay.is_empty() {
+            store.commit(&mut overlay)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,166 @@
+//! A connection that one thread reads and writes and waits for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use drumlin::{Error, ErrorKind, Result};
+use drumlin_fs::Clock;
+use drumlin_fs::net::{
+    Address, Connection, Events, Interest, Network, Poller, Received, Sent, Token,
+};
+
+use super::state::Shared;
+
+/// Bytes of one read.
+const READ_BYTES: usize = 64 << 10;
+/// Longest line of an answer.
+const LINE_BYTES_MAX: usize = 4 << 10;
+/// A thread that is to end sees it within this time.
+const STEP: Duration = Duration::from_millis(100);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Wire {
+    connection: Box<dyn Connection>,
+    poller: Box<dyn Poller>,
+    events: Events,
+    clock: Arc<dyn Clock>,
+    shared: Arc<Shared>,
+    /// The longest silence.
+    timeout: Duration,
+    buffer: Vec<u8>,
+}
+
+fn failed(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Io, message)
+}
+
+impl Wire {
+    /// Connects to `address`.
+    ///
+    /// # Errors
+    /// Of the network; when the time is over, or the thread is to end.
+    pub(super) fn connect(
+        network: &dyn Network,
+        address: &Address,
+        clock: Arc<dyn Clock>,
+        shared: Arc<Shared>,
+        timeout: Duration,
+    ) -> Result<Self> {
+        let connection = network.connect(address)?;
+        let poller = network.poller()?;
+        poller.register(&*connection, Token(0), Interest::Write)?;
+        let mut wire = Self {
+            connection,
+            poller,
+            events: Events::with_capacity(1),
+            clock,
+            shared,
+            timeout,
+            buffer: Vec::new(),
+        };
+        while !wire.connection.connected()? {
+            wire.wait(Interest::Write)?;
+        }
+        // Without it the connection is as good, and slower.
+        drop(wire.connection.set_nodelay(true));
+        Ok(wire)
+    }
+
+    fn wait(&mut self, interest: Interest) -> Result<()> {
+        self.poller
+            .reregister(&*self.connection, Token(0), interest)?;
+        let until = self.clock.monotonic().saturating_add(self.timeout);
+        loop {
+            if self.shared.is_stopped() {
+                return Err(failed("the connection to the primary is given up"));
+            }
+            self.poller.wait(&mut self.events, Some(STEP))?;
+            if self.events.iter().next().is_some() {
+                return Ok(());
+            }
+            if self.clock.monotonic() >= until {
+                return Err(failed("the primary is silent"));
+            }
+        }
+    }
+
+    /// Sends `bytes`.
+    ///
+    /// # Errors
+    /// As those of [`Wire::connect`].
+    pub(super) fn send(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            match self.connection.write(bytes)? {
+                Sent::Bytes(sent) => bytes = bytes.get(sent..).unwrap_or(&[]),
+                Sent::NotNow => self.wait(Interest::Write)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what comes next behind what was read.
+    ///
+    /// # Errors
+    /// As those of [`Wire::connect`]; when the peer has closed.
+    pub(super) fn fill(&mut self) -> Result<()> {
+        let len = self.buffer.len();
+        loop {
+            self.buffer.resize(len + READ_BYTES, 0);
+            let space = self.buffer.get_mut(len..).unwrap_or_default();
+            let received = self.connection.read(space);
+            let count = match &received {
+                Ok(Received::Bytes(count)) => *count,
+                _ => 0,
+            };
+            self.buffer.truncate(len + count);
+            match received? {
+                Received::Bytes(_) => return Ok(()),
+                Received::End => return Err(failed("the primary has closed the connection")),
+                Received::NotNow => self.wait(Interest::Read)?,
+            }
+        }
+    }
+
+    /// What was read and not taken.
+    pub(super) fn buffer(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// Takes the first `count` bytes.
+    pub(super) fn take(&mut self, count: usize) -> Vec<u8> {
+        let count = count.min(self.buffer.len());
+        let rest = self.buffer.split_off(count);
+        std::mem::replace(&mut self.buffer, rest)
+    }
+
+    /// The next line that is not empty, without its end. Redis sends empty ones to show that it is there.
+    ///
+    /// # Errors
+    /// As those of [`Wire::fill`]; for a line that is too long.
+    pub(super) fn line(&mut self) -> Result<String> {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let line = self.take(end + 1);
+                let text = String::from_utf8_lossy(&line);
+                if !text.trim().is_empty() {
+                    return Ok(text.trim().to_owned());
+                }
+                continue;
+            }
+            if self.buffer.len() > LINE_BYTES_MAX {
+                return Err(failed("the primary's answer is no line"));
+            }
+            self.fill()?;
+        }
+    }
+
+    /// The connection, and what was read and not taken.
+    ///
+    /// # Errors
+    /// Of the poller.
+    pub(super) fn into_parts(self) -> Result<(Box<dyn Connection>, Vec<u8>)> {
+        self.poller.deregister(&*self.connection)?;
+        Ok((self.connection, self.buffer))
+    }
+}
