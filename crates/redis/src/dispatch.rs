@@ -6,6 +6,7 @@ use std::time::Duration;
 use drumlin_redis_store::{Failure, Keyspace, Mark, Outcome, ReadFrom};
 use drumlin_resp::{Args, ReplyWriter};
 
+use crate::cluster;
 use crate::command::{Command, Flags};
 use crate::dispatch_multi::end_multi;
 use crate::facts::Facts;
@@ -144,6 +145,9 @@ impl Dispatcher<'_> {
                 "ERR Command not allowed inside a transaction",
             ));
         }
+        if self.server.is_cluster {
+            cluster::check(session, &command.facts, args)?;
+        }
         Ok(command)
     }
 
@@ -275,6 +279,7 @@ impl Dispatcher<'_> {
             self.server.observer.begin_at(began);
             let micros = self.server.observer.lap();
             ran::ended(self.server, session, &command.facts, args, (micros, failed));
+            ran::remember(self.server, session, &command.facts, args);
         }
         match outcome? {
             Evaluated::Cold(cold) => {

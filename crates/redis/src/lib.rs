@@ -11,6 +11,7 @@
 
 mod call;
 mod clients;
+mod cluster;
 mod cmd;
 mod command;
 mod config;

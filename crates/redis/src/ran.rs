@@ -10,6 +10,9 @@ use crate::session::Session;
 use crate::state::ServerState;
 use crate::wait::Wait;
 
+/// The address of a client whose script runs.
+const SCRIPT: &str = "lua";
+
 /// Subcommands of CLIENT that monitors are not told.
 const CLIENT_ADMIN: [&[u8]; 5] = [b"kill", b"list", b"no-evict", b"pause", b"unpause"];
 
@@ -41,12 +44,26 @@ pub(crate) fn ran(
     monitor(server, session, facts, args);
 }
 
-/// Remembers who has read which keys.
-fn remember(server: &mut ServerState, session: &mut Session, facts: &Facts, args: Args<'_>) {
+/// Remembers who has read which keys: for a script that has read any, those that were declared, as Redis does.
+pub(crate) fn remember(
+    server: &mut ServerState,
+    session: &mut Session,
+    facts: &Facts,
+    args: Args<'_>,
+) {
     let Some(tracking) = session.tracking.as_deref_mut() else {
         return;
     };
-    if facts.flags.has(Flags::READONLY) && tracking.remembers() {
+    if session.address == SCRIPT {
+        tracking.has_read_in_script |= facts.flags.has(Flags::READONLY);
+        return;
+    }
+    let in_script = std::mem::take(&mut tracking.has_read_in_script);
+    let has_read = match facts.flags.has(Flags::SCRIPT) {
+        true => in_script,
+        false => facts.flags.has(Flags::READONLY),
+    };
+    if has_read && tracking.remembers() {
         for key in keys_of(facts, args) {
             server.tracker.has_read(session.id, key);
         }

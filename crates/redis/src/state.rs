@@ -210,6 +210,8 @@ pub(crate) struct ServerState {
     pub(crate) counters: Counters,
     pub(crate) observer: Observer,
     pub(crate) tracker: Tracker,
+    /// One node of a cluster: commands name keys of one slot.
+    pub(crate) is_cluster: bool,
     pub(crate) pause: Option<Pause>,
     /// Clients whose next command waits for the end of the pause.
     pub(crate) paused: BTreeSet<u64>,
@@ -267,6 +269,7 @@ impl ServerState {
             counters: Counters::default(),
             observer,
             tracker: Tracker::default(),
+            is_cluster: false,
             pause: None,
             paused: BTreeSet::new(),
             replication: Replication::new(env, network),
@@ -320,5 +323,6 @@ impl ServerState {
         let classes = self.config.get("notify-keyspace-events").as_bytes();
         self.notify = Classes::parse(classes).unwrap_or_default();
         self.observer.configure(&self.config);
+        self.is_cluster = self.config.get("cluster-enabled") == "yes";
     }
 }

@@ -7,7 +7,7 @@ use drumlin_resp::Args;
 /// Subcommands with their arities, the names of both counted.
 pub(crate) type Subcommands = &'static [(&'static str, i32)];
 
-const CONTAINERS: [(&str, Subcommands); 10] = [
+const CONTAINERS: [(&str, Subcommands); 11] = [
     (
         "client",
         &[
@@ -27,6 +27,38 @@ const CONTAINERS: [(&str, Subcommands); 10] = [
             ("trackinginfo", 2),
             ("unblock", -3),
             ("unpause", 2),
+        ],
+    ),
+    (
+        "cluster",
+        &[
+            ("addslots", -3),
+            ("addslotsrange", -4),
+            ("bumpepoch", 2),
+            ("count-failure-reports", 3),
+            ("countkeysinslot", 3),
+            ("delslots", -3),
+            ("delslotsrange", -4),
+            ("failover", -2),
+            ("flushslots", 2),
+            ("forget", 3),
+            ("getkeysinslot", 4),
+            ("help", 2),
+            ("info", 2),
+            ("keyslot", 3),
+            ("links", 2),
+            ("meet", -4),
+            ("myid", 2),
+            ("nodes", 2),
+            ("replicas", 3),
+            ("replicate", 3),
+            ("reset", -2),
+            ("saveconfig", 2),
+            ("set-config-epoch", 3),
+            ("setslot", -4),
+            ("shards", 2),
+            ("slaves", 3),
+            ("slots", 2),
         ],
     ),
     (

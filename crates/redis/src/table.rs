@@ -22,6 +22,7 @@ impl Table {
             cmd::bitfield::COMMANDS,
             cmd::bitmap::COMMANDS,
             cmd::client::COMMANDS,
+            cmd::cluster::COMMANDS,
             cmd::command::COMMANDS,
             cmd::connection::COMMANDS,
             cmd::dump::COMMANDS,

@@ -164,7 +164,10 @@ fn hello(call: &mut Call<'_, '_>) -> Outcome<()> {
         .as_ref()
         .is_some_and(|it| it.replication.is_replica());
     let role = if is_replica { "replica" } else { "master" };
-    for (field, value) in [("mode", "standalone"), ("role", role)] {
+    let server = call.server.as_ref();
+    let is_cluster = server.is_some_and(|it| it.is_cluster);
+    let mode = if is_cluster { "cluster" } else { "standalone" };
+    for (field, value) in [("mode", mode), ("role", role)] {
         call.reply.bulk(field.as_bytes());
         call.reply.bulk(value.as_bytes());
     }

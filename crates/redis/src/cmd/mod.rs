@@ -4,6 +4,7 @@ pub(crate) mod bitfield;
 pub(crate) mod bitmap;
 pub(crate) mod client;
 mod client_tracking;
+pub(crate) mod cluster;
 pub(crate) mod command;
 pub(crate) mod connection;
 pub(crate) mod dump;

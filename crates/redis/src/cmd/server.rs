@@ -72,6 +72,14 @@ fn lolwut(call: &mut Call<'_, '_>) -> Outcome<()> {
     Ok(())
 }
 
+/// Names that DEBUG takes with a value, without an effect.
+const DEBUG_SWITCHES: [&str; 4] = [
+    "pause-cron",
+    "quicklist-packed-threshold",
+    "set-disable-deny-scripts",
+    "set-skip-checksum-validation",
+];
+
 fn debug(call: &mut Call<'_, '_>) -> Outcome<()> {
     match call.len() {
         3 if call.is(1, "set-active-expire") => {
@@ -79,7 +87,15 @@ fn debug(call: &mut Call<'_, '_>) -> Outcome<()> {
             call.server()?.expires_actively = on;
         }
         2 if call.is(1, "jmap") => {}
-        3 if call.is(1, "pause-cron") => {}
+        // Nothing here has these switches, and no test that sets them needs an effect.
+        3 if DEBUG_SWITCHES.iter().any(|name| call.is(1, name)) => {}
+        4 if call.is(1, "replybuffer") => {}
+        2 if call.is(1, "change-repl-id") => {}
+        3 if call.is(1, "log") => {}
+        3 if call.is(1, "error") => {
+            let text = String::from_utf8_lossy(call.arg(2)).into_owned();
+            return Err(Failure::because(text));
+        }
         3 if call.is(1, "sleep") => {
             let seconds = std::str::from_utf8(call.arg(2)).ok();
             let seconds: f64 = seconds.and_then(|it| it.parse().ok()).unwrap_or(0.0);
@@ -87,7 +103,13 @@ fn debug(call: &mut Call<'_, '_>) -> Outcome<()> {
             // The server answers nobody meanwhile, which is the purpose.
             call.server()?.observer.env.clock.sleep(time);
         }
-        _ => return Err(call.unknown_subcommand("DEBUG")),
+        _ => {
+            let name = String::from_utf8_lossy(call.arg(1)).into_owned();
+            let name: String = name.chars().take(128).collect();
+            return Err(Failure::because(format!(
+                "ERR unknown subcommand or wrong number of arguments for '{name}'. Try DEBUG HELP."
+            )));
+        }
     }
     call.reply.ok();
     Ok(())

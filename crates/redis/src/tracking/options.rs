@@ -17,6 +17,8 @@ pub(crate) struct Tracking {
     pub(crate) opts_out: bool,
     /// CLIENT CACHING was the last command.
     pub(crate) is_caching: bool,
+    /// A command of the script that runs has read keys.
+    pub(crate) has_read_in_script: bool,
     /// It is not told of its own changes.
     pub(crate) no_loop: bool,
     /// The client that was to be told instead is gone.
