@@ -21,6 +21,8 @@ pub(crate) struct Net {
     pub(crate) participants: Vec<u64>,
     /// Those who have commands that were read and not run.
     pub(crate) runnable: BTreeSet<u64>,
+    /// Those of them whose turn comes in the present round.
+    pub(crate) turn: BTreeSet<u64>,
     /// Ends of waits for keys, by the monotonic clock.
     pub(crate) timers: BTreeSet<(Duration, u64)>,
 }
@@ -35,6 +37,7 @@ impl Net {
             next_id: 1,
             participants: Vec::new(),
             runnable: BTreeSet::new(),
+            turn: BTreeSet::new(),
             timers: BTreeSet::new(),
         }
     }

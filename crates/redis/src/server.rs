@@ -195,7 +195,9 @@ impl Server {
         });
         let keys = prefetch::keys(&self.table, sent);
         prefetch::read(&self.state, &mut self.round, &keys);
-        for id in std::mem::take(&mut self.state.net.runnable) {
+        // Where a script that runs for long finds them too.
+        self.state.net.turn = std::mem::take(&mut self.state.net.runnable);
+        while let Some(id) = self.state.net.turn.pop_first() {
             if left == 0 {
                 self.state.net.runnable.insert(id);
                 continue;

@@ -150,6 +150,7 @@ pub const BUGS: &[Bug] = &[
     bug("redis-scan-passes-an-element", "redis-store/types/elements", "store:set::members_that_stay"),
     bug("redis-separator-a-byte-short", "redis-store/types/zset/score", "drumlin_redis_store:types::zset::score::"),
     bug("redis-tree-leaves-long-entries", "redis-store/tree/cut", "store:tree::a_list_is"),
+    bug("redis-undone-script-draws-on", "redis/script/run", "beside:script::a_script_over"),
     bug("redis-untold-change", "redis/tracking/tracker", "drumlin_redis:tracking::"),
     bug("refused-ingest-leaves-names", "engine/maintenance/ingest", "faults:copies::an_external_table_is_taken"),
     bug("removed-range-takes-its-end", "engine/compaction/stream", "drumlin:stream_tests::"),

@@ -245,5 +245,5 @@ const HELP: &[&str] = &[
     "      libraries with the new libraries (notice that even on this option there is a chance of failure",
     "      in case of functions name collision with another library).",
     "HELP",
-    "    Print this help.",
+    "    Prints this help.",
 ];

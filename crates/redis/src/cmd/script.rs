@@ -86,5 +86,5 @@ const HELP: &[&str] = &[
     "LOAD <script>",
     "    Load a script into the scripts cache without executing it.",
     "HELP",
-    "    Print this help.",
+    "    Prints this help.",
 ];

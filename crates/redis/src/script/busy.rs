@@ -64,7 +64,9 @@ pub(super) fn serve(script: &mut Running<'_>) {
         }
     }
     script.events = Some(events);
-    for id in std::mem::take(&mut script.server.net.runnable) {
+    let mut ids = std::mem::take(&mut script.server.net.runnable);
+    ids.append(&mut script.server.net.turn);
+    for id in ids {
         answer(script, id);
     }
 }

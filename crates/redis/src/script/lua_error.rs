@@ -118,6 +118,8 @@ pub(crate) fn caught(lua: &Lua, value: Value, ending: &Ending) -> Result<Value> 
     let text = match root(&error) {
         Error::MemoryError(_) => "not enough memory".to_owned(),
         Error::StackError => "stack overflow".to_owned(),
+        // Of a function of Lua that one of ours called; a trace of calls follows the first line.
+        Error::RuntimeError(text) => text.lines().next().unwrap_or_default().to_owned(),
         other => other.to_string(),
     };
     Ok(Value::String(lua.create_string(text)?))

@@ -184,8 +184,10 @@ impl Evaluation<'_> {
         match stop {
             Some(Stop::Cold(cold)) => {
                 let (of_server, of_scripts) = random;
-                script.server.random = of_server;
-                engine.link.shared.lock().random = of_scripts;
+                if !drumlin_base::bug!("redis-undone-script-draws-on") {
+                    script.server.random = of_server;
+                    engine.link.shared.lock().random = of_scripts;
+                }
                 return Ok(Evaluated::Cold(cold));
             }
             Some(Stop::Killed | Stop::ShutDown) => write_killed(&engine, reply, &found.name),

@@ -4,8 +4,8 @@
 local host = ...
 local pcall, xpcall, error, type, tostring = pcall, xpcall, error, type, tostring
 local next, pairs, rawget, rawset, select = next, pairs, rawget, rawset, select
-local getmetatable, setmetatable, setfenv, getfenv = getmetatable, setmetatable, setfenv, getfenv
-local collectgarbage, newproxy = collectgarbage, newproxy
+local getmetatable, setmetatable, setfenv = getmetatable, setmetatable, setfenv
+local collectgarbage = collectgarbage
 local caught, check = host.caught, host.check
 
 local real = {} -- the real table of each stand-in
@@ -55,13 +55,12 @@ local function after_catch(done, ...)
 end
 
 local function kind_error(position, name, wanted, value)
-  local got = value == nil and "no value" or type(value)
-  error(("bad argument #%d to '%s' (%s expected, got %s)"):format(position, name, wanted, got), 3)
+  error(("bad argument #%d to '%s' (%s expected, got %s)"):format(position, name, wanted, type(value)), 3)
 end
 
 local globals = {}
 for _, name in next, {
-  "assert", "error", "gcinfo", "getfenv", "ipairs", "rawequal", "select", "tonumber", "tostring", "type", "unpack",
+  "assert", "error", "gcinfo", "ipairs", "rawequal", "select", "tonumber", "tostring", "type", "unpack",
   "_VERSION",
 } do
   globals[name] = _G[name]
@@ -137,26 +136,11 @@ globals.pairs = function(table)
   return next, table, nil
 end
 
-globals.setfenv = function(call, env)
-  if call == 0 then
-    error("Attempt to modify a readonly table", 0)
-  end
-  if type(call) == "number" then
-    call = call + 1
-  end
-  return setfenv(call, env)
-end
-
 globals.collectgarbage = function(what)
   if what == nil or what == "collect" or what == "count" then
     return collectgarbage(what)
   end
   return 0
-end
-
--- Without a metatable: a finalizer could run for ever where nothing can end it.
-globals.newproxy = function()
-  return newproxy()
 end
 
 globals.loadstring = function(text, name)

@@ -9,6 +9,7 @@ mod list;
 mod observe;
 mod pair;
 mod replica;
+mod script;
 mod sort;
 mod strings;
 mod zset;

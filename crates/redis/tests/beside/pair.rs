@@ -115,12 +115,22 @@ impl Ours {
 
     /// The replies to `commands` on a connection of their own.
     pub(crate) fn ask(&self, commands: &[Words]) -> Vec<Value> {
-        let bytes = encode(commands);
-        let mut replies = values(&redis::answers_until_closed(&self.socket, &bytes));
-        assert_eq!(replies.len(), commands.len() + 1, "all are answered");
-        replies.pop();
-        replies
+        ask_at(&self.socket, commands)
     }
+
+    /// Where it listens.
+    pub(crate) fn socket(&self) -> &Path {
+        &self.socket
+    }
+}
+
+/// The replies of the server at `socket` to `commands`.
+pub(crate) fn ask_at(socket: &Path, commands: &[Words]) -> Vec<Value> {
+    let bytes = encode(commands);
+    let mut replies = values(&redis::answers_until_closed(socket, &bytes));
+    assert_eq!(replies.len(), commands.len() + 1, "all are answered");
+    replies.pop();
+    replies
 }
 
 impl Drop for Ours {
