@@ -7,6 +7,7 @@ mod client_tracking;
 pub(crate) mod cluster;
 pub(crate) mod command;
 pub(crate) mod connection;
+mod digest;
 pub(crate) mod dump;
 mod elements;
 pub(crate) mod function;

@@ -274,3 +274,33 @@ fn files_go_both_ways() {
     let back = redis::Server::start(dir, &[]);
     same(ask_redis(&back, &compared), wanted);
 }
+
+/// Goal: DEBUG tells the digests that Redis tells. Method: the same additions to both, some with an expiry, in two databases.
+#[test]
+fn digests_are_redis_s() {
+    for seed in 20..23 {
+        let Some(pair) = Pair::start() else {
+            return;
+        };
+        fill(&pair, seed);
+        let mut commands: Vec<_> = ["DEBUG DIGEST", "EXPIRE k1 1000", "DEBUG RELOAD"]
+            .map(words)
+            .into();
+        commands.push(words("DEBUG DIGEST"));
+        let names: Vec<_> = (0..KEYS).map(|key| format!("k{key}")).collect();
+        commands.push(words(&format!(
+            "DEBUG DIGEST-VALUE none {}",
+            names.join(" ")
+        )));
+        for line in [
+            "SELECT 3",
+            "SET a 1",
+            "ZADD z -0.1 a 3 b",
+            "DEBUG DIGEST",
+            "DEBUG DIGEST-VALUE",
+        ] {
+            commands.push(words(line));
+        }
+        pair.same("2", &commands, |_| true);
+    }
+}
