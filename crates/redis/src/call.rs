@@ -20,6 +20,8 @@ pub(crate) struct Call<'a, 'k> {
     pub(crate) limits: Limits,
     /// Whether the call may wait for keys: not within MULTI.
     pub(crate) may_wait: bool,
+    /// The changed key that a call is run again for, after it waited.
+    pub(crate) woken_by: Option<&'a [u8]>,
     /// Set by a handler instead of writing a reply.
     pub(crate) wait: Option<Wait>,
     /// The server; `None` on the threads that read from the disk.

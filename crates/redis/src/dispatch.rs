@@ -193,7 +193,11 @@ impl Dispatcher<'_> {
         tell(self.server, session, self.round, mark);
         match waits {
             None => Ran::Answered { wrote },
-            Some(wait) => Ran::Waits(kept(), wait),
+            Some(mut wait) => {
+                let mut kept = kept();
+                kept.args = wait.args.take().unwrap_or(kept.args);
+                Ran::Waits(kept, wait)
+            }
         }
     }
 
@@ -211,6 +215,7 @@ impl Dispatcher<'_> {
             from: self.terms.from,
             limits: self.server.limits,
             may_wait,
+            woken_by: None,
             server: Some(self.server),
         };
         let outcome = run(command.handler, args, session, reply, self.round, stage);

@@ -44,6 +44,8 @@ pub(crate) struct Stage<'a> {
     pub(crate) from: ReadFrom,
     pub(crate) limits: Limits,
     pub(crate) may_wait: bool,
+    /// The key for which a command that waited is run again.
+    pub(crate) woken_by: Option<&'a [u8]>,
     /// `None` on a thread that reads from the disk.
     pub(crate) server: Option<&'a mut ServerState>,
 }
@@ -76,6 +78,7 @@ pub(crate) fn run(
         session,
         limits: stage.limits,
         may_wait: stage.may_wait,
+        woken_by: stage.woken_by,
         wait: None,
         server: stage.server,
     };

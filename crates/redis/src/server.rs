@@ -392,14 +392,14 @@ impl Server {
         if self.writer.is_busy() {
             return;
         }
-        while let Some(clients) = self.state.waiting.next_ready() {
+        while let Some((key, clients)) = self.state.waiting.next_ready() {
             for id in clients {
-                self.serve(id);
+                self.serve(id, &key);
             }
         }
     }
 
-    fn serve(&mut self, id: u64) {
+    fn serve(&mut self, id: u64, key: &[u8]) {
         let Some(mut session) = self.state.clients.begin(id) else {
             return;
         };
@@ -415,7 +415,7 @@ impl Server {
         let written = session.out.len();
         let mark = round.overlay.mark();
         let (state, table) = (&mut self.state, &self.table);
-        let is_answered = run_again(state, table, &mut round, &mut session, &blocked);
+        let is_answered = run_again(state, table, &mut round, &mut session, &blocked, key);
         session.blocked = Some(blocked);
         if is_answered {
             unblock(&mut self.state, &mut session);

@@ -8,6 +8,7 @@ use drumlin::SeqNo;
 use drumlin_base::rng::Rng;
 use drumlin_fs::Env;
 use drumlin_fs::net::Network;
+use drumlin_redis_store::types::stream::NodeLimits;
 use drumlin_redis_store::{DATABASES, Store};
 
 use crate::clients::Clients;
@@ -29,6 +30,8 @@ pub(crate) struct Limits {
     pub(crate) string_bytes_max: usize,
     /// Longest sparse HyperLogLog, `hll-sparse-max-bytes`.
     pub(crate) hll_sparse_bytes_max: usize,
+    /// Nodes of streams, `stream-node-max-entries` and `stream-node-max-bytes`.
+    pub(crate) stream_nodes: NodeLimits,
 }
 
 /// Clients that wait for a key, in the order in which they came.
@@ -90,16 +93,11 @@ impl Waiting {
     }
 
     /// The next changed key, and who waits for it.
-    pub(crate) fn next_ready(&mut self) -> Option<Vec<u64>> {
+    pub(crate) fn next_ready(&mut self) -> Option<(Vec<u8>, Vec<u64>)> {
         let name = self.ready.pop_front()?;
-        Some(
-            self.by_key
-                .get(&name)
-                .into_iter()
-                .flatten()
-                .copied()
-                .collect(),
-        )
+        let clients = self.by_key.get(&name).into_iter().flatten();
+        let clients = clients.copied().collect();
+        Some((name.1, clients))
     }
 }
 
@@ -264,6 +262,7 @@ impl ServerState {
             limits: Limits {
                 string_bytes_max: 0,
                 hll_sparse_bytes_max: 0,
+                stream_nodes: NodeLimits::default(),
             },
             notify: Classes::default(),
             counters: Counters::default(),
@@ -319,6 +318,10 @@ impl ServerState {
         self.limits = Limits {
             string_bytes_max: bytes("proto-max-bulk-len"),
             hll_sparse_bytes_max: bytes("hll-sparse-max-bytes"),
+            stream_nodes: NodeLimits {
+                entries_max: self.config.number("stream-node-max-entries"),
+                bytes_max: self.config.number("stream-node-max-bytes"),
+            },
         };
         let classes = self.config.get("notify-keyspace-events").as_bytes();
         self.notify = Classes::parse(classes).unwrap_or_default();

@@ -43,6 +43,7 @@ impl Table {
             cmd::server::COMMANDS,
             cmd::set::COMMANDS,
             cmd::sort::COMMANDS,
+            cmd::stream::COMMANDS,
             cmd::string::COMMANDS,
             cmd::zset::COMMANDS,
         ];

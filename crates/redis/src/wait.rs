@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use drumlin_resp::OwnedArgs;
+
 /// What becomes of a call that wrote no reply: it waits for one of its keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Wait {
@@ -11,6 +13,8 @@ pub(crate) struct Wait {
     pub(crate) timeout: Option<Duration>,
     /// The reply once the time is over.
     pub(crate) on_timeout: TimeoutReply,
+    /// The arguments that it is run again with, where they are others than those that came.
+    pub(crate) args: Option<OwnedArgs>,
 }
 
 /// The reply of a wait that ended without a key.

@@ -12,13 +12,14 @@ use crate::session::{Blocked, Session};
 use crate::state::ServerState;
 use crate::table::Table;
 
-/// Runs the command; whether it is answered now.
+/// Runs the command, as `key` changed; whether it is answered now.
 pub(crate) fn run_again(
     state: &mut ServerState,
     table: &Table,
     round: &mut Round,
     session: &mut Session,
     blocked: &Blocked,
+    key: &[u8],
 ) -> bool {
     let name = blocked.kept.facts.name.as_bytes();
     let handler = table.find(name).map(|command| command.handler);
@@ -32,6 +33,7 @@ pub(crate) fn run_again(
         from: ReadFrom::Disk,
         limits: state.limits,
         may_wait: true,
+        woken_by: Some(key),
         server: Some(state),
     };
     let args = blocked.kept.args.args();

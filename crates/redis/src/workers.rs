@@ -210,6 +210,7 @@ impl Shared {
                 from: ReadFrom::Disk,
                 limits: job.limits,
                 may_wait: false,
+                woken_by: None,
                 server: None,
             };
             let Some(command) = self.table.find(kept.facts.name.as_bytes()) else {

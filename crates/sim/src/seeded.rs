@@ -147,6 +147,7 @@ pub const BUGS: &[Bug] = &[
     bug("redis-deaths-count-before-a-sync", "redis-store/live", "drumlin_redis_store:filters::"),
     bug("redis-emptied-value-stays", "redis-store/types/elements", "store:hash::changes_are_told"),
     bug("redis-expiry-counts-before-a-sync", "redis-store/filters", "drumlin_redis_store:filters::"),
+    bug("redis-rough-trim-cuts-nodes", "redis-store/types/stream/trim", "store:stream::a_rough_trim"),
     bug("redis-scan-passes-an-element", "redis-store/types/elements", "store:set::members_that_stay"),
     bug("redis-separator-a-byte-short", "redis-store/types/zset/score", "drumlin_redis_store:types::zset::score::"),
     bug("redis-tree-leaves-long-entries", "redis-store/tree/cut", "store:tree::a_list_is"),

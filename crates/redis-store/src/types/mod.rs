@@ -8,5 +8,6 @@ pub mod hash;
 pub mod hyperloglog;
 pub mod list;
 pub mod set;
+pub mod stream;
 pub mod string;
 pub mod zset;

@@ -4,6 +4,7 @@ mod hash;
 mod keyspace;
 mod list;
 mod set;
+mod stream;
 mod tree;
 mod world;
 mod zset;

@@ -125,7 +125,36 @@ pub(crate) fn keys_of<'a>(command: &Facts, args: Args<'a>) -> impl Iterator<Item
     });
     let positions = command.key_positions(args.len());
     let named = positions.filter_map(move |at| args.get(at));
-    named.chain(counted.into_iter().flatten())
+    named
+        .chain(counted.into_iter().flatten())
+        .chain(stream_keys(command.name, args))
+}
+
+/// The keys of commands of streams that have no fixed place: those behind STREAMS, with as many ids behind them, and that of a
+/// subcommand.
+fn stream_keys<'a>(name: &str, args: Args<'a>) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    let (mut at, mut count) = (1, 0);
+    match name {
+        "xgroup" | "xinfo" => (at, count) = (2, 1),
+        "xread" | "xreadgroup" => {
+            while let Some(arg) = args.get(at) {
+                at += match arg.to_ascii_lowercase().as_slice() {
+                    b"noack" => 1,
+                    b"block" | b"count" => 2,
+                    b"group" => 3,
+                    option => {
+                        let left = args.len() - at - 1;
+                        let has_pairs = option == b"streams" && left.is_multiple_of(2);
+                        count = if has_pairs { left / 2 } else { 0 };
+                        at += 1;
+                        break;
+                    }
+                };
+            }
+        }
+        _ => {}
+    }
+    args.from(at).iter().take(count)
 }
 
 fn getkeys(call: &mut Call<'_, '_>, all: &[Facts]) -> Outcome<()> {
@@ -140,7 +169,10 @@ fn getkeys(call: &mut Call<'_, '_>, all: &[Facts]) -> Outcome<()> {
     let counts = COUNTED_KEYS.iter().find(|(name, _)| *name == command.name);
     let count = counts.map(|(_, at)| args.get(*at).and_then(drumlin_resp::integer));
     let mut keys: Vec<&[u8]> = keys_of(command, args).collect();
-    if count.is_some_and(|count| count.is_none_or(|count| count < 1 || count > keys.len() as i64)) {
+    let lacks_streams = command.name.starts_with("xread") && keys.is_empty();
+    if count.is_some_and(|count| count.is_none_or(|count| count < 1 || count > keys.len() as i64))
+        || lacks_streams
+    {
         return Err(Failure::refused(
             "ERR Invalid arguments specified for command",
         ));

@@ -537,6 +537,7 @@ fn pop_or_wait(call: &mut Call<'_, '_>, end: End) -> Outcome<()> {
         keys,
         timeout,
         on_timeout,
+        args: None,
     });
     Ok(())
 }
@@ -549,6 +550,7 @@ fn blmpop(call: &mut Call<'_, '_>) -> Outcome<()> {
             keys: popping.keys,
             timeout,
             on_timeout: TimeoutReply::NullArray,
+            args: None,
         });
     }
     Ok(())
@@ -580,6 +582,7 @@ fn move_or_wait(
             keys: vec![call.arg(1).to_vec()],
             timeout,
             on_timeout: TimeoutReply::NullArray,
+            args: None,
         }),
     }
     Ok(())

@@ -27,6 +27,7 @@ pub(crate) mod script;
 pub(crate) mod server;
 pub(crate) mod set;
 pub(crate) mod sort;
+pub(crate) mod stream;
 pub(crate) mod string;
 pub(crate) mod zset;
 

@@ -223,6 +223,7 @@ fn allowed(
         from: script.from,
         limits: script.server.limits,
         may_wait: false,
+        woken_by: None,
         server: Some(script.server),
     };
     run(command.handler, args, session, reply, script.round, stage)?;

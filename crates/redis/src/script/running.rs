@@ -148,6 +148,7 @@ impl Running<'_> {
             from: self.from,
             limits: self.server.limits,
             may_wait: false,
+            woken_by: None,
             server: Some(self.server),
         };
         let (handler, facts) = (command.handler, &command.facts);

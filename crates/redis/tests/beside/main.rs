@@ -11,5 +11,6 @@ mod pair;
 mod replica;
 mod script;
 mod sort;
+mod stream;
 mod strings;
 mod zset;

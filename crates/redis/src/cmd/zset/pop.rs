@@ -58,6 +58,7 @@ fn wait_for(call: &mut Call<'_, '_>, keys: &[&[u8]], timeout: Option<Duration>) 
         keys: keys.iter().map(|key| key.to_vec()).collect(),
         timeout,
         on_timeout: TimeoutReply::NullArray,
+        args: None,
     });
 }
 

@@ -1,0 +1,22 @@
+//! The facts about the commands of streams.
+
+use super::{range, read, write};
+use crate::command::{Command, Flags, NO_KEYS, ONE_KEY};
+
+const READ: Flags = Flags::READONLY;
+const FAST_READ: Flags = READ.and(Flags::FAST);
+const WRITE: Flags = Flags::WRITE;
+const FAST_WRITE: Flags = WRITE.and(Flags::FAST);
+const FAST_GROW: Flags = FAST_WRITE.and(Flags::DENYOOM);
+const BLOCK: Flags = Flags::BLOCKING.and(Flags::MOVABLE_KEYS);
+
+pub(crate) const COMMANDS: &[Command] = &[
+    Command::new("xadd", -5, FAST_GROW, ONE_KEY, write::xadd),
+    Command::new("xdel", -3, FAST_WRITE, ONE_KEY, write::xdel),
+    Command::new("xlen", 2, FAST_READ, ONE_KEY, range::xlen),
+    Command::new("xrange", -4, READ, ONE_KEY, range::xrange),
+    Command::new("xread", -4, READ.and(BLOCK), NO_KEYS, read::xread),
+    Command::new("xrevrange", -4, READ, ONE_KEY, range::xrevrange),
+    Command::new("xsetid", -3, FAST_GROW, ONE_KEY, write::xsetid),
+    Command::new("xtrim", -4, WRITE, ONE_KEY, write::xtrim),
+];

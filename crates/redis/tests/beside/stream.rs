@@ -1,0 +1,217 @@
+//! Goal: streams answer as Redis's do. Method: random commands over few keys, right and wrong arguments mixed; nodes of five
+//! entries, so that rough trims have something to cut.
+
+use drumlin_base::rng::Rng;
+
+use crate::pair::{Pair, pick, random_lines, same_facts, words};
+
+/// Makes lines. Ids are near a clock that goes on, since those of a stream only grow.
+struct Maker {
+    clock: u64,
+}
+
+impl Maker {
+    fn of(rng: &mut Rng, usual: &[&str], odd: &[&str]) -> String {
+        let choices = if rng.below(15) == 0 { odd } else { usual };
+        pick(rng, choices).to_owned()
+    }
+
+    fn key(rng: &mut Rng) -> String {
+        Self::of(rng, &["s1", "s2", "s1", "future"], &["string", "none"])
+    }
+
+    /// An id that may be there.
+    fn id(&self, rng: &mut Rng) -> String {
+        let odd = [
+            "-",
+            "+",
+            "x",
+            "1-x",
+            "''",
+            "05-06",
+            "+7",
+            "$",
+            ">",
+            "0",
+            "0-0",
+            "7-*",
+            "99999999999999-1",
+            "99999999999999-3",
+            "18446744073709551615-18446744073709551615",
+        ];
+        if rng.below(12) == 0 {
+            return pick(rng, &odd).to_owned();
+        }
+        let ms = self.clock.saturating_sub(rng.below(25));
+        match rng.below(3) {
+            0 => ms.to_string(),
+            _ => format!("{ms}-{}", rng.below(3)),
+        }
+    }
+
+    fn bound(&self, rng: &mut Rng) -> String {
+        match rng.below(6) {
+            0 => pick(rng, &["-", "+"]).to_owned(),
+            1 => format!("({}", self.id(rng)),
+            _ => self.id(rng),
+        }
+    }
+
+    fn trim(&self, rng: &mut Rng) -> String {
+        let sign = pick(rng, &["", "~", "~", "="]);
+        let limit = match rng.below(5) {
+            0 => format!(
+                "LIMIT {}",
+                Self::of(rng, &["0", "5", "9", "20"], &["-1", "x"])
+            ),
+            _ => String::new(),
+        };
+        let to = match rng.below(2) {
+            0 => format!(
+                "MAXLEN {sign} {}",
+                Self::of(rng, &["0", "3", "7", "12", "20"], &["-1", "x"])
+            ),
+            _ => format!("minid {sign} {}", self.id(rng)),
+        };
+        let more = Self::of(rng, &["", ""], &["MAXLEN 1", "MINID", "foo", "LIMIT 1"]);
+        format!("{to} {limit} {more}")
+    }
+
+    fn addition(&mut self, rng: &mut Rng) -> String {
+        self.clock += rng.below(3);
+        let key = Self::key(rng);
+        let options = match rng.below(8) {
+            0 => self.trim(rng),
+            1 => "NOMKSTREAM".to_owned(),
+            _ => String::new(),
+        };
+        let id = match rng.below(10) {
+            _ if key == "future" => "*".to_owned(),
+            0..6 => format!("{}-*", self.clock),
+            6..8 => format!("{}-{}", self.clock, rng.below(3)),
+            8 => self.clock.to_string(),
+            _ => self.id(rng),
+        };
+        let mut line = format!("XADD {key} {options} {id}");
+        for _ in 0..=rng.below(2) {
+            let value = Self::of(rng, &["v", "17", "some", "-5000"], &["''", "70000000000"]);
+            line = format!("{line} {} {value}", pick(rng, &["f", "g", "f"]));
+        }
+        if rng.below(30) == 0 {
+            line.push_str(" odd");
+        }
+        line
+    }
+
+    fn look(&self, rng: &mut Rng) -> String {
+        let key = Self::key(rng);
+        let count = Self::of(
+            rng,
+            &["", "", "COUNT 2", "COUNT 7"],
+            &["COUNT 0", "COUNT x", "COUNT", "foo", "COUNT -1"],
+        );
+        match rng.below(6) {
+            0 => format!("XLEN {key}"),
+            1 => format!(
+                "XRANGE {key} {} {} {count}",
+                self.bound(rng),
+                self.bound(rng)
+            ),
+            2 => format!(
+                "XREVRANGE {key} {} {} {count}",
+                self.bound(rng),
+                self.bound(rng)
+            ),
+            3 => format!("XRANGE {key} - +"),
+            4 => format!("OBJECT ENCODING {key}"),
+            _ => {
+                let block = Self::of(
+                    rng,
+                    &["", "", "BLOCK 1"],
+                    &["BLOCK x", "BLOCK -1", "GROUP a b", "NOACK"],
+                );
+                let (one, two) = (self.id(rng), self.id(rng));
+                match rng.below(3) {
+                    0 => format!(
+                        "XREAD {block} {count} STREAMS {key} {} {one} {two}",
+                        Self::key(rng)
+                    ),
+                    1 => format!("XREAD {count} {block} STREAMS {key} {one}"),
+                    _ => format!(
+                        "XREAD {count} STREAMS {key} $ {}",
+                        Self::of(rng, &[""], &["1"])
+                    ),
+                }
+            }
+        }
+    }
+
+    fn removal(&mut self, rng: &mut Rng) -> String {
+        let mut key = Self::key(rng);
+        let what = rng.below(20);
+        if (16..19).contains(&what) && key == "future" {
+            // An id of its own would be one of the present.
+            key = "s1".to_owned();
+        }
+        match what {
+            0..9 => format!("XDEL {key} {} {}", self.id(rng), self.id(rng)),
+            9..16 => format!("XTRIM {key} {}", self.trim(rng)),
+            16 => format!("DEL {key}"),
+            17 => format!("COPY {key} s2 REPLACE"),
+            18 => format!("RENAME {key} s1"),
+            _ => {
+                let more = Self::of(
+                    rng,
+                    &["", "ENTRIESADDED 1000", "MAXDELETEDID 3-1"],
+                    &[
+                        "ENTRIESADDED 1",
+                        "ENTRIESADDED -1",
+                        "ENTRIESADDED",
+                        "MAXDELETEDID x",
+                        "foo",
+                    ],
+                );
+                match key == "future" {
+                    true => "XSETID future 99999999999999-9".to_owned(),
+                    false => format!("XSETID {key} {} {more}", self.id(rng)),
+                }
+            }
+        }
+    }
+
+    fn line(&mut self, rng: &mut Rng) -> String {
+        match rng.below(20) {
+            0..9 => self.addition(rng),
+            9..15 => self.look(rng),
+            _ => self.removal(rng),
+        }
+    }
+}
+
+const FIRST: &[&str] = &[
+    "CONFIG SET stream-node-max-entries 5",
+    "SET string text",
+    "DEL s1 s2 future",
+    "XADD future 99999999999999-1 f v",
+];
+
+#[test]
+fn streams_answer_as_redis_does() {
+    let mut maker = Maker { clock: 30 };
+    random_lines(4_000, FIRST, |rng| maker.line(rng), |_, value| Some(value));
+}
+
+#[test]
+fn the_facts_of_their_commands_are_redis_s() {
+    same_facts("xadd xdel xlen xrange xread xrevrange xsetid xtrim");
+    let Some(pair) = Pair::start() else {
+        return;
+    };
+    let commands = [
+        "XADD k * f v",
+        "XREAD BLOCK 1 COUNT 2 STREAMS a b 0 0",
+        "XREAD COUNT 2 a 0",
+    ];
+    let commands = commands.map(|line| words(&format!("COMMAND GETKEYS {line}")));
+    pair.same("2", &commands, |_| true);
+}
