@@ -7,7 +7,7 @@ use drumlin_resp::Args;
 /// Subcommands with their arities, the names of both counted.
 pub(crate) type Subcommands = &'static [(&'static str, i32)];
 
-const CONTAINERS: [(&str, Subcommands); 11] = [
+const CONTAINERS: [(&str, Subcommands); 12] = [
     (
         "client",
         &[
@@ -154,6 +154,17 @@ const CONTAINERS: [(&str, Subcommands); 11] = [
     (
         "slowlog",
         &[("get", -2), ("help", 2), ("len", 2), ("reset", 2)],
+    ),
+    (
+        "xgroup",
+        &[
+            ("create", -5),
+            ("createconsumer", 5),
+            ("delconsumer", 5),
+            ("destroy", 4),
+            ("help", 2),
+            ("setid", -5),
+        ],
     ),
 ];
 

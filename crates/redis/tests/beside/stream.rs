@@ -3,7 +3,9 @@
 
 use drumlin_base::rng::Rng;
 
-use crate::pair::{Pair, pick, random_lines, same_facts, words};
+use drumlin_resp::Value;
+
+use crate::pair::{Pair, Words, pick, random_lines, same_facts, words};
 
 /// Makes lines. Ids are near a clock that goes on, since those of a stream only grow.
 struct Maker {
@@ -179,6 +181,88 @@ impl Maker {
         }
     }
 
+    /// A command of groups. No time since a delivery is between 0 and a million ms but by IDLE.
+    fn grouped(&self, rng: &mut Rng) -> String {
+        let key = Self::key(rng);
+        let group = Self::of(rng, &["g1", "g2", "g1"], &["none"]);
+        let consumer = pick(rng, &["a", "b", "c"]);
+        let id = self.id(rng);
+        let odd_count = ["COUNT 0", "COUNT x", "COUNT", "COUNT -1", "foo"];
+        match rng.below(22) {
+            0..3 => {
+                let from = Self::of(rng, &["$", "0", "0-0"], &[&id]);
+                let usual = ["", "MKSTREAM", "ENTRIESREAD 3"];
+                let odd = ["ENTRIESREAD -1", "ENTRIESREAD -2", "ENTRIESREAD x", "foo"];
+                let more = Self::of(rng, &usual, &odd);
+                format!("XGROUP CREATE {key} {group} {from} {more}")
+            }
+            3 => format!(
+                "XGROUP SETID {key} {group} {} {}",
+                Self::of(rng, &["$", "0", &id], &["-", "+", "x"]),
+                Self::of(rng, &["", "ENTRIESREAD 2"], &["MKSTREAM", "ENTRIESREAD"])
+            ),
+            4 => match rng.below(3) {
+                0 => format!("XGROUP DESTROY {key} {group}"),
+                1 => format!("XGROUP DELCONSUMER {key} {group} {consumer}"),
+                _ => format!("XGROUP CREATECONSUMER {key} {group} {consumer}"),
+            },
+            5..12 => {
+                let count = Self::of(rng, &["", "COUNT 2", "COUNT 1 NOACK", "NOACK"], &odd_count);
+                let from = Self::of(rng, &[">", ">", ">", "0", &id], &["$", "x"]);
+                let block = Self::of(rng, &["", "", "BLOCK 1"], &["BLOCK x"]);
+                match rng.below(4) {
+                    0 => format!(
+                        "XREADGROUP GROUP {group} {consumer} {count} STREAMS s1 {key} {from} >"
+                    ),
+                    _ => format!(
+                        "XREADGROUP GROUP {group} {consumer} {count} {block} STREAMS {key} {from}"
+                    ),
+                }
+            }
+            12..15 => format!("XACK {key} {group} {id} {}", self.id(rng)),
+            15 => format!("XPENDING {key} {group}"),
+            16 | 17 => format!(
+                "XPENDING {key} {group} {} {} {} {} {}",
+                Self::of(rng, &["", "", "IDLE 1000000"], &["IDLE x", "IDLE"]),
+                self.bound(rng),
+                self.bound(rng),
+                Self::of(rng, &["10", "2"], &["0", "-1", "x", ""]),
+                Self::of(rng, &["", "a", "b"], &["none"])
+            ),
+            _ => {
+                let idle = Self::of(rng, &["0", "0", "1000000"], &["-1", "x"]);
+                let usual = [
+                    "",
+                    "JUSTID",
+                    "FORCE",
+                    "IDLE 5000000",
+                    "FORCE RETRYCOUNT 7",
+                    "TIME 5",
+                ];
+                let odd = [
+                    "LASTID 3-3",
+                    "RETRYCOUNT x",
+                    "foo",
+                    "IDLE",
+                    "IDLE -5",
+                    "FORCE JUSTID",
+                ];
+                let more = Self::of(rng, &usual, &odd);
+                format!(
+                    "XCLAIM {key} {group} {consumer} {idle} {id} {} {more}",
+                    self.id(rng)
+                )
+            }
+        }
+    }
+
+    fn grouped_line(&mut self, rng: &mut Rng) -> String {
+        match rng.below(10) {
+            0..7 => self.grouped(rng),
+            _ => self.line(rng),
+        }
+    }
+
     fn line(&mut self, rng: &mut Rng) -> String {
         match rng.below(20) {
             0..9 => self.addition(rng),
@@ -201,9 +285,33 @@ fn streams_answer_as_redis_does() {
     random_lines(4_000, FIRST, |rng| maker.line(rng), |_, value| Some(value));
 }
 
+/// What is the same in both: all but the time since a delivery.
+fn without_idle(command: &Words, value: Value) -> Option<Value> {
+    let is_list = command[0] == b"XPENDING" && command.len() > 3;
+    let Some(items) = value.as_items().filter(|_| is_list) else {
+        return Some(value);
+    };
+    let of_entry = |item: &Value| match item.as_items() {
+        Some([id, consumer, _, deliveries]) => {
+            let parts = [id, consumer, deliveries];
+            Value::Array(parts.map(Value::clone).to_vec())
+        }
+        _ => item.clone(),
+    };
+    Some(Value::Array(items.iter().map(of_entry).collect()))
+}
+
+#[test]
+fn groups_answer_as_redis_s_do() {
+    let mut maker = Maker { clock: 30 };
+    random_lines(4_000, FIRST, |rng| maker.grouped_line(rng), without_idle);
+}
+
 #[test]
 fn the_facts_of_their_commands_are_redis_s() {
-    same_facts("xadd xdel xlen xrange xread xrevrange xsetid xtrim");
+    same_facts(
+        "xack xadd xclaim xdel xgroup xlen xpending xrange xread xreadgroup xrevrange xsetid xtrim",
+    );
     let Some(pair) = Pair::start() else {
         return;
     };
@@ -211,6 +319,8 @@ fn the_facts_of_their_commands_are_redis_s() {
         "XADD k * f v",
         "XREAD BLOCK 1 COUNT 2 STREAMS a b 0 0",
         "XREAD COUNT 2 a 0",
+        "XREADGROUP GROUP g c NOACK STREAMS a >",
+        "XGROUP CREATE k g 0",
     ];
     let commands = commands.map(|line| words(&format!("COMMAND GETKEYS {line}")));
     pair.same("2", &commands, |_| true);

@@ -146,6 +146,16 @@ pub(super) struct Range {
 }
 
 impl Range {
+    /// One entry.
+    pub(super) fn one(id: StreamId) -> Self {
+        Self {
+            from: id,
+            to: id,
+            direction: Direction::Forward,
+            count: 1,
+        }
+    }
+
     /// Up to `count` entries behind `id`.
     pub(super) fn behind(id: StreamId, count: u64) -> Self {
         Self {
