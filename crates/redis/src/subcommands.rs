@@ -7,7 +7,7 @@ use drumlin_resp::Args;
 /// Subcommands with their arities, the names of both counted.
 pub(crate) type Subcommands = &'static [(&'static str, i32)];
 
-const CONTAINERS: [(&str, Subcommands); 12] = [
+const CONTAINERS: [(&str, Subcommands); 13] = [
     (
         "client",
         &[
@@ -165,6 +165,10 @@ const CONTAINERS: [(&str, Subcommands); 12] = [
             ("help", 2),
             ("setid", -5),
         ],
+    ),
+    (
+        "xinfo",
+        &[("consumers", 4), ("groups", 3), ("help", 2), ("stream", -3)],
     ),
 ];
 

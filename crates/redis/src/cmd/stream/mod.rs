@@ -1,7 +1,9 @@
 //! Commands of streams.
 
 mod args;
+mod autoclaim;
 mod groups;
+mod info;
 mod pending;
 mod range;
 mod read;

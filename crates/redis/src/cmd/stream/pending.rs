@@ -8,7 +8,7 @@ use super::args::{Range, id, integer_or, range_end, range_start, reply_entries, 
 use crate::call::{Call, SYNTAX};
 
 /// The stream and the group of the first two arguments.
-fn open(call: &Call<'_, '_>) -> Outcome<(Stream, Group)> {
+pub(super) fn open(call: &Call<'_, '_>) -> Outcome<(Stream, Group)> {
     let (key, name) = (call.arg(1), call.arg(2));
     let missing = || {
         Failure::because(format!(

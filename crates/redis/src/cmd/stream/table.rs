@@ -1,6 +1,6 @@
 //! The facts about the commands of streams.
 
-use super::{groups, pending, range, read, readgroup, write};
+use super::{autoclaim, groups, info, pending, range, read, readgroup, write};
 use crate::command::{Command, Flags, NO_KEYS, ONE_KEY};
 
 const READ: Flags = Flags::READONLY;
@@ -13,9 +13,11 @@ const BLOCK: Flags = Flags::BLOCKING.and(Flags::MOVABLE_KEYS);
 pub(crate) const COMMANDS: &[Command] = &[
     Command::new("xack", -4, FAST_WRITE, ONE_KEY, groups::xack),
     Command::new("xadd", -5, FAST_GROW, ONE_KEY, write::xadd),
+    Command::new("xautoclaim", -6, FAST_WRITE, ONE_KEY, autoclaim::xautoclaim),
     Command::new("xclaim", -6, FAST_WRITE, ONE_KEY, pending::xclaim),
     Command::new("xdel", -3, FAST_WRITE, ONE_KEY, write::xdel),
     Command::new("xgroup", -2, Flags::FAMILY_WRITES, NO_KEYS, groups::xgroup),
+    Command::new("xinfo", -2, Flags::NONE, NO_KEYS, info::xinfo),
     Command::new("xlen", 2, FAST_READ, ONE_KEY, range::xlen),
     Command::new("xpending", -3, READ, ONE_KEY, pending::xpending),
     Command::new("xrange", -4, READ, ONE_KEY, range::xrange),
