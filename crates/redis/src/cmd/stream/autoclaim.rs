@@ -49,12 +49,15 @@ fn page(call: &Call<'_, '_>) -> Outcome<Page> {
     Ok(page)
 }
 
-/// The pending entries that a page looks at, and the first behind them.
+/// A pending entry that is taken, and whether the stream still has it.
+type Taken = (StreamId, Pending, bool);
+
+/// The pending entries that a page takes, and the first behind them.
 fn looked_at(
     call: &Call<'_, '_>,
     (stream, group): (&Stream, &Group),
     page: &Page,
-) -> Outcome<(Vec<(StreamId, Pending, bool)>, StreamId)> {
+) -> Outcome<(Vec<Taken>, StreamId)> {
     let now_ms = call.keys.now_ms() as i64;
     let (mut looks, mut left) = (page.count.saturating_mul(LOOKS), page.count);
     let (mut taken, mut next) = (Vec::new(), StreamId::MIN);
