@@ -1,11 +1,13 @@
 //! Goal: streams answer as Redis's do. Method: random commands over few keys, right and wrong arguments mixed; nodes of five
 //! entries, so that rough trims have something to cut.
 
+use std::path::Path;
+
 use drumlin_base::rng::Rng;
 
 use drumlin_resp::Value;
 
-use crate::pair::{Pair, Words, pick, random_lines, same_facts, words};
+use crate::pair::{Pair, Words, ask_at, pick, random_lines, same_facts, words};
 
 /// Makes lines. Ids are near a clock that goes on, since those of a stream only grow.
 struct Maker {
@@ -303,7 +305,7 @@ const FIRST: &[&str] = &[
 #[test]
 fn streams_answer_as_redis_does() {
     let mut maker = Maker { clock: 30 };
-    random_lines(4_000, FIRST, |rng| maker.line(rng), |_, value| Some(value));
+    random_lines(1_500, FIRST, |rng| maker.line(rng), |_, value| Some(value));
 }
 
 /// What is the same in both: all but the time of a delivery, and of Redis's tree.
@@ -368,7 +370,7 @@ fn is_text(value: &Value, text: &[u8]) -> bool {
 #[test]
 fn groups_answer_as_redis_s_do() {
     let mut maker = Maker { clock: 30 };
-    random_lines(4_000, FIRST, |rng| maker.grouped_line(rng), without_idle);
+    random_lines(1_500, FIRST, |rng| maker.grouped_line(rng), without_idle);
 }
 
 #[test]
@@ -388,4 +390,58 @@ fn the_facts_of_their_commands_are_redis_s() {
     ];
     let commands = commands.map(|line| words(&format!("COMMAND GETKEYS {line}")));
     pair.same("2", &commands, |_| true);
+}
+
+/// Goal: those who wait are answered as Redis's clients are. Method: a client waits, as INFO tells, and another changes the key.
+#[test]
+fn clients_that_wait_are_answered_as_redis_s_are() {
+    let Some(pair) = Pair::start() else {
+        return;
+    };
+    let before = [
+        "DEL a b",
+        "XADD a 1-1 f v",
+        "XGROUP CREATE a g $",
+        "XADD b 5-5 f v",
+    ];
+    let read = "XREAD BLOCK 0 STREAMS b a $ $";
+    let group = "XREADGROUP GROUP g c BLOCK 0 STREAMS a >";
+    let cases = [
+        (read, "XADD a 2-2 f v g w"),
+        (read, "XADD b 5-6 f v"),
+        (group, "XADD a 2-2 f v"),
+        (group, "XGROUP DESTROY a g"),
+        (group, "DEL a"),
+        (group, "SET a text"),
+        (group, "RENAME b a"),
+    ];
+    for (wait, change) in cases {
+        let mut lines: Vec<_> = before.iter().map(|line| words(line)).collect();
+        lines.push(words(wait));
+        let after = [
+            words(change),
+            words("XINFO GROUPS a"),
+            words("XPENDING a g"),
+        ];
+        let answers = |socket: &Path| {
+            std::thread::scope(|scope| {
+                let waits = scope.spawn(|| ask_at(socket, &lines));
+                let is_blocked = || match ask_at(socket, &[words("INFO clients")]).remove(0) {
+                    Value::Bulk(text) => {
+                        String::from_utf8_lossy(&text).contains("blocked_clients:1")
+                    }
+                    _ => false,
+                };
+                while !is_blocked() {
+                    assert!(!waits.is_finished(), "{wait} does not wait");
+                }
+                let changed = ask_at(socket, &[words(change)]);
+                let answered = waits.join().expect("answered");
+                (changed, answered, ask_at(socket, &after))
+            })
+        };
+        let ours = answers(pair.ours.socket());
+        let theirs = answers(&pair.theirs.path().join("socket"));
+        assert_eq!(ours, theirs, "{wait}, then {change}");
+    }
 }
