@@ -1,12 +1,11 @@
 //! Items of one key gathered to a value.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use drumlin_base::{Error, ErrorKind, Result};
 
 use crate::unique::any_twice;
-use crate::value::{Bytes, Entry, Field, Item, Kind, Stream, StreamId, Value};
+use crate::value::{Bytes, Entry, Field, Item, Kind, Stream, Value};
 
 /// Approximate memory of a string or an item beside its bytes: its place in a vector that doubles, and the heap's
 /// share.
@@ -19,8 +18,6 @@ pub struct Collector {
     bytes: usize,
     bytes_max: usize,
     has_any: bool,
-    /// Where the pending entries of the last group are.
-    pending: HashMap<StreamId, usize>,
 }
 
 impl Collector {
@@ -39,7 +36,6 @@ impl Collector {
             bytes: 0,
             bytes_max,
             has_any: false,
-            pending: HashMap::new(),
         }
     }
 
@@ -60,9 +56,7 @@ impl Collector {
             (Value::Set(members), Item::Member(member)) => members.push(member),
             (Value::ZSet(members), Item::Scored(member, score)) => members.push((member, score)),
             (Value::Hash(fields), Item::Field(field)) => fields.push(field),
-            (Value::Stream(stream), item) => {
-                return push_to_stream(stream, &mut self.pending, item);
-            }
+            (Value::Stream(stream), item) => return push_to_stream(stream, item),
             _ => {
                 return Err(Error::invalid_argument(
                     "an item is of another type than its value",
@@ -81,7 +75,7 @@ impl Collector {
             Item::Entry(entry) => self.entry_memory(entry),
             Item::Group(group) => group.name.len() + OVERHEAD_BYTES,
             Item::Consumer(consumer) => consumer.name.len(),
-            Item::Head(..) | Item::Pending(_) | Item::Owned(_) => 0,
+            Item::Head(..) | Item::Pending(_) => 0,
         };
         own.saturating_add(OVERHEAD_BYTES)
     }
@@ -136,40 +130,19 @@ fn references<'a, T>(items: &'a [T], name: impl Fn(&'a T) -> &'a Vec<u8>) -> Vec
     items.iter().map(|item| name(item).as_slice()).collect()
 }
 
-fn push_to_stream(
-    stream: &mut Stream,
-    places: &mut HashMap<StreamId, usize>,
-    item: Item,
-) -> Result<()> {
+fn push_to_stream(stream: &mut Stream, item: Item) -> Result<()> {
     let group = stream.groups.last_mut();
     match (item, group) {
         (Item::Entry(entry), _) => stream.entries.push(entry),
         (Item::Head(head, _), _) => stream.head = head,
-        (Item::Group(group), _) => {
-            // Replaced, not cleared: clearing takes time in proportion to the largest group.
-            *places = HashMap::new();
-            stream.groups.push(group);
-        }
-        (Item::Pending(pending), Some(group)) => {
-            places.insert(pending.id, group.pending.len());
-            group.pending.push(pending);
-        }
+        (Item::Group(group), _) => stream.groups.push(group),
         (Item::Consumer(consumer), Some(group)) => group.consumers.push(consumer),
-        (Item::Owned(id), Some(group)) => {
-            let owner = group.consumers.len().checked_sub(1);
-            let pending = places
-                .get(&id)
-                .and_then(|place| group.pending.get_mut(*place));
-            let (Some(owner), Some(pending)) = (owner, pending) else {
-                return Err(Error::invalid_argument(
-                    "an entry has an owner before it is pending",
-                ));
-            };
-            pending.consumer = owner;
+        (Item::Pending(pending), Some(group)) if pending.consumer < group.consumers.len() => {
+            group.pending.push(pending);
         }
         _ => {
             return Err(Error::invalid_argument(
-                "an item is of another type than its value",
+                "an item is of another type than its value, or before its owner",
             ));
         }
     }
@@ -179,6 +152,7 @@ fn push_to_stream(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::StreamId;
 
     #[test]
     fn a_member_that_comes_twice_is_refused() {

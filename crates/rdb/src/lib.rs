@@ -47,6 +47,7 @@ mod value;
 pub use collect::Collector;
 pub use decode::reader::{Event, KeyHead, Limits, Reader, VERSION_READ_MAX};
 pub use encode::file::{FileWriter, KeyFacts, Sink};
+pub use encode::streams::{NodeCutter, StreamPart};
 pub use encode::{Encoding, Version};
 pub use value::{
     Bytes, Consumer, Entry, Field, Group, Item, Kind, Pending, Stream, StreamHead, StreamId, Value,

@@ -160,7 +160,7 @@ pub struct Stream {
 }
 
 /// A part of a value, as it comes out of a file. A stream comes as its entries, its head, and for each group
-/// the group, its pending entries, and for each consumer the consumer and the pending entries that it owns.
+/// the group, and for each consumer the consumer and the pending entries that it owns.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     /// A whole string.
@@ -179,12 +179,10 @@ pub enum Item {
     Head(StreamHead, u64),
     /// A group, with nothing pending and no consumers yet.
     Group(Group),
-    /// A pending entry of the last group; its consumer is not known yet, and 0.
-    Pending(Pending),
     /// A consumer of the last group.
     Consumer(Consumer),
-    /// A pending entry that belongs to the last consumer.
-    Owned(StreamId),
+    /// A pending entry of the last group, whose consumer has come: in files it is the last one.
+    Pending(Pending),
 }
 
 /// Redis's count of the entries that a group has read, up to `id`, when the file has none: computed from the

@@ -52,6 +52,13 @@ enum Next {
     Done,
 }
 
+/// A pending entry whose owner has not come.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    delivered_ms: i64,
+    deliveries: u64,
+}
+
 /// A stream that is being read.
 #[derive(Debug)]
 pub(crate) struct StreamBody {
@@ -65,9 +72,10 @@ pub(crate) struct StreamBody {
     head: StreamHead,
     groups: HashSet<Bytes>,
     consumers: HashSet<Bytes>,
-    /// Pending entries of the group, and whether one of its consumers has them.
-    pending: HashMap<StreamId, bool>,
-    owned: usize,
+    /// Pending entries of the group that none of its consumers has yet: the owners come behind all of them.
+    pending: HashMap<StreamId, Waiting>,
+    /// Consumers of the group.
+    owners: usize,
 }
 
 impl StreamBody {
@@ -84,7 +92,7 @@ impl StreamBody {
             groups: HashSet::new(),
             consumers: HashSet::new(),
             pending: HashMap::new(),
-            owned: 0,
+            owners: 0,
         }
     }
 
@@ -128,9 +136,13 @@ impl StreamBody {
                     self.next = Some(Next::Consumers(count(input, 10)?, groups));
                     return Ok(None);
                 }
-                Next::Pending(left, groups) => self.read_pending(input, left - 1, groups)?,
+                Next::Pending(left, groups) => {
+                    self.read_pending(input)?;
+                    self.next = Some(Next::Pending(left - 1, groups));
+                    return Ok(None);
+                }
                 Next::Consumers(0, groups) => {
-                    if self.owned != self.pending.len() {
+                    if !self.pending.is_empty() {
                         return bad("a pending entry belongs to no consumer");
                     }
                     self.next = Some(Next::Groups(groups));
@@ -229,7 +241,7 @@ impl StreamBody {
         // New ones: clearing takes as long as the largest group was, and there may be many small ones behind it.
         self.pending = HashMap::new();
         self.consumers = HashSet::new();
-        self.owned = 0;
+        self.owners = 0;
         self.next = Some(Next::Pending(pending, left));
         Ok(Item::Group(Group {
             name,
@@ -239,18 +251,16 @@ impl StreamBody {
         }))
     }
 
-    fn read_pending(&mut self, input: &mut Cursor<'_>, left: u64, groups: u64) -> Parsed<Item> {
-        let pending = Pending {
-            id: StreamId::from_be(input.array()?),
+    fn read_pending(&mut self, input: &mut Cursor<'_>) -> Parsed<()> {
+        let id = StreamId::from_be(input.array()?);
+        let waiting = Waiting {
             delivered_ms: i64::from_le_bytes(input.array()?),
             deliveries: length(input)?,
-            consumer: 0,
         };
-        if self.pending.insert(pending.id, false).is_some() {
-            return bad("an entry is pending twice in a group");
+        match self.pending.insert(id, waiting) {
+            None => Ok(()),
+            Some(_) => bad("an entry is pending twice in a group"),
         }
-        self.next = Some(Next::Pending(left, groups));
-        Ok(Item::Pending(pending))
     }
 
     fn read_consumer(
@@ -270,6 +280,7 @@ impl StreamBody {
         if !self.consumers.insert(name.clone()) {
             return bad("a group has two consumers of one name");
         }
+        self.owners += 1;
         self.next = Some(Next::Owned(owned, left, groups));
         Ok(Item::Consumer(Consumer {
             name,
@@ -280,13 +291,15 @@ impl StreamBody {
 
     fn read_owned(&mut self, input: &mut Cursor<'_>) -> Parsed<Item> {
         let id = StreamId::from_be(input.array()?);
-        match self.pending.get_mut(&id) {
-            None => return bad("a consumer has an entry that is not pending in its group"),
-            Some(true) => return bad("a pending entry has two owners"),
-            Some(owned) => *owned = true,
-        }
-        self.owned += 1;
-        Ok(Item::Owned(id))
+        let Some(waiting) = self.pending.remove(&id) else {
+            return bad("a consumer has an entry that is not pending, or not its own");
+        };
+        Ok(Item::Pending(Pending {
+            id,
+            delivered_ms: waiting.delivered_ms,
+            deliveries: waiting.deliveries,
+            consumer: self.owners.saturating_sub(1),
+        }))
     }
 }
 

@@ -3,6 +3,7 @@
 use drumlin_base::{Error, Result};
 
 use crate::crc64;
+use crate::encode::streams::{self, StreamPart};
 use crate::encode::{Body, Encoding, Version, length, string, write_value};
 use crate::lzf::Compressor;
 use crate::value::{Item, Kind, Value};
@@ -134,8 +135,8 @@ impl<S: Sink> FileWriter<S> {
     /// A key whose `count` items follow one by one, in a plain form.
     ///
     /// # Errors
-    /// InvalidArgument for strings and streams, which come whole, for no items, and within another value; those of
-    /// the sink.
+    /// InvalidArgument for strings, which come whole, and streams, which begin with [`FileWriter::begin_stream`], for no items,
+    /// and within another value; those of the sink.
     pub fn begin(&mut self, key: &[u8], facts: &KeyFacts, kind: Kind, count: u64) -> Result<()> {
         self.between()?;
         let code = match kind {
@@ -144,7 +145,7 @@ impl<S: Sink> FileWriter<S> {
             Kind::Hash => 4,
             Kind::ZSet => 5,
             Kind::String | Kind::Stream => {
-                return Err(Error::invalid_argument("a string or a stream comes whole"));
+                return Err(Error::invalid_argument("its items are no values"));
             }
         };
         if count == 0 {
@@ -191,6 +192,54 @@ impl<S: Sink> FileWriter<S> {
         }
         self.begun = (left > 1).then_some((kind, left - 1));
         self.hand_on()
+    }
+
+    /// A stream whose parts follow one by one, until [`FileWriter::end_stream`]; it has `nodes` nodes.
+    ///
+    /// # Errors
+    /// InvalidArgument within another value; those of the sink.
+    pub fn begin_stream(&mut self, key: &[u8], facts: &KeyFacts, nodes: u64) -> Result<()> {
+        self.between()?;
+        self.facts(facts);
+        self.buffer.push(streams::code(self.encoding.version));
+        string(&mut self.buffer, key, None);
+        length(&mut self.buffer, nodes);
+        self.begun = Some((Kind::Stream, nodes));
+        self.hand_on()
+    }
+
+    /// The next part of the stream that was begun.
+    ///
+    /// # Errors
+    /// InvalidArgument outside of a stream, for more or fewer nodes than were told, and for fields that no node holds; those
+    /// of the sink.
+    pub fn stream_part(&mut self, part: &StreamPart<'_>) -> Result<()> {
+        let Some((Kind::Stream, left)) = self.begun else {
+            return Err(Error::invalid_argument("a part belongs to no stream"));
+        };
+        let left = match (part, left) {
+            (StreamPart::Node(_), 1..) => left - 1,
+            (StreamPart::Node(_), 0) | (_, 1..) => {
+                let message = "a stream has other nodes than were told";
+                return Err(Error::invalid_argument(message));
+            }
+            _ => 0,
+        };
+        self.begun = Some((Kind::Stream, left));
+        let (out, encoding, lzf) = (&mut self.buffer, &self.encoding, &mut self.lzf);
+        streams::write_part(&mut Body { out, encoding, lzf }, part)?;
+        self.hand_on()
+    }
+
+    /// Ends the stream that was begun.
+    ///
+    /// # Errors
+    /// InvalidArgument outside of a stream and for missing nodes.
+    pub fn end_stream(&mut self) -> Result<()> {
+        match self.begun.take() {
+            Some((Kind::Stream, 0)) => Ok(()),
+            _ => Err(Error::invalid_argument("no stream ends here")),
+        }
     }
 
     /// Ends the file, and returns the sink.

@@ -12,7 +12,7 @@ use crate::value::{Field, Stream, Value};
 use crate::{intset, value};
 
 pub(crate) mod file;
-mod streams;
+pub(crate) mod streams;
 
 /// A version of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,12 +1,10 @@
 //! Streams as Redis writes them: nodes of a hundred entries or 4 KiB, then the head and the groups.
 
-use std::cmp::Ordering;
-
 use drumlin_base::{Error, Result};
 
 use crate::encode::{Body, Version};
 use crate::listpack;
-use crate::value::{Entry, Group, Pending, Stream, StreamHead, StreamId, estimated_read};
+use crate::value::{Consumer, Entry, Group, Pending, Stream, StreamHead, StreamId, estimated_read};
 
 /// Entries and bytes after which a node is closed; Redis's defaults.
 const NODE_ENTRIES_MAX: usize = 100;
@@ -46,31 +44,137 @@ fn first_id(stream: &Stream) -> StreamId {
         .map_or_else(StreamId::default, |entry| entry.id)
 }
 
+/// A part of a stream that is written in parts: its nodes, the head, and for each group the group, its pending entries by number,
+/// the count of its consumers, and for each consumer the consumer and the numbers of its pending entries.
+#[derive(Clone, Copy, Debug)]
+pub enum StreamPart<'a> {
+    /// Entries of one node, at least one: see [`NodeCutter`].
+    Node(&'a [Entry]),
+    /// What stands behind the entries.
+    Head {
+        /// The counters.
+        head: StreamHead,
+        /// How many entries there are, and the first one; 0-0 if there is none.
+        entries: u64,
+        /// See `entries`.
+        first: StreamId,
+        /// How many groups follow.
+        groups: u64,
+    },
+    /// A group, of which only what it knows itself is written, and how many entries are pending.
+    Group(&'a Group, u64),
+    /// A pending entry; its consumer is not written here.
+    Pending(&'a Pending),
+    /// How many consumers the group has.
+    Consumers(u64),
+    /// A consumer, and how many entries are pending for it.
+    Consumer(&'a Consumer, u64),
+    /// One of these.
+    Owned(StreamId),
+}
+
+/// Cuts entries into nodes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NodeCutter {
+    entries: usize,
+    bytes: usize,
+}
+
+impl NodeCutter {
+    /// Whether the next entry goes into the node of those before; else it begins one, as the first does.
+    pub fn takes(&mut self, entry: &Entry) -> bool {
+        let fields = entry.fields.iter();
+        let bytes: usize = fields.map(|(name, value)| name.len() + value.len()).sum();
+        let goes_in = (1..NODE_ENTRIES_MAX).contains(&self.entries)
+            && self.bytes.saturating_add(bytes) <= NODE_BYTES_MAX;
+        *self = match goes_in {
+            true => Self {
+                entries: self.entries + 1,
+                bytes: self.bytes + bytes,
+            },
+            false => Self { entries: 1, bytes },
+        };
+        goes_in
+    }
+}
+
+/// The type of a stream in `version`.
+pub(super) fn code(version: Version) -> u8 {
+    match version {
+        Version::V9 => 15,
+        Version::V10 => 19,
+        Version::V11 | Version::V12 => 21,
+    }
+}
+
 /// Appends the body of `stream`, and returns its type.
 pub(super) fn write(body: &mut Body<'_>, stream: &Stream) -> Result<u8> {
-    let version = body.encoding.version;
     check(stream)?;
     let nodes = nodes(&stream.entries);
     body.length(nodes.len() as u64);
     for node in nodes {
-        write_node(body, node)?;
+        write_part(body, &StreamPart::Node(node))?;
     }
-    body.length(stream.entries.len() as u64);
-    write_id(body, stream.head.last_id);
-    if version >= Version::V10 {
-        write_id(body, first_id(stream));
-        write_id(body, stream.head.max_deleted_id);
-        body.length(stream.head.entries_added);
-    }
-    body.length(stream.groups.len() as u64);
+    let head = StreamPart::Head {
+        head: stream.head,
+        entries: stream.entries.len() as u64,
+        first: first_id(stream),
+        groups: stream.groups.len() as u64,
+    };
+    write_part(body, &head)?;
     for group in &stream.groups {
         write_group(body, group)?;
     }
-    Ok(match version {
-        Version::V9 => 15,
-        Version::V10 => 19,
-        Version::V11 | Version::V12 => 21,
-    })
+    Ok(code(body.encoding.version))
+}
+
+/// Appends one part.
+pub(super) fn write_part(body: &mut Body<'_>, part: &StreamPart<'_>) -> Result<()> {
+    let version = body.encoding.version;
+    match *part {
+        StreamPart::Node(entries) => write_node(body, entries)?,
+        StreamPart::Head {
+            head,
+            entries,
+            first,
+            groups,
+        } => {
+            body.length(entries);
+            write_id(body, head.last_id);
+            if version >= Version::V10 {
+                write_id(body, first);
+                write_id(body, head.max_deleted_id);
+                body.length(head.entries_added);
+            }
+            body.length(groups);
+        }
+        StreamPart::Group(group, pending) => {
+            body.string(&group.name);
+            write_id(body, group.last_id);
+            if version >= Version::V10 {
+                body.length(group.entries_read.unwrap_or(u64::MAX));
+            }
+            body.length(pending);
+        }
+        StreamPart::Pending(pending) => {
+            body.out.extend_from_slice(&pending.id.to_be());
+            let delivered = pending.delivered_ms.to_le_bytes();
+            body.out.extend_from_slice(&delivered);
+            body.length(pending.deliveries);
+        }
+        StreamPart::Consumers(count) => body.length(count),
+        StreamPart::Consumer(consumer, owned) => {
+            body.string(&consumer.name);
+            body.out.extend_from_slice(&consumer.seen_ms.to_le_bytes());
+            if version >= Version::V11 {
+                let active = consumer.active_ms.to_le_bytes();
+                body.out.extend_from_slice(&active);
+            }
+            body.length(owned);
+        }
+        StreamPart::Owned(id) => body.out.extend_from_slice(&id.to_be()),
+    }
+    Ok(())
 }
 
 fn check(stream: &Stream) -> Result<()> {
@@ -86,23 +190,10 @@ fn check(stream: &Stream) -> Result<()> {
 
 /// `entries` cut into nodes.
 fn nodes(entries: &[Entry]) -> Vec<&[Entry]> {
-    let mut nodes = Vec::new();
-    let mut rest = entries;
-    while !rest.is_empty() {
-        let mut bytes = 0;
-        let fits = |entry: &&Entry| {
-            let fields = entry.fields.iter();
-            bytes += fields
-                .map(|(name, value)| name.len() + value.len())
-                .sum::<usize>();
-            bytes <= NODE_BYTES_MAX
-        };
-        let run = rest.iter().take(NODE_ENTRIES_MAX).take_while(fits).count();
-        let (node, behind) = rest.split_at(run.max(1));
-        nodes.push(node);
-        rest = behind;
-    }
-    nodes
+    let mut cutter = NodeCutter::default();
+    entries.first().map(|first| cutter.takes(first));
+    let nodes = entries.chunk_by(|_, next| cutter.takes(next));
+    nodes.collect()
 }
 
 fn write_node(body: &mut Body<'_>, entries: &[Entry]) -> Result<()> {
@@ -146,39 +237,25 @@ fn write_id(body: &mut Body<'_>, id: StreamId) {
 }
 
 fn write_group(body: &mut Body<'_>, group: &Group) -> Result<()> {
-    let version = body.encoding.version;
-    body.string(&group.name);
-    write_id(body, group.last_id);
-    if version >= Version::V10 {
-        body.length(group.entries_read.unwrap_or(u64::MAX));
-    }
     let mut pending: Vec<&Pending> = group.pending.iter().collect();
     pending.sort_by_key(|pending| pending.id);
-    body.length(pending.len() as u64);
+    write_part(body, &StreamPart::Group(group, pending.len() as u64))?;
     for pending in &pending {
-        body.out.extend_from_slice(&pending.id.to_be());
-        body.out
-            .extend_from_slice(&pending.delivered_ms.to_le_bytes());
-        body.length(pending.deliveries);
+        write_part(body, &StreamPart::Pending(pending))?;
     }
     // By owner, and by number within.
     pending.sort_by_key(|pending| pending.consumer);
     let mut owned = pending
         .chunk_by(|one, next| one.consumer == next.consumer)
         .peekable();
-    body.length(group.consumers.len() as u64);
+    write_part(body, &StreamPart::Consumers(group.consumers.len() as u64))?;
     for (number, consumer) in group.consumers.iter().enumerate() {
-        body.string(&consumer.name);
-        body.out.extend_from_slice(&consumer.seen_ms.to_le_bytes());
-        if version >= Version::V11 {
-            body.out
-                .extend_from_slice(&consumer.active_ms.to_le_bytes());
-        }
-        let own = owned.next_if(|own| owner(own).cmp(&Some(number)) == Ordering::Equal);
+        let own = owned.next_if(|own| owner(own) == Some(number));
         let own = own.unwrap_or_default();
-        body.length(own.len() as u64);
-        own.iter()
-            .for_each(|own| body.out.extend_from_slice(&own.id.to_be()));
+        write_part(body, &StreamPart::Consumer(consumer, own.len() as u64))?;
+        for pending in own {
+            write_part(body, &StreamPart::Owned(pending.id))?;
+        }
     }
     if owned.next().is_some() {
         return Err(Error::invalid_argument(

@@ -5,7 +5,8 @@ use crate::common::{KINDS, MEMORY_MAX, in_order, read_file, same, value, with_ex
 use drumlin_base::rng::Rng;
 use drumlin_rdb::crc64::crc64;
 use drumlin_rdb::{
-    Encoding, Event, FileWriter, Item, KeyFacts, Kind, Limits, Reader, Value, Version, dump,
+    Encoding, Entry, Event, FileWriter, Item, KeyFacts, Kind, Limits, NodeCutter, Reader, Stream,
+    StreamId, StreamPart, Value, Version, dump,
 };
 
 const VERSIONS: [Version; 4] = [Version::V9, Version::V10, Version::V11, Version::V12];
@@ -101,11 +102,64 @@ fn file(seed: u64, encoding: Encoding) -> (Vec<Key>, Vec<u8>) {
                 items.iter().for_each(|item| writer.item(item).unwrap());
                 assert!(writer.item(&items[0]).is_err(), "one too many");
             }
-            _ => writer.key(&key, &facts, &value).unwrap(),
+            _ => match &value {
+                Value::Stream(stream) if rng.one_in(2) => {
+                    write_in_parts(&mut writer, &key, &facts, stream);
+                }
+                _ => writer.key(&key, &facts, &value).unwrap(),
+            },
         }
         keys.push((key, facts, value));
     }
     (keys, writer.finish().unwrap())
+}
+
+fn write_in_parts(writer: &mut FileWriter<Vec<u8>>, key: &[u8], facts: &KeyFacts, stream: &Stream) {
+    let mut nodes: Vec<Vec<Entry>> = Vec::new();
+    let mut cutter = NodeCutter::default();
+    for entry in &stream.entries {
+        if !cutter.takes(entry) {
+            nodes.push(Vec::new());
+        }
+        nodes.last_mut().unwrap().push(entry.clone());
+    }
+    let head = StreamPart::Head {
+        head: stream.head,
+        entries: stream.entries.len() as u64,
+        first: stream
+            .entries
+            .first()
+            .map_or(StreamId::default(), |it| it.id),
+        groups: stream.groups.len() as u64,
+    };
+    let mut parts: Vec<_> = nodes.iter().map(|node| StreamPart::Node(node)).collect();
+    parts.push(head);
+    for group in &stream.groups {
+        let count = |owner: usize| group.pending.iter().filter(move |it| it.consumer == owner);
+        parts.push(StreamPart::Group(group, group.pending.len() as u64));
+        parts.extend(group.pending.iter().map(StreamPart::Pending));
+        parts.push(StreamPart::Consumers(group.consumers.len() as u64));
+        for (owner, consumer) in group.consumers.iter().enumerate() {
+            parts.push(StreamPart::Consumer(consumer, count(owner).count() as u64));
+            parts.extend(count(owner).map(|it| StreamPart::Owned(it.id)));
+        }
+    }
+    assert!(writer.stream_part(&head).is_err(), "outside of a stream");
+    writer.begin_stream(key, facts, nodes.len() as u64).unwrap();
+    if !nodes.is_empty() {
+        assert!(writer.stream_part(&head).is_err(), "before its nodes");
+        assert!(writer.begin_stream(key, facts, 0).is_err(), "within it");
+    }
+    parts
+        .iter()
+        .for_each(|part| writer.stream_part(part).unwrap());
+    assert!(
+        writer
+            .stream_part(&StreamPart::Node(&stream.entries))
+            .is_err()
+    );
+    writer.end_stream().unwrap();
+    assert!(writer.end_stream().is_err(), "twice");
 }
 
 fn items(value: &Value) -> Option<Vec<Item>> {
