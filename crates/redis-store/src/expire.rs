@@ -5,10 +5,13 @@ use crate::failure::Outcome;
 use crate::families::FamilyName;
 use crate::keys::{split_u48, ttl_key};
 use crate::keyspace::Keyspace;
+use crate::types::field_expiry;
 use crate::walk::Direction;
 
 /// Records of so many bytes and more are deleted by the worker, as the engine may keep them in blob files.
 const SMALL_BYTES: usize = 1 << 10;
+/// Fields of a hash that are deleted at once.
+const FIELDS_STEP: usize = 1_000;
 
 /// The work of one step of the worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +24,7 @@ pub struct ExpireStep {
 
 impl Keyspace<'_> {
     /// Takes up to `most` due entries of the `ttl` family in the order of their times. A key whose expiry is still the
-    /// entry's has expired; other entries are of expiries that were changed since, and only go. Writes the watermark
+    /// entry's has expired; a hash whose first field expires then loses its expired fields; other entries are of expiries that were changed since, and only go. Writes the watermark
     /// of expiry too: once that is durable, compactions drop small whole values by themselves. So the step deletes the
     /// others, and all of them where `tells`, with an `expired` event each.
     ///
@@ -44,18 +47,27 @@ impl Keyspace<'_> {
             return Ok(step);
         }
         let own = self.db();
+        let mut left = most;
         for entry in due {
+            if left == 0 {
+                step.more = true;
+                break;
+            }
+            left -= 1;
             let Some((ms, rest)) = split_u48(&entry) else {
                 continue;
             };
             let Some((db, key)) = rest.split_first_chunk::<2>() else {
                 continue;
             };
+            self.overlay().set(FamilyName::Ttl, entry.clone(), None);
             if let Some(db) = self.logical(u16::from_be_bytes(*db)) {
                 self.select(db);
-                step.expired += u64::from(self.expire_key(key, ms, tells)?);
+                match self.expire_key(key, ms, tells)? {
+                    true => step.expired += 1,
+                    false => step.more |= self.expire_fields(key, ms, &mut left)?,
+                }
             }
-            self.overlay().set(FamilyName::Ttl, entry, None);
         }
         self.select(own);
         let before = self.now_ms().saturating_sub(1);
@@ -77,5 +89,24 @@ impl Keyspace<'_> {
             }
             _ => Ok(false),
         }
+    }
+
+    /// Deletes expired fields of a hash, for each of which it takes one of `left`; whether more are due.
+    fn expire_fields(&mut self, key: &[u8], ms: u64, left: &mut usize) -> Outcome<bool> {
+        let Some(record) = self.lookup_expired_too(&self.stored_key(key))? else {
+            return Ok(false);
+        };
+        let is_first = record.field_times().is_some_and(|it| it.first_ms == ms);
+        // A key that has expired has an entry of its own.
+        if !is_first || record.expire_ms().is_some_and(|ms| ms < self.now_ms()) {
+            return Ok(false);
+        }
+        let most = FIELDS_STEP.min(*left + 1);
+        let (deleted, more) = field_expiry::delete_expired(self, key, record, most)?;
+        *left = left.saturating_sub(deleted);
+        if more {
+            self.look_at(key, ms);
+        }
+        Ok(more)
     }
 }

@@ -1,5 +1,6 @@
 //! One database as a command sees it.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::ops::Bound;
 
@@ -12,7 +13,7 @@ use crate::families::FamilyName;
 use crate::keys::{SUB_PREFIX_BYTES, key_hash, live_key, record_key, slot_of, ttl_key};
 use crate::live::LiveChange;
 use crate::overlay::{Overlay, db_range};
-use crate::record::{Collection, Kind, NewRecord, Record};
+use crate::record::{Collection, FieldTimes, Kind, NewRecord, Record};
 use crate::store::{ReadFrom, Store};
 use crate::walk::{Changes, Direction, Walk};
 
@@ -25,6 +26,15 @@ pub enum Old<'a> {
     Unknown,
 }
 
+/// What was found expired, with databases.
+#[derive(Debug, Default)]
+pub struct Expired {
+    /// Keys that were looked up. A key may stand there more than once.
+    pub keys: Vec<(u16, Vec<u8>)>,
+    /// Fields of hashes that the worker of expiry has deleted.
+    pub fields: Vec<(u16, Vec<u8>, Vec<Vec<u8>>)>,
+}
+
 /// See the module. Reads see the view with the overlay's changes over it.
 pub struct Keyspace<'a> {
     store: &'a Store,
@@ -34,8 +44,12 @@ pub struct Keyspace<'a> {
     /// As clients number it.
     db: u16,
     now_ms: u64,
+    /// What was to expire before this time has expired.
+    expired_ms: u64,
     /// Keys that come into being are events.
     tells_new: bool,
+    /// What was found expired, where somebody has to be told.
+    expired: Option<RefCell<Expired>>,
 }
 
 impl fmt::Debug for Keyspace<'_> {
@@ -63,13 +77,25 @@ impl<'a> Keyspace<'a> {
             reads,
             db,
             now_ms,
+            expired_ms: now_ms,
             tells_new: false,
+            expired: None,
         }
     }
 
     /// The time of the command, in ms since 1970. It stands still while a command, an EXEC or a script runs.
     pub fn now_ms(&self) -> u64 {
         self.now_ms
+    }
+
+    /// Has no key expire: of changes that were decided elsewhere, a deletion is one.
+    pub fn keep_expired(&mut self) {
+        self.expired_ms = 0;
+    }
+
+    /// The time up to which a key that is given an expiry has expired already: that of the command, or 0 where no key expires.
+    pub fn expired_ms(&self) -> u64 {
+        self.expired_ms
     }
 
     /// The number of the database.
@@ -148,7 +174,36 @@ impl<'a> Keyspace<'a> {
     /// `Cold`; the engine's.
     pub fn lookup(&self, key: &[u8]) -> Outcome<Option<Record>> {
         let record = self.lookup_expired_too(&self.stored_key(key))?;
-        Ok(record.filter(|record| !self.is_expired(record)))
+        let Some(expired) = &self.expired else {
+            return Ok(record.filter(|record| !self.is_expired(record)));
+        };
+        match record {
+            Some(record) if self.is_expired(&record) => {
+                let found = (self.db, key.to_vec());
+                expired.borrow_mut().keys.push(found);
+                Ok(None)
+            }
+            found => Ok(found),
+        }
+    }
+
+    /// Has noted what is found expired.
+    pub fn note_expired(&mut self) {
+        self.expired = Some(RefCell::default());
+    }
+
+    /// The fields of a hash have expired and are deleted.
+    pub(crate) fn fields_expired(&mut self, key: &[u8], fields: Vec<Vec<u8>>) {
+        let found = (self.db, key.to_vec(), fields);
+        if let Some(expired) = &mut self.expired {
+            expired.get_mut().fields.push(found);
+        }
+    }
+
+    /// What was noted.
+    pub fn take_expired(&mut self) -> Expired {
+        let expired = self.expired.as_mut().map(RefCell::get_mut);
+        expired.map(std::mem::take).unwrap_or_default()
     }
 
     /// As [`Keyspace::lookup`], for a command that needs the value to be of `kind`.
@@ -173,7 +228,7 @@ impl<'a> Keyspace<'a> {
 
     /// Whether the record is not to be seen any more.
     pub fn is_expired(&self, record: &Record) -> bool {
-        record.expire_ms().is_some_and(|ms| ms < self.now_ms)
+        record.end_ms().is_some_and(|ms| ms < self.expired_ms)
     }
 
     pub(crate) fn lookup_expired_too(&self, stored_key: &[u8]) -> Outcome<Option<Record>> {
@@ -199,7 +254,6 @@ impl<'a> Keyspace<'a> {
                 read.as_ref()
             }
         };
-        let old_expire = old.and_then(Record::expire_ms);
         let old_collection = old.and_then(Record::collection);
         if old_collection != new.collection() {
             if let Some(collection) = old_collection {
@@ -209,17 +263,35 @@ impl<'a> Keyspace<'a> {
                 let value = [&hash.to_be_bytes()[..], &[new.kind().number()]].concat();
                 let live = live_key(db, collection.cid);
                 self.overlay.set(FamilyName::Live, live, Some(value));
-                self.overlay.push_live(LiveChange::Owned { db, hash });
+                let cid = collection.cid;
+                self.overlay.push_live(LiveChange::Owned { db, cid, hash });
             }
         }
-        if let Some(ms) = new.expire_ms().filter(|_| new.expire_ms() != old_expire) {
-            let entry = ttl_key(ms, db, key);
-            self.overlay.set(FamilyName::Ttl, entry, Some(Vec::new()));
-        }
-        let bytes = Some(new.into_bytes());
-        self.overlay.set(FamilyName::Keys, stored_key, bytes);
+        self.put_unseen(key, old, new);
         self.overlay.touch(self.db, key);
         Ok(())
+    }
+
+    /// Writes a record in the place of `old`, with the same collection, and tells nobody.
+    pub(crate) fn put_unseen(&mut self, key: &[u8], old: Option<&Record>, new: NewRecord) {
+        let old_expire = old.and_then(Record::expire_ms);
+        let old_fields = old.and_then(Record::field_times);
+        if let Some(ms) = new.expire_ms().filter(|_| new.expire_ms() != old_expire) {
+            self.look_at(key, ms);
+        }
+        let first_of = |times: FieldTimes| times.first_ms;
+        let first = new.field_times().map(first_of);
+        if let Some(ms) = first.filter(|_| first != old_fields.map(first_of)) {
+            self.look_at(key, ms);
+        }
+        let (stored_key, bytes) = (self.stored_key(key), Some(new.into_bytes()));
+        self.overlay.set(FamilyName::Keys, stored_key, bytes);
+    }
+
+    /// Has the worker of expiry look at `key` once `ms` is over.
+    pub(crate) fn look_at(&mut self, key: &[u8], ms: u64) {
+        let entry = ttl_key(ms, self.physical(), key);
+        self.overlay.set(FamilyName::Ttl, entry, Some(Vec::new()));
     }
 
     /// The record under one that is overwritten unseen, as far as it matters: one in the overlay, or one that may have a
@@ -276,9 +348,9 @@ impl<'a> Keyspace<'a> {
             let (from, to) = ((from_db, from_hash), (db, hash));
             self.overlay.push_live(LiveChange::Moved { cid, from, to });
         }
-        if let Some(ms) = record.expire_ms() {
-            self.overlay
-                .set(FamilyName::Ttl, ttl_key(ms, db, to.1), Some(Vec::new()));
+        let first = record.field_times().map(|times| times.first_ms);
+        for ms in record.expire_ms().into_iter().chain(first) {
+            self.look_at(to.1, ms);
         }
         let bytes = record.with_expire(record.expire_ms()).into_bytes();
         self.overlay.set(FamilyName::Keys, stored_key, Some(bytes));
@@ -309,8 +381,7 @@ impl<'a> Keyspace<'a> {
             }
             place = Some(copy);
         }
-        let mut new = NewRecord::new(record.kind(), place, record.expire_ms(), record.extras());
-        new.payload().extend_from_slice(record.payload());
+        let new = record.with(place, record.expire_ms());
         let put = self.put(to.1, Old::Unknown, new);
         self.select(own);
         put

@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod ahead;
+mod claims;
 mod events;
 mod expire;
 mod failure;
@@ -41,14 +42,15 @@ pub mod tree;
 pub mod types;
 mod walk;
 
+pub use claims::Claims;
 pub use events::{Event, EventClass};
 pub use expire::ExpireStep;
 pub use failure::{Failure, Outcome};
 pub use families::StoreOptions;
 pub use keys::{hash_tag, slot_of};
-pub use keyspace::{Keyspace, Old, sub_rest};
+pub use keyspace::{Expired, Keyspace, Old, sub_rest};
 pub use overlay::{Mark, Overlay};
-pub use record::{Collection, Kind, NewRecord, Record};
+pub use record::{Collection, FieldTimes, Kind, NewRecord, Record};
 pub use scan::ScanPage;
 pub use store::{DATABASES, ReadFrom, Store};
 pub use walk::{Direction, Walk};

@@ -13,8 +13,8 @@ use roaring::RoaringTreemap;
 /// A change of the collections that are alive, in the order of the writes.
 #[derive(Clone, Debug)]
 pub(crate) enum LiveChange {
-    /// A key with this hash has a collection now.
-    Owned { db: u16, hash: u64 },
+    /// A key with this hash has the collection now.
+    Owned { db: u16, cid: u64, hash: u64 },
     /// A collection is deleted; the key with this hash has none now.
     Died { db: u16, cid: u64, hash: u64 },
     /// A collection went from one key to another.
@@ -77,8 +77,10 @@ impl Live {
         let mut dead = RoaringTreemap::new();
         for change in changes {
             match *change {
-                LiveChange::Owned { db, hash } => {
+                LiveChange::Owned { db, cid, hash } => {
                     sets.owners.insert((db, hash));
+                    // It was born before the batch, which may have cleared the database before it.
+                    sets.alive.entry(db).or_default().insert(cid);
                 }
                 LiveChange::Died { db, cid, hash } => {
                     sets.owners.remove(&(db, hash));

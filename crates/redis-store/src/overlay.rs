@@ -51,8 +51,7 @@ pub struct Mark {
 
 impl fmt::Debug for Overlay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let changes: usize = self.tables.iter().map(BTreeMap::len).sum();
-        write!(f, "Overlay({changes} changes)")
+        write!(f, "Overlay({} changes)", self.changes())
     }
 }
 
@@ -68,6 +67,11 @@ impl Overlay {
             && self.databases.is_none()
             && self.watermark_ms.is_none()
             && self.tables.iter().all(BTreeMap::is_empty)
+    }
+
+    /// How many entries are changed.
+    pub fn changes(&self) -> usize {
+        self.tables.iter().map(BTreeMap::len).sum()
     }
 
     /// The present state, for [`Overlay::undo`].
@@ -126,6 +130,11 @@ impl Overlay {
         self.events.truncate(kept);
     }
 
+    /// Forgets the keys that changed since `mark`: nobody is to wake for the change.
+    pub fn forget_touched(&mut self, mark: Mark) {
+        self.touched.truncate(mark.touched);
+    }
+
     /// The events since `mark`, in order.
     pub fn events_since(&self, mark: Mark) -> &[Event] {
         self.events.get(mark.events..).unwrap_or(&[])
@@ -134,6 +143,11 @@ impl Overlay {
     /// The keys, with their databases, that changed since `mark`. A key may stand there more than once.
     pub fn touched_since(&self, mark: Mark) -> &[(u16, Vec<u8>)] {
         self.touched.get(mark.touched..).unwrap_or(&[])
+    }
+
+    /// Whether anything was changed since `mark`.
+    pub fn has_changed_since(&self, mark: Mark) -> bool {
+        self.undo.len() > mark.undo
     }
 
     /// Whether `db` was emptied in this round.

@@ -4,7 +4,8 @@
 //! | --- | --- |
 //! | 1 | bits 7 to 4: [`Kind`]; bits 3 and 2: 0 whole, 1 collection; bit 1: has an expiry; bit 0: has extras |
 //! | 6 | expiry in ms since 1970, big-endian, if bit 1 |
-//! | 1 | extras, if bit 0: facts that the type keeps about its encoding |
+//! | 1 | extras, if bit 0: facts that the type keeps about its encoding; of a hash, bit 1: some fields have an expiry |
+//! | 12 | [`FieldTimes`], if some fields have an expiry: both times, big-endian |
 //! | rest | the payload, as the type writes it. Of a whole string: its bytes |
 //!
 //! The payload of a collection begins with slot u16 and cid u48, both big-endian: the prefix of its entries in the `sub`
@@ -22,6 +23,34 @@ const FORM_MASK: u8 = 0b1100;
 const COLLECTION: u8 = 0b0100;
 const HAS_EXPIRE: u8 = 0b0010;
 const HAS_EXTRAS: u8 = 0b0001;
+/// Extras of a hash.
+const TIMES_FIELDS: u8 = 0b10;
+
+/// When the fields of a hash expire, if any of them does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldTimes {
+    /// No field expires before.
+    pub first_ms: u64,
+    /// When the last field expires; [`EXPIRE_MS_MAX`] where one has no expiry.
+    pub last_ms: u64,
+}
+
+impl FieldTimes {
+    fn to_bytes(self) -> [u8; 12] {
+        let ([a, b, c, d, e, f], [g, h, i, j, k, l]) = (u48(self.first_ms), u48(self.last_ms));
+        [a, b, c, d, e, f, g, h, i, j, k, l]
+    }
+
+    fn from_bytes([a, b, c, d, e, f, g, h, i, j, k, l]: [u8; 12]) -> Option<Self> {
+        let (first_ms, last_ms) = (from_u48([a, b, c, d, e, f]), from_u48([g, h, i, j, k, l]));
+        (first_ms <= last_ms && first_ms < EXPIRE_MS_MAX).then_some(Self { first_ms, last_ms })
+    }
+
+    /// When the hash has no field left.
+    fn end_ms(self) -> Option<u64> {
+        Some(self.last_ms).filter(|ms| *ms < EXPIRE_MS_MAX)
+    }
+}
 
 /// The types of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -109,6 +138,7 @@ pub struct Record {
     payload_at: usize,
     expire_ms: Option<u64>,
     extras: u8,
+    field_times: Option<FieldTimes>,
     collection: Option<Collection>,
 }
 
@@ -135,6 +165,13 @@ impl Record {
             extras = *first;
             rest = after;
         }
+        let mut field_times = None;
+        if kind == Kind::Hash && extras & TIMES_FIELDS != 0 {
+            let (times, after) = rest.split_first_chunk::<12>().ok_or_else(damaged)?;
+            field_times = Some(FieldTimes::from_bytes(*times).ok_or_else(damaged)?);
+            extras &= !TIMES_FIELDS;
+            rest = after;
+        }
         let collection = match head & FORM_MASK {
             0 => None,
             COLLECTION => {
@@ -150,6 +187,7 @@ impl Record {
             payload_at,
             expire_ms,
             extras,
+            field_times,
             collection,
         })
     }
@@ -162,6 +200,17 @@ impl Record {
     /// When the key expires, in ms since 1970.
     pub fn expire_ms(&self) -> Option<u64> {
         self.expire_ms
+    }
+
+    /// When the fields of a hash expire; `None` if none of them does.
+    pub fn field_times(&self) -> Option<FieldTimes> {
+        self.field_times
+    }
+
+    /// After when there is nothing left to see: the key has expired, or all fields of a hash have.
+    pub fn end_ms(&self) -> Option<u64> {
+        let fields = self.field_times.and_then(FieldTimes::end_ms);
+        self.expire_ms.into_iter().chain(fields).min()
     }
 
     /// Facts that the type keeps about its encoding; 0 if there are none.
@@ -195,7 +244,13 @@ impl Record {
 
     /// The same record with another expiry.
     pub fn with_expire(&self, expire_ms: Option<u64>) -> NewRecord {
-        let mut new = NewRecord::new(self.kind, self.collection, expire_ms, self.extras);
+        self.with(self.collection, expire_ms)
+    }
+
+    /// The same record with another collection and another expiry.
+    pub(crate) fn with(&self, collection: Option<Collection>, expire_ms: Option<u64>) -> NewRecord {
+        let times = self.field_times;
+        let mut new = NewRecord::timed(self.kind, collection, expire_ms, self.extras, times);
         new.payload().extend_from_slice(self.payload());
         new
     }
@@ -207,6 +262,7 @@ pub struct NewRecord {
     bytes: Vec<u8>,
     kind: Kind,
     expire_ms: Option<u64>,
+    field_times: Option<FieldTimes>,
     collection: Option<Collection>,
 }
 
@@ -221,6 +277,17 @@ impl NewRecord {
         expire_ms: Option<u64>,
         extras: u8,
     ) -> Self {
+        Self::timed(kind, collection, expire_ms, extras, None)
+    }
+
+    /// As [`NewRecord::new`]; of a hash with the times of its fields.
+    pub(crate) fn timed(
+        kind: Kind,
+        collection: Option<Collection>,
+        expire_ms: Option<u64>,
+        extras: u8,
+        field_times: Option<FieldTimes>,
+    ) -> Self {
         let mut head = kind.number() << KIND_SHIFT;
         let mut bytes = Vec::with_capacity(32);
         bytes.push(0);
@@ -229,9 +296,16 @@ impl NewRecord {
             head |= HAS_EXPIRE;
             bytes.extend_from_slice(&u48(ms));
         }
+        let extras = match field_times {
+            Some(_) => extras | TIMES_FIELDS,
+            None => extras,
+        };
         if extras != 0 {
             head |= HAS_EXTRAS;
             bytes.push(extras);
+        }
+        if let Some(times) = field_times {
+            bytes.extend_from_slice(&times.to_bytes());
         }
         if let Some(collection) = collection {
             head |= COLLECTION;
@@ -244,6 +318,7 @@ impl NewRecord {
             bytes,
             kind,
             expire_ms,
+            field_times,
             collection,
         }
     }
@@ -271,6 +346,11 @@ impl NewRecord {
         self.expire_ms
     }
 
+    /// When its fields expire, of a hash.
+    pub(crate) fn field_times(&self) -> Option<FieldTimes> {
+        self.field_times
+    }
+
     /// Its collection.
     pub fn collection(&self) -> Option<Collection> {
         self.collection
@@ -289,6 +369,25 @@ pub(crate) fn expiry_of(stored: &[u8]) -> Option<(u64, bool)> {
     }
     let (ms, _) = rest.split_first_chunk::<6>()?;
     Some((from_u48(*ms), head & FORM_MASK == COLLECTION))
+}
+
+/// After when there is nothing left to see of a stored record, as [`Record::end_ms`].
+pub(crate) fn end_of(stored: &[u8]) -> Option<u64> {
+    let key = expiry_of(stored).map(|(ms, _)| ms);
+    let fields = times_of(stored).and_then(FieldTimes::end_ms);
+    key.into_iter().chain(fields).min()
+}
+
+/// When the fields of a stored record expire, as [`Record::field_times`].
+pub(crate) fn times_of(stored: &[u8]) -> Option<FieldTimes> {
+    let head = *stored.first()?;
+    let at = if head & HAS_EXPIRE == 0 { 1 } else { 7 };
+    let is_hash = head >> KIND_SHIFT == Kind::Hash.number();
+    if !is_hash || head & HAS_EXTRAS == 0 || stored.get(at)? & TIMES_FIELDS == 0 {
+        return None;
+    }
+    let times = stored.get(at + 1..)?.first_chunk::<12>()?;
+    FieldTimes::from_bytes(*times)
 }
 
 #[cfg(test)]
@@ -316,7 +415,7 @@ mod tests {
         for kind in Kind::ALL {
             for (expire, extras, place) in [None, Some(5), Some(EXPIRE_MS_MAX)]
                 .into_iter()
-                .flat_map(|expire| [0, 3].map(|extras| (expire, extras)))
+                .flat_map(|expire| [0, 5].map(|extras| (expire, extras)))
                 .flat_map(|(expire, extras)| places.map(|place| (expire, extras, place)))
             {
                 let mut new = NewRecord::new(kind, place, expire, extras);
@@ -340,10 +439,42 @@ mod tests {
         }
     }
 
+    /// Goal: a hash with fields that expire comes back, and ends with the last of them. Method: all forms of its head.
+    #[test]
+    fn times_of_fields_come_back() {
+        let place = Some(Collection { slot: 9, cid: 7 });
+        for (expire, extras, place, last_ms, end_ms) in [
+            (None, 0, None, 9, Some(9)),
+            (Some(8), 0, place, 9, Some(8)),
+            (Some(10), 1, None, 9, Some(9)),
+            (None, 1, place, EXPIRE_MS_MAX, None),
+            (Some(10), 0, place, EXPIRE_MS_MAX, Some(10)),
+        ] {
+            let times = Some(FieldTimes {
+                first_ms: 5,
+                last_ms,
+            });
+            let mut new = NewRecord::timed(Kind::Hash, place, expire, extras, times);
+            new.payload().push(42);
+            let bytes = new.into_bytes();
+            assert_eq!((end_of(&bytes), times_of(&bytes)), (end_ms, times));
+            let read = Record::decode(PinnedSlice::owned(bytes)).expect("a record");
+            assert_eq!((read.field_times(), read.extras()), (times, extras));
+            assert_eq!((read.expire_ms(), read.end_ms()), (expire, end_ms));
+            assert_eq!((read.collection(), read.payload()), (place, &[42][..]));
+            let moved = read.with_expire(Some(3)).into_bytes();
+            let moved = Record::decode(PinnedSlice::owned(moved)).expect("a record");
+            assert_eq!((moved.field_times(), moved.end_ms()), (times, Some(3)));
+        }
+    }
+
     #[test]
     fn damaged_records_are_refused() {
         for bytes in [
-            &b""[..],
+            &b"\x21\x02\0\0\0\0\0\x01\0\0\0\0\0"[..],
+            b"\x21\x02\0\0\0\0\0\x02\0\0\0\0\0\x01",
+            b"\x21\x02\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+            b"",
             b"\x00",
             b"\x70",
             b"\x12\x01",

@@ -4,7 +4,7 @@ use crate::failure::Outcome;
 use crate::families::FamilyName;
 use crate::keys::{Place, SLOTS, place_key, split_record_key};
 use crate::keyspace::Keyspace;
-use crate::record::{Kind, expiry_of};
+use crate::record::{Kind, end_of, expiry_of, times_of};
 use crate::walk::{Direction, Walk};
 
 /// Keys of one step of SCAN.
@@ -41,7 +41,7 @@ impl Keyspace<'_> {
             }
             seen += 1;
             last = Some(place);
-            if let Some(kind) = visible(value, self.now_ms()) {
+            if let Some(kind) = visible(value, self.expired_ms()) {
                 page.keys.push((key.to_vec(), kind));
             }
         }
@@ -56,7 +56,7 @@ impl Keyspace<'_> {
         let mut walk = self.keys_from(Place { slot: 0, hash: 0 });
         while let Some((stored, value)) = walk.next()? {
             if let (Some((_, _, key)), Some(kind)) =
-                (split_record_key(stored), visible(value, self.now_ms()))
+                (split_record_key(stored), visible(value, self.expired_ms()))
                 && !visit(key, kind)
             {
                 break;
@@ -81,7 +81,7 @@ impl Keyspace<'_> {
         let (mut keys, mut expiring) = (0, 0);
         let mut walk = self.keys_from(Place { slot: 0, hash: 0 });
         while let Some((_, value)) = walk.next()? {
-            if visible(value, self.now_ms()).is_some() {
+            if visible(value, self.expired_ms()).is_some() {
                 keys += 1;
                 expiring += u64::from(expiry_of(value).is_some());
             }
@@ -90,6 +90,20 @@ impl Keyspace<'_> {
             }
         }
         Ok((keys, expiring))
+    }
+
+    /// Whether any hash has a field with an expiry. A walk.
+    ///
+    /// # Errors
+    /// `Cold`; the engine's.
+    pub fn times_fields(&self) -> Outcome<bool> {
+        let mut walk = self.keys_from(Place { slot: 0, hash: 0 });
+        while let Some((_, value)) = walk.next()? {
+            if times_of(value).is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether the database has no key, not even one that has expired.
@@ -114,7 +128,7 @@ impl Keyspace<'_> {
         for from in [place, Place { slot: 0, hash: 0 }] {
             let mut walk = self.keys_from(from);
             while let Some((stored, value)) = walk.next()? {
-                if visible(value, self.now_ms()).is_some()
+                if visible(value, self.expired_ms()).is_some()
                     && let Some((_, _, key)) = split_record_key(stored)
                 {
                     return Ok(Some(key.to_vec()));
@@ -132,9 +146,9 @@ impl Keyspace<'_> {
 }
 
 /// The type in a stored record that has not expired.
-fn visible(stored: &[u8], now_ms: u64) -> Option<Kind> {
+fn visible(stored: &[u8], expired_ms: u64) -> Option<Kind> {
     let number = stored.first()? >> 4;
     let kind = Kind::ALL.into_iter().find(|kind| kind.number() == number)?;
-    let expired = expiry_of(stored).is_some_and(|(ms, _)| ms < now_ms);
+    let expired = end_of(stored).is_some_and(|ms| ms < expired_ms);
     (!expired).then_some(kind)
 }

@@ -2,8 +2,8 @@
 
 use drumlin_base::rng::Rng;
 
-use super::elements::Elements;
 pub use super::elements::{Draw, FieldValue, Pair};
+use super::elements::{Element, Elements};
 use super::string::integer;
 use crate::events::EventClass;
 use crate::failure::{Failure, Outcome};
@@ -17,11 +17,11 @@ const LISTPACK_ELEMENT_BYTES_MAX: usize = 64;
 /// Extras: it has been a `hashtable`.
 const HASHTABLE: u8 = 1;
 
-fn open(keyspace: &Keyspace<'_>, key: &[u8]) -> Outcome<Option<Elements>> {
+pub(super) fn open(keyspace: &Keyspace<'_>, key: &[u8]) -> Outcome<Option<Elements>> {
     Elements::open(keyspace, key, Kind::Hash)
 }
 
-fn open_or_new(keyspace: &Keyspace<'_>, key: &[u8]) -> Outcome<Elements> {
+pub(super) fn open_or_new(keyspace: &Keyspace<'_>, key: &[u8]) -> Outcome<Elements> {
     Elements::open_or_new(keyspace, key, Kind::Hash)
 }
 
@@ -53,12 +53,15 @@ pub fn get_many<'f>(
     fields.into_iter().map(value).collect()
 }
 
-/// How many fields there are.
+/// How many fields there are. Costs a step for each one of a large hash that has expired and is not deleted yet.
 ///
 /// # Errors
 /// `WrongType`; the keyspace's.
 pub fn len(keyspace: &Keyspace<'_>, key: &[u8]) -> Outcome<u64> {
-    Ok(open(keyspace, key)?.map_or(0, |elements| elements.len()))
+    match open(keyspace, key)? {
+        Some(elements) => elements.live_len(keyspace),
+        None => Ok(0),
+    }
 }
 
 /// Calls `take` with each field and its value.
@@ -126,6 +129,7 @@ pub fn sample(
 /// What `OBJECT ENCODING` says.
 pub fn encoding(record: &Record) -> &'static str {
     match record.extras() & HASHTABLE {
+        0 if record.field_times().is_some() => "listpackex",
         0 => "listpack",
         _ => "hashtable",
     }
@@ -133,21 +137,27 @@ pub fn encoding(record: &Record) -> &'static str {
 
 // Changes.
 
-fn put(
+pub(super) fn put(
     keyspace: &mut Keyspace<'_>,
     key: &[u8],
     elements: &mut Elements,
-    pair: (&[u8], &[u8]),
+    (name, value): (&[u8], &[u8]),
+    expire_ms: Option<u64>,
 ) -> Outcome<bool> {
-    let is_new = elements.put(keyspace, key, pair.0, pair.1)?;
-    let longest = pair.0.len().max(pair.1.len());
+    let element = Element {
+        name,
+        value,
+        expire_ms,
+    };
+    let is_new = elements.put(keyspace, key, element)?;
+    let longest = name.len().max(value.len());
     if longest > LISTPACK_ELEMENT_BYTES_MAX || elements.len() > LISTPACK_FIELDS_MAX {
         elements.extras |= HASHTABLE;
     }
     Ok(is_new)
 }
 
-/// Gives fields values; how many fields are new. Tells `hset`.
+/// Gives fields values, and takes their expiries; how many fields are new. Tells `hset`.
 ///
 /// # Errors
 /// `WrongType`; the keyspace's.
@@ -159,7 +169,7 @@ pub fn set<'p>(
     let mut elements = open_or_new(keyspace, key)?;
     let mut added = 0;
     for pair in pairs {
-        added += u64::from(put(keyspace, key, &mut elements, pair)?);
+        added += u64::from(put(keyspace, key, &mut elements, pair, None)?);
     }
     elements.save(keyspace, key)?;
     keyspace.event(EventClass::Hash, "hset", key);
@@ -180,7 +190,7 @@ pub fn set_new(
     if elements.contains(keyspace, field)? {
         return Ok(false);
     }
-    put(keyspace, key, &mut elements, (field, value))?;
+    put(keyspace, key, &mut elements, (field, value), None)?;
     elements.save(keyspace, key)?;
     keyspace.event(EventClass::Hash, "hset", key);
     Ok(true)
@@ -212,7 +222,7 @@ pub fn remove<'f>(
     Ok(removed)
 }
 
-/// Adds `by` to the integer in a field, 0 if there is none; the sum. Tells `hincrby`.
+/// Adds `by` to the integer in a field, 0 if there is none; the sum. The field keeps its expiry. Tells `hincrby`.
 ///
 /// # Errors
 /// `WrongType`; no integer; an overflow; the keyspace's.
@@ -220,19 +230,23 @@ pub fn add(keyspace: &mut Keyspace<'_>, key: &[u8], field: &[u8], by: i64) -> Ou
     const NOT_AN_INTEGER: Failure = Failure::refused("ERR hash value is not an integer");
     const OVERFLOW: Failure = Failure::refused("ERR increment or decrement would overflow");
     let mut elements = open_or_new(keyspace, key)?;
-    let before = match elements.get(keyspace, field)? {
-        Some(value) => integer(&value).ok_or(NOT_AN_INTEGER)?,
+    let found = elements.get(keyspace, field)?;
+    let before = match &found {
+        Some(value) => integer(value).ok_or(NOT_AN_INTEGER)?,
         None => 0,
     };
+    let expire_ms = found.and_then(|value| value.expire_ms());
     let sum = before.checked_add(by).ok_or(OVERFLOW)?;
     let text = sum.to_string();
-    put(keyspace, key, &mut elements, (field, text.as_bytes()))?;
+    let pair = (field, text.as_bytes());
+    put(keyspace, key, &mut elements, pair, expire_ms)?;
     elements.save(keyspace, key)?;
     keyspace.event(EventClass::Hash, "hincrby", key);
     Ok(sum)
 }
 
-/// Adds `by`, which is finite, to the number in a field, 0 if there is none; the text of the sum. Tells `hincrbyfloat`.
+/// Adds `by`, which is finite, to the number in a field, 0 if there is none; the text of the sum. The field keeps its
+/// expiry. Tells `hincrbyfloat`.
 ///
 /// # Errors
 /// `WrongType`; no number; a sum that is none; the keyspace's.
@@ -245,12 +259,15 @@ pub fn add_float(
     const NOT_A_NUMBER: Failure = Failure::refused("ERR hash value is not a float");
     const NO_SUM: Failure = Failure::refused("ERR increment would produce NaN or Infinity");
     let mut elements = open_or_new(keyspace, key)?;
-    let before = match elements.get(keyspace, field)? {
-        Some(value) => LongDouble::parse(&value).ok_or(NOT_A_NUMBER)?,
+    let found = elements.get(keyspace, field)?;
+    let before = match &found {
+        Some(value) => LongDouble::parse(value).ok_or(NOT_A_NUMBER)?,
         None => LongDouble::ZERO,
     };
+    let expire_ms = found.and_then(|value| value.expire_ms());
     let text = before.checked_add(by).ok_or(NO_SUM)?.text();
-    put(keyspace, key, &mut elements, (field, text.as_bytes()))?;
+    let pair = (field, text.as_bytes());
+    put(keyspace, key, &mut elements, pair, expire_ms)?;
     elements.save(keyspace, key)?;
     keyspace.event(EventClass::Hash, "hincrbyfloat", key);
     Ok(text)

@@ -3,6 +3,7 @@
 pub mod bitfield;
 pub mod bitmap;
 mod elements;
+pub mod field_expiry;
 pub mod geo;
 pub mod hash;
 pub mod hyperloglog;

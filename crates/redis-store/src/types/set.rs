@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use drumlin_base::rng::Rng;
 
 pub use super::elements::Draw;
-use super::elements::Elements;
+use super::elements::{Element, Elements};
 use super::string::integer;
 use crate::events::EventClass;
 use crate::failure::Outcome;
@@ -173,7 +173,12 @@ fn put_new(
     elements: &mut Elements,
     member: &[u8],
 ) -> Outcome<()> {
-    elements.put_known(keyspace, key, (member, &[]), true)?;
+    let element = Element {
+        name: member,
+        value: &[],
+        expire_ms: None,
+    };
+    elements.put_known(keyspace, key, element, true)?;
     if integer(member).is_none() || elements.len() > INTSET_MEMBERS_MAX {
         elements.extras |= HASHTABLE;
     }

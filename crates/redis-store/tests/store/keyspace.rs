@@ -2,7 +2,7 @@
 //! store as the server uses it, with types left out: records and entries are written by hand.
 
 use drumlin_redis_store::{
-    Collection, Direction, Failure, Keyspace, Kind, NewRecord, Old, sub_rest,
+    Claims, Collection, Direction, Failure, Keyspace, Kind, NewRecord, Old, sub_rest,
 };
 
 use crate::world::World;
@@ -111,6 +111,25 @@ fn a_blind_write_over_a_collection_kills_it_and_compaction_takes_its_entries() {
     world.compact();
     assert_eq!(world.entries("sub"), 10);
     assert_eq!(elements(&mut world, kept, Direction::Forward).len(), 10);
+}
+
+/// Goal: a collection that is made in the round in which its database was cleared stays. Method: both in one commit, then a
+/// compaction.
+#[test]
+fn a_collection_made_after_a_clear_in_the_same_round_keeps_its_entries() {
+    let mut world = World::new();
+    fill(&mut world, b"old", 100);
+    world.commit();
+    world.ok(|keyspace| {
+        keyspace.clear();
+        Ok(())
+    });
+    let place = fill(&mut world, b"new", 10);
+    world.commit();
+    assert_eq!(world.store.collections(), 1);
+    world.compact();
+    assert_eq!(elements(&mut world, place, Direction::Forward).len(), 10);
+    assert_eq!(world.entries("sub"), 10);
 }
 
 /// Goal: a power cut that takes a deletion back does not find the elements gone. Method: the deletion is not synced, the
@@ -331,5 +350,70 @@ fn records_read_ahead_are_those_of_the_round() {
             }
         }
         world.commit();
+    }
+}
+
+/// Goal: whatever changes a claimed key is seen, and nothing else. Method: changes of every sort, each in a round of its own.
+#[test]
+fn claims_see_changes_of_records_entries_and_databases() {
+    type Change = fn(&mut Keyspace<'_>, Collection);
+    let changes: [(&str, Change, [bool; 2]); 8] = [
+        ("nothing", |_, _| {}, [false, false]),
+        (
+            "another",
+            |keys, _| set(keys, b"c", b"1", None),
+            [false, false],
+        ),
+        (
+            "a record",
+            |keys, _| set(keys, b"a", b"2", None),
+            [true, false],
+        ),
+        (
+            "an entry",
+            |keys, of| keys.sub_put(of, b"x", Vec::new()),
+            [false, true],
+        ),
+        (
+            "an entry that goes",
+            |keys, of| keys.sub_delete(of, &0_u32.to_be_bytes()),
+            [false, true],
+        ),
+        (
+            "another database",
+            |keys, _| {
+                keys.select(1);
+                set(keys, b"a", b"2", None);
+                keys.clear();
+            },
+            [false, false],
+        ),
+        ("the database", |keys, _| keys.clear(), [true, true]),
+        ("an exchange", |keys, _| keys.swap(0, 1), [true, true]),
+    ];
+    for (name, change, wanted) in changes {
+        let mut world = World::new();
+        world.ok(|keyspace| {
+            set(keyspace, b"a", b"1", Some(5_000_000));
+            Ok(())
+        });
+        let place = fill(&mut world, b"b", 3);
+        world.commit();
+        let keys = [&b"a"[..], b"b", b"none"].map(<[u8]>::to_vec);
+        let mut claims = world.ok(|keyspace| Claims::new(keyspace, &keys));
+        assert_eq!(
+            [0, 1, 2, 3].map(|at| claims.has(at)),
+            [true, true, false, false]
+        );
+        assert_eq!(
+            [0, 1].map(|at| claims.expire_ms(at)),
+            [Some(5_000_000), None]
+        );
+        world.ok(|keyspace| {
+            change(keyspace, place);
+            Ok(())
+        });
+        claims.see(&world.overlay);
+        assert_eq!([0, 1].map(|at| claims.is_changed(at)), wanted, "{name}");
     }
 }

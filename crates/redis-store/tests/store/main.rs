@@ -1,5 +1,6 @@
 //! The store from outside: one program, so that the world of the tests is linked once.
 
+mod field_expiry;
 mod hash;
 mod keyspace;
 mod list;

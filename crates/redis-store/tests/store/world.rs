@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use drumlin::{Env, Options, ReadOptions};
+use drumlin::{Env, Options, ReadOptions, WriteBatch, WriteOptions};
 use drumlin_fs::{CrashPolicy, StrictMemFileSystem};
-use drumlin_redis_store::{Keyspace, Mark, Outcome, Overlay, ReadFrom, Store, StoreOptions};
+use drumlin_redis_store::{
+    Keyspace, Mark, NewRecord, Old, Outcome, Overlay, ReadFrom, Store, StoreOptions,
+};
 
 /// A store over a file system in memory, the changes of the present round, and the time of its commands.
 pub(crate) struct World {
@@ -95,6 +97,32 @@ impl World {
             now_ms: self.now_ms,
             db: self.db,
         }
+    }
+
+    /// Puts the bytes of a record on disk as they are.
+    pub(crate) fn put_stored(&mut self, key: &[u8], record: &[u8]) {
+        self.ok(|keyspace| keyspace.put(key, Old::Unknown, NewRecord::string(b"", None)));
+        self.commit();
+        let db = self.store.db();
+        let family = db.family("keys").expect("a family");
+        let mut iter = db.iter_cf(&family, ReadOptions::default());
+        iter.seek_to_first();
+        while !iter.key().ends_with(key) {
+            iter.next();
+        }
+        let mut batch = WriteBatch::new();
+        let put = batch.put_cf(family.id(), iter.key(), record);
+        put.expect("fits");
+        db.write(batch, &WriteOptions::default()).expect("writes");
+    }
+
+    /// The bytes of the record that comes first on disk.
+    pub(crate) fn first_stored(&self) -> Vec<u8> {
+        let db = self.store.db();
+        let family = db.family("keys").expect("a family");
+        let mut iter = db.iter_cf(&family, ReadOptions::default());
+        iter.seek_to_first();
+        iter.value().to_vec()
     }
 
     /// Entries of a family on disk.

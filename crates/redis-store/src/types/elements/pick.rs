@@ -28,7 +28,7 @@ pub struct Draw {
 impl Draw {
     pub(in crate::types) fn new(keyspace: &Keyspace<'_>, of: Elements) -> Outcome<Self> {
         let mut pairs = Vec::new();
-        if of.len() <= EXACT_MAX {
+        if of.live_len(keyspace)? <= EXACT_MAX {
             of.each(keyspace, |name, value| {
                 pairs.push((name.to_vec(), value.to_vec()));
                 Ok(true)
@@ -56,9 +56,9 @@ impl Elements {
         let mut passed = rng.below(WINDOW.min(self.len().max(1)));
         let mut found = None;
         for from in [rng.next_u64(), 0] {
-            let is_at_end = self.each_from(keyspace, from, |_, name, value| {
+            let is_at_end = self.each_from(keyspace, from, |_, element| {
                 if passed == 0 {
-                    found = Some((name.to_vec(), value.to_vec()));
+                    found = Some((element.name.to_vec(), element.value.to_vec()));
                     return Ok(false);
                 }
                 passed -= 1;
@@ -79,7 +79,8 @@ impl Elements {
         rng: &mut Rng,
     ) -> Outcome<Vec<Pair>> {
         let mut pairs = Vec::new();
-        if self.len() > EXACT_MAX && count < self.len() / 4 {
+        let len = self.live_len(keyspace)?;
+        if len > EXACT_MAX && count < len / 4 {
             // Most draws give a new one.
             let mut taken = HashSet::new();
             let mut draws_left = DRAWS_MIN.saturating_add(count.saturating_mul(DRAWS_EACH));
@@ -93,7 +94,7 @@ impl Elements {
             }
             return Ok(pairs);
         }
-        let (mut wanted, mut left) = (count, self.len());
+        let (mut wanted, mut left) = (count, len);
         self.each(keyspace, |name, value| {
             // Of those left, each has the same chance to be one of those wanted.
             if wanted > 0 && rng.below(left.max(1)) < wanted {

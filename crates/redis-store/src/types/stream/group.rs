@@ -329,6 +329,28 @@ impl Group {
         Ok(is_new)
     }
 
+    /// Adds the consumer `name`, which was seen last at `seen_ms`.
+    /// Requires: it is not there.
+    ///
+    /// # Errors
+    /// `Refused` for a name that is too long.
+    pub fn add_consumer(
+        &mut self,
+        keyspace: &mut Keyspace<'_>,
+        name: &[u8],
+        seen_ms: u64,
+    ) -> Outcome<()> {
+        checked(name)?;
+        self.consumers += 1;
+        let consumer = Consumer {
+            name: name.to_vec(),
+            seen_ms,
+            pending: 0,
+        };
+        self.put_consumer(keyspace, &consumer);
+        Ok(())
+    }
+
     /// Deletes a consumer, and what is pending for it: the number of that. Costs a step for each.
     ///
     /// # Errors

@@ -75,7 +75,10 @@ impl Source {
         };
         match record.kind() {
             Kind::SortedSet => Ok(Self::Zset(Zset::decode(record)?, operand.weight)),
-            Kind::Set => Ok(Self::Set(Elements::decode(record)?, operand.weight)),
+            Kind::Set => Ok(Self::Set(
+                Elements::decode(record, keyspace.expired_ms())?,
+                operand.weight,
+            )),
             _ => Err(Failure::WrongType),
         }
     }
