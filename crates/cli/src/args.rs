@@ -59,10 +59,11 @@ pub(crate) struct Redis {
     /// Any value of the configuration, such as `appendfsync=always`. May be given again and again.
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Load this RDB file of Redis first. Keys that are there already are replaced.
-    #[arg(long, value_name = "RDB")]
+    /// Load this RDB file of Redis first, in place of keys that are there already; or its append-only file, or a directory of
+    /// these, where there are no keys.
+    #[arg(long, value_name = "PATH")]
     pub(crate) load: Option<PathBuf>,
-    /// Write all keys into this RDB file, which Redis 7.0 and later load, and end.
+    /// Write all keys and functions into this RDB file, which Redis 7.0 and later load, and end.
     #[arg(long, value_name = "RDB")]
     pub(crate) export: Option<PathBuf>,
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use drumlin_base::{Error, ErrorKind};
 use drumlin_fs::Env;
 use drumlin_fs::net::PosixNetwork;
-use drumlin_redis::{Config, Loaded, Server, ServerOptions, export_rdb, load_rdb};
+use drumlin_redis::{Config, Loaded, Server, ServerOptions, export_rdb, load_data};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -63,25 +63,34 @@ fn load(config: &Config, env: &Env, file: &Path, out: &mut Output) -> Outcome {
         bar.advance(done.bytes - before);
         before = done.bytes;
     };
-    let loaded = load_rdb(config, env, file, &mut tell);
+    let loaded = load_data(config, env, file, &mut tell);
     if let Some(bar) = progress {
         bar.finish();
     }
-    let Loaded {
-        keys,
-        expired,
-        functions,
-        ..
-    } = loaded.map_err(Failure::Engine)?;
-    if functions > 0 {
+    let done = loaded.map_err(Failure::Engine)?;
+    if done.failed > 0 {
+        let (failed, all) = (done.failed, done.commands);
         remark(format!(
-            "drumlin: {functions} libraries of functions in the file are not loaded"
+            "drumlin: {failed} of {all} commands were answered with an error"
         ));
     }
-    let file = file.display();
-    out.text(format!(
-        "Loaded {keys} keys of {file}; {expired} had expired"
-    ))
+    if done.cut > 0 {
+        let cut = done.cut;
+        remark(format!(
+            "drumlin: the last {cut} bytes are no whole command or transaction, and not loaded"
+        ));
+    }
+    let Loaded { keys, expired, .. } = done;
+    let mut text = format!("Loaded {keys} keys of {}", file.display());
+    for (count, name) in [
+        (done.libraries, "libraries of functions"),
+        (done.commands, "commands"),
+    ] {
+        if count > 0 {
+            text += &format!(", {count} {name}");
+        }
+    }
+    out.text(format!("{text}; {expired} had expired"))
 }
 
 fn configuration(place: &Place, wanted: &Redis, env: &Env) -> Outcome<Config> {

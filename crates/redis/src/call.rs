@@ -5,6 +5,7 @@ use std::time::Duration;
 use drumlin_redis_store::{Failure, Keyspace, Outcome};
 use drumlin_resp::{Args, ReplyWriter, integer};
 
+use crate::replicas::state::Effects;
 use crate::session::Session;
 use crate::state::{Limits, ServerState};
 use crate::wait::{TimeoutReply, Wait};
@@ -24,6 +25,9 @@ pub(crate) struct Call<'a, 'k> {
     pub(crate) woken_by: Option<&'a [u8]>,
     /// Set by a handler instead of writing a reply.
     pub(crate) wait: Option<Wait>,
+    /// Whether replicas are told of what the call does, and what they are told instead of its arguments.
+    pub(crate) collects: bool,
+    pub(crate) effects: Effects,
     /// The server; `None` on the threads that read from the disk.
     pub(crate) server: Option<&'a mut ServerState>,
 }
@@ -60,6 +64,12 @@ impl<'a> Call<'a, '_> {
         integer(self.arg(at)).ok_or(NOT_AN_INTEGER)
     }
 
+    /// Whether the call is to look at `key`: not if it waited and another key woke it. That one alone is looked at, as the others
+    /// may be of any type by now.
+    pub(crate) fn is_woken_by(&self, key: &[u8]) -> bool {
+        self.woken_by.is_none_or(|woken_by| woken_by == key)
+    }
+
     /// Has the call wait for one of `keys`, or replies that there is nothing where it may not.
     pub(crate) fn wait_for(&mut self, wait: Wait) {
         if self.may_wait {
@@ -69,6 +79,30 @@ impl<'a> Call<'a, '_> {
         match wait.on_timeout {
             TimeoutReply::NullArray => self.reply.null_array(),
             TimeoutReply::Null => self.reply.null(),
+            TimeoutReply::Replicas { acked, .. } => self.reply.integer(acked as i64),
+        }
+    }
+
+    /// Has replicas run `command` instead of what came: where that is random, waits, or depends on the time. More calls add
+    /// more commands.
+    pub(crate) fn tell_replicas(&mut self, command: &[&[u8]]) {
+        if self.collects {
+            let commands = self.effects.get_or_insert_default();
+            commands.push(command.iter().copied().collect());
+        }
+    }
+
+    /// Has replicas run nothing but what they are told from here on.
+    pub(crate) fn tell_replicas_nothing(&mut self) {
+        if self.collects {
+            self.effects = Some(Vec::new());
+        }
+    }
+
+    /// Has replicas run what came, although it changes nothing here.
+    pub(crate) fn tell_replicas_all(&mut self) {
+        if self.collects {
+            self.effects = Some(vec![self.args.iter().collect()]);
         }
     }
 

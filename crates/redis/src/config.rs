@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use drumlin_base::{Error, Result};
 use drumlin_fs::Env;
@@ -21,6 +22,15 @@ pub(crate) enum Fsync {
     EverySecond,
     /// At once; the system syncs when it likes.
     No,
+}
+
+/// How much may wait for a replica, from `client-output-buffer-limit`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OutLimits {
+    pub(crate) hard_bytes: u64,
+    /// So much may wait for so long.
+    pub(crate) soft_bytes: u64,
+    pub(crate) soft_time: Duration,
 }
 
 /// Values by name. Cheap enough to ask on a command of an operator, not on each GET: the server keeps what it asks often.
@@ -106,7 +116,8 @@ impl Config {
                 return Err(failed("can't set protected config"));
             }
             // Names that Redis lets change: tools set them to what they are.
-            let may_stay = ["bind", "port", "crash-memcheck-enabled"].contains(&entry.name)
+            let may_stay = ["bind", "port", "tls-port", "crash-memcheck-enabled"]
+                .contains(&entry.name)
                 && self.get(entry.name).as_bytes() == *value;
             if !entry.is_settable && !may_stay {
                 return Err(failed("can't set immutable config"));
@@ -201,16 +212,30 @@ impl Config {
 
     /// The most bytes that may wait to be sent to a client, from `client-output-buffer-limit`.
     pub(crate) fn out_limit(&self, is_subscriber: bool) -> u64 {
-        let class = if is_subscriber { "pubsub" } else { "normal" };
-        let words: Vec<&str> = self
-            .get("client-output-buffer-limit")
-            .split_whitespace()
-            .collect();
-        let limits = words
-            .chunks(4)
-            .find(|limits| limits.first() == Some(&class));
-        let hard = limits.and_then(|limits| limits.get(1)?.parse().ok());
-        hard.filter(|bytes| *bytes > 0).unwrap_or(u64::MAX)
+        let [hard, ..] = self.out_limits(&[if is_subscriber { "pubsub" } else { "normal" }]);
+        hard
+    }
+
+    /// The most that may wait to be sent to a replica.
+    pub(crate) fn replica_limits(&self) -> OutLimits {
+        let [hard_bytes, soft_bytes, seconds] = self.out_limits(&["replica", "slave"]);
+        OutLimits {
+            hard_bytes,
+            soft_bytes,
+            soft_time: Duration::from_secs(seconds),
+        }
+    }
+
+    /// The hard limit, the soft one and its time of a class with any of these names. None is the largest number.
+    fn out_limits(&self, names: &[&str]) -> [u64; 3] {
+        let value = self.get("client-output-buffer-limit");
+        let words: Vec<&str> = value.split_whitespace().collect();
+        let of_class = |limits: &&[&str]| limits.first().is_some_and(|it| names.contains(it));
+        let limits = words.chunks(4).find(of_class).unwrap_or(&[]);
+        [1, 2, 3].map(|at| {
+            let number = limits.get(at).and_then(|it| bytes_of(it));
+            number.filter(|it| *it > 0).unwrap_or(u64::MAX)
+        })
     }
 
     /// Names and values that match any of `patterns`.

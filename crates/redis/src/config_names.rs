@@ -1,4 +1,5 @@
 //! The names of the configuration: Redis 7.0.15's, with its defaults; `bind` is the loopback, as `save` is empty and `appendonly` on.
+//! `metrics-port` is ours.
 //!
 //! All are taken from files and by `CONFIG SET`, checked and told by `CONFIG GET`, so that files and programs written for
 //! Redis work. `docs/redis.md` says which of them have an effect.
@@ -329,6 +330,8 @@ pub(crate) const ENTRIES: &[Entry] = &[
         true,
     ),
     entry("maxmemory-samples", Kind::Number(1, 2147483647), "5", true),
+    // Ours: where `/metrics` is served; 0 for nowhere.
+    entry("metrics-port", Kind::Number(0, 65535), "0", false),
     entry(
         "min-replicas-max-lag",
         Kind::Number(0, i64::MAX),
@@ -552,7 +555,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     entry("tls-dh-params-file", Kind::Text, "", true),
     entry("tls-key-file", Kind::Text, "", true),
     entry("tls-key-file-pass", Kind::Text, "", true),
-    entry("tls-port", Kind::Number(0, 65535), "0", true),
+    entry("tls-port", Kind::Number(0, 65535), "0", false),
     entry("tls-prefer-server-ciphers", Kind::Switch, "no", true),
     entry("tls-protocols", Kind::Text, "", true),
     entry("tls-replication", Kind::Switch, "no", true),

@@ -10,6 +10,7 @@ use crate::cluster;
 use crate::command::{Command, Flags};
 use crate::dispatch_multi::end_multi;
 use crate::facts::Facts;
+use crate::migrate::hold::holds;
 use crate::pause;
 use crate::ran;
 use crate::replica::admit::admit;
@@ -70,6 +71,7 @@ impl Dispatcher<'_> {
         let out = std::mem::take(&mut session.out);
         let written = out.len();
         let mut reply = ReplyWriter::append_to(out, session.protocol);
+        self.server.replicas.unit.clear();
         let ran = match self.admit(session, args) {
             Err(refusal) => {
                 if let Some(multi) = &mut session.multi {
@@ -85,6 +87,7 @@ impl Dispatcher<'_> {
                 Ran::Answered { wrote: false }
             }
             Ok(command) if pause::holds(self.server, session, &command.facts) => Ran::Paused,
+            Ok(command) if holds(self.server, session, &command.facts, args) => Ran::Later,
             Ok(command) => match &mut session.multi {
                 Some(multi) if is_queued(command.facts.name) => {
                     multi.queue.push(Kept::new(&command.facts, args));
@@ -480,4 +483,8 @@ pub(crate) fn tell(server: &mut ServerState, session: &mut Session, round: &mut 
         }
     }
     round.overlay.keep();
+    if server.replicas.collects {
+        server.replicas.keep_unit();
+        session.stream_offset = server.replicas.offset();
+    }
 }

@@ -6,6 +6,8 @@ use drumlin_base::{Result, SeqNo};
 use drumlin_fs::net::{Connection, Interest, Poller, Received, Sent, Token};
 use drumlin_resp::{RequestLimits, RequestParser};
 
+use crate::tls::session::Tls;
+
 /// Bytes taken from a socket at a time, so that no client keeps the others waiting.
 const READ_BYTES: usize = 64 << 10;
 /// Bytes of commands that are read while the client's commands have to wait.
@@ -59,6 +61,8 @@ pub(crate) struct Io {
     pub(crate) has_ended: bool,
     pub(crate) heard: Duration,
     interest: Option<Interest>,
+    /// `None` of a plain connection.
+    pub(crate) tls: Option<Box<Tls>>,
 }
 
 /// What a read brought.
@@ -98,6 +102,7 @@ impl Io {
             has_ended: false,
             heard: now,
             interest: Some(Interest::Read),
+            tls: None,
         })
     }
 
@@ -109,6 +114,9 @@ impl Io {
     /// Reads what has come, a bounded part of it.
     pub(crate) fn read(&mut self, now: Duration) -> Heard {
         let wanted = self.parser.needed().clamp(READ_BYTES / 4, READ_BYTES);
+        if self.tls.is_some() {
+            return self.read_tls(wanted, now);
+        }
         let len = self.input.len();
         self.input.resize(len + wanted, 0);
         let Some(space) = self.input.get_mut(len..) else {
@@ -130,6 +138,43 @@ impl Io {
         self.input.truncate(len + kept);
         self.heard = now;
         heard
+    }
+
+    fn read_tls(&mut self, wanted: usize, now: Duration) -> Heard {
+        let Some(tls) = &mut self.tls else {
+            return Heard::Nothing;
+        };
+        self.heard = now;
+        match tls.read(&mut *self.connection, &mut self.input, wanted) {
+            Ok(Received::Bytes(bytes)) => Heard::Bytes(bytes),
+            Ok(Received::NotNow) => Heard::Nothing,
+            Ok(Received::End) | Err(_) => {
+                self.has_ended = true;
+                Heard::Gone
+            }
+        }
+    }
+
+    /// Whether its handshake is not over.
+    pub(crate) fn is_greeting(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_greeting())
+    }
+
+    /// Whether the peer has said that it ends, which its socket may never tell.
+    pub(crate) fn is_over(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.has_ended())
+    }
+
+    /// Whether something that was encrypted waits for the socket.
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.has_unsent())
+    }
+
+    /// Tells the peer that nothing more comes, where there is a way to.
+    pub(crate) fn say_goodbye(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.say_goodbye(&mut *self.connection);
+        }
     }
 
     /// The parser and what it has not taken yet.
@@ -175,16 +220,21 @@ impl Io {
         }
     }
 
-    /// Sends what it can of `out`; how many bytes went.
+    /// Sends what it can of `out`, nothing while the gate is closed; how many bytes went.
     ///
     /// # Errors
     /// When the peer is gone.
     pub(crate) fn send(&mut self, out: &mut Vec<u8>) -> Result<usize> {
         let mut sent = 0;
-        while let Some(rest) = out.get(sent..).filter(|rest| !rest.is_empty()) {
-            match self.connection.write(rest)? {
-                Sent::Bytes(bytes) => sent += bytes,
-                Sent::NotNow => break,
+        if let Some(tls) = &mut self.tls {
+            let may_go: &[u8] = if self.gate == Gate::Open { out } else { &[] };
+            sent = tls.send(&mut *self.connection, may_go)?;
+        } else {
+            while let Some(rest) = out.get(sent..).filter(|rest| !rest.is_empty()) {
+                match self.connection.write(rest)? {
+                    Sent::Bytes(bytes) => sent += bytes,
+                    Sent::NotNow => break,
+                }
             }
         }
         match sent == out.len() {
@@ -207,7 +257,7 @@ impl Io {
     ) -> Result<()> {
         let held = !self.may_run() || to_send > OUT_BYTES_HIGH;
         let reads = !self.has_ended && (!held || self.pending_bytes() < HELD_BYTES_MAX);
-        let writes = to_send > 0 && self.gate == Gate::Open;
+        let writes = (to_send > 0 && self.gate == Gate::Open) || self.has_unsent();
         let wanted = match (reads, writes) {
             (true, true) => Some(Interest::ReadWrite),
             (true, false) => Some(Interest::Read),

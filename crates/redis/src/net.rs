@@ -2,43 +2,86 @@
 //!
 //! They are a part of the server's state, so that other clients can be answered while a command runs for long.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
-use drumlin_fs::net::{Acceptor, Poller};
+use drumlin_fs::net::{Acceptor, Poller, Token};
 
 use crate::io::Io;
+use crate::metrics::scraper::Scraper;
+use crate::queue::Queue;
+
+/// Who comes to a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Guest {
+    Client,
+    /// A client over TLS.
+    Secure,
+    Scraper,
+}
+
+/// A listener.
+#[derive(Debug)]
+pub(crate) struct Door {
+    pub(crate) acceptor: Acceptor,
+    pub(crate) guest: Guest,
+}
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Net {
     pub(crate) poller: Box<dyn Poller>,
-    pub(crate) acceptors: Vec<Acceptor>,
+    /// Their tokens are their places.
+    pub(crate) doors: Vec<Door>,
     /// By the client's id. That of a client whose commands are being run is apart.
     pub(crate) ios: HashMap<u64, Io>,
-    pub(crate) next_id: u64,
+    pub(crate) scrapers: HashMap<u64, Scraper>,
+    next_id: u64,
+    /// Ends of handshakes under way, and of some that are over, by the monotonic clock; and how many may go on in this turn.
+    pub(crate) greetings: VecDeque<(Duration, u64)>,
+    pub(crate) greetings_left: usize,
+    /// Those who have said that they send nothing more.
+    pub(crate) over: Vec<u64>,
     /// Those who ran something in the present round.
     pub(crate) participants: Vec<u64>,
-    /// Those who have commands that were read and not run.
-    pub(crate) runnable: BTreeSet<u64>,
+    /// Those who have commands that were read and not run, in the order in which these came.
+    pub(crate) runnable: Queue,
     /// Those of them whose turn comes in the present round.
-    pub(crate) turn: BTreeSet<u64>,
+    pub(crate) turn: Queue,
     /// Ends of waits for keys, by the monotonic clock.
     pub(crate) timers: BTreeSet<(Duration, u64)>,
 }
 
 impl Net {
     /// Without clients.
-    pub(crate) fn new(poller: Box<dyn Poller>, acceptors: Vec<Acceptor>) -> Self {
+    pub(crate) fn new(poller: Box<dyn Poller>, doors: Vec<Door>) -> Self {
         Self {
             poller,
-            acceptors,
+            // Tokens below are those of the listeners.
+            next_id: doors.len().max(1) as u64,
+            doors,
             ios: HashMap::new(),
-            next_id: 1,
+            scrapers: HashMap::new(),
+            greetings: VecDeque::new(),
+            greetings_left: 0,
+            over: Vec::new(),
             participants: Vec::new(),
-            runnable: BTreeSet::new(),
-            turn: BTreeSet::new(),
+            runnable: Queue::default(),
+            turn: Queue::default(),
             timers: BTreeSet::new(),
         }
+    }
+
+    /// An id for a client or a scraper, which is its token.
+    pub(crate) fn take_id(&mut self) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        id
+    }
+
+    /// Whether the token is a listener's, and its place.
+    pub(crate) fn door(&self, token: Token) -> Option<usize> {
+        let place = usize::try_from(token.0).ok()?;
+        (place < self.doors.len()).then_some(place)
     }
 }

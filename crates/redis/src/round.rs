@@ -58,19 +58,24 @@ pub(crate) fn run(
     session: &mut Session,
     reply: &mut ReplyWriter,
     round: &mut Round,
-    stage: Stage<'_>,
+    mut stage: Stage<'_>,
 ) -> Outcome<Option<Wait>> {
     let mark = round.overlay.mark();
     let written = reply.bytes().len();
     let (store, from) = (stage.store, stage.from);
     let overlay = &mut round.overlay;
+    let mut keys = Keyspace::new(store, &round.view, overlay, session.db, round.now_ms, from);
     // The primary decides what has expired: its commands see all that it has not deleted.
-    let now_ms = match session.is_primary {
-        true => 0,
-        false => round.now_ms,
-    };
-    let mut keys = Keyspace::new(store, &round.view, overlay, session.db, now_ms, from);
+    if session.is_primary {
+        keys.keep_expired();
+    }
     keys.tell_new(stage.server.as_ref().is_some_and(|it| it.notify.has_new()));
+    let server = stage.server.as_ref();
+    let collects = server.is_some_and(|it| it.replicas.collects) && !session.is_primary;
+    if collects {
+        keys.note_expired();
+    }
+    let db = session.db;
     let mut call = Call {
         args,
         keys: &mut keys,
@@ -80,10 +85,19 @@ pub(crate) fn run(
         may_wait: stage.may_wait,
         woken_by: stage.woken_by,
         wait: None,
-        server: stage.server,
+        collects,
+        effects: None,
+        server: stage.server.as_deref_mut(),
     };
     let outcome = handler(&mut call);
-    let wait = call.wait;
+    let Call { wait, effects, .. } = call;
+    if let (true, true, None, Some(server)) = (collects, outcome.is_ok(), &wait, stage.server) {
+        let expired = keys.take_expired();
+        let has_changed = round.overlay.has_changed_since(mark);
+        server
+            .replicas
+            .ran((db, args), effects, &expired.keys, has_changed);
+    }
     if outcome.is_err() {
         reply.buffer_mut().truncate(written);
         round.overlay.undo(mark);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use drumlin::{Error, Result, SeqNo, WriteBatch};
 use drumlin_fs::Env;
-use drumlin_fs::net::{Acceptor, Address, Events};
+use drumlin_fs::net::{Address, Events};
 use drumlin_redis_store::{Overlay, ReadFrom};
 use drumlin_resp::RequestLimits;
 
@@ -19,6 +19,10 @@ use crate::dispatch::{Dispatcher, Ran, Terms, tell};
 use crate::expire::expire_due;
 use crate::io::{Gate, Hold, Io, OUT_BYTES_HIGH};
 use crate::listen::listen;
+use crate::metrics::figures::{Counts, Figures};
+use crate::metrics::scrape;
+use crate::migrate::finish::finish;
+use crate::migrate::tend as migrate;
 use crate::net::Net;
 use crate::opening::open_store;
 use crate::options::{ServerOptions, Stopper};
@@ -26,10 +30,12 @@ use crate::pause;
 use crate::prefetch;
 use crate::ran;
 use crate::replica::tend as replica;
+use crate::replicas::tend as replicas;
 use crate::round::Round;
 use crate::session::{Blocked, Kept};
 use crate::state::{ServerState, Shutdown};
 use crate::table::Table;
+use crate::tls::settings as tls;
 use crate::traffic::{self, unblock};
 use crate::wait::{TimeoutReply, Wait};
 use crate::woken::run_again;
@@ -43,6 +49,8 @@ const ROUND_COMMANDS_MAX: usize = 4_096;
 const EVENTS_MAX: usize = 1_024;
 /// Time between looks at what is due.
 const CRON: Duration = Duration::from_millis(100);
+/// Time between looks at how the engine stands.
+const LOOK: Duration = Duration::from_secs(1);
 /// Tries to run a command from memory before it may read on the loop.
 const WARMED_MAX: u32 = 2;
 
@@ -57,6 +65,7 @@ pub struct Server {
     workers: Workers,
     writer: Writer,
     cron_due: Duration,
+    look_due: Duration,
     asked_to_stop: Arc<AtomicBool>,
 }
 
@@ -71,16 +80,18 @@ impl Server {
             env,
             network,
         } = options;
+        let tls = tls::load(&config, &env).map_err(Error::invalid_argument)?;
         let store = Arc::new(open_store(&config, &env)?);
         let poller = network.poller()?;
-        let acceptors = listen(&config, &*network, &*poller)?;
+        let doors = listen(&config, &*network, &*poller)?;
         let table = Arc::new(Table::new());
         let waker = poller.waker();
         let workers = Workers::start(&env, Arc::clone(&store), Arc::clone(&table), waker)?;
         let writer = Writer::new(&store);
         let commands = Arc::new(table.all());
-        let net = Net::new(poller, acceptors);
+        let net = Net::new(poller, doors);
         let mut state = ServerState::new(store, commands, config, &env, net, network);
+        state.tls = tls;
         replica::begin(&mut state)?;
         state.scripts.load_stored(&state.store)?;
         Ok(Self {
@@ -92,13 +103,15 @@ impl Server {
             workers,
             writer,
             cron_due: Duration::ZERO,
+            look_due: Duration::ZERO,
             asked_to_stop: Arc::default(),
         })
     }
 
     /// Where it listens.
     pub fn addresses(&self) -> Vec<Address> {
-        let listeners = self.state.net.acceptors.iter().map(Acceptor::listener);
+        let doors = self.state.net.doors.iter();
+        let listeners = doors.map(|door| door.acceptor.listener());
         listeners
             .map(|listener| listener.local_address().clone())
             .collect()
@@ -139,9 +152,9 @@ impl Server {
             .timers
             .first()
             .map(|(at, _)| at.saturating_sub(now));
-        let acceptors = self.state.net.acceptors.iter();
-        let paused = acceptors
-            .filter_map(|acceptor| acceptor.wait_at_most(now))
+        let doors = self.state.net.doors.iter();
+        let paused = doors
+            .filter_map(|door| door.acceptor.wait_at_most(now))
             .min();
         let cron = self.cron_due.saturating_sub(now);
         timer.unwrap_or(cron).min(cron).min(paused.unwrap_or(cron))
@@ -152,9 +165,16 @@ impl Server {
         let now = self.env.clock.monotonic();
         self.state.set_time(self.env.clock.unix_time());
         self.hear_workers()?;
+        if !self.writer.is_busy() {
+            finish(&mut self.state, &mut self.round)?;
+        }
+        self.state.net.greetings_left = traffic::GREETINGS_A_TURN;
         for event in events.iter() {
-            if event.token.0 < self.state.net.acceptors.len() as u64 {
-                traffic::accept(&mut self.state, event.token.0 as usize, now)?;
+            if let Some(door) = self.state.net.door(event.token) {
+                traffic::accept(&mut self.state, door, now)?;
+                continue;
+            }
+            if scrape::is_served(&mut self.state, event) {
                 continue;
             }
             if event.readable {
@@ -164,11 +184,11 @@ impl Server {
                 traffic::flush(&mut self.state, event.token.0);
             }
         }
-        for acceptor in &mut self.state.net.acceptors {
-            acceptor.resume(&*self.state.net.poller, now)?;
+        for door in &mut self.state.net.doors {
+            door.acceptor.resume(&*self.state.net.poller, now)?;
         }
         pause::end(&mut self.state, now);
-        self.run_commands(now);
+        let ran = self.run_commands(now);
         pause::end(&mut self.state, now);
         for (id, error) in std::mem::take(&mut self.state.unblocks) {
             self.give_up(id, error);
@@ -178,18 +198,26 @@ impl Server {
             self.cron(now);
         }
         self.end_round();
-        replica::tend(&mut self.state, !self.writer.is_busy(), now);
+        traffic::end_over(&mut self.state);
+        self.note_turn(now, ran);
+        let is_written = !self.writer.is_busy();
+        replica::tend(&mut self.state, is_written, now);
+        replicas::tend(&mut self.state, is_written, now);
+        if is_written {
+            migrate::tend(&mut self.state);
+        }
         Ok(())
     }
 
     // Commands.
 
-    fn run_commands(&mut self, now: Duration) {
+    /// Runs what has come; how many commands ran.
+    fn run_commands(&mut self, now: Duration) -> usize {
         let mut left = ROUND_COMMANDS_MAX;
         self.state.observer.begin();
         let net = &self.state.net;
         let sent = net.runnable.iter().filter_map(|id| {
-            let (io, session) = (net.ios.get(id)?, self.state.clients.get(*id)?);
+            let (io, session) = (net.ios.get(&id)?, self.state.clients.get(id)?);
             let runs = io.may_run() && session.multi.is_none();
             runs.then(|| (session.db, io.received()))
         });
@@ -197,13 +225,17 @@ impl Server {
         prefetch::read(&self.state, &mut self.round, &keys);
         // Where a script that runs for long finds them too.
         self.state.net.turn = std::mem::take(&mut self.state.net.runnable);
-        while let Some(id) = self.state.net.turn.pop_first() {
-            if left == 0 {
-                self.state.net.runnable.insert(id);
-                continue;
-            }
+        while left > 0
+            && let Some(id) = self.state.net.turn.pop_first()
+        {
             left -= self.run_client(id, now, left.min(CLIENT_COMMANDS_MAX));
         }
+        // Those who had no turn come before those who want another.
+        let net = &mut self.state.net;
+        let mut rest = std::mem::take(&mut net.turn);
+        rest.append(std::mem::take(&mut net.runnable));
+        net.runnable = rest;
+        ROUND_COMMANDS_MAX - left
     }
 
     /// Runs up to `most` commands of a client; how many ran.
@@ -261,7 +293,10 @@ impl Server {
             };
             let bytes = request.consumed;
             if request.args.is_empty() {
-                io.consume(bytes);
+                if session.is_replica {
+                    state.replicas.is_alive(id, state.now_seconds);
+                }
+                traffic::consume(state, &session, &mut io, bytes);
                 continue;
             }
             let clock_ms = state.now_micros / 1_000;
@@ -276,7 +311,7 @@ impl Server {
             match dispatcher.dispatch(&mut session, request.args) {
                 Ran::Answered { wrote } => {
                     ran += 1;
-                    io.consume(bytes);
+                    traffic::consume(state, &session, &mut io, bytes);
                     io.round_replies += 1;
                     io.round_wrote |= wrote;
                 }
@@ -380,6 +415,9 @@ impl Server {
                 }
                 (None, TimeoutReply::NullArray) => reply.null_array(),
                 (None, TimeoutReply::Null) => reply.null(),
+                (None, TimeoutReply::Replicas { offset, .. }) => {
+                    reply.integer(self.state.replicas.acked(offset) as i64);
+                }
             }
             session.out = reply.take();
             self.state.net.participants.push(id);
@@ -443,6 +481,7 @@ impl Server {
         }
         if !self.writer.is_busy() {
             let state = &mut self.state;
+            state.replicas.commit();
             if state.tracker.is_on() {
                 let most = state.config.number("tracking-table-max-keys");
                 let most = usize::try_from(most).unwrap_or(usize::MAX);
@@ -477,6 +516,10 @@ impl Server {
         if std::mem::take(&mut self.state.asks_compaction) {
             self.workers.give(Job::Compact);
         }
+        if std::mem::take(&mut self.state.asks_figures) {
+            self.state.counts_entries = true;
+            self.look(Some(self.state.now_micros / 1_000));
+        }
         for id in self.state.clients.take_stirred() {
             traffic::flush(&mut self.state, id);
         }
@@ -486,6 +529,7 @@ impl Server {
         if overlay.is_empty() {
             return;
         }
+        self.state.migrations.see(&overlay);
         match self.writer.write(&self.state.store, &self.workers, overlay) {
             Ok(waits) => self.state.counters.stalls += u64::from(waits),
             Err(error) => self.fail_round(&error),
@@ -495,6 +539,7 @@ impl Server {
     /// Nothing of the round was written: whoever was told of a write is told of the error instead.
     fn fail_round(&mut self, error: &Error) {
         let line = drumlin_redis_store::Failure::from(error.duplicate()).to_string();
+        self.state.replicas.drop_pending();
         for id in &self.state.net.participants {
             let (Some(io), Some(session)) = (
                 self.state.net.ios.get_mut(id),
@@ -531,9 +576,22 @@ impl Server {
                     }
                 }
                 Done::Read(id, reply) => self.warmed(id, reply),
+                Done::Looked(figures) => self.looked(figures),
             }
         }
         Ok(())
+    }
+
+    fn looked(&mut self, figures: Figures) {
+        let state = &mut self.state;
+        let used = figures.memory_bytes;
+        state.observer.memory_peak = state.observer.memory_peak.max(used);
+        if figures.keys.is_some() {
+            scrape::answer_all(state, &figures);
+        }
+        if figures.has_entries || !state.counts_entries {
+            state.figures = figures;
+        }
     }
 
     fn written(&mut self, batch: WriteBatch, outcome: Result<SeqNo>) {
@@ -541,8 +599,12 @@ impl Server {
             .writer
             .written(&self.state.store, batch, outcome)
             .is_ok();
-        if !is_written {
-            self.state.replication.forget_place();
+        match is_written {
+            true => self.state.replicas.commit(),
+            false => {
+                self.state.replication.forget_place();
+                self.state.replicas.drop_pending();
+            }
         }
         let is_always = self.state.config.fsync() == Fsync::Always;
         let mut gone = Vec::new();
@@ -644,6 +706,25 @@ impl Server {
 
     // From time to time.
 
+    /// Has a thread gather how the engine stands.
+    fn look(&self, keys_at_ms: Option<u64>) {
+        self.workers.give(Job::Look(Counts {
+            entries: self.state.counts_entries,
+            keys_at_ms,
+        }));
+    }
+
+    /// Counts a turn in which commands ran.
+    fn note_turn(&mut self, began: Duration, ran: usize) {
+        if ran > 0 {
+            let took = self.env.clock.monotonic().saturating_sub(began);
+            let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+            let counters = &mut self.state.counters;
+            counters.round_commands.record(ran as u64);
+            counters.round_micros.record(micros);
+        }
+    }
+
     fn cron(&mut self, now: Duration) {
         self.cron_due = now + CRON;
         let state = &mut self.state;
@@ -651,29 +732,19 @@ impl Server {
         rates.commands.look(now, state.counters.commands);
         rates.bytes_in.look(now, state.counters.bytes_in);
         rates.bytes_out.look(now, state.counters.bytes_out);
-        let used = state.store.memory_bytes();
-        state.observer.memory_peak = state.observer.memory_peak.max(used);
+        scrape::end_late(state, now);
+        traffic::end_greetings(state, now);
+        if now >= self.look_due {
+            self.look_due = now + LOOK;
+            self.look(None);
+        }
         if !self.writer.is_busy() && self.state.expires() && self.state.pause.is_none() {
             self.expire();
         }
         if self.state.config.fsync() == Fsync::EverySecond {
             self.writer.sync_if_due(&self.workers, now);
         }
-        let idle = self.state.config.number("timeout");
-        if idle > 0 {
-            let idle = Duration::from_secs(idle);
-            let silent = |io: &Io| io.hold != Hold::Blocked && now.saturating_sub(io.heard) > idle;
-            let gone: Vec<u64> = self
-                .state
-                .net
-                .ios
-                .iter()
-                .filter(|(_, io)| silent(io))
-                .map(|(id, _)| *id)
-                .collect();
-            gone.into_iter()
-                .for_each(|id| traffic::close(&mut self.state, id));
-        }
+        traffic::end_idle(&mut self.state, now);
     }
 
     fn expire(&mut self) {
@@ -694,7 +765,9 @@ impl Server {
 
     fn shut_down(mut self) -> Result<()> {
         self.state.replication.end_attempt()?;
+        self.state.migrations.end()?;
         self.end_round();
+        self.state.replicas.end();
         while self.writer.is_busy() {
             let mut events = Events::with_capacity(1);
             self.state.net.poller.wait(&mut events, Some(CRON))?;

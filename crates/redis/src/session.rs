@@ -6,6 +6,7 @@ use std::time::Duration;
 use drumlin_resp::{Args, OwnedArgs, Protocol};
 
 use crate::facts::Facts;
+use crate::replicas::member::Greeting;
 use crate::tracking::options::Tracking;
 use crate::wait::Wait;
 
@@ -104,6 +105,11 @@ pub(crate) struct Session {
     pub(crate) tracking: Option<Box<Tracking>>,
     /// The primary, whose changes come as commands.
     pub(crate) is_primary: bool,
+    /// A replica, and what it has told of itself before it was one.
+    pub(crate) is_replica: bool,
+    pub(crate) greeting: Option<Box<Greeting>>,
+    /// The end of the stream after its newest change.
+    pub(crate) stream_offset: u64,
 }
 
 impl Session {

@@ -10,15 +10,20 @@ use drumlin_fs::Env;
 use drumlin_fs::net::Network;
 use drumlin_redis_store::types::stream::NodeLimits;
 use drumlin_redis_store::{DATABASES, Store};
+use rustls::ServerConfig;
 
 use crate::clients::Clients;
 use crate::config::Config;
 use crate::facts::Facts;
+use crate::metrics::figures::Figures;
+use crate::metrics::powers::Powers;
+use crate::migrate::state::Migrations;
 use crate::net::Net;
 use crate::notify::Classes;
 use crate::observe::observer::Observer;
 use crate::pubsub::PubSub;
 use crate::replica::state::Replication;
+use crate::replicas::state::Replicas;
 use crate::script::scripts::Scripts;
 use crate::session::Watched;
 use crate::tracking::tracker::Tracker;
@@ -171,6 +176,9 @@ pub(crate) struct Counters {
     pub(crate) rounds: u64,
     pub(crate) cold: u64,
     pub(crate) stalls: u64,
+    /// Commands and microseconds of turns of the loop.
+    pub(crate) round_commands: Powers,
+    pub(crate) round_micros: Powers,
 }
 
 /// A pause that CLIENT PAUSE asked for.
@@ -214,6 +222,8 @@ pub(crate) struct ServerState {
     /// Clients whose next command waits for the end of the pause.
     pub(crate) paused: BTreeSet<u64>,
     pub(crate) replication: Replication,
+    pub(crate) migrations: Migrations,
+    pub(crate) replicas: Replicas,
     pub(crate) shutdown: Option<Shutdown>,
     pub(crate) run_id: String,
     pub(crate) started_seconds: u64,
@@ -228,10 +238,18 @@ pub(crate) struct ServerState {
     /// Somebody asked for a sync, or for a compaction.
     pub(crate) asks_sync: bool,
     pub(crate) asks_compaction: bool,
+    /// A scraper waits for new figures.
+    pub(crate) asks_figures: bool,
+    /// Somebody has asked INFO for them: until then no table is opened for it.
+    pub(crate) counts_entries: bool,
+    /// How the engine stood about a second ago.
+    pub(crate) figures: Figures,
     /// Of work that nobody waits for.
     pub(crate) last_error: Option<String>,
     pub(crate) random: Rng,
     pub(crate) scripts: Scripts,
+    /// How new connections to `tls-port` are greeted.
+    pub(crate) tls: Option<Arc<ServerConfig>>,
 }
 
 impl ServerState {
@@ -272,6 +290,8 @@ impl ServerState {
             pause: None,
             paused: BTreeSet::new(),
             replication: Replication::new(env, network),
+            migrations: Migrations::new(env),
+            replicas: Replicas::new(&mut random),
             shutdown: None,
             started_seconds: now.as_secs(),
             now_seconds: 0,
@@ -282,9 +302,13 @@ impl ServerState {
             unblocks: Vec::new(),
             asks_sync: false,
             asks_compaction: false,
+            asks_figures: false,
+            counts_entries: false,
+            figures: Figures::default(),
             last_error: None,
             random,
             scripts: Scripts::new(Arc::clone(&env.clock)),
+            tls: None,
         };
         state.configure();
         state.set_time(now);
@@ -300,6 +324,18 @@ impl ServerState {
     /// Whether keys whose time has come are deleted: a primary's are by the primary.
     pub(crate) fn expires(&self) -> bool {
         self.expires_actively && !self.replication.is_replica()
+    }
+
+    /// The address of a replica: as it tells it, or where its connection comes from.
+    pub(crate) fn replica_address(&self, id: u64) -> String {
+        let member = self.replicas.members.get(&id);
+        let told = member.and_then(|member| member.greeting.address.clone());
+        told.unwrap_or_else(|| {
+            let session = self.clients.get(id);
+            let address = session.map_or("", |session| session.address.as_str());
+            let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+            host.trim_matches(['[', ']']).to_owned()
+        })
     }
 
     /// All watched keys change.
@@ -326,6 +362,7 @@ impl ServerState {
         let classes = self.config.get("notify-keyspace-events").as_bytes();
         self.notify = Classes::parse(classes).unwrap_or_default();
         self.observer.configure(&self.config);
+        self.replicas.configure(&self.config);
         self.is_cluster = self.config.get("cluster-enabled") == "yes";
     }
 }

@@ -1,5 +1,6 @@
 //! Clients come, send, are answered and go.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use drumlin::Result;
@@ -8,43 +9,81 @@ use drumlin_resp::RequestLimits;
 
 use crate::dispatch_multi::end_multi;
 use crate::io::{Gate, Heard, Hold, Io, OUT_BYTES_HIGH};
+use crate::metrics::scrape;
+use crate::net::Guest;
 use crate::pubsub::Subject;
 use crate::session::{Blocked, Session};
 use crate::state::ServerState;
+use crate::tls::session::Tls;
+
+/// From a connection to the end of its handshake.
+const GREETING_MAX: Duration = Duration::from_secs(10);
+/// Steps of handshakes in a turn of the loop: one may take a millisecond, where a key is of RSA.
+pub(crate) const GREETINGS_A_TURN: usize = 4;
 
 /// Lets in who waits at a listener.
 ///
 /// # Errors
 /// Of the socket and of the poller.
 pub(crate) fn accept(state: &mut ServerState, index: usize, now: Duration) -> Result<()> {
-    let clients_max = state.config.number("maxclients");
+    let guest = state.net.doors.get(index).map(|door| door.guest);
+    if guest == Some(Guest::Scraper) {
+        return scrape::accept(state, index, now);
+    }
     loop {
-        let Some(acceptor) = state.net.acceptors.get_mut(index) else {
+        let Some(door) = state.net.doors.get_mut(index) else {
             return Ok(());
         };
-        let accepted = match acceptor.accept(&*state.net.poller, now) {
+        let accepted = match door.acceptor.accept(&*state.net.poller, now) {
             Ok(accepted) => accepted,
             // A client that went before it was accepted.
             Err(error) if NetErrorKind::of(&error) == NetErrorKind::Disconnected => continue,
             Err(error) => return Err(error),
         };
-        let Some(mut connection) = accepted else {
+        let Some(connection) = accepted else {
             return Ok(());
         };
-        state.counters.connections += 1;
-        if state.clients.len() as u64 >= clients_max {
-            state.counters.rejected += 1;
+        let_in(state, connection, guest == Some(Guest::Secure), now)?;
+    }
+}
+
+/// Makes a client of who was accepted, if there is room.
+fn let_in(
+    state: &mut ServerState,
+    mut connection: Box<dyn Connection>,
+    is_secure: bool,
+    now: Duration,
+) -> Result<()> {
+    state.counters.connections += 1;
+    if state.clients.len() as u64 >= state.config.number("maxclients") {
+        state.counters.rejected += 1;
+        if !is_secure {
             // As much as the socket takes: nobody waits for a client that is not let in.
             drop(connection.write(b"-ERR max number of clients reached\r\n"));
-            continue;
         }
-        // A socket that is gone already fails here; reading it tells.
-        drop(connection.set_nodelay(true));
-        let keepalive = state.config.number("tcp-keepalive");
-        let keepalive = (keepalive >= 3).then(|| Duration::from_secs(keepalive));
-        drop(connection.set_keepalive(keepalive));
-        add_client(state, connection, now)?;
+        return Ok(());
     }
+    let mut tls = None;
+    if is_secure {
+        let session = state.tls.as_ref().map(|it| Tls::new(Arc::clone(it)));
+        let Some(Ok(session)) = session else {
+            return Ok(());
+        };
+        tls = Some(Box::new(session));
+    }
+    // A socket that is gone already fails here; reading it tells.
+    drop(connection.set_nodelay(true));
+    let keepalive = state.config.number("tcp-keepalive");
+    let keepalive = (keepalive >= 3).then(|| Duration::from_secs(keepalive));
+    drop(connection.set_keepalive(keepalive));
+    let id = add_client(state, connection, now)?;
+    if let Some(io) = state.net.ios.get_mut(&id)
+        && is_secure
+    {
+        io.tls = tls;
+        state.net.greetings.push_back((now + GREETING_MAX, id));
+    }
+    Ok(())
 }
 
 /// Makes a client of a connection; its id.
@@ -56,9 +95,7 @@ pub(crate) fn add_client(
     connection: Box<dyn Connection>,
     now: Duration,
 ) -> Result<u64> {
-    // Tokens below are those of the listeners.
-    let id = state.net.next_id.max(state.net.acceptors.len() as u64);
-    state.net.next_id = id + 1;
+    let id = state.net.take_id();
     let is_authenticated = state.config.get("requirepass").is_empty();
     let local = connection.local_address();
     let addresses = [Ok(connection.peer_address().clone()), local]
@@ -79,7 +116,22 @@ pub(crate) fn read(state: &mut ServerState, id: u64, now: Duration) {
     let Some(io) = state.net.ios.get_mut(&id) else {
         return;
     };
-    match io.read(now) {
+    if io.is_greeting() {
+        if state.net.greetings_left == 0 {
+            // It stays ready, and has its turn.
+            return;
+        }
+        state.net.greetings_left -= 1;
+    }
+    let heard = io.read(now);
+    if io.has_unsent() {
+        // Of a handshake, mostly.
+        state.net.participants.push(id);
+    }
+    if io.is_over() && heard != Heard::Gone {
+        state.net.over.push(id);
+    }
+    match heard {
         Heard::Bytes(bytes) => {
             state.counters.bytes_in += bytes as u64;
             state.counters.reads += 1;
@@ -95,10 +147,52 @@ pub(crate) fn read(state: &mut ServerState, id: u64, now: Duration) {
     }
 }
 
+/// Ends clients that have been silent for longer than `timeout`.
+pub(crate) fn end_idle(state: &mut ServerState, now: Duration) {
+    let idle = Duration::from_secs(state.config.number("timeout"));
+    if idle.is_zero() {
+        return;
+    }
+    let silent = |io: &Io| io.hold != Hold::Blocked && now.saturating_sub(io.heard) > idle;
+    // Those of replication have a time of their own.
+    let is_linked = |id: u64| {
+        let session = state.clients.get(id);
+        session.is_some_and(|it| it.is_primary || it.is_replica)
+    };
+    let ios = state.net.ios.iter();
+    let gone: Vec<u64> = ios
+        .filter(|(id, io)| silent(io) && !is_linked(**id))
+        .map(|(id, _)| *id)
+        .collect();
+    gone.into_iter().for_each(|id| close(state, id));
+}
+
+/// Ends handshakes whose time is over.
+pub(crate) fn end_greetings(state: &mut ServerState, now: Duration) {
+    while let Some((until, id)) = state.net.greetings.front().copied() {
+        if until > now {
+            break;
+        }
+        state.net.greetings.pop_front();
+        if state.net.ios.get(&id).is_some_and(Io::is_greeting) {
+            close(state, id);
+        }
+    }
+}
+
+/// Ends those who have said that they send nothing more, once what they sent before has run.
+pub(crate) fn end_over(state: &mut ServerState) {
+    for id in std::mem::take(&mut state.net.over) {
+        close(state, id);
+    }
+}
+
 /// Forgets a client and its socket.
 pub(crate) fn close(state: &mut ServerState, id: u64) {
-    state.net.ios.remove(&id);
-    state.net.runnable.remove(&id);
+    if let Some(mut io) = state.net.ios.remove(&id) {
+        io.say_goodbye();
+    }
+    state.net.runnable.remove(id);
     let Some(mut session) = state.clients.remove(id) else {
         return;
     };
@@ -106,6 +200,7 @@ pub(crate) fn close(state: &mut ServerState, id: u64) {
     unblock(state, &mut session);
     state.observer.monitors.remove(&id);
     state.paused.remove(&id);
+    state.replicas.forget(id);
     if let Some(tracking) = session.tracking.take() {
         state.tracker.end(id, &tracking);
     }
@@ -120,6 +215,15 @@ pub(crate) fn close(state: &mut ServerState, id: u64) {
     }
 }
 
+/// Forgets a command that was run. One of the primary goes to those who follow this server.
+pub(crate) fn consume(state: &mut ServerState, session: &Session, io: &mut Io, bytes: usize) {
+    if session.is_primary {
+        let run = io.received().get(..bytes).unwrap_or(&[]);
+        state.replicas.feed(run, session.multi.is_some());
+    }
+    io.consume(bytes);
+}
+
 /// Sends what a client is to get, as much as its socket takes, and closes it if it is to be.
 pub(crate) fn flush(state: &mut ServerState, id: u64) {
     let (Some(io), Some(session)) = (state.net.ios.get_mut(&id), state.clients.get_mut(id)) else {
@@ -129,7 +233,7 @@ pub(crate) fn flush(state: &mut ServerState, id: u64) {
         close(state, id);
         return;
     }
-    if io.gate == Gate::Open && !session.out.is_empty() {
+    if (io.gate == Gate::Open && !session.out.is_empty()) || io.has_unsent() {
         match io.send(&mut session.out) {
             Ok(sent) => {
                 state.counters.bytes_out += sent as u64;
@@ -144,7 +248,7 @@ pub(crate) fn flush(state: &mut ServerState, id: u64) {
     let left = session.out.len();
     let is_subscriber = session.subscriptions() > 0;
     let is_over = left as u64 > state.config.out_limit(is_subscriber);
-    if (session.closes && left == 0) || is_over {
+    if (session.closes && left == 0 && !io.has_unsent()) || is_over {
         close(state, id);
         return;
     }
@@ -163,6 +267,7 @@ pub(crate) fn flush(state: &mut ServerState, id: u64) {
 /// Ends the wait of a client for keys.
 pub(crate) fn unblock(state: &mut ServerState, session: &mut Session) -> Option<Blocked> {
     let blocked = session.blocked.take()?;
+    state.replicas.waiters.remove(&session.id);
     state
         .waiting
         .remove(blocked.db, &blocked.wait.keys, session.id);

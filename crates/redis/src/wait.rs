@@ -18,14 +18,12 @@ pub(crate) struct Wait {
 }
 
 /// The reply of a wait that ended without a key.
-#[expect(
-    dead_code,
-    reason = "for commands that wait for a key, which come with lists"
-)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeoutReply {
     /// A null array.
     NullArray,
     /// A null.
     Null,
+    /// How many replicas have run the stream up to an offset; `acked` when the wait began.
+    Replicas { offset: u64, acked: u64 },
 }

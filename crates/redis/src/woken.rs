@@ -27,6 +27,7 @@ pub(crate) fn run_again(
     let out = std::mem::take(&mut session.out);
     let mut reply = ReplyWriter::append_to(out, session.protocol);
     let store = Arc::clone(&state.store);
+    state.replicas.unit.clear();
     let stage = Stage {
         store: &store,
         // The key was just written: its blocks are in memory but for a rare one.
@@ -47,8 +48,7 @@ pub(crate) fn run_again(
             }
             wait.is_none()
         }
-        // The target of a move is of another type: its client is told. A source of another type is nothing to wake for.
-        Err(failure @ Failure::WrongType) if has_list(&store, round, blocked) => {
+        Err(failure) if is_told(&failure, &store, round, blocked) => {
             let text = failure.to_string();
             ran::ended(state, session, facts, args, (micros, true));
             ran::error(state, &text);
@@ -59,6 +59,17 @@ pub(crate) fn run_again(
     };
     session.out = reply.take();
     is_answered
+}
+
+/// Whether the client is told of the failure, and does not wait on.
+fn is_told(failure: &Failure, store: &Store, round: &mut Round, blocked: &Blocked) -> bool {
+    match failure {
+        // The group or the stream that it waited for is gone.
+        Failure::Refused(_) => true,
+        // The target of a move is of another type. A source of another type is nothing to wake for.
+        Failure::WrongType => has_list(store, round, blocked),
+        Failure::Cold | Failure::Engine(_) => false,
+    }
 }
 
 /// Whether a move waits, and its source has a list.

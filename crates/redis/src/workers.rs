@@ -12,6 +12,7 @@ use drumlin_resp::{Protocol, ReplyWriter};
 use parking_lot::{Condvar, Mutex};
 
 use crate::facts::Flags;
+use crate::metrics::figures::{Counts, Figures};
 use crate::round::{Round, Stage, run};
 use crate::session::{Kept, Session};
 use crate::state::Limits;
@@ -31,6 +32,8 @@ pub(crate) enum Job {
     Sync,
     /// Read what these commands need.
     Read(ColdJob),
+    /// Ask the engine how it stands.
+    Look(Counts),
 }
 
 /// Commands of a client that need blocks from the disk.
@@ -54,6 +57,7 @@ pub(crate) enum Done {
     Compacted(Result<()>),
     /// The client's command may run again; or its reply, where it only reads.
     Read(u64, Option<Answer>),
+    Looked(Figures),
 }
 
 /// A command that was answered beside the loop.
@@ -130,7 +134,7 @@ impl Workers {
         let lane = match &job {
             Job::Write(_) => 0,
             Job::Sync => 1,
-            Job::Read(_) => 2,
+            Job::Read(_) | Job::Look(_) => 2,
             Job::Compact => 3,
         };
         let mut queues = self.shared.queues.lock();
@@ -188,6 +192,7 @@ impl Shared {
             }
             Job::Compact => Done::Compacted(self.store.compact()),
             Job::Read(job) => Done::Read(job.client, self.read(job)),
+            Job::Look(counts) => Done::Looked(Figures::of(&self.store, counts)),
         }
     }
 

@@ -114,8 +114,12 @@ struct Wire {
 
 impl Wire {
     fn connect(path: &Path) -> Self {
+        Self::connect_to(&Address::Unix(path.to_owned()))
+    }
+
+    fn connect_to(address: &Address) -> Self {
         let network = PosixNetwork::new();
-        let connection = network.connect(&Address::Unix(path.to_owned())).unwrap();
+        let connection = network.connect(address).unwrap();
         let poller = network.poller().unwrap();
         poller
             .register(&*connection, Token(0), Interest::Write)
@@ -175,6 +179,67 @@ pub fn answers_until_closed(socket: &Path, bytes: &[u8]) -> Vec<u8> {
     let mut wire = Wire::connect(socket);
     wire.write_all(bytes).unwrap();
     wire.rest()
+}
+
+/// A connection to a server that may be killed at any time.
+pub struct Link(Wire);
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Link")
+    }
+}
+
+impl Link {
+    /// One to the server at `socket`, which is there.
+    pub fn connect(socket: &Path) -> Self {
+        Self(Wire::connect(socket))
+    }
+
+    /// One to the server at `address`, which is there.
+    pub fn to(address: &Address) -> Self {
+        Self(Wire::connect_to(address))
+    }
+
+    /// Sends `bytes`; false when the server is gone.
+    pub fn send(&mut self, mut bytes: &[u8]) -> bool {
+        while !bytes.is_empty() {
+            match self.0.connection.write(bytes) {
+                Ok(Sent::Bytes(count)) => bytes = &bytes[count..],
+                Ok(Sent::NotNow) => self.0.wait(Interest::Write),
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// Waits for some bytes; none when the server is gone.
+    pub fn receive(&mut self) -> Option<Vec<u8>> {
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            match self.0.connection.read(&mut buffer) {
+                Ok(Received::Bytes(count)) => {
+                    buffer.truncate(count);
+                    return Some(buffer);
+                }
+                Ok(Received::NotNow) => self.0.wait(Interest::Read),
+                Ok(Received::End) | Err(_) => return None,
+            }
+        }
+    }
+
+    /// The bytes that have come; none when the server is gone.
+    pub fn received(&mut self) -> Option<Vec<u8>> {
+        let mut buffer = vec![0; 1 << 16];
+        match self.0.connection.read(&mut buffer) {
+            Ok(Received::Bytes(count)) => {
+                buffer.truncate(count);
+                Some(buffer)
+            }
+            Ok(Received::NotNow) => Some(Vec::new()),
+            Ok(Received::End) | Err(_) => None,
+        }
+    }
 }
 
 /// A server that runs until this is dropped, and a connection to it. Its methods panic when the server fails.

@@ -129,6 +129,8 @@ fn letters(session: &Session) -> String {
     let tracking = session.tracking.as_deref();
     let is_unix = session.address.starts_with('/');
     let flags = [
+        ('S', session.is_replica),
+        ('M', session.is_primary),
         ('O', session.is_monitor),
         ('P', session.subscriptions() > 0),
         ('x', session.multi.is_some()),
@@ -203,6 +205,8 @@ fn describe(server: &ServerState, session: &Session, own: Option<usize>) -> Stri
 /// The class of a client, as `TYPE` names them.
 fn class(session: &Session) -> &'static str {
     match session.subscriptions() > 0 {
+        _ if session.is_primary => "master",
+        _ if session.is_replica => "replica",
         true => "pubsub",
         false => "normal",
     }
@@ -352,7 +356,9 @@ fn unblock(call: &mut Call<'_, '_>) -> Outcome<()> {
     let waits = server
         .clients
         .get(id)
-        .is_some_and(|session| session.blocked.is_some());
+        .and_then(|session| session.blocked.as_ref())
+        // Who waits for no key waits for a target, which is not given up.
+        .is_some_and(|blocked| !blocked.wait.keys.is_empty());
     if waits {
         let error = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
         server.unblocks.push((id, with_error.then_some(error)));

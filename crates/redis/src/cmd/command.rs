@@ -125,17 +125,26 @@ pub(crate) fn keys_of<'a>(command: &Facts, args: Args<'a>) -> impl Iterator<Item
     });
     let positions = command.key_positions(args.len());
     let named = positions.filter_map(move |at| args.get(at));
+    // The key of MIGRATE is empty where others follow.
+    let is_none = command.name == "migrate";
+    let named = named.filter(move |key| !(is_none && key.is_empty()));
     named
         .chain(counted.into_iter().flatten())
-        .chain(stream_keys(command.name, args))
+        .chain(other_keys(command.name, args))
 }
 
-/// The keys of commands of streams that have no fixed place: those behind STREAMS, with as many ids behind them, and that of a
-/// subcommand.
-fn stream_keys<'a>(name: &str, args: Args<'a>) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+/// The keys that have no fixed place: of commands of streams those behind STREAMS, with as many ids behind them, and that of a
+/// subcommand; of MIGRATE those behind KEYS.
+fn other_keys<'a>(name: &str, args: Args<'a>) -> impl Iterator<Item = &'a [u8]> + use<'a> {
     let (mut at, mut count) = (1, 0);
     match name {
         "xgroup" | "xinfo" => (at, count) = (2, 1),
+        "migrate" if args.get(3).is_some_and(<[u8]>::is_empty) => {
+            let is_word = |arg: &[u8]| arg.eq_ignore_ascii_case(b"keys");
+            let word = (6..args.len()).find(|at| args.get(*at).is_some_and(is_word));
+            at = word.map_or(args.len(), |word| word + 1);
+            count = args.len() - at;
+        }
         "xread" | "xreadgroup" => {
             while let Some(arg) = args.get(at) {
                 at += match arg.to_ascii_lowercase().as_slice() {

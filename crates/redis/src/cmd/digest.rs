@@ -57,9 +57,20 @@ impl Digest {
                 Item::Field(field) => {
                     both.mix(&field.name);
                     both.mix(&field.value);
+                    if field.expire_ms.is_some() {
+                        both.add(b"!!hexpire!!");
+                    }
                     self.add(&both.0);
                 }
-                _ => {}
+                Item::Entry(entry) => {
+                    let id = entry.id;
+                    self.mix(format!("{}.{}", id.ms, id.seq).as_bytes());
+                    for (name, value) in &entry.fields {
+                        self.mix(name);
+                        self.mix(value);
+                    }
+                }
+                Item::Head(..) | Item::Group(_) | Item::Consumer(_) | Item::Pending(_) => {}
             }
             Ok(())
         })?;

@@ -101,15 +101,21 @@ fn restore(call: &mut Call<'_, '_>) -> Outcome<()> {
         (ttl, true) => Some(ttl),
         (ttl, false) => Some(now_ms.saturating_add(ttl)),
     };
-    if expire_ms.is_some_and(|ms| ms <= now_ms) {
+    if expire_ms.is_some_and(|ms| ms <= call.keys.expired_ms()) {
         // It would have expired already. As in Redis a key that was there is deleted, and told of.
         if old.is_some() {
             call.keys.event(EventClass::Generic, "del", key);
+            call.tell_replicas(&[b"DEL", key]);
         }
         call.reply.ok();
         return Ok(());
     }
-    values::append(call.keys, key, &value)?;
+    if let Some(ms) = expire_ms.filter(|_| call.collects) {
+        let ms = ms.to_string();
+        let replace = b"REPLACE".as_slice();
+        call.tell_replicas(&[b"RESTORE", key, ms.as_bytes(), payload, b"ABSTTL", replace]);
+    }
+    values::append(call.keys, key, value)?;
     if let Some(ms) = expire_ms {
         values::set_expiry(call.keys, key, ms)?;
     }

@@ -83,9 +83,10 @@ pub(super) fn set_expire(
     record: &Record,
     expire_ms: Option<u64>,
 ) -> Outcome<()> {
-    if expire_ms.is_some_and(|ms| ms <= call.keys.now_ms()) {
+    if expire_ms.is_some_and(|ms| ms <= call.keys.expired_ms()) {
         call.keys.remove(key, record);
         call.keys.event(EventClass::Generic, "del", key);
+        call.tell_replicas(&[b"DEL", key]);
         return Ok(());
     }
     let event = match expire_ms {
@@ -96,6 +97,10 @@ pub(super) fn set_expire(
     call.keys
         .put(key, Old::Is(Some(record)), record.with_expire(expire_ms))?;
     call.keys.event(EventClass::Generic, event, key);
+    match expire_ms.filter(|_| call.collects) {
+        Some(ms) => call.tell_replicas(&[b"PEXPIREAT", key, ms.to_string().as_bytes()]),
+        None => call.tell_replicas(&[b"PERSIST", key]),
+    }
     Ok(())
 }
 

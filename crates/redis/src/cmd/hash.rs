@@ -58,6 +58,10 @@ fn hmset(call: &mut Call<'_, '_>) -> Outcome<()> {
 
 fn hsetnx(call: &mut Call<'_, '_>) -> Outcome<()> {
     let is_new = hash::set_new(call.keys, call.arg(1), call.arg(2), call.arg(3))?;
+    if is_new {
+        // A replica may have a field that has expired here.
+        call.tell_replicas(&[b"HSET", call.arg(1), call.arg(2), call.arg(3)]);
+    }
     reply_count(call, u64::from(is_new));
     Ok(())
 }
@@ -144,9 +148,31 @@ fn hdel(call: &mut Call<'_, '_>) -> Outcome<()> {
     Ok(())
 }
 
+/// The expiry of the field of argument 2, where replicas are told of it.
+fn before(call: &Call<'_, '_>) -> Outcome<Option<u64>> {
+    if !call.collects {
+        return Ok(None);
+    }
+    let value = hash::get(call.keys, call.arg(1), call.arg(2))?;
+    Ok(value.and_then(|value| value.expire_ms()))
+}
+
+/// Tells replicas a sum: they may have a field that has expired here, or round otherwise.
+fn tell_sum(call: &mut Call<'_, '_>, before: Option<u64>, sum: &str) {
+    let (key, field) = (call.arg(1), call.arg(2));
+    call.tell_replicas(&[b"HSET", key, field, sum.as_bytes()]);
+    if let Some(ms) = before {
+        let ms = ms.to_string();
+        let words = [b"HPEXPIREAT", key, ms.as_bytes(), b"FIELDS", b"1", field];
+        call.tell_replicas(&words);
+    }
+}
+
 fn hincrby(call: &mut Call<'_, '_>) -> Outcome<()> {
     let by = call.integer(3)?;
+    let before = before(call)?;
     let sum = hash::add(call.keys, call.arg(1), call.arg(2), by)?;
+    tell_sum(call, before, &sum.to_string());
     call.reply.integer(sum);
     Ok(())
 }
@@ -157,7 +183,9 @@ fn hincrbyfloat(call: &mut Call<'_, '_>) -> Outcome<()> {
     if !by.is_finite() {
         return Err(Failure::refused("ERR value is NaN or Infinity"));
     }
+    let before = before(call)?;
     let sum = hash::add_float(call.keys, call.arg(1), call.arg(2), by)?;
+    tell_sum(call, before, &sum);
     call.reply.bulk(sum.as_bytes());
     Ok(())
 }

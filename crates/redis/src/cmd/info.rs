@@ -8,6 +8,7 @@ use drumlin_redis_store::{DATABASES, Outcome};
 use super::server::REDIS_VERSION;
 use crate::call::Call;
 use crate::command::{Command, Flags, NO_KEYS};
+use crate::metrics::figures::{KEYS_COUNTED, of_family};
 use crate::replica::state::{Phase, Primary};
 use crate::state::ServerState;
 
@@ -18,9 +19,6 @@ pub(crate) const COMMANDS: &[Command] = &[Command::new(
     NO_KEYS,
     info,
 )];
-
-/// Keys that INFO counts in a database.
-const KEYS_COUNTED: u64 = 100_000;
 
 /// Lines of a section.
 #[derive(Debug, Default)]
@@ -80,6 +78,7 @@ const SECTIONS: &[Section] = &[
     ("latencystats", "Latencystats", false, latency_stats),
     ("cluster", "Cluster", true, cluster),
     ("keyspace", "Keyspace", true, |_, _| {}),
+    ("rocksdb", "RocksDB", false, engine),
 ];
 
 fn info(call: &mut Call<'_, '_>) -> Outcome<()> {
@@ -100,7 +99,9 @@ fn info(call: &mut Call<'_, '_>) -> Outcome<()> {
         if *name == "keyspace" {
             keyspace(call, &mut lines)?;
         }
-        write(call.server()?, &mut lines);
+        let server = call.server()?;
+        server.counts_entries |= *name == "rocksdb";
+        write(server, &mut lines);
     }
     call.reply.verbatim(*b"txt", lines.0.as_bytes());
     Ok(())
@@ -125,7 +126,13 @@ fn server(state: &ServerState, lines: &mut Lines) {
     lines.put("process_id", std::process::id());
     lines.put("process_supervised", "no");
     lines.put("run_id", &state.run_id);
-    lines.put("tcp_port", state.config.get("port"));
+    let port = |name: &str| state.config.number(name);
+    let shown = if port("port") == 0 {
+        "tls-port"
+    } else {
+        "port"
+    };
+    lines.put("tcp_port", port(shown));
     lines.put("server_time_usec", state.now_micros);
     lines.put("uptime_in_seconds", uptime);
     lines.put("uptime_in_days", uptime / 86_400);
@@ -201,8 +208,11 @@ fn memory(state: &ServerState, lines: &mut Lines) {
     lines.put("mem_fragmentation_ratio", fragmentation);
     let over = resident as i64 - used as i64;
     lines.put("mem_fragmentation_bytes", over);
-    lines.zeros("mem_not_counted_for_evict mem_replication_backlog");
-    lines.zeros("mem_total_replication_buffers mem_clients_slaves");
+    lines.zeros("mem_not_counted_for_evict");
+    let backlog = state.replicas.backlog.bytes();
+    lines.put("mem_replication_backlog", backlog);
+    lines.put("mem_total_replication_buffers", backlog);
+    lines.zeros("mem_clients_slaves");
     lines.put("mem_clients_normal", client_bytes(state));
     lines.zeros("mem_cluster_links mem_aof_buffer");
     lines.put("mem_allocator", "system");
@@ -270,7 +280,9 @@ fn stats(state: &ServerState, lines: &mut Lines) {
     lines.put("instantaneous_input_repl_kbps", "0.00");
     lines.put("instantaneous_output_repl_kbps", "0.00");
     lines.put("rejected_connections", counters.rejected);
-    lines.zeros("sync_full sync_partial_ok sync_partial_err");
+    lines.put("sync_full", state.replicas.syncs.full);
+    lines.put("sync_partial_ok", state.replicas.syncs.partial);
+    lines.put("sync_partial_err", state.replicas.syncs.refused);
     lines.put("expired_keys", counters.expired);
     lines.put("expired_stale_perc", "0.00");
     lines.zeros("expired_time_cap_reached_count expire_cycle_cpu_milliseconds evicted_keys");
@@ -346,23 +358,58 @@ fn of_replica(state: &ServerState, primary: &Primary, lines: &mut Lines) {
 
 fn replication(state: &ServerState, lines: &mut Lines) {
     let replication = &state.replication;
-    let place = replication.place.as_ref();
     match &replication.primary {
         None => lines.put("role", "master"),
         Some(primary) => of_replica(state, primary, lines),
     }
-    lines.zeros("connected_slaves");
+    of_replicas(state, lines);
+    let replicas = &state.replicas;
+    let (history, backlog) = (&replicas.history, &replicas.backlog);
+    let before = history.before.as_ref();
     lines.put("master_failover_state", "no-failover");
-    lines.put(
-        "master_replid",
-        place.map_or(&state.run_id, |place| &place.id),
-    );
-    lines.put("master_replid2", "0".repeat(40));
-    lines.put("master_repl_offset", replication.offset());
-    lines.put("second_repl_offset", -1);
-    lines.zeros("repl_backlog_active");
+    lines.put("master_replid", &history.id);
+    match before {
+        Some((id, _)) => lines.put("master_replid2", id),
+        None => lines.put("master_replid2", "0".repeat(40)),
+    }
+    lines.put("master_repl_offset", replicas.offset());
+    match before {
+        Some((_, offset)) => lines.put("second_repl_offset", offset + 1),
+        None => lines.put("second_repl_offset", -1),
+    }
+    lines.put("repl_backlog_active", u8::from(replicas.is_active));
     lines.put("repl_backlog_size", state.config.get("repl-backlog-size"));
-    lines.zeros("repl_backlog_first_byte_offset repl_backlog_histlen");
+    match replicas.is_active {
+        true => {
+            lines.put("repl_backlog_first_byte_offset", backlog.first() + 1);
+            lines.put("repl_backlog_histlen", backlog.end() - backlog.first());
+        }
+        false => lines.zeros("repl_backlog_first_byte_offset repl_backlog_histlen"),
+    }
+}
+
+/// The servers that follow this one.
+fn of_replicas(state: &ServerState, lines: &mut Lines) {
+    let replicas = &state.replicas;
+    lines.put("connected_slaves", replicas.members.len());
+    if let Some(good) = replicas.told_good(state.now_seconds) {
+        lines.put("min_slaves_good_slaves", good);
+    }
+    for (at, (id, member)) in replicas.members.iter().enumerate() {
+        let lag = if member.is_online() {
+            member.lag(state.now_seconds)
+        } else {
+            0
+        };
+        let text = format!(
+            "ip={},port={},state={},offset={},lag={lag}",
+            state.replica_address(*id),
+            member.greeting.port,
+            member.state(),
+            member.acked
+        );
+        lines.put(&format!("slave{at}"), text);
+    }
 }
 
 fn cpu(_: &ServerState, lines: &mut Lines) {
@@ -420,6 +467,42 @@ fn latency_stats(state: &ServerState, lines: &mut Lines) {
 fn cluster(state: &ServerState, lines: &mut Lines) {
     let is_on = state.config.get("cluster-enabled") == "yes";
     lines.put("cluster_enabled", u8::from(is_on));
+}
+
+/// Numbers of Kvrocks's engine, under the same names, for programs that read them. They are up to a second old.
+fn engine(state: &ServerState, lines: &mut Lines) {
+    let figures = &state.figures;
+    lines.put("block_cache_usage", figures.of_engine("block_cache_bytes"));
+    for (family, numbers) in &figures.families {
+        let mut put = |name: &str, value: u64| lines.put(&format!("{name}[{family}]"), value);
+        put("estimate_keys", of_family(numbers, "entries"));
+        put("level0_tables", of_family(numbers, "level0_tables"));
+        put("table_bytes", of_family(numbers, "table_bytes"));
+    }
+    let mut put = |name: &str, known: &str| lines.put(name, figures.of_engine(known));
+    put(
+        "index_and_filter_cache_usage[default]",
+        "table_reader_bytes",
+    );
+    put("all_mem_tables", "memtable_bytes");
+    put("cur_mem_tables", "active_memtable_bytes");
+    put("snapshots", "snapshots");
+    put("num_immutable_tables", "immutable_memtables");
+    put("num_running_flushes", "running_flushes");
+    put("num_running_compactions", "running_compactions");
+    put("num_background_errors", "background_errors");
+    let waits = |known: &str| u8::from(figures.of_engine(known) > 0);
+    lines.put("memtable_flush_pending", waits("immutable_memtables"));
+    lines.put("compaction_pending", waits("pending_compaction_bytes"));
+    let statistics = state.store.db().statistics();
+    lines.put("flush_count", statistics.flushes.get());
+    lines.put("compaction_count", statistics.compactions.get());
+    lines.put("sequence", state.store.db().latest_seqno());
+    let bytes = ["table_bytes", "blob_bytes"].map(|known| figures.of_engine(known));
+    lines.put("used_db_size", bytes.iter().sum::<u64>());
+    lines.put("is_bgsaving", "no");
+    let compacts = figures.of_engine("running_compactions") > 0;
+    lines.put("is_compacting", if compacts { "yes" } else { "no" });
 }
 
 /// Databases with keys. Counting them is a walk: up to so many keys are counted, and more are told as so many.

@@ -187,6 +187,13 @@ fn search(call: &Call<'_, '_>) -> Outcome<Search> {
         match () {
             () if call.is(at, "rank") => {
                 search.rank = number?;
+                // As Redis since 7.2; 7.0 calculates with a number that has no opposite.
+                if search.rank == i64::MIN {
+                    return Err(Failure::refused(
+                        "ERR value is out of range, value must between -9223372036854775807 and \
+                         9223372036854775807",
+                    ));
+                }
                 if search.rank == 0 {
                     return Err(Failure::refused(
                         "ERR RANK can't be zero: use 1 to start from the first match, 2 from the \
@@ -456,9 +463,15 @@ fn mpop_arguments(call: &Call<'_, '_>, at: usize) -> Outcome<Popping> {
 /// Pops from the first key that has a list; whether there was one.
 fn mpop(call: &mut Call<'_, '_>, popping: &Popping) -> Outcome<bool> {
     for key in &popping.keys {
+        if !call.is_woken_by(key) {
+            continue;
+        }
         if let Some(mut list) = List::open(call.keys, key)? {
             call.reply.array(2);
             call.reply.bulk(key);
+            let count = popping.count.min(list.len()).to_string();
+            let command = pop_name(popping.end);
+            call.tell_replicas(&[command, key, count.as_bytes()]);
             pop_many(call, &mut list, popping.end, popping.count)?;
             list.save(call.keys, key, Some(popped(popping.end)))?;
             return Ok(true);
@@ -507,6 +520,14 @@ fn move_element(call: &mut Call<'_, '_>, (from, to): (End, End)) -> Outcome<bool
     Ok(true)
 }
 
+/// The command that pops from an end.
+fn pop_name(end: End) -> &'static [u8] {
+    match end {
+        End::Left => b"LPOP",
+        End::Right => b"RPOP",
+    }
+}
+
 // Pops that wait.
 
 fn blpop(call: &mut Call<'_, '_>) -> Outcome<()> {
@@ -522,11 +543,15 @@ fn pop_or_wait(call: &mut Call<'_, '_>, end: End) -> Outcome<()> {
     let timeout = call.timeout(last)?;
     for at in 1..last {
         let key = call.arg(at);
+        if !call.is_woken_by(key) {
+            continue;
+        }
         if let Some(mut list) = List::open(call.keys, key)? {
             let element = list.pop(call.keys, end)?.unwrap_or_default();
             call.reply.array(2);
             call.reply.bulk(key);
             call.reply.bulk(&element);
+            call.tell_replicas(&[pop_name(end), key]);
             return list.save(call.keys, key, Some(popped(end)));
         }
     }
@@ -573,6 +598,11 @@ fn move_or_wait(
     timeout: Option<std::time::Duration>,
 ) -> Outcome<()> {
     if move_element(call, ends)? {
+        let (from, to) = (call.arg(1), call.arg(2));
+        match call.is(0, "brpoplpush") {
+            true => call.tell_replicas(&[b"RPOPLPUSH", from, to]),
+            false => call.tell_replicas(&[b"LMOVE", from, to, call.arg(3), call.arg(4)]),
+        }
         return Ok(());
     }
     match call.may_wait {

@@ -47,6 +47,7 @@ fn spublish(call: &mut Call<'_, '_>) -> Outcome<()> {
     let sent = server
         .pubsub
         .publish_to_shard(channel, message, &mut server.clients);
+    call.tell_replicas_all();
     call.reply.integer(sent as i64);
     Ok(())
 }
@@ -118,6 +119,7 @@ fn publish(call: &mut Call<'_, '_>) -> Outcome<()> {
     let (channel, message) = (call.arg(1), call.arg(2));
     let server = call.server()?;
     let sent = server.pubsub.publish(channel, message, &mut server.clients);
+    call.tell_replicas_all();
     call.reply.integer(sent as i64);
     Ok(())
 }

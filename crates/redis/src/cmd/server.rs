@@ -8,7 +8,8 @@ use drumlin_resp::integer;
 use crate::call::{Call, SYNTAX};
 use crate::command::{Command, Flags, NO_KEYS};
 use crate::config_rewrite;
-use crate::state::Shutdown;
+use crate::state::{ServerState, Shutdown};
+use crate::tls::settings as tls;
 
 /// The version that clients are told: they switch features on by it.
 pub(super) const REDIS_VERSION: &str = "7.0.15";
@@ -41,7 +42,6 @@ pub(crate) const COMMANDS: &[Command] = &[
     ),
     Command::new("swapdb", 3, Flags::WRITE.and(Flags::FAST), NO_KEYS, swapdb),
     Command::new("time", 1, TELL.and(Flags::FAST), NO_KEYS, time),
-    Command::new("wait", 3, Flags::NOSCRIPT, NO_KEYS, wait),
 ];
 
 fn time(call: &mut Call<'_, '_>) -> Outcome<()> {
@@ -49,20 +49,6 @@ fn time(call: &mut Call<'_, '_>) -> Outcome<()> {
     call.reply.array(2);
     call.reply.bulk((micros / 1_000_000).to_string().as_bytes());
     call.reply.bulk((micros % 1_000_000).to_string().as_bytes());
-    Ok(())
-}
-
-/// There are no replicas to be waited for.
-fn wait(call: &mut Call<'_, '_>) -> Outcome<()> {
-    call.integer(1)?;
-    let timeout = integer(call.arg(2));
-    let timeout = timeout.ok_or(Failure::refused(
-        "ERR timeout is not an integer or out of range",
-    ))?;
-    if timeout < 0 {
-        return Err(Failure::refused("ERR timeout is negative"));
-    }
-    call.reply.integer(0);
     Ok(())
 }
 
@@ -100,6 +86,7 @@ fn debug(call: &mut Call<'_, '_>) -> Outcome<()> {
         2.. if call.is(1, "digest-value") => return super::digest::reply_values(call),
         // All data is on disk, and nothing else would be read.
         2.. if call.is(1, "reload") => {}
+        2 if call.is(1, "loadaof") => {}
         3 if call.is(1, "sleep") => {
             let seconds = std::str::from_utf8(call.arg(2)).ok();
             let seconds: f64 = seconds.and_then(|it| it.parse().ok()).unwrap_or(0.0);
@@ -145,7 +132,7 @@ fn flushall(call: &mut Call<'_, '_>) -> Outcome<()> {
     Ok(())
 }
 
-/// Deletes all keys of `db`, and tells those that watch any of them.
+/// Deletes all keys of `db`, and tells those that watch any of them or wait for one.
 fn clear(call: &mut Call<'_, '_>, db: u16) -> Outcome<()> {
     let own = call.keys.db();
     call.keys.select(db);
@@ -157,6 +144,7 @@ fn clear(call: &mut Call<'_, '_>, db: u16) -> Outcome<()> {
     }
     if !call.keys.is_empty()? {
         call.keys.clear();
+        call.server()?.waiting.signal_db(db);
     }
     call.keys.select(own);
     Ok(())
@@ -282,9 +270,7 @@ fn config(call: &mut Call<'_, '_>) -> Outcome<()> {
             let pairs: Vec<(&[u8], &[u8])> = pairs
                 .filter_map(|pair| Some((*pair.first()?, *pair.get(1)?)))
                 .collect();
-            let server = call.server()?;
-            server.config.set_all(&pairs).map_err(Failure::because)?;
-            server.configure();
+            set(call.server()?, &pairs)?;
             call.reply.ok();
             Ok(())
         }
@@ -299,6 +285,25 @@ fn config(call: &mut Call<'_, '_>) -> Outcome<()> {
         () if call.is(1, "help") && len == 2 => super::reply_help(call, CONFIG_HELP),
         () => Err(call.unknown_subcommand("CONFIG")),
     }
+}
+
+/// Takes values over, all or none. Those of TLS have its files read anew: a certificate may be another under the same name.
+fn set(server: &mut ServerState, pairs: &[(&[u8], &[u8])]) -> Outcome<()> {
+    let mut config = server.config.clone();
+    config.set_all(pairs).map_err(Failure::because)?;
+    let mut names = pairs.iter().map(|(name, _)| name.to_ascii_lowercase());
+    if let Some(name) = names.find(|name| name.starts_with(b"tls-")) {
+        let name = String::from_utf8_lossy(&name).into_owned();
+        server.tls = tls::load(&config, &server.observer.env).map_err(|reason| {
+            Failure::because(format!(
+                "ERR CONFIG SET failed (possibly related to argument '{name}') - Unable to update \
+                 TLS configuration. {reason}"
+            ))
+        })?;
+    }
+    server.config = config;
+    server.configure();
+    Ok(())
 }
 
 /// Writes the configuration's file while the loop waits: an operator's rare command, of a small file.

@@ -76,18 +76,38 @@ fn spop(call: &mut Call<'_, '_>) -> Outcome<()> {
     let mut rng = random(call);
     let key = call.arg(1);
     match call.len() {
-        2 => match set::pop(call.keys, key, 1, &mut rng)?.first() {
-            Some(member) => call.reply.bulk(member),
-            None => call.reply.null(),
-        },
+        2 => {
+            let members = set::pop(call.keys, key, 1, &mut rng)?;
+            tell_popped(call, key, &members);
+            match members.first() {
+                Some(member) => call.reply.bulk(member),
+                None => call.reply.null(),
+            }
+        }
         3 => {
             let count = at_least(call, 2, 0, "ERR value is out of range, must be positive")?;
             let members = set::pop(call.keys, key, count, &mut rng)?;
+            tell_popped(call, key, &members);
             reply_set(call, &members);
         }
         _ => return Err(SYNTAX),
     }
     Ok(())
+}
+
+/// Members of a command for replicas.
+const TOLD_MAX: usize = 1_024;
+
+/// Tells replicas which members were popped.
+fn tell_popped(call: &mut Call<'_, '_>, key: &[u8], members: &[Vec<u8>]) {
+    if !call.collects || drumlin_base::bug!("redis-pop-told-as-it-came") {
+        return;
+    }
+    for members in members.chunks(TOLD_MAX) {
+        let mut command = vec![b"SREM".as_slice(), key];
+        command.extend(members.iter().map(Vec::as_slice));
+        call.tell_replicas(&command);
+    }
 }
 
 fn srandmember(call: &mut Call<'_, '_>) -> Outcome<()> {

@@ -140,7 +140,8 @@ fn run(call: &mut Call<'_, '_>, may_store: bool) -> Outcome<()> {
     match options.store {
         Some(to) => {
             let values = values.iter().map(|value| value.as_deref().unwrap_or(&[]));
-            store(call.keys, to, values)?;
+            store(call.keys, to, values.clone())?;
+            tell_stored(call, to, values);
             let len = elements.len() * options.gets.len().max(1);
             call.reply.integer(len as i64);
         }
@@ -343,6 +344,23 @@ fn values(
         }
     }
     Ok(values)
+}
+
+/// Values of a command for replicas.
+const TOLD_MAX: usize = 1_024;
+
+/// Tells replicas what was stored: where weights are equal their order could be another.
+fn tell_stored<'v>(call: &mut Call<'_, '_>, to: &[u8], values: impl Iterator<Item = &'v [u8]>) {
+    if !call.collects {
+        return;
+    }
+    call.tell_replicas(&[b"DEL", to]);
+    let values: Vec<&[u8]> = values.collect();
+    for values in values.chunks(TOLD_MAX) {
+        let mut command = vec![b"RPUSH".as_slice(), to];
+        command.extend(values);
+        call.tell_replicas(&command);
+    }
 }
 
 /// Makes a list of `values` at `to`, whatever it had; where there are none it is deleted.

@@ -150,8 +150,14 @@ fn set(call: &mut Call<'_, '_>) -> Outcome<()> {
             .as_ref()
             .and_then(Record::expire_ms)
             .filter(|_| options.keeps_expire);
-        let expire_ms = options.expire_ms.or(kept);
-        store(call, key, value, expire_ms, Old::Is(old.as_ref()))?;
+        let old = Old::Is(old.as_ref());
+        match kept {
+            // It has the expiry already, and nobody is told of it.
+            Some(_) if options.expire_ms.is_none() => {
+                string::set(call.keys, key, value, kept, old)?;
+            }
+            _ => store(call, key, value, options.expire_ms, old)?,
+        }
     }
     match (options.gets, old) {
         (true, Some(record)) => call.reply.bulk(record.payload()),
@@ -170,19 +176,26 @@ fn store(
     old: Old<'_>,
 ) -> Outcome<()> {
     // A time that is over leaves no key.
-    if expire_ms.is_some_and(|ms| ms < call.keys.now_ms()) {
+    if expire_ms.is_some_and(|ms| ms < call.keys.expired_ms()) {
         if let Some(record) = call.keys.lookup(key)? {
             call.keys.remove(key, &record);
-            call.keys.event(EventClass::Generic, "del", key);
+            call.tell_replicas(&[b"DEL", key]);
         }
+        call.keys.event(EventClass::String, "set", key);
+        call.keys.event(EventClass::Generic, "expire", key);
+        call.keys.event(EventClass::Expired, "expired", key);
         // Whoever watches the key saw it set, if only for no time.
         let db = call.keys.db();
         call.keys.overlay().touch(db, key);
         return Ok(());
     }
     string::set(call.keys, key, value, expire_ms, old)?;
-    if expire_ms.is_some() {
+    if let Some(ms) = expire_ms {
         call.keys.event(EventClass::Generic, "expire", key);
+        if call.collects {
+            let ms = ms.to_string();
+            call.tell_replicas(&[b"SET", key, value, b"PXAT", ms.as_bytes()]);
+        }
     }
     Ok(())
 }
@@ -250,6 +263,7 @@ fn getdel(call: &mut Call<'_, '_>) -> Outcome<()> {
     if let Some(record) = &old {
         call.keys.remove(key, record);
         call.keys.event(EventClass::Generic, "del", key);
+        call.tell_replicas(&[b"DEL", key]);
     }
     reply_string(call, old.as_ref());
     Ok(())
@@ -364,6 +378,8 @@ fn incrby(call: &mut Call<'_, '_>) -> Outcome<()> {
 
 fn incrbyfloat(call: &mut Call<'_, '_>) -> Outcome<()> {
     let sum = string::add_float(call.keys, call.arg(1), call.arg(2))?;
+    // Others may round otherwise.
+    call.tell_replicas(&[b"SET", call.arg(1), sum.as_bytes(), b"KEEPTTL"]);
     call.reply.bulk(sum.as_bytes());
     Ok(())
 }

@@ -24,6 +24,8 @@ pub(crate) struct Stat {
     /// Refused before it ran, and failed while it ran.
     pub(crate) rejected: u64,
     pub(crate) failed: u64,
+    /// Microseconds of those that `times` has.
+    pub(crate) timed_micros: u64,
     /// Of nanoseconds; none while latencies are not tracked.
     pub(crate) times: Option<Box<Histogram<u64>>>,
 }
@@ -92,6 +94,7 @@ impl CommandStats {
                 Box::new(times.expect("the bounds are sound"))
             });
             times.saturating_record((micros * 1_000).max(1));
+            stat.timed_micros += micros;
         }
     }
 

@@ -1,4 +1,4 @@
-//! A store into an RDB file that Redis 7.0 loads.
+//! A store into an RDB file that Redis 7.0 loads, or 7.4 where fields of hashes expire.
 
 use std::path::Path;
 
@@ -7,10 +7,13 @@ use drumlin_fs::{CreateOptions, Env, FileKind, WritableFile};
 use drumlin_rdb::{Encoding, FileWriter, KeyFacts, Sink, Value, Version};
 use drumlin_redis_store::{DATABASES, Failure, Keyspace, Kind, Outcome, Overlay, ReadFrom, Store};
 
-use super::values;
+use super::{streams, values};
 
 /// Collections of more items are written in the plain form, item by item, as they are read.
 const ITEMS_WHOLE_MAX: u64 = 512;
+
+/// Keys that are counted before they are written.
+const KEYS_COUNTED: u64 = 100_000;
 
 struct File(Box<dyn WritableFile>);
 
@@ -48,33 +51,75 @@ fn write(store: &Store, env: &Env, path: &Path) -> Result<u64> {
     let file = env
         .files
         .create(path, CreateOptions::new(FileKind::Other))?;
-    let mut writer = FileWriter::new(File(file), Encoding::compact(Version::V10));
+    let libraries = store.libraries()?;
+    let libraries: Vec<_> = libraries.into_iter().map(|(_, code)| code).collect();
+    let source = Source {
+        store,
+        view: &store.view(),
+        libraries: &libraries,
+        stream_db: None,
+    };
+    let (File(mut file), keys) = write_to(&source, env, File(file))?;
+    file.sync()?;
+    file.close()?;
+    Ok(keys)
+}
+
+/// A moment of a store.
+pub(crate) struct Source<'s> {
+    pub(crate) store: &'s Store,
+    pub(crate) view: &'s View,
+    /// The code of the libraries of functions then.
+    pub(crate) libraries: &'s [Vec<u8>],
+    /// The database that the stream of a primary has selected at the moment, if there is one.
+    pub(crate) stream_db: Option<u16>,
+}
+
+/// Writes all keys of the moment as an RDB file into `sink`; that, and the number of keys.
+///
+/// # Errors
+/// The sink's; the engine's.
+pub(crate) fn write_to<S: Sink>(source: &Source<'_>, env: &Env, sink: S) -> Result<(S, u64)> {
+    let Source { store, view, .. } = *source;
+    let clock_ms = env.clock.unix_time().as_millis();
+    let now_ms = store.now_ms(u64::try_from(clock_ms).unwrap_or(u64::MAX));
+    let moment = |db| Moment {
+        store,
+        view,
+        db,
+        now_ms,
+    };
+    let mut version = (Version::V10, &b"7.0.15"[..]);
+    for db in 0..DATABASES {
+        if moment(db).times_fields().map_err(told)? {
+            version = (Version::V12, b"7.4.0");
+        }
+    }
+    let mut writer = FileWriter::new(sink, Encoding::compact(version.0));
     let seconds = env.clock.unix_time().as_secs();
-    writer.aux(b"redis-ver", b"7.0.15")?;
+    writer.aux(b"redis-ver", version.1)?;
     writer.aux(b"redis-bits", b"64")?;
     writer.aux(b"ctime", seconds.to_string().as_bytes())?;
     writer.aux(b"used-mem", store.memory_bytes().to_string().as_bytes())?;
     writer.aux(b"aof-base", b"0")?;
-    let view = store.view();
-    let clock_ms = env.clock.unix_time().as_millis();
-    let now_ms = store.now_ms(u64::try_from(clock_ms).unwrap_or(u64::MAX));
+    for code in source.libraries {
+        writer.function(code)?;
+    }
+    if let Some(db) = source.stream_db {
+        writer.aux(b"repl-stream-db", db.to_string().as_bytes())?;
+    }
     let mut keys = 0;
     for db in 0..DATABASES {
-        let moment = Moment {
-            store,
-            view: &view,
-            db,
-            now_ms,
-        };
-        keys += moment.write(&mut writer).map_err(|failure| match failure {
-            Failure::Engine(error) => error,
-            other => Error::new(ErrorKind::Corruption, other.to_string()),
-        })?;
+        keys += moment(db).write(&mut writer).map_err(told)?;
     }
-    let File(mut file) = writer.finish()?;
-    file.sync()?;
-    file.close()?;
-    Ok(keys)
+    Ok((writer.finish()?, keys))
+}
+
+fn told(failure: Failure) -> Error {
+    match failure {
+        Failure::Engine(error) => error,
+        other => Error::new(ErrorKind::Corruption, other.to_string()),
+    }
 }
 
 /// A database as of one moment.
@@ -91,10 +136,16 @@ impl Moment<'_> {
         Keyspace::new(store, view, overlay, self.db, self.now_ms, from)
     }
 
-    fn write(&self, writer: &mut FileWriter<File>) -> Outcome<u64> {
+    /// Whether any hash has a field with an expiry.
+    fn times_fields(&self) -> Outcome<bool> {
+        self.keyspace(&mut Overlay::new()).times_fields()
+    }
+
+    fn write<S: Sink>(&self, writer: &mut FileWriter<S>) -> Outcome<u64> {
         let (mut walked, mut read) = (Overlay::new(), Overlay::new());
         let (walked, read) = (self.keyspace(&mut walked), self.keyspace(&mut read));
-        let (keys, expiring) = walked.count()?;
+        // Readers make room for so many. A walk over all keys would cost more than it is worth.
+        let (keys, expiring) = walked.count_up_to(KEYS_COUNTED)?;
         if keys == 0 {
             return Ok(0);
         }
@@ -110,11 +161,11 @@ impl Moment<'_> {
     }
 }
 
-fn write_key(
+fn write_key<S: Sink>(
     keys: &Keyspace<'_>,
     key: &[u8],
     kind: Kind,
-    writer: &mut FileWriter<File>,
+    writer: &mut FileWriter<S>,
 ) -> Outcome<()> {
     let Some(record) = keys.lookup(key)? else {
         return Ok(());
@@ -124,7 +175,12 @@ fn write_key(
         ..KeyFacts::default()
     };
     let items = values::items(keys, key, kind)?;
-    if kind == Kind::String || items <= ITEMS_WHOLE_MAX {
+    if kind == Kind::Stream {
+        return streams::export(keys, key, &facts, writer);
+    }
+    // The plain form of fields that expire begins with the first time of all.
+    let is_whole = record.field_times().is_some() || kind == Kind::String;
+    if is_whole || items <= ITEMS_WHOLE_MAX {
         let value: Value = values::whole(keys, key, kind)?;
         writer.key(key, &facts, &value)?;
         return Ok(());

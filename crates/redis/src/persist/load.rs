@@ -1,21 +1,24 @@
 //! RDB files into a store.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use drumlin::{Error, ErrorKind, Result};
 use drumlin_fs::Env;
-use drumlin_rdb::{Collector, Event, Item, KeyHead, Kind, Limits, Reader};
+use drumlin_rdb::{Event, Item, KeyHead, Limits, Reader};
 use drumlin_redis_store::{DATABASES, Failure, Keyspace, Outcome, Overlay, ReadFrom, Store};
+use drumlin_resp::integer;
 
+use super::parts::Parts;
 use super::values;
+use crate::script::library::Libraries;
+use crate::script::scripts::Scripts;
 
 /// Bytes of one read of the file, and of one batch of changes, about.
 const PIECE_BYTES: usize = 1 << 20;
 const BATCH_BYTES: usize = 4 << 20;
 /// Items that go into a collection at a time.
 const ITEMS: usize = 1_024;
-/// Memory of a value that is gathered whole.
-const VALUE_BYTES_MAX: usize = 1 << 30;
 
 /// The contents of a file that was loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,35 +27,67 @@ pub struct Loaded {
     pub keys: u64,
     /// Keys that had expired, which are passed over.
     pub expired: u64,
-    /// Libraries of functions, which are passed over.
-    pub functions: u64,
+    /// Libraries of functions.
+    pub libraries: u64,
+    /// Commands of an append-only file, and how many of them were answered with an error.
+    pub commands: u64,
+    /// See `commands`.
+    pub failed: u64,
+    /// Bytes at the end of an append-only file that are no whole command or transaction.
+    pub cut: u64,
     /// Bytes that were read.
     pub bytes: u64,
+    /// The database that the stream behind the file has selected, where the file is a primary's that has a primary itself.
+    pub stream_db: Option<u16>,
 }
 
-/// Loads the RDB file at `path` into `store`. A key that is there already is replaced. `tell` is told of what is loaded, now
-/// and then, and of the size of the file.
+/// Told of what is loaded, now and then, and of the bytes that there are.
+pub(crate) type Tell<'t> = &'t mut dyn FnMut(&Loaded, u64);
+
+/// Loads the RDB file at `path` into `store`. A key that is there already is replaced, one that has expired passed over.
 ///
 /// # Errors
 /// `Corruption`, `NotSupported` and others with the file, the offset and the key; `Io`. What came before in the file is loaded
 /// then.
-pub(crate) fn load(
+pub(crate) fn load(store: &Store, env: &Env, path: &Path, tell: Tell<'_>) -> Result<Loaded> {
+    let size = env.files.info(path)?.size;
+    let loader = Loader::new(store, env);
+    let mut tell = |done: &Loaded| tell(done, size);
+    load_by(loader, env, path, &mut tell).map(|(done, _)| done)
+}
+
+/// Loads the RDB file at `path`, which commands follow, and returns where it ends. Keys that have expired are loaded too, as
+/// commands may change them.
+///
+/// # Errors
+/// As [`load`].
+pub(crate) fn load_base(
     store: &Store,
     env: &Env,
     path: &Path,
-    tell: &mut dyn FnMut(&Loaded, u64),
-) -> Result<Loaded> {
+    tell: &mut dyn FnMut(&Loaded),
+) -> Result<(Loaded, u64)> {
+    let mut loader = Loader::new(store, env);
+    loader.keeps_expired = true;
+    load_by(loader, env, path, tell)
+}
+
+fn load_by(
+    mut loader: Loader<'_>,
+    env: &Env,
+    path: &Path,
+    tell: &mut dyn FnMut(&Loaded),
+) -> Result<(Loaded, u64)> {
+    let store = loader.store;
     let file = env
         .files
         .open(path)
         .map_err(|error| error.with_file(path))?;
-    let size = file.size();
     let limits = Limits {
-        file_bytes: Some(size),
+        file_bytes: Some(file.size()),
         ..Limits::default()
     };
     let mut reader = Reader::new(limits);
-    let mut loader = Loader::new(store, env);
     let mut piece = vec![0; PIECE_BYTES];
     let mut at = 0;
     let outcome = loop {
@@ -71,7 +106,7 @@ pub(crate) fn load(
                 at += read as u64;
                 reader.push(piece.get(..read).unwrap_or(&[]));
                 loader.done.bytes = at;
-                tell(&loader.done, size);
+                tell(&loader.done);
             }
             Err(error) => break Err(error),
         }
@@ -80,8 +115,8 @@ pub(crate) fn load(
     loader.commit().map_err(engine_error)?;
     store.db().sync_wal()?;
     told?;
-    tell(&loader.done, size);
-    Ok(loader.done)
+    tell(&loader.done);
+    Ok((loader.done, reader.offset()))
 }
 
 fn engine_error(failure: Failure) -> Error {
@@ -91,14 +126,30 @@ fn engine_error(failure: Failure) -> Error {
     }
 }
 
+/// Bytes of a change, about.
+fn bytes_of(item: &Item) -> usize {
+    let own = match item {
+        Item::String(bytes) | Item::Element(bytes) | Item::Member(bytes) => bytes.len(),
+        Item::Scored(member, _) => member.len(),
+        Item::Field(field) => field.name.len() + field.value.len(),
+        Item::Entry(entry) => {
+            let fields = entry.fields.iter();
+            fields.map(|(name, value)| name.len() + value.len()).sum()
+        }
+        Item::Group(group) => group.name.len(),
+        Item::Consumer(consumer) => consumer.name.len(),
+        // The names of the group and of the consumer stand with each.
+        Item::Pending(_) => 256,
+        Item::Head(..) => 0,
+    };
+    own.saturating_add(64)
+}
+
 /// The key that is being loaded.
 struct Present {
     head: KeyHead,
     expired: bool,
-    /// Items that are not in the keyspace yet.
-    items: Collector,
-    waiting: usize,
-    has_any: bool,
+    parts: Parts,
 }
 
 struct Loader<'s> {
@@ -108,6 +159,10 @@ struct Loader<'s> {
     /// Bytes of the changes in it, about.
     bytes: usize,
     present: Option<Present>,
+    /// Keys that have expired are loaded.
+    keeps_expired: bool,
+    scripts: Scripts,
+    libraries: Libraries,
     done: Loaded,
 }
 
@@ -120,6 +175,9 @@ impl<'s> Loader<'s> {
             overlay: Overlay::new(),
             bytes: 0,
             present: None,
+            keeps_expired: false,
+            scripts: Scripts::new(Arc::clone(&env.clock)),
+            libraries: Libraries::default(),
             done: Loaded::default(),
         }
     }
@@ -139,14 +197,37 @@ impl<'s> Loader<'s> {
             Event::Key(head) => self.begin(head),
             Event::Item(item) => self.item(item),
             Event::KeyEnd => self.end(),
-            Event::Function(_) => {
-                self.done.functions += 1;
+            Event::Function(code) => self.library(&code),
+            Event::Aux(name, value) if name == b"repl-stream-db" => {
+                let db = integer(&value).and_then(|db| u16::try_from(db).ok());
+                self.done.stream_db = db.filter(|db| *db < DATABASES);
                 Ok(())
             }
             Event::Begin(_) | Event::Aux(..) | Event::Size(..) | Event::Slot(..) | Event::End => {
                 Ok(())
             }
         }
+    }
+
+    /// Takes a library in place of one with its name.
+    fn library(&mut self, code: &[u8]) -> Outcome<()> {
+        if self.done.libraries == 0 {
+            // Those that are there may have functions of the same names.
+            self.scripts.load_stored(self.store)?;
+            self.libraries = Libraries::clone(&self.scripts.libraries);
+        }
+        let libraries = &mut self.libraries;
+        let name = self.scripts.load_library(code, libraries, true, false);
+        let name = name.map_err(|text| {
+            let message = format!("a library of functions cannot be loaded: {text}");
+            Failure::Engine(Error::corruption(message))
+        })?;
+        self.change(0, |keys| {
+            keys.set_library(&name, Some(code));
+            Ok(())
+        })?;
+        self.done.libraries += 1;
+        Ok(())
     }
 
     /// Runs `change` on the database of the present key.
@@ -163,6 +244,9 @@ impl<'s> Loader<'s> {
         let view = self.store.view();
         let (overlay, now_ms) = (&mut self.overlay, self.now_ms);
         let mut keys = Keyspace::new(self.store, &view, overlay, db, now_ms, ReadFrom::Disk);
+        if self.keeps_expired {
+            keys.keep_expired();
+        }
         let changed = change(&mut keys);
         self.overlay.keep();
         changed
@@ -171,7 +255,7 @@ impl<'s> Loader<'s> {
     fn begin(&mut self, head: KeyHead) -> Outcome<()> {
         // As a primary does: what has expired is not loaded. Times before 1970 are of the past too.
         let until = head.expire_ms.map(|ms| u64::try_from(ms).unwrap_or(0));
-        let expired = until.is_some_and(|ms| ms < self.now_ms);
+        let expired = !self.keeps_expired && until.is_some_and(|ms| ms < self.now_ms);
         if !expired {
             self.change(head.db, |keys| {
                 if let Some(record) = keys.lookup(&head.key)? {
@@ -181,11 +265,9 @@ impl<'s> Loader<'s> {
             })?;
         }
         self.present = Some(Present {
-            items: Collector::new(head.kind, VALUE_BYTES_MAX),
+            parts: Parts::new(head.kind),
             head,
             expired,
-            waiting: 0,
-            has_any: false,
         });
         Ok(())
     }
@@ -194,38 +276,31 @@ impl<'s> Loader<'s> {
         let Some(present) = &mut self.present else {
             return Ok(());
         };
-        present.has_any = true;
         if present.expired {
+            present.parts.skip();
             return Ok(());
         }
-        self.bytes += match &item {
-            Item::String(bytes) | Item::Element(bytes) | Item::Member(bytes) => bytes.len(),
-            Item::Scored(member, _) => member.len(),
-            Item::Field(field) => field.name.len() + field.value.len(),
-            _ => 0,
-        } + 64;
-        present.items.push(item)?;
-        present.waiting += 1;
-        // A stream comes whole.
-        if present.head.kind != Kind::Stream && present.waiting >= ITEMS {
+        self.bytes += bytes_of(&item);
+        present.parts.push(item)?;
+        if present.parts.waiting() >= ITEMS || self.bytes >= BATCH_BYTES {
             self.append()?;
             self.commit_if_large()?;
         }
         Ok(())
     }
 
+    /// Has the items that wait go into the keyspace.
     fn append(&mut self) -> Outcome<()> {
-        let Some(present) = &mut self.present else {
+        let Some(mut present) = self.present.take() else {
             return Ok(());
         };
-        let collected = Collector::new(present.head.kind, VALUE_BYTES_MAX);
-        let collected = std::mem::replace(&mut present.items, collected);
-        present.waiting = 0;
-        let (db, key) = (present.head.db, present.head.key.clone());
-        match collected.finish()? {
-            Some(value) => self.change(db, |keys| values::append(keys, &key, &value)),
-            None => Ok(()),
+        let mut outcome = Ok(());
+        if present.parts.waiting() > 0 {
+            let key = &present.head.key;
+            outcome = self.change(present.head.db, |keys| present.parts.flush(keys, key));
         }
+        self.present = Some(present);
+        outcome
     }
 
     fn end(&mut self) -> Outcome<()> {
@@ -243,7 +318,7 @@ impl<'s> Loader<'s> {
             self.change(*db, |keys| values::set_expiry(keys, key, ms))?;
         }
         self.bytes += key.len() + 64;
-        self.done.keys += u64::from(present.has_any);
+        self.done.keys += u64::from(present.parts.has_any());
         self.commit_if_large()
     }
 

@@ -1,10 +1,14 @@
 //! Values between the keyspace and the forms of [`drumlin_rdb`].
 
 use drumlin_base::Error;
-use drumlin_rdb::{Field, Item, Kind as RdbKind, Value};
+use drumlin_rdb::{Collector, Field, Item, Kind as RdbKind, Value};
+use drumlin_redis_store::record::EXPIRE_MS_MAX;
 use drumlin_redis_store::types::list::{End, List};
-use drumlin_redis_store::types::{hash, set, string, zset};
+use drumlin_redis_store::types::stream::Stream;
+use drumlin_redis_store::types::{field_expiry, hash, set, string, zset};
 use drumlin_redis_store::{Direction, Failure, Keyspace, Kind, Old, Outcome, Record};
+
+use super::streams;
 
 /// The type as files call it.
 pub(crate) fn rdb_kind(kind: Kind) -> RdbKind {
@@ -22,13 +26,7 @@ fn twice() -> Failure {
     Failure::Engine(Error::corruption("a member or a field comes twice"))
 }
 
-fn no_streams() -> Failure {
-    Failure::Engine(Error::not_supported(
-        "streams are not read from files, nor written to them",
-    ))
-}
-
-/// How many items the value of `key` has: 1 for a string.
+/// How many items the value of `key` has: 1 for a string, the entries of a stream.
 pub(crate) fn items(keys: &Keyspace<'_>, key: &[u8], kind: Kind) -> Outcome<u64> {
     match kind {
         Kind::String => Ok(1),
@@ -36,7 +34,7 @@ pub(crate) fn items(keys: &Keyspace<'_>, key: &[u8], kind: Kind) -> Outcome<u64>
         Kind::List => Ok(List::open(keys, key)?.map_or(0, |list| list.len())),
         Kind::Set => set::len(keys, key),
         Kind::SortedSet => zset::len(keys, key),
-        Kind::Stream => Err(no_streams()),
+        Kind::Stream => Ok(Stream::open(keys, key)?.map_or(0, |stream| stream.len())),
     }
 }
 
@@ -58,9 +56,8 @@ pub(crate) fn each_item(
             let bytes = record.as_ref().map_or(&[][..], Record::payload);
             next(Item::String(bytes.to_vec()));
         }
-        Kind::Hash => hash::each(keys, key, |name, value| {
+        Kind::Hash => field_expiry::each(keys, key, |(name, value, expire_ms)| {
             let (name, value) = (name.to_vec(), value.to_vec());
-            let expire_ms = None;
             next(Item::Field(Field {
                 name,
                 value,
@@ -78,7 +75,7 @@ pub(crate) fn each_item(
         Kind::SortedSet => zset::each(keys, key, |member, score| {
             next(Item::Scored(member.to_vec(), score))
         })?,
-        Kind::Stream => return Err(no_streams()),
+        Kind::Stream => streams::each_item(keys, key, &mut next)?,
     }
     outcome
 }
@@ -87,16 +84,16 @@ pub(crate) fn each_item(
 ///
 /// # Errors
 /// Corruption where a member or a field is there already; the keyspace's.
-pub(crate) fn append(keys: &mut Keyspace<'_>, key: &[u8], value: &Value) -> Outcome<()> {
+pub(crate) fn append(keys: &mut Keyspace<'_>, key: &[u8], value: Value) -> Outcome<()> {
     let told = keys.overlay().events();
     let (added, wanted) = match value {
         Value::String(bytes) => {
-            string::set(keys, key, bytes, None, Old::Unknown)?;
+            string::set(keys, key, &bytes, None, Old::Unknown)?;
             (1, 1)
         }
         Value::List(elements) => {
             let mut list = List::open_or_new(keys, key)?;
-            for element in elements {
+            for element in &elements {
                 list.push(keys, End::Right, element)?;
             }
             list.save(keys, key, None)?;
@@ -107,16 +104,11 @@ pub(crate) fn append(keys: &mut Keyspace<'_>, key: &[u8], value: &Value) -> Outc
             (added, members.len())
         }
         Value::Hash(fields) => {
-            if fields.iter().any(|field| field.expire_ms.is_some()) {
-                let message = "fields of hashes that expire are of Redis 7.4, and not read";
-                return Err(Failure::Engine(Error::not_supported(message)));
-            }
-            let pair = |field: &'_ Field| (field.name.clone(), field.value.clone());
-            let pairs: Vec<_> = fields.iter().map(pair).collect();
-            let pairs = pairs
+            let loaded = fields
                 .iter()
-                .map(|(name, value)| (name.as_slice(), value.as_slice()));
-            (hash::set(keys, key, pairs)?, fields.len())
+                .map(|it| (it.name.as_slice(), it.value.as_slice(), it.expire_ms));
+            let added = field_expiry::load(keys, key, loaded)?;
+            (added, fields.len())
         }
         Value::ZSet(members) => {
             let items = members
@@ -126,7 +118,10 @@ pub(crate) fn append(keys: &mut Keyspace<'_>, key: &[u8], value: &Value) -> Outc
             let effects = zset::add(keys, key, &items, zset::AddOptions::default())?;
             (effects.added, members.len())
         }
-        Value::Stream(_) => return Err(no_streams()),
+        Value::Stream(stream) => {
+            streams::Place::default().append(keys, key, streams::items(*stream))?;
+            (0, 0)
+        }
     };
     keys.overlay().forget_events(told);
     match added == wanted as u64 {
@@ -137,13 +132,18 @@ pub(crate) fn append(keys: &mut Keyspace<'_>, key: &[u8], value: &Value) -> Outc
 
 /// The value of `key`, whole.
 pub(crate) fn whole(keys: &Keyspace<'_>, key: &[u8], kind: Kind) -> Outcome<Value> {
+    if kind == Kind::Stream {
+        let mut collector = Collector::new(RdbKind::Stream, usize::MAX);
+        each_item(keys, key, kind, |item| Ok(collector.push(item)?))?;
+        return Ok(collector.finish()?.unwrap_or(Value::Stream(Box::default())));
+    }
     let mut value = match kind {
         Kind::String => Value::String(Vec::new()),
         Kind::Hash => Value::Hash(Vec::new()),
         Kind::List => Value::List(Vec::new()),
         Kind::Set => Value::Set(Vec::new()),
         Kind::SortedSet => Value::ZSet(Vec::new()),
-        Kind::Stream => return Err(no_streams()),
+        Kind::Stream => Value::Stream(Box::default()),
     };
     each_item(keys, key, kind, |item| {
         match (&mut value, item) {
@@ -159,13 +159,13 @@ pub(crate) fn whole(keys: &Keyspace<'_>, key: &[u8], kind: Kind) -> Outcome<Valu
     Ok(value)
 }
 
-/// Gives the value of `key`, which is there, an expiry.
+/// Gives the value of `key`, which is there, an expiry; the latest there is for a later one.
 pub(crate) fn set_expiry(keys: &mut Keyspace<'_>, key: &[u8], expire_ms: u64) -> Outcome<()> {
     match keys.lookup(key)? {
         Some(record) => keys.put(
             key,
             Old::Is(Some(&record)),
-            record.with_expire(Some(expire_ms)),
+            record.with_expire(Some(expire_ms.min(EXPIRE_MS_MAX))),
         ),
         None => Ok(()),
     }

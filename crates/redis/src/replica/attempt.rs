@@ -11,8 +11,8 @@ use drumlin_redis_store::{DATABASES, Failure, Keyspace, Overlay, ReadFrom, Store
 
 use super::greeting::{Answer, Credentials, greet, psync, take_data};
 use super::state::{Phase, Place, Shared, Stream};
-use super::wire::Wire;
-use crate::persist;
+use crate::persist::load::{self, Loaded};
+use crate::wire::{Terms, Wire};
 
 /// Signs of life while the data is loaded.
 const SIGN_EVERY: Duration = Duration::from_secs(1);
@@ -48,11 +48,18 @@ impl Task {
 
     fn connect(&self) -> Result<Stream> {
         self.enter(Phase::Connecting);
-        let (clock, shared) = (Arc::clone(&self.env.clock), Arc::clone(&self.shared));
-        let mut wire = Wire::connect(&*self.network, &self.address, clock, shared, self.timeout)?;
+        let terms = Terms {
+            clock: Arc::clone(&self.env.clock),
+            stops: Arc::clone(&self.shared.stops),
+            timeout: self.timeout,
+            peer: "primary",
+        };
+        let mut wire = Wire::connect(&*self.network, &self.address, terms)?;
         self.enter(Phase::Handshake);
         greet(&mut wire, &self.credentials)?;
-        let place = match (psync(&mut wire, self.place.as_ref())?, &self.place) {
+        let answer = psync(&mut wire, self.place.as_ref())?;
+        let has_all_data = matches!(answer, Answer::AllData(_));
+        let place = match (answer, &self.place) {
             (Answer::GoesOn(id), Some(place)) => Place {
                 id: id.unwrap_or_else(|| place.id.clone()),
                 ..place.clone()
@@ -63,13 +70,13 @@ impl Task {
                     "the primary goes on with nothing",
                 ));
             }
-            (Answer::AllData(place), _) => {
+            (Answer::AllData(mut place), _) => {
                 self.enter(Phase::Sync);
                 let taken = take_data(&mut wire, &self.env, &self.file);
                 let loaded = taken.and_then(|()| self.load(&mut wire));
                 // It is the primary's, and would be of no use later. The next one replaces it.
                 drop(self.env.files.remove(&self.file));
-                loaded?;
+                place.db = loaded?;
                 place
             }
         };
@@ -78,11 +85,13 @@ impl Task {
             connection,
             read,
             place,
+            has_all_data,
         })
     }
 
-    /// Replaces all keys by those of the file, once the loop has written its own changes.
-    fn load(&self, wire: &mut Wire) -> Result<()> {
+    /// Replaces all keys by those of the file, once the loop has written its own changes. The database that the stream has
+    /// selected.
+    fn load(&self, wire: &mut Wire) -> Result<u16> {
         let mut letters = self.shared.letters.lock();
         letters.asks_to_load = true;
         drop(self.shared.waker.wake());
@@ -96,20 +105,25 @@ impl Task {
         self.clear()?;
         let clock = &self.env.clock;
         let mut due = clock.monotonic();
-        let mut sign = |_: &persist::Loaded, _| {
+        let mut sign = |_: &Loaded| {
             if clock.monotonic() >= due {
                 due = clock.monotonic() + SIGN_EVERY;
                 // The next read tells of a connection that is gone.
                 drop(wire.send(b"\n"));
             }
         };
-        let loaded = persist::load_into(&self.store, &self.env, &self.file, &mut sign);
-        loaded.map(|_| ())
+        // What has expired is for the primary to tell.
+        let loaded = load::load_base(&self.store, &self.env, &self.file, &mut sign);
+        loaded.map(|(it, _)| it.stream_db.unwrap_or(0))
     }
 
     fn clear(&self) -> Result<()> {
         let (view, mut overlay) = (self.store.view(), Overlay::new());
         let store = &self.store;
+        for (name, _) in store.libraries()? {
+            let mut keys = Keyspace::new(store, &view, &mut overlay, 0, 0, ReadFrom::Disk);
+            keys.set_library(&name, None);
+        }
         for db in 0..DATABASES {
             let mut keys = Keyspace::new(store, &view, &mut overlay, db, 0, ReadFrom::Disk);
             let is_empty = keys.is_empty().map_err(|failure| match failure {

@@ -7,7 +7,7 @@ use drumlin_fs::{CreateOptions, Env, FileKind};
 use drumlin_resp::encode_command;
 
 use super::state::Place;
-use super::wire::Wire;
+use crate::wire::Wire;
 
 /// Bytes of the mark behind data of unknown length.
 const MARK_BYTES: usize = 40;

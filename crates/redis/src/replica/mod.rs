@@ -11,4 +11,3 @@ mod attempt;
 mod greeting;
 pub(crate) mod state;
 pub(crate) mod tend;
-mod wire;

@@ -93,6 +93,8 @@ pub(crate) struct Stream {
     /// Bytes of the stream that were read already.
     pub(crate) read: Vec<u8>,
     pub(crate) place: Place,
+    /// All data came before it.
+    pub(crate) has_all_data: bool,
 }
 
 /// The letters between the loop and the thread.
@@ -111,7 +113,7 @@ pub(crate) struct Letters {
 pub(crate) struct Shared {
     pub(crate) letters: Mutex<Letters>,
     pub(crate) answered: Condvar,
-    pub(crate) stops: AtomicBool,
+    pub(crate) stops: Arc<AtomicBool>,
     pub(crate) waker: Arc<dyn Waker>,
 }
 
@@ -149,6 +151,8 @@ pub(crate) struct Replication {
     pub(crate) network: Arc<dyn Network>,
     pub(crate) primary: Option<Primary>,
     pub(crate) attempt: Option<Attempt>,
+    /// The thread replaces the stored libraries: they are loaded anew when it ends.
+    pub(crate) replaces_libraries: bool,
     pub(crate) link: Option<Link>,
     /// How far the stream has been run; `None` where the next connection needs all data.
     pub(crate) place: Option<Place>,
@@ -168,6 +172,7 @@ impl Replication {
             network,
             primary: None,
             attempt: None,
+            replaces_libraries: false,
             link: None,
             place: None,
             due: Duration::ZERO,

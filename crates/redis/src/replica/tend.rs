@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use drumlin::{Error, Result};
@@ -11,7 +10,8 @@ use parking_lot::{Condvar, Mutex};
 
 use super::attempt::Task;
 use super::greeting::Credentials;
-use super::state::{Attempt, Letters, Link, Phase, Primary, Shared, Stream};
+use super::state::{Attempt, Letters, Link, Phase, Place, Primary, Shared, Stream};
+use crate::replicas::tend as replicas;
 use crate::session::Silence;
 use crate::state::ServerState;
 use crate::traffic;
@@ -20,6 +20,9 @@ use crate::traffic;
 const SECOND: Duration = Duration::from_secs(1);
 /// The file for a primary's data, in the directory of ours.
 const DATA_FILE: &str = "primary.rdb";
+
+/// Nothing goes over a plain connection that was to go over TLS.
+const NO_TLS: &str = "tls-replication: a primary is followed over plain connections only";
 
 /// The error of those who wait for keys when the server becomes a replica.
 const UNBLOCKED: &str = "UNBLOCKED force unblock from blocking operation, instance state changed \
@@ -46,13 +49,23 @@ pub(crate) fn begin(state: &mut ServerState) -> Result<()> {
 /// # Errors
 /// Of the thread that made the connection before.
 pub(crate) fn follow(state: &mut ServerState, primary: Option<Primary>) -> Result<()> {
-    let becomes_replica = primary.is_some() && !state.replication.is_replica();
+    let was_replica = state.replication.is_replica();
+    let becomes_replica = primary.is_some() && !was_replica;
     state.replication.end_attempt()?;
+    note_place(state);
     if let Some(link) = state.replication.link.take() {
         traffic::close(state, link.client);
     }
+    if becomes_replica {
+        let own = state.replicas.demote();
+        state.replication.place = own.map(|(id, offset, db)| Place { id, offset, db });
+    }
+    if primary.is_none() && was_replica {
+        state.replicas.promote(&mut state.random);
+        state.replication.forget_place();
+    }
+    replicas::disconnect(state);
     let replication = &mut state.replication;
-    replication.forget_place();
     replication.primary = primary;
     replication.due = Duration::ZERO;
     replication.last_error = None;
@@ -63,6 +76,7 @@ pub(crate) fn follow(state: &mut ServerState, primary: Option<Primary>) -> Resul
         let blocked = state.clients.others().filter(|it| it.blocked.is_some());
         let blocked = blocked.map(|it| (it.id, Some(UNBLOCKED)));
         state.unblocks.extend(blocked);
+        state.migrations.abandon();
     }
     Ok(())
 }
@@ -87,10 +101,15 @@ fn attempt(state: &mut ServerState, now: Duration) {
     let Some(primary) = &replication.primary else {
         return;
     };
+    if state.config.get("tls-replication") == "yes" {
+        replication.last_error = Some(NO_TLS.to_owned());
+        replication.due = now + SECOND;
+        return;
+    }
     let shared = Arc::new(Shared {
         letters: Mutex::new(Letters::default()),
         answered: Condvar::new(),
-        stops: AtomicBool::new(false),
+        stops: Arc::default(),
         waker: state.net.poller.waker(),
     });
     let config = &state.config;
@@ -138,6 +157,7 @@ fn hear(state: &mut ServerState, may_load: bool, now: Duration) {
     if loads {
         // Until all of it is loaded, nothing is there that could be gone on from.
         state.replication.forget_place();
+        state.replication.replaces_libraries = true;
         state.touch_watched();
         state.tracker.cleared();
     }
@@ -146,6 +166,7 @@ fn hear(state: &mut ServerState, may_load: bool, now: Duration) {
     };
     let ended = state.replication.end_attempt();
     match ended
+        .and_then(|()| take_libraries(state))
         .and(outcome)
         .and_then(|stream| install(state, stream, now))
     {
@@ -157,13 +178,32 @@ fn hear(state: &mut ServerState, may_load: bool, now: Duration) {
     }
 }
 
+/// Loads the libraries that came with all data.
+fn take_libraries(state: &mut ServerState) -> Result<()> {
+    match std::mem::take(&mut state.replication.replaces_libraries) {
+        true => state.scripts.load_stored(&state.store),
+        false => Ok(()),
+    }
+}
+
 /// Makes a client of the primary.
 fn install(state: &mut ServerState, stream: Stream, now: Duration) -> Result<()> {
     let Stream {
         connection,
         read,
         place,
+        has_all_data,
     } = stream;
+    let is_new = match has_all_data {
+        true => {
+            state.replicas.adopt(&place.id, place.offset);
+            true
+        }
+        false => state.replicas.go_on(&place.id),
+    };
+    if is_new {
+        replicas::disconnect(state);
+    }
     let client = traffic::add_client(state, connection, now)?;
     if let Some(session) = state.clients.get_mut(client) {
         session.is_primary = true;
@@ -188,11 +228,28 @@ fn install(state: &mut ServerState, stream: Stream, now: Duration) -> Result<()>
     Ok(())
 }
 
+/// Notes how far the primary's commands have come.
+fn note_place(state: &mut ServerState) {
+    let replication = &mut state.replication;
+    let (Some(link), Some(place)) = (&replication.link, &mut replication.place) else {
+        return;
+    };
+    let io = state.net.ios.get(&link.client);
+    // A transaction whose end is lost with the connection comes again from its beginning.
+    if let (Some(io), Some(session)) = (io, state.clients.get(link.client))
+        && session.multi.is_none()
+    {
+        place.offset = link.from + io.consumed();
+        place.db = session.db;
+    }
+}
+
 /// Notes how far the primary's commands have come, and tells it.
 fn watch(state: &mut ServerState, now: Duration) {
     let Some(mut link) = state.replication.link else {
         return;
     };
+    note_place(state);
     let timeout = Duration::from_secs(state.config.number("repl-timeout").max(1));
     let io = state.net.ios.get(&link.client);
     let silent = io.is_some_and(|io| now.saturating_sub(io.heard) > timeout);
@@ -211,13 +268,6 @@ fn watch(state: &mut ServerState, now: Duration) {
     };
     let replication = &mut state.replication;
     replication.heard_seconds = state.now_seconds - (now.saturating_sub(io.heard)).as_secs();
-    // A transaction whose end is lost with the connection comes again from its beginning.
-    if session.multi.is_none()
-        && let Some(place) = &mut replication.place
-    {
-        place.offset = link.from + io.consumed();
-        place.db = session.db;
-    }
     let asked = std::mem::take(&mut replication.asks_ack);
     if asked || now >= link.ack_due {
         link.ack_due = now + SECOND;

@@ -9,6 +9,7 @@ use drumlin_resp::{Args, ReplyWriter, RequestLimits};
 use super::running::{Running, Stop};
 use crate::command::{Command, Flags};
 use crate::io::{Io, OUT_BYTES_HIGH};
+use crate::metrics::scrape;
 use crate::ran;
 use crate::round::{Stage, run};
 use crate::session::Session;
@@ -46,27 +47,32 @@ pub(super) fn serve(script: &mut Running<'_>) {
     let mut events = events.unwrap_or_else(|| Events::with_capacity(EVENTS_MAX));
     let net = &mut script.server.net;
     // The loop meets an error of the poller again, and ends by it.
+    net.greetings_left = traffic::GREETINGS_A_TURN;
     if net.poller.wait(&mut events, Some(Duration::ZERO)).is_ok() {
-        let listeners = net.acceptors.len() as u64;
         for event in events.iter() {
             let id = event.token.0;
-            if id < listeners {
+            if let Some(door) = script.server.net.door(event.token) {
                 // One that cannot be accepted now is when the loop goes on.
-                drop(traffic::accept(script.server, id as usize, now));
+                drop(traffic::accept(script.server, door, now));
+                continue;
+            }
+            if scrape::is_served(script.server, event) {
                 continue;
             }
             if event.readable {
                 traffic::read(script.server, id, now);
             }
-            if event.writable && !has_unwritten(script, id) {
+            let answers = event.writable || has_unsent(script, id);
+            if answers && !has_unwritten(script, id) {
                 traffic::flush(script.server, id);
             }
         }
     }
     script.events = Some(events);
-    let mut ids = std::mem::take(&mut script.server.net.runnable);
-    ids.append(&mut script.server.net.turn);
-    for id in ids {
+    let net = &mut script.server.net;
+    let mut ids = std::mem::take(&mut net.turn);
+    ids.append(std::mem::take(&mut net.runnable));
+    while let Some(id) = ids.pop_first() {
         answer(script, id);
     }
 }
@@ -85,6 +91,12 @@ fn release(script: &mut Running<'_>) {
 fn has_unwritten(script: &Running<'_>, id: u64) -> bool {
     let io = script.server.net.ios.get(&id);
     io.is_some_and(|io| io.round_replies > 0)
+}
+
+/// Whether a client's handshake goes on.
+fn has_unsent(script: &Running<'_>, id: u64) -> bool {
+    let io = script.server.net.ios.get(&id);
+    io.is_some_and(Io::has_unsent)
 }
 
 /// Answers the commands that a client has sent.

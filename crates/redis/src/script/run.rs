@@ -129,6 +129,7 @@ impl Evaluation<'_> {
         let engine = engine.map_err(|text| Failure::because(format!("ERR {text}")))?;
         let is_eval = self.is_eval();
         let mark = self.round.overlay.mark();
+        let steps = self.server.replicas.unit.len();
         let (db, protocol) = (self.session.db, self.session.protocol);
         // What is random is the same when the script is run anew.
         let random = (self.server.random.clone(), engine.link.shared.lock().random);
@@ -180,6 +181,7 @@ impl Evaluation<'_> {
         if stop.is_some() {
             reply.buffer_mut().truncate(start);
             script.round.overlay.undo(mark);
+            script.server.replicas.unit.truncate(steps);
         }
         match stop {
             Some(Stop::Cold(cold)) => {

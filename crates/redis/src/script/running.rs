@@ -90,6 +90,10 @@ impl Running<'_> {
             let (channel, message) = (channel.unwrap_or_default(), message.unwrap_or_default());
             reply.integer(self.server.pubsub.receivers(channel) as i64);
             self.published.push((channel.to_vec(), message.to_vec()));
+            if self.server.replicas.collects {
+                let said = args.iter().collect();
+                self.server.replicas.unit.push(self.session.db, said);
+            }
             ran::ran(self.server, self.session, &command.facts, args, &Ok(None));
             return Ok(reply.take());
         }

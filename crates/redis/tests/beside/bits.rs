@@ -88,7 +88,7 @@ fn steps(rng: &mut Rng) -> String {
     steps
 }
 
-fn line(rng: &mut Rng) -> String {
+pub(crate) fn line(rng: &mut Rng) -> String {
     let (key, other) = (pick(rng, KEYS), pick(rng, KEYS));
     match rng.below(30) {
         0..2 => format!("SET {} {}", pick(rng, &KEYS[..7]), pick(rng, TEXTS)),

@@ -4,13 +4,15 @@
 use drumlin_base::rng::Rng;
 use drumlin_fs::Env;
 use drumlin_rdb::crc64::crc64;
-use drumlin_redis::{export_rdb, load_rdb};
+use drumlin_redis::{export_rdb, load_data};
 use drumlin_resp::Value;
 use drumlin_testkit::redis;
 
 use crate::pair::{Ours, Pair, Words, ask_redis, config_of, pick, words};
 
-pub(crate) const KEYS: u64 = 40;
+/// Types of values; the number of a key decides its own.
+pub(crate) const TYPES: u64 = 7;
+pub(crate) const KEYS: u64 = 6 * TYPES;
 
 fn element(rng: &mut Rng) -> String {
     match rng.below(12) {
@@ -25,7 +27,7 @@ fn element(rng: &mut Rng) -> String {
 /// A command that adds to the value of a random key, whose number decides its type.
 pub(crate) fn addition(rng: &mut Rng) -> String {
     let key = rng.below(KEYS);
-    let mut line = match key % 6 {
+    let mut line = match key % TYPES {
         0 => return format!("SET k{key} {}", element(rng)),
         1 => format!("RPUSH k{key}"),
         2 => format!("SADD k{key}"),
@@ -35,18 +37,19 @@ pub(crate) fn addition(rng: &mut Rng) -> String {
             return format!("SADD k{key} {}", members.join(" "));
         }
         4 => format!("HSET k{key}"),
-        _ => format!("ZADD k{key}"),
+        5 => format!("ZADD k{key}"),
+        _ => return format!("XADD k{key} 1-* {} {}", element(rng), element(rng)),
     };
     let many = if key < 12 { 40 } else { 6 };
     for _ in 0..1 + rng.below(many) {
-        if key % 6 == 5 {
+        if key % TYPES == 5 {
             let scores = ["1", "-2.5", "inf", "-inf", "3.1", "1e300", "0"];
             let score = match rng.below(2) {
                 0 => pick(rng, &scores).to_owned(),
                 _ => rng.below(1_000).to_string(),
             };
             line += &format!(" {score}");
-        } else if key % 6 == 4 {
+        } else if key % TYPES == 4 {
             line += &format!(" f{}", rng.below(300));
         }
         line += &format!(" {}", element(rng));
@@ -56,12 +59,13 @@ pub(crate) fn addition(rng: &mut Rng) -> String {
 
 /// Reads of the value of `key`, in an order that both have.
 fn reads(key: &str, number: u64) -> Words {
-    words(&match number % 6 {
+    words(&match number % TYPES {
         0 => format!("GET {key}"),
         1 => format!("LRANGE {key} 0 -1"),
         2 | 3 => format!("SMEMBERS {key}"),
         4 => format!("HGETALL {key}"),
-        _ => format!("ZRANGE {key} 0 -1 WITHSCORES"),
+        5 => format!("ZRANGE {key} 0 -1 WITHSCORES"),
+        _ => format!("XRANGE {key} - +"),
     })
 }
 
@@ -70,7 +74,7 @@ fn sorted(number: u64, value: Value) -> Value {
     let Value::Array(items) = value else {
         return value;
     };
-    let width = match number % 6 {
+    let width = match number % TYPES {
         2 | 3 => 1,
         4 => 2,
         _ => return Value::Array(items),
@@ -177,6 +181,8 @@ fn restore_refuses_as_redis_does() {
         words("EXISTS a"),
         with("RESTORE c 99999999999999", &payload, "ABSTTL FREQ 7"),
         words("PEXPIRETIME c"),
+        with("RESTORE d 9223372036854775807", &payload, "ABSTTL"),
+        words("EXISTS d"),
         words("RESTORE c"),
         words("DUMP none"),
     ];
@@ -239,6 +245,8 @@ fn files_go_both_ways() {
     ];
     let more: Vec<_> = more.iter().map(|line| words(line)).collect();
     pair.same("2", &more, |_| true);
+    let library = "#!lua name=l\nredis.register_function('f', function() return 7 end)";
+    pair.theirs.ask(&[b"FUNCTION", b"LOAD", library.as_bytes()]);
     let theirs = pair.theirs.save();
     let dir = tempfile::tempdir().expect("a directory");
     let (data, env) = (dir.path().join("data"), Env::system());
@@ -251,6 +259,8 @@ fn files_go_both_ways() {
         "PEXPIRETIME k3",
         "GET gone",
         "DBSIZE",
+        "FCALL f 0",
+        "FUNCTION LIST WITHCODE",
     ];
     let rest: Vec<_> = rest.iter().map(|line| words(line)).collect();
     let compared = [all("k"), rest].concat();
@@ -260,8 +270,8 @@ fn files_go_both_ways() {
     let config = config_of(&data);
     for _ in 0..2 {
         // The second time every key is replaced.
-        let loaded = load_rdb(&config, &env, &theirs, &mut |_, _| told += 1).expect("loads");
-        assert_eq!(loaded.keys, KEYS + 2);
+        let loaded = load_data(&config, &env, &theirs, &mut |_, _| told += 1).expect("loads");
+        assert_eq!((loaded.keys, loaded.libraries), (KEYS + 2, 1));
     }
     assert!(told > 1);
     let ours = Ours::start(&data);

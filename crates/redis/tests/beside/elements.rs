@@ -29,10 +29,10 @@ const ODD_NUMBERS: &[&str] = &[
     "x", "''", "nan", "inf", "-inf", "1e4932", "1e", ".5", "5.", "0x1p3", "1e17",
 ];
 
-struct Maker {
-    rng: Rng,
+pub(crate) struct Maker {
+    pub(crate) rng: Rng,
     /// Names of large values besides.
-    large: bool,
+    pub(crate) large: bool,
 }
 
 impl Maker {
@@ -205,7 +205,7 @@ impl Maker {
         }
     }
 
-    fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         match self.rng.below(40) {
             0 => format!(
                 "DEL {}{}",
@@ -224,7 +224,7 @@ fn sort(items: &mut [Value]) {
 }
 
 /// The part of a reply that chance and the order of a hash table do not decide.
-fn told(command: &Words, value: Value) -> Option<Value> {
+pub(crate) fn told(command: &Words, value: Value) -> Option<Value> {
     let is_choice = [&b"HRANDFIELD"[..], b"SRANDMEMBER"].contains(&command[0].as_slice());
     let takes_all = command.get(2).is_some_and(|count| count.len() > 4);
     let is_list = command[0].starts_with(b"HM") || command[0] == b"SMISMEMBER";

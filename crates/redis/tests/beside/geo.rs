@@ -112,7 +112,7 @@ fn search(rng: &mut Rng, key: &str) -> String {
     format!("{key} {center} {} {}", shape(rng), options(rng))
 }
 
-fn line(rng: &mut Rng) -> String {
+pub(crate) fn line(rng: &mut Rng) -> String {
     let key = pick(rng, KEYS);
     let (one, other) = (member(rng), member(rng));
     match rng.below(30) {

@@ -25,7 +25,7 @@ fn elements(rng: &mut Rng) -> String {
         .collect()
 }
 
-fn line(rng: &mut Rng) -> String {
+pub(crate) fn line(rng: &mut Rng) -> String {
     let (one, other) = (key(rng), key(rng));
     match rng.below(24) {
         0..6 => format!("PFADD {one} {}", elements(rng)),

@@ -17,10 +17,10 @@ const ODD_NUMBERS: &[&str] = &[
 ];
 const ENDS: &[&str] = &["LEFT", "right", "left", "RIGHT"];
 
-struct Maker {
-    rng: Rng,
+pub(crate) struct Maker {
+    pub(crate) rng: Rng,
     /// Elements are long, and many are pushed at once.
-    large: bool,
+    pub(crate) large: bool,
 }
 
 impl Maker {
@@ -64,7 +64,7 @@ impl Maker {
         elements.join(" ")
     }
 
-    fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         let (key, other, element) = (self.key(), self.key(), self.element());
         let (number, second) = (self.number(), self.number());
         match self.rng.next_u64() % 32 {
@@ -89,6 +89,8 @@ impl Maker {
                 )
             }
             19 => format!("LPOS {key} {element}"),
+            // The lowest number is no rank that Redis 7.0 calculates with.
+            20 | 21 if second == "-9223372036854775808" => format!("LLEN {key}"),
             20 => format!("LPOS {key} {element} COUNT {number} RANK {second}"),
             21 => format!("LPOS {key} {element} maxlen {number} rank {second}"),
             22 => format!("LMOVE {key} {other} {} {}", self.end(), self.end()),

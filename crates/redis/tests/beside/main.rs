@@ -1,16 +1,22 @@
 //! The server beside Debian's redis-server: the same commands, the same replies. One program, so that all is linked once.
 
+mod aof;
 mod bits;
 mod dump;
+mod dump_stream;
 mod elements;
+mod field_expiry;
 mod geo;
 mod hyperloglog;
 mod list;
+mod migrate;
 mod observe;
 mod pair;
+mod primary;
 mod replica;
 mod script;
 mod sort;
 mod stream;
 mod strings;
+mod together;
 mod zset;

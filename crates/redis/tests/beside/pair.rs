@@ -75,6 +75,7 @@ pub(crate) struct Ours {
     stopper: Stopper,
     thread: Option<Box<dyn JoinHandle>>,
     socket: PathBuf,
+    data: PathBuf,
     _dir: TempDir,
 }
 
@@ -90,11 +91,24 @@ pub(crate) fn config_of(data: &Path) -> Config {
 
 impl Ours {
     pub(crate) fn start(data: &Path) -> Self {
+        Self::start_with(data, &[])
+    }
+
+    /// One with further settings.
+    pub(crate) fn start_with(data: &Path, settings: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let socket = dir.path().join("socket");
         let mut config = config_of(data);
+        for (name, value) in settings {
+            let set = config.set_at_start(name.as_bytes(), value.as_bytes());
+            set.expect("a setting");
+        }
         let path = socket.to_str().expect("UTF-8").as_bytes();
         config.set_at_start(b"unixsocket", path).expect("a setting");
+        for (name, value) in settings {
+            let set = config.set_at_start(name.as_bytes(), value.as_bytes());
+            set.expect("a setting");
+        }
         let env = Env::system();
         let server = Server::open(ServerOptions {
             config,
@@ -109,8 +123,22 @@ impl Ours {
             stopper,
             thread: Some(thread),
             socket,
+            data: data.to_owned(),
             _dir: dir,
         }
+    }
+
+    fn stop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.stopper.stop().expect("wakes");
+            thread.join().expect("ends");
+        }
+    }
+
+    /// Ends it, and starts one with the same data.
+    pub(crate) fn restart(&mut self) {
+        self.stop();
+        *self = Self::start(&self.data);
     }
 
     /// The replies to `commands` on a connection of their own.
@@ -135,10 +163,7 @@ pub(crate) fn ask_at(socket: &Path, commands: &[Words]) -> Vec<Value> {
 
 impl Drop for Ours {
     fn drop(&mut self) {
-        self.stopper.stop().expect("wakes");
-        if let Some(thread) = self.thread.take() {
-            thread.join().expect("ends");
-        }
+        self.stop();
     }
 }
 

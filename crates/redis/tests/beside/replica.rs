@@ -7,17 +7,22 @@ use drumlin_fs::net::{Address, Network, PosixNetwork};
 use drumlin_resp::Value;
 use drumlin_testkit::redis::{self, Reply, Server};
 
-use crate::dump::{KEYS, addition, all, same};
+use crate::dump::{KEYS, TYPES, addition, all, same};
 use crate::pair::{Ours, Words, ask_redis, same_facts, words};
 
 /// A port that is free for now.
-fn free_port() -> String {
+pub(crate) fn free_port() -> String {
     let any = "127.0.0.1:0".parse::<core::net::SocketAddr>().expect("one");
     let listener = PosixNetwork::new().listen(&Address::Tcp(any), Default::default());
     match listener.expect("listens").local_address() {
         Address::Tcp(address) => address.port().to_string(),
         other => panic!("{other} is no TCP address"),
     }
+}
+
+/// The number of a stream's key.
+fn stream(rng: &mut Rng) -> u64 {
+    TYPES - 1 + TYPES * rng.below(KEYS / TYPES)
 }
 
 fn write(theirs: &mut Server, rng: &mut Rng, count: u64) {
@@ -29,8 +34,16 @@ fn write(theirs: &mut Server, rng: &mut Rng, count: u64) {
             3 => "MULTI".to_owned(),
             4 => "EXEC".to_owned(),
             5 => format!("RENAME k{} gone", rng.below(KEYS)),
-            6 => format!("SPOP k{} 3", 2 + 6 * rng.below(KEYS / 6)),
-            7 => format!("LPOP k{} 2", 1 + 6 * rng.below(KEYS / 6)),
+            6 => format!("SPOP k{} 3", 2 + TYPES * rng.below(KEYS / TYPES)),
+            7 => format!("LPOP k{} 2", 1 + TYPES * rng.below(KEYS / TYPES)),
+            9 => format!("XGROUP CREATE k{} g 0", stream(rng)),
+            10 => format!(
+                "XREADGROUP GROUP g c{} COUNT 2 STREAMS k{} >",
+                rng.below(2),
+                stream(rng)
+            ),
+            11 => format!("XACK k{} g 1-1 1-2 1-3", stream(rng)),
+            12 => format!("XDEL k{} 1-2", stream(rng)),
             8 => "EVAL return{redis.call('INCR','counter'),redis.call('APPEND','text',1)} 0"
                 .to_owned(),
             _ => addition(rng),
@@ -55,11 +68,20 @@ fn compare(theirs: &mut Server, ours: &Ours) {
     for db in 0..3 {
         let mut commands = vec![words(&format!("SELECT {db}"))];
         commands.extend(all("k"));
+        for key in 0..KEYS {
+            commands.push(words(&format!("XPENDING k{key} g")));
+        }
         let (ours, theirs) = (ours.ask(&commands), ask_redis(theirs, &commands));
         assert_eq!(ours[0], theirs[0]);
         same(ours[1..].to_vec(), theirs[1..].to_vec());
     }
-    for line in ["GET counter", "GET text", "DBSIZE", "GET last"] {
+    for line in [
+        "GET counter",
+        "GET text",
+        "DBSIZE",
+        "GET last",
+        "FUNCTION LIST",
+    ] {
         let command = [words(line)];
         assert_eq!(ours.ask(&command), ask_redis(theirs, &command), "{line}");
     }
@@ -102,6 +124,13 @@ fn follow(diskless: &str, seed: u64) {
         theirs.ok(&user);
         ours.ask(&[words("CONFIG SET masteruser follower masterauth secret")]);
     }
+    let library = |name: &str| {
+        let code = "redis.register_function('f', function() return 7 end)";
+        format!("#!lua name={name}\n{code}")
+    };
+    theirs.ask(&[b"FUNCTION", b"LOAD", library("theirs").as_bytes()]);
+    let mine = library("mine").into_bytes();
+    ours.ask(&[vec![b"FUNCTION".to_vec(), b"LOAD".to_vec(), mine]]);
     let answer = ours.ask(&[words(&format!("REPLICAOF 127.0.0.1 {port}"))]);
     assert_eq!(answer, [Value::Simple(b"OK".to_vec())]);
     write(&mut theirs, &mut rng, 600);
@@ -176,5 +205,5 @@ fn a_primary_s_data_and_writes_come_up_to_a_mark() {
 
 #[test]
 fn the_facts_of_replication_commands_are_redis_s() {
-    same_facts("replicaof slaveof replconf role");
+    same_facts("replicaof slaveof replconf role psync sync wait");
 }

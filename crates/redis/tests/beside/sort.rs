@@ -102,7 +102,7 @@ fn line(rng: &mut Rng) -> String {
 }
 
 /// Whether Redis has an order for the reply. Sets and missing weights have none.
-fn told(command: &Words, value: Value) -> Option<Value> {
+pub(crate) fn told(command: &Words, value: Value) -> Option<Value> {
     let text = |at: usize| command.get(at).map(|word| word.to_ascii_lowercase());
     let has = |word: &[u8]| command.iter().any(|other| other.eq_ignore_ascii_case(word));
     let is_sort = text(0).is_some_and(|name| name.starts_with(b"sort"));
@@ -118,17 +118,20 @@ fn told(command: &Words, value: Value) -> Option<Value> {
     }
 }
 
-#[test]
-fn sorted_elements_are_those_of_redis() {
-    let first = ["DEL to l1 l2 s1 s2 z1 z2"];
-    // An order that Redis leaves open must not be stored.
-    let settled = |rng: &mut Rng| loop {
+/// As [`line`], without an order that Redis leaves open and that would be stored.
+pub(crate) fn settled(rng: &mut Rng) -> String {
+    loop {
         let line = line(rng);
         let lower = line.to_ascii_lowercase();
         if !(lower.contains("store") && lower.contains("alpha") && lower.contains("by")) {
             return line;
         }
-    };
+    }
+}
+
+#[test]
+fn sorted_elements_are_those_of_redis() {
+    let first = ["DEL to l1 l2 s1 s2 z1 z2"];
     random_lines(8_000, &first, settled, told);
 }
 

@@ -10,8 +10,8 @@ use drumlin_resp::Value;
 use crate::pair::{Pair, Words, ask_at, pick, random_lines, same_facts, words};
 
 /// Makes lines. Ids are near a clock that goes on, since those of a stream only grow.
-struct Maker {
-    clock: u64,
+pub(crate) struct Maker {
+    pub(crate) clock: u64,
 }
 
 impl Maker {
@@ -279,14 +279,14 @@ impl Maker {
         }
     }
 
-    fn grouped_line(&mut self, rng: &mut Rng) -> String {
+    pub(crate) fn grouped_line(&mut self, rng: &mut Rng) -> String {
         match rng.below(10) {
             0..7 => self.grouped(rng),
             _ => self.line(rng),
         }
     }
 
-    fn line(&mut self, rng: &mut Rng) -> String {
+    pub(crate) fn line(&mut self, rng: &mut Rng) -> String {
         match rng.below(20) {
             0..9 => self.addition(rng),
             9..15 => self.look(rng),
@@ -295,7 +295,7 @@ impl Maker {
     }
 }
 
-const FIRST: &[&str] = &[
+pub(crate) const FIRST: &[&str] = &[
     "CONFIG SET stream-node-max-entries 5",
     "SET string text",
     "DEL s1 s2 future",
@@ -309,7 +309,7 @@ fn streams_answer_as_redis_does() {
 }
 
 /// What is the same in both: all but the time of a delivery, and of Redis's tree.
-fn without_idle(command: &Words, value: Value) -> Option<Value> {
+pub(crate) fn without_idle(command: &Words, value: Value) -> Option<Value> {
     if command[0] == b"XINFO" {
         return Some(without_times(value));
     }
@@ -328,7 +328,7 @@ fn without_idle(command: &Words, value: Value) -> Option<Value> {
 }
 
 /// As [`without_idle`], of XINFO.
-fn without_times(value: Value) -> Value {
+pub(crate) fn without_times(value: Value) -> Value {
     const OTHER: [&[u8]; 3] = [b"radix-tree-nodes", b"idle", b"seen-time"];
     let strip = |name: Option<&Value>, value: Value| {
         let is_other = name.is_some_and(|name| OTHER.iter().any(|it| is_text(name, it)));
@@ -414,6 +414,8 @@ fn clients_that_wait_are_answered_as_redis_s_are() {
         (group, "DEL a"),
         (group, "SET a text"),
         (group, "RENAME b a"),
+        (group, "FLUSHDB"),
+        (group, "SWAPDB 0 1"),
     ];
     for (wait, change) in cases {
         let mut lines: Vec<_> = before.iter().map(|line| words(line)).collect();
@@ -422,6 +424,7 @@ fn clients_that_wait_are_answered_as_redis_s_are() {
             words(change),
             words("XINFO GROUPS a"),
             words("XPENDING a g"),
+            words("INFO errorstats"),
         ];
         let answers = |socket: &Path| {
             std::thread::scope(|scope| {

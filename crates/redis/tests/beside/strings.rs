@@ -43,8 +43,8 @@ const ODD_SECONDS: &[&str] = &[
 ];
 
 /// DBSIZE is not among the commands: Redis counts keys that have expired until it deletes them.
-struct Maker {
-    rng: Rng,
+pub(crate) struct Maker {
+    pub(crate) rng: Rng,
 }
 
 impl Maker {
@@ -113,7 +113,7 @@ impl Maker {
         pick(&mut self.rng, &choices)
     }
 
-    fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         let (key, other, value) = (self.key(), self.key(), self.value());
         let number = self.number();
         match self.rng.next_u64() % 61 {

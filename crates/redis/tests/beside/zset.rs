@@ -19,10 +19,10 @@ const LEX: &[&str] = &["-", "+", "[a", "(a", "[ab", "(b", "[mm", "(z", "[", "("]
 const ODD_LEX: &[&str] = &["a", "''", "+a", "-a", "1"];
 const RANKS: &[&str] = &["0", "1", "2", "-1", "-2", "5", "-100", "100"];
 
-struct Maker {
-    rng: Rng,
+pub(crate) struct Maker {
+    pub(crate) rng: Rng,
     /// Members of a large sorted set besides.
-    large: bool,
+    pub(crate) large: bool,
 }
 
 impl Maker {
@@ -221,7 +221,7 @@ impl Maker {
         }
     }
 
-    fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         match self.rng.next_u64() % 20 {
             0..7 => self.addition(),
             7 => format!(
@@ -240,7 +240,7 @@ impl Maker {
 }
 
 /// A random pick may differ; the commands that make it are compared by what they leave, which is nothing.
-fn compares(command: &Words) -> bool {
+pub(crate) fn compares(command: &Words) -> bool {
     !(command[0] == b"ZRANDMEMBER" && command.get(2).is_none_or(|count| count != b"0"))
 }
 

@@ -6,6 +6,7 @@ use drumlin_redis_store::{Failure, Kind, Outcome};
 
 use super::args::{length, point, reply_distance, reply_point, unit_m};
 use crate::call::{Call, SYNTAX};
+use crate::double;
 
 const NO_MEMBER: Failure = Failure::refused("ERR could not decode requested zset member");
 const NO_COUNT: Failure = Failure::refused("ERR COUNT must be > 0");
@@ -359,10 +360,30 @@ fn store(
         true => "geosearchstore",
         false => "georadiusstore",
     };
+    tell_stored(call, to, &items);
     let stored = zset::store_unordered(call.keys, to, items, event)?;
     call.reply
         .integer(i64::try_from(stored).unwrap_or(i64::MAX));
     Ok(())
+}
+
+/// Members of a command for replicas.
+const TOLD_MAX: usize = 512;
+
+/// Tells replicas what is stored: others at the same distance could be in its place.
+fn tell_stored(call: &mut Call<'_, '_>, to: &[u8], items: &[Scored]) {
+    if !call.collects {
+        return;
+    }
+    call.tell_replicas(&[b"DEL", to]);
+    for items in items.chunks(TOLD_MAX) {
+        let scores: Vec<String> = items.iter().map(|item| double::print(item.score)).collect();
+        let mut command = vec![b"ZADD".as_slice(), to];
+        for (score, item) in scores.iter().zip(items) {
+            command.extend([score.as_bytes(), &item.member]);
+        }
+        call.tell_replicas(&command);
+    }
 }
 
 fn reply(call: &mut Call<'_, '_>, found: &[Found], options: &Options<'_>, unit_m: f64) {

@@ -4,6 +4,7 @@ use drumlin_redis_store::types::stream::{Group, Pending, Stream, StreamId};
 use drumlin_redis_store::{Direction, EventClass, Failure, Outcome};
 
 use super::args::{Range, integer_or, range_start, reply_entries, reply_id};
+use super::effects::{tell_pending, tell_settled};
 use super::pending::open;
 use crate::call::{Call, SYNTAX};
 
@@ -84,6 +85,8 @@ pub(super) fn xautoclaim(call: &mut Call<'_, '_>) -> Outcome<()> {
     let (stream, mut group) = open(call)?;
     let (key, consumer) = (call.arg(1), call.arg(3));
     let (taken, next) = looked_at(call, (&stream, &group), &page)?;
+    call.tell_replicas_nothing();
+    let names = (key, call.arg(2));
     call.reply.array(3);
     reply_id(call.reply, next);
     let mark = call.reply.begin_array();
@@ -91,6 +94,7 @@ pub(super) fn xautoclaim(call: &mut Call<'_, '_>) -> Outcome<()> {
     for (id, old, is_there) in taken {
         if !is_there {
             group.settle(call.keys, id, &old);
+            tell_settled(call, names, id);
             gone.push(id);
             continue;
         }
@@ -105,6 +109,7 @@ pub(super) fn xautoclaim(call: &mut Call<'_, '_>) -> Outcome<()> {
             deliveries: old.deliveries.saturating_add(counted),
         };
         group.put_pending(call.keys, id, Some(&old), &new);
+        tell_pending(call, names, id, &new);
         match page.only_ids {
             true => reply_id(call.reply, id),
             false => {

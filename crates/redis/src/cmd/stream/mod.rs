@@ -2,6 +2,7 @@
 
 mod args;
 mod autoclaim;
+mod effects;
 mod groups;
 mod info;
 mod pending;

@@ -5,6 +5,7 @@ use drumlin_redis_store::{Direction, EventClass, Failure, Outcome};
 use drumlin_resp::integer;
 
 use super::args::{Range, id, integer_or, range_end, range_start, reply_entries, reply_id};
+use super::effects::{tell_group, tell_pending, tell_settled};
 use crate::call::{Call, SYNTAX};
 
 /// The stream and the group of the first two arguments.
@@ -157,7 +158,8 @@ fn claim(call: &Call<'_, '_>) -> Outcome<Claim> {
         let is_word = call.is(at, "force") || call.is(at, "justid");
         at += if is_word { 1 } else { 2 };
     }
-    if (0..=now_ms).contains(&delivered) {
+    // A primary tells its own time, at which nothing here has expired.
+    if delivered >= 0 && (delivered <= now_ms || call.session.is_primary) {
         claim.delivered_ms = delivered as u64;
     }
     Ok(claim)
@@ -173,7 +175,12 @@ pub(super) fn xclaim(call: &mut Call<'_, '_>) -> Outcome<()> {
     let claim = claim(call)?;
     let (key, consumer) = (call.arg(1), call.arg(3));
     let now_ms = call.keys.now_ms() as i64;
-    group.last = group.last.max(claim.last);
+    call.tell_replicas_nothing();
+    let names = (key, call.arg(2));
+    if claim.last > group.last {
+        group.last = claim.last;
+        tell_group(call, names, &group);
+    }
     let mark = call.reply.begin_array();
     let (mut told, mut is_seen) = (0, false);
     for id in &claim.ids {
@@ -181,6 +188,7 @@ pub(super) fn xclaim(call: &mut Call<'_, '_>) -> Outcome<()> {
         if !stream.contains(call.keys, *id)? {
             if let Some(old) = old {
                 group.settle(call.keys, *id, &old);
+                tell_settled(call, names, *id);
             }
             continue;
         }
@@ -203,6 +211,7 @@ pub(super) fn xclaim(call: &mut Call<'_, '_>) -> Outcome<()> {
             deliveries: claim.deliveries.unwrap_or(counted),
         };
         group.put_pending(call.keys, *id, old.as_ref(), &new);
+        tell_pending(call, names, *id, &new);
         match claim.only_ids {
             true => reply_id(call.reply, *id),
             false => {

@@ -54,6 +54,12 @@ pub(super) fn request<'a>(call: &Call<'a, '_>, of_group: bool) -> Outcome<Reques
         let more = call.len() - at - 1;
         match () {
             () if call.is(at, "block") && more > 0 => {
+                if call.session.is_script() {
+                    let name = String::from_utf8_lossy(call.arg(0));
+                    return Err(Failure::because(format!(
+                        "ERR {name} command is not allowed with BLOCK option from scripts"
+                    )));
+                }
                 request.wait = Some(timeout(call, at + 1)?);
                 at += 2;
             }

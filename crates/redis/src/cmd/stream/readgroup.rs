@@ -4,6 +4,7 @@ use drumlin_redis_store::types::stream::{Group, Pending, Stream, StreamId};
 use drumlin_redis_store::{EventClass, Failure, Outcome};
 
 use super::args::{Range, id, reply_entries, reply_id};
+use super::effects::{tell_consumer, tell_group, tell_pending};
 use super::read::{Request, reply_key, reply_only, reply_streams, request};
 use crate::call::Call;
 
@@ -14,6 +15,7 @@ pub(super) fn xreadgroup(call: &mut Call<'_, '_>) -> Outcome<()> {
     let request = request(call, true)?;
     let missing = Failure::refused("ERR Missing GROUP option for XREADGROUP");
     let (group, _) = request.group.ok_or(missing)?;
+    call.tell_replicas_nothing();
     if call.woken_by.is_some() {
         return woken(call, &request);
     }
@@ -88,15 +90,15 @@ fn woken(call: &mut Call<'_, '_>, request: &Request<'_>) -> Outcome<()> {
         failure => Err(failure),
     })?;
     let Some(stream) = stream else {
-        call.reply
-            .error(b"UNBLOCKED the stream key no longer exists");
-        return Ok(());
+        return Err(Failure::refused(
+            "UNBLOCKED the stream key no longer exists",
+        ));
     };
     let (name, _) = request.group.unwrap_or_default();
     let Some(group) = stream.group(call.keys, name)? else {
-        call.reply
-            .error(b"NOGROUP the consumer group this client was blocked on no longer exists");
-        return Ok(());
+        return Err(Failure::refused(
+            "NOGROUP the consumer group this client was blocked on no longer exists",
+        ));
     };
     if stream.last <= group.last {
         request.wait(call, None);
@@ -114,13 +116,14 @@ fn serve(
     mut group: Group,
     from: StreamId,
 ) -> Outcome<()> {
-    let (_, consumer) = request.group.unwrap_or_default();
+    let (name, consumer) = request.group.unwrap_or_default();
     if group.see(call.keys, consumer)? {
         call.keys
             .event(EventClass::Stream, "xgroup-createconsumer", key);
+        tell_consumer(call, (key, name), consumer);
     }
     if from != NEW {
-        return serve_pending(call, request, stream, group, from);
+        return serve_pending(call, request, (key, stream), group, from);
     }
     let now_ms = call.keys.now_ms();
     let range = Range::behind(group.last, request.most(call));
@@ -141,7 +144,9 @@ fn serve(
             deliveries: 1,
         };
         group.put_pending(call.keys, id, old.as_ref(), &new);
+        tell_pending(call, (key, name), id, &new);
     }
+    tell_group(call, (key, name), &group);
     group.save(call.keys)
 }
 
@@ -149,11 +154,11 @@ fn serve(
 fn serve_pending(
     call: &mut Call<'_, '_>,
     request: &Request<'_>,
-    stream: &Stream,
+    (key, stream): (&[u8], &Stream),
     mut group: Group,
     from: StreamId,
 ) -> Outcome<()> {
-    let (_, consumer) = request.group.unwrap_or_default();
+    let (name, consumer) = request.group.unwrap_or_default();
     let mut ids = Vec::new();
     let first = from.next().unwrap_or(StreamId::MAX);
     group.each_owned(call.keys, consumer, (first, StreamId::MAX), |id| {
@@ -177,6 +182,7 @@ fn serve_pending(
                 deliveries: old.deliveries.saturating_add(1),
             };
             group.put_pending(call.keys, id, Some(&old), &new);
+            tell_pending(call, (key, name), id, &new);
         }
     }
     group.save(call.keys)

@@ -58,17 +58,20 @@ impl Options {
                 (_, true) => {
                     error("ERR syntax error, XTRIM must be called with a trimming strategy")
                 }
-                (Some(0), false) => error(WITHOUT_ROUGH),
+                // A primary has replaced a rough trim by what came of it.
+                (Some(0), false) if !call.session.is_primary => error(WITHOUT_ROUGH),
+                (Some(0), false) => Ok(None),
                 (None, false) => Ok(None),
             };
         };
-        if is_exact && self.limit.is_some() {
+        let obeys = call.session.is_primary;
+        if is_exact && self.limit.is_some() && !obeys {
             return error(WITHOUT_ROUGH);
         }
-        let limit = self.limit.unwrap_or_else(|| {
+        let limit = self.limit.filter(|_| !obeys).unwrap_or_else(|| {
             let entries = call.limits.stream_nodes.entries_max;
             match entries.saturating_mul(ROUGH_NODES_MAX) {
-                _ if is_exact => 0,
+                _ if is_exact || obeys => 0,
                 0 => ROUGH_ENTRIES,
                 entries => entries.min(ROUGH_ENTRIES_MAX),
             }
@@ -167,10 +170,22 @@ pub(super) fn xadd(call: &mut Call<'_, '_>) -> Outcome<()> {
     stream.append(call.keys, id, &pairs, call.limits.stream_nodes);
     reply_id(call.reply, id);
     call.keys.event(EventClass::Stream, "xadd", key);
+    let mut length = None;
     if let Some(trim) = trim
         && stream.trim(call.keys, trim)? > 0
     {
         call.keys.event(EventClass::Stream, "xtrim", key);
+        length = Some(stream.len().to_string());
+    }
+    if call.collects {
+        let id = id.to_string();
+        let mut command = vec![b"XADD".as_slice(), key];
+        if let Some(length) = &length {
+            command.extend([b"MAXLEN".as_slice(), b"=", length.as_bytes()]);
+        }
+        command.push(id.as_bytes());
+        command.extend(&pairs);
+        call.tell_replicas(&command);
     }
     stream.save(call.keys, key)
 }
@@ -188,6 +203,8 @@ pub(super) fn xtrim(call: &mut Call<'_, '_>) -> Outcome<()> {
     call.reply.integer(deleted as i64);
     if deleted > 0 {
         call.keys.event(EventClass::Stream, "xtrim", key);
+        let length = stream.len().to_string();
+        call.tell_replicas(&[b"XTRIM", key, b"MAXLEN", b"=", length.as_bytes()]);
         stream.save(call.keys, key)?;
     }
     Ok(())
@@ -254,5 +271,9 @@ pub(super) fn xsetid(call: &mut Call<'_, '_>) -> Outcome<()> {
     }
     call.reply.ok();
     call.keys.event(EventClass::Stream, "xsetid", key);
-    stream.save(call.keys, key)
+    let mark = call.keys.overlay().mark();
+    stream.save(call.keys, key)?;
+    // There is no entry to wake for, and Redis does not count it as a change either.
+    call.keys.overlay().forget_touched(mark);
+    Ok(())
 }

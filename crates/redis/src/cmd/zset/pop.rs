@@ -46,6 +46,9 @@ fn pop_first<'a>(
     direction: Direction,
 ) -> Outcome<Option<(&'a [u8], Vec<Scored>)>> {
     for key in keys {
+        if !call.is_woken_by(key) {
+            continue;
+        }
         if let Some(taken) = zset::pop(call.keys, key, count, direction)? {
             return Ok(Some((key, taken)));
         }
@@ -76,6 +79,7 @@ fn pop_or_wait(call: &mut Call<'_, '_>, direction: Direction) -> Outcome<()> {
     let keys: Vec<_> = (1..last).map(|at| call.arg(at)).collect();
     match pop_first(call, &keys, 1, direction)? {
         Some((key, taken)) => {
+            call.tell_replicas(&[pop_name(direction), key]);
             call.reply.array(1 + taken.len() * 2);
             call.reply.bulk(key);
             reply_flat(call, &taken);
@@ -83,6 +87,14 @@ fn pop_or_wait(call: &mut Call<'_, '_>, direction: Direction) -> Outcome<()> {
         None => wait_for(call, &keys, timeout),
     }
     Ok(())
+}
+
+/// The command that pops from an end.
+fn pop_name(direction: Direction) -> &'static [u8] {
+    match direction {
+        Direction::Forward => b"ZPOPMIN",
+        Direction::Backward => b"ZPOPMAX",
+    }
 }
 
 struct Request<'a> {
@@ -125,6 +137,9 @@ fn request<'a>(call: &Call<'a, '_>, at: usize) -> Outcome<Request<'a>> {
 fn pop_many(call: &mut Call<'_, '_>, request: &Request<'_>) -> Outcome<bool> {
     let mut found = None;
     for key in &request.keys {
+        if !call.is_woken_by(key) {
+            continue;
+        }
         if let Some(taken) = zset::pop(call.keys, key, request.count, request.direction)? {
             found = Some((*key, taken));
             break;
@@ -133,6 +148,9 @@ fn pop_many(call: &mut Call<'_, '_>, request: &Request<'_>) -> Outcome<bool> {
     let Some((key, taken)) = found else {
         return Ok(false);
     };
+    let count = taken.len().to_string();
+    let command = pop_name(request.direction);
+    call.tell_replicas(&[command, key, count.as_bytes()]);
     call.reply.array(2);
     call.reply.bulk(key);
     call.reply.array(taken.len());

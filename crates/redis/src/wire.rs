@@ -1,6 +1,7 @@
 //! A connection that one thread reads and writes and waits for.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use drumlin::{Error, ErrorKind, Result};
@@ -9,8 +10,6 @@ use drumlin_fs::net::{
     Address, Connection, Events, Interest, Network, Poller, Received, Sent, Token,
 };
 
-use super::state::Shared;
-
 /// Bytes of one read.
 const READ_BYTES: usize = 64 << 10;
 /// Longest line of an answer.
@@ -18,16 +17,25 @@ const LINE_BYTES_MAX: usize = 4 << 10;
 /// A thread that is to end sees it within this time.
 const STEP: Duration = Duration::from_millis(100);
 
+/// The conditions of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Set when the thread is to end.
+    pub(crate) stops: Arc<AtomicBool>,
+    /// The longest silence.
+    pub(crate) timeout: Duration,
+    /// Who is there, for errors.
+    pub(crate) peer: &'static str,
+}
+
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(crate) struct Wire {
     connection: Box<dyn Connection>,
     poller: Box<dyn Poller>,
     events: Events,
-    clock: Arc<dyn Clock>,
-    shared: Arc<Shared>,
-    /// The longest silence.
-    timeout: Duration,
+    terms: Terms,
     buffer: Vec<u8>,
 }
 
@@ -40,13 +48,7 @@ impl Wire {
     ///
     /// # Errors
     /// Of the network; when the time is over, or the thread is to end.
-    pub(super) fn connect(
-        network: &dyn Network,
-        address: &Address,
-        clock: Arc<dyn Clock>,
-        shared: Arc<Shared>,
-        timeout: Duration,
-    ) -> Result<Self> {
+    pub(crate) fn connect(network: &dyn Network, address: &Address, terms: Terms) -> Result<Self> {
         let connection = network.connect(address)?;
         let poller = network.poller()?;
         poller.register(&*connection, Token(0), Interest::Write)?;
@@ -54,9 +56,7 @@ impl Wire {
             connection,
             poller,
             events: Events::with_capacity(1),
-            clock,
-            shared,
-            timeout,
+            terms,
             buffer: Vec::new(),
         };
         while !wire.connection.connected()? {
@@ -70,17 +70,22 @@ impl Wire {
     fn wait(&mut self, interest: Interest) -> Result<()> {
         self.poller
             .reregister(&*self.connection, Token(0), interest)?;
-        let until = self.clock.monotonic().saturating_add(self.timeout);
+        let (clock, peer) = (&self.terms.clock, self.terms.peer);
+        let until = clock.monotonic().saturating_add(self.terms.timeout);
         loop {
-            if self.shared.is_stopped() {
-                return Err(failed("the connection to the primary is given up"));
+            if self.terms.stops.load(Ordering::Acquire) {
+                let message = format!("the connection to the {peer} is given up");
+                return Err(failed(message));
             }
-            self.poller.wait(&mut self.events, Some(STEP))?;
+            let step = STEP.min(self.terms.timeout);
+            self.poller.wait(&mut self.events, Some(step))?;
             if self.events.iter().next().is_some() {
                 return Ok(());
             }
-            if self.clock.monotonic() >= until {
-                return Err(failed("the primary is silent"));
+            let now = clock.monotonic();
+            if now >= until {
+                let message = format!("the {peer} is silent");
+                return Err(Error::new(ErrorKind::TimedOut, message));
             }
         }
     }
@@ -89,7 +94,7 @@ impl Wire {
     ///
     /// # Errors
     /// As those of [`Wire::connect`].
-    pub(super) fn send(&mut self, mut bytes: &[u8]) -> Result<()> {
+    pub(crate) fn send(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             match self.connection.write(bytes)? {
                 Sent::Bytes(sent) => bytes = bytes.get(sent..).unwrap_or(&[]),
@@ -103,7 +108,7 @@ impl Wire {
     ///
     /// # Errors
     /// As those of [`Wire::connect`]; when the peer has closed.
-    pub(super) fn fill(&mut self) -> Result<()> {
+    pub(crate) fn fill(&mut self) -> Result<()> {
         let len = self.buffer.len();
         loop {
             self.buffer.resize(len + READ_BYTES, 0);
@@ -116,19 +121,22 @@ impl Wire {
             self.buffer.truncate(len + count);
             match received? {
                 Received::Bytes(_) => return Ok(()),
-                Received::End => return Err(failed("the primary has closed the connection")),
+                Received::End => {
+                    let peer = self.terms.peer;
+                    return Err(failed(format!("the {peer} has closed the connection")));
+                }
                 Received::NotNow => self.wait(Interest::Read)?,
             }
         }
     }
 
     /// What was read and not taken.
-    pub(super) fn buffer(&self) -> &[u8] {
+    pub(crate) fn buffer(&self) -> &[u8] {
         &self.buffer
     }
 
     /// Takes the first `count` bytes.
-    pub(super) fn take(&mut self, count: usize) -> Vec<u8> {
+    pub(crate) fn take(&mut self, count: usize) -> Vec<u8> {
         let count = count.min(self.buffer.len());
         let rest = self.buffer.split_off(count);
         std::mem::replace(&mut self.buffer, rest)
@@ -138,7 +146,7 @@ impl Wire {
     ///
     /// # Errors
     /// As those of [`Wire::fill`]; for a line that is too long.
-    pub(super) fn line(&mut self) -> Result<String> {
+    pub(crate) fn line(&mut self) -> Result<String> {
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
                 let line = self.take(end + 1);
@@ -149,7 +157,8 @@ impl Wire {
                 continue;
             }
             if self.buffer.len() > LINE_BYTES_MAX {
-                return Err(failed("the primary's answer is no line"));
+                let peer = self.terms.peer;
+                return Err(failed(format!("the {peer}'s answer is no line")));
             }
             self.fill()?;
         }
@@ -159,7 +168,7 @@ impl Wire {
     ///
     /// # Errors
     /// Of the poller.
-    pub(super) fn into_parts(self) -> Result<(Box<dyn Connection>, Vec<u8>)> {
+    pub(crate) fn into_parts(self) -> Result<(Box<dyn Connection>, Vec<u8>)> {
         self.poller.deregister(&*self.connection)?;
         Ok((self.connection, self.buffer))
     }

@@ -1,0 +1,8 @@
+//! The doors of the server besides the plain one.
+
+#![expect(clippy::disallowed_methods, reason = "tests make files for the server")]
+
+mod metrics;
+mod ours;
+mod secure;
+mod tls;
