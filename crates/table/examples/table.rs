@@ -1,7 +1,7 @@
 //! Measures one table by itself: writing it, looking keys up, walking it.
 //!
 //! ```text
-//! cargo run --release -p drumlin-table --example speed -- [entries] [codec] [directory] [interval]
+//! cargo run --release -p drumlin-table --example table -- [entries] [codec] [directory] [interval]
 //! ```
 //!
 //! The codec may also be `plain`, for a plain table. One key of `interval` is stored whole in a block.

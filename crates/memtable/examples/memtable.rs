@@ -1,6 +1,6 @@
 //! Prints nanoseconds per operation, elapsed and of this thread's processor time, of one memtable at db_bench's shapes.
 //!
-//! `cargo run --release -p drumlin-memtable --example speed [entries]`
+//! `cargo run --release -p drumlin-memtable --example memtable [entries]`
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
