@@ -1,4 +1,5 @@
-//! Pauses: commands wait until an operator lets them go on, or until a time.
+//! Pauses: commands wait until an operator lets them go on, or until a time; writes wait while a replica takes over.
+//! Replicas never wait.
 
 use std::time::Duration;
 
@@ -12,16 +13,18 @@ const SENT_ON: [&str; 6] = ["eval", "evalsha", "fcall", "pfcount", "publish", "s
 
 /// Whether a command has to wait for the end of a pause.
 pub(crate) fn holds(state: &ServerState, session: &Session, facts: &Facts) -> bool {
-    let writes = |facts: &Facts| facts.flags.has(Flags::WRITE) || SENT_ON.contains(&facts.name);
-    match state.pause {
-        None => false,
-        Some(pause) if !pause.writes_only => true,
-        Some(_) if facts.name == "exec" => {
-            let queue = session.multi.iter().flat_map(|multi| &multi.queue);
-            queue.into_iter().any(|kept| writes(&kept.facts))
-        }
-        Some(_) => writes(facts),
+    if (state.pause.is_none() && state.failover.is_none()) || session.is_replica {
+        return false;
     }
+    let writes = |facts: &Facts| facts.flags.has(Flags::WRITE) || SENT_ON.contains(&facts.name);
+    if state.pause.is_some_and(|pause| !pause.writes_only) {
+        return true;
+    }
+    if facts.name == "exec" {
+        let queue = session.multi.iter().flat_map(|multi| &multi.queue);
+        return queue.into_iter().any(|kept| writes(&kept.facts));
+    }
+    writes(facts)
 }
 
 /// Ends the pause if it is time, and lets those go on who waited for its end.
@@ -29,7 +32,7 @@ pub(crate) fn end(state: &mut ServerState, now: Duration) {
     if state.pause.is_some_and(|pause| now >= pause.until) {
         state.pause = None;
     }
-    if state.pause.is_some() {
+    if state.pause.is_some() || state.failover.is_some() {
         return;
     }
     for id in std::mem::take(&mut state.paused) {

@@ -30,6 +30,7 @@ use crate::pause;
 use crate::prefetch;
 use crate::ran;
 use crate::replica::tend as replica;
+use crate::replicas::hand_over;
 use crate::replicas::tend as replicas;
 use crate::round::Round;
 use crate::session::{Blocked, Kept};
@@ -201,6 +202,7 @@ impl Server {
         traffic::end_over(&mut self.state);
         self.note_turn(now, ran);
         let is_written = !self.writer.is_busy();
+        hand_over::tend(&mut self.state, is_written, now);
         replica::tend(&mut self.state, is_written, now);
         replicas::tend(&mut self.state, is_written, now);
         if is_written {
@@ -738,7 +740,7 @@ impl Server {
             self.look_due = now + LOOK;
             self.look(None);
         }
-        if !self.writer.is_busy() && self.state.expires() && self.state.pause.is_none() {
+        if !self.writer.is_busy() && self.state.expires() {
             self.expire();
         }
         if self.state.config.fsync() == Fsync::EverySecond {

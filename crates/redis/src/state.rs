@@ -23,6 +23,7 @@ use crate::notify::Classes;
 use crate::observe::observer::Observer;
 use crate::pubsub::PubSub;
 use crate::replica::state::Replication;
+use crate::replicas::failover::Failover;
 use crate::replicas::state::Replicas;
 use crate::script::scripts::Scripts;
 use crate::session::Watched;
@@ -219,6 +220,8 @@ pub(crate) struct ServerState {
     /// One node of a cluster: commands name keys of one slot.
     pub(crate) is_cluster: bool,
     pub(crate) pause: Option<Pause>,
+    /// A replica is to take over: writes wait.
+    pub(crate) failover: Option<Failover>,
     /// Clients whose next command waits for the end of the pause.
     pub(crate) paused: BTreeSet<u64>,
     pub(crate) replication: Replication,
@@ -288,6 +291,7 @@ impl ServerState {
             tracker: Tracker::default(),
             is_cluster: false,
             pause: None,
+            failover: None,
             paused: BTreeSet::new(),
             replication: Replication::new(env, network),
             migrations: Migrations::new(env),
@@ -321,9 +325,10 @@ impl ServerState {
         self.now_micros = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
     }
 
-    /// Whether keys whose time has come are deleted: a primary's are by the primary.
+    /// Whether keys whose time has come are deleted: a primary's are by the primary, and nothing changes in a pause.
     pub(crate) fn expires(&self) -> bool {
-        self.expires_actively && !self.replication.is_replica()
+        let is_paused = self.pause.is_some() || self.failover.is_some();
+        self.expires_actively && !self.replication.is_replica() && !is_paused
     }
 
     /// The address of a replica: as it tells it, or where its connection comes from.

@@ -26,6 +26,7 @@ impl Table {
             cmd::command::COMMANDS,
             cmd::connection::COMMANDS,
             cmd::dump::COMMANDS,
+            cmd::failover::COMMANDS,
             cmd::field_expiry::COMMANDS,
             cmd::function::COMMANDS,
             cmd::generic::COMMANDS,

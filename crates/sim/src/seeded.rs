@@ -148,6 +148,7 @@ pub const BUGS: &[Bug] = &[
     bug("redis-deaths-count-before-a-sync", "redis-store/live", "drumlin_redis_store:filters::"),
     bug("redis-emptied-value-stays", "redis-store/types/elements", "store:hash::changes_are_told"),
     bug("redis-expiry-counts-before-a-sync", "redis-store/filters", "drumlin_redis_store:filters::"),
+    bug("redis-failover-before-the-end", "redis/replicas/hand_over", "beside:failover::a_failover_ends"),
     bug("redis-migrate-unread", "redis/migrate/task", "beside:migrate::a_change_meanwhile"),
     bug("redis-old-name-beyond-its-end", "redis/replicas/history", "drumlin_redis:replicas::history::"),
     bug("redis-pop-told-as-it-came", "redis/cmd/set", "beside:primary::replicas_have_what"),

@@ -10,6 +10,7 @@ use crate::call::Call;
 use crate::command::{Command, Flags, NO_KEYS};
 use crate::metrics::figures::{KEYS_COUNTED, of_family};
 use crate::replica::state::{Phase, Primary};
+use crate::replicas::failover;
 use crate::state::ServerState;
 
 pub(crate) const COMMANDS: &[Command] = &[Command::new(
@@ -366,7 +367,10 @@ fn replication(state: &ServerState, lines: &mut Lines) {
     let replicas = &state.replicas;
     let (history, backlog) = (&replicas.history, &replicas.backlog);
     let before = history.before.as_ref();
-    lines.put("master_failover_state", "no-failover");
+    lines.put(
+        "master_failover_state",
+        failover::told(state.failover.as_ref()),
+    );
     lines.put("master_replid", &history.id);
     match before {
         Some((id, _)) => lines.put("master_replid2", id),

@@ -10,6 +10,7 @@ pub(crate) mod connection;
 mod digest;
 pub(crate) mod dump;
 mod elements;
+pub(crate) mod failover;
 pub(crate) mod field_expiry;
 pub(crate) mod function;
 pub(crate) mod generic;

@@ -48,6 +48,10 @@ fn replicaof(call: &mut Call<'_, '_>) -> Outcome<()> {
         true => None,
         false => Some(Primary::parse(call.arg(1), call.arg(2))?),
     };
+    if call.server()?.failover.is_some() {
+        let line = "ERR REPLICAOF not allowed while failing over.";
+        return Err(Failure::refused(line));
+    }
     if call.session.is_replica && wanted.is_some() {
         let line = "ERR Command is not valid when client is a replica.";
         return Err(Failure::refused(line));
@@ -151,8 +155,12 @@ fn sync(call: &mut Call<'_, '_>) -> Outcome<()> {
 }
 
 fn psync(call: &mut Call<'_, '_>) -> Outcome<()> {
-    if call.len() > 3 {
-        return Err(SYNTAX);
+    let asks_to_take_over = call.len() > 3;
+    if asks_to_take_over {
+        if call.len() > 4 || !call.is(3, "failover") {
+            return Err(SYNTAX);
+        }
+        take_over(call)?;
     }
     // The next byte that it wants, counted from 1.
     let next = integer(call.arg(2)).ok_or(crate::call::NOT_AN_INTEGER)?;
@@ -167,6 +175,21 @@ fn psync(call: &mut Call<'_, '_>) -> Outcome<()> {
     attach(call, request)
 }
 
+/// Makes this server, a replica, the primary: so the present one asks.
+fn take_over(call: &mut Call<'_, '_>) -> Outcome<()> {
+    let id = call.arg(1);
+    let server = call.server()?;
+    if !server.replication.is_replica() {
+        let line = "ERR PSYNC FAILOVER can't be sent to a master.";
+        return Err(Failure::refused(line));
+    }
+    if !id.eq_ignore_ascii_case(server.replicas.history.id.as_bytes()) {
+        let line = "ERR PSYNC FAILOVER replid must match my replid.";
+        return Err(Failure::refused(line));
+    }
+    follow(server, None).map_err(|error| Failure::because(format!("ERR PSYNC FAILOVER: {error}")))
+}
+
 /// Makes a replica of the client. It is answered at the end of the round.
 fn attach(call: &mut Call<'_, '_>, request: Request) -> Outcome<()> {
     if call.session.is_replica {
@@ -174,6 +197,10 @@ fn attach(call: &mut Call<'_, '_>, request: Request) -> Outcome<()> {
     }
     let (id, greeting) = (call.session.id, call.session.greeting.take());
     let server = call.server()?;
+    if server.failover.is_some() {
+        let line = "NOMASTERLINK Can't SYNC while failing over";
+        return Err(Failure::refused(line));
+    }
     if has_no_data(server) {
         let line = "NOMASTERLINK Can't SYNC while not connected with my master";
         return Err(Failure::refused(line));

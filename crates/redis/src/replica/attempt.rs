@@ -10,7 +10,7 @@ use drumlin_fs::net::{Address, Network};
 use drumlin_redis_store::{DATABASES, Failure, Keyspace, Overlay, ReadFrom, Store};
 
 use super::greeting::{Answer, Credentials, greet, psync, take_data};
-use super::state::{Phase, Place, Shared, Stream};
+use super::state::{Phase, Place, Shared, Stream, Verdict};
 use crate::persist::load::{self, Loaded};
 use crate::wire::{Terms, Wire};
 
@@ -29,6 +29,8 @@ pub(super) struct Task {
     pub(super) timeout: Duration,
     /// Where the stream was lost.
     pub(super) place: Option<Place>,
+    /// The other is to be the primary from here on.
+    pub(super) hands_over: bool,
     /// The file for the data.
     pub(super) file: PathBuf,
 }
@@ -57,13 +59,14 @@ impl Task {
         let mut wire = Wire::connect(&*self.network, &self.address, terms)?;
         self.enter(Phase::Handshake);
         greet(&mut wire, &self.credentials)?;
-        let answer = psync(&mut wire, self.place.as_ref())?;
+        let answer = self.ask_for_stream(&mut wire)?;
         let has_all_data = matches!(answer, Answer::AllData(_));
         let place = match (answer, &self.place) {
             (Answer::GoesOn(id), Some(place)) => Place {
                 id: id.unwrap_or_else(|| place.id.clone()),
                 ..place.clone()
             },
+            (Answer::Refused(error), _) => return Err(error),
             (Answer::GoesOn(_), None) => {
                 return Err(Error::new(
                     ErrorKind::Io,
@@ -87,6 +90,18 @@ impl Task {
             place,
             has_all_data,
         })
+    }
+
+    fn ask_for_stream(&self, wire: &mut Wire) -> Result<Answer> {
+        let (answer, verdict) = match psync(wire, self.place.as_ref(), self.hands_over)? {
+            Answer::Refused(error) => (Err(error), Verdict::Refuses),
+            answer => (Ok(answer), Verdict::TakesOver),
+        };
+        if self.hands_over {
+            self.shared.letters.lock().verdict = Some(verdict);
+            drop(self.shared.waker.wake());
+        }
+        answer
     }
 
     /// Replaces all keys by those of the file, once the loop has written its own changes. The database that the stream has

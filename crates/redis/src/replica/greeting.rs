@@ -28,6 +28,8 @@ pub(super) enum Answer {
     GoesOn(Option<String>),
     /// All data comes, and then the stream from there on.
     AllData(Place),
+    /// Neither, at least now.
+    Refused(Error),
 }
 
 fn refused(step: &str, answer: &str) -> Error {
@@ -69,14 +71,18 @@ pub(super) fn greet(wire: &mut Wire, own: &Credentials) -> Result<()> {
     Ok(())
 }
 
-/// Asks for the stream from behind `place`, or for all data.
+/// Asks for the stream from behind `place`, or for all data. If it `hands_over`, the other is to be the primary first.
 ///
 /// # Errors
-/// Of the connection; when the primary can not now.
-pub(super) fn psync(wire: &mut Wire, place: Option<&Place>) -> Result<Answer> {
-    let answer = match place {
-        Some(place) => ask(wire, &["PSYNC", &place.id, &(place.offset + 1).to_string()])?,
-        None => ask(wire, &["PSYNC", "?", "-1"])?,
+/// Of the connection; for an offset that is no number.
+pub(super) fn psync(wire: &mut Wire, place: Option<&Place>, hands_over: bool) -> Result<Answer> {
+    let (id, next) = match place {
+        Some(place) => (place.id.as_str(), (place.offset + 1).to_string()),
+        None => ("?", "-1".to_owned()),
+    };
+    let answer = match hands_over {
+        true => ask(wire, &["PSYNC", id, &next, "FAILOVER"])?,
+        false => ask(wire, &["PSYNC", id, &next])?,
     };
     let words: Vec<_> = answer.split_ascii_whitespace().collect();
     match words.as_slice() {
@@ -87,7 +93,7 @@ pub(super) fn psync(wire: &mut Wire, place: Option<&Place>) -> Result<Answer> {
             let (id, db) = ((*id).to_owned(), 0);
             Ok(Answer::AllData(Place { id, offset, db }))
         }
-        _ => Err(refused("PSYNC", &answer)),
+        _ => Ok(Answer::Refused(refused("PSYNC", &answer))),
     }
 }
 

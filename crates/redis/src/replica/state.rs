@@ -97,10 +97,19 @@ pub(crate) struct Stream {
     pub(crate) has_all_data: bool,
 }
 
+/// What a replica says that is asked to take over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    TakesOver,
+    Refuses,
+}
+
 /// The letters between the loop and the thread.
 #[derive(Debug, Default)]
 pub(crate) struct Letters {
     pub(crate) phase: Phase,
+    /// Once the other has answered.
+    pub(crate) verdict: Option<Verdict>,
     /// The data is here, and is loaded once the loop has written all of its own.
     pub(crate) asks_to_load: bool,
     pub(crate) may_load: bool,

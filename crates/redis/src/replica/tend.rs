@@ -10,7 +10,8 @@ use parking_lot::{Condvar, Mutex};
 
 use super::attempt::Task;
 use super::greeting::Credentials;
-use super::state::{Attempt, Letters, Link, Phase, Place, Primary, Shared, Stream};
+use super::state::{Attempt, Letters, Link, Phase, Place, Primary, Shared, Stream, Verdict};
+use crate::replicas::failover::Stage;
 use crate::replicas::tend as replicas;
 use crate::session::Silence;
 use crate::state::ServerState;
@@ -126,6 +127,7 @@ fn attempt(state: &mut ServerState, now: Duration) {
         },
         timeout: Duration::from_secs(config.number("repl-timeout").max(1)),
         place: replication.place.clone(),
+        hands_over: state.failover.is_some(),
         file: Path::new(config.get("dir")).join(DATA_FILE),
     };
     let spawner = &replication.env.spawner;
@@ -152,8 +154,14 @@ fn hear(state: &mut ServerState, may_load: bool, now: Duration) {
         loads = true;
         attempt.shared.answered.notify_all();
     }
-    let outcome = letters.outcome.take();
+    let (verdict, outcome) = (letters.verdict.take(), letters.outcome.take());
     drop(letters);
+    if let Some(verdict) = verdict {
+        match verdict {
+            Verdict::TakesOver => state.failover = None,
+            Verdict::Refuses => return end_failover(state),
+        }
+    }
     if loads {
         // Until all of it is loaded, nothing is there that could be gone on from.
         state.replication.forget_place();
@@ -175,6 +183,18 @@ fn hear(state: &mut ServerState, may_load: bool, now: Duration) {
             state.replication.last_error = Some(error.to_string());
             state.replication.due = now + SECOND;
         }
+    }
+}
+
+/// Ends the failover: the server is the primary, as it was.
+pub(crate) fn end_failover(state: &mut ServerState) {
+    let Some(failover) = state.failover.take() else {
+        return;
+    };
+    if failover.stage == Stage::HandsOver
+        && let Err(error) = follow(state, None)
+    {
+        state.last_error = Some(error.to_string());
     }
 }
 

@@ -9,6 +9,8 @@
 
 pub(crate) mod backlog;
 mod dump;
+pub(crate) mod failover;
+pub(crate) mod hand_over;
 pub(crate) mod history;
 pub(crate) mod member;
 pub(crate) mod state;

@@ -316,6 +316,11 @@ impl Replicas {
     /// A client waits for replicas.
     pub(crate) fn wait(&mut self, client: u64, waiter: Waiter) {
         self.waiters.insert(client, waiter);
+        self.ask_acks();
+    }
+
+    /// Replicas are asked how far they are.
+    pub(crate) fn ask_acks(&mut self) {
         self.asks_acks = true;
     }
 

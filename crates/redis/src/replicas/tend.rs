@@ -181,7 +181,9 @@ fn look(state: &mut ServerState, is_written: bool, now: Duration) {
     let period = Duration::from_secs(state.config.number("repl-ping-replica-period").max(1));
     let is_replica = state.replication.is_replica();
     let has_any = !state.replicas.members.is_empty();
-    if has_any && is_written && !is_replica && now >= state.replicas.ping_due {
+    // In a failover nothing may come behind what the replica is to have.
+    let may_say = is_written && !is_replica && state.failover.is_none();
+    if has_any && may_say && now >= state.replicas.ping_due {
         state.replicas.ping_due = now + period;
         state.replicas.say(&["PING"]);
     }

@@ -5,6 +5,7 @@ mod bits;
 mod dump;
 mod dump_stream;
 mod elements;
+mod failover;
 mod field_expiry;
 mod geo;
 mod hyperloglog;
