@@ -7,7 +7,7 @@ BYTES ?= 2000000000
 SECONDS ?= 20
 DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev redis-server redis-tools pkg-config gcc g++
 
-.PHONY: redis interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
+.PHONY: redis redis-clients interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
@@ -24,6 +24,13 @@ redis: deps
 	  redis-cli -p $(PORT) mset a 1 b 2; redis-cli -p $(PORT) incrby a 41; redis-cli -p $(PORT) scan 0; \
 	  redis-benchmark -p $(PORT) -t set,get -n 300000 -r 100000 -P 16 -q; \
 	  redis-cli -p $(PORT) info keyspace; wait $$server
+
+# Client libraries and job queues from their registries, as applications use them, against the Redis server. Needs python3,
+# npm, go and mvn. CLIENTS: some of them.
+CLIENTS ?=
+redis-clients: deps
+	$(CARGO) build --locked --release -p drumlin-cli
+	crates/redis/clients/run.sh $(CLIENTS)
 
 # Debian's RocksDB, LevelDB and Redis are the oracles of the interoperability tests.
 deps:
