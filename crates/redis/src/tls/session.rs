@@ -121,20 +121,22 @@ impl Tls {
 
     /// Decrypts bytes of the socket.
     fn take(&mut self, mut bytes: &[u8], input: &mut Vec<u8>) -> Result<()> {
-        if self.session.is_handshaking() {
-            self.greeting_bytes += bytes.len();
-            if self.greeting_bytes > GREETING_BYTES_MAX {
-                return Err(failed("the handshake is too long"));
-            }
-        }
         while !bytes.is_empty() && !self.has_ended {
-            self.session.read_tls(&mut bytes).map_err(failed)?;
+            let was_greeting = self.session.is_handshaking();
+            let read = self.session.read_tls(&mut bytes).map_err(failed)?;
             let state = self.session.process_new_packets().map_err(failed)?;
+            if was_greeting {
+                // rustls takes a few KiB at a time: commands that came along with the end of the handshake count little.
+                self.greeting_bytes += read;
+            }
             let (len, more) = (input.len(), state.plaintext_bytes_to_read());
             input.resize(len + more, 0);
             let space = input.get_mut(len..).unwrap_or_default();
             std::io::Read::read_exact(&mut self.session.reader(), space).map_err(failed)?;
             self.has_ended = state.peer_has_closed();
+            if self.session.is_handshaking() && self.greeting_bytes > GREETING_BYTES_MAX {
+                return Err(failed("the handshake is too long"));
+            }
         }
         Ok(())
     }

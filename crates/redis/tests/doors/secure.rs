@@ -149,14 +149,20 @@ impl Secure {
         Ok(())
     }
 
-    /// Comes to terms with the server.
-    pub(crate) fn greet(&mut self) -> Result<(), String> {
+    /// Comes to terms with the server, but for what is to be said last.
+    pub(crate) fn agree(&mut self) -> Result<(), String> {
         while self.session.is_handshaking() {
             self.say(&[]);
             if self.session.is_handshaking() {
                 self.receive()?;
             }
         }
+        Ok(())
+    }
+
+    /// Comes to terms with the server.
+    pub(crate) fn greet(&mut self) -> Result<(), String> {
+        self.agree()?;
         self.say(&[]);
         Ok(())
     }

@@ -147,6 +147,23 @@ fn pipelines_come_back_as_they_are() {
     }
 }
 
+/// Goal: what a handshake may have counts for the handshake alone. Method: its end and more commands than that in one piece.
+#[test]
+fn commands_may_come_with_the_end_of_the_handshake() {
+    let world = World::start(&[]);
+    let config = world.authority.client(Some(&world.authority), &[&TLS13]);
+    let text = vec![b'x'; 200_000];
+    let mut command = Vec::new();
+    encode_command(&mut command, &[&b"ECHO"[..], &text]);
+    for _ in 0..20 {
+        let mut client = Secure::connect(&world.address, &config);
+        client.agree().expect("a handshake");
+        client.say(&command);
+        let heard = client.hear(9 + text.len() + 2).expect("a reply");
+        assert!(heard.starts_with(b"$200000\r\nx"), "{} bytes", heard.len());
+    }
+}
+
 #[test]
 fn a_client_that_ends_is_answered_and_let_go() {
     let world = World::start(&[]);
