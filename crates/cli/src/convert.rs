@@ -38,7 +38,7 @@ pub(crate) fn convert(place: &Place, to: Format, target: &Path, out: &mut Output
     }
     let copy = Db::open(target, options(to, source.default_family()))?;
     for family in &families {
-        let into = match copy.family(family.name()) {
+        let into = match copy.column_family(family.name()) {
             Some(into) => into,
             None => copy.create_family(family.name(), options(to, family).family)?,
         };

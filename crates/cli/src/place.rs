@@ -69,7 +69,7 @@ impl Place {
     pub(crate) fn open_to_write(&self, options: Options) -> Outcome<(Db, ColumnFamily)> {
         let family_options = options.family.clone();
         let db = Db::open_all_families(self.dir()?, options)?;
-        let family = match db.family(&self.family) {
+        let family = match db.column_family(&self.family) {
             Some(family) => family,
             None => db.create_family(&self.family, family_options)?,
         };
@@ -105,7 +105,7 @@ impl Place {
                 family.table_format = format;
             }
         })?;
-        let family = match db.family(&self.family) {
+        let family = match db.column_family(&self.family) {
             Some(family) => family,
             None => db.create_family(
                 &self.family,
@@ -137,7 +137,7 @@ impl Place {
     }
 
     fn family_of(&self, db: &Db) -> Outcome<ColumnFamily> {
-        db.family(&self.family).ok_or_else(|| {
+        db.column_family(&self.family).ok_or_else(|| {
             let families = db.families();
             let known: Vec<&str> = families.iter().map(ColumnFamily::name).collect();
             Failure::NotFound(format!(

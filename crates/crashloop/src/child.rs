@@ -70,7 +70,7 @@ pub(crate) fn live(
     }
     let options = options(seed, Arc::new(files.clone()));
     let opened = Db::open_all_families(dir, options.clone()).and_then(|db| {
-        let other = match db.family(FAMILIES[1]) {
+        let other = match db.column_family(FAMILIES[1]) {
             Some(family) => family,
             None => db.create_family(FAMILIES[1], options.family.clone())?,
         };

@@ -86,7 +86,7 @@ fn check(
 ) -> Result<[u64; WRITERS], String> {
     let mut rows: Vec<Rows> = Vec::new();
     for name in FAMILIES {
-        let family = db.family(name);
+        let family = db.column_family(name);
         let family = family.map(|family| scan(db, &family)).transpose()?;
         rows.push(family.unwrap_or_default());
     }

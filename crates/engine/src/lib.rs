@@ -45,7 +45,11 @@ pub mod internals {
 
 pub use compaction::CancelToken;
 pub use compaction::{CompactionStyle, FifoOptions, UniversalOptions};
+pub use db::codec::{KeyCodec, ValueCodec};
+pub use db::family_handle::FamilyHandle;
 pub use db::handle::Db;
+pub use db::range::{Entry, Keys, Range};
+pub use db::typed::{TypedFamily, TypedRange};
 pub use db::view::View;
 pub use drumlin_base::operators::{CappedPrefix, FixedPrefix};
 pub use drumlin_base::{

@@ -23,7 +23,7 @@ fn in_memory() -> Options {
 
 fn open(options: &Options, value: &str) -> (Db, ColumnFamily) {
     let db = Db::open_all_families("/db", options.clone()).unwrap();
-    let family = match db.family("other") {
+    let family = match db.column_family("other") {
         Some(family) => family,
         None => db.create_family("other", FamilyOptions::default()).unwrap(),
     };

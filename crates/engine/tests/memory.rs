@@ -160,7 +160,7 @@ fn open(dir: &std::path::Path, budget: usize) -> (Db, Vec<ColumnFamily>) {
         }
         db
     };
-    let families = FAMILIES.map(|(name, _)| db.family(name).expect(HEALTHY));
+    let families = FAMILIES.map(|(name, _)| db.column_family(name).expect(HEALTHY));
     (db, families.into())
 }
 

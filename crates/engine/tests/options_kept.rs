@@ -75,7 +75,7 @@ fn every_key_of_another_program_is_kept() {
         db.put(b"large", vec![b'v'; 20_000]).unwrap();
         db.create_family("other", options.family.clone()).unwrap();
         db.flush().unwrap();
-        let other = db.family("other").unwrap();
+        let other = db.column_family("other").unwrap();
         db.drop_family(&other).unwrap();
         drop(other);
         db.close().unwrap();

@@ -141,7 +141,7 @@ fn check(db: &Db, family: &ColumnFamily, expected: &Entries, case: &str) {
 fn check_all(db: &Db, expected: &BTreeMap<String, Entries>, case: &str) {
     let nothing = Vec::new();
     for name in expected.keys() {
-        assert!(db.family(name).is_some(), "{case}: no family {name}");
+        assert!(db.column_family(name).is_some(), "{case}: no family {name}");
     }
     for family in db.families() {
         let entries = expected.get(family.name()).unwrap_or(&nothing);

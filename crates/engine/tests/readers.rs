@@ -42,7 +42,7 @@ fn value(round: u64) -> Vec<u8> {
 
 /// Writes rounds until told to stop: round `n` sets key `n % KEYS` in both families.
 fn write_rounds(db: &Db, stop: &AtomicBool, acknowledged: &AtomicU64) {
-    let other = db.family("other").unwrap();
+    let other = db.column_family("other").unwrap();
     let mut round = 0;
     while !stop.load(Ordering::Acquire) {
         let key = format!("key{:05}", round % KEYS);
@@ -61,7 +61,7 @@ fn write_rounds(db: &Db, stop: &AtomicBool, acknowledged: &AtomicU64) {
 fn moment_of(db: &Db) -> u64 {
     let mut shown = [0, 0];
     for (shown, name) in shown.iter_mut().zip(["default", "other"]) {
-        let family = db.family(name).unwrap();
+        let family = db.column_family(name).unwrap();
         let mut iter = db.iter_cf(&family, ReadOptions::default());
         let mut rounds: Vec<u64> = Vec::new();
         iter.seek_to_first();

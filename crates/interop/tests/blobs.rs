@@ -265,7 +265,7 @@ fn families_find_their_own_blob_files() {
     drop(rocks);
     let db = Db::open_all_families(dir.path(), small()).unwrap();
     for ((name, _), want) in families.iter().zip(&want) {
-        check_ours(&db, &db.family(name).unwrap(), want, name);
+        check_ours(&db, &db.column_family(name).unwrap(), want, name);
     }
     db.close().unwrap();
 }

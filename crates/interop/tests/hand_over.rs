@@ -110,7 +110,7 @@ fn our_checkpoint_is_a_database_of_rocksdbs() {
     let db = Db::open(dir.path(), small()).unwrap();
     db.create_family("second", FamilyOptions::default())
         .unwrap();
-    let second = db.family("second").unwrap();
+    let second = db.column_family("second").unwrap();
     let mut rng = Rng::new(8);
     let ranges = Operators {
         ranges: true,
@@ -179,7 +179,7 @@ fn a_database_of_ours_without_manifest_is_repaired_for_both() {
     let db = check_ours_in(dir.path(), &wants[0], "repaired");
     check_ours(
         &db,
-        &db.family("backwards").unwrap(),
+        &db.column_family("backwards").unwrap(),
         &wants[1],
         "repaired, backwards",
     );

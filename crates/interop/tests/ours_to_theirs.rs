@@ -344,7 +344,8 @@ fn families_are_read() {
         }
         if at == 1500 {
             db.flush().unwrap();
-            db.drop_family(&db.family("dropped").unwrap()).unwrap();
+            db.drop_family(&db.column_family("dropped").unwrap())
+                .unwrap();
         }
     }
     let wants: Vec<(String, Rows)> = db
@@ -373,7 +374,7 @@ fn families_are_read() {
     drop(rocks);
     let db = Db::open_all_families(dir.path(), small()).unwrap();
     for (name, want) in &wants {
-        check_ours(&db, &db.family(name).unwrap(), want, name);
+        check_ours(&db, &db.column_family(name).unwrap(), want, name);
     }
 }
 

@@ -88,11 +88,11 @@ fn families_each_with_their_own_options_are_read() {
     for _ in 0..2 {
         let db = Db::open_all_families(dir.path(), small()).unwrap();
         for ((name, _), want) in families.iter().zip(&want) {
-            check_ours(&db, &db.family(name).unwrap(), want, name);
+            check_ours(&db, &db.column_family(name).unwrap(), want, name);
         }
         db.flush().unwrap();
         for ((name, _), want) in families.iter().zip(&want) {
-            let family = db.family(name).unwrap();
+            let family = db.column_family(name).unwrap();
             db.compact_range(&family, None, None).unwrap();
             check_ours(&db, &family, want, name);
         }
@@ -365,7 +365,7 @@ fn databases_of_db_bench_are_read() {
         drop(rocks);
         let db = Db::open_all_families(dir.path(), small()).unwrap();
         for (name, want) in names.iter().zip(&want) {
-            check_ours(&db, &db.family(name).unwrap(), want, benchmarks);
+            check_ours(&db, &db.column_family(name).unwrap(), want, benchmarks);
         }
         assert!(want.iter().all(|rows| !rows.is_empty()), "{benchmarks}");
         db.close().unwrap();

@@ -109,13 +109,13 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<(Db, Families, Filter
         .collect();
     let db = Db::open_families(dir, options, &present)?;
     for (name, family) in wanted {
-        if db.family(name).is_none() {
+        if db.column_family(name).is_none() {
             db.create_family(name, family)?;
         }
     }
     let find = |name: &str| {
         let missing = || Error::corruption(format!("the column family {name} is missing"));
-        db.family(name).ok_or_else(missing)
+        db.column_family(name).ok_or_else(missing)
     };
     let families = Families {
         keys: find("keys")?,

@@ -210,8 +210,8 @@ impl Db {
         &self.default
     }
 
-    /// The family called `name`.
-    pub fn family(&self, name: &str) -> Option<ColumnFamily> {
+    /// The family called `name`, for the methods that end in `_cf`; [`Db::family`] is one that works.
+    pub fn column_family(&self, name: &str) -> Option<ColumnFamily> {
         let families = self.engine.store.families.load();
         families
             .values()

@@ -1,10 +1,14 @@
 //! The handle users hold, and how a directory becomes one.
 
+pub(crate) mod codec;
 pub(crate) mod engine;
+pub(crate) mod family_handle;
 pub(crate) mod foreign;
 pub(crate) mod handle;
 pub(crate) mod identity;
 pub(crate) mod open;
+pub(crate) mod range;
 pub(crate) mod reader;
 pub(crate) mod recover;
+pub(crate) mod typed;
 pub(crate) mod view;

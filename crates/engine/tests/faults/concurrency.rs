@@ -222,7 +222,7 @@ fn iterators_stay_what_they_were_through_flush_compaction_drop_and_close() {
     check(&mut held, "after the family was dropped");
     let error = db.put_cf(&family, b"k", b"v", &synced(false)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    assert!(db.family("f").is_none());
+    assert!(db.column_family("f").is_none());
     db.put(b"k", b"v").unwrap();
     db.flush().unwrap();
     check(&mut held, "after another flush");
@@ -231,7 +231,7 @@ fn iterators_stay_what_they_were_through_flush_compaction_drop_and_close() {
     check(&mut held, "after closing");
     drop((held, family));
     let db = Db::open(dir.path(), real()).unwrap();
-    assert!(db.family("f").is_none());
+    assert!(db.column_family("f").is_none());
     let tables = std::fs::read_dir(dir.path()).unwrap();
     let tables = tables.filter(|entry| {
         let name = entry.as_ref().unwrap().file_name();

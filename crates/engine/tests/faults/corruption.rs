@@ -621,7 +621,7 @@ fn a_wal_that_ends_before_what_a_family_has_in_tables_is_told() {
         disk.truncate(wal, len as u64).unwrap();
         let db = Db::open_all_families(DIR, setup(&disk)).unwrap();
         let has = |family: &str, key: &str| {
-            let family = db.family(family).unwrap();
+            let family = db.column_family(family).unwrap();
             let options = ReadOptions::default();
             db.get_cf(&family, key, &options).unwrap().is_some()
         };

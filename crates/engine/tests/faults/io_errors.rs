@@ -259,7 +259,7 @@ fn a_disk_full_for_the_manifest_heals() {
         db.flush()
     });
     heals(FileKind::Manifest, |db| {
-        if let Some(family) = db.family("f") {
+        if let Some(family) = db.column_family("f") {
             return db.drop_family(&family);
         }
         db.create_family("f", Default::default()).map(drop)

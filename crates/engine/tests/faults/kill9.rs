@@ -78,7 +78,7 @@ fn batch(load: &Load, sequence: u64, other: u32) -> WriteBatch {
 /// The child's life: writes on from the rows it finds, and reports acknowledgements.
 fn write_until_killed(dir: &Path, load: &Load) {
     let db = Db::open_all_families(dir, load.options()).expect("opens after any death");
-    let other = match db.family("other") {
+    let other = match db.column_family("other") {
         Some(family) => family,
         None => db
             .create_family("other", load.options().family)
@@ -113,7 +113,9 @@ fn found(db: &Db, family: &drumlin::ColumnFamily) -> u64 {
 
 /// Every key holds what the batches up to `last` left in it.
 fn check(db: &Db, last: u64) {
-    let other = db.family("other").expect("created before the first batch");
+    let other = db
+        .column_family("other")
+        .expect("created before the first batch");
     assert_eq!(found(db, &other), last, "a batch is there as a whole");
     for (family, step) in [(db.default_family(), 7), (&other, 13)] {
         let mut newest = vec![0; KEYS as usize];
@@ -204,7 +206,7 @@ fn kill_again_and_again(load: &Load) {
             last <= acked + 1 || until == 0,
             "round {round}: {last} after {acked}"
         );
-        if db.family("other").is_some() {
+        if db.column_family("other").is_some() {
             check(&db, last);
         }
         db.close().expect("closed");

@@ -245,7 +245,7 @@ impl History {
     }
 
     fn take(&mut self, db: &Db, step: &Step) {
-        let family = |name: &str| db.family(name);
+        let family = |name: &str| db.column_family(name);
         match step {
             Step::Write { ops, sync } => self.write(db, ops, *sync),
             Step::SyncWal => {
@@ -296,7 +296,7 @@ impl History {
         let mut batch = WriteBatch::new();
         let ops = with_markers(self.batches.len(), ops, db);
         for (name, op) in &ops {
-            let family = db.family(name).expect("the script created it");
+            let family = db.column_family(name).expect("the script created it");
             op.add_to(&mut batch, family.id()).expect("a small batch");
         }
         let options = WriteOptions {
@@ -325,7 +325,7 @@ fn db_family_options(_db: &Db) -> FamilyOptions {
 fn with_markers(index: usize, ops: &[(&'static str, Op)], db: &Db) -> Vec<(&'static str, Op)> {
     let mut all: Vec<_> = ops
         .iter()
-        .filter(|(name, _)| db.family(name).is_some())
+        .filter(|(name, _)| db.column_family(name).is_some())
         .cloned()
         .collect();
     let names: BTreeSet<&'static str> = all.iter().map(|(name, _)| *name).collect();
@@ -390,7 +390,7 @@ pub(crate) fn check(db: &Db, history: &History, demand: Demand) -> std::result::
         if *rows != want {
             return Err(format!("{name}: {}", difference(rows, &want)));
         }
-        let family = db.family(name).ok_or("a family vanished")?;
+        let family = db.column_family(name).ok_or("a family vanished")?;
         for (key, value) in want.iter().step_by(7) {
             let got = db.get_cf(&family, key, &ReadOptions::default());
             let got = got.map_err(|error| format!("get: {error:?}"))?;

@@ -38,7 +38,7 @@ fn write(db: &Db, told: &[Told], writer: usize, seed: u64) {
     let mut rng = Rng::new(seed);
     let families: Vec<_> = FAMILIES
         .iter()
-        .map(|name| db.family(name).expect("made before").id())
+        .map(|name| db.column_family(name).expect("made before").id())
         .collect();
     for index in 0..WRITES {
         let mut value = Vec::new();
@@ -113,7 +113,7 @@ fn run(
 /// The value of a write, which must be in both families or in none.
 fn find(db: &Db, place: &str, writer: usize, index: u64) -> Option<Vec<u8>> {
     let found = FAMILIES.map(|name| {
-        let family = db.family(name)?;
+        let family = db.column_family(name)?;
         let found = db.get_cf(&family, key(writer, index), &Default::default());
         let found = found.unwrap_or_else(|error| panic!("{place}: {error}"));
         found.map(|value| value.to_vec())

@@ -35,7 +35,9 @@ impl World<'_> {
             Verb::CheckpointWritten => {
                 let copy = self.open_copy(&target, &options)?;
                 for edit in &op.edits {
-                    let family = copy.family(&edit.family).map_or(0, |family| family.id());
+                    let family = copy
+                        .column_family(&edit.family)
+                        .map_or(0, |family| family.id());
                     if let Change::Put(key, value) = edit.change() {
                         let mut batch = WriteBatch::new();
                         batch.put_cf(family, &key, &value)?;

@@ -91,7 +91,7 @@ impl<'t> World<'t> {
     }
 
     fn family(&self, name: &str) -> Option<ColumnFamily> {
-        self.db().family(name)
+        self.db().column_family(name)
     }
 
     /// All operations so far outlive a power cut from here on.

@@ -148,7 +148,7 @@ fn elements_outlive_a_deletion_that_a_power_cut_takes_back() {
     });
     world.commit();
     let db = world.store.db();
-    db.compact_range(&db.family("sub").expect("a family"), None, None)
+    db.compact_range(&db.column_family("sub").expect("a family"), None, None)
         .expect("compacts");
     let mut world = world.reopen(true);
     if world.ok(|keyspace| Ok(keyspace.lookup(b"set")?.is_some())) {

@@ -104,7 +104,7 @@ impl World {
         self.ok(|keyspace| keyspace.put(key, Old::Unknown, NewRecord::string(b"", None)));
         self.commit();
         let db = self.store.db();
-        let family = db.family("keys").expect("a family");
+        let family = db.column_family("keys").expect("a family");
         let mut iter = db.iter_cf(&family, ReadOptions::default());
         iter.seek_to_first();
         while !iter.key().ends_with(key) {
@@ -119,7 +119,7 @@ impl World {
     /// The bytes of the record that comes first on disk.
     pub(crate) fn first_stored(&self) -> Vec<u8> {
         let db = self.store.db();
-        let family = db.family("keys").expect("a family");
+        let family = db.column_family("keys").expect("a family");
         let mut iter = db.iter_cf(&family, ReadOptions::default());
         iter.seek_to_first();
         iter.value().to_vec()
@@ -128,7 +128,7 @@ impl World {
     /// Entries of a family on disk.
     pub(crate) fn entries(&self, family: &str) -> usize {
         let db = self.store.db();
-        let family = db.family(family).expect("a family");
+        let family = db.column_family(family).expect("a family");
         let mut iter = db.iter_cf(&family, ReadOptions::default());
         iter.seek_to_first();
         let mut entries = 0;

@@ -130,7 +130,8 @@ pub(super) fn families(round: &Round, _index: u64, mut rng: Rng) {
 }
 
 fn create(round: &Round, name: &str) {
-    if round.db.family(name).is_some() || round.history.lock().families.unsure.contains(name) {
+    if round.db.column_family(name).is_some() || round.history.lock().families.unsure.contains(name)
+    {
         return;
     }
     let mut history = round.history.lock();
