@@ -48,7 +48,7 @@ mod tests {
     /// Goal: commands of one slot run, others do not. Method: some of each, as Redis 7.0.15 in cluster mode answers them.
     #[test]
     fn keys_of_one_command_lie_in_one_slot() {
-        let table = Table::new();
+        let table = Table::new(&[]).expect("a table");
         for (line, is_refused) in [
             ("mset {a}1 x {a}2 y", false),
             ("mset a x b y", true),

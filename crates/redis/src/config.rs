@@ -13,6 +13,9 @@ use crate::config_names::{ENTRIES, Entry, Kind, find};
 /// Longest configuration file.
 pub(crate) const CONFIG_BYTES_MAX: u64 = 16 << 20;
 
+/// Names that only those set who may set names that are protected.
+const PROTECTED: [&str; 2] = ["dir", "dbfilename"];
+
 /// When replies may tell of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fsync {
@@ -39,6 +42,18 @@ pub struct Config {
     values: BTreeMap<&'static str, String>,
     /// The file that it was read from.
     file: Option<PathBuf>,
+    users: Vec<UserLine>,
+    /// Old and new names of commands, in lower case.
+    renames: Vec<(String, String)>,
+}
+
+/// A user, as a line of the configuration has it.
+#[derive(Clone, Debug)]
+pub(crate) struct UserLine {
+    /// The name and the rules.
+    pub(crate) words: Vec<Vec<u8>>,
+    /// Where it is, for errors.
+    pub(crate) place: String,
 }
 
 impl Default for Config {
@@ -49,6 +64,8 @@ impl Default for Config {
         Self {
             values: values.collect(),
             file: None,
+            users: Vec::new(),
+            renames: Vec::new(),
         }
     }
 }
@@ -66,22 +83,51 @@ impl Config {
             if line.is_empty() || line.starts_with(b"#") {
                 continue;
             }
-            self.read_line(line).map_err(|reason| {
-                let line = String::from_utf8_lossy(line);
-                let place = format!("line {} of the configuration, '{line}'", number + 1);
-                Error::invalid_argument(format!("{place}: {reason}")).with_file(path)
+            let place = format!("line {} of {}", number + 1, path.display());
+            self.read_line(line, &place).map_err(|reason| {
+                let place = format!("line {} of the configuration", number + 1);
+                let shown = shown(line);
+                Error::invalid_argument(format!("{place}, '{shown}': {reason}")).with_file(path)
             })?;
         }
         Ok(())
     }
 
-    fn read_line(&mut self, line: &[u8]) -> std::result::Result<(), String> {
+    fn read_line(&mut self, line: &[u8], place: &str) -> std::result::Result<(), String> {
         let words = split_words(line).ok_or("unbalanced quotes")?;
         let (name, values) = words.split_first().ok_or("no name")?;
         if values.is_empty() {
             return Err("a name without a value".to_owned());
         }
-        self.set_at_start(name, &values.join(&b' '))
+        self.set_words(name, values, place)
+    }
+
+    /// Sets a value of one or several words, or one of the names that may come several times.
+    fn set_words(
+        &mut self,
+        name: &[u8],
+        values: &[Vec<u8>],
+        place: &str,
+    ) -> std::result::Result<(), String> {
+        let text = |word: &[u8]| String::from_utf8_lossy(word).to_ascii_lowercase();
+        match (name.to_ascii_lowercase().as_slice(), values) {
+            (b"user", [user, ..]) => {
+                if self.users.iter().any(|it| it.words.first() == Some(user)) {
+                    return Err("Duplicate user found. A user can only be defined once".to_owned());
+                }
+                self.users.push(UserLine {
+                    words: values.to_vec(),
+                    place: place.to_owned(),
+                });
+                Ok(())
+            }
+            (b"rename-command", [old, new]) => {
+                self.renames.push((text(old), text(new)));
+                Ok(())
+            }
+            (b"rename-command", _) => Err("an old and a new name".to_owned()),
+            _ => self.set_one(name, &values.join(&b' ')),
+        }
     }
 
     /// Sets a value before the server runs.
@@ -89,6 +135,15 @@ impl Config {
     /// # Errors
     /// A sentence.
     pub fn set_at_start(&mut self, name: &[u8], value: &[u8]) -> std::result::Result<(), String> {
+        let has_words = [b"user".as_slice(), b"rename-command"];
+        if has_words.iter().any(|it| it.eq_ignore_ascii_case(name)) {
+            let words = split_words(value).ok_or("unbalanced quotes")?;
+            return self.set_words(name, &words, "the command line");
+        }
+        self.set_one(name, value)
+    }
+
+    fn set_one(&mut self, name: &[u8], value: &[u8]) -> std::result::Result<(), String> {
         let entry = find(name).ok_or_else(|| {
             format!(
                 "there is no configuration '{}'",
@@ -102,7 +157,11 @@ impl Config {
     ///
     /// # Errors
     /// The error of Redis's reply.
-    pub(crate) fn set_all(&mut self, pairs: &[(&[u8], &[u8])]) -> std::result::Result<(), String> {
+    pub(crate) fn set_all(
+        &mut self,
+        pairs: &[(&[u8], &[u8])],
+        may_set_protected: bool,
+    ) -> std::result::Result<(), String> {
         let mut changed = self.clone();
         for (at, (name, value)) in pairs.iter().enumerate() {
             let shown = String::from_utf8_lossy(name);
@@ -112,7 +171,7 @@ impl Config {
             let failed = |reason: &str| {
                 format!("ERR CONFIG SET failed (possibly related to argument '{shown}') - {reason}")
             };
-            if ["dir", "dbfilename"].contains(&entry.name) {
+            if PROTECTED.contains(&entry.name) && !may_set_protected {
                 return Err(failed("can't set protected config"));
             }
             // Names that Redis lets change: tools set them to what they are.
@@ -192,6 +251,16 @@ impl Config {
         self.values.get(name).map_or("", String::as_str)
     }
 
+    /// The users that it names.
+    pub(crate) fn users(&self) -> &[UserLine] {
+        &self.users
+    }
+
+    /// The old and the new names of commands, of which an empty one takes the command away.
+    pub(crate) fn renames(&self) -> &[(String, String)] {
+        &self.renames
+    }
+
     /// The file that it was read from.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.file.as_deref()
@@ -257,6 +326,20 @@ impl Config {
     }
 }
 
+/// A line as errors show it: those that may have passwords by their first word only.
+fn shown(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(line);
+    let name = text.split_whitespace().next().unwrap_or_default();
+    let is_secret = ["user", "requirepass", "masterauth"]
+        .iter()
+        .any(|it| name.eq_ignore_ascii_case(it))
+        || name.to_ascii_lowercase().ends_with("-pass");
+    match is_secret {
+        true => format!("{name} ..."),
+        false => text.into_owned(),
+    }
+}
+
 /// Percentiles, as Redis writes them.
 fn percentiles(text: &str) -> std::result::Result<String, String> {
     let mut shown = Vec::new();
@@ -298,16 +381,16 @@ mod tests {
         let mut config = Config::default();
         assert_eq!(config.number("port"), 6379);
         assert_eq!(
-            config.set_all(&[(b"maxmemory", b"1gb"), (b"SLAVE-priority", b"7")]),
+            config.set_all(&[(b"maxmemory", b"1gb"), (b"SLAVE-priority", b"7")], false),
             Ok(())
         );
         assert_eq!(config.number("maxmemory"), 1 << 30);
         assert_eq!(config.get("replica-priority"), "7");
         assert_eq!(config.get("slave-priority"), "7");
         let pairs: [(&[u8], &[u8]); 2] = [(b"maxmemory", b"5"), (b"appendfsync", b"sometimes")];
-        assert!(config.set_all(&pairs).is_err());
+        assert!(config.set_all(&pairs, false).is_err());
         assert_eq!(config.number("maxmemory"), 1 << 30);
-        assert!(config.set_all(&[(b"databases", b"17")]).is_err());
+        assert!(config.set_all(&[(b"databases", b"17")], false).is_err());
         assert!(config.set_at_start(b"no-such-name", b"1").is_err());
         assert_eq!(config.fsync(), Fsync::EverySecond);
     }

@@ -12,13 +12,13 @@ use crate::dispatch_multi::end_multi;
 use crate::facts::Facts;
 use crate::migrate::hold::holds;
 use crate::pause;
+use crate::permit;
 use crate::ran;
 use crate::replica::admit::admit;
 use crate::round::{Cold, Round, Stage, run};
 use crate::script::run::{Evaluated, Evaluation};
 use crate::session::{Kept, Multi, Session, Silence};
 use crate::state::ServerState;
-use crate::subcommands;
 use crate::table::Table;
 use crate::wait::Wait;
 
@@ -77,11 +77,16 @@ impl Dispatcher<'_> {
                 if let Some(multi) = &mut session.multi {
                     multi.is_broken = true;
                 }
-                let text = refusal.to_string();
+                let found = self.table.find(args.get(0).unwrap_or_default());
+                let mut text = refusal.to_string();
+                if found.is_some_and(|it| it.facts.name == "exec") {
+                    end_multi(self.server, session);
+                    let reason = text.strip_prefix("ERR ").unwrap_or(&text);
+                    text = format!("EXECABORT Transaction discarded because of: {reason}");
+                }
                 if session.is_primary {
                     self.server.replication.last_error = Some(text.clone());
                 }
-                let found = self.table.find(args.get(0).unwrap_or_default());
                 ran::refused(self.server, found.map(|it| it.facts), args, &text);
                 reply.error(text.as_bytes());
                 Ran::Answered { wrote: false }
@@ -124,29 +129,22 @@ impl Dispatcher<'_> {
                 "ERR wrong number of arguments for '{name}' command"
             )));
         }
-        session.last_subcommand = None;
-        session.last_subcommand = subcommands::check(name, args)?;
-        if !session.is_authenticated && !flags.has(Flags::NO_AUTH) {
-            return Err(Failure::refused("NOAUTH Authentication required."));
+        let entry = command.facts.resolve(args)?;
+        session.last_command = entry.name;
+        permit::protected(self.server, session, entry)?;
+        permit::authenticated(self.server, session, entry)?;
+        if session.multi.is_some() && flags.has(Flags::NO_MULTI) {
+            return Err(Failure::refused(
+                "ERR Command not allowed inside a transaction",
+            ));
         }
-        if let Err(refusal) = admit(self.server, session, &command.facts) {
-            if name != "exec" || session.multi.is_none() {
-                return Err(refusal);
-            }
-            end_multi(self.server, session);
-            let line = format!("EXECABORT Transaction discarded because of: {refusal}");
-            return Err(Failure::because(line));
-        }
+        permit::may_send(self.server, session, (entry, args))?;
+        admit(self.server, session, &command.facts)?;
         if session.is_subscriber() && !FOR_SUBSCRIBERS.contains(&name) {
             return Err(Failure::because(format!(
                 "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT \
                  / RESET are allowed in this context"
             )));
-        }
-        if session.multi.is_some() && flags.has(Flags::NO_MULTI) {
-            return Err(Failure::refused(
-                "ERR Command not allowed inside a transaction",
-            ));
         }
         if self.server.is_cluster {
             cluster::check(session, &command.facts, args)?;
@@ -363,8 +361,13 @@ impl Dispatcher<'_> {
         reply.array(multi.queue.len());
         let mut wrote = false;
         for Kept { facts, args } in &multi.queue {
-            let found = self.table.find(facts.name.as_bytes());
-            let command = *found.ok_or_else(|| unknown(args.args()))?;
+            let command = self.table.get(facts);
+            let call = (facts.resolve(args.args())?, args.args());
+            if let Err(refusal) = permit::may_run_queued(self.server, session, call) {
+                ran::error(self.server, &refusal.to_string());
+                reply.error(refusal.to_string().as_bytes());
+                continue;
+            }
             let place = Place {
                 may_wait: false,
                 wrote: &mut wrote,

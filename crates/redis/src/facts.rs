@@ -1,4 +1,9 @@
-//! The facts about a command, as `COMMAND INFO` tells them.
+//! The facts about a command that are asked for each call.
+
+use drumlin_redis_store::Outcome;
+use drumlin_resp::Args;
+
+use crate::catalog::{self, Entry};
 
 /// Facts about a command, as bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,28 +47,6 @@ impl Flags {
     /// Runs while a script is busy.
     pub(crate) const ALLOW_BUSY: Self = Self(1 << 25);
 
-    /// The names of those flags that clients are told.
-    const NAMES: [(Self, &'static str); 18] = [
-        (Self::WRITE, "write"),
-        (Self::READONLY, "readonly"),
-        (Self::DENYOOM, "denyoom"),
-        (Self::ADMIN, "admin"),
-        (Self::PUBSUB, "pubsub"),
-        (Self::NOSCRIPT, "noscript"),
-        (Self::BLOCKING, "blocking"),
-        (Self::LOADING, "loading"),
-        (Self::STALE, "stale"),
-        (Self::SKIP_MONITOR, "skip_monitor"),
-        (Self::ASKING, "asking"),
-        (Self::NO_AUTH, "no_auth"),
-        (Self::FAST, "fast"),
-        (Self::NO_MANDATORY_KEYS, "no_mandatory_keys"),
-        (Self::NO_ASYNC_LOADING, "no_async_loading"),
-        (Self::MOVABLE_KEYS, "movablekeys"),
-        (Self::NO_MULTI, "no_multi"),
-        (Self::ALLOW_BUSY, "allow_busy"),
-    ];
-
     /// These and those.
     pub(crate) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -78,14 +61,6 @@ impl Flags {
     /// Whether all of `other` are among these.
     pub(crate) const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
-    }
-
-    /// Names, in the order in which Redis tells them.
-    pub(crate) fn names(self) -> impl Iterator<Item = &'static str> {
-        let named = Self::NAMES.into_iter();
-        named
-            .filter(move |(flag, _)| self.has(*flag))
-            .map(|(_, name)| name)
     }
 }
 
@@ -132,11 +107,24 @@ pub(crate) struct Facts {
     pub(crate) arity: i32,
     pub(crate) flags: Flags,
     pub(crate) keys: KeyPositions,
-    /// Its place among all commands by name, which the table gives it.
+    /// Its place in the catalogue, which the table gives it.
     pub(crate) index: u16,
 }
 
 impl Facts {
+    /// What the catalogue has of it.
+    pub(crate) fn entry(&self) -> &'static Entry {
+        catalog::get(usize::from(self.index))
+    }
+
+    /// What the arguments ask for: the command, or a subcommand of it.
+    ///
+    /// # Errors
+    /// As Redis words them: for a subcommand that is not known, or has another number of arguments.
+    pub(crate) fn resolve(&self, args: Args<'_>) -> Outcome<&'static Entry> {
+        catalog::resolve(self.entry(), args)
+    }
+
     /// Whether it can have so many arguments, the name counted.
     pub(crate) fn takes(&self, args: usize) -> bool {
         let args = i32::try_from(args).unwrap_or(i32::MAX);

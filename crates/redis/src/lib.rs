@@ -5,11 +5,16 @@
 //!
 //! ```text
 //! server -> traffic, dispatch, workers -> round -> table -> cmd -> call -> state, session -> net, config, pubsub, notify
+//!           dispatch, script -> permit -> acl -> catalog
 //! ```
 
 #![forbid(unsafe_code)]
 
+mod accounts;
+mod acl;
 mod call;
+mod catalog;
+mod client_line;
 mod clients;
 mod cluster;
 mod cmd;
@@ -25,6 +30,7 @@ mod facts;
 mod glob;
 mod intake;
 mod io;
+mod known;
 mod listen;
 mod metrics;
 mod migrate;
@@ -34,6 +40,7 @@ mod observe;
 mod opening;
 mod options;
 mod pause;
+mod permit;
 mod persist;
 mod prefetch;
 mod pubsub;
@@ -47,7 +54,6 @@ mod script;
 mod server;
 mod session;
 mod state;
-mod subcommands;
 mod table;
 mod tls;
 mod tracking;

@@ -54,8 +54,8 @@ impl<'e> Replay<'e> {
         // No client ever comes.
         let network = Arc::new(PosixNetwork::new());
         let net = Net::new(network.poller()?, Vec::new());
-        let table = Table::new();
-        let commands = Arc::new(table.all());
+        let table = Table::new(&[]).map_err(Error::invalid_argument)?;
+        let commands = Arc::new(table.known());
         let round = Round::new(&store, 0);
         let state = ServerState::new(store, commands, config.clone(), env, net, network);
         let mut replay = Self {

@@ -14,6 +14,7 @@ use drumlin_fs::net::{Address, Events};
 use drumlin_redis_store::{Overlay, ReadFrom};
 use drumlin_resp::RequestLimits;
 
+use crate::accounts;
 use crate::config::Fsync;
 use crate::dispatch::{Dispatcher, Ran, Terms, tell};
 use crate::expire::expire_due;
@@ -27,6 +28,7 @@ use crate::net::Net;
 use crate::opening::open_store;
 use crate::options::{ServerOptions, Stopper};
 use crate::pause;
+use crate::permit;
 use crate::prefetch;
 use crate::ran;
 use crate::replica::tend as replica;
@@ -81,18 +83,21 @@ impl Server {
             env,
             network,
         } = options;
+        let users = accounts::load(&config, &env)?;
+        let table = Table::new(config.renames()).map_err(Error::invalid_argument)?;
         let tls = tls::load(&config, &env).map_err(Error::invalid_argument)?;
         let store = Arc::new(open_store(&config, &env)?);
         let poller = network.poller()?;
         let doors = listen(&config, &*network, &*poller)?;
-        let table = Arc::new(Table::new());
+        let table = Arc::new(table);
         let waker = poller.waker();
         let workers = Workers::start(&env, Arc::clone(&store), Arc::clone(&table), waker)?;
         let writer = Writer::new(&store);
-        let commands = Arc::new(table.all());
+        let commands = Arc::new(table.known());
         let net = Net::new(poller, doors);
         let mut state = ServerState::new(store, commands, config, &env, net, network);
         state.tls = tls;
+        state.users = users;
         replica::begin(&mut state)?;
         state.scripts.load_stored(&state.store)?;
         Ok(Self {
@@ -351,7 +356,7 @@ impl Server {
             }
             io.parser.set_limits(RequestLimits {
                 bulk_bytes_max: state.limits.string_bytes_max,
-                authenticated: session.is_authenticated,
+                authenticated: !permit::needs_auth(state, &session),
             });
         }
         io.compact();

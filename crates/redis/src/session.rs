@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use drumlin_resp::{Args, OwnedArgs, Protocol};
 
+use crate::acl::UserId;
 use crate::facts::Facts;
 use crate::replicas::member::Greeting;
 use crate::tracking::options::Tracking;
@@ -72,6 +73,8 @@ pub(crate) struct Session {
     pub(crate) name: Vec<u8>,
     pub(crate) protocol: Protocol,
     pub(crate) is_authenticated: bool,
+    /// Who it is; nobody may forbid anything to the primary and to what the server itself runs.
+    pub(crate) user: Option<UserId>,
     pub(crate) multi: Option<Multi>,
     /// Whether the key had expired when it was watched.
     pub(crate) watched: BTreeMap<Watched, bool>,
@@ -94,13 +97,13 @@ pub(crate) struct Session {
     /// By the wall clock.
     pub(crate) created_seconds: u64,
     pub(crate) last_seconds: u64,
+    /// With `|` before a subcommand.
     pub(crate) last_command: &'static str,
     pub(crate) no_evict: bool,
     /// It is told of every command.
     pub(crate) is_monitor: bool,
     /// Its next command waits for the end of a pause.
     pub(crate) is_paused: bool,
-    pub(crate) last_subcommand: Option<&'static str>,
     /// How it is told of changes of keys that it has read.
     pub(crate) tracking: Option<Box<Tracking>>,
     /// The primary, whose changes come as commands.
@@ -124,6 +127,7 @@ impl Session {
         Self {
             id,
             is_authenticated,
+            user: Some(UserId::DEFAULT),
             address,
             local_address,
             created_seconds: now_seconds,
@@ -133,12 +137,10 @@ impl Session {
         }
     }
 
-    /// Its last command, with `|` before a subcommand.
-    pub(crate) fn last_command_name(&self) -> String {
-        match self.last_subcommand {
-            Some(subcommand) => format!("{}|{subcommand}", self.last_command),
-            None => self.last_command.to_owned(),
-        }
+    /// Whether it comes from this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        let host = self.address.rsplit_once(':').map_or("", |(host, _)| host);
+        self.address.starts_with('/') || ["127.0.0.1", "[::1]"].contains(&host)
     }
 
     /// Whether a script sends its commands at present.

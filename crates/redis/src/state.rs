@@ -12,9 +12,10 @@ use drumlin_redis_store::types::stream::NodeLimits;
 use drumlin_redis_store::{DATABASES, Store};
 use rustls::ServerConfig;
 
+use crate::acl::Users;
 use crate::clients::Clients;
 use crate::config::Config;
-use crate::facts::Facts;
+use crate::known::Known;
 use crate::metrics::figures::Figures;
 use crate::metrics::powers::Powers;
 use crate::migrate::state::Migrations;
@@ -205,13 +206,14 @@ pub(crate) enum Shutdown {
 pub(crate) struct ServerState {
     pub(crate) store: Arc<Store>,
     /// All commands, by name.
-    pub(crate) commands: Arc<Vec<Facts>>,
+    pub(crate) commands: Arc<Known>,
     pub(crate) net: Net,
     pub(crate) clients: Clients,
     pub(crate) pubsub: PubSub,
     pub(crate) waiting: Waiting,
     pub(crate) watching: Watching,
     pub(crate) config: Config,
+    pub(crate) users: Users,
     pub(crate) limits: Limits,
     pub(crate) notify: Classes,
     pub(crate) counters: Counters,
@@ -259,7 +261,7 @@ impl ServerState {
     /// The state of a server that starts now.
     pub(crate) fn new(
         store: Arc<Store>,
-        commands: Arc<Vec<Facts>>,
+        commands: Arc<Known>,
         config: Config,
         env: &Env,
         net: Net,
@@ -267,7 +269,7 @@ impl ServerState {
     ) -> Self {
         let now = env.clock.unix_time();
         let mut random = Rng::new(env.seed ^ 0x7265_6469_7372_756e);
-        let observer = Observer::new(env.clone(), &commands);
+        let observer = Observer::new(env.clone());
         let saved_seqno = store.db().latest_seqno();
         let run_id = (0..5).map(|_| format!("{:08x}", random.next_u64() as u32));
         let mut state = Self {
@@ -280,6 +282,7 @@ impl ServerState {
             waiting: Waiting::default(),
             watching: Watching::default(),
             config,
+            users: Users::default(),
             limits: Limits {
                 string_bytes_max: 0,
                 hll_sparse_bytes_max: 0,
@@ -368,6 +371,7 @@ impl ServerState {
         self.notify = Classes::parse(classes).unwrap_or_default();
         self.observer.configure(&self.config);
         self.replicas.configure(&self.config);
+        self.users.all_channels = self.config.get("acl-pubsub-default") == "allchannels";
         self.is_cluster = self.config.get("cluster-enabled") == "yes";
     }
 }

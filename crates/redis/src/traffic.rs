@@ -96,7 +96,7 @@ pub(crate) fn add_client(
     now: Duration,
 ) -> Result<u64> {
     let id = state.net.take_id();
-    let is_authenticated = state.config.get("requirepass").is_empty();
+    let is_authenticated = state.users.are_open();
     let local = connection.local_address();
     let addresses = [Ok(connection.peer_address().clone()), local]
         .map(|address| address.map_or_else(|_| String::new(), |it| it.to_string()));

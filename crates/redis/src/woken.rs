@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use drumlin_redis_store::{Failure, Keyspace, Kind, ReadFrom, Store};
-use drumlin_resp::ReplyWriter;
+use drumlin_resp::{Args, ReplyWriter};
 
-use crate::facts::TWO_KEYS;
+use crate::facts::{Facts, TWO_KEYS};
+use crate::permit;
 use crate::ran;
 use crate::round::{Round, Stage, run};
 use crate::session::{Blocked, Session};
@@ -21,9 +22,14 @@ pub(crate) fn run_again(
     blocked: &Blocked,
     key: &[u8],
 ) -> bool {
-    let name = blocked.kept.facts.name.as_bytes();
-    let handler = table.find(name).map(|command| command.handler);
-    let handler = handler.expect("the table does not change");
+    let (facts, args) = (&blocked.kept.facts, blocked.kept.args.args());
+    if let Err(refusal) = facts
+        .resolve(args)
+        .and_then(|entry| permit::may_send(state, session, (entry, args)))
+    {
+        return refuse(state, session, (facts, args), &refusal);
+    }
+    let handler = table.get(&blocked.kept.facts).handler;
     let out = std::mem::take(&mut session.out);
     let mut reply = ReplyWriter::append_to(out, session.protocol);
     let store = Arc::clone(&state.store);
@@ -37,8 +43,6 @@ pub(crate) fn run_again(
         woken_by: Some(key),
         server: Some(state),
     };
-    let args = blocked.kept.args.args();
-    let facts = &blocked.kept.facts;
     let outcome = run(handler, args, session, &mut reply, round, stage);
     let micros = state.observer.lap();
     let is_answered = match outcome {
@@ -59,6 +63,22 @@ pub(crate) fn run_again(
     };
     session.out = reply.take();
     is_answered
+}
+
+/// Answers with an error, as the user of the client has lost the right meanwhile.
+fn refuse(
+    state: &mut ServerState,
+    session: &mut Session,
+    (facts, args): (&Facts, Args<'_>),
+    refusal: &Failure,
+) -> bool {
+    let text = refusal.to_string();
+    ran::refused(state, Some(*facts), args, &text);
+    let out = std::mem::take(&mut session.out);
+    let mut reply = ReplyWriter::append_to(out, session.protocol);
+    reply.error(text.as_bytes());
+    session.out = reply.take();
+    true
 }
 
 /// Whether the client is told of the failure, and does not wait on.

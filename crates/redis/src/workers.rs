@@ -218,10 +218,7 @@ impl Shared {
                 woken_by: None,
                 server: None,
             };
-            let Some(command) = self.table.find(kept.facts.name.as_bytes()) else {
-                continue;
-            };
-            let (handler, args) = (command.handler, kept.args.args());
+            let (handler, args) = (self.table.get(&kept.facts).handler, kept.args.args());
             let outcome = run(handler, args, &mut session, &mut reply, &mut round, stage);
             if let Err(failure) = outcome {
                 debug_assert!(!matches!(failure, Failure::Cold), "it may read");

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use drumlin_redis_store::{Failure, Outcome};
-use drumlin_resp::{Protocol, integer};
+use drumlin_resp::integer;
 
 use super::client_tracking;
 use super::connection::client_name;
+use crate::acl::UserId;
 use crate::call::{Call, NOT_AN_INTEGER, SYNTAX};
+use crate::client_line::describe;
 use crate::command::{Command, Flags, NO_KEYS};
 use crate::session::{Session, Silence};
-use crate::state::{Pause, ServerState};
+use crate::state::Pause;
 
 pub(crate) const COMMANDS: &[Command] = &[Command::new(
     "client",
@@ -125,83 +127,6 @@ fn sent_bytes(call: &Call<'_, '_>) -> usize {
     bytes.len()
 }
 
-fn letters(session: &Session) -> String {
-    let tracking = session.tracking.as_deref();
-    let is_unix = session.address.starts_with('/');
-    let flags = [
-        ('S', session.is_replica),
-        ('M', session.is_primary),
-        ('O', session.is_monitor),
-        ('P', session.subscriptions() > 0),
-        ('x', session.multi.is_some()),
-        ('b', session.blocked.is_some() || session.is_paused),
-        ('t', tracking.is_some()),
-        ('R', tracking.is_some_and(|it| it.is_broken)),
-        ('B', tracking.is_some_and(|it| it.is_broadcast)),
-        ('d', session.is_dirty),
-        ('c', session.closes),
-        ('U', is_unix),
-        ('e', session.no_evict),
-    ];
-    let set: String = flags
-        .iter()
-        .filter_map(|(letter, is_set)| is_set.then_some(*letter))
-        .collect();
-    match set.is_empty() {
-        true => "N".to_owned(),
-        false => set,
-    }
-}
-
-/// The line of a client. `own` is the size of its request, if it is the one that asks.
-fn describe(server: &ServerState, session: &Session, own: Option<usize>) -> String {
-    let io = server.net.ios.get(&session.id);
-    let unread = own.or_else(|| Some(io?.pending_bytes())).unwrap_or(0);
-    let unsent = session.out.len();
-    let queued = session.multi.as_ref().map(|multi| &multi.queue);
-    let multi_bytes = queued.map_or(0, |queue| queue.iter().map(|it| it.args.bytes()).sum());
-    let now = server.now_seconds;
-    let command = session.last_command_name();
-    format!(
-        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} \
-         multi={} qbuf={unread} qbuf-free=0 argv-mem={} multi-mem={multi_bytes} rbs=1024 rbp=0 \
-         obl={} oll=0 omem=0 tot-mem={} events={} cmd={command} user={} redir={} \
-         resp={}\n",
-        session.id,
-        session.address,
-        session.local_address,
-        session.id,
-        String::from_utf8_lossy(&session.name),
-        now.saturating_sub(session.created_seconds),
-        now.saturating_sub(session.last_seconds),
-        letters(session),
-        session.db,
-        session.channels.len(),
-        session.patterns.len(),
-        session.shard_channels.len(),
-        queued.map_or(-1, |queue| queue.len() as i64),
-        own.unwrap_or(0),
-        // Bytes that its socket has not taken: those of earlier rounds.
-        if own.is_some() { 0 } else { unsent },
-        unread + unsent + multi_bytes,
-        if own.is_none() && unsent > 0 {
-            "rw"
-        } else {
-            "r"
-        },
-        "default",
-        session
-            .tracking
-            .as_ref()
-            .map_or(-1, |it| it.redirect as i64),
-        if session.protocol == Protocol::Resp3 {
-            3
-        } else {
-            2
-        },
-    )
-}
-
 /// The class of a client, as `TYPE` names them.
 fn class(session: &Session) -> &'static str {
     match session.subscriptions() > 0 {
@@ -267,13 +192,16 @@ struct KillFilter {
     address: Option<String>,
     local_address: Option<String>,
     class: Option<&'static str>,
+    user: Option<UserId>,
     spares_own: bool,
 }
 
 impl KillFilter {
     /// The filter that the arguments name, in either form.
-    fn parse(call: &Call<'_, '_>) -> Outcome<Self> {
-        let text = |at: usize| String::from_utf8_lossy(call.arg(at)).into_owned();
+    fn parse(call: &mut Call<'_, '_>) -> Outcome<Self> {
+        let args = call.args;
+        let text =
+            |at: usize| String::from_utf8_lossy(args.get(at).unwrap_or_default()).into_owned();
         let mut filter = Self {
             spares_own: true,
             ..Self::default()
@@ -295,12 +223,7 @@ impl KillFilter {
                 () if call.is(at, "type") => filter.class = Some(class_argument(call, at + 1)?),
                 () if call.is(at, "addr") => filter.address = Some(text(at + 1)),
                 () if call.is(at, "laddr") => filter.local_address = Some(text(at + 1)),
-                // All clients are this user's.
-                () if call.is(at, "user") && call.arg(at + 1) == b"default" => {}
-                () if call.is(at, "user") => {
-                    let message = format!("ERR No such user '{}'", text(at + 1));
-                    return Err(Failure::because(message));
-                }
+                () if call.is(at, "user") => filter.user = Some(user_argument(call, at + 1)?),
                 () if call.is(at, "skipme") && call.is(at + 1, "yes") => filter.spares_own = true,
                 () if call.is(at, "skipme") && call.is(at + 1, "no") => filter.spares_own = false,
                 () => return Err(SYNTAX),
@@ -315,7 +238,18 @@ impl KillFilter {
             && is(&self.address, &session.address)
             && is(&self.local_address, &session.local_address)
             && self.class.is_none_or(|it| class(session) == it)
+            && self.user.is_none_or(|it| session.user == Some(it))
     }
+}
+
+/// The user whom argument `at` names.
+fn user_argument(call: &mut Call<'_, '_>, at: usize) -> Outcome<UserId> {
+    let name = call.arg(at);
+    let found = call.server()?.users.find(name).map(|(id, _)| id);
+    found.ok_or_else(|| {
+        let name = String::from_utf8_lossy(name);
+        Failure::because(format!("ERR No such user '{name}'"))
+    })
 }
 
 fn kill(call: &mut Call<'_, '_>) -> Outcome<()> {
@@ -415,5 +349,5 @@ const HELP: &[&str] = &[
     "NO-EVICT (ON|OFF)",
     "    Protect current client connection from eviction.",
     "HELP",
-    "    Print this help.",
+    "    Prints this help.",
 ];

@@ -240,5 +240,5 @@ const HELP: &[&str] = &[
     "LINKS",
     "    Return information about all network links between this node and its peers.",
     "HELP",
-    "    Print this help.",
+    "    Prints this help.",
 ];

@@ -1,12 +1,17 @@
 //! COMMAND: what there is to call.
 
+use std::sync::Arc;
+
 use drumlin_redis_store::{Failure, Outcome};
 use drumlin_resp::Args;
 
+use super::command_info as info;
 use crate::call::{Call, SYNTAX};
+use crate::catalog::{self, Entry};
 use crate::command::{Command, Flags, NO_KEYS};
 use crate::facts::Facts;
 use crate::glob;
+use crate::known::Known;
 
 pub(crate) const COMMANDS: &[Command] = &[Command::new(
     "command",
@@ -17,77 +22,145 @@ pub(crate) const COMMANDS: &[Command] = &[Command::new(
 )];
 
 fn command(call: &mut Call<'_, '_>) -> Outcome<()> {
-    let all = std::sync::Arc::clone(&call.server()?.commands);
+    let known = Arc::clone(&call.server()?.commands);
     let len = call.len();
     match () {
-        () if len == 1 => reply_all(call, &all),
-        () if call.is(1, "info") && len == 2 => reply_all(call, &all),
+        () if len == 1 => reply_all(call, &known),
+        () if call.is(1, "info") && len == 2 => reply_all(call, &known),
         () if call.is(1, "info") => {
             call.reply.array(len - 2);
             for name in call.args.from(2).iter() {
-                match find(&all, name) {
-                    Some(command) => reply_info(call, command),
+                match find(&known, name) {
+                    Some(entry) => info::reply(call.reply, entry),
                     None => call.reply.null_array(),
                 }
             }
         }
-        () if call.is(1, "count") && len == 2 => call.reply.integer(all.len() as i64),
-        () if call.is(1, "list") => {
-            let pattern = match len {
-                2 => None,
-                5 if call.is(2, "filterby") && call.is(3, "pattern") => Some(call.arg(4)),
-                _ => return Err(SYNTAX),
-            };
-            let wanted = |command: &&Facts| {
-                let name = command.name.as_bytes();
-                pattern.is_none_or(|pattern| glob::matches(&pattern.to_ascii_lowercase(), name))
-            };
-            let names: Vec<_> = all
-                .iter()
-                .filter(wanted)
-                .map(|command| command.name)
-                .collect();
-            call.reply.array(names.len());
-            names
-                .iter()
-                .for_each(|name| call.reply.bulk(name.as_bytes()));
-        }
-        () if call.is(1, "docs") => {
-            // Summaries are in the documents; clients take an empty map for a server without them.
-            call.reply.map(0);
-        }
-        () if call.is(1, "getkeys") && len > 2 => return getkeys(call, &all),
+        () if call.is(1, "count") && len == 2 => call.reply.integer(known.all().len() as i64),
+        () if call.is(1, "list") => return list(call, &known),
+        () if call.is(1, "docs") => docs(call, &known),
+        () if call.is(1, "getkeys") && len > 2 => return getkeys(call, &known, false),
+        () if call.is(1, "getkeysandflags") && len > 2 => return getkeys(call, &known, true),
         () if call.is(1, "help") && len == 2 => return super::reply_help(call, HELP),
         () => return Err(call.unknown_subcommand("COMMAND")),
     }
     Ok(())
 }
 
-fn find<'a>(all: &'a [Facts], name: &[u8]) -> Option<&'a Facts> {
-    all.iter()
-        .find(|command| command.name.as_bytes().eq_ignore_ascii_case(name))
-}
-
-fn reply_all(call: &mut Call<'_, '_>, all: &[Facts]) {
-    call.reply.array(all.len());
-    all.iter().for_each(|command| reply_info(call, command));
-}
-
-fn reply_info(call: &mut Call<'_, '_>, command: &Facts) {
-    call.reply.array(10);
-    call.reply.bulk(command.name.as_bytes());
-    call.reply.integer(i64::from(command.arity));
-    let flags: Vec<_> = command.flags.names().collect();
-    call.reply.set(flags.len());
-    flags
-        .iter()
-        .for_each(|flag| call.reply.simple(flag.as_bytes()));
-    for position in [command.keys.first, command.keys.last, command.keys.step] {
-        call.reply.integer(i64::from(position));
+/// The command or subcommand of this name, as clients may call it.
+fn find(known: &Known, name: &[u8]) -> Option<&'static Entry> {
+    let mut parts = name.splitn(2, |byte| *byte == b'|');
+    let family = known.find(parts.next()?)?.entry();
+    match parts.next() {
+        None => Some(family),
+        Some(own) => catalog::child(family, own),
     }
-    // ACL categories, tips, key specifications, subcommands.
-    call.reply.set(0);
-    (0..3).for_each(|_| call.reply.array(0));
+}
+
+/// The commands that are there.
+fn present(known: &Known) -> Vec<&'static Entry> {
+    known.all().map(Facts::entry).collect()
+}
+
+fn reply_all(call: &mut Call<'_, '_>, known: &Known) {
+    let all = present(known);
+    call.reply.array(all.len());
+    all.iter().for_each(|entry| info::reply(call.reply, entry));
+}
+
+/// What a listing of commands is confined to.
+enum Filter<'a> {
+    None,
+    /// Of a module: there are none.
+    Module,
+    Category(&'a [u8]),
+    Pattern(&'a [u8]),
+}
+
+impl Filter<'_> {
+    fn takes(&self, entry: &Entry) -> bool {
+        match self {
+            Self::None => true,
+            Self::Module => false,
+            Self::Category(name) => {
+                catalog::category(name).is_some_and(|it| entry.categories.has(it))
+            }
+            Self::Pattern(pattern) => {
+                glob::matches(&pattern.to_ascii_lowercase(), entry.name.as_bytes())
+            }
+        }
+    }
+}
+
+fn list(call: &mut Call<'_, '_>, known: &Known) -> Outcome<()> {
+    let filter = match call.len() {
+        2 => Filter::None,
+        5 if !call.is(2, "filterby") => return Err(SYNTAX),
+        5 if call.is(3, "module") => Filter::Module,
+        5 if call.is(3, "aclcat") => Filter::Category(call.arg(4)),
+        5 if call.is(3, "pattern") => Filter::Pattern(call.arg(4)),
+        _ => return Err(SYNTAX),
+    };
+    let families = present(known).into_iter();
+    let all = families.flat_map(|it| [it].into_iter().chain(catalog::children(it)));
+    let names: Vec<_> = all
+        .filter(|entry| filter.takes(entry))
+        .map(|entry| entry.name)
+        .collect();
+    call.reply.array(names.len());
+    let names = names.iter();
+    names.for_each(|name| call.reply.bulk(name.as_bytes()));
+    Ok(())
+}
+
+fn docs(call: &mut Call<'_, '_>, known: &Known) {
+    let wanted: Vec<_> = match call.len() {
+        2 => present(known),
+        _ => {
+            let names = call.args.from(2);
+            names.iter().filter_map(|name| find(known, name)).collect()
+        }
+    };
+    let mark = call.reply.begin_map();
+    let mut count = 0;
+    for entry in wanted {
+        if catalog::has_docs(entry.name) {
+            call.reply.bulk(entry.name.as_bytes());
+            catalog::write_docs(entry.name, call.reply);
+            count += 1;
+        }
+    }
+    call.reply.finish(mark, count);
+}
+
+fn getkeys(call: &mut Call<'_, '_>, known: &Known, with_flags: bool) -> Outcome<()> {
+    let args = call.args.from(2);
+    let refused = |text| Err(Failure::refused(text));
+    let found = known.find(args.get(0).unwrap_or_default());
+    let Some(entry) = found.and_then(|it| catalog::lookup(it.entry(), args)) else {
+        return refused("ERR Invalid command specified");
+    };
+    if !catalog::has_keys(entry) {
+        return refused("ERR The command has no key arguments");
+    }
+    if !entry.takes(args.len()) {
+        return refused("ERR Invalid number of arguments specified for command");
+    }
+    let places = catalog::key_places(entry, args);
+    if places.is_empty() && !entry.is("no_mandatory_keys") {
+        return refused("ERR Invalid arguments specified for command");
+    }
+    call.reply.array(places.len());
+    for place in places {
+        if with_flags {
+            call.reply.array(2);
+        }
+        call.reply.bulk(args.get(place.at).unwrap_or_default());
+        if with_flags {
+            info::reply_names(call.reply, place.flags.names());
+        }
+    }
+    Ok(())
 }
 
 /// Commands with a number of keys, which follow it, and the place of that number.
@@ -166,83 +239,26 @@ fn other_keys<'a>(name: &str, args: Args<'a>) -> impl Iterator<Item = &'a [u8]> 
     args.from(at).iter().take(count)
 }
 
-fn getkeys(call: &mut Call<'_, '_>, all: &[Facts]) -> Outcome<()> {
-    let args = call.args.from(2);
-    let name = args.get(0).unwrap_or_default();
-    let command = find(all, name).ok_or(Failure::refused("ERR Invalid command specified"))?;
-    if !command.takes(args.len()) {
-        return Err(Failure::refused(
-            "ERR Invalid number of arguments specified for command",
-        ));
-    }
-    let counts = COUNTED_KEYS.iter().find(|(name, _)| *name == command.name);
-    let count = counts.map(|(_, at)| args.get(*at).and_then(drumlin_resp::integer));
-    let mut keys: Vec<&[u8]> = keys_of(command, args).collect();
-    let lacks_streams = command.name.starts_with("xread") && keys.is_empty();
-    if count.is_some_and(|count| count.is_none_or(|count| count < 1 || count > keys.len() as i64))
-        || lacks_streams
-    {
-        return Err(Failure::refused(
-            "ERR Invalid arguments specified for command",
-        ));
-    }
-    keys.extend(stored_keys(command.name, args));
-    if keys.is_empty() {
-        return Err(Failure::refused("ERR The command has no key arguments"));
-    }
-    call.reply.array(keys.len());
-    keys.iter().for_each(|key| call.reply.bulk(key));
-    Ok(())
-}
-
-/// The keys that options name, to store at. Of GEORADIUS and GEORADIUSBYMEMBER it is the first behind each of two words, of SORT
-/// the last behind one, where that word is no argument of another option.
-fn stored_keys<'a>(name: &str, args: Args<'a>) -> Vec<&'a [u8]> {
-    let is = |at: usize, word: &str| {
-        let arg = args.get(at).unwrap_or_default();
-        arg.eq_ignore_ascii_case(word.as_bytes())
-    };
-    let first_behind = |from: usize, word: &str| {
-        let mut places = from..args.len().saturating_sub(1);
-        places
-            .find(|at| is(*at, word))
-            .and_then(|at| args.get(at + 1))
-    };
-    let found = match name {
-        "georadius" => [first_behind(6, "store"), first_behind(6, "storedist")],
-        "georadiusbymember" => [first_behind(5, "store"), first_behind(5, "storedist")],
-        "sort" => {
-            let (mut at, mut found) = (2, None);
-            while at < args.len() {
-                at += match () {
-                    () if is(at, "limit") => 3,
-                    () if is(at, "get") || is(at, "by") => 2,
-                    () if is(at, "store") && at + 1 < args.len() => {
-                        found = args.get(at + 1);
-                        1
-                    }
-                    () => 1,
-                };
-            }
-            [found, None]
-        }
-        _ => [None, None],
-    };
-    found.into_iter().flatten().collect()
-}
-
 const HELP: &[&str] = &[
     "COMMAND <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
     "(no subcommand)",
-    "    Return details about all commands.",
+    "    Return details about all Redis commands.",
     "COUNT",
-    "    Return the total number of commands in this server.",
-    "LIST [FILTERBY PATTERN <pattern>]",
-    "    Return a list of all commands in this server.",
+    "    Return the total number of commands in this Redis server.",
+    "LIST",
+    "    Return a list of all commands in this Redis server.",
     "INFO [<command-name> ...]",
-    "    Return details about multiple commands.",
+    "    Return details about multiple Redis commands.",
+    "    If no command names are given, documentation details for all",
+    "    commands are returned.",
+    "DOCS [<command-name> ...]",
+    "    Return documentation details about multiple Redis commands.",
+    "    If no command names are given, documentation details for all",
+    "    commands are returned.",
     "GETKEYS <full-command>",
-    "    Return the keys from a full command.",
+    "    Return the keys from a full Redis command.",
+    "GETKEYSANDFLAGS <full-command>",
+    "    Return the keys and the access flags from a full Redis command.",
     "HELP",
-    "    Print this help.",
+    "    Prints this help.",
 ];

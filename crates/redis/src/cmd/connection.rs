@@ -3,9 +3,11 @@
 use drumlin_redis_store::{Failure, Outcome};
 use drumlin_resp::{Protocol, integer};
 
+use crate::acl::{Context, Reason, UserId};
 use crate::call::{Call, SYNTAX};
 use crate::command::{Command, Flags, NO_KEYS};
 use crate::dispatch_multi::end_multi;
+use crate::permit;
 use crate::pubsub::Subject;
 use crate::session::Silence;
 
@@ -69,25 +71,30 @@ fn select(call: &mut Call<'_, '_>) -> Outcome<()> {
 const WRONG_PASSWORD: Failure =
     Failure::refused("WRONGPASS invalid username-password pair or user is disabled.");
 
-/// Checks a password in a time that does not tell how much of it is right.
-fn authenticate(call: &mut Call<'_, '_>, user: &[u8], password: &[u8]) -> Outcome<()> {
-    let wanted = call.server()?.config.get("requirepass").as_bytes().to_vec();
-    let same_length = wanted.len() == password.len();
-    let differs = wanted
-        .iter()
-        .zip(password)
-        .fold(0, |all, (one, other)| all | (one ^ other));
-    let is_right = wanted.is_empty() || same_length && std::hint::black_box(differs) == 0;
-    if !is_right || user != b"default" {
+/// Makes the client the user who says this password; a try in vain is logged.
+fn authenticate(call: &mut Call<'_, '_>, name: &[u8], password: &[u8]) -> Outcome<()> {
+    let command = call.arg(0).to_vec();
+    let elsewhere = Failure::refused("ERR clients authenticate on the server's own thread");
+    let server = call.server.as_deref_mut().ok_or(elsewhere)?;
+    let session = &mut *call.session;
+    let Some(user) = server.users.authenticate(name, password) else {
+        // Nothing waits within EXEC.
+        let context = match call.may_wait {
+            true => Context::TopLevel,
+            false => Context::Multi,
+        };
+        let reason = (Reason::Auth, context);
+        permit::note(server, session, reason, &command, name.to_vec());
         return Err(WRONG_PASSWORD);
-    }
-    call.session.is_authenticated = true;
+    };
+    session.user = Some(user);
+    session.is_authenticated = true;
     Ok(())
 }
 
 fn auth(call: &mut Call<'_, '_>) -> Outcome<()> {
     match call.len() {
-        2 if call.server()?.config.get("requirepass").is_empty() => {
+        2 if needs_no_password(call)? => {
             return Err(Failure::refused(
                 "ERR AUTH <password> called without any password configured for the default \
                  user. Are you sure your configuration is correct?",
@@ -99,6 +106,12 @@ fn auth(call: &mut Call<'_, '_>) -> Outcome<()> {
     }
     call.reply.ok();
     Ok(())
+}
+
+/// Whether any password is the default user's.
+fn needs_no_password(call: &mut Call<'_, '_>) -> Outcome<bool> {
+    let default = call.server()?.users.get(UserId::DEFAULT);
+    Ok(default.is_some_and(|user| user.needs_no_password))
 }
 
 fn hello(call: &mut Call<'_, '_>) -> Outcome<()> {
@@ -135,8 +148,8 @@ fn hello(call: &mut Call<'_, '_>) -> Outcome<()> {
     if !call.session.is_authenticated {
         return Err(Failure::refused(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
-             HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
-             select the RESP protocol version at the same time",
+             HELLO AUTH <user> <pass> option can be used to authenticate the client and select the \
+             RESP protocol version at the same time",
         ));
     }
     if let Some(name) = name {
@@ -191,7 +204,8 @@ fn reset(call: &mut Call<'_, '_>) -> Outcome<()> {
             .pubsub
             .unsubscribe(Subject::Pattern, &pattern, session.id);
     }
-    session.is_authenticated = server.config.get("requirepass").is_empty();
+    session.user = Some(UserId::DEFAULT);
+    session.is_authenticated = server.users.are_open();
     session.db = 0;
     session.name.clear();
     session.protocol = Protocol::Resp2;

@@ -507,7 +507,7 @@ const OBJECT_HELP: &[&str] = &[
     "    Return the number of references of the value associated with the specified",
     "    <key>.",
     "HELP",
-    "    Print this help.",
+    "    Prints this help.",
 ];
 
 /// How `OBJECT ENCODING` calls the encoding that Redis would have for the value.

@@ -162,5 +162,5 @@ const HELP: &[&str] = &[
     "    Return memory in bytes used by <key> and its value. Nested values are",
     "    sampled up to <count> times (default: 5, 0 means sample all).",
     "HELP",
-    "    Print this help.",
+    "    Prints this help.",
 ];

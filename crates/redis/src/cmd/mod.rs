@@ -1,11 +1,14 @@
 //! The handlers of commands, a file or a folder for each family.
 
+pub(crate) mod acl;
+mod acl_show;
 pub(crate) mod bitfield;
 pub(crate) mod bitmap;
 pub(crate) mod client;
 mod client_tracking;
 pub(crate) mod cluster;
 pub(crate) mod command;
+mod command_info;
 pub(crate) mod connection;
 mod digest;
 pub(crate) mod dump;
@@ -22,6 +25,7 @@ pub(crate) mod lcs;
 pub(crate) mod list;
 pub(crate) mod memory;
 pub(crate) mod migrate;
+pub(crate) mod module;
 pub(crate) mod multi;
 pub(crate) mod observe;
 pub(crate) mod pubsub;

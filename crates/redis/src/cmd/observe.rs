@@ -219,7 +219,7 @@ const SLOWLOG_HELP: &[&str] = &[
     "RESET",
     "    Reset the slowlog.",
     "HELP",
-    "    Print this help.",
+    "    Prints this help.",
 ];
 
 const LATENCY_HELP: &[&str] = &[
@@ -239,5 +239,5 @@ const LATENCY_HELP: &[&str] = &[
     "    Return a cumulative distribution of latencies in the format of a histogram for the specified command names.",
     "    If no commands are specified then all histograms are replied.",
     "HELP",
-    "    Print this help.",
+    "    Prints this help.",
 ];

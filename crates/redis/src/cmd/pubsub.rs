@@ -176,5 +176,5 @@ const HELP: &[&str] = &[
     "SHARDNUMSUB [<shardchannel> ...]",
     "    Return the number of subscribers for the specified shard level channel(s)",
     "HELP",
-    "    Print this help.",
+    "    Prints this help.",
 ];

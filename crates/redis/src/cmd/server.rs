@@ -5,9 +5,11 @@ use std::time::Duration;
 use drumlin_redis_store::{DATABASES, Failure, Outcome};
 use drumlin_resp::integer;
 
+use crate::accounts;
 use crate::call::{Call, SYNTAX};
 use crate::command::{Command, Flags, NO_KEYS};
 use crate::config_rewrite;
+use crate::permit;
 use crate::state::{ServerState, Shutdown};
 use crate::tls::settings as tls;
 
@@ -18,6 +20,7 @@ const TELL: Flags = Flags::LOADING.and(Flags::STALE);
 const ADMIN: Flags = Flags::ADMIN.and(Flags::NOSCRIPT).and(TELL);
 
 pub(crate) const COMMANDS: &[Command] = &[
+    Command::new("bgrewriteaof", 1, ADMIN, NO_KEYS, bgrewriteaof),
     Command::new("bgsave", -1, ADMIN, NO_KEYS, bgsave),
     Command::new("compact", 1, ADMIN, NO_KEYS, compact),
     Command::new("config", -2, ADMIN, NO_KEYS, config),
@@ -204,6 +207,14 @@ fn bgsave(call: &mut Call<'_, '_>) -> Outcome<()> {
     Ok(())
 }
 
+/// There is no file of commands to be written anew. What it is asked for, that all is on disk, is done as a save does it.
+fn bgrewriteaof(call: &mut Call<'_, '_>) -> Outcome<()> {
+    save_now(call)?;
+    call.reply
+        .simple(b"Background append only file rewriting started");
+    Ok(())
+}
+
 /// Everything is in the WAL, which a round writes before its replies: a save is a sync, and the loop asks for one.
 fn save_now(call: &mut Call<'_, '_>) -> Outcome<()> {
     let server = call.server()?;
@@ -270,7 +281,10 @@ fn config(call: &mut Call<'_, '_>) -> Outcome<()> {
             let pairs: Vec<(&[u8], &[u8])> = pairs
                 .filter_map(|pair| Some((*pair.first()?, *pair.get(1)?)))
                 .collect();
-            set(call.server()?, &pairs)?;
+            let elsewhere = Failure::refused("ERR CONFIG runs on the server's own thread");
+            let server = call.server.as_deref_mut().ok_or(elsewhere)?;
+            let may = permit::is_enabled(server, call.session, "enable-protected-configs");
+            set(server, &pairs, may)?;
             call.reply.ok();
             Ok(())
         }
@@ -288,9 +302,11 @@ fn config(call: &mut Call<'_, '_>) -> Outcome<()> {
 }
 
 /// Takes values over, all or none. Those of TLS have its files read anew: a certificate may be another under the same name.
-fn set(server: &mut ServerState, pairs: &[(&[u8], &[u8])]) -> Outcome<()> {
+fn set(server: &mut ServerState, pairs: &[(&[u8], &[u8])], may_set_protected: bool) -> Outcome<()> {
     let mut config = server.config.clone();
-    config.set_all(pairs).map_err(Failure::because)?;
+    config
+        .set_all(pairs, may_set_protected)
+        .map_err(Failure::because)?;
     let mut names = pairs.iter().map(|(name, _)| name.to_ascii_lowercase());
     if let Some(name) = names.find(|name| name.starts_with(b"tls-")) {
         let name = String::from_utf8_lossy(&name).into_owned();
@@ -303,6 +319,11 @@ fn set(server: &mut ServerState, pairs: &[(&[u8], &[u8])]) -> Outcome<()> {
     }
     server.config = config;
     server.configure();
+    let mut names = pairs.iter().map(|(name, _)| name);
+    if names.any(|name| name.eq_ignore_ascii_case(b"requirepass")) {
+        let password = server.config.get("requirepass").as_bytes();
+        server.users.set_default_password(password);
+    }
     Ok(())
 }
 
@@ -315,7 +336,8 @@ fn rewrite(call: &mut Call<'_, '_>) -> Outcome<()> {
         ));
     };
     let env = &server.observer.env;
-    config_rewrite::rewrite(&server.config, env, path)
+    let users = accounts::lines(server).map_err(Failure::because)?;
+    config_rewrite::rewrite(&server.config, &users, env, path)
         .map_err(|error| Failure::because(format!("ERR Rewriting config file: {error}")))?;
     call.reply.ok();
     Ok(())
@@ -332,5 +354,5 @@ const CONFIG_HELP: &[&str] = &[
     "REWRITE",
     "    Rewrite the configuration file.",
     "HELP",
-    "    Print this help.",
+    "    Prints this help.",
 ];

@@ -8,6 +8,7 @@ use drumlin_redis_store::types::{hash, set, zset};
 use drumlin_redis_store::{Direction, EventClass, Failure, Keyspace, Kind, Outcome};
 
 use crate::call::{Call, SYNTAX};
+use crate::catalog::{self, KeyFlags};
 use crate::command::{Command, Flags, ONE_KEY};
 use crate::double;
 
@@ -95,10 +96,14 @@ fn options<'a>(call: &Call<'a, '_>, may_store: bool) -> Outcome<Options<'a>> {
             }
             () if call.is(at, "by") && remaining >= 1 => {
                 options.by = By::Pattern(call.arg(at + 1));
+                if call.arg(at + 1).contains(&b'*') {
+                    may_look_up(call, "BY", may_store)?;
+                }
                 orders_nothing |= !call.arg(at + 1).contains(&b'*');
                 2
             }
             () if call.is(at, "get") && remaining >= 1 => {
+                may_look_up(call, "GET", may_store)?;
                 options.gets.push(call.arg(at + 1));
                 2
             }
@@ -109,6 +114,32 @@ fn options<'a>(call: &Call<'a, '_>, may_store: bool) -> Outcome<Options<'a>> {
         options.by = By::Nothing;
     }
     Ok(options)
+}
+
+/// Whether an option may name keys by patterns: the user needs the right to read all keys, and a cluster has none of them. On a
+/// thread that reads from the disk that was asked before.
+///
+/// # Errors
+/// As Redis words them.
+fn may_look_up(call: &Call<'_, '_>, option: &str, may_store: bool) -> Outcome<()> {
+    let Some(server) = call.server.as_deref() else {
+        return Ok(());
+    };
+    let denied =
+        |reason: &str| Failure::because(format!("ERR {option} option of SORT denied {reason}."));
+    if server.is_cluster {
+        return Err(denied("in Cluster mode"));
+    }
+    let name: &[u8] = if may_store { b"sort" } else { b"sort_ro" };
+    let (entry, args) = (catalog::find(name), call.args);
+    let may = call.session.user.is_none_or(|id| {
+        let user = server.users.get(id).zip(entry);
+        user.is_some_and(|(user, entry)| user.may_with_all_keys(entry, args, KeyFlags::ACCESS))
+    });
+    match may {
+        true => Ok(()),
+        false => Err(denied("due to insufficient ACL permissions")),
+    }
 }
 
 fn sort(call: &mut Call<'_, '_>) -> Outcome<()> {

@@ -36,12 +36,12 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// Of these commands.
-    pub(crate) fn new(env: Env, commands: &[Facts]) -> Self {
+    /// Of a server that starts now.
+    pub(crate) fn new(env: Env) -> Self {
         Self {
             began: env.clock.monotonic(),
             env,
-            stats: CommandStats::new(commands),
+            stats: CommandStats::new(),
             slowlog: Slowlog::default(),
             latency: Latency::default(),
             rates: Rates::default(),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use drumlin_resp::Args;
 use hdrhistogram::Histogram;
 
+use crate::catalog::{self, Entry};
 use crate::facts::Facts;
-use crate::subcommands;
 
 /// Kinds of errors that are counted: programs may make up more of them than anybody wants to see.
 const ERRORS_MAX: usize = 128;
@@ -33,32 +33,21 @@ pub(crate) struct Stat {
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct CommandStats {
-    /// Commands by their index, then subcommands.
+    /// By the places of the catalogue.
     stats: Vec<Stat>,
-    /// By the index of a command: where its subcommands begin.
-    subcommands: Vec<Option<usize>>,
     errors: BTreeMap<String, u64>,
     pub(crate) tracks_times: bool,
 }
 
 impl CommandStats {
-    /// Of these commands, which are in the order of their indices.
-    pub(crate) fn new(commands: &[Facts]) -> Self {
-        let stat = |name: String| Stat {
-            name,
+    /// Nothing is counted yet.
+    pub(crate) fn new() -> Self {
+        let stat = |entry: &Entry| Stat {
+            name: entry.name.to_owned(),
             ..Stat::default()
         };
-        let mut stats: Vec<Stat> = commands.iter().map(|it| stat(it.name.to_owned())).collect();
-        let mut places = Vec::new();
-        for command in commands {
-            let known = subcommands::of(command.name);
-            places.push((!known.is_empty()).then_some(stats.len()));
-            let names = known.iter().map(|(it, _)| format!("{}|{it}", command.name));
-            stats.extend(names.map(stat));
-        }
         Self {
-            stats,
-            subcommands: places,
+            stats: catalog::all().iter().map(stat).collect(),
             errors: BTreeMap::new(),
             tracks_times: true,
         }
@@ -66,17 +55,12 @@ impl CommandStats {
 
     /// The entry of a command, or of its subcommand.
     fn of(&mut self, facts: &Facts, args: Args<'_>) -> Option<&mut Stat> {
-        let index = usize::from(facts.index);
-        let mut place = index;
-        if let Some(Some(first)) = self.subcommands.get(index) {
+        let mut entry = facts.entry();
+        if entry.is_family() {
             let asked = args.get(1).unwrap_or_default();
-            let known = subcommands::of(facts.name).iter();
-            let mut names = known.map(|(name, _)| name.as_bytes());
-            if let Some(at) = names.position(|name| name.eq_ignore_ascii_case(asked)) {
-                place = first + at;
-            }
+            entry = catalog::child(entry, asked).unwrap_or(entry);
         }
-        self.stats.get_mut(place)
+        self.stats.get_mut(entry.index)
     }
 
     /// Counts a call.
@@ -103,10 +87,7 @@ impl CommandStats {
         let Some(stat) = self.of(facts, args) else {
             return;
         };
-        if stat.name.len() > facts.name.len()
-            || subcommands::of(facts.name).is_empty()
-            || args.len() == 1
-        {
+        if stat.name.len() > facts.name.len() || !facts.entry().is_family() || args.len() == 1 {
             stat.rejected += 1;
         }
     }

@@ -228,6 +228,7 @@ fn install(state: &mut ServerState, stream: Stream, now: Duration) -> Result<()>
     if let Some(session) = state.clients.get_mut(client) {
         session.is_primary = true;
         session.is_authenticated = true;
+        session.user = None;
         session.silence = Silence::Off;
         session.db = place.db;
     }

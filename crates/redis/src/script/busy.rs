@@ -7,9 +7,10 @@ use drumlin_redis_store::{Failure, Outcome};
 use drumlin_resp::{Args, ReplyWriter, RequestLimits};
 
 use super::running::{Running, Stop};
-use crate::command::{Command, Flags};
+use crate::command::Command;
 use crate::io::{Io, OUT_BYTES_HIGH};
 use crate::metrics::scrape;
+use crate::permit;
 use crate::ran;
 use crate::round::{Stage, run};
 use crate::session::Session;
@@ -136,7 +137,7 @@ fn answer(script: &mut Running<'_>, id: u64) {
         io.consume(bytes);
         io.parser.set_limits(RequestLimits {
             bulk_bytes_max: script.server.limits.string_bytes_max,
-            authenticated: session.is_authenticated,
+            authenticated: !permit::needs_auth(script.server, &session),
         });
     }
     io.compact();
@@ -179,10 +180,10 @@ fn carry_out(
     let Some(command) = found.copied().filter(|it| it.facts.takes(args.len())) else {
         return Err(busy);
     };
-    let (name, flags) = (command.facts.name, command.facts.flags);
-    if !session.is_authenticated && !flags.has(Flags::NO_AUTH) {
-        return Err(Failure::refused("NOAUTH Authentication required."));
-    }
+    let name = command.facts.name;
+    let entry = command.facts.resolve(args)?;
+    permit::authenticated(script.server, session, entry)?;
+    permit::may_send(script.server, session, (entry, args))?;
     let word = |at: usize, word: &str| {
         let arg = args.get(at).unwrap_or_default();
         arg.eq_ignore_ascii_case(word.as_bytes())

@@ -334,8 +334,8 @@ fn step(lua: &Lua, link: &Link, running: &RefCell<Running<'_>>) -> mlua::Result<
             }
         },
         Some(Request::MayCall(args)) => match script.may_call(&args) {
-            true => (false, Value::Boolean(true)),
-            false => (true, Value::Nil),
+            Some(may) => (false, Value::Boolean(may)),
+            None => (true, Value::Nil),
         },
         Some(Request::SetProtocol(protocol)) => {
             script.protocol = protocol;

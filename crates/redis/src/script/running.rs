@@ -7,13 +7,14 @@ use drumlin_fs::net::Events;
 use drumlin_redis_store::{Failure, ReadFrom};
 use drumlin_resp::{Args, OwnedArgs, Protocol, ReplyWriter};
 
+use crate::catalog;
 use crate::command::{Command, Flags};
+use crate::permit;
 use crate::ran;
 use crate::replica::admit::admit;
 use crate::round::{Cold, Round, Stage, run};
 use crate::session::{Kept, Session};
 use crate::state::ServerState;
-use crate::subcommands;
 use crate::table::Table;
 
 /// Why a script ends before its time. Nothing that it calls can catch that.
@@ -113,7 +114,7 @@ impl Running<'_> {
         Ok(reply.take())
     }
 
-    fn admit(&self, args: Args<'_>) -> Result<Command, &'static str> {
+    fn admit(&mut self, args: Args<'_>) -> Result<Command, &'static str> {
         const UNKNOWN: &str = "Unknown Redis command called from script";
         const WRONG: &str = "Wrong number of args calling Redis command from script";
         let found = self.table.find(args.get(0).unwrap_or_default());
@@ -122,7 +123,7 @@ impl Running<'_> {
             return Err(WRONG);
         }
         let name = command.facts.name;
-        if let Err(failure) = subcommands::check(name, args) {
+        if let Err(failure) = command.facts.resolve(args) {
             let is_unknown = failure.to_string().starts_with("ERR unknown");
             return Err(if is_unknown { UNKNOWN } else { WRONG });
         }
@@ -133,6 +134,8 @@ impl Running<'_> {
         if is_closed && !asks_help || !is_closed && command.facts.flags.has(Flags::NOSCRIPT) {
             return Err("This Redis command is not allowed from script");
         }
+        let entry = catalog::lookup(command.facts.entry(), args).ok_or(UNKNOWN)?;
+        permit::may_call(self.server, self.session, (entry, args))?;
         let changes = command.facts.flags.has(Flags::WRITE) || MAY_REPLICATE.contains(&name);
         if self.is_read_only && changes {
             return Err("Write commands are not allowed from read-only scripts.");
@@ -161,10 +164,16 @@ impl Running<'_> {
         outcome.map(|_| ())
     }
 
-    /// Whether there is such a command, which every user may run.
-    pub(crate) fn may_call(&self, args: &OwnedArgs) -> bool {
-        let name = args.args().get(0).unwrap_or_default();
-        self.table.find(name).is_some()
+    /// Whether the user may run the command; `None` if there is no such command.
+    pub(crate) fn may_call(&self, args: &OwnedArgs) -> Option<bool> {
+        let args = args.args();
+        let found = self.table.find(args.get(0).unwrap_or_default())?;
+        let entry = catalog::lookup(found.facts.entry(), args)?;
+        let Some(id) = self.session.user else {
+            return Some(true);
+        };
+        let user = self.server.users.get(id);
+        Some(user.is_some_and(|user| user.lacks(entry, args).is_none()))
     }
 
     /// Some time has passed; whether others are to be answered by now.

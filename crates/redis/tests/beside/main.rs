@@ -1,7 +1,10 @@
 //! The server beside Debian's redis-server: the same commands, the same replies. One program, so that all is linked once.
 
+mod acl;
 mod aof;
 mod bits;
+mod catalog;
+mod clients;
 mod dump;
 mod dump_stream;
 mod elements;

@@ -82,7 +82,12 @@ pub(crate) struct Ours {
 /// The configuration of one whose data is in `data`.
 pub(crate) fn config_of(data: &Path) -> Config {
     let mut config = Config::default();
-    for (name, value) in [("dir", data.to_str().expect("UTF-8")), ("port", "0")] {
+    let settings = [
+        ("dir", data.to_str().expect("UTF-8")),
+        ("port", "0"),
+        ("enable-debug-command", "yes"),
+    ];
+    for (name, value) in settings {
         let set = config.set_at_start(name.as_bytes(), value.as_bytes());
         set.expect("a setting");
     }

@@ -6,3 +6,4 @@ mod metrics;
 mod ours;
 mod secure;
 mod tls;
+mod users;

@@ -40,6 +40,11 @@ pub(crate) fn open(
         let set = config.set_at_start(name.as_bytes(), value.as_bytes());
         set.unwrap_or_else(|reason| panic!("{name} {value}: {reason}"));
     }
+    open_config(config, env)
+}
+
+/// A server of this configuration; why it is none.
+pub(crate) fn open_config(config: Config, env: &Env) -> Result<Server, drumlin_base::Error> {
     Server::open(ServerOptions {
         config,
         env: env.clone(),
@@ -87,6 +92,33 @@ impl Ours {
         let clock = Arc::new(Forward::default());
         let env = Env::system().with_clock(Arc::<Forward>::clone(&clock));
         let server = open(dir.path(), &settings, &env).expect("opens");
+        Self::run((dir, socket), server, clock, env)
+    }
+
+    /// One of the configuration in the file at `path`, with a unix socket besides.
+    pub(crate) fn from_file(path: &Path) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let socket = dir.path().join("socket");
+        let clock = Arc::new(Forward::default());
+        let env = Env::system().with_clock(Arc::<Forward>::clone(&clock));
+        let mut config = Config::default();
+        config.read_file(&env, path).expect("a configuration");
+        for (name, value) in [("dir", dir.path()), ("unixsocket", &socket)] {
+            let value = value.to_str().expect("UTF-8").as_bytes();
+            config
+                .set_at_start(name.as_bytes(), value)
+                .expect("a setting");
+        }
+        let server = open_config(config, &env).expect("opens");
+        Self::run((dir, socket), server, clock, env)
+    }
+
+    fn run(
+        (dir, socket): (TempDir, PathBuf),
+        server: Server,
+        clock: Arc<Forward>,
+        env: Env,
+    ) -> Self {
         let stopper = server.stopper();
         let serve = Box::new(move || server.run().expect("serves"));
         let thread = env.spawner.spawn("server", serve).expect("a thread");
