@@ -7,7 +7,7 @@ BYTES ?= 2000000000
 SECONDS ?= 20
 DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev redis-server redis-tools pkg-config gcc g++
 
-.PHONY: redis redis-clients interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
+.PHONY: package redis redis-clients interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
@@ -85,6 +85,10 @@ bench-peers: deps
 bench-ram: deps
 	$(CARGO) build --locked --release -p drumlin-cli
 	crates/bench/ram.sh
+
+# Each crate that can be published, as its package would be.
+package:
+	$(CARGO) package --locked --workspace --no-verify --allow-dirty $(addprefix --exclude drumlin-,testkit tidy metamorphic crashloop fuzz-targets interop sim)
 
 lint:
 	$(CARGO) fmt --check
