@@ -5,7 +5,7 @@ CARGO ?= cargo
 DATA ?= data
 BYTES ?= 2000000000
 SECONDS ?= 20
-DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev redis-server redis-tools pkg-config gcc g++
+DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev redis-server redis-sentinel redis-tools pkg-config gcc g++
 
 .PHONY: package redis redis-clients interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
 
@@ -35,7 +35,7 @@ redis-clients: deps
 # Debian's RocksDB, LevelDB and Redis are the oracles of the interoperability tests.
 deps:
 	@command -v ldb >/dev/null && test -e /usr/include/leveldb/c.h && test -e /usr/include/rocksdb/c.h && \
-	  command -v redis-server >/dev/null && command -v redis-check-rdb >/dev/null || \
+	  command -v redis-server >/dev/null && command -v redis-sentinel >/dev/null && command -v redis-check-rdb >/dev/null || \
 	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(DEBIAN_PACKAGES); }
 
 test: deps

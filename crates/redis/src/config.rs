@@ -9,6 +9,7 @@ use drumlin_fs::Env;
 use drumlin_resp::{integer, split_words};
 
 use crate::config_names::{ENTRIES, Entry, Kind, find};
+use crate::replica::state::Primary;
 
 /// Longest configuration file.
 pub(crate) const CONFIG_BYTES_MAX: u64 = 16 << 20;
@@ -259,6 +260,12 @@ impl Config {
     /// The old and the new names of commands, of which an empty one takes the command away.
     pub(crate) fn renames(&self) -> &[(String, String)] {
         &self.renames
+    }
+
+    /// Notes whom the server follows: `replicaof` tells it, and is written so.
+    pub(crate) fn note_primary(&mut self, primary: Option<&Primary>) {
+        let place = primary.map(|it| format!("{} {}", it.host, it.port));
+        self.values.insert("replicaof", place.unwrap_or_default());
     }
 
     /// The file that it was read from.

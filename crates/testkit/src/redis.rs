@@ -118,18 +118,22 @@ impl Wire {
     }
 
     fn connect_to(address: &Address) -> Self {
+        Self::try_connect(address).unwrap()
+    }
+
+    fn try_connect(address: &Address) -> Option<Self> {
         let network = PosixNetwork::new();
-        let connection = network.connect(address).unwrap();
+        let connection = network.connect(address).ok()?;
         let poller = network.poller().unwrap();
         poller
             .register(&*connection, Token(0), Interest::Write)
             .unwrap();
         let events = Events::with_capacity(1);
-        Self {
+        Some(Self {
             connection,
             poller,
             events,
-        }
+        })
     }
 
     /// All that comes until the end.
@@ -194,6 +198,11 @@ impl Link {
     /// One to the server at `socket`, which is there.
     pub fn connect(socket: &Path) -> Self {
         Self(Wire::connect(socket))
+    }
+
+    /// One to the server at `address`, if it is there.
+    pub fn try_to(address: &Address) -> Option<Self> {
+        Wire::try_connect(address).map(Self)
     }
 
     /// One to the server at `address`, which is there.

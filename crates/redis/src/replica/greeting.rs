@@ -19,6 +19,8 @@ pub(super) struct Credentials {
     pub(super) password: String,
     /// The port that it listens at.
     pub(super) port: String,
+    /// Where it is to be found, if not where its connection comes from.
+    pub(super) address: String,
 }
 
 /// The primary's answer to PSYNC.
@@ -67,6 +69,9 @@ pub(super) fn greet(wire: &mut Wire, own: &Credentials) -> Result<()> {
     }
     // Refusals of these are of old primaries, which do without.
     ask(wire, &["REPLCONF", "listening-port", &own.port])?;
+    if !own.address.is_empty() {
+        ask(wire, &["REPLCONF", "ip-address", &own.address])?;
+    }
     ask(wire, &["REPLCONF", "capa", "eof", "capa", "psync2"])?;
     Ok(())
 }

@@ -11,6 +11,7 @@ use parking_lot::{Condvar, Mutex};
 use super::attempt::Task;
 use super::greeting::Credentials;
 use super::state::{Attempt, Letters, Link, Phase, Place, Primary, Shared, Stream, Verdict};
+use crate::config::Config;
 use crate::replicas::failover::Stage;
 use crate::replicas::tend as replicas;
 use crate::session::Silence;
@@ -35,6 +36,9 @@ const UNBLOCKED: &str = "UNBLOCKED force unblock from blocking operation, instan
 /// `InvalidArgument`.
 pub(crate) fn begin(state: &mut ServerState) -> Result<()> {
     let wanted = state.config.get("replicaof").to_owned();
+    if wanted.eq_ignore_ascii_case("no one") {
+        return follow(state, None);
+    }
     let mut words = wanted.split_ascii_whitespace();
     if let (Some(host), Some(port)) = (words.next(), words.next()) {
         let primary = Primary::parse(host.as_bytes(), port.as_bytes());
@@ -66,6 +70,7 @@ pub(crate) fn follow(state: &mut ServerState, primary: Option<Primary>) -> Resul
         state.replication.forget_place();
     }
     replicas::disconnect(state);
+    state.config.note_primary(primary.as_ref());
     let replication = &mut state.replication;
     replication.primary = primary;
     replication.due = Duration::ZERO;
@@ -120,11 +125,7 @@ fn attempt(state: &mut ServerState, now: Duration) {
         store: Arc::clone(&state.store),
         shared: Arc::clone(&shared),
         address: primary.address.clone(),
-        credentials: Credentials {
-            user: config.get("masteruser").to_owned(),
-            password: config.get("masterauth").to_owned(),
-            port: config.get("port").to_owned(),
-        },
+        credentials: credentials(config),
         timeout: Duration::from_secs(config.number("repl-timeout").max(1)),
         place: replication.place.clone(),
         hands_over: state.failover.is_some(),
@@ -137,6 +138,20 @@ fn attempt(state: &mut ServerState, now: Duration) {
             replication.last_error = Some(error.to_string());
             replication.due = now + SECOND;
         }
+    }
+}
+
+/// What the server tells of itself: where it is to be found may be another place than where it listens.
+fn credentials(config: &Config) -> Credentials {
+    let port = match config.number("replica-announce-port") {
+        0 => "port",
+        _ => "replica-announce-port",
+    };
+    Credentials {
+        user: config.get("masteruser").to_owned(),
+        password: config.get("masterauth").to_owned(),
+        port: config.get(port).to_owned(),
+        address: config.get("replica-announce-ip").to_owned(),
     }
 }
 

@@ -278,3 +278,27 @@ fn a_failover_by_force_does_not_wait_and_can_be_called_off() {
     let role = text(&ours.ask("INFO replication"));
     assert!(role.contains("role:master"), "{role}");
 }
+
+#[test]
+fn a_replica_is_told_where_it_says_that_it_is() {
+    let (one, dir) = (Node::start(), tempfile::tempdir().expect("a directory"));
+    let settings = [
+        ("replica-announce-ip", "10.1.2.3"),
+        ("replica-announce-port", "4567"),
+    ];
+    let two = Ours::start_with(&dir.path().join("data"), &settings);
+    let follow = format!("REPLICAOF 127.0.0.1 {}", one.port);
+    assert_eq!(two.ask(&[words(&follow)]), [ok()]);
+    one.until("slave0:ip=10.1.2.3,port=4567,state=online");
+    let answers = two.ask(
+        &[
+            "CONFIG GET replicaof",
+            "REPLICAOF NO ONE",
+            "CONFIG GET slaveof",
+        ]
+        .map(words),
+    );
+    let value = |at: usize| text(&answers[at].as_items().expect("a pair")[1]);
+    assert_eq!(value(0), format!("127.0.0.1 {}", one.port));
+    assert_eq!(value(2), "");
+}
