@@ -28,20 +28,22 @@ use crate::options::stored as stored_options;
 
 /// How often it is begun anew. Beside a writer with memtables of 16 KiB on two cores, five times are usual.
 const ATTEMPTS_MAX: usize = 1000;
+/// Longest content of CURRENT that is compared.
+const CURRENT_BYTES_MAX: u64 = 1 << 10;
 
 /// Opens `dir` for reading, as of a moment after the call began.
 ///
 /// # Errors
 /// As [`open::open`]; `Busy` where a writer was faster each time.
 pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<Opened> {
-    let mut before = Picture::of(dir, options);
+    let mut before = Picture::of(dir, options)?;
     let mut failed: Option<(String, Picture)> = None;
     let mut last = None;
     for _ in 0..ATTEMPTS_MAX {
         let open_max = options.max_open_files.unwrap_or(usize::MAX);
         let held = Arc::new(HeldFiles::new(Arc::clone(&options.env.files), open_max));
         let outcome = attempt(dir, options, &held);
-        let after = Picture::of(dir, options);
+        let after = Picture::of(dir, options)?;
         match outcome {
             Ok(opened) if !held.is_in_doubt() || before == after => return Ok(opened),
             Ok(_) => failed = None,
@@ -105,18 +107,24 @@ struct Picture {
 }
 
 impl Picture {
-    /// The opening reports the errors of files that cannot be read.
-    fn of(dir: &Path, options: &Options) -> Self {
+    /// # Errors
+    /// `Io`: two pictures of what could not be looked at would be the same.
+    fn of(dir: &Path, options: &Options) -> Result<Self> {
         let files = &options.env.files;
-        let dirs = std::iter::once(dir).chain(options.wal_dir.as_deref());
-        let mut names: Vec<_> = dirs
-            .flat_map(|dir| files.list(dir).unwrap_or_default())
-            .collect();
-        names.sort_unstable();
-        let current = files.read_file(&names::current(dir), 1 << 10);
-        Self {
-            current: current.unwrap_or_default(),
-            names,
+        let mut names = Vec::new();
+        for dir in std::iter::once(dir).chain(options.wal_dir.as_deref()) {
+            match files.list(dir) {
+                Ok(listed) => names.extend(listed),
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(error),
+            }
         }
+        names.sort_unstable();
+        // What is wrong with the file is the opening's to say.
+        let current = match files.read_file(&names::current(dir), CURRENT_BYTES_MAX) {
+            Err(error) if error.is_not_found() || error.kind() == ErrorKind::TooLarge => Vec::new(),
+            read => read?,
+        };
+        Ok(Self { current, names })
     }
 }
