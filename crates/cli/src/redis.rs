@@ -1,12 +1,12 @@
 //! `drumlin redis`: the server of Redis's protocol.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use drumlin_base::{Error, ErrorKind};
-use drumlin_fs::Env;
 use drumlin_fs::net::PosixNetwork;
-use drumlin_redis::{Config, Loaded, Server, ServerOptions, export_rdb, load_data};
+use drumlin_fs::{Env, append_to_file};
+use drumlin_redis::{Config, Loaded, LogSink, Server, ServerOptions, export_rdb, load_data};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -28,12 +28,14 @@ pub(crate) fn redis(place: &Place, wanted: &Redis, out: &mut Output) -> Outcome 
     }
     let dir = config.get("dir").to_owned();
     let network = Arc::new(PosixNetwork::new());
+    let log = Arc::new(Log::of(&config));
     let options = ServerOptions {
         config,
         env: env.clone(),
         network,
     };
-    let server = Server::open(options).map_err(Failure::Engine)?;
+    let mut server = Server::open(options).map_err(Failure::Engine)?;
+    server.log_to(log);
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(Failure::Io)?;
     let (stopper, handle) = (server.stopper(), signals.handle());
     let listen = move || {
@@ -53,6 +55,36 @@ pub(crate) fn redis(place: &Place, wanted: &Redis, out: &mut Output) -> Outcome 
     handle.close();
     thread.join().map_err(Failure::Engine)?;
     ended.map_err(Failure::Engine)
+}
+
+/// The log of the server: the file that the configuration names, or standard error.
+#[derive(Debug)]
+struct Log {
+    file: Option<PathBuf>,
+}
+
+impl Log {
+    fn of(config: &Config) -> Self {
+        let file = Some(config.get("logfile")).filter(|name| !name.is_empty());
+        Self {
+            file: file.map(PathBuf::from),
+        }
+    }
+}
+
+impl LogSink for Log {
+    fn line(&self, line: &str) {
+        let Some(file) = &self.file else {
+            remark(line.trim_end());
+            return;
+        };
+        if let Err(error) = append_to_file(file, line.as_bytes()) {
+            remark(format!(
+                "drumlin: {error}; the line was: {}",
+                line.trim_end()
+            ));
+        }
+    }
 }
 
 fn load(config: &Config, env: &Env, file: &Path, out: &mut Output) -> Outcome {

@@ -3,6 +3,7 @@
 //! All code above takes an [`Env`], so that a test can replace the real system by a file system that forgets,
 //! a clock that jumps or a fixed seed.
 
+mod append;
 mod clock;
 mod fault;
 mod fault_rule;
@@ -38,6 +39,7 @@ mod writeback;
 
 use std::sync::Arc;
 
+pub use append::append_to_file;
 pub use clock::Clock;
 pub use fault::{FaultFileSystem, Observer};
 pub use fault_rule::{Fault, FaultRule, OpKind};

@@ -1,5 +1,5 @@
 //! The names of the configuration: Redis 7.0.15's, with its defaults; `bind` is the loopback, as `save` is empty and `appendonly` on.
-//! `metrics-port` is ours.
+//! `log-format` and `metrics-port` are ours.
 //!
 //! All are taken from files and by `CONFIG SET`, checked and told by `CONFIG GET`, so that files and programs written for
 //! Redis work. `docs/redis.md` says which of them have an effect.
@@ -203,7 +203,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     ),
     entry("crash-log-enabled", Kind::Switch, "yes", true),
     entry("crash-memcheck-enabled", Kind::Switch, "yes", false),
-    entry("daemonize", Kind::Switch, "yes", false),
+    entry("daemonize", Kind::Switch, "no", false),
     entry("databases", Kind::Number(16, 16), "16", false),
     entry("dbfilename", Kind::Text, "dump.rdb", true),
     entry("dir", Kind::Text, ".", false),
@@ -290,6 +290,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         "",
         true,
     ),
+    entry("log-format", Kind::Choice(&["text", "json"]), "text", true),
     entry("logfile", Kind::Text, "", false),
     entry(
         "loglevel",
@@ -365,7 +366,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         true,
     ),
     entry("oom-score-adj-values", Kind::Text, "0 200 800", true),
-    entry("pidfile", Kind::Text, "/var/run/redis.pid", false),
+    entry("pidfile", Kind::Text, "", false),
     entry("port", Kind::Number(0, 65535), "6379", false),
     entry(
         "proc-title-template",

@@ -10,6 +10,7 @@ use crate::cluster;
 use crate::command::{Command, Flags};
 use crate::dispatch_multi::end_multi;
 use crate::facts::Facts;
+use crate::log::Level;
 use crate::migrate::hold::holds;
 use crate::pause;
 use crate::permit;
@@ -68,6 +69,14 @@ pub(crate) struct Dispatcher<'a> {
 impl Dispatcher<'_> {
     /// Runs a command that a client sent.
     pub(crate) fn dispatch(&mut self, session: &mut Session, args: Args<'_>) -> Ran {
+        if is_of_a_browser(args) {
+            let fields = [("address", session.address.clone())];
+            let message = "a request over HTTP came, perhaps from a browser that a page misuses";
+            let journal = &mut self.server.journal;
+            journal.tell_once(Level::Warning, "http", message, &fields);
+            session.is_killed = true;
+            return Ran::Answered { wrote: false };
+        }
         let out = std::mem::take(&mut session.out);
         let written = out.len();
         let mut reply = ReplyWriter::append_to(out, session.protocol);
@@ -414,6 +423,14 @@ const FOR_SUBSCRIBERS: [&str; 9] = [
     "quit",
     "reset",
 ];
+
+/// Whether it is the beginning of a request over HTTP: a page has a browser send those to servers that the attacker cannot reach.
+fn is_of_a_browser(args: Args<'_>) -> bool {
+    let name = args.get(0).unwrap_or_default();
+    [b"post".as_slice(), b"host:"]
+        .iter()
+        .any(|it| it.eq_ignore_ascii_case(name))
+}
 
 /// Whether MULTI queues the command called `name`.
 fn is_queued(name: &str) -> bool {

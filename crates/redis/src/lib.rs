@@ -31,7 +31,9 @@ mod glob;
 mod intake;
 mod io;
 mod known;
+mod life;
 mod listen;
+mod log;
 mod metrics;
 mod migrate;
 mod net;
@@ -66,6 +68,7 @@ mod writer;
 
 pub use config::Config;
 pub use intake::load_data;
+pub use log::LogSink;
 pub use options::{ServerOptions, Stopper};
 pub use persist::export_rdb;
 pub use persist::load::Loaded;

@@ -40,6 +40,8 @@ pub(crate) struct Net {
     /// Ends of handshakes under way, and of some that are over, by the monotonic clock; and how many may go on in this turn.
     pub(crate) greetings: VecDeque<(Duration, u64)>,
     pub(crate) greetings_left: usize,
+    /// Ends of the time in which those who have to authenticate may do so, by the monotonic clock; also of some that are over.
+    pub(crate) strangers: VecDeque<(Duration, u64)>,
     /// Those who have said that they send nothing more.
     pub(crate) over: Vec<u64>,
     /// Those who ran something in the present round.
@@ -64,6 +66,7 @@ impl Net {
             scrapers: HashMap::new(),
             greetings: VecDeque::new(),
             greetings_left: 0,
+            strangers: VecDeque::new(),
             over: Vec::new(),
             participants: Vec::new(),
             runnable: Queue::default(),

@@ -19,7 +19,9 @@ use crate::config::Fsync;
 use crate::dispatch::{Dispatcher, Ran, Terms, tell};
 use crate::expire::expire_due;
 use crate::io::{Gate, Hold, Io, OUT_BYTES_HIGH};
+use crate::life;
 use crate::listen::listen;
+use crate::log::{LogSink, watch};
 use crate::metrics::figures::{Counts, Figures};
 use crate::metrics::scrape;
 use crate::migrate::finish::finish;
@@ -123,6 +125,11 @@ impl Server {
             .collect()
     }
 
+    /// Has it write its log to `sink`.
+    pub fn log_to(&mut self, sink: Arc<dyn LogSink>) {
+        self.state.journal.go_to(sink);
+    }
+
     /// A handle that ends it.
     pub fn stopper(&self) -> Stopper {
         Stopper {
@@ -136,6 +143,8 @@ impl Server {
     /// # Errors
     /// Of the poller; a failed sync under `appendfsync always`, as then nobody may be answered any more.
     pub fn run(mut self) -> Result<()> {
+        self.state.set_time(self.env.clock.unix_time());
+        life::began(&self.state);
         let mut events = Events::with_capacity(EVENTS_MAX);
         while self.state.shutdown.is_none() && !self.asked_to_stop.load(Ordering::Acquire) {
             let now = self.env.clock.monotonic();
@@ -539,34 +548,7 @@ impl Server {
         self.state.migrations.see(&overlay);
         match self.writer.write(&self.state.store, &self.workers, overlay) {
             Ok(waits) => self.state.counters.stalls += u64::from(waits),
-            Err(error) => self.fail_round(&error),
-        }
-    }
-
-    /// Nothing of the round was written: whoever was told of a write is told of the error instead.
-    fn fail_round(&mut self, error: &Error) {
-        let line = drumlin_redis_store::Failure::from(error.duplicate()).to_string();
-        self.state.replicas.drop_pending();
-        for id in &self.state.net.participants {
-            let (Some(io), Some(session)) = (
-                self.state.net.ios.get_mut(id),
-                self.state.clients.get_mut(*id),
-            ) else {
-                continue;
-            };
-            if io.round_wrote && session.is_primary {
-                // Its changes are to come again.
-                session.is_killed = true;
-                self.state.replication.forget_place();
-                continue;
-            }
-            if io.round_wrote {
-                session.out.truncate(io.round_from);
-                let out = std::mem::take(&mut session.out);
-                let mut reply = drumlin_resp::ReplyWriter::append_to(out, session.protocol);
-                (0..io.round_replies).for_each(|_| reply.error(line.as_bytes()));
-                session.out = reply.take();
-            }
+            Err(error) => life::fail_round(&mut self.state, &error),
         }
     }
 
@@ -643,9 +625,13 @@ impl Server {
         let is_always = self.state.config.fsync() == Fsync::Always;
         let durable = match self.writer.synced(outcome) {
             Ok(durable) => durable,
-            Err(error) if is_always => return Err(error),
+            Err(error) if is_always => {
+                life::failed(&mut self.state, "the log was not synced", &error);
+                return Err(error);
+            }
             // The engine takes no more writes; they are answered with its error. Nobody waits but for SAVE.
-            Err(_) => {
+            Err(error) => {
+                life::failed(&mut self.state, "the log was not synced", &error);
                 let waits = |io: &Io| matches!(io.gate, Gate::Durable(_));
                 let waiting = self.state.net.ios.iter().filter(|(_, io)| waits(io));
                 let ids: Vec<u64> = waiting.map(|(id, _)| *id).collect();
@@ -725,10 +711,7 @@ impl Server {
     fn note_turn(&mut self, began: Duration, ran: usize) {
         if ran > 0 {
             let took = self.env.clock.monotonic().saturating_sub(began);
-            let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-            let counters = &mut self.state.counters;
-            counters.round_commands.record(ran as u64);
-            counters.round_micros.record(micros);
+            life::turned(&mut self.state, took, ran);
         }
     }
 
@@ -739,8 +722,10 @@ impl Server {
         rates.commands.look(now, state.counters.commands);
         rates.bytes_in.look(now, state.counters.bytes_in);
         rates.bytes_out.look(now, state.counters.bytes_out);
+        watch::look(state);
         scrape::end_late(state, now);
         traffic::end_greetings(state, now);
+        traffic::end_strangers(state, now);
         if now >= self.look_due {
             self.look_due = now + LOOK;
             self.look(None);
@@ -771,6 +756,7 @@ impl Server {
     }
 
     fn shut_down(mut self) -> Result<()> {
+        life::ends(&mut self.state);
         self.state.replication.end_attempt()?;
         self.state.migrations.end()?;
         self.end_round();

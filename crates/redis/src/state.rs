@@ -16,6 +16,7 @@ use crate::acl::Users;
 use crate::clients::Clients;
 use crate::config::Config;
 use crate::known::Known;
+use crate::log::{Journal, Watch};
 use crate::metrics::figures::Figures;
 use crate::metrics::powers::Powers;
 use crate::migrate::state::Migrations;
@@ -214,6 +215,9 @@ pub(crate) struct ServerState {
     pub(crate) watching: Watching,
     pub(crate) config: Config,
     pub(crate) users: Users,
+    pub(crate) journal: Journal,
+    /// What the log told last.
+    pub(crate) watch: Watch,
     pub(crate) limits: Limits,
     pub(crate) notify: Classes,
     pub(crate) counters: Counters,
@@ -283,6 +287,8 @@ impl ServerState {
             watching: Watching::default(),
             config,
             users: Users::default(),
+            journal: Journal::default(),
+            watch: Watch::default(),
             limits: Limits {
                 string_bytes_max: 0,
                 hll_sparse_bytes_max: 0,
@@ -326,6 +332,7 @@ impl ServerState {
     pub(crate) fn set_time(&mut self, now: Duration) {
         self.now_seconds = now.as_secs();
         self.now_micros = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
+        self.journal.micros = self.now_micros;
     }
 
     /// Whether keys whose time has come are deleted: a primary's are by the primary, and nothing changes in a pause.
@@ -371,6 +378,7 @@ impl ServerState {
         self.notify = Classes::parse(classes).unwrap_or_default();
         self.observer.configure(&self.config);
         self.replicas.configure(&self.config);
+        self.journal.configure(&self.config);
         self.users.all_channels = self.config.get("acl-pubsub-default") == "allchannels";
         self.is_cluster = self.config.get("cluster-enabled") == "yes";
     }

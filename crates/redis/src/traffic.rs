@@ -1,21 +1,29 @@
 //! Clients come, send, are answered and go.
 
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
 use drumlin::Result;
-use drumlin_fs::net::{Connection, NetErrorKind, Token};
+use drumlin_fs::net::{Address, Connection, NetErrorKind, Token};
 use drumlin_resp::RequestLimits;
 
 use crate::dispatch_multi::end_multi;
 use crate::io::{Gate, Heard, Hold, Io, OUT_BYTES_HIGH};
+use crate::log::Level;
 use crate::metrics::scrape;
 use crate::net::Guest;
+use crate::permit;
 use crate::pubsub::Subject;
 use crate::session::{Blocked, Session};
 use crate::state::ServerState;
 use crate::tls::session::Tls;
 
+/// From a connection to its authentication, where one is needed.
+const STRANGER_MAX: Duration = Duration::from_secs(10);
+/// Bytes that who has not authenticated may leave unread.
+const STRANGER_OUT_BYTES: usize = 1_024;
 /// From a connection to the end of its handshake.
 const GREETING_MAX: Duration = Duration::from_secs(10);
 /// Steps of handshakes in a turn of the loop: one may take a millisecond, where a key is of RSA.
@@ -55,11 +63,17 @@ fn let_in(
     now: Duration,
 ) -> Result<()> {
     state.counters.connections += 1;
-    if state.clients.len() as u64 >= state.config.number("maxclients") {
+    if let Some(reason) = refusal(state, connection.peer_address()) {
         state.counters.rejected += 1;
+        tell(
+            state,
+            "refused",
+            reason.split('.').next().unwrap_or(reason),
+            connection.peer_address(),
+        );
         if !is_secure {
             // As much as the socket takes: nobody waits for a client that is not let in.
-            drop(connection.write(b"-ERR max number of clients reached\r\n"));
+            drop(connection.write(format!("-{reason}\r\n").as_bytes()));
         }
         return Ok(());
     }
@@ -86,6 +100,67 @@ fn let_in(
     Ok(())
 }
 
+/// Tells the log of a client that is not served.
+fn tell(state: &mut ServerState, event: &'static str, reason: &str, address: &dyn Display) {
+    let fields = [
+        ("reason", reason.to_owned()),
+        ("address", address.to_string()),
+    ];
+    let message = "a client is not served";
+    state
+        .journal
+        .tell_once(Level::Notice, event, message, &fields);
+}
+
+/// Why a client from this address is not let in.
+fn refusal(state: &ServerState, from: &Address) -> Option<&'static str> {
+    let is_full = state.clients.len() as u64 >= state.config.number("maxclients");
+    let is_protected = state.config.get("protected-mode") == "yes";
+    match () {
+        () if is_full => Some("ERR max number of clients reached"),
+        () if is_protected && state.users.default_needs_no_password() && !is_local(from) => {
+            Some(PROTECTED)
+        }
+        () => None,
+    }
+}
+
+/// What is said to clients from elsewhere while nobody needs a password.
+const PROTECTED: &str = "DENIED Redis is running in protected mode because protected mode is enabled and no password is set for \
+     the default user. In this mode connections are only accepted from the loopback interface. If \
+     you want to connect from external computers to Redis you may adopt one of the following \
+     solutions: 1) Just disable protected mode sending the command 'CONFIG SET protected-mode no' \
+     from the loopback interface by connecting to Redis from the same host the server is running, \
+     however MAKE SURE Redis is not publicly accessible from internet if you do so. Use CONFIG \
+     REWRITE to make this change permanent. 2) Alternatively you can just disable the protected \
+     mode by editing the Redis configuration file, and setting the protected mode option to 'no', \
+     and then restarting the server. 3) If you started the server manually just for testing, \
+     restart it with the '--protected-mode no' option. 4) Setup a an authentication password for \
+     the default user. NOTE: You only need to do one of the above things in order for the server to \
+     start accepting connections from the outside.";
+
+/// Whether it is this machine's own, as Redis counts them.
+fn is_local(address: &Address) -> bool {
+    match address {
+        Address::Tcp(address) => {
+            let ip = address.ip();
+            ip == IpAddr::from(Ipv4Addr::LOCALHOST) || ip == IpAddr::from(Ipv6Addr::LOCALHOST)
+        }
+        Address::Unix(_) | Address::Unnamed => true,
+    }
+}
+
+/// A name for each end of a connection. Ends at a socket with a path have that one's.
+fn names(connection: &dyn Connection) -> [String; 2] {
+    let local = connection.local_address();
+    if let Ok(Address::Unix(path)) = &local {
+        let name = format!("{}:0", path.display());
+        return [name.clone(), name];
+    }
+    let local = local.map_or_else(|_| String::new(), |it| it.to_string());
+    [connection.peer_address().to_string(), local]
+}
+
 /// Makes a client of a connection; its id.
 ///
 /// # Errors
@@ -97,10 +172,11 @@ pub(crate) fn add_client(
 ) -> Result<u64> {
     let id = state.net.take_id();
     let is_authenticated = state.users.are_open();
-    let local = connection.local_address();
-    let addresses = [Ok(connection.peer_address().clone()), local]
-        .map(|address| address.map_or_else(|_| String::new(), |it| it.to_string()));
+    let addresses = names(&*connection);
     let session = Session::new(id, is_authenticated, addresses, state.now_seconds);
+    if !is_authenticated {
+        state.net.strangers.push_back((now + STRANGER_MAX, id));
+    }
     let limits = RequestLimits {
         bulk_bytes_max: state.limits.string_bytes_max,
         authenticated: is_authenticated,
@@ -137,6 +213,9 @@ pub(crate) fn read(state: &mut ServerState, id: u64, now: Duration) {
             state.counters.reads += 1;
             let most = state.config.number("client-query-buffer-limit");
             if io.pending_bytes() as u64 > most.max(1 << 20) {
+                let address = state.clients.get(id).map(|it| it.address.clone());
+                let address = address.unwrap_or_default();
+                tell(state, "input", "it sends more than is kept", &address);
                 close(state, id);
                 return;
             }
@@ -175,6 +254,28 @@ pub(crate) fn end_greetings(state: &mut ServerState, now: Duration) {
         }
         state.net.greetings.pop_front();
         if state.net.ios.get(&id).is_some_and(Io::is_greeting) {
+            close(state, id);
+        }
+    }
+}
+
+/// Ends those who had to authenticate and have not done so in time.
+pub(crate) fn end_strangers(state: &mut ServerState, now: Duration) {
+    while let Some((until, id)) = state.net.strangers.front().copied() {
+        if until > now {
+            break;
+        }
+        state.net.strangers.pop_front();
+        let session = state.clients.get(id);
+        let needs_auth = |session: &&Session| permit::needs_auth(state, session);
+        if let Some(session) = session.filter(needs_auth) {
+            let address = session.address.clone();
+            tell(
+                state,
+                "stranger",
+                "it did not authenticate in time",
+                &address,
+            );
             close(state, id);
         }
     }
@@ -247,8 +348,16 @@ pub(crate) fn flush(state: &mut ServerState, id: u64) {
     }
     let left = session.out.len();
     let is_subscriber = session.subscriptions() > 0;
-    let is_over = left as u64 > state.config.out_limit(is_subscriber);
-    if (session.closes && left == 0 && !io.has_unsent()) || is_over {
+    let is_stranger = !session.is_authenticated && !state.users.are_open();
+    let is_over = left as u64 > state.config.out_limit(is_subscriber)
+        || is_stranger && left > STRANGER_OUT_BYTES;
+    if is_over {
+        let address = session.address.clone();
+        tell(state, "output", "it reads too slowly", &address);
+        close(state, id);
+        return;
+    }
+    if session.closes && left == 0 && !io.has_unsent() {
         close(state, id);
         return;
     }
@@ -279,4 +388,29 @@ pub(crate) fn unblock(state: &mut ServerState, session: &mut Session) -> Option<
         state.net.runnable.insert(session.id);
     }
     Some(blocked)
+}
+
+#[cfg(test)]
+mod tests {
+    use drumlin_fs::net::Address;
+
+    use super::is_local;
+
+    /// Goal: protected mode keeps out whom Redis's does. Method: addresses of this machine and of others.
+    #[test]
+    fn only_the_loopbacks_own_addresses_are_local() {
+        let tcp = |text: &str| Address::Tcp(text.parse().expect("an address"));
+        for address in ["127.0.0.1:1", "[::1]:1"] {
+            assert!(is_local(&tcp(address)), "{address}");
+        }
+        for address in [
+            "127.0.0.2:1",
+            "10.0.0.1:1",
+            "[::2]:1",
+            "[::ffff:127.0.0.1]:1",
+        ] {
+            assert!(!is_local(&tcp(address)), "{address}");
+        }
+        assert!(is_local(&Address::Unix("/a".into())) && is_local(&Address::Unnamed));
+    }
 }

@@ -66,6 +66,12 @@ impl Users {
         self.get(UserId::DEFAULT).is_some_and(User::is_open)
     }
 
+    /// Whether any password is the default user's.
+    pub(crate) fn default_needs_no_password(&self) -> bool {
+        let default = self.get(UserId::DEFAULT);
+        default.is_some_and(|user| user.needs_no_password)
+    }
+
     /// The user who says this name and this password.
     pub(crate) fn authenticate(&self, name: &[u8], password: &[u8]) -> Option<UserId> {
         match self.find(name) {

@@ -94,7 +94,7 @@ fn authenticate(call: &mut Call<'_, '_>, name: &[u8], password: &[u8]) -> Outcom
 
 fn auth(call: &mut Call<'_, '_>) -> Outcome<()> {
     match call.len() {
-        2 if needs_no_password(call)? => {
+        2 if call.server()?.users.default_needs_no_password() => {
             return Err(Failure::refused(
                 "ERR AUTH <password> called without any password configured for the default \
                  user. Are you sure your configuration is correct?",
@@ -106,12 +106,6 @@ fn auth(call: &mut Call<'_, '_>) -> Outcome<()> {
     }
     call.reply.ok();
     Ok(())
-}
-
-/// Whether any password is the default user's.
-fn needs_no_password(call: &mut Call<'_, '_>) -> Outcome<bool> {
-    let default = call.server()?.users.get(UserId::DEFAULT);
-    Ok(default.is_some_and(|user| user.needs_no_password))
 }
 
 fn hello(call: &mut Call<'_, '_>) -> Outcome<()> {

@@ -238,18 +238,23 @@ fn compact(call: &mut Call<'_, '_>) -> Outcome<()> {
 }
 
 fn shutdown(call: &mut Call<'_, '_>) -> Outcome<()> {
-    let mut how = Shutdown::Save;
-    for at in 1..call.len() {
-        match () {
-            () if call.is(at, "nosave") => how = Shutdown::NoSave,
-            () if call.is(at, "save") => how = Shutdown::Save,
-            () if call.is(at, "now") || call.is(at, "force") => {}
-            () if call.is(at, "abort") => {
-                return Err(Failure::refused("ERR No shutdown in progress."));
-            }
-            () => return Err(SYNTAX),
-        }
+    let words = ["nosave", "save", "now", "force", "abort"];
+    if (1..call.len()).any(|at| !words.iter().any(|word| call.is(at, word))) {
+        return Err(SYNTAX);
     }
+    let has = |word: &str| (1..call.len()).any(|at| call.is(at, word));
+    let has_others = words.iter().any(|word| *word != "abort" && has(word));
+    if has("abort") && has_others || has("save") && has("nosave") {
+        return Err(SYNTAX);
+    }
+    if has("abort") {
+        // It is carried out at the end of the turn.
+        return Err(Failure::refused("ERR No shutdown in progress."));
+    }
+    let how = match has("nosave") {
+        true => Shutdown::NoSave,
+        false => Shutdown::Save,
+    };
     call.server()?.shutdown = Some(how);
     // The connection ends without a reply, as Redis's does.
     call.session.is_killed = true;

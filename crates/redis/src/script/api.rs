@@ -5,6 +5,7 @@ use mlua::{Function, Lua, LuaString, Result, Table, Value, Variadic};
 use sha1::{Digest, Sha1};
 
 use super::flags::ScriptFlags;
+use super::limits::{LOG_LINE_BYTES_MAX, LOG_LINES_MAX};
 use super::link::{Link, Registered, Request};
 use super::lua_error::{
     bad_argument, caught, complain, error_table, handle, kind, raise, raise_table,
@@ -92,11 +93,13 @@ fn redis(lua: &Lua, link: &Link) -> Result<Table> {
     for (name, number) in numbers {
         redis.raw_set(name, number)?;
     }
-    add_log_and_version(lua, &redis)?;
+    add_log_and_version(lua, link, &redis)?;
     Ok(redis)
 }
 
-fn add_log_and_version(lua: &Lua, table: &Table) -> Result<()> {
+fn add_log_and_version(lua: &Lua, link: &Link, table: &Table) -> Result<()> {
+    let of = link.clone();
+    let log = move |lua: &Lua, args: Variadic<Value>| log(lua, &of, &args);
     table.raw_set("log", lua.create_function(log)?)?;
     let levels = ["LOG_DEBUG", "LOG_VERBOSE", "LOG_NOTICE", "LOG_WARNING"];
     for (level, name) in levels.into_iter().enumerate() {
@@ -199,8 +202,8 @@ fn set_replication(lua: &Lua, link: &Link, args: &Variadic<Value>) -> Result<()>
     Ok(())
 }
 
-fn log(lua: &Lua, args: Variadic<Value>) -> Result<()> {
-    let Some((level, _)) = args.split_first().filter(|(_, texts)| !texts.is_empty()) else {
+fn log(lua: &Lua, link: &Link, args: &Variadic<Value>) -> Result<()> {
+    let Some((level, texts)) = args.split_first().filter(|(_, texts)| !texts.is_empty()) else {
         let text = "redis.log() requires two arguments or more.";
         return Err(raise_table(lua, text));
     };
@@ -211,7 +214,19 @@ fn log(lua: &Lua, args: Variadic<Value>) -> Result<()> {
     if !(0.0..4.0).contains(&level) {
         return Err(raise_table(lua, "Invalid debug level."));
     }
-    // There is no file of messages.
+    let mut words = Vec::new();
+    for text in texts {
+        // As Redis does it: what is no text is left out.
+        if let Some(text) = lua.coerce_string(text.clone())? {
+            words.push(String::from_utf8_lossy(&text.as_bytes()).into_owned());
+        }
+    }
+    let line: String = words.join(" ").chars().take(LOG_LINE_BYTES_MAX).collect();
+    let mut shared = link.shared.lock();
+    match shared.said.len() < LOG_LINES_MAX {
+        true => shared.said.push((level as usize, line)),
+        false => shared.unsaid += 1,
+    }
     Ok(())
 }
 
@@ -351,7 +366,7 @@ fn library(lua: &Lua, link: &Link) -> Result<Table> {
         Ok(())
     };
     redis.raw_set("register_function", lua.create_function(register)?)?;
-    add_log_and_version(lua, &redis)?;
+    add_log_and_version(lua, link, &redis)?;
     Ok(redis)
 }
 

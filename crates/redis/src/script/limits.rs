@@ -10,3 +10,6 @@ pub(crate) const TICK_INSTRUCTIONS: u32 = 100_000;
 pub(crate) const REPLY_DEPTH_MAX: usize = 200;
 /// How long a library may take to be loaded.
 pub(crate) const LOAD_MS_MAX: u64 = 500;
+/// Lines that scripts log between two looks at them, and bytes of one; as many bytes as Redis writes.
+pub(crate) const LOG_LINES_MAX: usize = 1_000;
+pub(crate) const LOG_LINE_BYTES_MAX: usize = 1_024;

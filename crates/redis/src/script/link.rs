@@ -48,6 +48,9 @@ pub(crate) struct Shared {
     pub(crate) loading: Option<Vec<Registered>>,
     /// When loading it takes too long, by the monotonic clock.
     pub(crate) load_until: Option<Duration>,
+    /// What scripts have logged, with their levels, and how many lines more.
+    pub(crate) said: Vec<(usize, String)>,
+    pub(crate) unsaid: u64,
     /// Where the script was when it was ended.
     pub(crate) ended_at: Option<(String, i64)>,
 }

@@ -179,6 +179,16 @@ impl Scripts {
         }
     }
 
+    /// Takes what scripts have logged, with their levels, and how many lines more they would have.
+    pub(crate) fn take_said(&self) -> (Vec<(usize, String)>, u64) {
+        let Some(engine) = &self.engine else {
+            return (Vec::new(), 0);
+        };
+        let mut shared = engine.link.shared.lock();
+        let unsaid = std::mem::take(&mut shared.unsaid);
+        (std::mem::take(&mut shared.said), unsaid)
+    }
+
     /// The time of scripts, by the monotonic clock.
     pub(crate) fn now(&self) -> Duration {
         self.clock.monotonic()

@@ -2,8 +2,10 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests make files for the server")]
 
+mod log;
 mod metrics;
 mod ours;
 mod secure;
+mod strangers;
 mod tls;
 mod users;
