@@ -61,6 +61,7 @@ pub const TARGETS: &[Target] = &[
     ("resp_words", targets::resp::run_words),
     ("sst_open_scan", targets::table::run),
     ("table_properties", targets::properties::run),
+    ("users_file", targets::users::run),
     ("wal_reader", targets::wal::run),
     ("write_batch", targets::batch::run),
 ];

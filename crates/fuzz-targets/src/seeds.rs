@@ -71,6 +71,28 @@ const NAMES: [&str; 14] = [
     "zstd",
 ];
 
+/// Rules of users of Redis.
+const USERS: [(&str, &str); 6] = [
+    ("plain", "on nopass ~a* %R~b* &c +@all -@dangerous"),
+    (
+        "password",
+        "off #2bd806c97f0e00af1a1fc3328fa763a9269723c8db8fac4f93af71db186d6e90 +get",
+    ),
+    (
+        "subcommands",
+        "+config|get +select|0 -client|kill +@read -@fast",
+    ),
+    (
+        "selectors",
+        "on (+get ~a) (%W~b* +@write &x) clearselectors (+set ~c)",
+    ),
+    ("quotes", "(\"~a)\" '~b c' +get) (~\\\"x +set)"),
+    (
+        "two",
+        "on\n\n user b reset sanitize-payload allkeys\r\nuser default off",
+    ),
+];
+
 /// One file of the corpus.
 #[derive(Clone, Debug)]
 pub struct Seed {
@@ -361,6 +383,9 @@ impl Corpus {
     fn texts_and_batches(&mut self) {
         for name in NAMES {
             self.add("names", name, name.as_bytes().to_vec());
+        }
+        for (name, rules) in USERS {
+            self.add("users_file", name, format!("user a {rules}\n").into_bytes());
         }
         let own = b"[Version]\n  rocksdb_version=7.8.3\n  options_file_version=1.1\n\n\
             [DBOptions]\n  max_open_files=-1\n\n[CFOptions \"default\"]\n  comparator=x\n\n\

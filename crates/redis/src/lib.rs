@@ -29,6 +29,7 @@ mod expire;
 mod facts;
 mod glob;
 mod intake;
+pub mod internals;
 mod io;
 mod known;
 mod life;

@@ -24,4 +24,5 @@ pub(crate) mod range_tombstones;
 pub(crate) mod rdb;
 pub(crate) mod resp;
 pub(crate) mod table;
+pub(crate) mod users;
 pub(crate) mod wal;

@@ -11,9 +11,30 @@ pub(crate) fn describe(user: &User) -> Vec<u8> {
     let hashes = user.passwords.iter();
     words.extend(hashes.map(|hash| format!("#{}", hex(hash)).into_bytes()));
     words.push(selector(&user.root));
-    let others = user.others.iter();
-    words.extend(others.map(|it| [b"(", &selector(it)[..], b")"].concat()));
+    for other in &user.others {
+        let text = selector(other);
+        let inner: Vec<_> = text.split(|byte| *byte == b' ').map(quoted).collect();
+        words.push([b"(", &inner.join(&b' ')[..], b")"].concat());
+    }
     words.join(&b' ')
+}
+
+/// A word of a selector, in quotes where it would end the selector or be read as quotes. Redis does not quote them, and reads others
+/// than it wrote.
+fn quoted(word: &[u8]) -> Vec<u8> {
+    let is_plain = !word.iter().any(|byte| b"()\"'\\".contains(byte));
+    if is_plain || drumlin_base::bug!("redis-rule-unquoted") {
+        return word.to_vec();
+    }
+    let mut quoted = vec![b'"'];
+    for byte in word {
+        if b"\"\\".contains(byte) {
+            quoted.push(b'\\');
+        }
+        quoted.push(*byte);
+    }
+    quoted.push(b'"');
+    quoted
 }
 
 fn selector(selector: &Selector) -> Vec<u8> {

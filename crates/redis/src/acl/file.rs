@@ -99,3 +99,29 @@ pub(crate) fn write<'a>(users: impl Iterator<Item = &'a User>) -> Vec<u8> {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{parse, write};
+
+    /// Goal: users outlive their file. Method: rules of all kinds, among them patterns that look like the end of a selector.
+    #[test]
+    fn what_is_written_is_read_as_the_same_users() {
+        for rules in [
+            "on nopass ~a* %R~b* %W~c* &d resetpass >pw >other",
+            "+@all -@dangerous +config|get -get",
+            "-@all +select|0 +select|1 +@read -@fast",
+            "skip-sanitize-payload allkeys allchannels",
+            "(+get ~a) (%R~b &c +@write)",
+            "(\"~a)\" +get) (\"~b\\\"c\" '~d\\\\' +set)",
+            "~a) &(b",
+        ] {
+            let text = format!("user u {rules}\nuser v off\n");
+            let users = parse(text.as_bytes(), "f", false).expect("rules");
+            let written = write(users.iter());
+            let again = parse(&written, "f", false).expect("what was written");
+            assert_eq!(again, users, "{}", String::from_utf8_lossy(&written));
+            assert_eq!(write(again.iter()), written);
+        }
+    }
+}

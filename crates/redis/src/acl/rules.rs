@@ -205,7 +205,8 @@ fn allow_command(selector: &mut Selector, name: &[u8]) -> Outcome {
     let entry = catalog::find(family).ok_or(RuleError::Unknown)?;
     match () {
         () if entry.parts().1.is_some() => return Err(RuleError::ArgumentOfSubcommand),
-        () if own.is_empty() => return Err(RuleError::Syntax),
+        // What is told with blanks between has none itself.
+        () if own.is_empty() || has_spaces(own) => return Err(RuleError::Syntax),
         () if entry.is_family() => {
             let child = catalog::child(entry, own).ok_or(RuleError::Unknown)?;
             selector.set_command(child, true);

@@ -107,16 +107,18 @@ fn clients_of_users_who_are_gone_from_the_file_are_closed() {
 fn users_of_the_configuration_are_rewritten_with_it() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("ours.conf");
-    let lines = "# ours\nport 0\nuser alice on >pw ~\"a*\" \"+get\n";
+    let lines = "# ours\nport 0\nuser alice on >hidden-word ~\"a*\" \"+get\n";
     write(&path, lines).expect("writes");
     let error = Config::default().read_file(&Env::system(), &path);
     let error = error.expect_err("is refused").to_string();
-    assert!(error.contains("line 3") && !error.contains("pw"), "{error}");
-    let lines =
-        "# ours\nport 0\nuser alice on >pw ~a* \"+get\" (+set ~b)\n# theirs\nuser bob off\n";
+    assert!(
+        error.contains("line 3") && !error.contains("hidden-word"),
+        "{error}"
+    );
+    let lines = "# ours\nport 0\nuser alice on >hidden-word ~a* \"+get\" (+set ~b)\n# theirs\nuser bob off\n";
     write(&path, lines).expect("writes");
     let ours = Ours::from_file(&path);
-    let said = ours.say(&["AUTH alice pw", "GET a", "SET b 1", "SET a 1"]);
+    let said = ours.say(&["AUTH alice hidden-word", "GET a", "SET b 1", "SET a 1"]);
     assert!(said.starts_with("+OK\r\n$-1\r\n+OK\r\n-NOPERM"), "{said}");
     ours.say(&[
         "ACL DELUSER bob",
@@ -133,13 +135,13 @@ fn users_of_the_configuration_are_rewritten_with_it() {
         "{written}"
     );
     assert!(
-        !written.contains("bob") && !written.contains("pw"),
+        !written.contains("user bob") && !written.contains("hidden-word"),
         "{written}"
     );
     drop(ours);
     let ours = Ours::from_file(&path);
     assert!(
-        ours.say(&["AUTH alice pw", "SET b 1"])
+        ours.say(&["AUTH alice hidden-word", "SET b 1"])
             .starts_with("+OK\r\n+OK\r\n")
     );
     ours.say(&["CONFIG REWRITE"]);
