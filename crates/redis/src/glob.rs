@@ -1,9 +1,12 @@
 //! Redis's patterns: `*`, `?`, `[a-z]`, `[^x]` and `\`.
 
+/// Stars that Redis goes through before it takes a pattern for one that matches nothing.
+const STARS_MAX: usize = 1_001;
+
 /// Whether `text` matches `pattern`. Costs the product of their lengths at most: on a mismatch only the last star
 /// takes one more byte.
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    let (mut at, mut from) = (0, 0);
+    let (mut at, mut from, mut stars) = (0, 0, 0);
     // Where to go on after a mismatch: behind the last star, which then takes the text up to here.
     let mut star: Option<(usize, usize)> = None;
     loop {
@@ -11,6 +14,12 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
             at += 1;
             if at == pattern.len() {
                 return true;
+            }
+            if pattern.get(at) != Some(&b'*') {
+                stars += 1;
+            }
+            if stars > STARS_MAX {
+                return false;
             }
             star = Some((at, from));
             continue;

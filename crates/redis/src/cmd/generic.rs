@@ -479,7 +479,7 @@ fn object(call: &mut Call<'_, '_>) -> Outcome<()> {
             let name = encoding(&record);
             call.reply.bulk(name.as_bytes());
         }
-        () if call.is(1, "refcount") => call.reply.integer(1),
+        () if call.is(1, "refcount") => call.reply.integer(references(&record)),
         () if call.is(1, "idletime") => call.reply.integer(0),
         () => {
             return Err(Failure::refused(
@@ -490,6 +490,14 @@ fn object(call: &mut Call<'_, '_>) -> Outcome<()> {
         }
     }
     Ok(())
+}
+
+/// Small numbers are one object for all keys in Redis, with a count of references that stands for "shared".
+fn references(record: &Record) -> i64 {
+    let shared = 0..10_000;
+    let number = || string::integer(record.payload());
+    let is_shared = encoding(record) == "int" && number().is_some_and(|it| shared.contains(&it));
+    if is_shared { i64::from(i32::MAX) } else { 1 }
 }
 
 const OBJECT_HELP: &[&str] = &[
@@ -511,7 +519,7 @@ const OBJECT_HELP: &[&str] = &[
 ];
 
 /// How `OBJECT ENCODING` calls the encoding that Redis would have for the value.
-fn encoding(record: &Record) -> &'static str {
+pub(super) fn encoding(record: &Record) -> &'static str {
     match record.kind() {
         Kind::String => string::encoding(record),
         Kind::SortedSet => zset::encoding(record),

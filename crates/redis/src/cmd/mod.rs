@@ -10,6 +10,7 @@ pub(crate) mod cluster;
 pub(crate) mod command;
 mod command_info;
 pub(crate) mod connection;
+mod debug;
 mod digest;
 pub(crate) mod dump;
 mod elements;

@@ -7,6 +7,7 @@ use drumlin_resp::integer;
 
 use crate::accounts;
 use crate::call::{Call, SYNTAX};
+use crate::cmd::debug;
 use crate::command::{Command, Flags, NO_KEYS};
 use crate::config_rewrite;
 use crate::permit;
@@ -85,6 +86,9 @@ fn debug(call: &mut Call<'_, '_>) -> Outcome<()> {
             let text = String::from_utf8_lossy(call.arg(2)).into_owned();
             return Err(Failure::because(text));
         }
+        3 if call.is(1, "protocol") => return debug::protocol(call),
+        3 if call.is(1, "object") => return debug::object(call),
+        3..=5 if call.is(1, "populate") => debug::populate(call)?,
         2 if call.is(1, "digest") => return super::digest::reply_all(call),
         2.. if call.is(1, "digest-value") => return super::digest::reply_values(call),
         // All data is on disk, and nothing else would be read.
@@ -123,6 +127,7 @@ fn flushdb(call: &mut Call<'_, '_>) -> Outcome<()> {
     check_flush_options(call)?;
     clear(call, call.keys.db())?;
     call.server()?.tracker.cleared();
+    call.tell_replicas_all();
     call.reply.ok();
     Ok(())
 }
@@ -131,6 +136,7 @@ fn flushall(call: &mut Call<'_, '_>) -> Outcome<()> {
     check_flush_options(call)?;
     (0..DATABASES).try_for_each(|db| clear(call, db))?;
     call.server()?.tracker.cleared();
+    call.tell_replicas_all();
     call.reply.ok();
     Ok(())
 }

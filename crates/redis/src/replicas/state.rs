@@ -63,7 +63,7 @@ pub(crate) struct Replicas {
     pub(super) limits: OutLimits,
     /// By the monotonic clock: the next look, and the next sign of life; since when there is no replica.
     pub(super) look_due: Duration,
-    pub(super) ping_due: Duration,
+    pub(super) ping_due: Option<Duration>,
     pub(super) alone_since: Option<Duration>,
 }
 
@@ -92,7 +92,7 @@ impl Replicas {
             lag_max_seconds: 0,
             limits: Config::default().replica_limits(),
             look_due: zero,
-            ping_due: zero,
+            ping_due: None,
             alone_since: None,
         }
     }

@@ -183,8 +183,11 @@ fn look(state: &mut ServerState, is_written: bool, now: Duration) {
     let has_any = !state.replicas.members.is_empty();
     // In a failover nothing may come behind what the replica is to have.
     let may_say = is_written && !is_replica && state.failover.is_none();
-    if has_any && may_say && now >= state.replicas.ping_due {
-        state.replicas.ping_due = now + period;
+    // The first sign of life of a stream comes a period after its first replica.
+    let due = has_any.then(|| state.replicas.ping_due.unwrap_or(now + period));
+    state.replicas.ping_due = due;
+    if may_say && due.is_some_and(|due| now >= due) {
+        state.replicas.ping_due = Some(now + period);
         state.replicas.say(&["PING"]);
     }
     let timeout = state.config.number("repl-timeout").max(1);

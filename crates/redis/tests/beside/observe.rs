@@ -228,3 +228,42 @@ fn info_has_all_fields_of_redis() {
     let once: Vec<Words> = [vec![words("config resetstat")], commands].concat();
     pair.same_as_told("2", &once, names);
 }
+
+/// Goal: what tests of clients ask of DEBUG is answered as Redis answers it, and objects that it shares are told as shared.
+#[test]
+fn debug_and_object_answer_as_redis() {
+    const TYPES: &str =
+        "string integer double bignum null array set map true false verbatim nothing";
+    const REST: [&str; 10] = [
+        "debug populate 20",
+        "debug populate 3 other 7",
+        "get key:19",
+        "get other:2",
+        "dbsize",
+        "debug object nothing",
+        "set shared 9999",
+        "object refcount shared",
+        "incr shared",
+        "object refcount shared",
+    ];
+    let Some(pair) = Pair::start() else {
+        return;
+    };
+    for protocol in ["2", "3"] {
+        let types = TYPES
+            .split(' ')
+            .map(|name| format!("debug protocol {name}"));
+        let mut commands: Vec<Words> = types.map(|line| words(&line)).collect();
+        if protocol == "2" {
+            commands.extend(["attrib", "push"].map(|it| words(&format!("debug protocol {it}"))));
+        }
+        commands.push(words("flushall"));
+        commands.extend(REST.map(words));
+        // Stars that Redis goes through before it takes a pattern for one that matches nothing.
+        commands.push(vec![b"set".to_vec(), vec![b'a'; 2_000], b"1".to_vec()]);
+        commands.extend(
+            [999, 1_000, 1_001, 1_002].map(|stars| vec![b"keys".to_vec(), b"*a".repeat(stars)]),
+        );
+        pair.same(protocol, &commands, |_| true);
+    }
+}
