@@ -5,7 +5,7 @@ local host = ...
 local pcall, xpcall, error, type, tostring = pcall, xpcall, error, type, tostring
 local next, pairs, rawget, rawset, select = next, pairs, rawget, rawset, select
 local getmetatable, setmetatable, setfenv = getmetatable, setmetatable, setfenv
-local collectgarbage = collectgarbage
+local collectgarbage, tonumber, unpack = collectgarbage, tonumber, unpack
 local caught, check = host.caught, host.check
 
 local real = {} -- the real table of each stand-in
@@ -60,14 +60,31 @@ end
 
 local globals = {}
 for _, name in next, {
-  "assert", "error", "gcinfo", "ipairs", "rawequal", "select", "tonumber", "tostring", "type", "unpack",
-  "_VERSION",
+  "assert", "error", "gcinfo", "ipairs", "rawequal", "select", "tonumber", "tostring", "type", "_VERSION",
 } do
   globals[name] = _G[name]
 end
 
 globals.pcall = function(...)
   return after_pcall(pcall(...))
+end
+
+-- Lua 5.1 counts the values of unpack in an `int` that overflows: a wide range would end the process. What is within
+-- the bounds below Lua itself refuses or serves.
+local INDEX_MIN, INDEX_MAX, VALUES_MAX = -2147483648, 2147483647, 8000
+globals.unpack = function(list, first, last)
+  if type(list) ~= "table" then
+    kind_error(1, "unpack", "table", list)
+  end
+  local from, to = tonumber(first) or 1, tonumber(last) or #list
+  if from > to then
+    return
+  end
+  -- Said so that no comparison with NaN lets it through.
+  if not (from >= INDEX_MIN and to <= INDEX_MAX and to - from < VALUES_MAX) then
+    error("too many results to unpack", 2)
+  end
+  return unpack(list, first, last)
 end
 
 globals.xpcall = function(call, handler)
