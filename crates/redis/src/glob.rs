@@ -1,7 +1,7 @@
 //! Redis's patterns: `*`, `?`, `[a-z]`, `[^x]` and `\`.
 
 /// Stars that Redis goes through before it takes a pattern for one that matches nothing.
-const STARS_MAX: usize = 1_001;
+const STARS_MAX: usize = 1_000;
 
 /// Whether `text` matches `pattern`. Costs the product of their lengths at most: on a mismatch only the last star
 /// takes one more byte.

@@ -98,7 +98,7 @@ const SCRIPTS: &[&str] = &[
     "return collectgarbage('count') > 0",
     "return ('x'):rep(3)",
     "return ('x'):bad()",
-    "return unpack({}, 1, 1e8)",
+    "local value = unpack({}, 1, 1e8) return value",
     "table.sort({3, 2, 1, 5, 4, 3, 2, 1}, function() return true end) return 1",
     // Random numbers: one sequence.
     "return {math.random(100), math.random(5, 9), math.floor(math.random() * 1e6)}",
