@@ -38,6 +38,8 @@ pub enum ErrorKind {
     Busy,
     /// A deadline passed.
     TimedOut,
+    /// Transactions wait for each other; this one must give way. It may be run again.
+    Deadlock,
     /// The operation was given up, for example because it was cancelled.
     Aborted,
     /// The result is not complete, for example because blocks were not in the cache.

@@ -18,6 +18,7 @@ mod maintenance;
 mod options;
 mod read;
 mod store;
+mod txn;
 mod version;
 mod wal;
 mod watch;
@@ -70,6 +71,10 @@ pub use options::settings::{
     DirectoryFormat, FamilyOptions, Options, ReadOptions, Tuning, WriteOptions,
 };
 pub use read::DbIterator;
+pub use txn::core::Locking;
+pub use txn::database::TransactionDb;
+pub use txn::transaction::{Transaction, TransactionOptions};
+pub use txn::waits_for::DeadlockStep;
 pub use watch::events::{
     CompactionInfo, EventListener, FlushInfo, Health, RecoveryReport, WalCut, WalMend,
 };

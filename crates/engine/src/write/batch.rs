@@ -233,6 +233,15 @@ impl WriteBatch {
         (self.seqno() + u64::from(self.count)).saturating_sub(1)
     }
 
+    /// Forgets what was added after the batch had `len` bytes and `count` records.
+    ///
+    /// Requires: it once had exactly those.
+    pub(crate) fn truncate(&mut self, len: usize, count: u32) {
+        debug_assert!((BATCH_HEADER_BYTES..=self.len()).contains(&len) && count <= self.count);
+        self.bytes.truncate(len);
+        self.set_count(count);
+    }
+
     /// Removes every record and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();

@@ -1,0 +1,256 @@
+//! A database that is written by transactions.
+
+use std::path::Path;
+use std::time::Duration;
+
+use drumlin_base::{Error, ErrorKind, PinnedSlice, Result, SeqNo, ValueKind};
+
+use crate::db::handle::Db;
+use crate::db::view::View;
+use crate::family::column_family::{ColumnFamily, DEFAULT_FAMILY};
+use crate::family::snapshot::Snapshot;
+use crate::options::settings::{FamilyOptions, Options, ReadOptions, WriteOptions};
+use crate::read::DbIterator;
+use crate::txn::core::{Core, Locking};
+use crate::txn::lock::Mode;
+use crate::txn::transaction::{Transaction, TransactionOptions};
+use crate::txn::waits_for::DeadlockStep;
+use crate::write::batch::WriteBatch;
+
+/// How often [`TransactionDb::run`] tries.
+const RUNS_MAX: u32 = 16;
+
+/// The pause after the first try; it doubles with each.
+const FIRST_PAUSE: Duration = Duration::from_micros(50);
+
+/// A database whose writers lock what they write: there is no way to write past a transaction that holds a key.
+///
+/// ```
+/// # fn main() -> drumlin::Result<()> {
+/// # let dir = std::env::temp_dir().join(format!("drumlin-txn-doc-{}", std::process::id()));
+/// use drumlin::{Locking, Options, TransactionDb};
+///
+/// let db = TransactionDb::open(&dir, Options::default(), Locking::default())?;
+/// let accounts = db.default_family();
+/// db.put(accounts, b"alice", b"5")?;
+///
+/// let mut tx = db.begin();
+/// assert_eq!(tx.get_for_update(accounts, b"alice")?.as_deref(), Some(&b"5"[..]));
+/// tx.put(accounts, b"alice", b"3")?;
+/// tx.put(accounts, b"bob", b"2")?;
+/// assert_eq!(db.get(accounts, b"bob")?.as_deref(), None); // Others do not see it yet.
+/// tx.commit()?;
+///
+/// // Again when it meets another transaction:
+/// db.run(|tx| {
+///     tx.delete(accounts, b"alice")?;
+///     tx.put(accounts, b"bob", b"5")
+/// })?;
+/// assert_eq!(db.get(accounts, b"bob")?.as_deref(), Some(&b"5"[..]));
+/// db.close()?;
+/// # std::fs::remove_dir_all(&dir).ok();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct TransactionDb {
+    core: Core,
+}
+
+impl TransactionDb {
+    /// Opens the database in `dir` with its default family only.
+    ///
+    /// # Errors
+    /// As [`Db::open`].
+    pub fn open(dir: impl AsRef<Path>, options: Options, locking: Locking) -> Result<Self> {
+        let family = options.family.clone();
+        Self::open_families(dir, options, &[(DEFAULT_FAMILY, family)], locking)
+    }
+
+    /// Opens the database in `dir` with `families`, which must name every family it has.
+    ///
+    /// # Errors
+    /// As [`Db::open_families`].
+    pub fn open_families(
+        dir: impl AsRef<Path>,
+        options: Options,
+        families: &[(&str, FamilyOptions)],
+        locking: Locking,
+    ) -> Result<Self> {
+        let db = Db::open_families(dir, options, families)?;
+        let core = Core::new(db, locking);
+        Ok(Self { core })
+    }
+
+    /// Begins a transaction that sees the present moment.
+    pub fn begin(&self) -> Transaction<'_> {
+        self.begin_with(TransactionOptions::default())
+    }
+
+    /// Begins a transaction.
+    pub fn begin_with(&self, options: TransactionOptions) -> Transaction<'_> {
+        Transaction::new(&self.core, options)
+    }
+
+    /// Does `body` in a transaction and commits it; all over again, up to 16 times with growing pauses, where it meets
+    /// another one: after `Busy`, `Deadlock` or `TimedOut`.
+    ///
+    /// # Errors
+    /// The body's or the commit's; the last one's where it never came through.
+    pub fn run<R>(&self, mut body: impl FnMut(&mut Transaction<'_>) -> Result<R>) -> Result<R> {
+        let mut pause = FIRST_PAUSE;
+        for _ in 1..RUNS_MAX {
+            match self.run_once(&mut body) {
+                Err(error) if may_pass(&error) => {}
+                outcome => return outcome,
+            }
+            self.core.db.engine.store.id.env.clock.sleep(pause);
+            pause *= 2;
+        }
+        self.run_once(&mut body)
+    }
+
+    fn run_once<R>(&self, body: &mut impl FnMut(&mut Transaction<'_>) -> Result<R>) -> Result<R> {
+        let mut transaction = self.begin();
+        let result = body(&mut transaction)?;
+        transaction.commit()?;
+        Ok(result)
+    }
+
+    /// Sets `key` to `value`, in a transaction of one write.
+    ///
+    /// # Errors
+    /// As [`TransactionDb::write`].
+    pub fn put(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.put_cf(family.id(), key.as_ref(), value.as_ref())?;
+        self.write(batch, &WriteOptions::default()).map(drop)
+    }
+
+    /// Removes `key`, in a transaction of one write.
+    ///
+    /// # Errors
+    /// As [`TransactionDb::write`].
+    pub fn delete(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.delete_cf(family.id(), key.as_ref())?;
+        self.write(batch, &WriteOptions::default()).map(drop)
+    }
+
+    /// Writes `batch` as a transaction of its own, which locks its keys in their order: two such never wait for each
+    /// other. Returns its last sequence number.
+    ///
+    /// # Errors
+    /// As [`Db::write`] and [`Transaction::put`]; `NotSupported` for a range deletion, whose keys cannot be locked.
+    pub fn write(&self, batch: WriteBatch, options: &WriteOptions) -> Result<SeqNo> {
+        let mut transaction = self.begin_with(TransactionOptions {
+            snapshot: false,
+            ..TransactionOptions::default()
+        });
+        let mut keys = Vec::with_capacity(batch.count() as usize);
+        for record in batch.iter() {
+            let record = record?;
+            if record.kind == ValueKind::RangeDeletion {
+                let message = "a range deletion beside transactions; nothing was written";
+                return Err(Error::not_supported(message));
+            }
+            keys.push((record.family, record.key));
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        for (id, key) in keys {
+            let families = self.core.db.engine.store.families.load();
+            let Some(family) = families.get(&id).cloned() else {
+                let message = format!("there is no column family {id}");
+                return Err(Error::invalid_argument(message));
+            };
+            transaction.lock(&ColumnFamily(family), key, Mode::Exclusive)?;
+        }
+        transaction.adopt(batch);
+        transaction.commit_with(options)
+    }
+
+    /// Writes `batch` without a lock: for loading, while no transaction is under way. One that is would not be kept
+    /// from keys that this writes, though it sees by its snapshot what came before it locked them.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn write_unlocked(&self, batch: WriteBatch, options: &WriteOptions) -> Result<()> {
+        self.core.db.write(batch, options)
+    }
+
+    /// The last five deadlocks, oldest first: each the transactions that waited for each other, in a circle.
+    pub fn last_deadlocks(&self) -> Vec<Vec<DeadlockStep>> {
+        self.core.locks.last_deadlocks()
+    }
+
+    /// The committed value of `key`.
+    ///
+    /// # Errors
+    /// As [`Db::get_cf`].
+    pub fn get(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<PinnedSlice>> {
+        self.core.db.get_cf(family, key, &ReadOptions::default())
+    }
+
+    /// A cursor over what is committed. See [`Db::iter_cf`].
+    pub fn iter(&self, family: &ColumnFamily, options: ReadOptions) -> DbIterator {
+        self.core.db.iter_cf(family, options)
+    }
+
+    /// The present moment of all families. See [`Db::view`].
+    pub fn view(&self) -> View {
+        self.core.db.view()
+    }
+
+    /// Pins the present moment for reads. See [`Db::snapshot`].
+    pub fn snapshot(&self) -> Snapshot {
+        self.core.db.snapshot()
+    }
+
+    /// The default family.
+    pub fn default_family(&self) -> &ColumnFamily {
+        self.core.db.default_family()
+    }
+
+    /// The family called `name`.
+    pub fn column_family(&self, name: &str) -> Option<ColumnFamily> {
+        self.core.db.column_family(name)
+    }
+
+    /// Creates a family.
+    ///
+    /// # Errors
+    /// As [`Db::create_family`].
+    pub fn create_family(&self, name: &str, options: FamilyOptions) -> Result<ColumnFamily> {
+        self.core.db.create_family(name, options)
+    }
+
+    /// Writes all memtables to tables. See [`Db::flush`].
+    ///
+    /// # Errors
+    /// As [`Db::flush`].
+    pub fn flush(&self) -> Result<()> {
+        self.core.db.flush()
+    }
+
+    /// Closes the database, which no transaction outlives.
+    ///
+    /// # Errors
+    /// As [`Db::close`].
+    pub fn close(self) -> Result<()> {
+        self.core.db.close()
+    }
+}
+
+/// Whether another try may come through.
+fn may_pass(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Busy | ErrorKind::Deadlock | ErrorKind::TimedOut
+    )
+}

@@ -1,0 +1,180 @@
+//! One lock: who holds it, and who waits for it in which order. Pure: the table has the mutex and the waiting.
+//!
+//! Invariants:
+//! - Holders are one owner with [`Mode::Exclusive`], or any number with [`Mode::Shared`].
+//! - A newcomer never overtakes one that waits. One that holds it shared and wants more waits in front of those
+//!   who hold nothing: they wait for it anyhow.
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
+
+/// Whoever holds locks: a transaction.
+pub(crate) type Owner = u64;
+
+/// How a lock is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Mode {
+    /// Beside others that hold it so.
+    Shared,
+    /// Alone.
+    Exclusive,
+}
+
+/// The name of a lock: a family and a user key, with their hash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LockKey {
+    pub(crate) hash: u64,
+    pub(crate) family: u32,
+    pub(crate) key: Arc<[u8]>,
+}
+
+impl LockKey {
+    /// The lock of `key` in `family`, whose order calls no different bytes equal.
+    pub(crate) fn new(family: u32, key: &[u8]) -> Self {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u32(family);
+        hasher.write(key);
+        Self {
+            hash: hasher.finish(),
+            family,
+            key: Arc::from(key),
+        }
+    }
+}
+
+/// One owner's wish or hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Claim {
+    pub(crate) owner: Owner,
+    pub(crate) mode: Mode,
+}
+
+/// What came of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claimed {
+    /// The owner holds it for the first time.
+    Taken,
+    /// The owner held it already, in this mode now or in a stronger one.
+    Held,
+    /// The owner waits for it.
+    Queued,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    pub(crate) key: LockKey,
+    holders: Vec<Claim>,
+    waiting: VecDeque<Claim>,
+}
+
+impl Lock {
+    /// A lock that nobody holds.
+    pub(crate) fn new(key: LockKey) -> Self {
+        Self {
+            key,
+            holders: Vec::with_capacity(1),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Whether nobody holds it or waits for it.
+    pub(crate) fn is_free(&self) -> bool {
+        self.holders.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Whether somebody waits for it.
+    pub(crate) fn is_wanted(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Whether the claim is met.
+    pub(crate) fn is_held(&self, claim: Claim) -> bool {
+        let own = self.held_by(claim.owner);
+        own.is_some_and(|held| held >= claim.mode)
+    }
+
+    fn held_by(&self, owner: Owner) -> Option<Mode> {
+        let own = self.holders.iter().find(|holder| holder.owner == owner);
+        own.map(|holder| holder.mode)
+    }
+
+    /// Takes the lock, or queues.
+    pub(crate) fn claim(&mut self, claim: Claim) -> Claimed {
+        let held = self.held_by(claim.owner);
+        if held.is_some_and(|held| held >= claim.mode) {
+            return Claimed::Held;
+        }
+        let may_take = held.is_some()
+            || self.waiting.is_empty()
+            || drumlin_base::bug!("newcomer-overtakes-waiters");
+        if may_take && self.admits(claim) {
+            self.hold(claim);
+            return match held {
+                Some(_) => Claimed::Held,
+                None => Claimed::Taken,
+            };
+        }
+        match held {
+            Some(_) => self.waiting.push_front(claim),
+            None => self.waiting.push_back(claim),
+        }
+        Claimed::Queued
+    }
+
+    /// Whether the holders leave room for `claim`.
+    fn admits(&self, claim: Claim) -> bool {
+        let mut holders = self.holders.iter();
+        holders.all(|holder| holder.owner == claim.owner || is_compatible(*holder, claim))
+    }
+
+    fn hold(&mut self, claim: Claim) {
+        let mut holders = self.holders.iter_mut();
+        match holders.find(|holder| holder.owner == claim.owner) {
+            Some(own) => own.mode = own.mode.max(claim.mode),
+            None => self.holders.push(claim),
+        }
+    }
+
+    /// Ends the owner's hold; whether it had one.
+    pub(crate) fn release(&mut self, owner: Owner) -> bool {
+        let before = self.holders.len();
+        self.holders.retain(|holder| holder.owner != owner);
+        self.holders.len() < before
+    }
+
+    /// Takes the owner out of those who wait.
+    pub(crate) fn withdraw(&mut self, owner: Owner) {
+        self.waiting.retain(|waiter| waiter.owner != owner);
+    }
+
+    /// Gives the lock to those in front for whom there is room; returns who got it.
+    pub(crate) fn grant(&mut self) -> Vec<Owner> {
+        let mut granted = Vec::new();
+        while let Some(&front) = self.waiting.front()
+            && (self.admits(front) || drumlin_base::bug!("lock-granted-while-held"))
+        {
+            self.waiting.pop_front();
+            self.hold(front);
+            granted.push(front.owner);
+        }
+        granted
+    }
+
+    /// Each that waits, with those it waits for: holders, and those in front of it, that are not compatible with it.
+    pub(crate) fn edges(&self) -> Vec<(Owner, Vec<Owner>)> {
+        let edges = self.waiting.iter().enumerate().map(|(place, &waiter)| {
+            let before = self.holders.iter().chain(self.waiting.iter().take(place));
+            let blocks =
+                |other: &&Claim| other.owner != waiter.owner && !is_compatible(**other, waiter);
+            let blockers = before.filter(blocks).map(|other| other.owner);
+            (waiter.owner, blockers.collect())
+        });
+        edges.collect()
+    }
+}
+
+fn is_compatible(a: Claim, b: Claim) -> bool {
+    a.mode == Mode::Shared && b.mode == Mode::Shared
+}

@@ -1,0 +1,14 @@
+//! Pessimistic transactions over [`crate::Db`]: keys are locked as they are written, and all is written at once.
+//!
+//! Nothing below this folder knows of it, so that a program without transactions pays nothing for them.
+
+pub(crate) mod core;
+pub(crate) mod database;
+pub(crate) mod lock;
+pub(crate) mod lock_table;
+pub(crate) mod own_writes;
+pub(crate) mod transaction;
+pub(crate) mod waits_for;
+
+#[cfg(test)]
+mod lock_table_tests;

@@ -1,0 +1,340 @@
+//! One transaction: its writes, the locks it holds, and the moment it reads at.
+//!
+//! Invariant: a key in the batch is locked exclusively until the batch is written or given up. With a snapshot, no
+//! key that is locked had a newer version than the snapshot when its lock was taken; so none has until the commit.
+
+use std::fmt;
+use std::time::Duration;
+
+use drumlin_base::{Error, ErrorKind, PinnedSlice, Result, SeqNo};
+
+use crate::family::column_family::ColumnFamily;
+use crate::family::snapshot::Snapshot;
+use crate::options::settings::{ReadOptions, WriteOptions};
+use crate::txn::core::Core;
+use crate::txn::lock::{Claim, LockKey, Mode, Owner};
+use crate::txn::lock_table::Patience;
+use crate::txn::own_writes::{Answer, Mark, OwnWrites, apply};
+use crate::write::batch::WriteBatch;
+
+/// How one transaction goes about it.
+#[derive(Clone, Copy, Debug)]
+pub struct TransactionOptions {
+    /// Whether it reads as of the moment it began, and is refused keys that were written since (`Busy`). Without, each
+    /// read sees what is committed by then, and only locks keep others away.
+    pub snapshot: bool,
+    /// The longest wait for one lock; the database's own where it is open.
+    pub lock_timeout: Option<Duration>,
+}
+
+impl Default for TransactionOptions {
+    fn default() -> Self {
+        Self {
+            snapshot: true,
+            lock_timeout: None,
+        }
+    }
+}
+
+/// A point that a transaction went past.
+#[derive(Debug)]
+struct Savepoint {
+    mark: Mark,
+    locks: usize,
+}
+
+/// Writes that are made together or not at all, and reads that see them before.
+///
+/// Each key it writes, or reads for an update, is locked until the end: others wait for it, or get `TimedOut`. Dropping
+/// it rolls it back. One thread at a time. See [`crate::TransactionDb`].
+#[must_use = "a transaction that is dropped is rolled back"]
+pub struct Transaction<'db> {
+    core: &'db Core,
+    owner: Owner,
+    snapshot: Option<Snapshot>,
+    patience: Patience,
+    writes: OwnWrites,
+    /// In the order they were taken.
+    locks: Vec<LockKey>,
+    savepoints: Vec<Savepoint>,
+}
+
+impl fmt::Debug for Transaction<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction")
+            .field("number", &self.owner)
+            .field("writes", self.writes.batch())
+            .field("locks", &self.locks.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'db> Transaction<'db> {
+    /// A transaction that has done nothing.
+    pub(crate) fn new(core: &'db Core, options: TransactionOptions) -> Self {
+        Self {
+            core,
+            owner: core.next_owner(),
+            snapshot: options.snapshot.then(|| core.db.snapshot()),
+            patience: Patience {
+                timeout: options.lock_timeout.unwrap_or(core.locking.timeout),
+                deadlock_delay: core.locking.deadlock_delay,
+            },
+            writes: OwnWrites::default(),
+            locks: Vec::new(),
+            savepoints: Vec::new(),
+        }
+    }
+
+    /// Its number, as the texts of deadlocks have it.
+    pub fn number(&self) -> u64 {
+        self.owner
+    }
+
+    /// The moment it reads at, if it has one.
+    pub fn snapshot(&self) -> Option<&Snapshot> {
+        self.snapshot.as_ref()
+    }
+
+    /// The value of `key`: its own, else the store's at its snapshot. Takes no lock.
+    ///
+    /// # Errors
+    /// As [`crate::Db::get_cf`]; the merge operator's.
+    pub fn get(
+        &mut self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<PinnedSlice>> {
+        self.read(family, key.as_ref())
+    }
+
+    /// As [`Transaction::get`], and keeps others from writing or locking `key` until the end.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`], [`Transaction::get`].
+    pub fn get_for_update(
+        &mut self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<PinnedSlice>> {
+        self.lock(family, key.as_ref(), Mode::Exclusive)?;
+        self.read(family, key.as_ref())
+    }
+
+    /// As [`Transaction::get`], and keeps others from writing `key` until the end; they may do the same.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`], [`Transaction::get`].
+    pub fn get_for_share(
+        &mut self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<PinnedSlice>> {
+        self.lock(family, key.as_ref(), Mode::Shared)?;
+        self.read(family, key.as_ref())
+    }
+
+    /// Sets `key` to `value`.
+    ///
+    /// # Errors
+    /// `TimedOut` where another transaction holds the key for too long; `Deadlock` where waiting for it would be for
+    /// ever; `Busy` where it was written since the snapshot; `TooLarge`; `InvalidArgument` for a family of another
+    /// store; `NotSupported` for one with a key order of the user's. The transaction is as it was before, and goes on.
+    pub fn put(
+        &mut self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.lock(family, key.as_ref(), Mode::Exclusive)?;
+        let batch = self.writes.batch_mut();
+        batch.put_cf(family.id(), key.as_ref(), value.as_ref())
+    }
+
+    /// Removes `key`.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    pub fn delete(&mut self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
+        self.lock(family, key.as_ref(), Mode::Exclusive)?;
+        self.writes.batch_mut().delete_cf(family.id(), key.as_ref())
+    }
+
+    /// Adds `operand` to `key` for the family's merge operator.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`]; `InvalidArgument` when the family has no merge operator.
+    pub fn merge(
+        &mut self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        if family.0.options.merge_operator.is_none() {
+            let message = format!("column family {:?} has no merge operator", family.name());
+            return Err(Error::invalid_argument(message));
+        }
+        self.lock(family, key.as_ref(), Mode::Exclusive)?;
+        let batch = self.writes.batch_mut();
+        batch.merge_cf(family.id(), key.as_ref(), operand.as_ref())
+    }
+
+    /// Notes where the transaction stands.
+    pub fn set_savepoint(&mut self) {
+        self.savepoints.push(Savepoint {
+            mark: self.writes.mark(),
+            locks: self.locks.len(),
+        });
+    }
+
+    /// Undoes all writes since the last savepoint, lets go of the locks taken since, and forgets the savepoint. A
+    /// shared lock that became exclusive meanwhile stays so.
+    ///
+    /// # Errors
+    /// `NotFound` without one.
+    pub fn rollback_to_savepoint(&mut self) -> Result<()> {
+        let Savepoint { mark, locks } = self.pop()?;
+        self.writes.go_back(mark);
+        self.unlock_after(locks);
+        Ok(())
+    }
+
+    /// Forgets the last savepoint.
+    ///
+    /// # Errors
+    /// `NotFound` without one.
+    pub fn pop_savepoint(&mut self) -> Result<()> {
+        self.pop().map(drop)
+    }
+
+    fn pop(&mut self) -> Result<Savepoint> {
+        let none = || Error::new(ErrorKind::NotFound, "the transaction has no savepoint");
+        self.savepoints.pop().ok_or_else(none)
+    }
+
+    /// Does `body`, and undoes what it wrote where it fails.
+    ///
+    /// # Errors
+    /// The body's.
+    pub fn nested<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        let depth = self.savepoints.len();
+        self.set_savepoint();
+        let outcome = body(self);
+        // The body may have left savepoints of its own, or have taken this one.
+        self.savepoints.truncate(depth + 1);
+        if self.savepoints.len() > depth {
+            match outcome {
+                Ok(_) => self.pop_savepoint()?,
+                Err(_) => self.rollback_to_savepoint()?,
+            }
+        }
+        outcome
+    }
+
+    /// Writes everything at once. Returns the last sequence number; readers see it all already.
+    ///
+    /// # Errors
+    /// As [`crate::Db::write`]; nothing is written then, and the transaction is rolled back.
+    pub fn commit(self) -> Result<SeqNo> {
+        self.commit_with(&WriteOptions::default())
+    }
+
+    /// As [`Transaction::commit`], with options of the write.
+    ///
+    /// # Errors
+    /// As [`Transaction::commit`].
+    pub fn commit_with(mut self, options: &WriteOptions) -> Result<SeqNo> {
+        self.core.db.commit(self.writes.batch_mut(), options)
+    }
+
+    /// Gives everything up, as dropping it does.
+    pub fn rollback(self) {
+        drop(self);
+    }
+
+    /// Makes the writes of `batch`, whose keys are locked, its own; it had none.
+    pub(crate) fn adopt(&mut self, batch: WriteBatch) {
+        debug_assert!(self.writes.batch().is_empty());
+        self.writes = OwnWrites::of(batch);
+    }
+
+    /// Locks a key that is written to. See [`Transaction::put`] for the errors.
+    pub(crate) fn lock(&mut self, family: &ColumnFamily, key: &[u8], mode: Mode) -> Result<()> {
+        self.core.db.engine.store.check_own(&family.0)?;
+        if !family.order().equality_is_bytewise() {
+            let message = format!(
+                "a transaction on column family {:?}: its key order is the user's own",
+                family.name()
+            );
+            return Err(Error::not_supported(message));
+        }
+        let name = LockKey::new(family.id(), key);
+        let owner = self.owner;
+        let locks = &self.core.locks;
+        if !locks.lock(Claim { owner, mode }, &name, self.patience)? {
+            return Ok(()); // It is as it was when the lock was taken.
+        }
+        let valid = self.validate(family, key);
+        match valid {
+            Ok(()) => self.locks.push(name),
+            Err(_) => locks.unlock(owner, &name),
+        }
+        valid
+    }
+
+    /// Refuses a key that was written after the snapshot.
+    fn validate(&self, family: &ColumnFamily, key: &[u8]) -> Result<()> {
+        let Some(snapshot) = &self.snapshot else {
+            return Ok(());
+        };
+        let options = ReadOptions::default();
+        let newest = self.core.db.newest_seqno_cf(family, key, &options)?;
+        let is_newer = newest.is_some_and(|newest| newest > snapshot.seqno());
+        match is_newer && !drumlin_base::bug!("snapshot-unvalidated") {
+            true => Err(conflict(family, key)),
+            false => Ok(()),
+        }
+    }
+
+    fn read(&mut self, family: &ColumnFamily, key: &[u8]) -> Result<Option<PinnedSlice>> {
+        let merge = family.0.options.merge_operator.as_deref();
+        self.core.db.engine.store.check_own(&family.0)?;
+        let operands = match self.writes.get(family.id(), key, merge)? {
+            Answer::Known(value) => return Ok(value),
+            Answer::Store => &[][..],
+            Answer::Onto(operands) => operands,
+        };
+        let options = ReadOptions {
+            snapshot: self.snapshot.clone(),
+            ..ReadOptions::default()
+        };
+        let stored = self.core.db.get_cf(family, key, &options)?;
+        if operands.is_empty() {
+            return Ok(stored);
+        }
+        let merged = apply(merge, key, stored.as_deref(), operands)?;
+        Ok(Some(PinnedSlice::owned(merged)))
+    }
+
+    fn unlock_after(&mut self, kept: usize) {
+        for lock in self.locks.drain(kept..).rev() {
+            self.core.locks.unlock(self.owner, &lock);
+        }
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        self.unlock_after(0);
+    }
+}
+
+#[cold]
+fn conflict(family: &ColumnFamily, key: &[u8]) -> Error {
+    let message = format!(
+        "the key \"{}\" of column family {:?} was written after the transaction's snapshot",
+        key.escape_ascii(),
+        family.name()
+    );
+    Error::new(ErrorKind::Busy, message)
+}
