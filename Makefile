@@ -104,6 +104,12 @@ bench-r5: deps
 sim:
 	$(CARGO) run --locked --release -p drumlin-sim -- --hours $(HOURS) --out target/campaigns.jsonl
 
+# The server of Redis's protocol under the simulation: seeds FROM to TO, of each `appendfsync`.
+FROM ?= 1000
+TO ?= 2000
+sim-redis:
+	SERVED_SEEDS=$(FROM)..$(TO) $(CARGO) test --locked --release -p drumlin-sim --test served under -- --nocapture
+
 # Each deliberate bug is built in and must be seen within a minute by the suite that the catalogue names; in a
 # directory of its own, so that no other build has them. Prints the table of docs/testing.md. ONLY: bugs with
 # this in their name or room. With the test profile: nothing here is about speed, and assertions see bugs too.

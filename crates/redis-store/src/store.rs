@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use drumlin::{Db, Error, ReadOptions, ReadTier, Result, SeqNo, View, WriteBatch, WriteOptions};
 use drumlin_base::rng::Rng;
-use parking_lot::{Mutex, RwLock};
+use drumlin_base::sync::Mutex;
+use parking_lot::RwLock;
 
 use crate::families::{self, Families, FamilyName, StoreOptions};
 use crate::filters::Watermark;

@@ -57,6 +57,8 @@ pub(crate) struct Io {
     pub(crate) round_replies: usize,
     pub(crate) round_from: usize,
     pub(crate) round_wrote: bool,
+    /// What was read ends within a command: there is nothing to run until more comes.
+    pub(crate) is_incomplete: bool,
     /// The peer sends nothing more.
     pub(crate) has_ended: bool,
     pub(crate) heard: Duration,
@@ -99,6 +101,7 @@ impl Io {
             round_replies: 0,
             round_from: 0,
             round_wrote: false,
+            is_incomplete: false,
             has_ended: false,
             heard: now,
             interest: Some(Interest::Read),
@@ -136,6 +139,7 @@ impl Io {
             }
         };
         self.input.truncate(len + kept);
+        self.is_incomplete &= kept == 0;
         self.heard = now;
         heard
     }
@@ -146,7 +150,10 @@ impl Io {
         };
         self.heard = now;
         match tls.read(&mut *self.connection, &mut self.input, wanted) {
-            Ok(Received::Bytes(bytes)) => Heard::Bytes(bytes),
+            Ok(Received::Bytes(bytes)) => {
+                self.is_incomplete = false;
+                Heard::Bytes(bytes)
+            }
             Ok(Received::NotNow) => Heard::Nothing,
             Ok(Received::End) | Err(_) => {
                 self.has_ended = true;
@@ -207,6 +214,7 @@ impl Io {
     /// Takes bytes that were read from the connection before.
     pub(crate) fn give(&mut self, bytes: &[u8]) {
         self.input.extend_from_slice(bytes);
+        self.is_incomplete = false;
     }
 
     /// Gives the memory of what was run back.

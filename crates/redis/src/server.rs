@@ -297,7 +297,10 @@ impl Server {
             let (parser, input) = io.pending();
             let request = match parser.parse(input) {
                 Ok(Some(request)) => request,
-                Ok(None) => break,
+                Ok(None) => {
+                    io.is_incomplete = true;
+                    break;
+                }
                 Err(error) => {
                     let out = std::mem::take(&mut session.out);
                     let mut reply = drumlin_resp::ReplyWriter::append_to(out, session.protocol);
@@ -616,6 +619,8 @@ impl Server {
         }
         gone.into_iter()
             .for_each(|id| traffic::close(&mut self.state, id));
+        // The table of sockets has no order.
+        self.state.net.participants.sort_unstable();
         if is_always {
             self.writer.sync(&self.workers);
         }
@@ -651,6 +656,7 @@ impl Server {
                 Gate::Open | Gate::Commit => {}
             }
         }
+        self.state.net.participants.sort_unstable();
         if waits {
             self.writer.sync(&self.workers);
         }

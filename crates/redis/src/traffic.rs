@@ -361,7 +361,8 @@ pub(crate) fn flush(state: &mut ServerState, id: u64) {
         close(state, id);
         return;
     }
-    if io.may_run() && io.pending_bytes() > 0 && left <= OUT_BYTES_HIGH {
+    let has_commands = io.pending_bytes() > 0 && !io.is_incomplete;
+    if io.may_run() && has_commands && left <= OUT_BYTES_HIGH {
         // Commands that were read while it was held, or while it took no replies.
         state.net.runnable.insert(id);
     }

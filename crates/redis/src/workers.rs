@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use drumlin::{Result, SeqNo, WriteBatch, WriteOptions};
+use drumlin_base::sync::{Condvar, Mutex};
 use drumlin_fs::net::Waker;
 use drumlin_fs::{Clock, Env, JoinHandle};
 use drumlin_redis_store::{Failure, ReadFrom, Store};
 use drumlin_resp::{Protocol, ReplyWriter};
-use parking_lot::{Condvar, Mutex};
 
 use crate::facts::Flags;
 use crate::metrics::figures::{Counts, Figures};
@@ -88,7 +88,7 @@ struct Shared {
     waker: Arc<dyn Waker>,
 }
 
-/// See the module.
+/// See the module. The threads end after it.
 #[derive(Debug)]
 pub(crate) struct Workers {
     shared: Arc<Shared>,
@@ -150,12 +150,17 @@ impl Workers {
     }
 
     /// Ends the threads once their queues are empty.
-    pub(crate) fn end(self) -> Result<()> {
+    pub(crate) fn end(mut self) -> Result<()> {
+        let threads = std::mem::take(&mut self.threads);
+        drop(self);
+        threads.into_iter().try_for_each(|thread| thread.join())
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
         self.shared.queues.lock().ends = true;
         self.shared.work.notify_all();
-        self.threads
-            .into_iter()
-            .try_for_each(|thread| thread.join())
     }
 }
 
@@ -170,7 +175,7 @@ impl Shared {
                 if queues.ends {
                     return;
                 }
-                self.work.wait(&mut queues);
+                queues = self.work.wait(queues);
             };
             drop(queues);
             let done = self.carry_out(job);
