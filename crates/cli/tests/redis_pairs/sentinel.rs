@@ -3,174 +3,23 @@
 //! where the primary is, and remember what was acknowledged; at the end all of it is on both servers, whose data are the same.
 //! `SENTINEL_ROUNDS` says how often; twice otherwise. The sentinel's periods are shortened by its own SENTINEL DEBUG.
 
-use core::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use drumlin_fs::net::{Address, Network, PosixNetwork};
-use drumlin_fs::{CreateOptions, Env, FileKind, JoinHandle};
-use drumlin_resp::{ReplyLimits, ReplyParser, Value, encode_command};
-use drumlin_testkit::redis::Link;
+use drumlin_fs::{Env, JoinHandle};
+use drumlin_resp::Value;
 use drumlin_testkit::temp_dir;
 
+use crate::node::{Client, Node, Process, ask, free_port, text, text_of, until, write_file};
+
+/// No write is taken that no replica will have.
+const CAREFUL: &str = "min-replicas-to-write 1\nmin-replicas-max-lag 2\n";
 const WRITERS: u64 = 3;
 /// Acknowledged writes between two failovers.
 const WRITES: u64 = 60;
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn free_port() -> u16 {
-    let any = Address::Tcp("127.0.0.1:0".parse().expect("an address"));
-    let listener = PosixNetwork::new().listen(&any, Default::default());
-    match listener.expect("listens").local_address() {
-        Address::Tcp(address) => address.port(),
-        other => panic!("{other} is no TCP address"),
-    }
-}
-
-/// Commands to a server that may be gone.
-struct Client {
-    link: Link,
-    parser: ReplyParser,
-}
-
-impl Client {
-    fn connect(port: u16) -> Option<Self> {
-        let address = Address::Tcp(SocketAddr::from(([127, 0, 0, 1], port)));
-        Some(Self {
-            link: Link::try_to(&address)?,
-            parser: ReplyParser::new(ReplyLimits::default()),
-        })
-    }
-
-    /// The replies to lines of words; none when the server is gone.
-    fn ask(&mut self, lines: &[&str]) -> Option<Vec<Value>> {
-        let mut bytes = Vec::new();
-        for line in lines {
-            let words: Vec<_> = line.split(' ').collect();
-            encode_command(&mut bytes, &words);
-        }
-        if !self.link.send(&bytes) {
-            return None;
-        }
-        lines.iter().map(|_| self.reply()).collect()
-    }
-
-    fn reply(&mut self) -> Option<Value> {
-        loop {
-            if let Some(value) = self.parser.value().expect("a reply") {
-                return Some(value);
-            }
-            self.parser.push(&self.link.receive()?);
-        }
-    }
-}
-
-fn text(value: &Value) -> String {
-    match value {
-        Value::Bulk(bytes) | Value::Simple(bytes) | Value::Error(bytes) => {
-            String::from_utf8_lossy(bytes).into_owned()
-        }
-        other => other.to_string(),
-    }
-}
-
-fn ask(port: u16, line: &str) -> Option<Value> {
-    Client::connect(port)?.ask(&[line])?.pop()
-}
-
-/// Waits until `look` finds something.
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let clock = Env::system().clock;
-    let began = clock.monotonic();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        let waited = clock.monotonic().saturating_sub(began);
-        assert!(waited < PATIENCE, "{what} does not come");
-        clock.sleep(Duration::from_millis(20));
-    }
-}
-
-/// A process that ends with this.
-struct Process(Child);
-
-impl Process {
-    fn start(command: &mut Command) -> Self {
-        Self(command.stdout(Stdio::null()).spawn().expect("a process"))
-    }
-
-    fn signal(&self, name: &str) {
-        let mut command = Command::new("kill");
-        let done = command.args([name, &self.0.id().to_string()]).status();
-        assert!(done.expect("is there").success());
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It may be gone already.
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
-
-fn write_file(path: &Path, text: &str) {
-    let files = Env::system().files;
-    let file = files.create(path, CreateOptions::new(FileKind::Other));
-    let mut file = file.expect("a file");
-    file.append(text.as_bytes()).expect("is written");
-    file.close().expect("is written");
-}
-
-/// A server of ours, and its configuration.
-struct Node {
-    port: u16,
-    file: PathBuf,
-    process: Option<Process>,
-}
-
-impl Node {
-    fn start(dir: &Path, name: &str, more: &str) -> Self {
-        let (port, file) = (free_port(), dir.join(format!("{name}.conf")));
-        let data = dir.join(name);
-        let text = format!(
-            "port {port}\ndir {}\nmaxmemory 64mb\nmin-replicas-to-write 1\nmin-replicas-max-lag 2\n{more}",
-            data.display()
-        );
-        write_file(&file, &text);
-        let mut node = Self {
-            port,
-            file,
-            process: None,
-        };
-        node.begin();
-        node
-    }
-
-    fn begin(&mut self) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_drumlin"));
-        self.process = Some(Process::start(command.arg("redis").arg(&self.file)));
-        until("the server", || ask(self.port, "PING"));
-    }
-
-    /// Empty where the connection is closed, as the sentinel has it done to all clients when it promotes.
-    fn info(&self) -> String {
-        let info = ask(self.port, "INFO replication");
-        info.map(|it| text(&it)).unwrap_or_default()
-    }
-
-    /// The line of the file that says whom it follows.
-    fn followed(&self) -> Option<String> {
-        let text = Env::system().files.read_file(&self.file, 1 << 20);
-        let text = String::from_utf8(text.expect("a file")).expect("text");
-        let mut lines = text.lines().filter(|it| it.starts_with("replicaof"));
-        lines.next().map(str::to_owned)
-    }
-}
 
 /// The sentinel, with periods as short as it takes them.
 fn sentinel(dir: &Path, primary: u16) -> (Process, u16) {
@@ -187,10 +36,6 @@ fn sentinel(dir: &Path, primary: u16) -> (Process, u16) {
                    tilt-trigger 60000 tilt-period 1000";
     assert_eq!(text_of(port, periods), "OK");
     (process, port)
-}
-
-fn text_of(port: u16, line: &str) -> String {
-    text(&ask(port, line).expect("it is there"))
 }
 
 /// Where the sentinel says that the primary is.
@@ -306,8 +151,8 @@ fn a_sentinel_fails_over_and_nothing_acknowledged_is_lost() {
     }
     let rounds = std::env::var("SENTINEL_ROUNDS").map_or(2, |it| it.parse().expect("a number"));
     let dir = temp_dir();
-    let one = Node::start(dir.path(), "one", "");
-    let more = format!("replicaof 127.0.0.1 {}\n", one.port);
+    let one = Node::start(dir.path(), "one", CAREFUL);
+    let more = format!("{CAREFUL}replicaof 127.0.0.1 {}\n", one.port);
     let two = Node::start(dir.path(), "two", &more);
     let (_process, sentinel) = sentinel(dir.path(), one.port);
     until("the replica at the sentinel", || {
