@@ -185,7 +185,8 @@ impl Dispatcher<'_> {
         let mark = self.round.overlay.mark();
         let mut of_script = None;
         let place = Place {
-            may_wait: true,
+            // What follows in the stream cannot wait.
+            may_wait: !session.is_primary,
             wrote: &mut wrote,
             of_script: &mut of_script,
         };

@@ -11,7 +11,7 @@ use crate::tls::session::Tls;
 /// Bytes taken from a socket at a time, so that no client keeps the others waiting.
 const READ_BYTES: usize = 64 << 10;
 /// Bytes of commands that are read while the client's commands have to wait.
-const HELD_BYTES_MAX: usize = 256 << 10;
+pub(crate) const HELD_BYTES_MAX: usize = 256 << 10;
 /// A client with so many bytes to be sent runs no commands until it has taken some.
 pub(crate) const OUT_BYTES_HIGH: usize = 1 << 20;
 

@@ -13,6 +13,9 @@ const KEYS_MIN: usize = 4;
 /// More would only push each other out of the processor's caches.
 const KEYS_MAX: usize = 1_024;
 
+/// Commands of a client that are looked at: as many as it may run in a round. It may have sent megabytes.
+const COMMANDS_MAX: usize = 512;
+
 /// Commands that mostly do not look at the record they write.
 const BLIND: [&str; 4] = ["set", "setex", "psetex", "mset"];
 
@@ -30,7 +33,7 @@ pub(crate) fn keys<'a>(
     // Pipelines are mostly of one command.
     let mut last: (&[u8], bool) = (b"", false);
     for (db, bytes) in clients {
-        for (name, key) in look_ahead(bytes) {
+        for (name, key) in look_ahead(bytes).take(COMMANDS_MAX) {
             if last.0 != name {
                 let found = table.find(name);
                 last = (name, found.is_some_and(|it| looks_up_first(&it.facts)));

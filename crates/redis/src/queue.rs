@@ -46,6 +46,11 @@ impl Queue {
         ids.filter(|id| self.present.contains(id))
     }
 
+    /// Whether a client is in it.
+    pub(crate) fn contains(&self, id: u64) -> bool {
+        self.present.contains(&id)
+    }
+
     /// Whether nobody is in it.
     pub(crate) fn is_empty(&self) -> bool {
         self.present.is_empty()

@@ -10,7 +10,7 @@ use drumlin_fs::net::{Address, Connection, NetErrorKind, Token};
 use drumlin_resp::RequestLimits;
 
 use crate::dispatch_multi::end_multi;
-use crate::io::{Gate, Heard, Hold, Io, OUT_BYTES_HIGH};
+use crate::io::{Gate, HELD_BYTES_MAX, Heard, Hold, Io, OUT_BYTES_HIGH};
 use crate::log::Level;
 use crate::metrics::scrape;
 use crate::net::Guest;
@@ -192,6 +192,10 @@ pub(crate) fn read(state: &mut ServerState, id: u64, now: Duration) {
     let Some(io) = state.net.ios.get_mut(&id) else {
         return;
     };
+    if io.pending_bytes() >= HELD_BYTES_MAX && state.net.runnable.contains(id) {
+        // It sends faster than its commands run. The rest waits in its socket.
+        return;
+    }
     if io.is_greeting() {
         if state.net.greetings_left == 0 {
             // It stays ready, and has its turn.

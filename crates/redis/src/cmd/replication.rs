@@ -63,6 +63,8 @@ fn replicaof(call: &mut Call<'_, '_>) -> Outcome<()> {
         return Ok(());
     }
     follow(server, wanted)?;
+    // The one that said so is not the primary any more.
+    call.session.closes |= call.session.is_primary;
     call.reply.ok();
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests make files for the server")]
 
+mod hostile_primary;
 mod log;
 mod metrics;
 mod ours;

@@ -131,6 +131,11 @@ impl Ours {
         }
     }
 
+    /// Where it listens.
+    pub(crate) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
     /// Has so many seconds pass for the server.
     pub(crate) fn pass(&self, seconds: u64) {
         self.clock.seconds.fetch_add(seconds, Ordering::Relaxed);
