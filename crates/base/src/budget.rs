@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// The purpose of a charge.
+use crate::sync::Mutex;
+
+/// The purpose of a charge of the engine's own. Others have an [`Account`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemoryUse {
     /// Memtables, mutable and immutable.
@@ -19,40 +21,115 @@ pub enum MemoryUse {
 
 const USES: usize = 4;
 
+impl MemoryUse {
+    /// All of them.
+    pub const ALL: [Self; USES] = [Self::Memtables, Self::Blocks, Self::TableMeta, Self::Jobs];
+
+    /// A word for reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memtables => "memtables",
+            Self::Blocks => "blocks",
+            Self::TableMeta => "tables",
+            Self::Jobs => "jobs",
+        }
+    }
+}
+
 /// Memory that no account covers, however large the limit is.
 const UNSEEN_BYTES: usize = 6 << 20;
 
+/// The part of the limit that cached blocks may always have.
+const BLOCKS_LEAST_SHARE: usize = 32;
+
 /// Something that can give memory back.
 pub trait Reclaim: Send + Sync {
-    /// Frees memory down to [`MemoryBudget::available_for_blocks`]. It is called by the thread that
-    /// charged something else, so it must not wait for anything.
-    fn reclaim(&self);
+    /// Gives about `bytes` back, or what it has. It is called by the thread that charged something else, so it must not
+    /// wait for anything, and charge nothing.
+    fn reclaim(&self, bytes: usize);
 }
 
 /// Counts bytes in use by purpose against one limit.
 ///
 /// It counts; it does not refuse. The block cache shrinks at once when another purpose grows
-/// ([`MemoryBudget::reclaim_from`]); the table cache closes and memtables are flushed by limits of
+/// ([`MemoryBudget::reclaim_from`]); when it has given all it can, the holders of accounts are asked
+/// ([`Account::reclaim_from`]); the table cache closes and memtables are flushed by limits of
 /// their own.
 pub struct MemoryBudget {
-    limit_bytes: usize,
+    limit_bytes: AtomicUsize,
+    /// The block cache has places for so much.
+    blocks_max: usize,
     used: [AtomicUsize; USES],
+    /// Of all accounts together.
+    named: AtomicUsize,
+    accounts: Mutex<Vec<Weak<Account>>>,
     reclaimed_from: OnceLock<Weak<dyn Reclaim>>,
 }
 
 impl MemoryBudget {
     /// A budget of `limit_bytes`.
     pub fn new(limit_bytes: usize) -> Arc<Self> {
+        Self::that_grows(limit_bytes, limit_bytes)
+    }
+
+    /// A budget of `limit_bytes`, that may be raised: cached blocks can use up to `blocks_max` bytes then.
+    pub fn that_grows(limit_bytes: usize, blocks_max: usize) -> Arc<Self> {
         Arc::new(Self {
-            limit_bytes,
+            limit_bytes: AtomicUsize::new(limit_bytes),
+            blocks_max: blocks_max.max(limit_bytes),
             used: Default::default(),
+            named: AtomicUsize::new(0),
+            accounts: Mutex::new(Vec::new()),
             reclaimed_from: OnceLock::new(),
         })
     }
 
     /// The limit in bytes.
     pub fn limit_bytes(&self) -> usize {
-        self.limit_bytes
+        self.limit_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The most bytes that cached blocks will ever use, however far the limit is raised.
+    pub fn blocks_max(&self) -> usize {
+        self.blocks_max
+    }
+
+    /// Changes the limit. Memory beyond a lower one is given back by the caller's thread, as far as its holders can.
+    pub fn set_limit_bytes(&self, bytes: usize) {
+        self.limit_bytes.store(bytes, Ordering::Relaxed);
+        self.make_room();
+    }
+
+    /// An account of its own for memory that `name` tells of. Accounts of one name are told together.
+    pub fn account(self: &Arc<Self>, name: &'static str) -> Arc<Account> {
+        let account = Arc::new(Account {
+            budget: Arc::clone(self),
+            name,
+            bytes: AtomicUsize::new(0),
+            holder: OnceLock::new(),
+        });
+        let mut accounts = self.accounts.lock();
+        accounts.retain(|account| account.strong_count() > 0);
+        accounts.push(Arc::downgrade(&account));
+        account
+    }
+
+    fn living_accounts(&self) -> Vec<Arc<Account>> {
+        let accounts = self.accounts.lock();
+        accounts.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Bytes in use by name: the engine's own first, then the accounts in the order in which they were opened.
+    pub fn used_by_name(&self) -> Vec<(&'static str, usize)> {
+        let own = MemoryUse::ALL.map(|purpose| (purpose.name(), self.used(purpose)));
+        let mut all = own.to_vec();
+        for account in self.living_accounts() {
+            match all.iter_mut().find(|(name, _)| *name == account.name) {
+                Some((_, bytes)) => *bytes += account.bytes(),
+                None => all.push((account.name, account.bytes())),
+            }
+        }
+        all
     }
 
     /// Registers the `holder` of cached blocks, which is called when others need its memory. The
@@ -65,12 +142,40 @@ impl MemoryBudget {
     /// Adds `bytes` to the account of `purpose`, and has cached blocks make room for them.
     pub fn charge(&self, purpose: MemoryUse, bytes: usize) {
         self.cell(purpose).fetch_add(bytes, Ordering::Relaxed);
-        if purpose != MemoryUse::Blocks
+        if purpose != MemoryUse::Blocks {
+            self.make_room();
+        }
+    }
+
+    /// Has cached blocks, and then the holders of accounts, give back what is beyond the limit.
+    fn make_room(&self) {
+        let (blocks, available) = (self.used(MemoryUse::Blocks), self.available_for_blocks());
+        if blocks > available
             && !crate::bug!("cached-blocks-not-asked")
-            && self.used(MemoryUse::Blocks) > self.available_for_blocks()
             && let Some(holder) = self.reclaimed_from.get().and_then(Weak::upgrade)
         {
-            holder.reclaim();
+            holder.reclaim(blocks - available);
+        }
+        if self.named.load(Ordering::Relaxed) > 0 && !crate::bug!("accounts-not-asked") {
+            self.ask_accounts();
+        }
+    }
+
+    /// Asks accounts for what is over when cached blocks have their least share.
+    fn ask_accounts(&self) {
+        let limit = self.limit_bytes();
+        let over = || (self.fixed_bytes() + limit / BLOCKS_LEAST_SHARE).saturating_sub(limit);
+        if over() == 0 {
+            return;
+        }
+        // The list's lock is not held while they are asked.
+        for account in self.living_accounts() {
+            if over() == 0 {
+                break;
+            }
+            if let Some(holder) = account.holder.get().and_then(Weak::upgrade) {
+                holder.reclaim(over().min(account.bytes()));
+            }
         }
     }
 
@@ -88,12 +193,10 @@ impl MemoryBudget {
         self.cell(purpose).load(Ordering::Relaxed)
     }
 
-    /// Bytes in use for every purpose together.
+    /// Bytes in use for every purpose together, accounts included.
     pub fn used_total(&self) -> usize {
-        self.used
-            .iter()
-            .map(|cell| cell.load(Ordering::Relaxed))
-            .sum()
+        let own = self.used.iter().map(|cell| cell.load(Ordering::Relaxed));
+        own.sum::<usize>() + self.named.load(Ordering::Relaxed)
     }
 
     /// Bytes the block cache may hold now: the limit less everything that cannot be evicted and less
@@ -101,14 +204,21 @@ impl MemoryBudget {
     /// part of the limit, and some that does not grow with it), but never less than a thirty-second
     /// of the limit, so that reads keep moving.
     pub fn available_for_blocks(&self) -> usize {
-        let unseen = self.limit_bytes / 16 + UNSEEN_BYTES.min(self.limit_bytes / 8);
-        let fixed = unseen
+        let limit = self.limit_bytes();
+        limit
+            .saturating_sub(self.fixed_bytes())
+            .max(limit / BLOCKS_LEAST_SHARE)
+    }
+
+    /// Bytes that cached blocks have to leave to others.
+    fn fixed_bytes(&self) -> usize {
+        let limit = self.limit_bytes();
+        let unseen = limit / 16 + UNSEEN_BYTES.min(limit / 8);
+        unseen
             + self.used(MemoryUse::Memtables)
             + self.used(MemoryUse::TableMeta)
-            + self.used(MemoryUse::Jobs);
-        self.limit_bytes
-            .saturating_sub(fixed)
-            .max(self.limit_bytes / 32)
+            + self.used(MemoryUse::Jobs)
+            + self.named.load(Ordering::Relaxed)
     }
 
     fn cell(&self, purpose: MemoryUse) -> &AtomicUsize {
@@ -119,6 +229,77 @@ impl MemoryBudget {
             MemoryUse::TableMeta => meta,
             MemoryUse::Jobs => jobs,
         }
+    }
+}
+
+/// The memory of one holder beside the engine's own, charged to a budget under a name. What is charged is given back when
+/// the account is dropped. Any number of threads may use one at once; a call costs an atomic addition, and more only while
+/// the budget is spent.
+pub struct Account {
+    budget: Arc<MemoryBudget>,
+    name: &'static str,
+    bytes: AtomicUsize,
+    holder: OnceLock<Weak<dyn Reclaim>>,
+}
+
+impl Account {
+    /// The name it was opened under.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Bytes charged now.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Charges `bytes` more. Cached blocks make room; if they cannot, holders of accounts are asked.
+    pub fn charge(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.budget.named.fetch_add(bytes, Ordering::Relaxed);
+        self.budget.make_room();
+    }
+
+    /// Gives `bytes` back, at most what is charged.
+    pub fn release(&self, bytes: usize) {
+        let less = |charged: usize| Some(charged.saturating_sub(bytes));
+        let before = self
+            .bytes
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
+            .unwrap_or_else(|before| before);
+        debug_assert!(before >= bytes, "released more {} than charged", self.name);
+        let released = before.min(bytes);
+        self.budget.named.fetch_sub(released, Ordering::Relaxed);
+    }
+
+    /// Makes the charge `bytes` in all, for a holder that counts by itself. One thread at a time.
+    pub fn set(&self, bytes: usize) {
+        let before = self.bytes();
+        match bytes >= before {
+            true if bytes == before => {}
+            true => self.charge(bytes - before),
+            false => self.release(before - bytes),
+        }
+    }
+
+    /// Has `holder` asked for memory when the budget is spent and cached blocks have given what they can. The first one
+    /// stays.
+    pub fn reclaim_from(&self, holder: Weak<dyn Reclaim>) {
+        // A second holder is no error: an account belongs to one, who registers once.
+        let _ = self.holder.set(holder);
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        let bytes = *self.bytes.get_mut();
+        self.budget.named.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Account({}, {} bytes)", self.name, self.bytes())
     }
 }
 
@@ -163,8 +344,8 @@ impl Drop for Charge {
 impl fmt::Debug for MemoryBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryBudget")
-            .field("limit_bytes", &self.limit_bytes)
-            .field("used", &self.used)
+            .field("limit_bytes", &self.limit_bytes())
+            .field("used", &self.used_by_name())
             .finish_non_exhaustive()
     }
 }
@@ -189,8 +370,9 @@ mod tests {
     fn others_are_asked_for_memory_when_it_is_needed() {
         struct Holder(Arc<MemoryBudget>);
         impl Reclaim for Holder {
-            fn reclaim(&self) {
+            fn reclaim(&self, bytes: usize) {
                 let over = self.0.used(MemoryUse::Blocks) - self.0.available_for_blocks();
+                assert_eq!(over, bytes);
                 self.0.release(MemoryUse::Blocks, over);
             }
         }
@@ -215,5 +397,69 @@ mod tests {
         assert_eq!(budget.available_for_blocks(), 1600 / 32);
         budget.release(MemoryUse::Jobs, 1500);
         assert_eq!(budget.used_total(), 400);
+    }
+
+    /// Gives back what it is asked for, and remembers that.
+    struct Hot(OnceLock<Arc<Account>>, AtomicUsize);
+
+    impl Reclaim for Hot {
+        fn reclaim(&self, bytes: usize) {
+            self.1.fetch_add(bytes, Ordering::Relaxed);
+            self.0.get().expect("has its account").release(bytes);
+        }
+    }
+
+    fn hot(budget: &Arc<MemoryBudget>) -> Arc<Hot> {
+        let hot = Arc::new(Hot(OnceLock::new(), AtomicUsize::new(0)));
+        let account = budget.account("hot");
+        let holder: Arc<dyn Reclaim> = Arc::<Hot>::clone(&hot);
+        account.reclaim_from(Arc::downgrade(&holder));
+        assert!(hot.0.set(account).is_ok());
+        hot
+    }
+
+    #[test]
+    fn accounts_are_told_by_name_and_leave_less_to_the_blocks() {
+        let budget = MemoryBudget::new(1600);
+        let [one, other] = [budget.account("clients"), budget.account("clients")];
+        one.charge(100);
+        other.set(70);
+        other.set(50);
+        assert_eq!(budget.available_for_blocks(), 1600 - 100 - 200 - 150);
+        assert_eq!(budget.used_by_name().last(), Some(&("clients", 150)));
+        assert_eq!(budget.used_total(), 150);
+        drop(one);
+        assert_eq!(budget.used_by_name().last(), Some(&("clients", 50)));
+        other.release(50);
+        assert_eq!(budget.used_total(), 0);
+    }
+
+    #[test]
+    fn holders_are_asked_for_what_blocks_cannot_give() {
+        let budget = MemoryBudget::new(1600);
+        let hot = hot(&budget);
+        let asked = || hot.1.load(Ordering::Relaxed);
+        let account = hot.0.get().expect("has its account");
+        account.charge(900);
+        budget.charge(MemoryUse::Memtables, 300);
+        // 300 are nobody's, and 50 are the blocks'.
+        assert_eq!((asked(), account.bytes()), (0, 900));
+        budget.charge(MemoryUse::Jobs, 100);
+        assert_eq!((asked(), account.bytes()), (50, 850));
+    }
+
+    #[test]
+    fn a_lower_limit_is_kept_at_once_and_a_higher_one_gives_room() {
+        let budget = MemoryBudget::that_grows(1600, 10_000);
+        let hot = hot(&budget);
+        let account = hot.0.get().expect("has its account");
+        account.charge(1000);
+        budget.set_limit_bytes(800);
+        assert_eq!(budget.limit_bytes(), 800);
+        assert_eq!(account.bytes(), 800 - 50 - 100 - 25);
+        assert_eq!(budget.available_for_blocks(), 800 / 32);
+        budget.set_limit_bytes(16_000);
+        assert!(budget.available_for_blocks() > 10_000);
+        assert_eq!(budget.blocks_max(), 10_000);
     }
 }

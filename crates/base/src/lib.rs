@@ -19,7 +19,7 @@ pub mod operators;
 pub mod rng;
 pub mod sync;
 
-pub use budget::{MemoryBudget, MemoryUse};
+pub use budget::{Account, MemoryBudget, MemoryUse, Reclaim};
 pub use bytes::{PinnedSlice, SharedBytes, Slab};
 pub use comparator::{Comparator, KeyOrder};
 pub use error::{Error, ErrorKind, Result};

@@ -46,6 +46,7 @@ pub mod internals {
 
 pub use compaction::CancelToken;
 pub use compaction::{CompactionStyle, FifoOptions, UniversalOptions};
+pub use db::budget::Budget;
 pub use db::codec::{KeyCodec, ValueCodec};
 pub use db::family_handle::FamilyHandle;
 pub use db::handle::Db;
@@ -54,8 +55,9 @@ pub use db::typed::{TypedFamily, TypedRange};
 pub use db::view::View;
 pub use drumlin_base::operators::{CappedPrefix, FixedPrefix};
 pub use drumlin_base::{
-    CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind, FilterDecision,
-    FilterJob, KeyOrder, MergeOperator, PinnedSlice, PrefixExtractor, Result, SeqNo,
+    Account, CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind,
+    FilterDecision, FilterJob, KeyOrder, MergeOperator, PinnedSlice, PrefixExtractor, Reclaim,
+    Result, SeqNo,
 };
 pub use drumlin_fs::{Env, RateLimit, machine};
 pub use drumlin_table::{

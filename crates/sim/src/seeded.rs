@@ -29,6 +29,7 @@ const fn bug(name: &'static str, module: &'static str, suite: &'static str) -> B
 pub const BUGS: &[Bug] = &[
     bug("accept-without-pause", "fs/net/acceptor", "net:accepting::"),
     bug("account-never-balanced", "engine/background/manual_queue", "drumlin:manual_queue::"),
+    bug("accounts-not-asked", "base", "drumlin_base:budget::"),
     bug("appended-batch-uncounted", "engine/write/batch", "drumlin:batch::"),
     bug("batch-count-unchecked", "engine/write/batch", "drumlin:batch::"),
     bug("batches-see-what-came-later", "table/searchable", "table_formats:searchable::batches_at"),

@@ -40,7 +40,7 @@ impl Background {
         let charge = self
             .store
             .caches
-            .charge_job(JOB_BYTES + family.write_buffer / FILTER_DIVISOR);
+            .charge_job(JOB_BYTES + family.write_buffer() / FILTER_DIVISOR);
         let flushed = self.write_memtables(&family, &memtables, posted.progress())?;
         let mut made = MadeFiles::new(&self.store, flushed.file.iter(), &flushed.blob_files);
         drop(charge);
@@ -156,7 +156,7 @@ impl Background {
 /// The oldest memtables to be flushed together: one, or as many small ones as make up one. More at
 /// once would free none until all are written, while writers fill the rest of the line.
 fn next_to_flush(family: &FamilyState) -> Vec<Arc<Memtable>> {
-    let mut room = family.family.write_buffer;
+    let mut room = family.family.write_buffer();
     let mut taken = Vec::new();
     for immutable in &family.immutables {
         let bytes = immutable.memtable.bytes();

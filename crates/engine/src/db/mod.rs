@@ -1,5 +1,6 @@
 //! The handle users hold, and how a directory becomes one.
 
+pub(crate) mod budget;
 pub(crate) mod codec;
 pub(crate) mod engine;
 pub(crate) mod family_handle;

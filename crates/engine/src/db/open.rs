@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use drumlin_base::sync::Mutex;
 use drumlin_base::{Error, ErrorKind, MemoryBudget, Result};
 use drumlin_fs::process::Process;
-use drumlin_fs::{Env, FileLock, FileSystem, RateLimiter};
+use drumlin_fs::{Env, FileLock, FileSystem, RateLimiter, machine};
 use drumlin_table::{BlockCache, ModelSource};
 
 use crate::background::background::Background;
@@ -540,7 +540,8 @@ impl Opener<'_> {
     }
 
     fn caches(&self) -> Result<Caches> {
-        let budget = MemoryBudget::new(self.options.memory_budget_bytes());
+        let machine = usize::try_from(machine::memory_limit_bytes()).unwrap_or(usize::MAX);
+        let budget = MemoryBudget::that_grows(self.options.memory_budget_bytes(), machine);
         let block_cache = BlockCache::new(Arc::clone(&budget));
         let open_max = self.options.max_open_files.unwrap_or(MAX_OPEN_FILES);
         let models = ModelStore::open(Arc::clone(&self.env.files), self.dir, &budget)?;

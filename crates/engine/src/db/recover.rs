@@ -169,7 +169,7 @@ fn flush_recovered(engine: &Engine, tables: &mut Vec<(u32, Flushed)>, all: bool)
         let mut state = engine.store.lock_state();
         let full = state.families.values_mut().filter(|family| {
             !family.mutable.is_empty()
-                && (all || family.mutable.bytes() >= family.family.write_buffer)
+                && (all || family.mutable.bytes() >= family.family.write_buffer())
         });
         full.map(|family| {
             let fresh = family.family.fresh_memtable();

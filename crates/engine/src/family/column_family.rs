@@ -70,8 +70,6 @@ pub(crate) struct Family {
     pub(crate) options: FamilyOptions,
     pub(crate) tuning: Tuning,
     pub(crate) compression: Compression,
-    /// Bytes of a memtable before it is rotated.
-    pub(crate) write_buffer: usize,
     pub(crate) view: SuperVersionCell,
     pub(crate) reads: Arc<FamilyReads>,
     pub(crate) compaction: CompactionOptions,
@@ -95,7 +93,6 @@ impl Family {
             .tuning
             .clone()
             .unwrap_or_else(|| database.tuning.clone());
-        let write_buffer = tuning.write_buffer(budget.limit_bytes());
         let context = ReadContext {
             order: options.order.clone(),
             merge_operator: options.merge_operator.clone(),
@@ -133,7 +130,6 @@ impl Family {
             name: name.to_owned(),
             compression,
             tuning,
-            write_buffer,
             view: SuperVersionCell::new(first),
             reads,
             compaction,
@@ -168,6 +164,11 @@ impl Family {
         drop(former);
     }
 
+    /// Bytes of a memtable before it is flushed: the size set, or what the budget of the moment gives.
+    pub(crate) fn write_buffer(&self) -> usize {
+        self.tuning.write_buffer(self.budget.limit_bytes())
+    }
+
     /// An empty memtable, charged to the budget.
     pub(crate) fn fresh_memtable(&self) -> Arc<Memtable> {
         let order = self.options.order.clone();
@@ -179,7 +180,7 @@ impl Family {
     /// much time of walks that a flush is cheaper. Any number of threads at once; none while the
     /// memtable is retired.
     pub(crate) fn account(&self, memtable: &Memtable) -> bool {
-        memtable.account() >= self.write_buffer
+        memtable.account() >= self.write_buffer()
             || memtable.dead_walked() >= DEAD_WALKED_MAX
                 && !drumlin_base::bug!("dead-walks-unaccounted")
     }

@@ -259,20 +259,23 @@ impl Default for Tuning {
 /// Smallest memory budget: below it nothing useful fits.
 pub(crate) const MEMORY_BUDGET_MIN: usize = 1 << 20;
 
+/// Refuses a budget in which nothing useful fits.
+pub(crate) fn check_memory_budget(bytes: usize) -> Result<()> {
+    match bytes < MEMORY_BUDGET_MIN {
+        true => Err(Error::invalid_argument(format!(
+            "memory_budget must be at least {MEMORY_BUDGET_MIN} bytes"
+        ))),
+        false => Ok(()),
+    }
+}
+
 impl Options {
     /// Checks what can be checked without touching the disk.
     ///
     /// # Errors
     /// `InvalidArgument` naming the option.
     pub fn validate(&self) -> Result<()> {
-        if self
-            .memory_budget
-            .is_some_and(|bytes| bytes < MEMORY_BUDGET_MIN)
-        {
-            return Err(Error::invalid_argument(format!(
-                "memory_budget must be at least {MEMORY_BUDGET_MIN} bytes"
-            )));
-        }
+        self.memory_budget.map_or(Ok(()), check_memory_budget)?;
         if self.background_threads.is_some_and(|n| n > THREADS_MAX) {
             let message = "background_threads must be at most 1,024";
             return Err(Error::invalid_argument(message));

@@ -91,7 +91,7 @@ impl FamilyState {
     pub(crate) fn seconds_to_flush(&self, pace: f64) -> u64 {
         let room = self
             .family
-            .write_buffer
+            .write_buffer()
             .saturating_sub(self.mutable.bytes());
         match pace > 0.0 {
             true => (room as f64 / pace) as u64,

@@ -40,7 +40,7 @@ impl Store {
             family
                 .tuning
                 .memtables_max
-                .saturating_mul(family.write_buffer)
+                .saturating_mul(family.write_buffer())
         });
         let longest = lines.max().unwrap_or(0);
         longest.max(self.caches.budget.limit_bytes() / 2)

@@ -71,7 +71,7 @@ impl WriteEnv {
     /// Whether no memtable has taken more than its size and some on top.
     fn may_overfill(&self) -> bool {
         self.store.families.load().values().all(|family| {
-            let most = family.write_buffer + family.write_buffer / OVERFILL_DIVISOR;
+            let most = family.write_buffer() + family.write_buffer() / OVERFILL_DIVISOR;
             family.view.load().memtable.bytes() < most
         })
     }

@@ -233,7 +233,7 @@ impl WriteEnv {
             .wal_bytes_max
             .unwrap_or_else(|| {
                 let families = self.store.families.load();
-                let largest = families.values().map(|family| family.write_buffer).max();
+                let largest = families.values().map(|family| family.write_buffer()).max();
                 let held = self.store.caches.budget.used(MemoryUse::Memtables);
                 2 * held.min(self.store.memtables_share()) as u64 + 2 * largest.unwrap_or(0) as u64
             })

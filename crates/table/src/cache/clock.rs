@@ -80,7 +80,7 @@ pub struct BlockCache {
 impl BlockCache {
     /// An empty cache; `budget` decides its capacity at any time.
     pub fn new(budget: Arc<MemoryBudget>) -> Arc<Self> {
-        let chunks_max = (budget.limit_bytes() / HUGE_PAGE_BYTES).min(CHUNKS_MAX);
+        let chunks_max = (budget.blocks_max() / HUGE_PAGE_BYTES).min(CHUNKS_MAX);
         let cache = Arc::new(Self {
             slab: Slab::new(Arc::clone(&budget), chunks_max),
             frames: (0..chunks_max).map(|_| OnceLock::new()).collect(),
@@ -323,7 +323,8 @@ impl BlockCache {
 }
 
 impl Reclaim for BlockCache {
-    fn reclaim(&self) {
+    fn reclaim(&self, _bytes: usize) {
+        // Down to its share, which the budget tells.
         self.trim();
     }
 }

@@ -248,7 +248,7 @@ impl Board {
             sample.level0 = worse(sample.level0, fills.level0);
             sample.debt = worse(sample.debt, fills.debt);
             sample.debt_bytes += fills.debt.used;
-            sample.memtable_bytes = sample.memtable_bytes.max(family.write_buffer as f64);
+            sample.memtable_bytes = sample.memtable_bytes.max(family.write_buffer() as f64);
             waste += fills.excess_garbage;
             needed += fills.needed;
         }
@@ -300,7 +300,7 @@ impl FamilyFills {
             }
         }
         let left = |all: f64, done: f64| (all - done).max(0.0);
-        let buffer = family.write_buffer as f64;
+        let buffer = family.write_buffer() as f64;
         let waiting = left(waiting as f64, flushed as f64);
         let memory_bytes = mutable as f64 + waiting;
         let memory = memory_fill(
