@@ -28,7 +28,7 @@ pub(crate) enum Fsync {
     No,
 }
 
-/// How much may wait for a replica, from `client-output-buffer-limit`.
+/// How much may wait for a client of a class, from `client-output-buffer-limit`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutLimits {
     pub(crate) hard_bytes: u64,
@@ -221,6 +221,15 @@ impl Config {
             Kind::Bytes => bytes_of(&text)
                 .ok_or("argument must be a memory value".to_owned())?
                 .to_string(),
+            Kind::BytesOrPercent => match text.strip_suffix('%') {
+                Some(percent) => match percent.parse::<u8>() {
+                    Ok(percent) if percent <= 100 => format!("{percent}%"),
+                    _ => return Err("argument must be a memory or percent value".to_owned()),
+                },
+                None => bytes_of(&text)
+                    .ok_or("argument must be a memory or percent value".to_owned())?
+                    .to_string(),
+            },
             Kind::Choice(words) => {
                 let word = text.to_ascii_lowercase();
                 match words.contains(&word.as_str()) {
@@ -235,6 +244,9 @@ impl Config {
                 crate::notify::Classes::parse(value)
                     .ok_or("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".to_owned())?
                     .to_text()
+            }
+            Kind::Text if entry.name == "client-output-buffer-limit" => {
+                out_limits_text(self.get(entry.name), &text)?
             }
             Kind::Text if entry.name == "latency-tracking-info-percentiles" => percentiles(&text)?,
             Kind::Text => text,
@@ -286,32 +298,26 @@ impl Config {
         }
     }
 
-    /// The most bytes that may wait to be sent to a client, from `client-output-buffer-limit`.
-    pub(crate) fn out_limit(&self, is_subscriber: bool) -> u64 {
-        let [hard, ..] = self.out_limits(&[if is_subscriber { "pubsub" } else { "normal" }]);
-        hard
-    }
-
     /// The most that may wait to be sent to a replica.
     pub(crate) fn replica_limits(&self) -> OutLimits {
-        let [hard_bytes, soft_bytes, seconds] = self.out_limits(&["replica", "slave"]);
+        self.out_limits(&["replica", "slave"])
+    }
+
+    /// The limits of a class with any of these names. None is the largest number.
+    pub(crate) fn out_limits(&self, names: &[&str]) -> OutLimits {
+        let value = self.get("client-output-buffer-limit");
+        let words: Vec<&str> = value.split_whitespace().collect();
+        let of_class = |limits: &&[&str]| limits.first().is_some_and(|it| names.contains(it));
+        let limits = words.chunks(4).find(of_class).unwrap_or(&[]);
+        let [hard_bytes, soft_bytes, seconds] = [1, 2, 3].map(|at| {
+            let number = limits.get(at).and_then(|it| bytes_of(it));
+            number.filter(|it| *it > 0).unwrap_or(u64::MAX)
+        });
         OutLimits {
             hard_bytes,
             soft_bytes,
             soft_time: Duration::from_secs(seconds),
         }
-    }
-
-    /// The hard limit, the soft one and its time of a class with any of these names. None is the largest number.
-    fn out_limits(&self, names: &[&str]) -> [u64; 3] {
-        let value = self.get("client-output-buffer-limit");
-        let words: Vec<&str> = value.split_whitespace().collect();
-        let of_class = |limits: &&[&str]| limits.first().is_some_and(|it| names.contains(it));
-        let limits = words.chunks(4).find(of_class).unwrap_or(&[]);
-        [1, 2, 3].map(|at| {
-            let number = limits.get(at).and_then(|it| bytes_of(it));
-            number.filter(|it| *it > 0).unwrap_or(u64::MAX)
-        })
     }
 
     /// Names and values that match any of `patterns`.
@@ -345,6 +351,33 @@ fn shown(line: &[u8]) -> String {
         true => format!("{name} ..."),
         false => text.into_owned(),
     }
+}
+
+/// `client-output-buffer-limit` after `change`, which names some of the classes.
+fn out_limits_text(present: &str, change: &str) -> std::result::Result<String, String> {
+    const CLASSES: [&str; 3] = ["normal", "slave", "pubsub"];
+    let words =
+        |text: &str| -> Vec<String> { text.split_whitespace().map(str::to_owned).collect() };
+    let (mut shown, change) = (words(present), words(change));
+    if change.is_empty() || change.len() % 4 != 0 {
+        return Err("Wrong number of arguments in buffer limit configuration.".to_owned());
+    }
+    for limits in change.chunks(4) {
+        let class = limits.first().map(|it| it.to_ascii_lowercase());
+        let class = class.map(|it| it.replace("replica", "slave"));
+        let place = CLASSES.iter().position(|it| Some(*it) == class.as_deref());
+        let place = place.ok_or("Invalid client class specified in buffer limit configuration.")?;
+        let bad = "Error in hard, soft or soft_seconds setting in buffer limit configuration.";
+        let numbers = limits.iter().skip(1).map(|it| bytes_of(it).ok_or(bad));
+        for (at, number) in numbers.enumerate() {
+            let number = number?.to_string();
+            // The default has all classes in this order.
+            if let Some(word) = shown.get_mut(place * 4 + 1 + at) {
+                *word = number;
+            }
+        }
+    }
+    Ok(shown.join(" "))
 }
 
 /// Percentiles, as Redis writes them.
@@ -400,6 +433,23 @@ mod tests {
         assert!(config.set_all(&[(b"databases", b"17")], false).is_err());
         assert!(config.set_at_start(b"no-such-name", b"1").is_err());
         assert_eq!(config.fsync(), Fsync::EverySecond);
+    }
+
+    #[test]
+    fn limits_of_buffers_are_changed_class_by_class() {
+        let mut config = Config::default();
+        let mut set =
+            |value: &str| config.set_at_start(b"client-output-buffer-limit", value.as_bytes());
+        assert_eq!(set("replica 1mb 2kb 3 NORMAL 7 8 9"), Ok(()));
+        assert!(set("normal 1 2").is_err_and(|it| it.starts_with("Wrong number")));
+        assert!(set("nobody 1 2 3").is_err_and(|it| it.starts_with("Invalid client class")));
+        assert!(set("normal 1 x 3").is_err_and(|it| it.starts_with("Error in hard")));
+        assert_eq!(
+            config.get("client-output-buffer-limit"),
+            "normal 7 8 9 slave 1048576 2048 3 pubsub 33554432 8388608 60"
+        );
+        assert_eq!(config.out_limits(&["pubsub"]).soft_bytes, 8 << 20);
+        assert_eq!(config.replica_limits().hard_bytes, 1 << 20);
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub(crate) enum Kind {
     Number(i64, i64),
     /// A size, with a unit if the user likes.
     Bytes,
+    /// A size, or a part of `maxmemory` in per cent.
+    BytesOrPercent,
     /// One of some words.
     Choice(&'static [&'static str]),
     /// Anything.
@@ -308,7 +310,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     entry("masteruser", Kind::Text, "", true),
     entry("maxclients", Kind::Number(1, 4294967295), "10000", true),
     entry("maxmemory", Kind::Bytes, "0", true),
-    entry("maxmemory-clients", Kind::Bytes, "0", true),
+    entry("maxmemory-clients", Kind::BytesOrPercent, "0", true),
     entry(
         "maxmemory-eviction-tenacity",
         Kind::Number(0, i64::MAX),

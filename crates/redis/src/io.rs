@@ -6,6 +6,7 @@ use drumlin_base::{Result, SeqNo};
 use drumlin_fs::net::{Connection, Interest, Poller, Received, Sent, Token};
 use drumlin_resp::{RequestLimits, RequestParser};
 
+use crate::memory::crowd::{CLIENT_BYTES, Crowd, TLS_BYTES};
 use crate::tls::session::Tls;
 
 /// Bytes taken from a socket at a time, so that no client keeps the others waiting.
@@ -62,6 +63,10 @@ pub(crate) struct Io {
     /// The peer sends nothing more.
     pub(crate) has_ended: bool,
     pub(crate) heard: Duration,
+    /// Bytes that the crowd has of it.
+    pub(crate) counted: usize,
+    /// Of these, what waits to be sent, as far as it was counted.
+    unsent: usize,
     interest: Option<Interest>,
     /// `None` of a plain connection.
     pub(crate) tls: Option<Box<Tls>>,
@@ -104,6 +109,8 @@ impl Io {
             is_incomplete: false,
             has_ended: false,
             heard: now,
+            counted: 0,
+            unsent: 0,
             interest: Some(Interest::Read),
             tls: None,
         })
@@ -217,6 +224,19 @@ impl Io {
         self.is_incomplete = false;
     }
 
+    /// Brings `crowd` up to date with what it holds.
+    pub(crate) fn count(&mut self, crowd: &mut Crowd) {
+        let tls = if self.tls.is_some() { TLS_BYTES } else { 0 };
+        let now = CLIENT_BYTES + tls + self.input.capacity() + self.unsent;
+        crowd.count(&mut self.counted, now);
+    }
+
+    /// The same, with what waits to be sent to it.
+    pub(crate) fn count_with(&mut self, crowd: &mut Crowd, out: &Vec<u8>) {
+        self.unsent = out.capacity();
+        self.count(crowd);
+    }
+
     /// Gives the memory of what was run back.
     pub(crate) fn compact(&mut self) {
         if self.at > 0 {
@@ -224,6 +244,13 @@ impl Io {
             self.at = 0;
         }
         if self.input.is_empty() && self.input.capacity() > READ_BYTES {
+            self.input = Vec::new();
+        }
+    }
+
+    /// Gives an empty buffer back, that would be of use for the next command.
+    pub(crate) fn slim(&mut self) {
+        if self.input.is_empty() {
             self.input = Vec::new();
         }
     }

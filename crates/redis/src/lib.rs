@@ -35,6 +35,7 @@ mod known;
 mod life;
 mod listen;
 mod log;
+mod memory;
 mod metrics;
 mod migrate;
 mod net;

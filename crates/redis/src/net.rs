@@ -8,6 +8,7 @@ use std::time::Duration;
 use drumlin_fs::net::{Acceptor, Poller, Token};
 
 use crate::io::Io;
+use crate::memory::crowd::Crowd;
 use crate::metrics::scraper::Scraper;
 use crate::queue::Queue;
 
@@ -50,6 +51,11 @@ pub(crate) struct Net {
     pub(crate) runnable: Queue,
     /// Those of them whose turn comes in the present round.
     pub(crate) turn: Queue,
+    /// The memory of clients together.
+    pub(crate) crowd: Crowd,
+    /// Those for whom more waits than the soft limit of their class, and since when, by the monotonic clock; `None` until
+    /// that was looked at.
+    pub(crate) behind: HashMap<u64, Option<Duration>>,
     /// Ends of waits for keys, by the monotonic clock.
     pub(crate) timers: BTreeSet<(Duration, u64)>,
 }
@@ -71,6 +77,8 @@ impl Net {
             participants: Vec::new(),
             runnable: Queue::default(),
             turn: Queue::default(),
+            crowd: Crowd::default(),
+            behind: HashMap::new(),
             timers: BTreeSet::new(),
         }
     }

@@ -22,6 +22,7 @@ use crate::io::{Gate, Hold, Io, OUT_BYTES_HIGH};
 use crate::life;
 use crate::listen::listen;
 use crate::log::{LogSink, watch};
+use crate::memory::tend as memory;
 use crate::metrics::figures::{Counts, Figures};
 use crate::metrics::scrape;
 use crate::migrate::finish::finish;
@@ -214,6 +215,8 @@ impl Server {
         }
         self.end_round();
         traffic::end_over(&mut self.state);
+        memory::cut_largest(&mut self.state);
+        memory::charge(&self.state);
         self.note_turn(now, ran);
         let is_written = !self.writer.is_busy();
         hand_over::tend(&mut self.state, is_written, now);
@@ -241,7 +244,9 @@ impl Server {
         prefetch::read(&self.state, &mut self.round, &keys);
         // Where a script that runs for long finds them too.
         self.state.net.turn = std::mem::take(&mut self.state.net.runnable);
+        let bytes_max = memory::turn_bytes_max(&self.state);
         while left > 0
+            && self.state.net.crowd.bytes() <= bytes_max
             && let Some(id) = self.state.net.turn.pop_first()
         {
             left -= self.run_client(id, now, left.min(CLIENT_COMMANDS_MAX));
@@ -372,6 +377,10 @@ impl Server {
             });
         }
         io.compact();
+        if memory::is_dense(state) {
+            io.slim();
+        }
+        io.count_with(&mut state.net.crowd, &session.out);
         if ran == most {
             state.net.runnable.insert(id);
         }
@@ -533,6 +542,7 @@ impl Server {
             self.writer.sync(&self.workers);
         }
         if std::mem::take(&mut self.state.asks_compaction) {
+            self.state.compactions += 1;
             self.workers.give(Job::Compact);
         }
         if std::mem::take(&mut self.state.asks_figures) {
@@ -563,6 +573,7 @@ impl Server {
                 Done::Written(batch, outcome) => self.written(batch, outcome),
                 Done::Synced(outcome) => self.synced(outcome)?,
                 Done::Compacted(outcome) => {
+                    self.state.compactions -= 1;
                     if let Err(error) = outcome {
                         self.state.last_error = Some(error.to_string());
                     }
@@ -732,6 +743,7 @@ impl Server {
         scrape::end_late(state, now);
         traffic::end_greetings(state, now);
         traffic::end_strangers(state, now);
+        traffic::end_behind(state, now);
         if now >= self.look_due {
             self.look_due = now + LOOK;
             self.look(None);

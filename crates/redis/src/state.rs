@@ -17,6 +17,8 @@ use crate::clients::Clients;
 use crate::config::Config;
 use crate::known::Known;
 use crate::log::{Journal, Watch};
+use crate::memory::bounds::Bounds;
+use crate::memory::purse::Purse;
 use crate::metrics::figures::Figures;
 use crate::metrics::powers::Powers;
 use crate::migrate::state::Migrations;
@@ -167,6 +169,8 @@ impl Watching {
 pub(crate) struct Counters {
     pub(crate) connections: u64,
     pub(crate) rejected: u64,
+    /// Clients that were cut off because all together had too much memory.
+    pub(crate) evicted_clients: u64,
     pub(crate) commands: u64,
     pub(crate) expired: u64,
     pub(crate) hits: u64,
@@ -219,6 +223,9 @@ pub(crate) struct ServerState {
     /// What the log told last.
     pub(crate) watch: Watch,
     pub(crate) limits: Limits,
+    /// Of memory.
+    pub(crate) bounds: Bounds,
+    pub(crate) purse: Purse,
     pub(crate) notify: Classes,
     pub(crate) counters: Counters,
     pub(crate) observer: Observer,
@@ -247,6 +254,8 @@ pub(crate) struct ServerState {
     /// Somebody asked for a sync, or for a compaction.
     pub(crate) asks_sync: bool,
     pub(crate) asks_compaction: bool,
+    /// Compactions that somebody asked for and that are not over.
+    pub(crate) compactions: usize,
     /// A scraper waits for new figures.
     pub(crate) asks_figures: bool,
     /// Somebody has asked INFO for them: until then no table is opened for it.
@@ -275,6 +284,7 @@ impl ServerState {
         let mut random = Rng::new(env.seed ^ 0x7265_6469_7372_756e);
         let observer = Observer::new(env.clone());
         let saved_seqno = store.db().latest_seqno();
+        let purse = Purse::new(store.db());
         let run_id = (0..5).map(|_| format!("{:08x}", random.next_u64() as u32));
         let mut state = Self {
             store,
@@ -285,6 +295,7 @@ impl ServerState {
             pubsub: PubSub::default(),
             waiting: Waiting::default(),
             watching: Watching::default(),
+            bounds: Bounds::of(&config),
             config,
             users: Users::default(),
             journal: Journal::default(),
@@ -315,12 +326,14 @@ impl ServerState {
             unblocks: Vec::new(),
             asks_sync: false,
             asks_compaction: false,
+            compactions: 0,
             asks_figures: false,
             counts_entries: false,
             figures: Figures::default(),
             last_error: None,
             random,
-            scripts: Scripts::new(Arc::clone(&env.clock)),
+            scripts: Scripts::new(Arc::clone(&env.clock), Arc::clone(&purse.scripts)),
+            purse,
             tls: None,
         };
         state.configure();
@@ -374,6 +387,9 @@ impl ServerState {
                 bytes_max: self.config.number("stream-node-max-bytes"),
             },
         };
+        self.bounds = Bounds::of(&self.config);
+        self.purse.configure(&self.bounds);
+        self.scripts.set_memory_max(self.bounds.lua_bytes);
         let classes = self.config.get("notify-keyspace-events").as_bytes();
         self.notify = Classes::parse(classes).unwrap_or_default();
         self.observer.configure(&self.config);

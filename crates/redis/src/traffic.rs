@@ -181,7 +181,8 @@ pub(crate) fn add_client(
         bulk_bytes_max: state.limits.string_bytes_max,
         authenticated: is_authenticated,
     };
-    let io = Io::new(connection, &*state.net.poller, Token(id), limits, now)?;
+    let mut io = Io::new(connection, &*state.net.poller, Token(id), limits, now)?;
+    io.count(&mut state.net.crowd);
     state.net.ios.insert(id, io);
     state.clients.add(session);
     Ok(id)
@@ -215,8 +216,8 @@ pub(crate) fn read(state: &mut ServerState, id: u64, now: Duration) {
         Heard::Bytes(bytes) => {
             state.counters.bytes_in += bytes as u64;
             state.counters.reads += 1;
-            let most = state.config.number("client-query-buffer-limit");
-            if io.pending_bytes() as u64 > most.max(1 << 20) {
+            io.count(&mut state.net.crowd);
+            if io.pending_bytes() as u64 > state.bounds.query_bytes {
                 let address = state.clients.get(id).map(|it| it.address.clone());
                 let address = address.unwrap_or_default();
                 tell(state, "input", "it sends more than is kept", &address);
@@ -247,6 +248,23 @@ pub(crate) fn end_idle(state: &mut ServerState, now: Duration) {
         .filter(|(id, io)| silent(io) && !is_linked(**id))
         .map(|(id, _)| *id)
         .collect();
+    gone.into_iter().for_each(|id| close(state, id));
+}
+
+/// Ends clients for whom more than the soft limit has waited for too long.
+pub(crate) fn end_behind(state: &mut ServerState, now: Duration) {
+    let mut gone = Vec::new();
+    for (id, since) in &mut state.net.behind {
+        let is_subscriber = |it: &Session| it.subscriptions() > 0;
+        let limits = match state.clients.get(*id).is_some_and(is_subscriber) {
+            true => state.bounds.subscriber,
+            false => state.bounds.normal,
+        };
+        let since = *since.get_or_insert(now);
+        if now.saturating_sub(since) > limits.soft_time {
+            gone.push(*id);
+        }
+    }
     gone.into_iter().for_each(|id| close(state, id));
 }
 
@@ -296,8 +314,10 @@ pub(crate) fn end_over(state: &mut ServerState) {
 pub(crate) fn close(state: &mut ServerState, id: u64) {
     if let Some(mut io) = state.net.ios.remove(&id) {
         io.say_goodbye();
+        state.net.crowd.count(&mut io.counted, 0);
     }
     state.net.runnable.remove(id);
+    state.net.behind.remove(&id);
     let Some(mut session) = state.clients.remove(id) else {
         return;
     };
@@ -350,11 +370,19 @@ pub(crate) fn flush(state: &mut ServerState, id: u64) {
             }
         }
     }
+    io.count_with(&mut state.net.crowd, &session.out);
     let left = session.out.len();
-    let is_subscriber = session.subscriptions() > 0;
+    let limits = match session.subscriptions() > 0 {
+        true => state.bounds.subscriber,
+        false => state.bounds.normal,
+    };
+    if left as u64 > limits.soft_bytes {
+        state.net.behind.entry(id).or_default();
+    } else if !state.net.behind.is_empty() {
+        state.net.behind.remove(&id);
+    }
     let is_stranger = !session.is_authenticated && !state.users.are_open();
-    let is_over = left as u64 > state.config.out_limit(is_subscriber)
-        || is_stranger && left > STRANGER_OUT_BYTES;
+    let is_over = left as u64 > limits.hard_bytes || is_stranger && left > STRANGER_OUT_BYTES;
     if is_over {
         let address = session.address.clone();
         tell(state, "output", "it reads too slowly", &address);

@@ -163,9 +163,10 @@ fn clients(state: &ServerState, lines: &mut Lines) {
     lines.put("clients_in_timeout_table", state.net.timers.len());
 }
 
-/// `used_memory` is what the engine has in memory: the data is on disk.
+/// `used_memory` is what the budget counts: the engine's, since the data is on disk, and the server's own.
 fn memory(state: &ServerState, lines: &mut Lines) {
-    let used = state.store.memory_bytes();
+    let budget = &state.purse.budget;
+    let used = budget.used_bytes() as u64;
     let peak = state.observer.memory_peak.max(used);
     let resident = machine::resident_bytes();
     let percent = |part: u64, whole: u64| part as f64 * 100.0 / whole.max(1) as f64;
@@ -217,14 +218,17 @@ fn memory(state: &ServerState, lines: &mut Lines) {
     lines.put("mem_clients_normal", client_bytes(state));
     lines.zeros("mem_cluster_links mem_aof_buffer");
     lines.put("mem_allocator", "system");
+    lines.put("budget_limit", budget.limit_bytes());
+    for (name, bytes) in budget.used_by_name() {
+        lines.put(&format!("budget_{name}"), bytes);
+    }
+    lines.put("clients_limit", state.bounds.clients_bytes);
     lines.zeros("active_defrag_running lazyfree_pending_objects lazyfreed_objects");
 }
 
-/// Bytes of clients: what they sent and what they are to get.
+/// Bytes of clients: what they sent, what they are to get, and themselves.
 pub(super) fn client_bytes(state: &ServerState) -> usize {
-    let unread = state.net.ios.values().map(|io| io.pending_bytes());
-    let unsent = state.clients.others().map(|session| session.out.len());
-    unread.chain(unsent).sum()
+    state.net.crowd.bytes()
 }
 
 fn persistence(state: &ServerState, lines: &mut Lines) {
@@ -287,7 +291,8 @@ fn stats(state: &ServerState, lines: &mut Lines) {
     lines.put("expired_keys", counters.expired);
     lines.put("expired_stale_perc", "0.00");
     lines.zeros("expired_time_cap_reached_count expire_cycle_cpu_milliseconds evicted_keys");
-    lines.zeros("evicted_clients total_eviction_exceeded_time current_eviction_exceeded_time");
+    lines.put("evicted_clients", counters.evicted_clients);
+    lines.zeros("total_eviction_exceeded_time current_eviction_exceeded_time");
     lines.put("keyspace_hits", counters.hits);
     lines.put("keyspace_misses", counters.misses);
     lines.put("pubsub_channels", state.pubsub.channels().count());
@@ -314,6 +319,7 @@ fn stats(state: &ServerState, lines: &mut Lines) {
     lines.put("rounds", counters.rounds);
     lines.put("cold_commands", counters.cold);
     lines.put("stalled_rounds", counters.stalls);
+    lines.put("compactions_asked_for", state.compactions);
     lines.put("collections", state.store.collections());
 }
 

@@ -86,9 +86,9 @@ fn element_bytes(call: &Call<'_, '_>, record: &Record, samples: u64) -> Outcome<
 
 fn doctor(call: &mut Call<'_, '_>) -> Outcome<()> {
     let server = call.server()?;
-    let used = server.store.memory_bytes();
+    let used = server.purse.budget.used_bytes();
     let text = format!(
-        "The data is on disk. The engine has {used} bytes of it in memory, within the budget that maxmemory \
+        "The data is on disk. The engine and the server have {used} bytes in memory, within the budget that maxmemory \
          sets;\nthe process has {} bytes in all. Nothing is evicted, and there is nothing to be mended.\n",
         machine::resident_bytes()
     );
@@ -98,7 +98,7 @@ fn doctor(call: &mut Call<'_, '_>) -> Outcome<()> {
 
 fn stats(call: &mut Call<'_, '_>) -> Outcome<()> {
     let server = call.server()?;
-    let used = server.store.memory_bytes();
+    let used = server.purse.budget.used_bytes() as u64;
     let peak = server.observer.memory_peak.max(used);
     let clients = client_bytes(server) as u64;
     let resident = machine::resident_bytes();

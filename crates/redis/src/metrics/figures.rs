@@ -176,7 +176,7 @@ impl Figures {
         Self {
             families: of_families.collect(),
             engine: of_engine.collect(),
-            memory_bytes: store.memory_bytes(),
+            memory_bytes: store.db().budget().used_bytes() as u64,
             has_entries: counts.entries,
             // A database that cannot be read is told of by its commands.
             keys: counts.keys_at_ms.and_then(|at_ms| count(store, at_ms).ok()),

@@ -116,7 +116,7 @@ fn memory(state: &ServerState, figures: &Figures, text: &mut Text) {
     text.one(
         "memory_used_bytes",
         Gauge,
-        "Bytes that the engine has in memory.",
+        "Bytes that the engine and the server have in memory.",
         used,
     );
     let peak = state.observer.memory_peak.max(used);
@@ -128,13 +128,21 @@ fn memory(state: &ServerState, figures: &Figures, text: &mut Text) {
         "Bytes of the process in memory.",
         resident,
     );
-    let most = state.config.number("maxmemory");
+    let budget = &state.purse.budget;
     text.one(
         "memory_max_bytes",
         Gauge,
-        "maxmemory; 0 is a quarter of the machine's.",
-        most,
+        "The budget: maxmemory, or a quarter of the machine's.",
+        budget.limit_bytes(),
     );
+    text.family(
+        "memory_bytes",
+        Gauge,
+        "Bytes charged to the budget, by use.",
+    );
+    for (name, bytes) in budget.used_by_name() {
+        text.sample(&[("use", name)], bytes);
+    }
     let lua = state.scripts.lua_bytes();
     text.one("memory_lua_bytes", Gauge, "Bytes of the Lua state.", lua);
 }
@@ -151,6 +159,11 @@ fn counters(state: &ServerState, text: &mut Text) {
             "rejected_connections",
             counters.rejected,
             "Connections that were too many.",
+        ),
+        (
+            "evicted_clients",
+            counters.evicted_clients,
+            "Clients that were cut off because all together had too much memory.",
         ),
         ("commands", counters.commands, "Commands that ran."),
         ("input_bytes", counters.bytes_in, "Bytes that clients sent."),

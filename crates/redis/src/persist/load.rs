@@ -176,7 +176,10 @@ impl<'s> Loader<'s> {
             bytes: 0,
             present: None,
             keeps_expired: false,
-            scripts: Scripts::new(Arc::clone(&env.clock)),
+            scripts: Scripts::new(
+                Arc::clone(&env.clock),
+                store.db().budget().account("scripts"),
+            ),
             libraries: Libraries::default(),
             done: Loaded::default(),
         }

@@ -32,7 +32,7 @@ impl Backlog {
 
     /// Bytes in memory.
     pub(crate) fn bytes(&self) -> usize {
-        self.pieces.iter().map(Vec::capacity).sum()
+        self.pieces.len() * PIECE_BYTES
     }
 
     /// Whether the stream can be read from `offset` on.

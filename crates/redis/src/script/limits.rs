@@ -1,9 +1,9 @@
 //! Bounds of the Lua state.
 
-/// Memory of the Lua state; a script that needs more ends with an error.
+/// Most memory of the Lua state, whatever the budget is; a script that needs more ends with an error.
 pub(crate) const MEMORY_BYTES_MAX: usize = 256 << 20;
-/// With so much in use the cached scripts of EVAL are dropped.
-pub(crate) const MEMORY_BYTES_HIGH: usize = MEMORY_BYTES_MAX / 2;
+/// With this part of it in use the cached scripts of EVAL are dropped.
+pub(crate) const MEMORY_SHARE_HIGH: usize = 2;
 /// Instructions between looks at the time.
 pub(crate) const TICK_INSTRUCTIONS: u32 = 100_000;
 /// Tables within tables of a reply.

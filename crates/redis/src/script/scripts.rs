@@ -5,12 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use drumlin::Account;
 use drumlin_fs::Clock;
 use mlua::{Error, Function, HookTriggers, Lua, LuaOptions, Result, StdLib, Table, Value, VmState};
 
 use super::flags::{ScriptFlags, of_script};
 use super::library::Libraries;
-use super::limits::{MEMORY_BYTES_HIGH, MEMORY_BYTES_MAX, TICK_INSTRUCTIONS};
+use super::limits::{MEMORY_BYTES_MAX, MEMORY_SHARE_HIGH, TICK_INSTRUCTIONS};
 use super::link::{Link, Request};
 use super::lua_error::{SANDBOX, caught};
 use super::{api, bits, json, layout, msgpack};
@@ -45,7 +46,7 @@ impl fmt::Debug for Engine {
 }
 
 impl Engine {
-    fn new(clock: Arc<dyn Clock>) -> Result<Self> {
+    fn new(clock: Arc<dyn Clock>, account: Arc<Account>, memory_max: usize) -> Result<Self> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::default())?;
         let link = Link::default();
@@ -66,16 +67,18 @@ impl Engine {
             lua,
             link,
         };
-        engine.watch(clock)?;
-        engine.lua.set_memory_limit(MEMORY_BYTES_MAX)?;
+        engine.watch(clock, account)?;
+        engine.lua.set_memory_limit(memory_max)?;
         Ok(engine)
     }
 
     /// Has long scripts looked at from time to time, whichever coroutine they are in.
-    fn watch(&self, clock: Arc<dyn Clock>) -> Result<()> {
+    fn watch(&self, clock: Arc<dyn Clock>, account: Arc<Account>) -> Result<()> {
         let link = self.link.clone();
         let triggers = HookTriggers::new().every_nth_instruction(TICK_INSTRUCTIONS);
         self.lua.set_global_hook(triggers, move |lua, debug| {
+            // What a script takes is not left until its end to be counted.
+            account.set(lua.used_memory());
             let load_until = link.shared.lock().load_until;
             if load_until.is_some_and(|until| clock.monotonic() > until) {
                 link.ending.set(true);
@@ -166,16 +169,29 @@ pub(crate) struct Scripts {
     engine: Option<Arc<Engine>>,
     by_sha: HashMap<String, Script>,
     pub(crate) libraries: Arc<Libraries>,
+    account: Arc<Account>,
+    memory_max: usize,
 }
 
 impl Scripts {
-    /// Without scripts.
-    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+    /// Without scripts; the memory of their state is charged to `account`.
+    pub(crate) fn new(clock: Arc<dyn Clock>, account: Arc<Account>) -> Self {
         Self {
             clock,
             engine: None,
             by_sha: HashMap::new(),
             libraries: Arc::default(),
+            account,
+            memory_max: MEMORY_BYTES_MAX,
+        }
+    }
+
+    /// Bounds the memory of the Lua state. One that has more already stays, and gets no more.
+    pub(crate) fn set_memory_max(&mut self, bytes: usize) {
+        self.memory_max = bytes.min(MEMORY_BYTES_MAX);
+        if let Some(engine) = &self.engine {
+            let set = engine.lua.set_memory_limit(self.memory_max);
+            set.expect("the allocator of the state can be bounded, as it was at its start");
         }
     }
 
@@ -202,7 +218,11 @@ impl Scripts {
         if let Some(engine) = &self.engine {
             return Ok(Arc::clone(engine));
         }
-        let engine = Engine::new(Arc::clone(&self.clock));
+        let engine = Engine::new(
+            Arc::clone(&self.clock),
+            Arc::clone(&self.account),
+            self.memory_max,
+        );
         let engine = Arc::new(engine.map_err(|error| error.to_string())?);
         self.engine = Some(Arc::clone(&engine));
         Ok(engine)
@@ -239,12 +259,13 @@ impl Scripts {
 
     /// Drops the scripts when they, or what they left behind, take much of the memory there is.
     fn make_room(&mut self, engine: &Engine) {
-        if engine.lua.used_memory() <= MEMORY_BYTES_HIGH {
+        let high = self.memory_max / MEMORY_SHARE_HIGH;
+        if engine.lua.used_memory() <= high {
             return;
         }
         // A collection that fails leaves the memory as it is, and the script ends for want of it.
         drop(engine.lua.gc_collect());
-        if engine.lua.used_memory() > MEMORY_BYTES_HIGH {
+        if engine.lua.used_memory() > high {
             self.by_sha.clear();
             drop(engine.lua.gc_collect());
         }

@@ -13,6 +13,11 @@ use crate::tracking::options::Tracking;
 /// The channel of a client that is told in the protocol of old.
 const CHANNEL: &[u8] = b"__redis__:invalidate";
 
+/// A key's place in the table, its allocation and the set of its readers; and a reader's place in there. A set of up to 11
+/// is one allocation of 104 bytes.
+const KEY_BYTES: usize = 180;
+const ITEM_BYTES: usize = 16;
+
 /// What changed.
 #[derive(Debug)]
 enum Change {
@@ -32,6 +37,8 @@ pub(crate) struct Tracker {
     /// Who has read a key. Keys of all databases are together, as in Redis.
     readers: HashMap<Vec<u8>, BTreeSet<u64>>,
     items: usize,
+    /// Bytes of the keys in `readers`.
+    key_bytes: usize,
     /// Clients by the prefixes of the keys that they are told of.
     prefixes: BTreeMap<Vec<u8>, BTreeSet<u64>>,
     /// Changes that nobody was told of yet.
@@ -50,6 +57,11 @@ impl Tracker {
     pub(crate) fn counts(&self) -> [usize; 4] {
         let keys = self.readers.len();
         [self.clients.len(), keys, self.items, self.prefixes.len()]
+    }
+
+    /// Bytes of the table, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.readers.len() * KEY_BYTES + self.items * ITEM_BYTES + self.key_bytes
     }
 
     /// A client begins to be told, also of keys with `prefixes`.
@@ -78,7 +90,10 @@ impl Tracker {
     pub(crate) fn has_read(&mut self, client: u64, key: &[u8]) {
         let clients = match self.readers.get_mut(key) {
             Some(clients) => clients,
-            None => self.readers.entry(key.to_vec()).or_default(),
+            None => {
+                self.key_bytes += key.len();
+                self.readers.entry(key.to_vec()).or_default()
+            }
         };
         self.items += usize::from(clients.insert(client));
     }
@@ -127,6 +142,7 @@ impl Tracker {
                     }
                     self.readers.clear();
                     self.items = 0;
+                    self.key_bytes = 0;
                 }
             }
         }
@@ -151,7 +167,10 @@ impl Tracker {
     }
 
     fn take_readers(&mut self, key: &[u8]) -> BTreeSet<u64> {
-        let readers = self.readers.remove(key).unwrap_or_default();
+        let Some(readers) = self.readers.remove(key) else {
+            return BTreeSet::new();
+        };
+        self.key_bytes -= key.len();
         self.items -= readers.len();
         readers
     }

@@ -4,6 +4,7 @@
 
 mod hostile_primary;
 mod log;
+mod memory;
 mod metrics;
 mod ours;
 mod secure;

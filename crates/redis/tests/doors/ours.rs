@@ -9,7 +9,7 @@ use drumlin_fs::net::{Address, ListenOptions, Network, PosixNetwork};
 use drumlin_fs::{Clock, Env, JoinHandle, SystemClock};
 use drumlin_redis::{Config, Server, ServerOptions, Stopper};
 use drumlin_resp::encode_command;
-use drumlin_testkit::redis::answers_until_closed;
+use drumlin_testkit::redis::{Link, answers_until_closed};
 use tempfile::TempDir;
 
 /// A port of the loopback that nobody listens at.
@@ -134,6 +134,11 @@ impl Ours {
     /// Where it listens.
     pub(crate) fn socket(&self) -> &Path {
         &self.socket
+    }
+
+    /// A connection to the unix socket.
+    pub(crate) fn link(&self) -> Link {
+        Link::connect(&self.socket)
     }
 
     /// Has so many seconds pass for the server.
