@@ -213,7 +213,13 @@ pub(crate) enum Lab {
     /// db_bench's lines, and their cost as the store grows.
     R3(Measure),
     /// Writes of large values while everything is compacted.
-    R4(Measure),
+    R4 {
+        #[command(flatten)]
+        measure: Measure,
+        /// Through the Redis server, over 2 x 20 connections, beside the engine alone.
+        #[arg(long)]
+        server: bool,
+    },
     /// TPC-H lineitem, read while it is loaded and when it does not fit in memory.
     R5(Measure),
     /// The harness: RocksDB measured by the laboratory and by its own db_bench.
@@ -226,7 +232,11 @@ pub(crate) enum Lab {
     Sustain(Watch),
     /// The side with the engine in it; started by the others.
     #[command(hide = true)]
-    Agent,
+    Agent {
+        /// The engine is behind the Redis server.
+        #[arg(long)]
+        server: bool,
+    },
     /// Run a program with limited memory (page cache included) and limited reads from the disk.
     Limited(Limited),
 }

@@ -16,12 +16,15 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::args::{Compare, Field, Lab, Limited, Measure, Place, Watch};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, remark};
+use crate::served::ServedStore;
 use crate::units;
 
 /// Where `peers` is built.
 const PEERS: &str = "crates/bench-peers/target/release/peers";
 /// The engine that is RocksDB's own program.
 const DB_BENCH: &str = "db_bench";
+/// The Redis server of this program.
+const SERVED: &str = "drumlin-redis";
 /// Seconds of a stall unless told otherwise.
 const STALL_SECONDS: u64 = 60;
 
@@ -31,21 +34,25 @@ pub(crate) fn lab(place: &Place, task: &Lab, out: &mut Output) -> Outcome {
         Lab::R1(wanted) => measure(Reference::R1, wanted, out),
         Lab::R2(wanted) => measure(Reference::R2, wanted, out),
         Lab::R3(wanted) => measure(Reference::R3, wanted, out),
-        Lab::R4(wanted) => measure(Reference::R4, wanted, out),
+        Lab::R4 {
+            measure: wanted,
+            server,
+        } => match server {
+            true => measure(Reference::R4Server, wanted, out),
+            false => measure(Reference::R4, wanted, out),
+        },
         Lab::R5(wanted) => measure(Reference::R5, wanted, out),
         Lab::Check(wanted) => measure(Reference::Check, wanted, out),
         Lab::Compare(wanted) => compare(wanted, out),
         Lab::Stall(wanted) => watch(Load::Stall, wanted, out),
         Lab::Sustain(wanted) => watch(Load::Sustain, wanted, out),
-        Lab::Agent => {
+        Lab::Agent { server } => {
             let adjust = |_: &mut drumlin_bench::Flags| {};
-            let mut input = std::io::stdin().lock();
-            Ok(agent::serve::<DrumlinStore>(
-                &mut input,
-                out,
-                &Env::system(),
-                &adjust,
-            )?)
+            let (mut input, env) = (std::io::stdin().lock(), Env::system());
+            Ok(match server {
+                true => agent::serve::<ServedStore>(&mut input, out, &env, &adjust),
+                false => agent::serve::<DrumlinStore>(&mut input, out, &env, &adjust),
+            }?)
         }
         Lab::Limited(wanted) => limited(place, wanted),
     }
@@ -64,6 +71,7 @@ fn measure(reference: Reference, wanted: &Measure, out: &mut Output) -> Outcome 
         Reference::Check => &["rocksdb", DB_BENCH],
         Reference::R3 => &["rocksdb", "leveldb", "lmdb"],
         Reference::R4 => &["rocksdb", "rocksdb-blobs"],
+        Reference::R4Server => &[SERVED],
     };
     let run = Run {
         name: reference.name(),
@@ -203,11 +211,7 @@ impl Run {
     fn engines(&self, field: &Field) -> Outcome<Vec<(String, Starter)>> {
         let mut engines = Vec::new();
         if self.has_ours {
-            let own = Starter::Agent {
-                program: std::env::current_exe()?,
-                arguments: vec!["lab".to_owned(), "agent".to_owned()],
-            };
-            engines.push(("drumlin".to_owned(), own));
+            engines.push(("drumlin".to_owned(), own_agent(&[])?));
         }
         let names: Vec<String> = match &field.against {
             Some(names) => names
@@ -218,20 +222,29 @@ impl Run {
             None => self.peers.iter().map(|name| (*name).to_owned()).collect(),
         };
         for name in names {
-            let starter = if name == DB_BENCH {
-                Starter::DbBench {
+            let starter = match name.as_str() {
+                DB_BENCH => Starter::DbBench {
                     program: db_bench(field)?,
-                }
-            } else {
-                Starter::Agent {
+                },
+                SERVED => own_agent(&["--server"])?,
+                _ => Starter::Agent {
                     program: peers(field)?,
                     arguments: vec!["agent".to_owned(), "--engine".to_owned(), name.clone()],
-                }
+                },
             };
             engines.push((name, starter));
         }
         Ok(engines)
     }
+}
+
+/// This program as an agent.
+fn own_agent(more: &[&str]) -> Outcome<Starter> {
+    let arguments = ["lab", "agent"].iter().chain(more);
+    Ok(Starter::Agent {
+        program: std::env::current_exe()?,
+        arguments: arguments.map(|word| (*word).to_owned()).collect(),
+    })
 }
 
 /// The plan of `reference`, with given records where there are some.

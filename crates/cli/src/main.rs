@@ -27,6 +27,7 @@ mod place;
 mod progress;
 mod redis;
 mod scan;
+mod served;
 mod tables;
 mod units;
 mod ycsb;

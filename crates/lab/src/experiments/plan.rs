@@ -20,6 +20,8 @@ pub enum Reference {
     R3,
     /// Writes of large values while everything is compacted.
     R4,
+    /// The same through the Redis server, beside the engine alone.
+    R4Server,
     /// TPC-H lineitem, read while it is loaded and when it does not fit in memory.
     R5,
     /// The harness itself.
@@ -35,11 +37,12 @@ impl FromStr for Reference {
             "r2" => Self::R2,
             "r3" => Self::R3,
             "r4" => Self::R4,
+            "r4-server" => Self::R4Server,
             "r5" => Self::R5,
             "check" => Self::Check,
             _ => {
                 return Err(Error::invalid_argument(format!(
-                    "'{text}': there is r1, r2, r3, r4, r5 and check"
+                    "'{text}': there is r1, r2, r3, r4, r4-server, r5 and check"
                 )));
             }
         })
@@ -54,6 +57,7 @@ impl Reference {
             Self::R2 => "r2",
             Self::R3 => "r3",
             Self::R4 => "r4",
+            Self::R4Server => "r4-server",
             Self::R5 => "r5",
             Self::Check => "check",
         }
@@ -65,7 +69,7 @@ impl Reference {
     pub fn rounds(self) -> usize {
         match self {
             Self::R1 | Self::R2 | Self::R3 | Self::R5 => 3,
-            Self::R4 => 2,
+            Self::R4 | Self::R4Server => 2,
             // Two equal engines are on one side of 1 in all seven by chance once in 64 lines.
             Self::Check => 7,
         }
@@ -132,6 +136,7 @@ pub fn plan(reference: Reference, scale: f64, seconds: u64) -> Plan {
         Reference::R2 => data::reviews(scaled(300_000_000), seconds),
         Reference::R3 => writes::lines([200_000, 700_000, 2_000_000].map(scaled)),
         Reference::R4 => writes::stalls(scaled(2_000_000_000), seconds * 5),
+        Reference::R4Server => writes::served_stalls(scaled(2_000_000_000), seconds * 5),
         Reference::R5 => data::lineitem(scaled(1_200_000_000), seconds),
         Reference::Check => check::harness(scaled(1_000_000)),
     }
@@ -175,7 +180,7 @@ mod tests {
 
     #[test]
     fn every_measurement_starts_empty_and_has_sound_flags() {
-        for name in ["r1", "r2", "r3", "r4", "r5", "check"] {
+        for name in ["r1", "r2", "r3", "r4", "r4-server", "r5", "check"] {
             let reference: Reference = name.parse().expect(name);
             assert_eq!(reference.name(), name);
             let plan = plan(reference, 0.01, 3);

@@ -154,15 +154,34 @@ pub(super) fn lines(sizes: [u64; 3]) -> Plan {
     }
 }
 
+/// Connections of each of the two clients of R4 through the server.
+const CONNECTIONS: usize = 20;
+
 /// R4: large values by two writers, everything compacted by hand in the middle.
 pub(super) fn stalls(store_bytes: u64, seconds: u64) -> Plan {
+    let note = "Two writers without a pause.";
+    stalls_of(2, note, store_bytes, seconds)
+}
+
+/// R4 by as many writers as the server has connections: each waits for its write before it sends the next.
+pub(super) fn served_stalls(store_bytes: u64, seconds: u64) -> Plan {
+    let note = "Two times twenty writers without a pause: connections of the server over the loopback, threads of the engine \
+                alone. The clients are in the server's process, and share its two cores.";
+    let plan = stalls_of(2 * CONNECTIONS, note, store_bytes, seconds);
+    Plan {
+        title: format!("{}, through the Redis server and without it", plan.title),
+        ..plan
+    }
+}
+
+fn stalls_of(writers: usize, note: &str, store_bytes: u64, seconds: u64) -> Plan {
     let entries = (store_bytes / 10_016).max(1);
     let flags = format!(
         "--num={entries} --value_size=10000 --compression_ratio=1 --compression_type=none --bloom_bits=10 \
          --cache_size=268435456 --write_buffer_size=67108864 --max_background_jobs=2 --seed=1"
     );
     let step = Step {
-        roles: vec![Role::new(Act::PutRandom, 2)],
+        roles: vec![Role::new(Act::PutRandom, writers)],
         seconds: Some(seconds),
         compact_at: Some(seconds / 2),
         settles: true,
@@ -173,17 +192,21 @@ pub(super) fn stalls(store_bytes: u64, seconds: u64) -> Plan {
         ..Role::new(Act::GetUniform, 2)
     };
     Plan {
-        title: format!("R4: random writes of 10 KB over {entries} keys, compacted by hand in the middle"),
-        notes: vec![
-            "Two writers without a pause. The load is closed: writes that could not even begin in a slow second are \
-             missing from the percentiles, not from the seconds."
-                .to_owned(),
-        ],
+        title: format!(
+            "R4: random writes of 10 KB over {entries} keys, compacted by hand in the middle"
+        ),
+        notes: vec![format!(
+            "{note} The load is closed: writes that could not even begin in a slow second are missing from the \
+                 percentiles, not from the seconds."
+        )],
         data: None,
         in_memory: false,
         are_equals: false,
         stages: vec![
-            Stage { opening: open(flags), ..stage("write", step) },
+            Stage {
+                opening: open(flags),
+                ..stage("write", step)
+            },
             stage("read back at random", alone(read)),
         ],
     }
