@@ -61,6 +61,12 @@ start() { # theirs|ours, directory
 
 stop() {
   kill "$server" 2> /dev/null || true
+  # A script without an end keeps redis-server from ending.
+  for _ in $(seq 100); do
+    kill -0 "$server" 2> /dev/null || break
+    sleep 0.1
+  done
+  kill -9 "$server" 2> /dev/null || true
   wait "$server" 2> /dev/null || true
 }
 
@@ -68,7 +74,7 @@ unit() { # theirs|ours, unit: its output into a file
   local log=$work/$1/${2//\//-}.log
   mkdir -p "$work/$1"
   start "$1" "$work/$1-server"
-  (cd "$work/redis" && timeout 400 tclsh tests/test_helper.tcl --host 127.0.0.1 --port "$port" --ignore-encoding --durable --clients 1 \
+  (cd "$work/redis" && timeout 400 tclsh tests/test_helper.tcl --host 127.0.0.1 --port "$port" --ignore-encoding --durable --clients 1 --baseport $((port + 100)) \
     --timeout 180 --skipfile "$work/skip" ${TAGS:+--tags "$TAGS"} ${FLAGS:-} --single "$2") > "$log" 2>&1 || true
   stop
   sed -e 's/\x1b\[[0-9;]*m//g' "$log" | sed -n 's/^\[ok\]: \(.*\) ([0-9]* ms)$/\1/p' | sort | uniq -c > "$log.passed"

@@ -26,7 +26,7 @@ pub(crate) fn turn_bytes_max(state: &ServerState) -> usize {
 }
 
 /// Cuts off the largest clients while all together have too much. Those of replication, which have bounds of their own, and
-/// those that asked not to be are spared.
+/// those that asked not to be are spared, and nobody else is cut off for what they have.
 pub(crate) fn cut_largest(state: &mut ServerState) {
     let most = state.bounds.clients_bytes;
     if state.net.crowd.bytes() <= most {
@@ -39,10 +39,15 @@ pub(crate) fn cut_largest(state: &mut ServerState) {
     let ios = state.net.ios.iter().filter(|(id, _)| may_go(id));
     let mut largest: Vec<(usize, u64)> = ios.map(|(id, io)| (io.counted, *id)).collect();
     largest.sort_unstable_by(|one, other| other.cmp(one));
-    for (_, id) in largest {
-        if state.net.crowd.bytes() <= most - most / ROOM_SHARE {
+    let mut bytes: usize = largest.iter().map(|(bytes, _)| bytes).sum();
+    if bytes <= most {
+        return;
+    }
+    for (of_one, id) in largest {
+        if bytes <= most - most / ROOM_SHARE {
             break;
         }
+        bytes -= of_one;
         state.counters.evicted_clients += 1;
         traffic::close(state, id);
     }

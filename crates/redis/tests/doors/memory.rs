@@ -106,7 +106,9 @@ fn the_largest_clients_are_cut_off_and_the_others_served() {
 
 #[test]
 fn a_client_that_asked_not_to_be_cut_off_stays_and_stops_nobody() {
-    let server = with_a_megabyte(&[("maxmemory-clients", "1mb")]);
+    let server = with_a_megabyte(&[]);
+    let set = server.say(&["CONFIG SET maxmemory-clients 1mb"]);
+    assert!(set.starts_with("+OK"), "{set}");
     let mut kept = server.link();
     assert!(kept.send(&command(&["CLIENT", "NO-EVICT", "ON"])));
     assert_eq!(kept.receive().as_deref(), Some(&b"+OK\r\n"[..]));
