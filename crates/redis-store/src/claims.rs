@@ -69,9 +69,11 @@ impl Claims {
                 self.changed.insert(key.clone());
             }
         }
-        for key in overlay.table(FamilyName::Sub).keys() {
-            let prefix = key.first_chunk::<SUB_PREFIX_BYTES>();
-            if let Some(owner) = prefix.and_then(|prefix| self.collections.get(prefix)) {
+        let entries = overlay.table(FamilyName::Sub).keys();
+        let of_entries = entries.filter_map(|key| key.first_chunk::<SUB_PREFIX_BYTES>().copied());
+        let nodes = overlay.nodes.borrow().changed();
+        for prefix in of_entries.chain(nodes.iter().map(|name| name.prefix())) {
+            if let Some(owner) = self.collections.get(&prefix) {
                 self.changed.insert(owner.clone());
             }
         }

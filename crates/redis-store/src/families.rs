@@ -7,6 +7,7 @@ use drumlin::{ColumnFamily, Db, Error, FamilyOptions, Options, Result};
 
 use crate::filters::{DeadCollections, Expired, Later, Watermark};
 use crate::live::Live;
+use crate::tree::Splices;
 
 /// How many families there are.
 pub(crate) const FAMILIES: usize = 5;
@@ -81,6 +82,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<(Db, Families, Filter
         compaction_filter: Some(Arc::new(DeadCollections {
             live: Arc::clone(&state.live),
         })),
+        merge_operator: Some(Arc::new(Splices)),
         ..base.clone()
     };
     let wanted = [

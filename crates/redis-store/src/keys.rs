@@ -81,19 +81,23 @@ impl Place {
 }
 
 /// The key of the `keys` family.
+#[cfg(test)]
 pub(crate) fn record_key(db: u16, seed: u64, key: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(KEY_PREFIX_BYTES + key.len());
-    let hash = key_hash(seed, key) as u32;
-    put_place(
-        &mut out,
-        db,
-        Place {
-            slot: slot_of(key),
-            hash,
-        },
-    );
-    out.extend_from_slice(key);
+    put_record_key(&mut out, db, seed, key);
     out
+}
+
+/// Appends the key of the `keys` family.
+pub(crate) fn put_record_key(out: &mut Vec<u8>, db: u16, seed: u64, key: &[u8]) {
+    let (slot, hash) = (slot_of(key), key_hash(seed, key) as u32);
+    put_place(out, db, Place { slot, hash });
+    out.extend_from_slice(key);
+}
+
+/// Whether `stored` is the key of the `keys` family for a user key.
+pub(crate) fn is_record_key(stored: &[u8], db: u16, key: &[u8]) -> bool {
+    stored.get(KEY_PREFIX_BYTES..) == Some(key) && stored.starts_with(&db.to_be_bytes())
 }
 
 /// The lowest key of the `keys` family at `place` of `db`.

@@ -1,20 +1,23 @@
 //! One database as a command sees it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell, RefMut};
 use std::fmt;
 use std::ops::Bound;
 
 use drumlin::{PinnedSlice, ReadOptions, View};
 
-use crate::ahead::Ahead;
+use crate::ahead::{Ahead, Wanted};
 use crate::events::{Event, EventClass};
 use crate::failure::{Failure, Outcome};
 use crate::families::FamilyName;
-use crate::keys::{SUB_PREFIX_BYTES, key_hash, live_key, record_key, slot_of, ttl_key};
+use crate::keys::{
+    SUB_PREFIX_BYTES, is_record_key, key_hash, live_key, put_record_key, slot_of, ttl_key,
+};
 use crate::live::LiveChange;
-use crate::overlay::{Overlay, db_range};
+use crate::overlay::{Change, Overlay, db_range};
 use crate::record::{Collection, FieldTimes, Kind, NewRecord, Record};
 use crate::store::{ReadFrom, Store};
+use crate::tree::{NodeName, Nodes};
 use crate::walk::{Changes, Direction, Walk};
 
 /// What is known of a key's record before it is overwritten.
@@ -43,11 +46,15 @@ pub struct Keyspace<'a> {
     reads: &'a ReadOptions,
     /// As clients number it.
     db: u16,
+    /// Its number on disk, once that was asked for.
+    physical: Cell<Option<u16>>,
     now_ms: u64,
     /// What was to expire before this time has expired.
     expired_ms: u64,
     /// Keys that come into being are events.
     tells_new: bool,
+    /// Events are noted.
+    tells_events: bool,
     /// What was found expired, where somebody has to be told.
     expired: Option<RefCell<Expired>>,
 }
@@ -76,9 +83,11 @@ impl<'a> Keyspace<'a> {
             overlay,
             reads,
             db,
+            physical: Cell::new(None),
             now_ms,
             expired_ms: now_ms,
             tells_new: false,
+            tells_events: true,
             expired: None,
         }
     }
@@ -109,7 +118,10 @@ impl<'a> Keyspace<'a> {
     /// If `db` is not below [`crate::DATABASES`].
     pub fn select(&mut self, db: u16) {
         assert!(db < crate::DATABASES, "the server checks databases");
-        self.db = db;
+        if self.db != db {
+            self.db = db;
+            self.physical.set(None);
+        }
     }
 
     /// The store.
@@ -124,12 +136,17 @@ impl<'a> Keyspace<'a> {
 
     /// The database's number on disk.
     pub(crate) fn physical(&self) -> u16 {
+        if let Some(number) = self.physical.get() {
+            return number;
+        }
         let at = usize::from(self.db);
         let number = match self.overlay.databases() {
             Some(map) => map.get(at).copied(),
             None => self.store.databases.read().get(at).copied(),
         };
-        number.unwrap_or(self.db)
+        let number = number.unwrap_or(self.db);
+        self.physical.set(Some(number));
+        number
     }
 
     /// The number that clients have for the database with the number `physical` on disk.
@@ -143,7 +160,23 @@ impl<'a> Keyspace<'a> {
     }
 
     pub(crate) fn stored_key(&self, key: &[u8]) -> Vec<u8> {
-        record_key(self.physical(), self.store.seed, key)
+        self.with_stored_key(key, <[u8]>::to_vec)
+    }
+
+    /// Lends the key on disk of `key`: the last one is kept, and not made again.
+    fn with_stored_key<T>(&self, key: &[u8], take: impl FnOnce(&[u8]) -> T) -> T {
+        let db = self.physical();
+        let mut stored = self.overlay.last_key.take();
+        if !is_record_key(&stored, db, key) {
+            stored.clear();
+            match self.overlay.ahead.next_key(db, key) {
+                Some(next) => stored.extend_from_slice(next),
+                None => put_record_key(&mut stored, db, self.store.seed, key),
+            }
+        }
+        let taken = take(&stored);
+        self.overlay.last_key.replace(stored);
+        taken
     }
 
     fn hash(&self, key: &[u8]) -> u64 {
@@ -156,16 +189,15 @@ impl<'a> Keyspace<'a> {
     /// memory together. Keys whose records are not in memory are left to these.
     pub fn read_ahead(&mut self, keys: &[(u16, &[u8])]) {
         let own = self.db;
-        let stored = keys.iter().map(|(db, key)| {
+        let mut wanted = Wanted::default();
+        for (db, key) in keys {
             self.select(*db);
-            self.stored_key(key)
-        });
-        let stored: Vec<Vec<u8>> = stored.collect();
+            wanted.push(self.physical(), self.store.seed, key);
+        }
         self.select(own);
         let family = self.store.families.of(FamilyName::Keys);
-        let answers = self.view.multi_get_cf(family, &stored, self.reads);
-        let answers = answers.into_iter().map(Result::ok).collect();
-        self.overlay.ahead = Ahead::new(stored, answers);
+        let answers = self.view.multi_get_cf(family, &wanted.all(), self.reads);
+        self.overlay.ahead = Ahead::new(wanted, answers);
     }
 
     /// The record of `key`, if it has one that has not expired.
@@ -173,7 +205,7 @@ impl<'a> Keyspace<'a> {
     /// # Errors
     /// `Cold`; the engine's.
     pub fn lookup(&self, key: &[u8]) -> Outcome<Option<Record>> {
-        let record = self.lookup_expired_too(&self.stored_key(key))?;
+        let record = self.with_stored_key(key, |stored| self.lookup_expired_too(stored))?;
         let Some(expired) = &self.expired else {
             return Ok(record.filter(|record| !self.is_expired(record)));
         };
@@ -222,7 +254,7 @@ impl<'a> Keyspace<'a> {
     /// # Errors
     /// As [`Keyspace::lookup`].
     pub fn has_expired(&self, key: &[u8]) -> Outcome<bool> {
-        let record = self.lookup_expired_too(&self.stored_key(key))?;
+        let record = self.with_stored_key(key, |stored| self.lookup_expired_too(stored))?;
         Ok(record.is_some_and(|record| self.is_expired(&record)))
     }
 
@@ -244,18 +276,19 @@ impl<'a> Keyspace<'a> {
         if self.tells_new && !matches!(old, Old::Is(Some(_))) && self.lookup(key)?.is_none() {
             self.event(EventClass::New, "new", key);
         }
-        let (db, hash, stored_key) = (self.physical(), self.hash(key), self.stored_key(key));
+        let db = self.physical();
         let read;
         let old = match old {
             Old::Is(Some(record)) => Some(record),
             // It may have expired, and then it is not seen; its collection has to die all the same.
             Old::Is(None) | Old::Unknown => {
-                read = self.hidden_record(db, hash, &stored_key)?;
+                read = self.hidden_record(db, key)?;
                 read.as_ref()
             }
         };
         let old_collection = old.and_then(Record::collection);
         if old_collection != new.collection() {
+            let hash = self.hash(key);
             if let Some(collection) = old_collection {
                 self.kill(db, hash, collection);
             }
@@ -296,23 +329,21 @@ impl<'a> Keyspace<'a> {
 
     /// The record under one that is overwritten unseen, as far as it matters: one in the overlay, or one that may have a
     /// collection.
-    fn hidden_record(&self, db: u16, hash: u64, stored_key: &[u8]) -> Outcome<Option<Record>> {
-        let changed = self
-            .overlay
-            .table(FamilyName::Keys)
-            .contains_key(stored_key);
-        let looks = changed || self.store.live.may_own(db, hash);
-        match looks && !drumlin_base::bug!("redis-blind-write-over-a-collection") {
-            true => self.lookup_expired_too(stored_key),
-            false => Ok(None),
-        }
+    fn hidden_record(&self, db: u16, key: &[u8]) -> Outcome<Option<Record>> {
+        let changed = self.overlay.table(FamilyName::Keys);
+        self.with_stored_key(key, |stored| {
+            let looks = changed.contains_key(stored) || self.store.live.may_own(db, self.hash(key));
+            match looks && !drumlin_base::bug!("redis-blind-write-over-a-collection") {
+                true => self.lookup_expired_too(stored),
+                false => Ok(None),
+            }
+        })
     }
 
     /// Deletes `key`, whose record was read.
     pub fn remove(&mut self, key: &[u8], record: &Record) {
-        let (db, hash) = (self.physical(), self.hash(key));
         if let Some(collection) = record.collection() {
-            self.kill(db, hash, collection);
+            self.kill(self.physical(), self.hash(key), collection);
         }
         let stored_key = self.stored_key(key);
         self.overlay.set(FamilyName::Keys, stored_key, None);
@@ -402,6 +433,7 @@ impl<'a> Keyspace<'a> {
         let mut map = map.to_vec();
         map.swap(usize::from(one), usize::from(other));
         self.overlay.set_databases(map.into());
+        self.physical.set(None);
     }
 
     // Collections.
@@ -422,18 +454,53 @@ impl<'a> Keyspace<'a> {
     /// # Errors
     /// `Cold`; the engine's.
     pub fn sub_get(&self, of: Collection, rest: &[u8]) -> Outcome<Option<PinnedSlice>> {
-        self.get(FamilyName::Sub, &sub_key(of, rest))
+        match NodeName::of_entry(of, rest) {
+            Some(name) => self.node_bytes(name),
+            None => self.get(FamilyName::Sub, &sub_key(of, rest)),
+        }
+    }
+
+    /// Whether this round has deleted the entry `rest` of a collection, and not put it again.
+    pub(crate) fn has_deleted(&self, of: Collection, rest: &[u8]) -> bool {
+        let changed = self.overlay.table(FamilyName::Sub);
+        matches!(changed.get(&sub_key(of, rest)), Some(None))
     }
 
     /// Puts the entry `rest` of a collection.
     pub fn sub_put(&mut self, of: Collection, rest: &[u8], value: Vec<u8>) {
-        self.overlay
-            .set(FamilyName::Sub, sub_key(of, rest), Some(value));
+        self.sub_set(of, rest, Some(value));
     }
 
     /// Deletes the entry `rest` of a collection.
     pub fn sub_delete(&mut self, of: Collection, rest: &[u8]) {
-        self.overlay.set(FamilyName::Sub, sub_key(of, rest), None);
+        self.sub_set(of, rest, None);
+    }
+
+    fn sub_set(&mut self, of: Collection, rest: &[u8], value: Option<Vec<u8>>) {
+        match NodeName::of_entry(of, rest) {
+            Some(name) => self.put_node(name, value),
+            None => self.overlay.set(FamilyName::Sub, sub_key(of, rest), value),
+        }
+    }
+
+    // The nodes of trees.
+
+    pub(crate) fn nodes(&self) -> RefMut<'_, Nodes> {
+        self.overlay.nodes.borrow_mut()
+    }
+
+    /// The page of a node.
+    pub(crate) fn node_bytes(&self, name: NodeName) -> Outcome<Option<PinnedSlice>> {
+        let held = self.nodes().bytes(name);
+        match held {
+            Some(found) => Ok(found),
+            None => self.get(FamilyName::Sub, &name.key()),
+        }
+    }
+
+    /// Puts the page of a node, or deletes it.
+    pub(crate) fn put_node(&mut self, name: NodeName, page: Option<Vec<u8>>) {
+        self.overlay.nodes.get_mut().put(name, page);
     }
 
     /// The entries of a collection from `from` to before `until` (`rest`s, `until` empty for the end), in either direction.
@@ -463,8 +530,16 @@ impl<'a> Keyspace<'a> {
         self.tells_new = tells;
     }
 
+    /// Has events noted, or not.
+    pub fn tell_events(&mut self, tells: bool) {
+        self.tells_events = tells;
+    }
+
     /// Notes an event of `key`.
     pub fn event(&mut self, class: EventClass, name: &'static str, key: &[u8]) {
+        if !self.tells_events {
+            return;
+        }
         let (db, key) = (self.db, key.to_vec());
         self.overlay.push_event(Event {
             class,
@@ -511,6 +586,10 @@ impl<'a> Keyspace<'a> {
             true => self.overlay.table(family).range::<[u8], _>(bounds),
             false => std::collections::btree_map::Range::default(),
         };
+        let nodes = match family {
+            FamilyName::Sub => self.changed_nodes(&lower, &upper),
+            _ => Vec::new(),
+        };
         let stored = (family != FamilyName::Keys || !self.is_cleared()).then(|| {
             let reads = ReadOptions {
                 lower_bound: Some(lower.clone()),
@@ -525,10 +604,22 @@ impl<'a> Keyspace<'a> {
             iter
         });
         let changes = match direction {
+            _ if !nodes.is_empty() => Changes::gathered(changes, nodes, direction),
             Direction::Forward => Changes::Forward(changes),
             Direction::Backward => Changes::Backward(changes.rev()),
         };
         Walk::new(stored, changes, direction)
+    }
+
+    /// The nodes between two keys that the round has changed, as entries of the `sub` family.
+    fn changed_nodes(&self, lower: &[u8], upper: &[u8]) -> Vec<(Vec<u8>, Change)> {
+        let nodes = self.nodes();
+        let names = nodes.changed_between(lower, upper).into_iter();
+        let entry = |name: NodeName| {
+            let page = nodes.changed_bytes(name).map(<[u8]>::to_vec);
+            (name.key(), page.map(std::sync::Arc::new))
+        };
+        names.map(entry).collect()
     }
 
     /// All keys of the database in the `keys` family.

@@ -24,6 +24,7 @@
 
 mod ahead;
 mod claims;
+mod drawn;
 mod events;
 mod expire;
 mod failure;
@@ -38,6 +39,7 @@ mod overlay;
 pub mod record;
 mod scan;
 mod store;
+mod touched;
 pub mod tree;
 pub mod types;
 mod walk;

@@ -2,6 +2,7 @@
 //!
 //! A later command sees them, a failed one takes its own back, and all of them become one batch.
 
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -9,17 +10,21 @@ use std::sync::Arc;
 use drumlin::{Result, WriteBatch};
 
 use crate::ahead::Ahead;
+use crate::drawn::Drawn;
 use crate::events::Event;
 use crate::families::{FAMILIES, Families, FamilyName};
 use crate::keys::{Place, live_key, place_key};
 use crate::live::LiveChange;
+use crate::touched::Touched;
+use crate::tree::{Nodes, Written};
 
 /// A value that was put, or `None` where the key was deleted.
 pub(crate) type Change = Option<Arc<Vec<u8>>>;
 
 /// Something that [`Overlay::undo`] puts back.
 enum Undo {
-    Entry(FamilyName, Vec<u8>, Option<Change>),
+    /// Of a key of so many bytes, the last ones of [`Overlay::undo_keys`].
+    Entry(FamilyName, usize, Option<Change>),
     Cleared(u16, bool, Vec<(FamilyName, Vec<u8>, Change)>),
     Databases(Option<Arc<[u16]>>),
 }
@@ -28,14 +33,21 @@ enum Undo {
 #[derive(Default)]
 pub struct Overlay {
     tables: [BTreeMap<Vec<u8>, Change>; FAMILIES],
+    /// The nodes of trees, which stand in no table. Whoever only reads has nodes kept here, too.
+    pub(crate) nodes: RefCell<Nodes>,
     cleared: BTreeSet<u16>,
     lives: Vec<LiveChange>,
     events: Vec<Event>,
-    touched: Vec<(u16, Vec<u8>)>,
+    touched: Touched,
     undo: Vec<Undo>,
+    undo_keys: Vec<u8>,
+    /// The key on disk that was asked for last: a command asks for its own more than once.
+    pub(crate) last_key: Cell<Vec<u8>>,
     databases: Option<Arc<[u16]>>,
     /// Records read before the commands that ask for them. Changes go over them.
     pub(crate) ahead: Ahead,
+    /// Elements for those commands of the round that take some at random.
+    pub(crate) drawn: Drawn,
     /// The watermark of expiry, if the round writes one.
     pub(crate) watermark_ms: Option<u64>,
 }
@@ -44,6 +56,7 @@ pub struct Overlay {
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
     undo: usize,
+    nodes: usize,
     lives: usize,
     events: usize,
     touched: usize,
@@ -67,17 +80,20 @@ impl Overlay {
             && self.databases.is_none()
             && self.watermark_ms.is_none()
             && self.tables.iter().all(BTreeMap::is_empty)
+            && !self.nodes.borrow().has_changes()
     }
 
     /// How many entries are changed.
     pub fn changes(&self) -> usize {
-        self.tables.iter().map(BTreeMap::len).sum()
+        let entries: usize = self.tables.iter().map(BTreeMap::len).sum();
+        entries + self.nodes.borrow().changes()
     }
 
     /// The present state, for [`Overlay::undo`].
     pub fn mark(&self) -> Mark {
         Mark {
             undo: self.undo.len(),
+            nodes: self.nodes.borrow().mark(),
             lives: self.lives.len(),
             events: self.events.len(),
             touched: self.touched.len(),
@@ -86,9 +102,13 @@ impl Overlay {
 
     /// Takes back all changes since `mark`.
     pub fn undo(&mut self, mark: Mark) {
+        self.nodes.get_mut().undo(mark.nodes);
+        // One that was added may be gone again.
+        self.drawn = Drawn::default();
         while self.undo.len() > mark.undo {
             match self.undo.pop() {
-                Some(Undo::Entry(family, key, before)) => {
+                Some(Undo::Entry(family, key_bytes, before)) => {
+                    let key = self.undo_keys.split_off(self.undo_keys.len() - key_bytes);
                     let table = self.table_mut(family);
                     match before {
                         Some(change) => table.insert(key, change),
@@ -116,8 +136,10 @@ impl Overlay {
     /// Without it every earlier form of an entry stays until the round ends.
     pub fn keep(&mut self) {
         self.undo.clear();
+        self.undo_keys.clear();
+        self.nodes.get_mut().keep();
         self.events.clear();
-        self.touched.clear();
+        self.touched.truncate(0);
     }
 
     /// How many events there are.
@@ -141,13 +163,13 @@ impl Overlay {
     }
 
     /// The keys, with their databases, that changed since `mark`. A key may stand there more than once.
-    pub fn touched_since(&self, mark: Mark) -> &[(u16, Vec<u8>)] {
-        self.touched.get(mark.touched..).unwrap_or(&[])
+    pub fn touched_since(&self, mark: Mark) -> impl Iterator<Item = (u16, &[u8])> {
+        self.touched.since(mark.touched)
     }
 
     /// Whether anything was changed since `mark`.
     pub fn has_changed_since(&self, mark: Mark) -> bool {
-        self.undo.len() > mark.undo
+        self.undo.len() > mark.undo || self.nodes.borrow().mark() > mark.nodes
     }
 
     /// Whether `db` was emptied in this round.
@@ -180,8 +202,10 @@ impl Overlay {
     /// Puts or deletes `key`.
     pub(crate) fn set(&mut self, family: FamilyName, key: Vec<u8>, value: Option<Vec<u8>>) {
         let change = value.map(Arc::new);
-        let before = self.table_mut(family).insert(key.clone(), change);
-        self.undo.push(Undo::Entry(family, key, before));
+        self.undo_keys.extend_from_slice(&key);
+        let key_bytes = key.len();
+        let before = self.table_mut(family).insert(key, change);
+        self.undo.push(Undo::Entry(family, key_bytes, before));
     }
 
     /// Deletes all keys of `db`.
@@ -221,12 +245,28 @@ impl Overlay {
 
     /// Notes that a key changed.
     pub fn touch(&mut self, db: u16, key: &[u8]) {
-        self.touched.push((db, key.to_vec()));
+        self.touched.push(db, key);
     }
 
     /// Lets go of the records that were read ahead: no command of the round is left.
     pub fn forget_reads(&mut self) {
         self.ahead.clear();
+    }
+
+    /// Has nodes of trees that no round asks for stay until there are more of them than so many bytes.
+    pub fn bound_nodes(&mut self, bytes_max: usize) {
+        self.nodes.get_mut().bound(bytes_max);
+    }
+
+    /// Bytes of the nodes of trees that are in memory.
+    pub fn nodes_bytes(&self) -> usize {
+        self.nodes.borrow().size()
+    }
+
+    /// Ends a round that has nothing to write. Nodes of trees stay for the next.
+    pub fn end_unchanged(&mut self) {
+        debug_assert!(self.is_empty(), "what is changed is written");
+        self.clear();
     }
 
     /// Appends all changes to `batch`.
@@ -246,20 +286,29 @@ impl Overlay {
                 }
             }
         }
+        let nodes = self.nodes.borrow();
+        for name in nodes.changed() {
+            let (sub, key) = (families.sub.id(), name.key());
+            match nodes.to_write(name) {
+                Written::Whole(page) => batch.put_cf(sub, &key, page)?,
+                Written::Splice(operand) => batch.merge_cf(sub, &key, operand)?,
+                Written::Gone => batch.delete_cf(sub, &key)?,
+            }
+        }
         Ok(())
     }
 
-    /// Forgets everything, as it is written.
+    /// Forgets everything but the nodes of trees, as it is written.
     pub(crate) fn clear(&mut self) {
+        self.nodes.get_mut().written();
         self.tables.iter_mut().for_each(BTreeMap::clear);
         self.cleared.clear();
         self.lives.clear();
-        self.events.clear();
-        self.touched.clear();
-        self.undo.clear();
+        self.keep();
         self.databases = None;
         self.watermark_ms = None;
         self.ahead.clear();
+        self.drawn = Drawn::default();
     }
 }
 

@@ -1,5 +1,6 @@
 //! A walk over a family as a command sees it: the view with the overlay's changes over it.
 
+use std::borrow::Cow;
 use std::collections::btree_map;
 use std::fmt;
 use std::iter::Peekable;
@@ -22,15 +23,39 @@ pub enum Direction {
 pub(crate) enum Changes<'a> {
     Forward(btree_map::Range<'a, Vec<u8>, Change>),
     Backward(std::iter::Rev<btree_map::Range<'a, Vec<u8>, Change>>),
+    /// From more than one place.
+    Gathered(std::vec::IntoIter<(Vec<u8>, Change)>),
+}
+
+impl<'a> Changes<'a> {
+    /// Those of a table and of another place.
+    pub(crate) fn gathered(
+        table: btree_map::Range<'a, Vec<u8>, Change>,
+        others: Vec<(Vec<u8>, Change)>,
+        direction: Direction,
+    ) -> Self {
+        let mut all = others;
+        all.extend(table.map(|(key, change)| (key.clone(), change.clone())));
+        all.sort_unstable_by(|one, other| match direction {
+            Direction::Forward => one.0.cmp(&other.0),
+            Direction::Backward => other.0.cmp(&one.0),
+        });
+        Self::Gathered(all.into_iter())
+    }
 }
 
 impl<'a> Iterator for Changes<'a> {
-    type Item = (&'a Vec<u8>, &'a Change);
+    type Item = (Cow<'a, [u8]>, Change);
 
     fn next(&mut self) -> Option<Self::Item> {
+        let lent = |(key, change): (&'a Vec<u8>, &Change)| (Cow::Borrowed(&**key), change.clone());
         match self {
-            Self::Forward(range) => range.next(),
-            Self::Backward(range) => range.next(),
+            Self::Forward(range) => range.next().map(lent),
+            Self::Backward(range) => range.next().map(lent),
+            Self::Gathered(entries) => {
+                let (key, change) = entries.next()?;
+                Some((Cow::Owned(key), change))
+            }
         }
     }
 }
@@ -106,7 +131,8 @@ impl<'a> Walk<'a> {
                         break;
                     };
                     if let Some(value) = change {
-                        self.key.clone_from(key);
+                        self.key.clear();
+                        self.key.extend_from_slice(&key);
                         self.value.clear();
                         self.value.extend_from_slice(value.as_slice());
                         return Ok(Some((&self.key, &self.value)));
@@ -132,7 +158,7 @@ impl<'a> Walk<'a> {
                 false => stored.status()?,
             }
         }
-        let change = self.changes.peek().map(|(key, _)| key.as_slice());
+        let change = self.changes.peek().map(|(key, _)| &**key);
         Ok(match (key, change) {
             (None, None) => None,
             (Some(_), None) => Some(Next::Stored),

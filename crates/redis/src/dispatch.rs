@@ -491,14 +491,14 @@ pub(crate) fn tell(server: &mut ServerState, session: &mut Session, round: &mut 
     } = server;
     for (db, key) in round.overlay.touched_since(mark) {
         tracker.changed(key, session.id);
-        for client in watching.of(*db, key) {
+        for client in watching.of(db, key) {
             match clients.get_mut(client) {
                 Some(other) => other.is_dirty = true,
                 None if client == session.id => session.is_dirty = true,
                 None => {}
             }
         }
-        waiting.signal(*db, key);
+        waiting.signal(db, key);
     }
     if !notify.is_empty() {
         for event in round.overlay.events_since(mark) {

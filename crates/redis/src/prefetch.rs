@@ -59,8 +59,7 @@ pub(crate) fn read(state: &ServerState, round: &mut Option<Round>, keys: &[(u16,
     if keys.is_empty() {
         return;
     }
-    let (store, clock_ms) = (&state.store, state.now_micros / 1_000);
-    let round = round.get_or_insert_with(|| Round::new(store, clock_ms));
-    let (view, overlay) = (&round.view, &mut round.overlay);
+    let round = round.get_or_insert_with(|| Round::next(state));
+    let (store, view, overlay) = (&state.store, &round.view, &mut round.overlay);
     Keyspace::new(store, view, overlay, 0, round.now_ms, ReadFrom::Memory).read_ahead(keys);
 }

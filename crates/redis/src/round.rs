@@ -27,6 +27,17 @@ impl Round {
             now_ms: store.now_ms(clock_ms),
         }
     }
+
+    /// The next round of the server, at the time of `state`. What the last one has left in memory is there.
+    pub(crate) fn next(state: &ServerState) -> Self {
+        let mut overlay = state.spare.take().unwrap_or_default();
+        overlay.bound_nodes(state.bounds.nodes_bytes);
+        Self {
+            view: state.store.view(),
+            overlay,
+            now_ms: state.store.now_ms(state.now_micros / 1_000),
+        }
+    }
 }
 
 /// Commands that need the disk; none of them has run.
@@ -69,8 +80,9 @@ pub(crate) fn run(
     if session.is_primary {
         keys.keep_expired();
     }
-    keys.tell_new(stage.server.as_ref().is_some_and(|it| it.notify.has_new()));
     let server = stage.server.as_ref();
+    keys.tell_new(server.is_some_and(|it| it.notify.has_new()));
+    keys.tell_events(server.is_some_and(|it| !it.notify.is_empty()));
     let collects = server.is_some_and(|it| it.replicas.collects) && !session.is_primary;
     if collects {
         keys.note_expired();

@@ -323,8 +323,7 @@ impl Server {
                 traffic::consume(state, &session, &mut io, bytes);
                 continue;
             }
-            let clock_ms = state.now_micros / 1_000;
-            let round = round.get_or_insert_with(|| Round::new(&state.store, clock_ms));
+            let round = round.get_or_insert_with(|| Round::next(state));
             let mut dispatcher = Dispatcher {
                 server: state,
                 table,
@@ -473,11 +472,8 @@ impl Server {
             self.state.clients.end(session);
             return;
         };
-        let clock_ms = self.state.now_micros / 1_000;
-        let mut round = self
-            .round
-            .take()
-            .unwrap_or_else(|| Round::new(&self.state.store, clock_ms));
+        let round = self.round.take();
+        let mut round = round.unwrap_or_else(|| Round::next(&self.state));
         let written = session.out.len();
         let mark = round.overlay.mark();
         let (state, table) = (&mut self.state, &self.table);
@@ -554,13 +550,19 @@ impl Server {
         }
     }
 
-    fn write_round(&mut self, overlay: Overlay) {
+    fn write_round(&mut self, mut overlay: Overlay) {
         if overlay.is_empty() {
+            // One that read beside a write on its way has seen the moment before that.
+            if !self.writer.is_busy() {
+                overlay.end_unchanged();
+                self.state.spare.replace(Some(overlay));
+            }
             return;
         }
         self.state.migrations.see(&overlay);
         match self.writer.write(&self.state.store, &self.workers, overlay) {
-            Ok(waits) => self.state.counters.stalls += u64::from(waits),
+            Ok(Some(written)) => drop(self.state.spare.replace(Some(written))),
+            Ok(None) => self.state.counters.stalls += 1,
             Err(error) => life::fail_round(&mut self.state, &error),
         }
     }
@@ -598,13 +600,14 @@ impl Server {
     }
 
     fn written(&mut self, batch: WriteBatch, outcome: Result<SeqNo>) {
-        let is_written = self
-            .writer
-            .written(&self.state.store, batch, outcome)
-            .is_ok();
-        match is_written {
-            true => self.state.replicas.commit(),
-            false => {
+        let written = self.writer.written(&self.state.store, batch, outcome);
+        let is_written = written.is_ok();
+        match written {
+            Ok(overlay) => {
+                self.state.spare.replace(overlay);
+                self.state.replicas.commit();
+            }
+            Err(_) => {
                 self.state.replication.forget_place();
                 self.state.replicas.drop_pending();
             }
@@ -761,10 +764,7 @@ impl Server {
         let began = self.env.clock.monotonic();
         let state = &mut self.state;
         let store = Arc::clone(&state.store);
-        let clock_ms = state.now_micros / 1_000;
-        let round = self
-            .round
-            .get_or_insert_with(|| Round::new(&store, clock_ms));
+        let round = self.round.get_or_insert_with(|| Round::next(state));
         if expire_due(state, &store, round) {
             self.cron_due = Duration::ZERO;
         }

@@ -1,5 +1,6 @@
 //! The server's state that commands may look at and change: clients, subscriptions, configuration, counters.
 
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use drumlin_base::rng::Rng;
 use drumlin_fs::Env;
 use drumlin_fs::net::Network;
 use drumlin_redis_store::types::stream::NodeLimits;
-use drumlin_redis_store::{DATABASES, Store};
+use drumlin_redis_store::{DATABASES, Overlay, Store};
 use rustls::ServerConfig;
 
 use crate::acl::Users;
@@ -210,6 +211,8 @@ pub(crate) enum Shutdown {
 #[derive(Debug)]
 pub(crate) struct ServerState {
     pub(crate) store: Arc<Store>,
+    /// What the last round has left for the next one; none while a round is on its way to the engine.
+    pub(crate) spare: RefCell<Option<Overlay>>,
     /// All commands, by name.
     pub(crate) commands: Arc<Known>,
     pub(crate) net: Net,
@@ -288,6 +291,7 @@ impl ServerState {
         let run_id = (0..5).map(|_| format!("{:08x}", random.next_u64() as u32));
         let mut state = Self {
             store,
+            spare: RefCell::default(),
             commands,
             run_id: run_id.collect(),
             net,

@@ -48,7 +48,7 @@ impl Writer {
         self.durable >= self.latest
     }
 
-    /// Writes a round's changes; whether they had to be given to the thread.
+    /// Writes a round's changes; what is left of them in memory, or none if they had to be given to the thread.
     ///
     /// # Errors
     /// Of the engine. Nothing is written then.
@@ -57,7 +57,7 @@ impl Writer {
         store: &Store,
         workers: &Workers,
         mut overlay: Overlay,
-    ) -> Result<bool> {
+    ) -> Result<Option<Overlay>> {
         assert!(!self.is_busy(), "rounds are written one after the other");
         overlay.forget_reads();
         self.batch.clear();
@@ -70,18 +70,18 @@ impl Writer {
             Ok(seqno) => {
                 store.settle(&mut overlay, seqno);
                 self.latest = seqno;
-                Ok(false)
+                Ok(Some(overlay))
             }
             Err(error) if error.kind() == ErrorKind::Busy => {
                 self.in_flight = Some(overlay);
                 workers.give(Job::Write(std::mem::take(&mut self.batch)));
-                Ok(true)
+                Ok(None)
             }
             Err(error) => Err(error),
         }
     }
 
-    /// The thread has written, or failed to write, the round that it had.
+    /// The thread has written, or failed to write, the round that it had; what is left of that in memory.
     ///
     /// # Errors
     /// The thread's.
@@ -90,15 +90,15 @@ impl Writer {
         store: &Store,
         batch: WriteBatch,
         outcome: Result<SeqNo>,
-    ) -> Result<()> {
+    ) -> Result<Option<Overlay>> {
         self.batch = batch;
-        let in_flight = self.in_flight.take();
+        let mut in_flight = self.in_flight.take();
         let seqno = outcome?;
-        if let Some(mut overlay) = in_flight {
-            store.settle(&mut overlay, seqno);
+        if let Some(overlay) = &mut in_flight {
+            store.settle(overlay, seqno);
         }
         self.latest = seqno;
-        Ok(())
+        Ok(in_flight)
     }
 
     /// Has the WAL synced, unless that is under way.

@@ -1,13 +1,22 @@
 //! Removal of ranks: whole subtrees without a look at their leaves, and the two paths at the ends.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::handle::{Tree, beyond, node_key};
-use super::inner::child_of_rank;
-use super::node::{Child, Fill, Limit, Node, damaged};
+use super::handle::{Tree, beyond};
+use super::node::{Child, Fill, Node, damaged};
 use super::write::{Below, Step, in_place_of};
 use crate::failure::Outcome;
 use crate::keyspace::Keyspace;
+
+/// Cells of a leaf, and the way to it.
+struct Found {
+    path: Vec<Step>,
+    node: Node,
+    cells: Range<usize>,
+    /// The leaf is the first or the last one.
+    is_at_an_end: bool,
+}
 
 impl Tree {
     /// Removes the entry at `rank`.
@@ -53,14 +62,51 @@ impl Tree {
         self.lower_root(keyspace)
     }
 
-    /// Removes the entries of `ranks` if they are in one leaf, which does not become empty by that, nor small, but at the ends:
-    /// there a queue takes entry after entry, and the leaf will soon be gone; whether it did. Their
-    /// bytes are appended to `taken`.
+    /// Removes the entry of an ordered tree that `compare` finds equal, on one way down, if [`Tree::cut_cells`] can; whether it
+    /// did. `compare` tells how others compare with it.
+    ///
+    /// # Errors
+    /// `Cold`; corruption.
+    pub fn remove_found(
+        &mut self,
+        keyspace: &mut Keyspace<'_>,
+        mut compare: impl FnMut(&[u8]) -> Ordering,
+    ) -> Outcome<bool> {
+        let Some(mut node) = self.root_node() else {
+            return Ok(false);
+        };
+        let (mut is_first, mut is_last) = (true, true);
+        let mut path = Vec::with_capacity(usize::from(node.level));
+        while node.level > 0 {
+            let inner = self.load_inner(keyspace, node)?;
+            let at = self.child_of_order(keyspace, &inner, &mut |it| compare(it).is_lt())?;
+            let below = inner.below(at)?;
+            (is_first, is_last) = (is_first && at == 0, is_last && at + 1 == inner.len());
+            path.push(Step { node, at, below });
+            node = below;
+        }
+        let leaf = self.load_leaf(keyspace, node)?;
+        let at = self.place_of_order(keyspace, &leaf, &mut |it| compare(it).is_lt())?;
+        if at >= leaf.len() || !self.entry(keyspace, &leaf, at, |it| compare(it).is_eq())? {
+            return Ok(false);
+        }
+        drop(leaf);
+        let found = Found {
+            path,
+            node,
+            cells: at..at + 1,
+            is_at_an_end: is_first || is_last,
+        };
+        self.cut_cells(keyspace, found, None)
+    }
+
+    /// Removes the entries of `ranks` if they are in one leaf and [`Tree::cut_cells`] can; whether it did. Their bytes are
+    /// appended to `taken`.
     fn cut_in_one_leaf(
         &mut self,
         keyspace: &mut Keyspace<'_>,
         ranks: &Range<u64>,
-        mut taken: Option<&mut Vec<u8>>,
+        taken: Option<&mut Vec<u8>>,
     ) -> Outcome<bool> {
         let Some(mut node) = self.root_node() else {
             return Ok(false);
@@ -69,45 +115,55 @@ impl Tree {
         let (mut is_first, mut is_last) = (true, true);
         let mut path = Vec::with_capacity(usize::from(node.level));
         while node.level > 0 {
-            let page = self.load(keyspace, node)?;
-            let ordered = self.shape.is_ordered();
-            let (child, at, before) = child_of_rank(&page, node, ordered, from)?;
+            let inner = self.load_inner(keyspace, node)?;
+            let (at, before) = inner.child_of_rank(from)?;
+            let below = inner.below(at)?;
             from -= before;
-            if from + entries > child.count {
+            if from + entries > below.count {
                 return Ok(false);
             }
-            (is_first, is_last) = (is_first && at == 0, is_last && child.is_last);
-            let (below, count_at) = (child.node(node.level), child.count_at);
-            path.push(Step {
-                node,
-                page,
-                at,
-                below,
-                count_at,
-            });
+            (is_first, is_last) = (is_first && at == 0, is_last && at + 1 == inner.len());
+            path.push(Step { node, at, below });
             node = below;
         }
-        let leaf = self.load_leaf(keyspace, node)?;
         let from = usize::try_from(from).unwrap_or(usize::MAX);
         let until = from.saturating_add(usize::try_from(entries).unwrap_or(usize::MAX));
+        let found = Found {
+            path,
+            node,
+            cells: from..until,
+            is_at_an_end: is_first || is_last,
+        };
+        self.cut_cells(keyspace, found, taken)
+    }
+
+    /// Removes cells of a leaf, which does not become empty by that, nor small, but at the ends: there a queue takes entry after
+    /// entry, and the leaf will soon be gone; whether it did. Their entries are appended to `taken`.
+    fn cut_cells(
+        &mut self,
+        keyspace: &mut Keyspace<'_>,
+        found: Found,
+        mut taken: Option<&mut Vec<u8>>,
+    ) -> Outcome<bool> {
+        let Found {
+            path, node, cells, ..
+        } = found;
+        let leaf = self.load_leaf(keyspace, node)?;
         let limit = self.shape.leaf;
-        let Some(page) = leaf.replaced(from..until, None, limit)? else {
+        let Some(left) = leaf.used_with(cells.clone(), None)? else {
             return Ok(false);
         };
-        let left = Limit {
-            items: leaf.len() - (until - from),
-            bytes: page.len(),
-        };
-        if left.items == 0 || (limit.is_small(left) && !is_first && !is_last) {
+        if left.items == 0 || (limit.is_small(left) && !found.is_at_an_end) {
             return Ok(false);
         }
-        for at in from..until {
+        for at in cells.clone() {
             if let Some(taken) = &mut taken {
                 self.entry(keyspace, &leaf, at, |entry| taken.extend_from_slice(entry))?;
             }
             self.drop_cell(keyspace, leaf.bytes(at)?)?;
         }
-        keyspace.sub_put(self.of, &node_key(node.id), page);
+        let name = self.name(node.id);
+        keyspace.nodes().exchange_cells(name, leaf, cells, None)?;
         let below = Below::Same(left.items as u64);
         self.climb(keyspace, path, below, Fill::Even)?;
         Ok(true)
@@ -128,8 +184,8 @@ impl Tree {
         if node.level == 0 {
             return self.cut_leaf(keyspace, node, &ranks);
         }
-        let page = self.load(keyspace, node)?;
-        let children = self.inner(&page, node)?.children()?;
+        let inner = self.load_inner(keyspace, node)?;
+        let children = inner.children()?;
         let mut left = Vec::with_capacity(children.len());
         let mut before = 0;
         for child in &children {
@@ -169,8 +225,7 @@ impl Tree {
     /// Deletes `node` with all that is below it. Leaves are read only where long entries may have to be deleted.
     fn drop_below(&self, keyspace: &mut Keyspace<'_>, node: Node) -> Outcome<()> {
         if node.level > 0 {
-            let page = self.load(keyspace, node)?;
-            let inner = self.inner(&page, node)?;
+            let inner = self.load_inner(keyspace, node)?;
             for at in 0..inner.len() {
                 self.drop_below(keyspace, inner.below(at)?)?;
             }
@@ -226,9 +281,10 @@ impl Tree {
         other: &Child<'_>,
     ) -> Outcome<Vec<Child<'static>>> {
         let (left, right) = (at_level(level, one), at_level(level, other));
-        let pages = (self.load(keyspace, left)?, self.load(keyspace, right)?);
-        let mut children = self.inner(&pages.0, left)?.children()?;
-        let mut behind = self.inner(&pages.1, right)?.children()?;
+        let left = self.load_inner(keyspace, left)?;
+        let right = self.load_inner(keyspace, right)?;
+        let mut children = left.children()?;
+        let mut behind = right.children()?;
         if let Some(first) = behind.first_mut() {
             first.separator.clone_from(&other.separator);
         }

@@ -1,15 +1,18 @@
 //! The handle of a tree, and finding things in it.
 
+use std::sync::Arc;
+
 use drumlin_base::coding::{Reader, put_varint64};
 use drumlin_base::{Error, PinnedSlice, Result};
 
-use super::inner::{Inner, child_of_rank};
-use super::node::{Cell, LEVELS_MAX, Leaf, Limit, Node, damaged};
+use super::inner::Inner;
+use super::leaf::Leaf;
+use super::node::{Cell, LEVELS_MAX, Limit, Node, damaged};
+use super::nodes::NodeName;
 use crate::failure::{Failure, Outcome};
 use crate::keyspace::Keyspace;
 use crate::record::Collection;
 
-const NODE: u8 = b'n';
 const LONG: u8 = b'l';
 /// Lengths and numbers of long entries stay below.
 const NUMBER_MAX: u64 = 1 << 62;
@@ -171,20 +174,43 @@ impl Tree {
         number
     }
 
-    pub(super) fn load(&self, keyspace: &Keyspace<'_>, node: Node) -> Outcome<PinnedSlice> {
+    /// The name of a node in the round.
+    pub(super) fn name(&self, id: u32) -> NodeName {
+        NodeName::new(self.of, id)
+    }
+
+    fn load(&self, keyspace: &Keyspace<'_>, node: Node) -> Outcome<Vec<u8>> {
         if node.id >= self.next_node {
             return Err(damaged("a node that was never made").into());
         }
-        let page = keyspace.sub_get(self.of, &node_key(node.id))?;
-        page.ok_or_else(|| damaged(&format!("node {} is missing", node.id)).into())
+        let page = keyspace.node_bytes(self.name(node.id))?;
+        page.map(PinnedSlice::into_vec)
+            .ok_or_else(|| damaged(&format!("node {} is missing", node.id)).into())
     }
 
-    pub(super) fn load_leaf(&self, keyspace: &Keyspace<'_>, node: Node) -> Outcome<Leaf> {
-        Ok(Leaf::decode(self.load(keyspace, node)?, node.count)?)
+    pub(super) fn load_leaf(&self, keyspace: &Keyspace<'_>, node: Node) -> Outcome<Arc<Leaf>> {
+        let name = self.name(node.id);
+        let held = keyspace.nodes().leaf(name);
+        if let Some(leaf) = held {
+            leaf.check(node.count)?;
+            return Ok(leaf);
+        }
+        let leaf = Arc::new(Leaf::decode(self.load(keyspace, node)?, node.count)?);
+        keyspace.nodes().read_leaf(name, &leaf);
+        Ok(leaf)
     }
 
-    pub(super) fn inner<'p>(&self, page: &'p [u8], node: Node) -> Result<Inner<'p>> {
-        Inner::decode(page, node, self.shape.is_ordered())
+    pub(super) fn load_inner(&self, keyspace: &Keyspace<'_>, node: Node) -> Outcome<Arc<Inner>> {
+        let name = self.name(node.id);
+        let held = keyspace.nodes().inner(name);
+        if let Some(inner) = held {
+            inner.check(node)?;
+            return Ok(inner);
+        }
+        let page = self.load(keyspace, node)?;
+        let inner = Arc::new(Inner::decode(page, node, self.shape.is_ordered())?);
+        keyspace.nodes().read_inner(name, &inner);
+        Ok(inner)
     }
 
     /// The entry at `at` of a leaf.
@@ -207,15 +233,19 @@ impl Tree {
     }
 
     /// The leaf that has the entry at `rank`, which is below the length, and its place there.
-    pub(super) fn find(&self, keyspace: &Keyspace<'_>, mut rank: u64) -> Outcome<(Leaf, usize)> {
+    pub(super) fn find(
+        &self,
+        keyspace: &Keyspace<'_>,
+        mut rank: u64,
+    ) -> Outcome<(Arc<Leaf>, usize)> {
         let mut node = self
             .root_node()
             .ok_or_else(|| damaged("an entry of an empty tree"))?;
         while node.level > 0 {
-            let page = self.load(keyspace, node)?;
-            let (child, _, before) = child_of_rank(&page, node, self.shape.is_ordered(), rank)?;
+            let inner = self.load_inner(keyspace, node)?;
+            let (at, before) = inner.child_of_rank(rank)?;
             rank -= before;
-            node = child.node(node.level);
+            node = inner.below(at)?;
         }
         let leaf = self.load_leaf(keyspace, node)?;
         let place = usize::try_from(rank)
@@ -252,8 +282,7 @@ impl Tree {
         };
         let mut rank = 0;
         while node.level > 0 {
-            let page = self.load(keyspace, node)?;
-            let inner = self.inner(&page, node)?;
+            let inner = self.load_inner(keyspace, node)?;
             let at = self.child_of_order(keyspace, &inner, &mut is_before)?;
             rank += inner.before(at)?;
             node = inner.below(at)?;
@@ -266,7 +295,7 @@ impl Tree {
     pub(super) fn child_of_order(
         &self,
         keyspace: &Keyspace<'_>,
-        inner: &Inner<'_>,
+        inner: &Inner,
         is_before: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Outcome<usize> {
         let (mut low, mut high) = (0, inner.len());
@@ -292,8 +321,7 @@ impl Tree {
         is_before: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Outcome<bool> {
         while node.level > 0 {
-            let page = self.load(keyspace, node)?;
-            node = self.inner(&page, node)?.below(0)?;
+            node = self.load_inner(keyspace, node)?.below(0)?;
         }
         let leaf = self.load_leaf(keyspace, node)?;
         self.entry(keyspace, &leaf, 0, is_before)
@@ -316,11 +344,6 @@ impl Tree {
         }
         Ok(low)
     }
-}
-
-pub(super) fn node_key(id: u32) -> [u8; 5] {
-    let [a, b, c, d] = id.to_be_bytes();
-    [NODE, a, b, c, d]
 }
 
 pub(super) fn long_key(number: u64) -> [u8; 9] {

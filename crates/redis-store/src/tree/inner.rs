@@ -1,4 +1,5 @@
-//! An inner node in its bytes: children are found without a list of them, and a count is changed in place.
+//! An inner node in its bytes, with the places of its children: one is found, and its count changed, without a look at the
+//! others. All of it is checked once, when it is read.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -7,9 +8,12 @@ use drumlin_base::Result;
 use drumlin_base::coding::{put_varint64, varint32_at, varint64_at};
 
 use super::node::{Child, Node, damaged};
+use super::page::{Exchange, exchange};
 
 /// Children of a node, at most.
-pub(super) const CHILDREN_MAX: usize = 128;
+const CHILDREN_MAX: usize = 128;
+/// Bytes of a varint.
+const VARINT_BYTES_MAX: usize = 10;
 
 /// A child as its parent's bytes tell of it.
 #[derive(Clone, Debug)]
@@ -19,19 +23,19 @@ pub(super) struct ChildRef<'p> {
     pub(super) count: u64,
     pub(super) separator: Option<&'p [u8]>,
     /// Where the count stands in the page.
-    pub(super) count_at: Range<usize>,
-    /// Whether it is the last one.
-    pub(super) is_last: bool,
+    count_at: Range<usize>,
 }
 
-/// An inner node as it was read.
-#[derive(Debug)]
-pub(super) struct Inner<'p> {
-    page: &'p [u8],
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) struct Inner {
+    page: Vec<u8>,
     ordered: bool,
     level: u8,
-    starts: [u16; CHILDREN_MAX],
-    len: usize,
+    /// Where each child begins in the page.
+    starts: Vec<u32>,
+    /// Entries under all children.
+    count: u64,
 }
 
 fn damaged_node() -> drumlin_base::Error {
@@ -58,7 +62,6 @@ fn child_in(page: &[u8], at: usize, ordered: bool) -> Option<(ChildRef<'_>, usiz
         count,
         separator,
         count_at: count_from..count_until,
-        is_last: next == page.len(),
     };
     (count > 0).then_some((child, next))
 }
@@ -71,51 +74,74 @@ fn head(page: &[u8], level: u8) -> Option<(usize, usize)> {
     (page.first() == Some(&level) && fits).then_some((items, from))
 }
 
-impl<'p> Inner<'p> {
+impl Inner {
     /// The node in `page`, whose children have to have `node.count` entries together.
-    pub(super) fn decode(page: &'p [u8], node: Node, ordered: bool) -> Result<Self> {
-        let (len, mut at) = head(page, node.level).ok_or_else(damaged_node)?;
-        let mut starts = [0; CHILDREN_MAX];
-        let mut sum = 0u64;
-        for start in starts.iter_mut().take(len) {
-            *start = u16::try_from(at).map_err(|_| damaged_node())?;
-            let (child, next) = child_in(page, at, ordered).ok_or_else(damaged_node)?;
-            sum = sum.checked_add(child.count).ok_or_else(damaged_node)?;
+    pub(super) fn decode(page: Vec<u8>, node: Node, ordered: bool) -> Result<Self> {
+        let (len, mut at) = head(&page, node.level).ok_or_else(damaged_node)?;
+        let mut starts = Vec::with_capacity(len);
+        let mut count = 0u64;
+        for _ in 0..len {
+            starts.push(u32::try_from(at).map_err(|_| damaged_node())?);
+            let (child, next) = child_in(&page, at, ordered).ok_or_else(damaged_node)?;
+            count = count.checked_add(child.count).ok_or_else(damaged_node)?;
             at = next;
         }
         if at != page.len() {
             return Err(damaged_node());
         }
-        if sum != node.count {
-            return Err(damaged(
-                "an inner node has another count than its parent says",
-            ));
-        }
-        let level = node.level;
-        Ok(Self {
+        let inner = Self {
             page,
             ordered,
-            level,
+            level: node.level,
             starts,
-            len,
-        })
+            count,
+        };
+        inner.check(node)?;
+        Ok(inner)
+    }
+
+    /// Checks that it is the node that its parent means.
+    pub(super) fn check(&self, node: Node) -> Result<()> {
+        if self.level != node.level {
+            return Err(damaged_node());
+        }
+        match self.count == node.count {
+            true => Ok(()),
+            false => Err(damaged(
+                "an inner node has another count than its parent says",
+            )),
+        }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.starts.len()
+    }
+
+    pub(super) fn page(&self) -> &[u8] {
+        &self.page
+    }
+
+    pub(super) fn into_page(self) -> Vec<u8> {
+        self.page
     }
 
     /// The child at `at`.
-    pub(super) fn child(&self, at: usize) -> Result<ChildRef<'p>> {
-        let start = self.starts.get(..self.len).and_then(|it| it.get(at));
+    pub(super) fn child(&self, at: usize) -> Result<ChildRef<'_>> {
+        let start = self.starts.get(at);
         let start = start.ok_or_else(|| damaged("a place beyond an inner node"))?;
-        let found = child_in(self.page, usize::from(*start), self.ordered);
+        let found = child_in(&self.page, *start as usize, self.ordered);
         found.map(|(child, _)| child).ok_or_else(damaged_node)
     }
 
     /// The node that the child at `at` is.
     pub(super) fn below(&self, at: usize) -> Result<Node> {
-        Ok(self.child(at)?.node(self.level))
+        let child = self.child(at)?;
+        debug_assert!(self.level > 0, "a leaf has no children");
+        Ok(Node {
+            id: child.id,
+            level: self.level.saturating_sub(1),
+            count: child.count,
+        })
     }
 
     /// The entries before the child at `at`.
@@ -123,8 +149,57 @@ impl<'p> Inner<'p> {
         (0..at).try_fold(0, |sum, at| Ok(sum + self.child(at)?.count))
     }
 
+    /// The place of the child that has the entry at `rank`, and the entries before it. The rank behind the last is the last
+    /// child's. Children are counted from the nearer end: both ends of a list are near.
+    pub(super) fn child_of_rank(&self, rank: u64) -> Result<(usize, u64)> {
+        let last = self.len().saturating_sub(1);
+        if rank > self.count / 2 {
+            let mut before = self.count;
+            for at in (0..=last).rev() {
+                let count = self.child(at)?.count;
+                before = before.checked_sub(count).ok_or_else(damaged_node)?;
+                if rank >= before {
+                    return Ok((at, before));
+                }
+            }
+            return Err(damaged_node());
+        }
+        let mut before = 0;
+        for at in 0..last {
+            let count = self.child(at)?.count;
+            if rank - before < count {
+                return Ok((at, before));
+            }
+            before += count;
+        }
+        Ok((last, before))
+    }
+
+    /// Gives the child at `at` another count, which is not 0. The bytes of the one before are appended to `taken`.
+    pub(super) fn set_count(
+        &mut self,
+        at: usize,
+        count: u64,
+        taken: &mut Vec<u8>,
+    ) -> Result<Exchange> {
+        let child = self.child(at)?;
+        let (before, place) = (child.count, child.count_at);
+        let rest = self.count.checked_sub(before).ok_or_else(damaged_node)?;
+        let mut bytes = Vec::with_capacity(VARINT_BYTES_MAX);
+        put_varint64(&mut bytes, count);
+        let (end, new_end) = (place.end, place.start + bytes.len());
+        let done = exchange(&mut self.page, place, &bytes, taken).ok_or_else(damaged_node)?;
+        if end != new_end {
+            for start in self.starts.iter_mut().skip(at + 1) {
+                *start = (*start as usize + new_end - end) as u32;
+            }
+        }
+        self.count = rest + count;
+        Ok(done)
+    }
+
     /// All children, to be changed.
-    pub(super) fn children(&self) -> Result<Vec<Child<'p>>> {
+    pub(super) fn children(&self) -> Result<Vec<Child<'_>>> {
         let child = |at| {
             let child = self.child(at)?;
             Ok(Child {
@@ -134,113 +209,45 @@ impl<'p> Inner<'p> {
                 is_small: false,
             })
         };
-        (0..self.len).map(child).collect()
+        (0..self.len()).map(child).collect()
     }
-}
-
-impl ChildRef<'_> {
-    /// The node that it is, if it is a child of one of `level`.
-    pub(super) fn node(&self, level: u8) -> Node {
-        debug_assert!(level > 0, "a leaf has no children");
-        Node {
-            id: self.id,
-            level: level.saturating_sub(1),
-            count: self.count,
-        }
-    }
-}
-
-/// The child of `node`, in `page`, that has the entry at `rank`, its place, and the entries before it. The rank behind the
-/// last is the last child's. Children behind it are not looked at.
-pub(super) fn child_of_rank(
-    page: &[u8],
-    node: Node,
-    ordered: bool,
-    rank: u64,
-) -> Result<(ChildRef<'_>, usize, u64)> {
-    let (items, mut from) = head(page, node.level).ok_or_else(damaged_node)?;
-    if !ordered && rank > node.count / 2 {
-        let found = child_from_the_end(page, from, (node, items), rank);
-        return found.ok_or_else(damaged_node);
-    }
-    let mut before = 0u64;
-    for at in 0..items {
-        let (child, next) = child_in(page, from, ordered).ok_or_else(damaged_node)?;
-        if rank - before < child.count || at + 1 == items {
-            return Ok((child, at, before));
-        }
-        before += child.count;
-        from = next;
-    }
-    Err(damaged_node())
-}
-
-/// As [`child_of_rank`], from the last child on. Without separators children are found backwards too, as only the last byte
-/// of a varint is below 0x80: so both ends of a list are near.
-fn child_from_the_end(
-    page: &[u8],
-    first: usize,
-    (node, items): (Node, usize),
-    rank: u64,
-) -> Option<(ChildRef<'_>, usize, u64)> {
-    let (mut end, mut before) = (page.len(), node.count);
-    for at in (0..items).rev() {
-        let start = varint_before(page, varint_before(page, end)?)?;
-        let (child, next) = child_in(page, start, false)?;
-        if start < first || next != end {
-            return None;
-        }
-        before = before.checked_sub(child.count)?;
-        if rank >= before {
-            return Some((child, at, before));
-        }
-        end = start;
-    }
-    None
-}
-
-/// Where the varint that ends before `end` begins.
-fn varint_before(page: &[u8], end: usize) -> Option<usize> {
-    let before = page.get(..end.checked_sub(1)?)?;
-    let ended = before.iter().rposition(|byte| *byte < 0x80);
-    Some(ended.map_or(0, |at| at + 1))
-}
-
-/// The page with another count at `count_at`.
-pub(super) fn with_count(page: &[u8], count_at: Range<usize>, count: u64) -> Result<Vec<u8>> {
-    let (before, after) = (page.get(..count_at.start), page.get(count_at.end..));
-    let (before, after) = before.zip(after).ok_or_else(damaged_node)?;
-    let mut changed = Vec::with_capacity(page.len() + 2);
-    changed.extend_from_slice(before);
-    put_varint64(&mut changed, count);
-    changed.extend_from_slice(after);
-    Ok(changed)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_node_tells_of_its_children_and_changes_a_count() {
-        let page = b"\x01\x02\x01\x46\x02\x03";
-        let node = |count| Node {
+    fn node(count: u64) -> Node {
+        Node {
             id: 3,
             level: 1,
             count,
-        };
-        let read = Inner::decode(page, node(73), false).expect("a node");
-        assert_eq!((read.len(), read.before(1).expect("a child")), (2, 70));
-        assert!(Inner::decode(page, node(72), false).is_err());
-        assert!(Inner::decode(&page[..5], node(73), false).is_err());
-        let (child, at, before) = child_of_rank(page, node(73), false, 71).expect("a child");
-        assert_eq!((child.id, at, before, child.is_last), (2, 1, 70, true));
-        for rank in 0..=73 {
-            let (child, at, before) = child_of_rank(page, node(73), false, rank).expect("a child");
-            let wanted = if rank < 70 { (1, 0, 0) } else { (2, 1, 70) };
-            assert_eq!((child.id, at, before), wanted);
         }
-        let page = with_count(page, child.count_at, 300).expect("a page");
+    }
+
+    #[test]
+    fn a_node_tells_of_its_children_and_changes_a_count() {
+        let page = b"\x01\x02\x01\x46\x02\x03".to_vec();
+        let mut read = Inner::decode(page.clone(), node(73), false).expect("a node");
+        assert_eq!((read.len(), read.before(1).expect("a child")), (2, 70));
+        assert!(Inner::decode(page.clone(), node(72), false).is_err());
+        assert!(Inner::decode(page[..5].to_vec(), node(73), false).is_err());
+        for rank in 0..=73 {
+            let wanted = if rank < 70 { (0, 0) } else { (1, 70) };
+            assert_eq!(read.child_of_rank(rank).expect("a child"), wanted);
+        }
+        let mut taken = Vec::new();
+        read.set_count(1, 300, &mut taken).expect("a child");
+        assert_eq!(read.page(), b"\x01\x02\x01\x46\x02\xac\x02");
+        let done = read.set_count(0, 300, &mut taken).expect("a child");
+        assert_eq!(read.page(), b"\x01\x02\x01\xac\x02\x02\xac\x02");
+        assert_eq!(
+            (read.child(1).expect("a child").count, taken),
+            (300, vec![3, 70])
+        );
+        read.check(node(600)).expect("the sum");
+        let mut page = read.into_page();
+        done.take_back(&mut page, &[70]);
         assert_eq!(page, b"\x01\x02\x01\x46\x02\xac\x02");
     }
 }

@@ -10,17 +10,24 @@
 //! | `l` number u64 | an entry of over 512 bytes; its leaf has the number. So a node stays about a page |
 //!
 //! The nodes' ids and the numbers of long entries are given out once in a collection's life. The handle, [`Tree`], stands in
-//! the collection's record. Nodes are written whole, and mostly one leaf and the counts above it change: they are at most 2
-//! KiB, and the leaves of sorted sets 1 KiB: with twice that, ZADD of a random member costs 1.3 times as much.
+//! the collection's record. Mostly one leaf and the counts above it change. A node that is in memory has a few changes
+//! written as such, see `splice`, before it is written whole again; one that was just read is written whole. Nodes are at most
+//! 2 KiB, and the leaves of sorted sets 1 KiB.
 
 mod cut;
 mod handle;
 mod inner;
+mod leaf;
 mod node;
+mod nodes;
+mod page;
 mod put;
+mod splice;
 mod walk;
 mod write;
 
 pub use handle::{Separator, Shape, Tree};
 pub use node::Limit;
+pub(crate) use nodes::{NodeName, Nodes, Written};
+pub(crate) use splice::Splices;
 pub use walk::TreeWalk;

@@ -13,10 +13,9 @@
 //! which nobody asks for.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use drumlin_base::coding::{Reader, put_varint64, varint_len};
-use drumlin_base::{Error, PinnedSlice, Result};
+use drumlin_base::{Error, Result};
 
 /// The levels that a tree may have. With at least two entries a node this is more than can be stored.
 pub(super) const LEVELS_MAX: u8 = 40;
@@ -117,7 +116,7 @@ pub(super) fn damaged(part: &str) -> Error {
 }
 
 /// The head of a node: its items, and a reader behind it.
-fn head(page: &[u8], level: u8) -> Option<(usize, Reader<'_>)> {
+pub(super) fn head(page: &[u8], level: u8) -> Option<(usize, Reader<'_>)> {
     let mut reader = Reader::new(page);
     let found = reader.u8()?;
     let items = usize::try_from(reader.varint32()?).ok()?;
@@ -154,7 +153,7 @@ pub(super) fn encode_cell(cell: Cell<'_>) -> Vec<u8> {
     }
 }
 
-fn read_cell<'a>(reader: &mut Reader<'a>) -> Option<Cell<'a>> {
+pub(super) fn read_cell<'a>(reader: &mut Reader<'a>) -> Option<Cell<'a>> {
     let doubled = reader.varint32()?;
     if doubled == 1 {
         let (number, _) = reader.bytes(8)?.split_first_chunk::<8>()?;
@@ -167,96 +166,6 @@ fn read_cell<'a>(reader: &mut Reader<'a>) -> Option<Cell<'a>> {
 /// The cell in its own bytes, which were checked.
 pub(super) fn decode_cell(bytes: &[u8]) -> Result<Cell<'_>> {
     read_cell(&mut Reader::new(bytes)).ok_or_else(|| damaged("an entry is cut"))
-}
-
-/// A leaf as it was read.
-#[derive(Debug)]
-pub(super) struct Leaf {
-    page: PinnedSlice,
-    /// Where each cell ends in the page; the first number is where the first begins.
-    ends: Vec<u32>,
-}
-
-impl Leaf {
-    /// The leaf in `page`, which has to have `count` entries.
-    pub(super) fn decode(page: PinnedSlice, count: u64) -> Result<Self> {
-        let ends = Self::ends(&page).ok_or_else(|| damaged("a leaf is not whole"))?;
-        let leaf = Self { page, ends };
-        match leaf.len() as u64 == count {
-            true => Ok(leaf),
-            false => Err(damaged("a leaf has another count than its parent says")),
-        }
-    }
-
-    fn ends(page: &[u8]) -> Option<Vec<u32>> {
-        let (items, mut reader) = head(page, 0)?;
-        let mut ends = Vec::with_capacity(items + 1);
-        let mut note = |reader: &Reader<'_>| {
-            ends.push(u32::try_from(page.len() - reader.rest().len()).ok()?);
-            Some(())
-        };
-        note(&reader)?;
-        for _ in 0..items {
-            read_cell(&mut reader)?;
-            note(&reader)?;
-        }
-        reader.is_empty().then_some(ends)
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.ends.len().saturating_sub(1)
-    }
-
-    /// The bytes of the cell at `at`.
-    pub(super) fn bytes(&self, at: usize) -> Result<&[u8]> {
-        let bounds = self.ends.get(at).zip(self.ends.get(at + 1));
-        bounds
-            .and_then(|(from, until)| self.page.get(*from as usize..*until as usize))
-            .ok_or_else(|| damaged("a place beyond a leaf"))
-    }
-
-    pub(super) fn cell(&self, at: usize) -> Result<Cell<'_>> {
-        decode_cell(self.bytes(at)?)
-    }
-
-    /// The bytes of all cells.
-    pub(super) fn cells(&self) -> Result<Vec<&[u8]>> {
-        (0..self.len()).map(|at| self.bytes(at)).collect()
-    }
-
-    /// The bytes of the cells of `range` together.
-    pub(super) fn bytes_of(&self, range: Range<usize>) -> Result<&[u8]> {
-        let bounds = self.ends.get(range.start).zip(self.ends.get(range.end));
-        bounds
-            .and_then(|(from, until)| self.page.get(*from as usize..*until as usize))
-            .ok_or_else(|| damaged("a place beyond a leaf"))
-    }
-
-    /// The page with `cell`, if there is one, in the place of the cells of `range`; `None` if it would be over `limit`.
-    pub(super) fn replaced(
-        &self,
-        range: Range<usize>,
-        cell: Option<&[u8]>,
-        limit: Limit,
-    ) -> Result<Option<Vec<u8>>> {
-        let (before, after) = (
-            self.bytes_of(0..range.start)?,
-            self.bytes_of(range.end..self.len())?,
-        );
-        let cell_bytes = cell.unwrap_or_default();
-        let used = Limit {
-            items: self.len() - range.len() + usize::from(cell.is_some()),
-            bytes: before.len() + after.len() + cell_bytes.len(),
-        };
-        if !limit.holds(used) {
-            return Ok(None);
-        }
-        let mut page = new_page(0, used.items, used.bytes);
-        page.extend_from_slice(before);
-        page.extend_from_slice(cell_bytes);
-        page.extend_from_slice(after);
-        Ok(Some(page))
-    }
 }
 
 /// The bytes of a leaf.

@@ -2,9 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::handle::{Tree, beyond, node_key};
-use super::inner::child_of_rank;
-use super::node::{Fill, Node, damaged, encode_leaf};
+use super::handle::{Tree, beyond};
+use super::node::{Fill, Node, damaged};
 use super::write::{Below, Step};
 use crate::failure::Outcome;
 use crate::keyspace::Keyspace;
@@ -117,8 +116,7 @@ impl Tree {
             return Ok(false);
         };
         while node.level > 0 {
-            let page = self.load(keyspace, node)?;
-            let inner = self.inner(&page, node)?;
+            let inner = self.load_inner(keyspace, node)?;
             let at = self.child_of_order(keyspace, &inner, &mut |it| compare(it).is_lt())?;
             if self.child_of_order(keyspace, &inner, &mut is_before)? != at {
                 return Ok(false);
@@ -135,12 +133,22 @@ impl Tree {
             return Ok(false);
         }
         let to = self.place_of_order(keyspace, &leaf, &mut is_before)?;
-        let mut cells = leaf.cells()?;
-        self.drop_cell(keyspace, cells.remove(from))?;
+        if leaf.used_with(from..from, None)?.is_none() {
+            return Ok(false);
+        }
+        self.drop_cell(keyspace, leaf.bytes(from)?)?;
         let cell = self.new_cell(keyspace, entry);
-        cells.insert(to - usize::from(to > from), &cell);
         // As large as it was: it is not shared out.
-        keyspace.sub_put(self.of, &node_key(node.id), encode_leaf(&cells));
+        let (name, to) = (self.name(node.id), to - usize::from(to > from));
+        let nodes = &mut *keyspace.nodes();
+        if to == from {
+            nodes.exchange_cells(name, leaf, from..from + 1, Some(&cell))?;
+        } else {
+            nodes.exchange_cells(name, leaf, from..from + 1, None)?;
+            if let Some(leaf) = nodes.leaf(name) {
+                nodes.exchange_cells(name, leaf, to..to, Some(&cell))?;
+            }
+        }
         Ok(true)
     }
 
@@ -151,29 +159,18 @@ impl Tree {
         };
         let mut path = Vec::with_capacity(usize::from(node.level));
         while node.level > 0 {
-            let page = self.load(keyspace, node)?;
-            let ordered = self.shape.is_ordered();
-            let (child, at) = match &mut put.place {
+            let inner = self.load_inner(keyspace, node)?;
+            let at = match &mut put.place {
                 Place::Rank(rank) | Place::Over(rank) => {
-                    let (child, at, before) = child_of_rank(&page, node, ordered, *rank)?;
+                    let (at, before) = inner.child_of_rank(*rank)?;
                     *rank -= before;
-                    (child, at)
+                    at
                 }
-                Place::Order(is_before) => {
-                    let inner = self.inner(&page, node)?;
-                    let at = self.child_of_order(keyspace, &inner, is_before)?;
-                    (inner.child(at)?, at)
-                }
+                Place::Order(is_before) => self.child_of_order(keyspace, &inner, is_before)?,
             };
-            put.went_to(at == 0, child.is_last);
-            let (below, count_at) = (child.node(node.level), child.count_at);
-            path.push(Step {
-                node,
-                page,
-                at,
-                below,
-                count_at,
-            });
+            put.went_to(at == 0, at + 1 == inner.len());
+            let below = inner.below(at)?;
+            path.push(Step { node, at, below });
             node = below;
         }
         let below = self.put_in_leaf(keyspace, node, &mut put)?;
@@ -201,8 +198,10 @@ impl Tree {
             Place::Rank(_) | Place::Order(_) => return Err(damaged("a rank beyond a leaf").into()),
         };
         let count = node.count + u64::from(over.is_empty());
-        if let Some(page) = leaf.replaced(over.clone(), Some(&put.cell), self.shape.leaf)? {
-            keyspace.sub_put(self.of, &node_key(node.id), page);
+        let used = leaf.used_with(over.clone(), Some(put.cell.len()))?;
+        if used.is_some_and(|used| self.shape.leaf.holds(used)) {
+            let (name, cell) = (self.name(node.id), Some(put.cell.as_slice()));
+            keyspace.nodes().exchange_cells(name, leaf, over, cell)?;
             return Ok(Below::Same(count));
         }
         let mut cells = leaf.cells()?;

@@ -1,11 +1,13 @@
 //! A walk over a tree from a rank on, leaf by leaf.
 
 use std::fmt;
+use std::sync::Arc;
 
 use drumlin_base::PinnedSlice;
 
 use super::handle::Tree;
-use super::node::{Cell, Leaf};
+use super::leaf::Leaf;
+use super::node::Cell;
 use crate::failure::Outcome;
 use crate::keyspace::Keyspace;
 use crate::walk::Direction;
@@ -18,7 +20,7 @@ pub struct TreeWalk<'t> {
     /// The rank of the next entry; `None` beyond the ends.
     rank: Option<u64>,
     /// The leaf that has it, and where.
-    leaf: Option<(Leaf, usize)>,
+    leaf: Option<(Arc<Leaf>, usize)>,
     long: PinnedSlice,
 }
 

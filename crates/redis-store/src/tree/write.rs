@@ -1,12 +1,8 @@
 //! Writing nodes: what does not fit is shared out, and the root follows.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
-use drumlin_base::PinnedSlice;
-
-use super::handle::{Tree, long_key, node_key};
-use super::inner::with_count;
+use super::handle::{Tree, long_key};
 use super::node::{
     Cell, Child, Fill, LEVELS_MAX, Limit, Node, damaged, decode_cell, encode_cell, encode_inner,
     encode_leaf, share,
@@ -21,12 +17,9 @@ const SEPARATOR_BYTES_MAX: usize = 128;
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) node: Node,
-    pub(super) page: PinnedSlice,
     /// The way goes by its child at this place.
     pub(super) at: usize,
     pub(super) below: Node,
-    /// Where the count of that child stands in the page.
-    pub(super) count_at: Range<usize>,
 }
 
 /// What stands in the place of a node that was changed.
@@ -83,7 +76,7 @@ impl Tree {
     fn ids(&mut self, keyspace: &mut Keyspace<'_>, own: &[u32], nodes: usize) -> Outcome<Vec<u32>> {
         let mut ids: Vec<u32> = own.iter().copied().take(nodes).collect();
         for id in own.iter().skip(nodes) {
-            keyspace.sub_delete(self.of, &node_key(*id));
+            keyspace.put_node(self.name(*id), None);
         }
         while ids.len() < nodes {
             ids.push(self.new_node()?);
@@ -110,7 +103,7 @@ impl Tree {
                 .split_at_checked(*items)
                 .ok_or_else(|| damaged("shares beyond the cells"))?;
             rest = after;
-            keyspace.sub_put(self.of, &node_key(id), encode_leaf(part));
+            keyspace.put_node(self.name(id), Some(encode_leaf(part)));
             let separator = match (last, part.first()) {
                 (Some(left), Some(right)) => self.separator(left, right)?,
                 _ => None,
@@ -163,7 +156,8 @@ impl Tree {
                 .split_at_checked(*items)
                 .ok_or_else(|| damaged("shares beyond the children"))?;
             rest = after;
-            keyspace.sub_put(self.of, &node_key(id), encode_inner(level, part, ordered));
+            let page = encode_inner(level, part, ordered);
+            keyspace.put_node(self.name(id), Some(page));
             let separator = part.first().and_then(|child| child.separator.as_deref());
             let used = Limit {
                 items: *items,
@@ -188,20 +182,22 @@ impl Tree {
         fill: Fill,
     ) -> Outcome<()> {
         for step in path.into_iter().rev() {
-            let Step { node, page, .. } = &step;
+            let Step { node, at, .. } = step;
             below = match below {
                 Below::Same(count) if count == step.below.count => return Ok(()),
                 Below::Same(count) => {
-                    let page = with_count(page, step.count_at.clone(), count)?;
-                    keyspace.sub_put(self.of, &node_key(node.id), page);
+                    let inner = self.load_inner(keyspace, node)?;
+                    let name = self.name(node.id);
+                    keyspace.nodes().set_count(name, inner, (at, count))?;
                     let rest = node.count.checked_sub(step.below.count);
                     let rest = rest.ok_or_else(|| damaged("a child with more than its parent"))?;
                     Below::Same(rest + count)
                 }
                 Below::Nodes(nodes) => {
-                    let mut children = self.inner(page, *node)?.children()?;
-                    let separator = children.get(step.at).and_then(|it| it.separator.clone());
-                    children.splice(step.at..=step.at, in_place_of(separator, nodes));
+                    let inner = self.load_inner(keyspace, node)?;
+                    let mut children = inner.children()?;
+                    let separator = children.get(at).and_then(|it| it.separator.clone());
+                    children.splice(at..=at, in_place_of(separator, nodes));
                     let own = (&[node.id][..], node.level);
                     let nodes = self.write_inner(keyspace, own, &children, fill)?;
                     match nodes.as_slice() {
@@ -246,19 +242,18 @@ impl Tree {
     /// A root with one child gives its place to that.
     pub(super) fn lower_root(&mut self, keyspace: &mut Keyspace<'_>) -> Outcome<()> {
         while let Some(node) = self.root_node().filter(|node| node.level > 0) {
-            let page = self.load(keyspace, node)?;
-            let inner = self.inner(&page, node)?;
+            let inner = self.load_inner(keyspace, node)?;
             if inner.len() > 1 {
                 break;
             }
-            keyspace.sub_delete(self.of, &node_key(node.id));
+            self.delete_node(keyspace, node);
             (self.root, self.height) = (inner.below(0)?.id, node.level);
         }
         Ok(())
     }
 
     pub(super) fn delete_node(&self, keyspace: &mut Keyspace<'_>, node: Node) {
-        keyspace.sub_delete(self.of, &node_key(node.id));
+        keyspace.put_node(self.name(node.id), None);
     }
 }
 

@@ -258,6 +258,10 @@ pub fn pop(
             Ok(true)
         })?;
         elements.clear();
+    } else if count == 1
+        && let Some(member) = elements.take_one(keyspace, rng)?
+    {
+        members.push(member);
     } else {
         for (member, _) in elements.sample(keyspace, count, rng)? {
             elements.remove(keyspace, &member)?;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use drumlin_base::rng::Rng;
 use drumlin_redis_store::types::list::{End, List};
-use drumlin_redis_store::{Direction, Keyspace};
+use drumlin_redis_store::{Direction, Keyspace, Overlay};
 
 use crate::world::World;
 
@@ -153,4 +153,33 @@ fn positions_count_from_both_ends_and_stop_at_them() {
             .len(),
         3
     );
+}
+
+#[test]
+fn a_copy_has_what_the_round_changed() {
+    const COPY: &[u8] = b"copy";
+    let mut world = World::new();
+    let push = |keys: &mut Keyspace<'_>, range: std::ops::Range<u32>| {
+        let mut list = List::open_or_new(keys, KEY)?;
+        for at in range {
+            list.push(keys, End::Left, &at.to_be_bytes())?;
+        }
+        list.save(keys, KEY, None)
+    };
+    world.ok(|keys| push(keys, 0..2_000));
+    world.commit();
+    world.ok(|keys| push(keys, 2_000..2_100));
+    world.ok(|keys| {
+        let record = keys.lookup(KEY)?.expect("the list");
+        keys.copy_record(&record, (0, COPY))
+    });
+    for _ in 0..2 {
+        let list = world.ok(|keys| List::open(keys, COPY)).expect("the copy");
+        for at in 0..2_100u32 {
+            let found = world.ok(|keys| list.get(keys, u64::from(at)));
+            assert_eq!(found, Some((2_099 - at).to_be_bytes().to_vec()));
+        }
+        world.commit();
+        world.overlay = Overlay::new();
+    }
 }

@@ -1,11 +1,15 @@
 //! Goal: a counted tree is the sequence that a `Vec` is. Method: random operations against one, with nodes so small that
-//! every way of splitting and merging is taken at several levels, entries of all sizes, and commits in between.
+//! every way of splitting and merging is taken at several levels, entries of all sizes, commands that are taken back, and
+//! commits in between: with few nodes kept over them, and with none.
 
 use drumlin_base::coding::Reader;
 use drumlin_redis_store::tree::{Limit, Separator, Shape, Tree};
-use drumlin_redis_store::{Collection, Direction, Failure, Keyspace, Outcome, sub_rest};
+use drumlin_redis_store::{Collection, Direction, Failure, Keyspace, Outcome, Overlay, sub_rest};
 
 use crate::world::World;
+
+/// A part of the nodes of a tree that has grown.
+const KEPT_BYTES: usize = 16 << 10;
 
 /// SplitMix64.
 struct Random(u64);
@@ -64,6 +68,7 @@ struct Twin {
     random: Random,
     tallest: u8,
     moved: u32,
+    found: u32,
 }
 
 impl Twin {
@@ -77,6 +82,7 @@ impl Twin {
             random: Random(seed),
             tallest: 0,
             moved: 0,
+            found: 0,
         }
     }
 
@@ -130,6 +136,25 @@ impl Twin {
         Ok(())
     }
 
+    /// Removes an entry that is found by its order, if its leaf stays.
+    fn remove_found(&mut self, keyspace: &mut Keyspace<'_>) -> Outcome<()> {
+        let at = self.random.below(self.model.len());
+        let entry = self.model[at].clone();
+        let removed = self
+            .tree
+            .remove_found(keyspace, |it| it.cmp(entry.as_slice()))?;
+        if removed {
+            self.model.remove(at);
+            self.found += 1;
+        }
+        let missing = [&entry[..], b"!"].concat();
+        let found = self
+            .tree
+            .remove_found(keyspace, |it| it.cmp(missing.as_slice()))?;
+        assert!(!found, "{missing:?} was no entry");
+        Ok(())
+    }
+
     fn look(&mut self, keyspace: &Keyspace<'_>) -> Outcome<()> {
         let rank = self.random.below(self.model.len() + 2);
         let found = self.tree.get(keyspace, rank as u64)?;
@@ -169,11 +194,33 @@ impl Twin {
     }
 }
 
+/// Some commands that are taken back together.
+fn fail(
+    world: &mut World,
+    twin: &mut Twin,
+    step: &impl Fn(&mut Twin, &mut Keyspace<'_>) -> Outcome<()>,
+) {
+    let (tree, model) = (twin.tree.clone(), twin.model.clone());
+    let outcome = world.run(|keyspace| {
+        for _ in 0..=twin.random.below(5) {
+            step(twin, keyspace)?;
+            twin.look(keyspace)?;
+        }
+        Err::<(), _>(Failure::WrongType)
+    });
+    assert!(matches!(outcome, Err(Failure::WrongType)), "{outcome:?}");
+    (twin.tree, twin.model) = (tree, model);
+}
+
 /// Commits now and then, and compares everything; at the end nothing is left under the collection.
 fn run(seed: u64, ordered: bool, step: impl Fn(&mut Twin, &mut Keyspace<'_>) -> Outcome<()>) {
     let mut world = World::new();
     let mut twin = Twin::new(&mut world, tiny(ordered.then_some(shortest)), seed);
+    world.overlay.bound_nodes(KEPT_BYTES);
     for round in 0..50_000 {
+        if twin.random.below(20) == 0 {
+            fail(&mut world, &mut twin, &step);
+        }
         world.ok(|keyspace| {
             step(&mut twin, keyspace)?;
             twin.store_handle();
@@ -182,8 +229,15 @@ fn run(seed: u64, ordered: bool, step: impl Fn(&mut Twin, &mut Keyspace<'_>) -> 
             }
             twin.look(keyspace)
         });
-        if twin.random.below(200) == 0 {
-            world.commit();
+        match twin.random.below(400) {
+            0 | 1 => world.commit(),
+            2 => {
+                world.commit();
+                world.overlay = Overlay::new();
+                world.overlay.bound_nodes(KEPT_BYTES);
+            }
+            3..40 => world.overlay.keep(),
+            _ => {}
         }
     }
     assert!(
@@ -192,6 +246,7 @@ fn run(seed: u64, ordered: bool, step: impl Fn(&mut Twin, &mut Keyspace<'_>) -> 
         twin.tallest
     );
     assert!(!ordered || twin.moved > 1_000, "{} moved", twin.moved);
+    assert!(!ordered || twin.found > 1_000, "{} found", twin.found);
     world.ok(|keyspace| twin.empty(keyspace));
     world.commit();
     assert_eq!(world.entries("sub"), 0, "nodes and long entries are gone");
@@ -251,6 +306,7 @@ fn an_ordered_tree_finds_its_places() {
                 twin.tree
                     .insert(keyspace, &entry, |it| it < entry.as_slice())
             }
+            6 if !twin.model.is_empty() => twin.remove_found(keyspace),
             6 | 7 => twin.remove_some(keyspace),
             _ => Ok(()),
         }

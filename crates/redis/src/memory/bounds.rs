@@ -15,6 +15,10 @@ const CLIENTS_SHARE: usize = 2;
 const LUA_SHARE: usize = 4;
 const LUA_BYTES: std::ops::RangeInclusive<usize> = 16 << 20..=256 << 20;
 
+/// The part of the budget that the nodes of trees may have between rounds, and the most of it: so much is let go of at once.
+const NODES_SHARE: usize = 16;
+const NODES_BYTES_MAX: usize = 64 << 20;
+
 /// See the module.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
@@ -22,6 +26,8 @@ pub(crate) struct Bounds {
     pub(crate) budget_bytes: usize,
     /// What all clients may have together, before the largest are cut off.
     pub(crate) clients_bytes: usize,
+    /// What nodes of trees may have between rounds.
+    pub(crate) nodes_bytes: usize,
     /// What the Lua state may have.
     pub(crate) lua_bytes: usize,
     /// What one client may send ahead, `client-query-buffer-limit`.
@@ -52,6 +58,7 @@ impl Bounds {
         Self {
             budget_bytes,
             clients_bytes,
+            nodes_bytes: (budget_bytes / NODES_SHARE).min(NODES_BYTES_MAX),
             lua_bytes: (budget_bytes / LUA_SHARE).clamp(*LUA_BYTES.start(), *LUA_BYTES.end()),
             query_bytes: config.number("client-query-buffer-limit").max(1 << 20),
             normal: config.out_limits(&["normal"]),
@@ -79,10 +86,12 @@ mod tests {
         assert_eq!(of_a_gigabyte.budget_bytes, 1 << 30);
         assert_eq!(of_a_gigabyte.clients_bytes, 1 << 29);
         assert_eq!(of_a_gigabyte.lua_bytes, 256 << 20);
+        assert_eq!(of_a_gigabyte.nodes_bytes, 64 << 20);
         let small = bounds(&[("maxmemory", "1"), ("maxmemory-clients", "10%")]);
         assert_eq!(small.budget_bytes, BUDGET_BYTES_LEAST);
         assert_eq!(small.clients_bytes, (BUDGET_BYTES_LEAST) / 100 * 10);
         assert_eq!(small.lua_bytes, 16 << 20);
+        assert_eq!(small.nodes_bytes, 1 << 20);
         assert_eq!(
             bounds(&[("maxmemory-clients", "7mb")]).clients_bytes,
             7 << 20

@@ -16,6 +16,7 @@ pub(crate) struct Purse {
     pub(crate) scripts: Arc<Account>,
     pub(super) tracking: Arc<Account>,
     pub(super) replication: Arc<Account>,
+    pub(super) nodes: Arc<Account>,
 }
 
 impl Purse {
@@ -27,6 +28,7 @@ impl Purse {
             scripts: budget.account("scripts"),
             tracking: budget.account("tracking"),
             replication: budget.account("replication"),
+            nodes: budget.account("nodes"),
             budget,
         }
     }

@@ -3,6 +3,8 @@
 //! Beyond what clients may have together the largest are cut off, as Redis does under `maxmemory-clients`; and a round ends
 //! early, so that one turn cannot take much more than there is.
 
+use drumlin_redis_store::Overlay;
+
 use crate::state::ServerState;
 use crate::traffic;
 
@@ -60,4 +62,8 @@ pub(crate) fn charge(state: &ServerState) {
     purse.scripts.set(state.scripts.lua_bytes());
     purse.tracking.set(state.tracker.bytes());
     purse.replication.set(state.replicas.backlog.bytes());
+    let spare = state.spare.borrow();
+    purse
+        .nodes
+        .set(spare.as_ref().map_or(0, Overlay::nodes_bytes));
 }

@@ -1,7 +1,5 @@
 //! The end of a migration: keys that the target has are deleted here, and the client is answered.
 
-use std::sync::Arc;
-
 use drumlin::Result;
 use drumlin_redis_store::{EventClass, Keyspace, ReadFrom};
 use drumlin_resp::ReplyWriter;
@@ -24,9 +22,7 @@ const CHANGED: &str = "IOERR a key was changed here while it was sent: it is her
 pub(crate) fn finish(state: &mut ServerState, round: &mut Option<Round>) -> Result<()> {
     for (running, delivered) in state.migrations.take_ended()? {
         if !running.is_abandoned {
-            let store = Arc::clone(&state.store);
-            let clock_ms = state.now_micros / 1_000;
-            let round = round.get_or_insert_with(|| Round::new(&store, clock_ms));
+            let round = round.get_or_insert_with(|| Round::next(state));
             end(state, round, &running, delivered);
         }
         release(state);
@@ -74,7 +70,7 @@ fn end(state: &mut ServerState, round: &mut Round, running: &Running, delivered:
     if state.replicas.collects {
         state.replicas.unit.clear();
         for (db, key) in round.overlay.touched_since(mark) {
-            state.replicas.delete(*db, key);
+            state.replicas.delete(db, key);
         }
     }
     tell(state, &mut session, round, mark);

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use drumlin_base::rng::Rng;
 
 use super::value::{Elements, Pair, damaged};
+use crate::drawn::Drawn;
 use crate::failure::Outcome;
 use crate::keyspace::Keyspace;
 
@@ -13,6 +14,8 @@ const EXACT_MAX: u64 = 512;
 /// Beyond that, one of so many after a random hash is taken: chances differ by a quarter. Redis takes one of 15 that follow
 /// a random bucket.
 const WINDOW: u64 = 16;
+/// So many are found at once by those who take them out one by one.
+const HANDFUL: usize = 64;
 /// A sample of different ones ends with an error after so many draws, and so many more for each: the count is wrong then.
 const DRAWS_MIN: u64 = 1_024;
 const DRAWS_EACH: u64 = 64;
@@ -69,6 +72,56 @@ impl Elements {
             }
         }
         Ok(found)
+    }
+
+    /// Takes out an element of a set that is a collection, at random: one that a cursor of this round found beside others
+    /// after a random hash. `None` of other forms.
+    pub(in crate::types) fn take_one(
+        &mut self,
+        keyspace: &mut Keyspace<'_>,
+        rng: &mut Rng,
+    ) -> Outcome<Option<Vec<u8>>> {
+        let Some(of) = self.collection() else {
+            return Ok(None);
+        };
+        let mut is_new = false;
+        loop {
+            let Some(name) = keyspace.overlay().drawn.next(of) else {
+                if is_new {
+                    return Err(damaged("it has less than its count").into());
+                }
+                is_new = true;
+                let names = self.handful(keyspace, rng)?;
+                keyspace.overlay().drawn = Drawn::new(of, names);
+                continue;
+            };
+            if self.is_left(keyspace, &name) {
+                self.remove_stored(keyspace, &name, None)?;
+                return Ok(Some(name));
+            }
+        }
+    }
+
+    /// Some elements that follow a random hash, the first being after the last, in any order; all where they are few.
+    fn handful(&self, keyspace: &Keyspace<'_>, rng: &mut Rng) -> Outcome<Vec<Vec<u8>>> {
+        let (from, most) = match self.len() <= EXACT_MAX {
+            true => (0, usize::MAX),
+            false => (rng.next_u64(), HANDFUL),
+        };
+        let mut names = Vec::new();
+        for from in [from, 0] {
+            let is_at_end = self.each_from(keyspace, from, |_, element| {
+                names.push(element.name.to_vec());
+                Ok(names.len() < most)
+            })?;
+            if !is_at_end || from == 0 {
+                break;
+            }
+        }
+        for at in (1..names.len()).rev() {
+            names.swap(at, rng.below(at as u64 + 1) as usize);
+        }
+        Ok(names)
     }
 
     /// `count` different elements, or all if there are not more.

@@ -159,6 +159,22 @@ impl Elements {
         }
     }
 
+    /// The collection that has them, if they are one.
+    pub(super) fn collection(&self) -> Option<Collection> {
+        match self.form {
+            Form::Whole(_) => None,
+            Form::Many { of, .. } => Some(of),
+        }
+    }
+
+    /// Whether an element that was found in this round is there still.
+    pub(super) fn is_left(&self, keyspace: &Keyspace<'_>, name: &[u8]) -> bool {
+        let key = element_key(keyspace.store().seed, ELEMENT, name);
+        let is_deleted = |of| keyspace.has_deleted(of, &key);
+        let is_deleted = self.collection().is_some_and(is_deleted);
+        !is_deleted || drumlin_base::bug!("redis-pop-of-one-that-is-gone")
+    }
+
     fn shape(&self) -> Shape {
         Shape::of(self.kind)
     }
@@ -434,7 +450,8 @@ impl Elements {
         Ok(true)
     }
 
-    fn remove_stored(
+    /// Removes an element that is there and has this expiry.
+    pub(super) fn remove_stored(
         &mut self,
         keyspace: &mut Keyspace<'_>,
         name: &[u8],

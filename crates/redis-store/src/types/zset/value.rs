@@ -242,9 +242,6 @@ impl Zset {
         let Form::Tree(tree) = &mut self.form else {
             return Ok(false);
         };
-        let compare = |other: &[u8], with| {
-            split_entry(other).map_or(Ordering::Greater, |other| order(other, with))
-        };
         let new = entry(item.0, item.1);
         let moved = tree.move_in_leaf(
             keyspace,
@@ -275,6 +272,12 @@ impl Zset {
         score: f64,
         member: &[u8],
     ) -> Outcome<()> {
+        let Form::Tree(tree) = &mut self.form else {
+            return Ok(());
+        };
+        if tree.remove_found(keyspace, |other| compare(other, (score, member)))? {
+            return Ok(());
+        }
         let rank = self.rank_of(keyspace, score, member)?;
         let Form::Tree(tree) = &mut self.form else {
             return Ok(());
@@ -426,6 +429,11 @@ pub(super) fn element<'e>(rest: &'e [u8], value: &[u8]) -> Result<(u64, &'e [u8]
 fn put_element(keyspace: &mut Keyspace<'_>, of: Collection, (score, member): (f64, &[u8])) {
     let key = element_key(keyspace.store().seed, ELEMENT, member);
     keyspace.sub_put(of, &key, score_bytes(score).to_vec());
+}
+
+/// How an entry of the tree compares with a score and member; a damaged one is behind all.
+fn compare(other: &[u8], with: (f64, &[u8])) -> Ordering {
+    split_entry(other).map_or(Ordering::Greater, |other| order(other, with))
 }
 
 /// The tree and the elements of members that are in order.
