@@ -13,7 +13,8 @@ use drumlin::{
     ReadOptions, StringAppend, Tuning,
 };
 use drumlin_fs::{
-    Fault, FaultFileSystem, FaultRule, FileKind, FileSystem, OpKind, StrictMemFileSystem,
+    CreateOptions, Fault, FaultFileSystem, FaultRule, FileKind, FileSystem, OpKind,
+    StrictMemFileSystem,
 };
 
 const DIR: &str = "/db";
@@ -49,6 +50,24 @@ fn fill(db: &Db, round: u32) {
     for key in 0..40 {
         db.put(format!("key{key}"), format!("{round:060}")).unwrap();
     }
+}
+
+#[test]
+fn a_file_of_somebody_else_uses_no_numbers_up() {
+    let files = Arc::new(StrictMemFileSystem::new());
+    let write_a_round = |round| {
+        let db = Db::open(DIR, options(Arc::clone(&files) as Arc<dyn FileSystem>)).unwrap();
+        fill(&db, round);
+        db.flush().unwrap();
+        db.close().unwrap();
+    };
+    write_a_round(0);
+    let stray = Path::new("/db/5000000000000000000.log");
+    let created = files.create(stray, CreateOptions::new(FileKind::Other));
+    created.unwrap().close().unwrap();
+    write_a_round(1);
+    write_a_round(2);
+    assert!(files.exists(stray).unwrap());
 }
 
 #[test]

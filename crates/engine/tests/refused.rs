@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use drumlin::{Db, Env, ErrorKind, FamilyOptions, Options};
+use drumlin::{Db, Env, ErrorKind, FamilyOptions, Options, SstFileWriter, TableWriterOptions};
 use drumlin_fs::{CreateOptions, FileKind, FileSystem, StrictMemFileSystem};
 
 const DIR: &str = "/db";
@@ -164,6 +164,33 @@ fn refused_by_all_families(files: &StrictMemFileSystem, options: &Options) {
         assert!(error.to_string().contains("\"other\""), "{error}");
         assert!(image(files) == before);
     }
+}
+
+#[test]
+fn a_repair_writes_nothing_for_the_ids_between_two_families() {
+    const FAR: u32 = 5_000;
+    let (files, options) = disk();
+    store(&options);
+    let table = TableWriterOptions {
+        family_id: FAR,
+        family_name: "far".to_owned(),
+        ..TableWriterOptions::default()
+    };
+    let path = Path::new("/db/900000.sst");
+    let mut writer = SstFileWriter::create(&options.env, path, table).unwrap();
+    writer.put(b"key", b"value").unwrap();
+    writer.finish().unwrap();
+    files.sync_dir(Path::new(DIR)).unwrap();
+    let report = Db::repair(DIR, &options).unwrap();
+    assert!(report.families.contains(&"far".to_owned()));
+    let is_manifest = |name: &Path| name.to_string_lossy().starts_with("MANIFEST");
+    for (name, bytes) in image(&files) {
+        assert!(!is_manifest(&name) || bytes.len() < 4096, "{}", bytes.len());
+    }
+    let db = Db::open_all_families(DIR, options).unwrap();
+    assert_eq!(db.column_family("far").unwrap().id(), FAR);
+    let next = db.create_family("next", FamilyOptions::default()).unwrap();
+    assert_eq!(next.id(), FAR + 1);
 }
 
 #[test]

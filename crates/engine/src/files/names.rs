@@ -7,6 +7,11 @@
 
 use std::path::{Path, PathBuf};
 
+/// File numbers stay below this: RocksDB keeps two bits beside them.
+pub(crate) const FILE_NUMBER_MAX: u64 = (1 << 62) - 1;
+/// The largest number in the name of a file of a store. As many again are left for new files.
+const NAMED_NUMBER_MAX: u64 = FILE_NUMBER_MAX / 2;
+
 /// The kind of a file in a database directory, from its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FileName {
@@ -107,13 +112,17 @@ impl FileName {
     }
 }
 
-/// Decimal digits only: no sign, no blanks, no overflow.
+/// Decimal digits only: no sign, no blanks, and no number that no store reaches. The next number follows the largest
+/// in the directory, so a file of somebody else's could otherwise use all of them up.
 fn number(digits: &str) -> Option<u64> {
     let is_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
     if digits.is_empty() || !is_digits && !drumlin_base::bug!("signed-file-number") {
         return None;
     }
-    digits.parse().ok()
+    digits
+        .parse()
+        .ok()
+        .filter(|&number| number <= NAMED_NUMBER_MAX)
 }
 
 /// Sixteen lower-case hexadecimal digits.
@@ -219,7 +228,7 @@ mod tests {
     #[test]
     fn every_name_parses_to_what_made_it() {
         let dir = Path::new("db");
-        for number in [0, 1, 999_999, 1_000_000, u64::MAX] {
+        for number in [0, 1, 999_999, 1_000_000, NAMED_NUMBER_MAX] {
             let made = [
                 (manifest(dir, number), FileName::Manifest(number)),
                 (wal(dir, number), FileName::Wal(number)),
@@ -269,6 +278,8 @@ mod tests {
             "OPTIONS-",
             "CURRENT.bak",
             "current",
+            "2305843009213693952.log",
+            "18446744073709551615.sst",
             "18446744073709551616.sst",
             "1 .log",
             "17.model",

@@ -18,7 +18,9 @@ use drumlin_base::{
 };
 use drumlin_fs::FileSystem;
 use drumlin_table::blob::BlobIndex;
-use drumlin_table::{BlockCache, ModelSource, Table, TableReadOptions, TableReaderOptions};
+use drumlin_table::{
+    BlockCache, ModelSource, Table, TableProperties, TableReadOptions, TableReaderOptions,
+};
 
 use crate::caches::models::ModelStore;
 use crate::db::foreign;
@@ -239,10 +241,7 @@ impl Repairer<'_> {
         let mut references = References::default();
         let entries = scan(&table, &order, &mut described, &mut references)?;
         described.oldest_blob_file = references.oldest();
-        let family = match properties.column_family_name.as_str() {
-            "" => (0, DEFAULT_FAMILY.to_owned()),
-            name => (properties.column_family_id as u32, name.to_owned()),
-        };
+        let family = family_of(properties)?;
         Ok(Found {
             family,
             order,
@@ -343,12 +342,10 @@ impl Repairer<'_> {
         let mut set = VersionSet::create(files, self.dir, &set_options)?;
         set.numbers().mark_used(highest); // No new file may take a number that an old one has.
         for (&id, (name, order)) in families.iter().filter(|(id, _)| **id != 0) {
-            // Ids were given out in turn; those in between were dropped.
-            while set.max_family_id() + 1 < id {
-                let gap = set.add_family("dropped before the repair", order.clone(), 0)?;
-                set.drop_family(gap)?;
-            }
-            set.add_family(name, order.clone(), oldest_wal)?;
+            // Ids are given out in turn: the families in between were dropped.
+            set.mark_family_id_used(id - 1);
+            let given = set.add_family(name, order.clone(), oldest_wal)?;
+            assert_eq!(given, id, "a family keeps the id that its tables name");
         }
         // Lower epochs are older.
         found.sort_by_key(|table| table.file.largest_seqno);
@@ -389,6 +386,18 @@ impl Repairer<'_> {
         self.report.families = families.into_values().map(|(name, _)| name).collect();
         Ok(())
     }
+}
+
+/// The id and the name of the family that a table says it was written for; the default family's where it names none.
+fn family_of(properties: &TableProperties) -> Result<(u32, String)> {
+    if properties.column_family_name.is_empty() {
+        return Ok((0, DEFAULT_FAMILY.to_owned()));
+    }
+    let id = u32::try_from(properties.column_family_id).map_err(|_| {
+        let id = properties.column_family_id;
+        Error::corruption(format!("the table names the family id {id}, which is none"))
+    })?;
+    Ok((id, properties.column_family_name.clone()))
 }
 
 /// Walks the whole table and notes its bounds; how many entries it has.
@@ -442,5 +451,24 @@ fn widen(order: &KeyOrder, file: &mut NewFile, smallest: &[u8], largest: &[u8]) 
     }
     if file.largest.is_empty() || compare_internal(order, largest, &file.largest).is_gt() {
         file.largest = largest.to_vec();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_of_the_family_it_names_and_of_no_other() {
+        let of = |id, name: &str| {
+            family_of(&TableProperties {
+                column_family_id: id,
+                column_family_name: name.to_owned(),
+                ..TableProperties::default()
+            })
+        };
+        assert_eq!(of(7, "users").unwrap(), (7, "users".to_owned()));
+        assert_eq!(of(TableProperties::FAMILY_UNKNOWN, "").unwrap().0, 0);
+        assert!(of(1 << 32, "users").unwrap_err().is_corruption());
     }
 }

@@ -8,9 +8,10 @@ use drumlin_base::{Error, Result, SEQNO_MAX};
 use super::edit::{BLOB_FIELDS_END, file_tag, tag};
 use super::edit_encode::{WAL_FIELDS_END, WAL_SYNCED_BYTES};
 use super::{BlobFileAddition, BlobFileGarbage, FileChecksum, NewFile, VersionEdit};
+use crate::files::names::FILE_NUMBER_MAX;
 
-/// Numbers of files stay below this: RocksDB keeps two bits beside them.
-const FILE_NUMBER_MAX: u64 = (1 << 62) - 1;
+/// Epochs count the tables of a family, so one as large as this is damage. The next epoch always fits.
+const EPOCH_MAX: u64 = (1 << 62) - 1;
 
 impl VersionEdit {
     /// The edit one record of a MANIFEST holds, RocksDB's or LevelDB's.
@@ -204,7 +205,7 @@ fn decode_table_field(file: &mut NewFile, tag: u32, body: &[u8]) -> Result<()> {
         file_tag::MODEL => {
             file.model = Some(fixed64_at(body, 0).ok_or_else(|| cut("model"))?);
         }
-        file_tag::EPOCH => file.epoch = number(&mut field)?,
+        file_tag::EPOCH => file.epoch = in_range(number(&mut field)?, EPOCH_MAX, "epoch")?,
         file_tag::COMPENSATED_RANGE_DELETION => {
             file.compensated_range_deletion_bytes = number(&mut field)?;
         }
@@ -292,7 +293,11 @@ fn cut(what: &str) -> Error {
 }
 
 fn checked_file_number(number: u64, what: &str) -> Result<u64> {
-    if number > FILE_NUMBER_MAX {
+    in_range(number, FILE_NUMBER_MAX, what)
+}
+
+fn in_range(number: u64, max: u64, what: &str) -> Result<u64> {
+    if number > max {
         let message = format!("a version edit's {what} is out of range: {number}");
         return Err(Error::corruption(message));
     }
@@ -333,12 +338,7 @@ impl<'a> Fields<'a> {
     }
 
     fn seqno(&mut self, what: &str) -> Result<u64> {
-        let seqno = self.varint64(what)?;
-        if seqno > SEQNO_MAX {
-            let message = format!("a version edit's {what} is out of range: {seqno}");
-            return Err(Error::corruption(message));
-        }
-        Ok(seqno)
+        in_range(self.varint64(what)?, SEQNO_MAX, what)
     }
 
     fn level(&mut self) -> Result<u32> {

@@ -187,7 +187,7 @@ impl<'a> Replay<'a> {
         match (expected, edit.atomic_group_remaining) {
             (None, None) => return self.apply(&edit),
             (None, Some(_)) => {}
-            (Some(Some(before)), Some(remaining)) if before == remaining + 1 => {}
+            (Some(Some(before)), Some(remaining)) if before.checked_sub(1) == Some(remaining) => {}
             _ => return Err(Error::corruption("an atomic group of edits is interrupted")),
         }
         let complete = edit.atomic_group_remaining == Some(0);
@@ -440,5 +440,31 @@ pub fn find_table(
             }
         }
         found => Ok((path, found?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_group(remaining: u32) -> VersionEdit {
+        VersionEdit {
+            atomic_group_remaining: Some(remaining),
+            ..VersionEdit::of_family(0)
+        }
+    }
+
+    #[test]
+    fn a_group_that_does_not_count_down_is_corruption() {
+        for next in [0, 2, 3, u32::MAX] {
+            let mut replay = Replay::new(&[]);
+            replay.take(of_group(2)).unwrap();
+            assert!(replay.take(of_group(next)).unwrap_err().is_corruption());
+        }
+        let mut replay = Replay::new(&[]);
+        for remaining in [2, 1, 0] {
+            replay.take(of_group(remaining)).unwrap();
+        }
+        assert!(replay.group.is_empty());
     }
 }

@@ -112,6 +112,11 @@ impl VersionSet {
         self.state.max_family
     }
 
+    /// Gives no new family `id` or one below it from now on.
+    pub fn mark_family_id_used(&mut self, id: u32) {
+        self.state.max_family = self.state.max_family.max(id);
+    }
+
     /// WAL files below this number hold nothing any family still needs.
     pub fn min_log_number(&self) -> u64 {
         let oldest = self.families.values().map(|family| family.log_number).min();

@@ -206,6 +206,22 @@ fn hostile_edits_never_panic() {
 
 const ORDER: KeyOrder = KeyOrder::Bytewise;
 
+#[test]
+fn an_epoch_without_a_next_one_is_corruption() {
+    let of_epoch = |epoch| NewFile {
+        epoch,
+        ..file(1, "a", "b")
+    };
+    let decode = |epoch| {
+        let bytes = adding(vec![(0, of_epoch(epoch))]).encode(Profile::RocksDb);
+        VersionEdit::decode(&bytes.unwrap())
+    };
+    assert_eq!(decode(1 << 61).unwrap().new_files, [(0, of_epoch(1 << 61))]);
+    for epoch in [1 << 62, u64::MAX] {
+        assert!(decode(epoch).unwrap_err().is_corruption(), "{epoch}");
+    }
+}
+
 fn adding(files: Vec<(u32, NewFile)>) -> VersionEdit {
     VersionEdit {
         new_files: files,
