@@ -317,6 +317,22 @@ mod tests {
     }
 
     #[test]
+    fn key_prefixes_never_contradict_the_order_of_keys() {
+        let mut rng = crate::rng::Rng::new(3);
+        let mut key = || {
+            let mut key = vec![0; rng.below(11) as usize];
+            key.iter_mut().for_each(|byte| *byte = rng.below(3) as u8);
+            key
+        };
+        for _ in 0..20_000 {
+            let (a, b) = (key(), key());
+            if user_key_prefix(&a) < user_key_prefix(&b) {
+                assert!(a < b, "{a:?} {b:?}");
+            }
+        }
+    }
+
+    #[test]
     fn parse_refuses_short_and_unknown() {
         assert!(ParsedKey::parse(b"short").is_err());
         let mut key = b"k".to_vec();

@@ -477,7 +477,7 @@ impl WritableFile for FaultWriter {
             _ => None,
         };
         if let Some(code) = code {
-            let front = bytes.get(..bytes.len() / 2).unwrap_or_default();
+            let (front, _) = bytes.split_at(bytes.len() / 2);
             let error = os_error("write", &self.target.path, code);
             self.target.fail(&error);
             self.file.append(front)?;

@@ -56,8 +56,8 @@ impl MemtableIter {
     }
 
     /// As [`Memtable::covering`].
-    pub fn covering(&self, user_key: &[u8], snapshot: SeqNo) -> CoveredSpan<'_> {
-        self.memtable.covering(user_key, snapshot)
+    pub fn covering(&self, user_key: &[u8], read_seqno: SeqNo) -> CoveredSpan<'_> {
+        self.memtable.covering(user_key, read_seqno)
     }
 
     /// Counts `entries` of this memtable that a walk stepped over in vain.

@@ -265,24 +265,24 @@ impl Memtable {
         MemtableIter::new(Arc::clone(self))
     }
 
-    /// The newest range tombstone over `user_key` that a reader at `snapshot` sees; 0 when there is none.
+    /// The newest range tombstone over `user_key` that a reader at `read_seqno` sees; 0 when there is none.
     /// Costs O(log² n) compares of n tombstones, and one relaxed load when there are none.
     #[inline]
-    pub fn covering_seqno(&self, user_key: &[u8], snapshot: SeqNo) -> SeqNo {
+    pub fn covering_seqno(&self, user_key: &[u8], read_seqno: SeqNo) -> SeqNo {
         match self.range_tombstone_count() {
             0 => 0,
             _ => self
                 .range_tombstones
-                .covering_seqno(&self.order, user_key, snapshot),
+                .covering_seqno(&self.order, user_key, read_seqno),
         }
     }
 
     /// As [`Memtable::covering_seqno`], with a span of keys around `user_key` of which the same is true.
     ///
-    /// It stays true of readers at `snapshot`, once all with sequence numbers up to that are added.
-    pub fn covering(&self, user_key: &[u8], snapshot: SeqNo) -> CoveredSpan<'_> {
+    /// It stays true of readers at `read_seqno`, once all with sequence numbers up to that are added.
+    pub fn covering(&self, user_key: &[u8], read_seqno: SeqNo) -> CoveredSpan<'_> {
         self.range_tombstones
-            .covering(&self.order, user_key, snapshot)
+            .covering(&self.order, user_key, read_seqno)
     }
 
     /// A copy of the range tombstones, in the order they were added.

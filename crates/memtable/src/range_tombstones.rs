@@ -175,14 +175,14 @@ impl RangeTombstones {
         all
     }
 
-    /// The newest tombstone over `user_key` that a reader at `snapshot` sees; 0 when there is none.
+    /// The newest tombstone over `user_key` that a reader at `read_seqno` sees; 0 when there is none.
     pub(crate) fn covering_seqno(
         &self,
         order: &KeyOrder,
         user_key: &[u8],
-        snapshot: SeqNo,
+        read_seqno: SeqNo,
     ) -> SeqNo {
-        self.search::<false>(order, user_key, snapshot).seqno
+        self.search::<false>(order, user_key, read_seqno).seqno
     }
 
     /// The same, with a span of keys around `user_key` that it is true of.
@@ -190,9 +190,9 @@ impl RangeTombstones {
         &self,
         order: &KeyOrder,
         user_key: &[u8],
-        snapshot: SeqNo,
+        read_seqno: SeqNo,
     ) -> CoveredSpan<'_> {
-        self.search::<true>(order, user_key, snapshot)
+        self.search::<true>(order, user_key, read_seqno)
     }
 
     #[inline]
@@ -200,7 +200,7 @@ impl RangeTombstones {
         &self,
         order: &KeyOrder,
         user_key: &[u8],
-        snapshot: SeqNo,
+        read_seqno: SeqNo,
     ) -> CoveredSpan<'_> {
         let Some(newest) = self.newest() else {
             return CoveredSpan::default();
@@ -208,7 +208,7 @@ impl RangeTombstones {
         let mut search = Search::<BOUNDED> {
             order,
             user_key,
-            snapshot,
+            read_seqno,
             found: CoveredSpan::default(),
         };
         search.records(newest, newest.tail);
@@ -223,7 +223,7 @@ impl RangeTombstones {
 struct Search<'a, 'b, const BOUNDED: bool> {
     order: &'b KeyOrder,
     user_key: &'b [u8],
-    snapshot: SeqNo,
+    read_seqno: SeqNo,
     found: CoveredSpan<'a>,
 }
 
@@ -233,7 +233,7 @@ impl<'a, const BOUNDED: bool> Search<'a, '_, BOUNDED> {
         let all = std::iter::successors(Some(newest), |record| record.before);
         for record in all.take(count) {
             // Of one that is older than what was found it does not matter where it ends.
-            if record.seqno <= self.snapshot && record.seqno > self.found.seqno {
+            if record.seqno <= self.read_seqno && record.seqno > self.found.seqno {
                 self.record(record);
             }
         }
@@ -255,10 +255,11 @@ impl<'a, const BOUNDED: bool> Search<'a, '_, BOUNDED> {
 
     /// Takes in the tombstones of `group`. Calls itself no deeper than groups are in groups: each is half as large.
     fn group(&mut self, group: &'a Group<'a>) {
-        if group.oldest > self.snapshot || group.newest <= self.found.seqno {
+        if group.oldest > self.read_seqno || group.newest <= self.found.seqno {
             return;
         }
-        if group.newest <= self.snapshot || drumlin_base::bug!("range-tombstones-from-the-future") {
+        if group.newest <= self.read_seqno || drumlin_base::bug!("range-tombstones-from-the-future")
+        {
             let span = group.steps.look_up(self.order, self.user_key);
             return self.found(&span);
         }

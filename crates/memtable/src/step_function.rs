@@ -93,10 +93,10 @@ impl<'a> Steps<'_, 'a> {
         }
         let prefix = prefix_of(order, user_key, self.common_bytes);
         let mut at = self.prefixes.partition_point(|&other| other < prefix);
-        let like = self.prefixes.get(at..).unwrap_or_default();
+        let like = &self.prefixes[at..];
         if like.first() == Some(&prefix) {
             let count = like.partition_point(|&other| other == prefix);
-            let like = self.steps.get(at..at + count).unwrap_or_default();
+            let like = &self.steps[at..at + count];
             at += like.partition_point(|step| order.compare(step.key, user_key).is_le());
         }
         at
@@ -156,7 +156,7 @@ impl<'a> MadeSteps<'a> {
 /// keys. Always 0 in a user's order.
 #[inline]
 fn prefix_of(order: &KeyOrder, key: &[u8], skipped: usize) -> u64 {
-    let rest = key.get(skipped..).unwrap_or_default();
+    let rest = &key[skipped..]; // All keys have the bytes that they share.
     match order {
         KeyOrder::Bytewise => user_key_prefix(rest),
         KeyOrder::ReverseBytewise => !user_key_prefix(rest),

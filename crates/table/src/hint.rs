@@ -49,7 +49,7 @@ pub(crate) enum Known {
     Filter(Spot),
     /// The filter admits the key, or there is none.
     Admitted,
-    /// The first block that may hold the key, of the only run.
+    /// The first block that may hold the key, of the only partition.
     Block(usize),
     /// The hash of the key, for a plain table.
     Plain(KeyHint),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use drumlin_base::bytes::Draft;
 use drumlin_fs::ReadQueue;
 
-use crate::block::BlockRun;
+use crate::block::IndexPartition;
 use crate::block::{BlockTable, TableIndex};
 use crate::format::BlockHandle;
 use crate::hint::{Hint, Known};
@@ -36,14 +36,14 @@ impl Table {
     fn pending_read(&self, hint: &Hint, options: &TableReadOptions) -> Option<PendingRead<'_>> {
         let (source, buffer) = match (self, hint.known) {
             (Self::Block(table), Known::Block(at)) => {
-                let TableIndex::Single(run) = &table.index else {
+                let TableIndex::Single(partition) = &table.index else {
                     return None;
                 };
-                let handle = run.index.handle(at)?;
+                let handle = partition.index.handle(at)?;
                 let len = table.blocks.stored_len(handle).ok()?;
                 let buffer = Buffer::Stored(vec![0; Some(len).filter(|&l| l <= PART_BYTES_MAX)?]);
-                let run = run.as_ref();
-                (ReadSource::Block(table, run, at, handle), buffer)
+                let partition = partition.as_ref();
+                (ReadSource::Block(table, partition, at, handle), buffer)
             }
             (Self::Searchable(table), Known::Row(row)) => {
                 let offset = table.page_offset(row.page)?;
@@ -104,7 +104,7 @@ struct PendingRead<'a> {
 
 /// Where it is.
 enum ReadSource<'a> {
-    Block(&'a BlockTable, &'a BlockRun, usize, BlockHandle),
+    Block(&'a BlockTable, &'a IndexPartition, usize, BlockHandle),
     Page(&'a SearchableTable, u32, u64),
 }
 
@@ -120,8 +120,8 @@ impl PendingRead<'_> {
     /// Puts it into the cache, if it is sound.
     fn keep(self, options: &TableReadOptions) {
         match (self.source, self.buffer) {
-            (ReadSource::Block(table, run, at, handle), Buffer::Stored(stored)) => {
-                table.keep_block((run, at), handle, &stored, options);
+            (ReadSource::Block(table, partition, at, handle), Buffer::Stored(stored)) => {
+                table.keep_block((partition, at), handle, &stored, options);
             }
             (ReadSource::Page(table, at, _), Buffer::Page(draft)) => {
                 table.keep_page(at, draft, options);
@@ -134,8 +134,8 @@ impl PendingRead<'_> {
 impl ReadSource<'_> {
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Block(_, run, at, _), Self::Block(_, other_run, other_at, _)) => {
-                std::ptr::eq(*run, *other_run) && at == other_at
+            (Self::Block(_, partition, at, _), Self::Block(_, other_partition, other_at, _)) => {
+                std::ptr::eq(*partition, *other_partition) && at == other_at
             }
             (Self::Page(table, at, _), Self::Page(other, other_at, _)) => {
                 std::ptr::eq(*table, *other) && at == other_at

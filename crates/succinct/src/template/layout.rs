@@ -150,7 +150,8 @@ impl Layout {
                 return false;
             };
             writer.put_wide(stored, bits);
-            rest = rest.get(usize::from(number.bytes)..).unwrap_or_default();
+            let behind = rest.get(usize::from(number.bytes)..);
+            rest = behind.expect("a number that was read has all of its bytes");
         }
         rest.is_empty()
     }

@@ -49,7 +49,7 @@ impl BlockIter {
     /// Moves to another block; the cursor is not valid until it is positioned.
     pub(crate) fn set_block(&mut self, block: Block) {
         self.block = Some(block);
-        self.behind.clear();
+        self.forget_behind();
         self.valid = false;
         self.damaged = false;
     }
@@ -158,7 +158,7 @@ impl BlockIter {
         let (entries, Some(prefixes)) = (block.entries(), block.key_prefixes()) else {
             return false;
         };
-        if begins_with(entries, user_key, prefixes.prefix_len()) != Some(true) {
+        if begins_with(entries, user_key, prefixes.common_bytes()) != Some(true) {
             return false;
         }
         let Some(start) = prefixes.seek_start(entries, user_key) else {
@@ -171,10 +171,10 @@ impl BlockIter {
         ) else {
             return false;
         };
-        self.behind.clear();
         self.key.clear();
         self.key.extend_from_slice(from_first);
         self.key.extend_from_slice(from_key_prefix);
+        self.forget_behind();
         self.front = user_key_prefix(&self.key);
         self.next_at = start.at;
         self.next();
@@ -241,8 +241,7 @@ impl BlockIter {
         {
             return self.take_behind();
         }
-        self.behind.clear();
-        self.behind_keys.clear();
+        self.forget_behind();
         let Some(block) = &self.block else { return };
         let end = self.at;
         if end == 0 {
@@ -269,6 +268,12 @@ impl BlockIter {
         self.at = entry.at;
         self.value_at = entry.value_at;
         self.next_at = entry.next_at;
+    }
+
+    #[inline]
+    fn forget_behind(&mut self) {
+        self.behind.clear();
+        self.behind_keys.clear();
     }
 
     /// Keeps the present entry for a step back.
@@ -298,8 +303,7 @@ impl BlockIter {
 
     /// Makes `next` decode the entry at restart point `at`.
     fn stand_before(&mut self, at: usize) {
-        self.behind.clear();
-        self.behind_keys.clear();
+        self.forget_behind();
         self.key.clear();
         self.front = 0;
         self.next_at = at;

@@ -1,6 +1,6 @@
 //! A cursor over a whole table.
 //!
-//! It pins the block it stands in and the run of blocks it came from, so that neither eviction nor
+//! It pins the block it stands in and the index partition that led to it, so that neither eviction nor
 //! closing the table moves anything under it. Within a block a step is the block cursor's; the index
 //! is not searched again to find the next block.
 
@@ -11,7 +11,7 @@ use drumlin_base::{Error, InternalIterator, PinnedSlice, Result, SEQNO_MAX, SeqN
 use drumlin_fs::RandomAccessFile;
 
 use super::block_iter::BlockIter;
-use super::run::BlockRun;
+use super::partition::IndexPartition;
 use super::table::{BlockTable, LOOKUP_LINES, TableIndex};
 use crate::cache::{Fetched, ReadAhead};
 use crate::options::TableReadOptions;
@@ -24,8 +24,8 @@ const CACHE_LINE_BYTES: usize = 64;
 pub struct BlockTableIter {
     table: Arc<BlockTable>,
     options: TableReadOptions,
-    run: Option<Arc<BlockRun>>,
-    run_at: usize,
+    partition: Option<Arc<IndexPartition>>,
+    partition_at: usize,
     block_at: usize,
     block: BlockIter,
     /// The present block was cached before the cursor came to it.
@@ -48,8 +48,8 @@ impl BlockTableIter {
     pub(crate) fn new(table: Arc<BlockTable>, options: TableReadOptions) -> Self {
         Self {
             options,
-            run: None,
-            run_at: 0,
+            partition: None,
+            partition_at: 0,
             block_at: 0,
             block: BlockIter::default(),
             in_slot: false,
@@ -100,18 +100,20 @@ impl BlockTableIter {
         self.table.may_contain_prefix_for(key, &self.options)
     }
 
-    /// Goes to block `at` of the present run. False when it could not be read; the error is kept.
+    /// Goes to block `at` of the present partition. False when it could not be read; the error is kept.
     fn enter_block(&mut self, at: usize) -> bool {
-        let Some(run) = &self.run else { return false };
+        let Some(partition) = &self.partition else {
+            return false;
+        };
         self.block_at = at;
         let block = self
             .table
-            .block(run, at, &self.options, Some(&mut self.ahead))
+            .block(partition, at, &self.options, Some(&mut self.ahead))
             .map(|block| (matches!(block, Fetched::InSlot(_)), block.into_handle()));
         match block {
             Ok((in_slot, block)) => {
                 self.in_slot = in_slot;
-                if let (true, Some(handle)) = (self.in_slot, run.index.handle(at)) {
+                if let (true, Some(handle)) = (self.in_slot, partition.index.handle(at)) {
                     let len = handle.size_with_trailer().unwrap_or(0);
                     self.ahead.skip(handle.offset, len);
                 }
@@ -125,15 +127,15 @@ impl BlockTableIter {
         }
     }
 
-    /// Goes to run `at`. False when it could not be read; the error is kept.
-    fn enter_run(&mut self, at: usize) -> bool {
-        if self.run.is_some() && self.run_at == at {
+    /// Goes to partition `at`. False when it could not be read; the error is kept.
+    fn enter_partition(&mut self, at: usize) -> bool {
+        if self.partition.is_some() && self.partition_at == at {
             return true;
         }
-        match self.table.run(at, &self.options) {
-            Ok(run) => {
-                self.run = Some(run);
-                self.run_at = at;
+        match self.table.partition(at, &self.options) {
+            Ok(partition) => {
+                self.partition = Some(partition);
+                self.partition_at = at;
                 true
             }
             Err(error) => {
@@ -164,7 +166,7 @@ impl BlockTableIter {
             Ok(()) => false,
             Err(error) => {
                 let handle = self
-                    .run
+                    .partition
                     .as_ref()
                     .and_then(|r| r.index.handle(self.block_at));
                 let error = self.table.locate(error, handle);
@@ -174,9 +176,11 @@ impl BlockTableIter {
         }
     }
 
-    /// Number of blocks in the present run.
+    /// Number of blocks in the present partition.
     fn blocks(&self) -> usize {
-        self.run.as_ref().map_or(0, |run| run.index.len())
+        self.partition
+            .as_ref()
+            .map_or(0, |partition| partition.index.len())
     }
 
     /// From the end of a block to the first entry of a block after it.
@@ -190,7 +194,7 @@ impl BlockTableIter {
                 if !self.enter_block(self.block_at + 1) {
                     return;
                 }
-            } else if !self.enter_next_run() {
+            } else if !self.enter_next_partition() {
                 return;
             }
             self.warm();
@@ -198,10 +202,10 @@ impl BlockTableIter {
         }
     }
 
-    /// The first block of the next run that has one.
-    fn enter_next_run(&mut self) -> bool {
-        for at in self.run_at + 1..self.table.index.runs() {
-            if !self.enter_run(at) {
+    /// The first block of the next partition that has one.
+    fn enter_next_partition(&mut self) -> bool {
+        for at in self.partition_at + 1..self.table.index.partitions() {
+            if !self.enter_partition(at) {
                 return false;
             }
             if self.blocks() > 0 {
@@ -223,7 +227,7 @@ impl BlockTableIter {
                 if !self.enter_block(before) {
                     return;
                 }
-            } else if !self.enter_run_before() {
+            } else if !self.enter_partition_before() {
                 return;
             }
             self.warm();
@@ -231,10 +235,10 @@ impl BlockTableIter {
         }
     }
 
-    /// The last block of the run before that has one.
-    fn enter_run_before(&mut self) -> bool {
-        for at in (0..self.run_at).rev() {
-            if !self.enter_run(at) {
+    /// The last block of the partition before that has one.
+    fn enter_partition_before(&mut self) -> bool {
+        for at in (0..self.partition_at).rev() {
+            if !self.enter_partition(at) {
                 return false;
             }
             if let Some(last) = self.blocks().checked_sub(1) {
@@ -275,16 +279,18 @@ impl BlockTableIter {
     /// Stands on the first stored entry at or after `target`.
     fn seek_stored(&mut self, target: &[u8]) {
         self.reset();
-        let run_at = match &self.table.index {
+        let partition_at = match &self.table.index {
             TableIndex::Single(_) => 0,
             TableIndex::Partitioned(parts) => parts.top.find_internal(target),
         };
-        if run_at >= self.table.index.runs() || !self.enter_run(run_at) {
+        if partition_at >= self.table.index.partitions() || !self.enter_partition(partition_at) {
             return;
         }
-        let Some(run) = &self.run else { return };
-        let at = run.index.find_internal(target);
-        if at < run.index.len() {
+        let Some(partition) = &self.partition else {
+            return;
+        };
+        let at = partition.index.find_internal(target);
+        if at < partition.index.len() {
             if !self.enter_block(at) {
                 return;
             }
@@ -293,7 +299,7 @@ impl BlockTableIter {
             }
             self.block.seek(&self.table.order, target, self.in_slot);
         } else {
-            // The run ends before the target, although its separator is not before it.
+            // The partition ends before the target, although its separator is not before it.
             self.block_at = at;
         }
         if !self.block.valid() {
@@ -310,7 +316,7 @@ impl InternalIterator for BlockTableIter {
 
     fn seek_to_first(&mut self) {
         self.reset();
-        if self.table.index.runs() > 0 && self.enter_run(0) {
+        if self.table.index.partitions() > 0 && self.enter_partition(0) {
             if self.blocks() == 0 {
                 self.block_at = 0;
             } else if self.enter_block(0) {
@@ -325,10 +331,10 @@ impl InternalIterator for BlockTableIter {
 
     fn seek_to_last(&mut self) {
         self.reset();
-        let Some(last_run) = self.table.index.runs().checked_sub(1) else {
+        let Some(last_partition) = self.table.index.partitions().checked_sub(1) else {
             return;
         };
-        if self.enter_run(last_run) {
+        if self.enter_partition(last_partition) {
             match self.blocks().checked_sub(1) {
                 None => self.block_at = 0,
                 Some(last) => {

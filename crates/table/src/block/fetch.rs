@@ -27,6 +27,7 @@ pub(crate) struct BlockFile {
     pub(crate) file: Arc<dyn RandomAccessFile>,
     pub(crate) path: PathBuf,
     pub(crate) checksum: ChecksumKind,
+    /// The base of context checksums, see [`crate::format::Footer`]; `None` before version 6.
     pub(crate) context: Option<u32>,
     pub(crate) framing: Framing,
     /// Where the footer begins: no block reaches past it.

@@ -15,7 +15,7 @@ pub(crate) enum TableFilter {
     None,
     /// One filter over all keys, resident.
     Full(FilterReader),
-    /// A filter per run of keys, loaded through the cache.
+    /// A filter for each partition of the keys, loaded through the cache.
     Partitioned(PartitionedFilter),
     /// A filter per 2 KiB of the file, resident; asked once the block is known.
     LevelDb(LevelDbFilterReader),

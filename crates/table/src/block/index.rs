@@ -30,7 +30,7 @@ pub(crate) struct IndexFormat {
     pub(crate) first_keys: bool,
 }
 
-/// Separators and handles of a run of blocks.
+/// Separators and handles of blocks that follow each other.
 ///
 /// Invariant: `offsets.len() == handles.len() + 1`, and `prefixes` is as long as `handles` or empty.
 #[derive(Debug)]
@@ -38,8 +38,8 @@ pub(crate) struct FlatIndex {
     order: KeyOrder,
     user_keys: bool,
     /// The bytes that every separator's user key begins with.
-    prefix: Vec<u8>,
-    /// Eight bytes of each user key after the prefix, complemented under reverse order, so that
+    common: Vec<u8>,
+    /// Eight bytes of each user key after the common ones, complemented under reverse order, so that
     /// they ascend. Empty under a user's own order.
     prefixes: Vec<u64>,
     /// Every [`SAMPLE_EVERY`]th key prefix: small enough to stay in the processor's caches.
@@ -65,7 +65,7 @@ impl FlatIndex {
         let mut index = Self {
             order: order.clone(),
             user_keys: format.user_keys,
-            prefix: Vec::new(),
+            common: Vec::new(),
             prefixes: Vec::new(),
             samples: Vec::new(),
             keys: Vec::new(),
@@ -130,11 +130,11 @@ impl FlatIndex {
         };
         // The keys are sorted, so all share the bytes that the first and the last share.
         let (first, last) = (self.user_separator(0), self.user_separator(last));
-        let prefix_len = common_prefix(first, last);
-        let prefix = first.get(..prefix_len);
-        self.prefix = prefix.expect("a prefix of the first key").to_vec();
+        let common_bytes = common_prefix(first, last);
+        let common = first.get(..common_bytes);
+        self.common = common.expect("a prefix of the first key").to_vec();
         self.prefixes = (0..self.handles.len())
-            .map(|at| key_prefix_of(self.user_separator(at).get(prefix_len..)) ^ flip)
+            .map(|at| key_prefix_of(self.user_separator(at).get(common_bytes..)) ^ flip)
             .collect();
         self.samples = self
             .prefixes
@@ -202,7 +202,7 @@ impl FlatIndex {
             KeyOrder::ReverseBytewise => u64::MAX,
             KeyOrder::Custom(_) => return 0,
         };
-        match self.behind_prefix(user_key) {
+        match self.behind_common(user_key) {
             Some(rest) => {
                 let prefix = key_prefix_of(Some(rest)) ^ flip;
                 prefetch_window(&self.prefixes, &self.samples, prefix)
@@ -221,19 +221,19 @@ impl FlatIndex {
 
     /// The bytes behind those that all separators have in common; mostly there are none in common.
     #[inline]
-    fn behind_prefix<'a>(&self, user_key: &'a [u8]) -> Option<&'a [u8]> {
-        if self.prefix.is_empty() {
+    fn behind_common<'a>(&self, user_key: &'a [u8]) -> Option<&'a [u8]> {
+        if self.common.is_empty() {
             Some(user_key)
         } else {
-            user_key.strip_prefix(self.prefix.as_slice())
+            user_key.strip_prefix(self.common.as_slice())
         }
     }
 
     /// The blocks that eight bytes cannot tell from the one sought. All blocks before them end before it.
     #[inline]
     fn prefix_range(&self, user_key: &[u8], flip: u64) -> (usize, usize) {
-        let Some(rest) = self.behind_prefix(user_key) else {
-            let before = (user_key < self.prefix.as_slice()) != (flip != 0);
+        let Some(rest) = self.behind_common(user_key) else {
+            let before = (user_key < self.common.as_slice()) != (flip != 0);
             let at = if before { 0 } else { self.len() };
             return (at, at);
         };
@@ -282,7 +282,7 @@ impl FlatIndex {
 
     /// Memory it takes.
     pub(crate) fn resident_bytes(&self) -> usize {
-        self.prefix.capacity()
+        self.common.capacity()
             + (self.prefixes.capacity() + self.samples.capacity()) * size_of::<u64>()
             + self.keys.capacity()
             + self.offsets.capacity() * size_of::<u32>()

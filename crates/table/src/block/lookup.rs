@@ -25,12 +25,12 @@ const ENTRY_LINES: usize = 3;
 /// Bytes of a user key that stand in a spot.
 pub(crate) const KEY_PREFIX_BYTES: usize = 4;
 
-/// The key prefixes of one block, in the words stored beside it; the first word is `prefix_len`.
+/// The key prefixes of one block, in the words stored beside it; the first word is `common_bytes`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyPrefixes<'a> {
     spots: &'a [u64],
     /// Bytes that the user keys of all entries begin with alike.
-    prefix_len: usize,
+    common_bytes: usize,
 }
 
 impl<'a> KeyPrefixes<'a> {
@@ -51,37 +51,37 @@ impl<'a> KeyPrefixes<'a> {
             }
         }
         // The keys ascend: the common prefix of the first and the last is that of all.
-        let prefix_len = common_prefix(&first, user_part(&key)?);
+        let common_bytes = common_prefix(&first, user_part(&key)?);
         for spot in room.get_mut(..count)? {
             decode_key(entries, *spot as usize, &mut key)?;
-            *spot |= u64::from(key_prefix_of(user_part(&key)?, prefix_len)) << 32;
+            *spot |= u64::from(key_prefix_of(user_part(&key)?, common_bytes)) << 32;
         }
-        *prefix = prefix_len as u64;
+        *prefix = common_bytes as u64;
         Some(1 + count)
     }
 
     /// The spots in `words`; `None` when there are none.
     #[inline]
     pub(crate) fn of(words: &'a [u64]) -> Option<Self> {
-        let (&prefix_len, spots) = words.split_first()?;
+        let (&common_bytes, spots) = words.split_first()?;
         (!spots.is_empty()).then_some(Self {
             spots,
-            prefix_len: prefix_len as usize,
+            common_bytes: common_bytes as usize,
         })
     }
 
-    /// Length of the prefix that all user keys share.
-    pub(crate) fn prefix_len(&self) -> usize {
-        self.prefix_len
+    /// Bytes that the user keys of all entries begin with alike.
+    pub(crate) fn common_bytes(&self) -> usize {
+        self.common_bytes
     }
 
-    /// Offset of the first entry that agrees with `user_key` in the first `prefix_len + 4` bytes. `None` when no
+    /// Offset of the first entry that agrees with `user_key` in the first `common_bytes + 4` bytes. `None` when no
     /// entry does.
     ///
     /// Right only if `user_key` begins as all keys of the block do, which the caller checks.
     #[inline]
     pub(crate) fn find(&self, user_key: &[u8]) -> Option<usize> {
-        let prefix = u64::from(key_prefix_of(user_key, self.prefix_len)) << 32;
+        let prefix = u64::from(key_prefix_of(user_key, self.common_bytes)) << 32;
         let base = lower_bound(self.spots, &[], prefix);
         let spot = *self.spots.get(base)?;
         (spot >> 32 == prefix >> 32).then_some((spot & u64::from(u32::MAX)) as usize)
@@ -114,7 +114,7 @@ impl KeyPrefixes<'_> {
     /// do, with the facts needed to rebuild its key. `None` when these are not known, or every
     /// entry is before it.
     pub(crate) fn seek_start(&self, entries: &[u8], user_key: &[u8]) -> Option<SeekStart> {
-        let target = u64::from(key_prefix_of(user_key, self.prefix_len())) << 32;
+        let target = u64::from(key_prefix_of(user_key, self.common_bytes())) << 32;
         let spot = *self.spots.get(lower_bound(self.spots, &[], target))?;
         let at = (spot & u64::from(u32::MAX)) as usize;
         let header = entry_header(entries, at)?;
@@ -122,7 +122,7 @@ impl KeyPrefixes<'_> {
             return None; // It shares bytes of the tag of the key before it, which no key prefix holds.
         }
         let shared = header.shared;
-        let from_first = shared.min(self.prefix_len());
+        let from_first = shared.min(self.common_bytes());
         let from_key_prefix = shared - from_first;
         (from_key_prefix <= KEY_PREFIX_BYTES).then_some(SeekStart {
             at,
@@ -151,8 +151,9 @@ fn user_part(key: &[u8]) -> Option<&[u8]> {
 
 /// The bytes after the prefix as a number that orders as they do; missing bytes count as zero.
 #[inline]
-fn key_prefix_of(user_key: &[u8], prefix_len: usize) -> u32 {
-    let rest = user_key.get(prefix_len..).unwrap_or_default();
+fn key_prefix_of(user_key: &[u8], common_bytes: usize) -> u32 {
+    // A key that is sought may be shorter than what the block's keys share.
+    let rest = user_key.get(common_bytes..).unwrap_or_default();
     match rest.first_chunk::<KEY_PREFIX_BYTES>() {
         Some(prefix) => u32::from_be_bytes(*prefix),
         None => rest

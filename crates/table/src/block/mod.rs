@@ -6,7 +6,7 @@
 //!
 //! - One block: [`layout`] parses it, [`builder`] writes it, [`lookup`] and [`point`] search it,
 //!   [`block_iter`] walks it. [`sorted_words`] is the search that key prefixes share.
-//! - The index: [`index`] and [`index_builder`]; a [`run`] is an index block and the cache slots of
+//! - The index: [`index`] and [`index_builder`]; a [`partition`] is an index block and the cache slots of
 //!   the blocks under it.
 //! - A table that is read: [`open`] decodes the parts that every lookup needs, [`table`] looks up,
 //!   [`step`] prefetches for batches, [`cursor`] walks, [`verify`] checks. [`fetch`] reads blocks
@@ -29,9 +29,9 @@ mod layout;
 mod lookup;
 mod meta_block;
 mod open;
+mod partition;
 mod point;
 pub mod probe;
-mod run;
 mod sorted_words;
 mod step;
 mod table;
@@ -44,7 +44,7 @@ pub use cursor::BlockTableIter;
 pub use layout::{Block, BlockMeta};
 pub(crate) use meta_block::MetaBlock;
 pub use open::read_footer;
-pub(crate) use run::BlockRun;
+pub(crate) use partition::IndexPartition;
 pub(crate) use sorted_words::{SAMPLE_EVERY, lower_bound};
 pub(crate) use table::TableIndex;
 pub use table::{BlockTable, BlockValue};

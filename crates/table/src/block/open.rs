@@ -16,7 +16,7 @@ use super::filter::{PartitionedFilter, TableFilter};
 use super::index::{FlatIndex, IndexFormat};
 use super::layout::parse_block;
 use super::meta_block::MetaBlock;
-use super::run::BlockRun;
+use super::partition::IndexPartition;
 use super::table::{BlockTable, PartitionedIndex, TableIndex};
 use crate::cache::SlotArray;
 use crate::compress::{Codec, Framing, PreparedDict, zeros};
@@ -232,8 +232,8 @@ fn open_index(
     format.first_keys = kind == IndexType::BinarySearchWithFirstKey;
     let index = FlatIndex::decode(&block, format, &options.order, blocks.limit)?;
     if kind != IndexType::TwoLevel {
-        let run = BlockRun::new(index, &options.cache);
-        return Ok(TableIndex::Single(Arc::new(run)));
+        let partition = IndexPartition::new(index, &options.cache);
+        return Ok(TableIndex::Single(Arc::new(partition)));
     }
     Ok(TableIndex::Partitioned(PartitionedIndex {
         slots: SlotArray::new(index.len(), &options.cache),

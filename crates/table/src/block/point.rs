@@ -78,10 +78,10 @@ pub(crate) fn visit_versions(
     prefetch_entry(block, start);
     let header = entry_header(entries, start).ok_or_else(damaged)?;
     // The key of the entry before is unknown, so the bytes shared with it must be known to agree with the target.
-    if header.shared > prefixes.prefix_len() + KEY_PREFIX_BYTES || header.unshared < TAG_BYTES {
+    if header.shared > prefixes.common_bytes() + KEY_PREFIX_BYTES || header.unshared < TAG_BYTES {
         return visit_from_restart(block, target, visit);
     }
-    if !begins_with(entries, target.user_key, prefixes.prefix_len()).ok_or_else(damaged)? {
+    if !begins_with(entries, target.user_key, prefixes.common_bytes()).ok_or_else(damaged)? {
         // Not as all keys of the block begin: before the first or after the last of them.
         return visit_from_restart(block, target, visit);
     }
@@ -98,12 +98,12 @@ pub(crate) fn visit_versions(
     walk.run(entries, start, visit)
 }
 
-/// Whether `user_key` begins with the first `prefix_len` bytes of the block's first key. `None`
+/// Whether `user_key` begins with the first `common_bytes` bytes of the block's first key. `None`
 /// when that key does not decode.
 #[inline]
-pub(crate) fn begins_with(entries: &[u8], user_key: &[u8], prefix_len: usize) -> Option<bool> {
+pub(crate) fn begins_with(entries: &[u8], user_key: &[u8], common_bytes: usize) -> Option<bool> {
     let header = entry_header(entries, 0)?;
-    let prefix = entries.get(header.delta_at..header.delta_at + prefix_len)?;
+    let prefix = entries.get(header.delta_at..header.delta_at + common_bytes)?;
     Some(user_key.starts_with(prefix))
 }
 

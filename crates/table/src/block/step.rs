@@ -30,8 +30,8 @@ impl BlockTable {
             (1, Known::Admitted) => self.prefetch_index(user_key),
             (2, Known::Admitted) => hint.known = self.find_block(user_key, seqno),
             (3, Known::Block(at)) => {
-                if let TableIndex::Single(run) = &self.index {
-                    run.slots.prefetch(at, LOOKUP_LINES);
+                if let TableIndex::Single(partition) = &self.index {
+                    partition.slots.prefetch(at, LOOKUP_LINES);
                 }
             }
             (4, Known::Block(at)) => self.prefetch_entry(at, user_key),
@@ -40,27 +40,28 @@ impl BlockTable {
     }
 
     fn prefetch_index(&self, user_key: &[u8]) {
-        if let TableIndex::Single(run) = &self.index {
-            run.index.prefetch_for(user_key);
+        if let TableIndex::Single(partition) = &self.index {
+            partition.index.prefetch_for(user_key);
         }
     }
 
     fn find_block(&self, user_key: &[u8], seqno: SeqNo) -> Known {
-        let (TableIndex::Single(run), Some(seqno)) = (&self.index, self.stored_seqno(seqno)) else {
+        let (TableIndex::Single(partition), Some(seqno)) = (&self.index, self.stored_seqno(seqno))
+        else {
             return Known::Nothing;
         };
-        let at = run.index.find(user_key, seqno);
-        if at >= run.index.len() {
+        let at = partition.index.find(user_key, seqno);
+        if at >= partition.index.len() {
             return Known::Absent;
         }
-        run.slots.prefetch_slot(at);
+        partition.slots.prefetch_slot(at);
         Known::Block(at)
     }
 
     /// Only in blocks that are cached and have key prefixes: to make them is the lookup's.
     fn prefetch_entry(&self, at: usize, user_key: &[u8]) {
-        if let TableIndex::Single(run) = &self.index
-            && let Some(block) = run.slots.peek(at)
+        if let TableIndex::Single(partition) = &self.index
+            && let Some(block) = partition.slots.peek(at)
             && let Some(prefixes) = block.key_prefixes_if_made()
             && let Some(offset) = prefixes.find(user_key)
         {
@@ -81,14 +82,14 @@ impl BlockTable {
         options: &TableReadOptions,
         mut visit: impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
-        let (TableIndex::Single(run), Some(stored)) = (&self.index, self.stored_seqno(seqno))
+        let (TableIndex::Single(partition), Some(stored)) = (&self.index, self.stored_seqno(seqno))
         else {
             return self.get(user_key, seqno, options, visit);
         };
         match hint.known {
             Known::Absent => Ok(()),
             Known::Block(at) => self
-                .get_from_block(run, at, user_key, stored, options, &mut visit)
+                .get_from_block(partition, at, user_key, stored, options, &mut visit)
                 .map(|_| ()),
             _ => self.get(user_key, seqno, options, visit),
         }

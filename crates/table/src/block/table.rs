@@ -22,8 +22,8 @@ use super::fetch::BlockFile;
 use super::filter::TableFilter;
 use super::index::{FlatIndex, IndexFormat};
 use super::layout::{Block, parse_block, parse_draft};
+use super::partition::IndexPartition;
 use super::point::{PointEnd, PointTarget, visit_versions};
-use super::run::BlockRun;
 use crate::cache::ReadAhead;
 use crate::cache::{BlockCache, Fetched, SlotArray};
 use crate::filter::{FilterReader, hash};
@@ -63,29 +63,29 @@ pub struct BlockTable {
 #[derive(Debug)]
 pub(crate) enum TableIndex {
     /// Resident as a whole.
-    Single(Arc<BlockRun>),
-    /// Of two levels: the top resident, the runs loaded through the cache.
+    Single(Arc<IndexPartition>),
+    /// Of two levels: the top resident, the partitions loaded through the cache.
     Partitioned(PartitionedIndex),
 }
 
-/// The top level of an index, and a slot for each run under it.
+/// The top level of an index, and a slot for each partition under it.
 #[derive(Debug)]
 pub(crate) struct PartitionedIndex {
     pub(crate) top: FlatIndex,
-    pub(crate) slots: Arc<SlotArray<Arc<BlockRun>>>,
+    pub(crate) slots: Arc<SlotArray<Arc<IndexPartition>>>,
     pub(crate) format: IndexFormat,
 }
 
 impl TableIndex {
     pub(crate) fn resident_bytes(&self) -> usize {
         match self {
-            Self::Single(run) => run.resident_bytes(),
+            Self::Single(partition) => partition.resident_bytes(),
             Self::Partitioned(parts) => parts.top.resident_bytes() + parts.slots.resident_bytes(),
         }
     }
 
-    /// Number of runs.
-    pub(crate) fn runs(&self) -> usize {
+    /// Number of partitions.
+    pub(crate) fn partitions(&self) -> usize {
         match self {
             Self::Single(_) => 1,
             Self::Partitioned(parts) => parts.top.len(),
@@ -136,10 +136,10 @@ impl BlockTable {
             return Ok(());
         };
         match (&self.filter, &self.index, self.prefetch_filter(user_key)) {
-            (TableFilter::Full(filter), TableIndex::Single(run), Known::Filter(spot)) => {
+            (TableFilter::Full(filter), TableIndex::Single(partition), Known::Filter(spot)) => {
                 // The lines that most keys need next are loaded beside the filter's.
-                let about = run.index.prefetch_for(user_key);
-                run.slots.prefetch_slots_about(about);
+                let about = partition.index.prefetch_for(user_key);
+                partition.slots.prefetch_slots_about(about);
                 if !filter.test(spot) {
                     return Ok(());
                 }
@@ -148,13 +148,19 @@ impl BlockTable {
             _ => {}
         }
         match &self.index {
-            TableIndex::Single(run) => {
-                self.get_in_run(run, user_key, seqno, options, &mut visit)?;
+            TableIndex::Single(partition) => {
+                self.get_in_partition(partition, user_key, seqno, options, &mut visit)?;
             }
             TableIndex::Partitioned(parts) => {
                 for at in parts.top.find(user_key, seqno)..parts.top.len() {
-                    let run = self.run_in_slot(parts, at, options)?;
-                    let end = self.get_in_run(run.get(), user_key, seqno, options, &mut visit)?;
+                    let partition = self.partition_in_slot(parts, at, options)?;
+                    let end = self.get_in_partition(
+                        partition.get(),
+                        user_key,
+                        seqno,
+                        options,
+                        &mut visit,
+                    )?;
                     if end == PointEnd::Done {
                         break;
                     }
@@ -178,29 +184,29 @@ impl BlockTable {
         }
     }
 
-    fn get_in_run(
+    fn get_in_partition(
         &self,
-        run: &BlockRun,
+        partition: &IndexPartition,
         user_key: &[u8],
         seqno: SeqNo,
         options: &TableReadOptions,
         visit: &mut impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
     ) -> Result<PointEnd> {
-        let first = run.index.find(user_key, seqno);
-        self.get_from_block(run, first, user_key, seqno, options, visit)
+        let first = partition.index.find(user_key, seqno);
+        self.get_from_block(partition, first, user_key, seqno, options, visit)
     }
 
     pub(super) fn get_from_block(
         &self,
-        run: &BlockRun,
+        partition: &IndexPartition,
         first: usize,
         user_key: &[u8],
         seqno: SeqNo,
         options: &TableReadOptions,
         visit: &mut impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
     ) -> Result<PointEnd> {
-        for at in first..run.index.len() {
-            if self.block_may_contain(run, at, user_key) {
+        for at in first..partition.index.len() {
+            if self.block_may_contain(partition, at, user_key) {
                 let target = PointTarget {
                     user_key,
                     seqno,
@@ -208,19 +214,19 @@ impl BlockTable {
                 };
                 // Not through `Fetched`: moving a value right after it was built from parts makes the processor
                 // wait for the parts.
-                let end = match run.slots.get(at) {
+                let end = match partition.slots.get(at) {
                     Some(block) => {
                         block.prefetch(LOOKUP_LINES);
                         self.get_in_block(&block, target, visit)
                     }
-                    None => self.get_in_new_block(run, at, target, options, visit),
+                    None => self.get_in_new_block(partition, at, target, options, visit),
                 }
-                .map_err(|error| self.locate(error, run.index.handle(at)))?;
+                .map_err(|error| self.locate(error, partition.index.handle(at)))?;
                 if end == PointEnd::Done {
                     return Ok(PointEnd::Done);
                 }
             }
-            if !run.index.versions_may_go_on(at, user_key) {
+            if !partition.index.versions_may_go_on(at, user_key) {
                 return Ok(PointEnd::Done);
             }
         }
@@ -230,13 +236,13 @@ impl BlockTable {
     #[inline(never)]
     fn get_in_new_block(
         &self,
-        run: &BlockRun,
+        partition: &IndexPartition,
         at: usize,
         target: PointTarget<'_>,
         options: &TableReadOptions,
         visit: &mut impl FnMut(SeqNo, ValueKind, BlockValue<'_>) -> ControlFlow<()>,
     ) -> Result<PointEnd> {
-        let block = self.load_block(run, at, options, None)?;
+        let block = self.load_block(partition, at, options, None)?;
         // A block met for the first time may never be met again: no key prefixes are made for it.
         let target = PointTarget {
             by_prefixes: false,
@@ -375,8 +381,8 @@ impl BlockTable {
 
     /// LevelDB's filter knows keys by the block they are in.
     #[inline]
-    fn block_may_contain(&self, run: &BlockRun, at: usize, user_key: &[u8]) -> bool {
-        match (&self.filter, run.index.handle(at)) {
+    fn block_may_contain(&self, partition: &IndexPartition, at: usize, user_key: &[u8]) -> bool {
+        match (&self.filter, partition.index.handle(at)) {
             (TableFilter::LevelDb(filter), Some(handle)) => {
                 filter.may_contain(handle.offset, user_key)
             }
@@ -384,34 +390,35 @@ impl BlockTable {
         }
     }
 
-    /// Data block `at` of `run`, from its slot or the file.
+    /// Data block `at` of `partition`, from its slot or the file.
     ///
     /// # Errors
     /// `Corruption`, `Io`, `Incomplete`.
     #[inline]
     pub(crate) fn block<'a>(
         &self,
-        run: &'a BlockRun,
+        partition: &'a IndexPartition,
         at: usize,
         options: &TableReadOptions,
         ahead: Option<&mut ReadAhead>,
     ) -> Result<Fetched<'a, Block>> {
-        if let Some(guard) = run.slots.get(at) {
+        if let Some(guard) = partition.slots.get(at) {
             return Ok(Fetched::InSlot(guard));
         }
-        self.load_block(run, at, options, ahead).map(Fetched::Owned)
+        self.load_block(partition, at, options, ahead)
+            .map(Fetched::Owned)
     }
 
     #[inline(never)]
     fn load_block(
         &self,
-        run: &BlockRun,
+        partition: &IndexPartition,
         at: usize,
         options: &TableReadOptions,
         ahead: Option<&mut ReadAhead>,
     ) -> Result<Block> {
         self.cache.count_miss();
-        let handle = run.index.handle(at).ok_or_else(no_such_block)?;
+        let handle = partition.index.handle(at).ok_or_else(no_such_block)?;
         self.blocks.admit(handle, options)?;
         let room = |len| {
             if options.fill_cache {
@@ -425,22 +432,22 @@ impl BlockTable {
             .data_block(handle, options.verify_checksums, ahead, room)?;
         let block = parse_draft(draft).map_err(|error| self.locate(error, Some(handle)))?;
         Ok(if options.fill_cache {
-            run.slots.fill(at, block)
+            partition.slots.fill(at, block)
         } else {
             block
         })
     }
 
-    /// Whether block `at` of the only run is not cached.
+    /// Whether block `at` of the only partition is not cached.
     #[inline]
     pub(crate) fn lacks(&self, at: usize) -> bool {
-        matches!(&self.index, TableIndex::Single(run) if run.slots.peek(at).is_none())
+        matches!(&self.index, TableIndex::Single(partition) if partition.slots.peek(at).is_none())
     }
 
-    /// Caches block `at` of `run`, stored as `stored`; not if it is damaged.
+    /// Caches block `at` of `partition`, stored as `stored`; not if it is damaged.
     pub(crate) fn keep_block(
         &self,
-        (run, at): (&BlockRun, usize),
+        (partition, at): (&IndexPartition, usize),
         handle: BlockHandle,
         stored: &[u8],
         options: &TableReadOptions,
@@ -451,7 +458,7 @@ impl BlockTable {
             .unpack_stored(handle, options.verify_checksums, stored, room);
         if let Ok(block) = unpacked.and_then(parse_draft) {
             self.cache.count_miss();
-            run.slots.fill(at, block);
+            partition.slots.fill(at, block);
         }
     }
 
@@ -459,21 +466,25 @@ impl BlockTable {
     ///
     /// # Errors
     /// `Corruption`, `Io`, `Incomplete`.
-    pub(crate) fn run(&self, at: usize, options: &TableReadOptions) -> Result<Arc<BlockRun>> {
+    pub(crate) fn partition(
+        &self,
+        at: usize,
+        options: &TableReadOptions,
+    ) -> Result<Arc<IndexPartition>> {
         match &self.index {
-            TableIndex::Single(run) => Ok(Arc::clone(run)),
+            TableIndex::Single(partition) => Ok(Arc::clone(partition)),
             TableIndex::Partitioned(parts) => self
-                .run_in_slot(parts, at, options)
+                .partition_in_slot(parts, at, options)
                 .map(Fetched::into_handle),
         }
     }
 
-    fn run_in_slot<'a>(
+    fn partition_in_slot<'a>(
         &self,
         parts: &'a PartitionedIndex,
         at: usize,
         options: &TableReadOptions,
-    ) -> Result<Fetched<'a, Arc<BlockRun>>> {
+    ) -> Result<Fetched<'a, Arc<IndexPartition>>> {
         if let Some(guard) = parts.slots.get(at) {
             return Ok(Fetched::InSlot(guard));
         }
@@ -485,11 +496,11 @@ impl BlockTable {
                 FlatIndex::decode(&block, parts.format, &self.order, self.blocks.limit)
             })
             .map_err(|error| self.locate(error, Some(handle)))?;
-        let run = Arc::new(BlockRun::new(index, &self.cache));
+        let partition = Arc::new(IndexPartition::new(index, &self.cache));
         Ok(Fetched::Owned(if options.fill_cache {
-            parts.slots.fill(at, run)
+            parts.slots.fill(at, partition)
         } else {
-            run
+            partition
         }))
     }
 
@@ -507,12 +518,14 @@ impl BlockTable {
     /// partition if it must; on failure the answer is the end of the data.
     pub fn approximate_offset(&self, internal_key: &[u8]) -> u64 {
         let at = match &self.index {
-            TableIndex::Single(run) => run.index.handle(run.index.find_internal(internal_key)),
+            TableIndex::Single(partition) => partition
+                .index
+                .handle(partition.index.find_internal(internal_key)),
             TableIndex::Partitioned(parts) => {
                 let at = parts.top.find_internal(internal_key);
-                let run = self.run_in_slot(parts, at, &TableReadOptions::default());
-                run.ok().and_then(|run| {
-                    let index = &run.get().index;
+                let partition = self.partition_in_slot(parts, at, &TableReadOptions::default());
+                partition.ok().and_then(|partition| {
+                    let index = &partition.get().index;
                     index.handle(index.find_internal(internal_key))
                 })
             }
@@ -524,7 +537,7 @@ impl BlockTable {
     /// ascending; they need not be keys of the table. From the index in memory, nothing is read.
     pub fn key_samples(&self, count_max: usize) -> Vec<Vec<u8>> {
         let index = match &self.index {
-            TableIndex::Single(run) => &run.index,
+            TableIndex::Single(partition) => &partition.index,
             TableIndex::Partitioned(parts) => &parts.top,
         };
         // The end of the last block is no cut.

@@ -202,8 +202,7 @@ impl BlockCache {
             array: newcomer.array,
             index: newcomer.index,
         };
-        let ring = self.rings.get(newcomer.spread % RINGS);
-        let ring = ring.expect("there are RINGS rings");
+        let ring = self.ring(newcomer.spread);
         if let Some(place) = newcomer.place {
             let frames = self.frames(place.span as usize);
             let frames = frames.expect("the slab has no more chunks than there are frames for");
@@ -223,15 +222,19 @@ impl BlockCache {
     /// Gives back the charge of an item on the heap that left with its array.
     pub(super) fn forget(&self, spread: usize, bytes: usize) {
         self.uncharge(bytes);
-        if let Some(ring) = self.rings.get(spread % RINGS) {
-            ring.count_stale();
-        }
+        self.ring(spread).count_stale();
     }
 
     fn uncharge(&self, bytes: usize) {
         let bytes = bytes + ITEM_OVERHEAD_BYTES;
         self.heap_bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.budget.release(MemoryUse::Blocks, bytes);
+    }
+
+    /// One of the rings, the next one for the next number.
+    fn ring(&self, number: usize) -> &Ring {
+        let ring = self.rings.get(number % RINGS);
+        ring.expect("there are RINGS rings")
     }
 
     fn frames(&self, span: usize) -> Option<&Frames> {
@@ -301,10 +304,8 @@ impl BlockCache {
                 self.empty_chunk(*next_chunk);
             } else if rings > 0 {
                 rings -= 1;
-                let at = self.hand.fetch_add(1, Ordering::Relaxed) % RINGS;
-                if let Some(ring) = self.rings.get(at) {
-                    self.turn_ring(ring, &|| !self.is_over());
-                }
+                let ring = self.ring(self.hand.fetch_add(1, Ordering::Relaxed));
+                self.turn_ring(ring, &|| !self.is_over());
             } else {
                 break; // The rest is held by readers.
             }
@@ -337,9 +338,7 @@ fn insert_in_span(frames: &Frames, slot: usize, entry: FilledSlot, fill: impl Fn
     if frames.len() <= slot {
         frames.resize_with(slot + 1, || None);
     }
-    if let Some(frame) = frames.get_mut(slot) {
-        *frame = Some(entry);
-    }
+    *frames.get_mut(slot).expect("made long enough just now") = Some(entry);
 }
 
 impl std::fmt::Debug for BlockCache {

@@ -59,9 +59,8 @@ impl Places {
     fn add(&mut self, entry: FilledSlot) {
         match self.free.pop() {
             Some(at) => {
-                if let Some(place) = self.places.get_mut(at) {
-                    *place = Some(entry);
-                }
+                let place = self.places.get_mut(at);
+                *place.expect("a free place is one of the ring's") = Some(entry);
             }
             None => self.places.push(Some(entry)),
         }

@@ -194,7 +194,8 @@ fn hash_long(key: &[u8]) -> u64 {
     }
     if !key.len().is_multiple_of(STRIPE_BYTES) {
         // The last 64 bytes once more, whole, under a secret off the usual grid.
-        let tail = key.get(key.len() - STRIPE_BYTES..).unwrap_or_default();
+        let tail = key.last_chunk::<STRIPE_BYTES>();
+        let tail = tail.expect("long keys are longer than a stripe");
         accumulate(&mut acc, tail, SECRET_BYTES - STRIPE_BYTES - 7);
     }
     let mut sum = (key.len() as u64).wrapping_mul(PRIME64_1);

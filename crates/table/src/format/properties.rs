@@ -206,6 +206,7 @@ enum Number<'a> {
 }
 
 /// When a property is stored.
+#[derive(Clone, Copy)]
 enum Presence {
     Always,
     /// Only when it differs from a reader's default.
@@ -490,40 +491,47 @@ impl TableProperties {
         })
     }
 
-    fn numbers(&self) -> [(&'static str, u64, Presence); 30] {
+    /// Every integer property as it is stored.
+    fn numbers(&self) -> impl Iterator<Item = (&'static str, u64, Presence)> {
+        self.sizes()
+            .into_iter()
+            .chain(self.counts())
+            .chain(self.facts())
+    }
+
+    /// Bytes of parts of the table, and how its index and filter are stored.
+    fn sizes(&self) -> [(&'static str, u64, Presence); 11] {
         use Presence::{Always, Unless};
-        let timestamps = u64::from(self.user_defined_timestamps_persisted);
-        let apart = u64::from(self.separate_key_value_in_data_block);
-        let data_restarts = self.data_block_restart_interval;
-        let index_restarts = self.index_block_restart_interval;
+        let top_level = self.top_level_index_size;
         let user_keys = u64::from(self.index_key_is_user_key);
         let deltas = u64::from(self.index_value_is_delta_encoded);
         [
-            (
-                "rocksdb.original.file.number",
-                self.original_file_number,
-                Always,
-            ),
             ("rocksdb.data.size", self.data_size, Always),
             ("rocksdb.index.size", self.index_size, Always),
             ("rocksdb.index.partitions", self.index_partitions, Unless(0)),
-            (
-                "rocksdb.top-level.index.size",
-                self.top_level_index_size,
-                Unless(0),
-            ),
+            ("rocksdb.top-level.index.size", top_level, Unless(0)),
             ("rocksdb.index.key.is.user.key", user_keys, Always),
             ("rocksdb.index.value.is.delta.encoded", deltas, Always),
             ("rocksdb.filter.size", self.filter_size, Always),
             ("rocksdb.raw.key.size", self.raw_key_size, Always),
             ("rocksdb.raw.value.size", self.raw_value_size, Always),
+            ("rocksdb.tail.start.offset", self.tail_start_offset, Always),
+            ("rocksdb.fixed.key.length", self.fixed_key_length, Always),
+        ]
+    }
+
+    /// How many blocks and entries there are, and between which sequence numbers.
+    fn counts(&self) -> [(&'static str, u64, Presence); 10] {
+        use Presence::{Always, Unless};
+        let filtered = self.num_filter_entries;
+        let (smallest, largest) = (self.smallest_seqno, self.largest_seqno);
+        let unknown = Unless(SEQNO_UNKNOWN);
+        let data_restarts = self.data_block_restart_interval;
+        let index_restarts = self.index_block_restart_interval;
+        [
             ("rocksdb.num.data.blocks", self.num_data_blocks, Always),
             ("rocksdb.num.entries", self.num_entries, Always),
-            (
-                "rocksdb.num.filter_entries",
-                self.num_filter_entries,
-                Always,
-            ),
+            ("rocksdb.num.filter_entries", filtered, Always),
             ("rocksdb.deleted.keys", self.num_deletions, Always),
             ("rocksdb.merge.operands", self.num_merge_operands, Always),
             (
@@ -531,33 +539,8 @@ impl TableProperties {
                 self.num_range_deletions,
                 Always,
             ),
-            ("rocksdb.format.version", self.format_version, Always),
-            ("rocksdb.fixed.key.length", self.fixed_key_length, Always),
-            ("rocksdb.column.family.id", self.column_family_id, Always),
-            ("rocksdb.creation.time", self.creation_time, Always),
-            ("rocksdb.oldest.key.time", self.oldest_key_time, Always),
-            ("rocksdb.newest.key.time", self.newest_key_time, Unless(0)),
-            (
-                "rocksdb.file.creation.time",
-                self.file_creation_time,
-                Unless(0),
-            ),
-            ("rocksdb.tail.start.offset", self.tail_start_offset, Always),
-            (
-                "rocksdb.user.defined.timestamps.persisted",
-                timestamps,
-                Unless(1),
-            ),
-            (
-                "rocksdb.key.largest.seqno",
-                self.largest_seqno,
-                Unless(SEQNO_UNKNOWN),
-            ),
-            (
-                "rocksdb.key.smallest.seqno",
-                self.smallest_seqno,
-                Unless(SEQNO_UNKNOWN),
-            ),
+            ("rocksdb.key.largest.seqno", largest, unknown),
+            ("rocksdb.key.smallest.seqno", smallest, unknown),
             (
                 "rocksdb.data.block.restart.interval",
                 data_restarts,
@@ -567,6 +550,28 @@ impl TableProperties {
                 "rocksdb.index.block.restart.interval",
                 index_restarts,
                 Unless(0),
+            ),
+        ]
+    }
+
+    /// What the table is: its number, family, times and format.
+    fn facts(&self) -> [(&'static str, u64, Presence); 9] {
+        use Presence::{Always, Unless};
+        let timestamps = u64::from(self.user_defined_timestamps_persisted);
+        let apart = u64::from(self.separate_key_value_in_data_block);
+        let (number, made) = (self.original_file_number, self.file_creation_time);
+        [
+            ("rocksdb.original.file.number", number, Always),
+            ("rocksdb.format.version", self.format_version, Always),
+            ("rocksdb.column.family.id", self.column_family_id, Always),
+            ("rocksdb.creation.time", self.creation_time, Always),
+            ("rocksdb.oldest.key.time", self.oldest_key_time, Always),
+            ("rocksdb.newest.key.time", self.newest_key_time, Unless(0)),
+            ("rocksdb.file.creation.time", made, Unless(0)),
+            (
+                "rocksdb.user.defined.timestamps.persisted",
+                timestamps,
+                Unless(1),
             ),
             ("rocksdb.separate.key.value.in.data.block", apart, Unless(0)),
         ]

@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 
 use drumlin_base::coding::fixed32_at;
-use drumlin_base::key::{compare_internal, user_key};
+use drumlin_base::key::{compare_internal, user_key, user_key_prefix};
 use drumlin_base::{Error, KeyOrder, Result};
 
 use super::guess::Guess;
@@ -101,17 +101,7 @@ impl Anchors {
     #[inline]
     fn prefix(&self, order: &KeyOrder, user_key: &[u8]) -> Option<u64> {
         let rest = user_key.strip_prefix(self.common.as_slice())?;
-        let prefix = match rest.first_chunk::<8>() {
-            Some(bytes) => u64::from_be_bytes(*bytes),
-            None => {
-                let mut bytes = [0; 8];
-                bytes
-                    .iter_mut()
-                    .zip(rest)
-                    .for_each(|(to, from)| *to = *from);
-                u64::from_be_bytes(bytes)
-            }
-        };
+        let prefix = user_key_prefix(rest);
         Some(match order {
             KeyOrder::ReverseBytewise => !prefix,
             _ => prefix,

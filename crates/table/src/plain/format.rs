@@ -130,8 +130,8 @@ impl PlainFooter {
         let footer_at = footer_at
             .filter(|at| *at >= HEADER_BYTES)
             .ok_or_else(|| Error::corruption("the file is too short to be a plain table"))?;
-        let footer = Self::decode(file.get(footer_at..).unwrap_or_default())
-            .map_err(|error| error.with_offset(footer_at as u64))?;
+        let (_, footer) = file.split_at(footer_at);
+        let footer = Self::decode(footer).map_err(|error| error.with_offset(footer_at as u64))?;
         check_header(file)?;
         let mut end = HEADER_BYTES as u64;
         for section in &footer.sections {
@@ -145,7 +145,8 @@ impl PlainFooter {
                 return Err(Error::corruption("a section does not lie where it must"));
             }
             check_zeros(file, end, start)?;
-            let bytes = file.get(section.range()).unwrap_or_default();
+            let bytes = file.get(section.range());
+            let bytes = bytes.expect("a section that ends before the footer is in the file");
             if xxh3_64(bytes) != section.checksum {
                 return Err(Error::corruption("a section's checksum does not match")
                     .with_offset(section.offset));
@@ -160,17 +161,18 @@ impl PlainFooter {
     }
 
     fn decode(bytes: &[u8]) -> Result<Self> {
-        let number = |at| fixed64_at(bytes, at).unwrap_or(0);
+        let number = |at| fixed64_at(bytes, at).expect("the footer is long enough");
         if bytes.len() != FOOTER_BYTES || number(FOOTER_BYTES - 8) != PLAIN_MAGIC {
             return Err(Error::corruption("not the footer of a plain table"));
         }
-        let version = fixed32_at(bytes, VERSION_AT).unwrap_or(0);
+        let version = fixed32_at(bytes, VERSION_AT).expect("the footer is long enough");
         if version != VERSION {
             return Err(Error::not_supported(format!(
                 "plain tables of version {version} ({VERSION} is read)"
             )));
         }
-        let sound = xxh3_64(bytes.get(..CHECKSUM_AT).unwrap_or_default()) == number(CHECKSUM_AT);
+        let covered = bytes.get(..CHECKSUM_AT).expect("its length was checked");
+        let sound = xxh3_64(covered) == number(CHECKSUM_AT);
         if !sound || fixed32_at(bytes, CHECKSUM_AT + 8) != Some(0) {
             return Err(Error::corruption("the footer's checksum does not match"));
         }
@@ -179,7 +181,7 @@ impl PlainFooter {
             len: number(at * SECTION_BYTES + 8),
             checksum: number(at * SECTION_BYTES + 16),
         };
-        let flags = fixed32_at(bytes, FLAGS_AT).unwrap_or(0);
+        let flags = fixed32_at(bytes, FLAGS_AT).expect("the footer is long enough");
         Ok(Self {
             sections: std::array::from_fn(section),
             records: number(COUNTS_AT),

@@ -210,8 +210,9 @@ impl PlainTableWriter {
             0 => SECTION_ALIGN, // The header comes first.
             _ => 0,
         };
-        self.checksum
-            .update(self.buffer.get(records_at..).unwrap_or_default());
+        let records = self.buffer.get(records_at..);
+        let records = records.expect("the header is in the buffer until the first flush");
+        self.checksum.update(records);
         self.file.append(&self.buffer)?;
         self.written += self.buffer.len() as u64;
         self.buffer.clear();

@@ -145,7 +145,7 @@ impl SearchableFooter {
     /// # Errors
     /// `Corruption`; `NotSupported` for other versions.
     pub(super) fn decode(bytes: &[u8], size: u64) -> Result<Self> {
-        let number = |at| fixed64_at(bytes, at).unwrap_or(0);
+        let number = |at| fixed64_at(bytes, at).expect("the footer is long enough");
         if bytes.len() != FOOTER_BYTES || number(MAGIC_AT) != SEARCHABLE_MAGIC {
             return Err(Error::corruption("not the footer of a searchable table"));
         }
@@ -153,7 +153,7 @@ impl SearchableFooter {
         if xxh3_64(covered) != number(CHECKSUM_AT) {
             return Err(Error::corruption("the footer's checksum does not match"));
         }
-        let version = fixed32_at(bytes, VERSION_AT).unwrap_or(0);
+        let version = fixed32_at(bytes, VERSION_AT).expect("the footer is long enough");
         if version != VERSION {
             return Err(Error::not_supported(format!(
                 "searchable tables of version {version} ({VERSION} is read)"

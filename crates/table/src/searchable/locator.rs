@@ -97,7 +97,7 @@ impl Locator {
         }
     }
 
-    /// Notes that page `page` is at `block`.
+    /// Notes that page `page`, which ascends, is at `block`.
     pub(super) fn page_lies_at(&mut self, page: u32, block: u32) {
         let expected = self
             .jumps

@@ -113,7 +113,7 @@ impl ModelFacts {
         let cut = || Error::corruption("a model file is cut off");
         let model_bytes = bytes.len().checked_sub(TRAILER_BYTES).ok_or_else(cut)?;
         let (model, trailer) = bytes.split_at_checked(model_bytes).ok_or_else(cut)?;
-        let number = |at| fixed64_at(trailer, at).unwrap_or(0);
+        let number = |at| fixed64_at(trailer, at).expect("the trailer is long enough");
         if number(TRAILER_BYTES - 8) != FILE_MAGIC {
             return Err(Error::corruption(
                 "not a model file: its last bytes are others",

@@ -35,59 +35,97 @@ impl SearchableTable {
     }
 }
 
+/// The footer and the sections behind the pages, as they are in the file.
+struct Tail {
+    footer: SearchableFooter,
+    /// The bytes from the first section to the footer.
+    bytes: Vec<u8>,
+}
+
+impl Tail {
+    /// Reads the end of `file`, and checks all of it.
+    fn read(file: &dyn RandomAccessFile) -> Result<Self> {
+        let (footer, footer_at) = read_footer(file)?;
+        let start = footer.tail_start();
+        let bytes = read_exactly(file, start, footer_at - start)?;
+        let tail = Self { footer, bytes };
+        for section in &tail.footer.sections {
+            if xxh3_64(tail.bytes_of(*section)) != section.checksum {
+                return Err(Error::corruption("a section's checksum does not match")
+                    .with_offset(section.offset));
+            }
+        }
+        Ok(tail)
+    }
+
+    fn bytes_of(&self, section: Section) -> &[u8] {
+        let from = (section.offset - self.footer.tail_start()) as usize;
+        let bytes = self.bytes.get(from..from + section.len as usize);
+        bytes.expect("the footer was checked: its sections are in the tail")
+    }
+
+    fn section(&self, kind: SectionKind) -> &[u8] {
+        self.bytes_of(self.footer.section(kind))
+    }
+
+    fn properties(&self) -> Result<TableProperties> {
+        let block = MetaBlock::parse(self.section(SectionKind::Properties))?;
+        TableProperties::decode(block.iter().map(Ok))
+    }
+
+    fn locator(&self) -> Result<Locator> {
+        Locator::decode(
+            self.section(SectionKind::Jumps),
+            self.section(SectionKind::Places),
+            self.section(SectionKind::Versioned),
+            self.footer.keys,
+        )
+    }
+
+    /// The keys, whose blocks are in `extents` of `file`. They must be as many as the footer says, and enough for
+    /// its pages.
+    fn keys(&self, file: &dyn RandomAccessFile, extents: &[Section]) -> Result<KeyIndex> {
+        let key_tail = self.section(SectionKind::KeyTail);
+        let keys = KeyIndex::open(read_keys(file, extents)?, key_tail)?;
+        // A page has a row at least. A file with a hole can have far more pages than bytes that were written.
+        let pages_max = self
+            .footer
+            .keys
+            .min(self.footer.tail_start() / PAGE_BYTES as u64);
+        if keys.len() != self.footer.keys || self.footer.pages > pages_max {
+            return Err(Error::corruption(
+                "a searchable table's footer counts other keys or pages than there are",
+            ));
+        }
+        Ok(keys)
+    }
+}
+
+/// The footer of the searchable table `file`, and where it begins.
+fn read_footer(file: &dyn RandomAccessFile) -> Result<(SearchableFooter, u64)> {
+    let size = file.size();
+    let at = size
+        .checked_sub(FOOTER_BYTES as u64)
+        .ok_or_else(|| Error::corruption("the file is too short to be a searchable table"))?;
+    let bytes = read_exactly(file, at, FOOTER_BYTES as u64)?;
+    let footer = SearchableFooter::decode(&bytes, size).map_err(|error| error.with_offset(at))?;
+    Ok((footer, at))
+}
+
 fn open_parts(
     file: Arc<dyn RandomAccessFile>,
     options: TableReaderOptions,
 ) -> Result<SearchableTable> {
-    let size = file.size();
-    let footer_at = size
-        .checked_sub(FOOTER_BYTES as u64)
-        .ok_or_else(|| Error::corruption("the file is too short to be a searchable table"))?;
-    let footer = read_exactly(&*file, footer_at, FOOTER_BYTES as u64)?;
-    let footer =
-        SearchableFooter::decode(&footer, size).map_err(|error| error.with_offset(footer_at))?;
-    let tail_start = footer.tail_start();
-    let tail = read_exactly(&*file, tail_start, footer_at - tail_start)?;
-    let mut parts = footer.sections.iter().map(|section| {
-        // That sections are in the tail was checked when the footer was decoded.
-        let from = (section.offset - tail_start) as usize;
-        let bytes = tail.get(from..from + section.len as usize);
-        let bytes = bytes.expect("sections are in the tail");
-        if xxh3_64(bytes) == section.checksum {
-            Ok(bytes)
-        } else {
-            Err(Error::corruption("a section's checksum does not match")
-                .with_offset(section.offset))
-        }
-    });
-    parts.try_for_each(|part| part.map(drop))?;
-    let part = |part| {
-        let section = footer.section(part);
-        let from = (section.offset - tail_start) as usize;
-        tail.get(from..from + section.len as usize)
-            .expect("sections are in the tail")
-    };
-    let properties = MetaBlock::parse(part(SectionKind::Properties))?;
-    let properties = TableProperties::decode(properties.iter().map(Ok))?;
+    let tail = Tail::read(&*file)?;
+    let properties = tail.properties()?;
     check_readable(&properties, &options.order)?;
-    let extents = extents(part(SectionKind::Extents), tail_start)?;
-    let keys = KeyIndex::open(read_keys(&*file, &extents)?, part(SectionKind::KeyTail))?;
-    // A page has a row at least. A file with a hole can have far more pages than bytes that were written.
-    let pages_max = footer.keys.min(tail_start / PAGE_BYTES as u64);
-    if keys.len() != footer.keys || footer.pages > pages_max {
-        return Err(Error::corruption(
-            "a searchable table's footer counts other keys or pages than there are",
-        ));
-    }
-    let locator = Locator::decode(
-        part(SectionKind::Jumps),
-        part(SectionKind::Places),
-        part(SectionKind::Versioned),
-        footer.keys,
-    )?;
-    let (model, shared_model) = find_model(part(SectionKind::Model), &options)?;
+    let (footer, tail_start) = (tail.footer, tail.footer.tail_start());
+    let extents = extents(tail.section(SectionKind::Extents), tail_start)?;
+    let keys = tail.keys(&*file, &extents)?;
+    let locator = tail.locator()?;
+    let (model, shared_model) = find_model(tail.section(SectionKind::Model), &options)?;
     let global_seqno = properties.seqno_of_all(options.largest_seqno)?;
-    let range_tombstones = read_tombstones(part(SectionKind::Tombstones), global_seqno)?;
+    let range_tombstones = read_tombstones(tail.section(SectionKind::Tombstones), global_seqno)?;
     let tombstone_bytes: usize = range_tombstones
         .iter()
         .map(|t| t.begin.len() + t.end.len() + size_of::<RangeTombstone>())
@@ -105,7 +143,7 @@ fn open_parts(
         values_are_raw: model.id() == Model::raw().id(),
         value_bytes_max: value_bytes_max(&properties),
         tail_start,
-        size,
+        size: file.size(),
         extents,
         keys,
         locator,
@@ -146,12 +184,7 @@ fn find_model(section: &[u8], options: &TableReaderOptions) -> Result<(Arc<Model
 /// # Errors
 /// `Corruption`, `NotSupported`, `Io`.
 pub(crate) fn shared_model_of(file: &dyn RandomAccessFile) -> Result<Option<u64>> {
-    let size = file.size();
-    let footer_at = size
-        .checked_sub(FOOTER_BYTES as u64)
-        .ok_or_else(|| Error::corruption("the file is too short to be a searchable table"))?;
-    let footer = read_exactly(file, footer_at, FOOTER_BYTES as u64)?;
-    let section = SearchableFooter::decode(&footer, size)?.section(SectionKind::Model);
+    let section = read_footer(file)?.0.section(SectionKind::Model);
     let named = reference(0).len() as u64;
     if section.len != named {
         return Ok(None);

@@ -14,7 +14,7 @@ use drumlin_fs::WritableFile;
 use drumlin_succinct::{Effort, Encoder, KeyIndexBuilder, Model};
 
 use super::coded::{CODED_VALUES, Coded, LONGEST_VALUE};
-use super::format::{FOOTER_BYTES, PAGE_BYTES, SearchableFooter, Section};
+use super::format::{FOOTER_BYTES, PAGE_BYTES, SECTIONS, SearchableFooter, Section};
 use super::locator::{Locator, RowPlace};
 use super::model_file::reference;
 use super::page::{PageBuilder, large_page};
@@ -56,6 +56,9 @@ pub struct SearchableTableWriter {
     properties: TableProperties,
     coded: Coded,
 }
+
+/// The reason why an entry is where the ends of a sample say.
+const IN_SAMPLE: &str = "the entries of a sample are one behind the other";
 
 /// Entries one after the other.
 #[derive(Debug, Default)]
@@ -168,10 +171,11 @@ impl SearchableTableWriter {
         let entries: Vec<(&[u8], &[u8])> = sample
             .ends
             .iter()
-            .filter_map(|&(key_end, end)| {
-                let key = sample.bytes.get(start..key_end)?;
+            .map(|&(key_end, end)| {
+                let entry = sample.bytes.get(start..end).expect(IN_SAMPLE);
+                let entry = entry.split_at_checked(key_end - start).expect(IN_SAMPLE);
                 start = end;
-                Some((key, sample.bytes.get(key_end..end)?))
+                entry
             })
             .collect();
         let is_value = |key: &[u8]| {
@@ -390,11 +394,41 @@ impl SearchableTableWriter {
             tail_start.is_multiple_of(PAGE_BYTES as u64),
             "pages and extents are aligned"
         );
+        self.complete_properties(key_tail.len());
+        let sections = self.sections(key_tail);
+        self.write_tail(sections, key_count)?;
+        let size = self.written;
+        self.file.sync()?;
+        self.file.close()?;
+        Ok(FinishedTable {
+            size,
+            tail_size: size - tail_start,
+            properties: self.properties,
+        })
+    }
+
+    /// Fills in the properties that are known once all pages and extents are written.
+    fn complete_properties(&mut self, key_tail_bytes: usize) {
         let extents: u64 = self.extents.iter().map(|extent| extent.len).sum();
-        self.properties.data_size = tail_start - extents;
-        self.properties.index_size = extents + key_tail.len() as u64;
-        self.properties.num_data_blocks = u64::from(self.pages);
-        self.properties.tail_start_offset = tail_start;
+        let properties = &mut self.properties;
+        properties.data_size = self.written - extents;
+        properties.index_size = extents + key_tail_bytes as u64;
+        properties.num_data_blocks = u64::from(self.pages);
+        properties.tail_start_offset = self.written;
+        if self.options.model.is_some() {
+            let coded = self.coded.encode();
+            properties.user.insert(CODED_VALUES.to_owned(), coded);
+        }
+        let longest = (self.coded.value_bytes_max as u64).to_le_bytes();
+        properties
+            .user
+            .insert(LONGEST_VALUE.to_owned(), longest.to_vec());
+        let copied = self.coded.copied_bytes.round() as u64;
+        properties.raw_value_size = properties.raw_value_size.saturating_add(copied);
+    }
+
+    /// The sections, in the order of [`SectionKind`].
+    fn sections(&mut self, key_tail: Vec<u8>) -> [Vec<u8>; SECTIONS] {
         let mut extent_list = Vec::new();
         self.extents
             .iter()
@@ -406,17 +440,8 @@ impl SearchableTableWriter {
         };
         let tombstones = std::mem::take(&mut self.tombstones);
         let prefix = prefix_of(&self.options);
-        let user = &mut self.properties.user;
-        if self.options.model.is_some() {
-            user.insert(CODED_VALUES.to_owned(), self.coded.encode());
-        }
-        let longest = (self.coded.value_bytes_max as u64).to_le_bytes();
-        user.insert(LONGEST_VALUE.to_owned(), longest.to_vec());
-        let copied = self.coded.copied_bytes.round() as u64;
-        let raw_values = &mut self.properties.raw_value_size;
-        *raw_values = raw_values.saturating_add(copied);
         let properties = properties_block(&mut self.properties, &self.options, prefix);
-        let parts = [
+        [
             extent_list,
             key_tail,
             jumps,
@@ -425,35 +450,32 @@ impl SearchableTableWriter {
             model,
             tombstones,
             properties,
-        ];
+        ]
+    }
+
+    /// Writes the sections and the footer that names them.
+    fn write_tail(&mut self, sections: [Vec<u8>; SECTIONS], keys: u64) -> Result<()> {
         let mut footer = SearchableFooter {
             pages: u64::from(self.pages),
-            keys: key_count,
+            keys,
             ..SearchableFooter::default()
         };
-        for (section, part) in footer.sections.iter_mut().zip(parts) {
+        for (section, bytes) in footer.sections.iter_mut().zip(sections) {
             *section = Section {
                 offset: self.written + self.buffer.len() as u64,
-                len: part.len() as u64,
-                checksum: xxh3_64(&part),
+                len: bytes.len() as u64,
+                checksum: xxh3_64(&bytes),
             };
-            self.buffer.extend_from_slice(&part);
+            self.buffer.extend_from_slice(&bytes);
         }
         self.buffer.extend_from_slice(&footer.encode());
         self.flush()?;
-        let size = self.written;
         assert_eq!(
             footer.sections.last().and_then(Section::end),
-            Some(size - FOOTER_BYTES as u64),
+            Some(self.written - FOOTER_BYTES as u64),
             "sections follow each other up to the footer"
         );
-        self.file.sync()?;
-        self.file.close()?;
-        Ok(FinishedTable {
-            size,
-            tail_size: size - tail_start,
-            properties: self.properties,
-        })
+        Ok(())
     }
 }
 

@@ -1,4 +1,4 @@
-//! A run of data blocks: their index, and a slot of the cache for each.
+//! One partition of an index: an index block, and a slot of the cache for each block under it.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use super::index::FlatIndex;
 use super::layout::Block;
 use crate::cache::{BlockCache, Cached, SlotArray};
 
-/// The blocks under one (leaf) index block. A table with a single-level index is one run.
+/// The blocks under one index block. A table whose index has one level has one of these.
 #[derive(Debug)]
-pub(crate) struct BlockRun {
+pub(crate) struct IndexPartition {
     pub(crate) index: FlatIndex,
     pub(crate) slots: Arc<SlotArray<Block>>,
 }
 
-impl BlockRun {
-    /// A run whose blocks are not cached yet.
+impl IndexPartition {
+    /// A partition whose blocks are not cached yet.
     pub(crate) fn new(index: FlatIndex, cache: &Arc<BlockCache>) -> Self {
         let slots = SlotArray::new(index.len(), cache);
         assert_eq!(slots.len(), index.len(), "a slot for each block");
@@ -29,7 +29,7 @@ impl BlockRun {
     }
 }
 
-impl Cached for Arc<BlockRun> {
+impl Cached for Arc<IndexPartition> {
     fn charge(&self) -> usize {
         self.resident_bytes()
     }
