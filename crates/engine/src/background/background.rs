@@ -74,7 +74,7 @@ impl Background {
             progress,
             watcher: None,
             direct: self.store.id.direct_io,
-            room: None,
+            space: None,
         }
     }
 

@@ -48,7 +48,7 @@ impl Background {
 
     fn compact(&self, id: u32, plan: &Plan, watcher: Option<Arc<dyn Watcher>>) -> Result<()> {
         let (family, version) = match self.store.lock_state().family_mut(id) {
-            Ok(view) => (Arc::clone(&view.family), Arc::clone(&view.version)),
+            Ok(family) => (Arc::clone(&family.family), Arc::clone(&family.version)),
             Err(_) => return Ok(()),
         };
         let _span = tracing::info_span!("compaction", family = family.name).entered();
@@ -115,7 +115,7 @@ impl Background {
             context.threads_max = 1;
         }
         // First: without space no model need be learned.
-        context.room = Some(Arc::new(self.room_for(&context, plan)?));
+        context.space = Some(Arc::new(self.reserve_space(&context, plan)?));
         context.filter = self.filter_of(family, plan)?;
         context.has_blobs = !version.blobs().is_empty();
         let model = self.give_model(family, version, plan, &mut context)?;
@@ -190,7 +190,7 @@ impl Background {
     }
 
     /// Reserves space for the output of the plan.
-    fn room_for(&self, context: &JobContext, plan: &Plan) -> Result<Promise> {
+    fn reserve_space(&self, context: &JobContext, plan: &Plan) -> Result<Promise> {
         // New filters, indexes and properties may make it a little more than the inputs.
         let bytes_max = plan.input_bytes() / 16 * 17;
         self.store.files.space.promise(bytes_max).or_else(|error| {

@@ -111,19 +111,19 @@ impl Background {
         flushed: &[Arc<Memtable>],
         made: &Flushed,
     ) -> Result<()> {
-        let Ok(view) = state.family_mut(family.id) else {
+        let Ok(present) = state.family_mut(family.id) else {
             return Ok(()); // The family was dropped meanwhile.
         };
-        let waiting = view.immutables.iter().map(|it| &it.memtable);
+        let waiting = present.immutables.iter().map(|it| &it.memtable);
         let is_same = |(one, other): (&Arc<Memtable>, _)| Arc::ptr_eq(one, other);
         assert!(
             waiting.len() >= flushed.len() && flushed.iter().zip(waiting).all(is_same),
             "the memtables that were flushed are the oldest ones still"
         );
-        let next_wal = view
+        let next_wal = present
             .immutables
             .get(flushed.len())
-            .map_or(view.mutable_oldest_wal, |next| next.oldest_wal);
+            .map_or(present.mutable_oldest_wal, |next| next.oldest_wal);
         let edit = VersionEdit {
             column_family: family.id,
             log_number: Some(next_wal),

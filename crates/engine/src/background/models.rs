@@ -268,7 +268,7 @@ mod tests {
         db.wait_for_background().unwrap();
         assert!(
             !engine.store.caches.models.fast_ids().is_empty(),
-            "there was no room"
+            "there was no space"
         );
         memory.set_quota(u64::MAX);
         db.put("key", "one more").unwrap();

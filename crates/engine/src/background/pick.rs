@@ -153,7 +153,7 @@ impl Background {
             in_flight: &family.in_flight,
             now: self.store.id.env.clock.unix_seconds(),
             oldest_snapshot: self.store.snapshots.oldest().unwrap_or(SEQNO_MAX),
-            has_room: family.may_have_space(),
+            has_space: family.may_have_space(),
         };
         compaction::pick(&family.version, &family.family.compaction, &moment)
             .or_else(|| is_quiet.then(|| self.recode_plan(family)).flatten())
@@ -171,19 +171,22 @@ impl Background {
         } = state;
         let mut picked = None;
         for request in manual.requests.iter_mut().filter(|it| it.is_waiting()) {
-            let Some(view) = families.get_mut(&request.family) else {
+            let Some(family) = families.get_mut(&request.family) else {
                 let message = "the column family was dropped";
                 request.outcome = Some(Err(Error::invalid_argument(message)));
                 self.store.changed.notify_all();
                 continue;
             };
-            let options = &view.family.compaction;
-            match request.work.next(&view.version, options, &view.in_flight) {
+            let options = &family.family.compaction;
+            match request
+                .work
+                .next(&family.version, options, &family.in_flight)
+            {
                 Piece::Done => {
                     request.outcome = Some(Ok(()));
                     self.store.changed.notify_all();
                 }
-                Piece::Plan(plan) if begin(view, &plan) => {
+                Piece::Plan(plan) if begin(family, &plan) => {
                     request.running = true;
                     picked = Some((request.id, request.family, plan));
                     break;

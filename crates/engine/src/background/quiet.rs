@@ -19,7 +19,7 @@ impl Background {
     /// it ends: work that was given up must be paid for again.
     pub(crate) fn run_in_quiet(&self, id: u32, plan: &Plan) -> Result<()> {
         let watcher: Arc<dyn Watcher> = Arc::new(Yielding {
-            jobs: self.me.clone(),
+            background: self.me.clone(),
             family: id,
             seen: AtomicU64::new(0),
         });
@@ -75,7 +75,7 @@ fn is_no_failure(error: &Error) -> bool {
 
 /// Has a compaction for reads end when something else wants the background.
 struct Yielding {
-    jobs: Weak<Background>,
+    background: Weak<Background>,
     family: u32,
     /// Changes of the state up to which nothing wanted it.
     seen: AtomicU64,
@@ -83,18 +83,18 @@ struct Yielding {
 
 impl Watcher for Yielding {
     fn check(&self) -> Result<()> {
-        let Some(jobs) = self.jobs.upgrade() else {
+        let Some(background) = self.background.upgrade() else {
             return Ok(());
         };
         // Relaxed: a change missed now is seen at the next check.
-        let changes = jobs.store.changes.load(Ordering::Relaxed);
+        let changes = background.store.changes.load(Ordering::Relaxed);
         if self.seen.swap(changes, Ordering::Relaxed) == changes
             || drumlin_base::bug!("quiet-work-never-yields")
         {
             return Ok(());
         }
-        let state = jobs.store.lock_state();
-        match jobs.wants_background(&state, self.family) {
+        let state = background.store.lock_state();
+        match background.wants_background(&state, self.family) {
             true => Err(Error::new(
                 ErrorKind::Shutdown,
                 "a compaction that can wait was given up for writes",

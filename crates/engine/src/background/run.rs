@@ -131,7 +131,7 @@ impl Background {
         let order = state
             .families
             .get(&family)
-            .map(|view| view.family.options.order.clone());
+            .map(|family| family.family.options.order.clone());
         if let (Some(request), Some(order)) = (state.manual.get(id), order)
             && outcome.is_ok()
         {
@@ -153,12 +153,12 @@ impl Background {
             // One thread only flushes, and L0 does not wait for itself.
             _ => plan.level > 0,
         };
-        let jobs = outranked.then(|| self.me.clone());
-        if jobs.is_none() && cancel.is_none() {
+        let background = outranked.then(|| self.me.clone());
+        if background.is_none() && cancel.is_none() {
             return None;
         }
         Some(Arc::new(Interrupter {
-            jobs,
+            background,
             only_flushes: plan.level == 0,
             cancel,
             seen: AtomicU64::new(0),
@@ -180,7 +180,7 @@ pub(super) fn check_cancelled(cancel: Option<&CancelToken>) -> Result<()> {
 /// inputs stay claimed meanwhile, its output goes on where it was. At most three jobs nest: one below
 /// L0, one of L0, a flush.
 struct Interrupter {
-    jobs: Option<Weak<Background>>,
+    background: Option<Weak<Background>>,
     /// The job empties L0 itself.
     only_flushes: bool,
     cancel: Option<CancelToken>,
@@ -191,22 +191,23 @@ struct Interrupter {
 impl Watcher for Interrupter {
     fn check(&self) -> Result<()> {
         check_cancelled(self.cancel.as_ref())?;
-        let Some(jobs) = self.jobs.as_ref().and_then(Weak::upgrade) else {
+        let Some(background) = self.background.as_ref().and_then(Weak::upgrade) else {
             return Ok(());
         };
         loop {
             // A job ends at once when the store closes, which is no error of its, and stays due.
-            jobs.store.check_open()?;
+            background.store.check_open()?;
             // Relaxed: a change missed now is seen at the next check.
-            let changes = jobs.store.changes.load(Ordering::Relaxed);
+            let changes = background.store.changes.load(Ordering::Relaxed);
             if self.seen.swap(changes, Ordering::Relaxed) == changes {
                 return Ok(());
             }
-            let urgent = jobs.pick_urgent(&mut jobs.store.lock_state(), self.only_flushes);
+            let urgent =
+                background.pick_urgent(&mut background.store.lock_state(), self.only_flushes);
             let Some(job) = urgent else {
                 return Ok(());
             };
-            if jobs.run(job, false).is_err() {
+            if background.run(job, false).is_err() {
                 return Ok(()); // It was counted, and is tried again by a thread that backs off.
             }
         }

@@ -247,9 +247,7 @@ impl Set {
     #[inline]
     fn number(&self, way: usize) -> u64 {
         // Relaxed: a hint, see the field.
-        self.numbers
-            .get(way)
-            .map_or(0, |number| number.load(Ordering::Relaxed))
+        self.numbers[way].load(Ordering::Relaxed)
     }
 
     #[inline]
@@ -258,12 +256,12 @@ impl Set {
             if self.number(way) != number {
                 continue;
             }
-            let found = self.readers.get(way)?.get()?.load();
+            let found = self.readers[way].get()?.load();
             if found
                 .as_ref()
                 .is_some_and(|reader| reader.number() == number)
             {
-                let used = self.used.get(way)?;
+                let used = &self.used[way];
                 // A store only when it changes something keeps the line shared between readers.
                 if !used.load(Ordering::Relaxed) {
                     used.store(true, Ordering::Relaxed);
@@ -295,19 +293,12 @@ impl Set {
     ///
     /// Requires: the lock is held.
     fn put(&self, way: usize, reader: Option<Arc<BlobReader>>) -> Option<Arc<BlobReader>> {
-        let (Some(number), Some(place), Some(used)) = (
-            self.numbers.get(way),
-            self.readers.get(way),
-            self.used.get(way),
-        ) else {
-            return None;
-        };
-        number.store(
-            reader.as_ref().map_or(0, |reader| reader.number()),
-            Ordering::Relaxed,
-        );
-        used.store(true, Ordering::Relaxed);
-        place.get_or_init(ArcSwapOption::empty).swap(reader)
+        let number = reader.as_ref().map_or(0, |reader| reader.number());
+        self.numbers[way].store(number, Ordering::Relaxed);
+        self.used[way].store(true, Ordering::Relaxed);
+        self.readers[way]
+            .get_or_init(ArcSwapOption::empty)
+            .swap(reader)
     }
 
     fn clear(&self) {

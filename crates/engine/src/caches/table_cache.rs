@@ -151,10 +151,10 @@ impl TableCache {
     /// Most memory that tables held open by a layout may take; 0 while open tables exceed their share,
     /// because tables held open cannot be closed.
     pub fn laid_out_bytes_max(&self) -> usize {
-        if self.shared.own_bytes() > self.shared.own_bytes_max() {
+        if self.shared.meta_bytes() > self.shared.meta_bytes_max() {
             0
         } else {
-            self.shared.own_bytes_max()
+            self.shared.meta_bytes_max()
         }
     }
 
@@ -163,7 +163,7 @@ impl TableCache {
         let shared = &*self.shared;
         let open = shared.queues.lock().open.len();
         open < shared.options.open_max.max(OPEN_MIN) - shared.parked_max()
-            && shared.own_bytes() < shared.own_bytes_max()
+            && shared.meta_bytes() < shared.meta_bytes_max()
     }
 
     #[cold]
@@ -387,12 +387,12 @@ impl Shared {
         queues.open.push_back(Arc::downgrade(file));
     }
 
-    fn own_bytes_max(&self) -> usize {
+    fn meta_bytes_max(&self) -> usize {
         self.options.budget.limit_bytes() / 2
     }
 
     /// Memory that open tables take now.
-    fn own_bytes(&self) -> usize {
+    fn meta_bytes(&self) -> usize {
         self.options.budget.used(MemoryUse::TableMeta)
     }
 
@@ -413,8 +413,8 @@ impl Shared {
                 closed.extend(queues.unpark_oldest());
             }
         }
-        let mut meta = self.own_bytes();
-        let meta_max = self.own_bytes_max();
+        let mut meta = self.meta_bytes();
+        let meta_max = self.meta_bytes_max();
         while meta > meta_max && queues.open.len() + queues.parked.len() > OPEN_MIN {
             if queues.parked.is_empty() && !queues.park_oldest() {
                 break;

@@ -34,7 +34,7 @@ pub(crate) fn pick(
 
 /// L0 taken down, when its tables refer to many blobs in a store that is not written.
 fn uncover(version: &Version, options: &CompactionOptions, moment: &Moment<'_>) -> Option<Plan> {
-    if !moment.has_room || !is_leveled(&options.style) || !for_reads::is_time(version, moment) {
+    if !moment.has_space || !is_leveled(&options.style) || !for_reads::is_time(version, moment) {
         return None;
     }
     let upper = version.level(0);

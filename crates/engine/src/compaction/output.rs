@@ -68,7 +68,7 @@ pub(crate) struct JobContext {
     /// Whether inputs are read past the page cache. For outputs `env` decides.
     pub direct: bool,
     /// Free space reserved for the output, if any.
-    pub room: Option<Arc<Promise>>,
+    pub space: Option<Arc<Promise>>,
 }
 
 impl fmt::Debug for JobContext {
@@ -269,8 +269,7 @@ impl<'a> Outputs<'a> {
 
     fn create(&mut self) -> Result<OpenTable> {
         let number = (self.context.numbers)();
-        let template = self.context.writers.get(self.stamp.level).cloned();
-        let template = template.unwrap_or_default();
+        let template = self.context.writers[self.stamp.level].clone();
         let path = match template.style {
             TableStyle::RocksDb => names::table(&self.context.dir, number),
             TableStyle::LevelDb => names::leveldb_table(&self.context.dir, number),
@@ -316,8 +315,8 @@ impl<'a> Outputs<'a> {
         }
         if let Some(open) = self.open.take() {
             let file = open.finish(self.context, &self.stamp, &tombstones)?;
-            if let Some(room) = &self.context.room {
-                room.written(file.size);
+            if let Some(space) = &self.context.space {
+                space.written(file.size);
             }
             self.written.files.push(file);
         }

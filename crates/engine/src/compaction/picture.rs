@@ -25,7 +25,7 @@ pub(super) const IDLE: Moment<'static> = Moment {
     oldest_snapshot: SEQNO_MAX,
     is_quiet: true,
     flush_cf: u64::MAX,
-    has_room: true,
+    has_space: true,
 };
 
 /// `in_flight` is under way.

@@ -300,7 +300,7 @@ pub(crate) struct Moment<'a> {
     /// `u64::MAX` where it is not written.
     pub flush_cf: u64,
     /// Whether uncovering garbage did not just find the disk too full; see [`super::blob_picker`].
-    pub has_room: bool,
+    pub has_space: bool,
 }
 
 /// Chooses what to compact next. Pure: looks, claims nothing.

@@ -96,7 +96,7 @@ fn context(env: &Env, numbers: &Arc<AtomicU64>) -> JobContext {
         progress: Arc::default(),
         watcher: None,
         direct: false,
-        room: None,
+        space: None,
     }
 }
 

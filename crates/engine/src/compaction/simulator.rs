@@ -94,7 +94,7 @@ impl Simulator {
             oldest_snapshot: SEQNO_MAX,
             is_quiet: false,
             flush_cf: u64::MAX,
-            has_room: true,
+            has_space: true,
         };
         let Some(plan) = pick(&self.version(), &self.options, &moment) else {
             return false;

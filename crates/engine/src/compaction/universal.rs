@@ -91,7 +91,7 @@ impl Universal {
             oldest_snapshot: SEQNO_MAX,
             is_quiet: false,
             flush_cf: u64::MAX,
-            has_room: true,
+            has_space: true,
         };
         let search = self.search(version, options, &moment);
         search.plan(0..search.runs.len(), Reason::Manual)

@@ -30,7 +30,7 @@ pub(crate) fn wish(
     file: &FileMeta,
 ) -> Option<Wish> {
     let is_marked = file.marked_for_compaction || file.is_wasteful();
-    let is_marked = is_marked || (level > 0 && file.is_dense());
+    let is_marked = is_marked || (level > 0 && file.is_mostly_tombstones());
     let reached = |time: u64| {
         let age_max = options.age_max_seconds;
         time > 0 && age_max.is_some_and(|age| time.saturating_add(age) <= moment.now)

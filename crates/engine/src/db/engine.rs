@@ -7,13 +7,14 @@ use std::time::Duration;
 use drumlin_base::sync::Mutex;
 use drumlin_base::{ErrorKind, Result, SeqNo};
 use drumlin_fs::FileLock;
+use drumlin_memtable::Memtable;
 
 use crate::background::background::Background;
 use crate::files::names;
 use crate::store::state::State;
 use crate::store::store::Store;
 use crate::watch::events::Health;
-use crate::write::commit::CommitPipeline;
+use crate::write::commit::{CommitPipeline, LogState};
 use crate::write::env::WriteEnv;
 
 /// How often closing looks whether the last job has ended.
@@ -53,7 +54,8 @@ impl Engine {
                             .back()
                             .map(|i| (id, Arc::clone(&i.memtable))),
                     ),
-                    false => left.push(id), // It had no place for one more.
+                    // One more immutable memtable would have been too many.
+                    false => left.push(id),
                 }
             }
             Ok((targets, left))
@@ -73,6 +75,15 @@ impl Engine {
     /// Rotates the family's memtable and waits until everything in it is in tables.
     pub(crate) fn flush_family(&self, id: u32) -> Result<()> {
         self.store.check_writable()?;
+        match self.rotate_once(id)? {
+            Some(newest) => self.background.wait_for_table_of(id, &newest),
+            None => Ok(()),
+        }
+    }
+
+    /// Rotates the memtable that the family has now, unless a writer does so first. The newest of its
+    /// immutable memtables; `None` if it has none.
+    fn rotate_once(&self, id: u32) -> Result<Option<Arc<Memtable>>> {
         let first = {
             let mut state = self.store.lock_state();
             Arc::clone(&state.family_mut(id)?.mutable)
@@ -81,30 +92,30 @@ impl Engine {
             let family = state.families.get(&id);
             family.is_some_and(|family| Arc::ptr_eq(&family.mutable, &first))
         };
-        let target = loop {
+        loop {
             // Without the lead: writers go on meanwhile, and one of them may do it.
             let state = self
                 .background
                 .wait_until(|state| !is_first(state) || self.writes.env.has_place(state, id))?;
             if !is_first(&state) {
-                break Some(first);
+                return Ok(Some(first));
             }
             drop(state);
-            let rotated = self.writes.run_exclusive(|log| -> Result<_> {
-                self.store.check_open()?;
-                self.writes.env.rotate(log, id, true)?;
-                let state = self.store.lock_state();
-                let family = state.families.get(&id);
-                let newest = family.and_then(|family| family.immutables.back());
-                Ok(newest.map(|newest| Arc::clone(&newest.memtable)))
-            });
-            match rotated {
+            match self.writes.run_exclusive(|log| self.rotate_now(log, id)) {
                 Err(error) if error.kind() == ErrorKind::Busy => {} // Another writer took the place.
-                rotated => break rotated?,
+                rotated => return rotated,
             }
-        };
-        let Some(target) = target else { return Ok(()) };
-        self.background.wait_for_table_of(id, &target)
+        }
+    }
+
+    /// Rotates the family's memtable, for whoever has the lead. The newest immutable one.
+    fn rotate_now(&self, log: &mut LogState, id: u32) -> Result<Option<Arc<Memtable>>> {
+        self.store.check_open()?;
+        self.writes.env.rotate(log, id, true)?;
+        let state = self.store.lock_state();
+        let family = state.families.get(&id);
+        let newest = family.and_then(|family| family.immutables.back());
+        Ok(newest.map(|newest| Arc::clone(&newest.memtable)))
     }
 
     /// Syncs the WAL as a synced write would; the sequence number up to which it is synced.
@@ -126,35 +137,49 @@ impl Engine {
         if self.store.id.read_only {
             return Ok(());
         }
-        let saved = match self.writes.env.unlogged.load(Ordering::Acquire)
-            && !self.store.closing.load(Ordering::Acquire)
-        {
-            true => self
-                .store
-                .families
-                .load()
-                .keys()
-                .try_for_each(|id| self.flush_family(*id)),
-            false => Ok(()),
-        };
+        let saved = self.save_unlogged();
         if self.store.closing.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        drop(self.store.lock_state());
-        self.store.changed.notify_all();
-        self.store.retry.notify_all();
-        self.store.files.trash.end();
-        self.store.files.preallocator.set_has_thread(false);
-        let joined = self.background.join();
+        let joined = self.end_background();
         let closed = self.writes.run_exclusive(|log| {
             log.wal
                 .forget_below(self.store.oldest_wal.load(Ordering::Acquire));
             log.wal.close()
         });
+        self.remove_what_nobody_needs();
+        self.locks.lock().clear();
+        saved.and(joined).and(closed)
+    }
+
+    /// Flushes what no WAL holds, if there is such a thing and the database is not being closed already.
+    fn save_unlogged(&self) -> Result<()> {
+        if !self.writes.env.unlogged.load(Ordering::Acquire)
+            || self.store.closing.load(Ordering::Acquire)
+        {
+            return Ok(());
+        }
+        let families = self.store.families.load();
+        families.keys().try_for_each(|id| self.flush_family(*id))
+    }
+
+    /// Wakes the threads that look at `closing`, and waits for those of the background.
+    fn end_background(&self) -> Result<()> {
+        drop(self.store.lock_state()); // Whoever looked at `closing` before it was set waits by now.
+        self.store.changed.notify_all();
+        self.store.retry.notify_all();
+        self.store.files.trash.end();
+        self.store.files.preallocator.set_has_thread(false);
+        self.background.join()
+    }
+
+    /// Removes the files that no version and no later opening needs, once no job and no checkpoint of a
+    /// caller's own thread uses any.
+    fn remove_what_nobody_needs(&self) {
         let spare = {
             let mut state = self.store.lock_state();
             while self.store.files.numbers.has_pending() || state.wal_pins > 0 {
-                // Jobs and checkpoints of callers' own threads; they look at `closing` often.
+                // They look at `closing` often.
                 state = self.store.changed.wait_for(state, JOB_END_PAUSE);
             }
             self.store.remove_obsolete(&mut state);
@@ -162,15 +187,11 @@ impl Engine {
             std::mem::take(&mut state.spare_wals)
         };
         for number in spare {
-            self.store
-                .files
-                .trash
-                .put(names::wal(&self.store.id.wal_dir, number));
+            let wal = names::wal(&self.store.id.wal_dir, number);
+            self.store.files.trash.put(wal);
         }
         self.store.clear_supply();
         self.store.empty_trash();
-        self.locks.lock().clear();
-        saved.and(joined).and(closed)
     }
 }
 

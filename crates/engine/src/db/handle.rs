@@ -14,25 +14,24 @@ use crate::db::{open, reader};
 use crate::family::column_family::{ColumnFamily, DEFAULT_FAMILY, Family};
 use crate::family::snapshot::Snapshot;
 use crate::family::super_version::SuperVersion;
-use crate::family::super_version::empty_view;
 use crate::maintenance::repair::RepairReport;
 use crate::maintenance::verify::VerifyReport;
 use crate::maintenance::{checkpoint, compact, families, ingest, repair, verify};
 use crate::options::settings::{FamilyOptions, Options, ReadOptions, WriteOptions};
 use crate::options::stored as stored_options;
 use crate::read;
-use crate::read::{DbIterator, ReadView, ViewSource};
+use crate::read::{DbIterator, ReadView, RefreshSource};
 use crate::watch::events::{Health, RecoveryReport};
 use crate::watch::statistics::Statistics;
 use crate::write::batch::WriteBatch;
 
 /// Where an iterator finds the present state when it is refreshed.
-pub(super) struct FamilyView {
+pub(super) struct FamilySource {
     engine: Arc<Engine>,
     family: Arc<Family>,
 }
 
-impl FamilyView {
+impl FamilySource {
     pub(super) fn new(engine: &Arc<Engine>, family: &Arc<Family>) -> Self {
         Self {
             engine: Arc::clone(engine),
@@ -41,14 +40,14 @@ impl FamilyView {
     }
 }
 
-impl ViewSource for FamilyView {
-    fn view(&self) -> (Arc<SuperVersion>, SeqNo) {
-        let view = self.family.view.load_full();
-        (view, self.engine.store.visible_seqno())
+impl RefreshSource for FamilySource {
+    fn present(&self) -> (Arc<SuperVersion>, SeqNo) {
+        let super_version = self.family.super_version.load_full();
+        (super_version, self.engine.store.visible_seqno())
     }
 
-    fn seqno_of(&self, held: &Arc<SuperVersion>) -> Option<SeqNo> {
-        let present = self.family.view.load();
+    fn seqno_if_present(&self, held: &Arc<SuperVersion>) -> Option<SeqNo> {
+        let present = self.family.super_version.load();
         Arc::ptr_eq(&present, held).then(|| self.engine.store.visible_seqno())
     }
 }
@@ -424,8 +423,8 @@ impl Db {
         options: &ReadOptions,
     ) -> Result<Option<PinnedSlice>> {
         self.check_read(family, options)?;
-        let view = family.0.view.load();
-        let read = self.read_view(family, &view, options);
+        let super_version = family.0.super_version.load();
+        let read = self.read_view(family, &super_version, options);
         let mut answer = Ok(None);
         read::get_to(read, key, || options.for_tables(), &mut answer);
         answer
@@ -441,8 +440,8 @@ impl Db {
         if let Err(error) = self.check_read(family, options) {
             return keys.iter().map(|_| Err(error.duplicate())).collect();
         }
-        let view = family.0.view.load();
-        let read = self.read_view(family, &view, options);
+        let super_version = family.0.super_version.load();
+        let read = self.read_view(family, &super_version, options);
         read::multi_get(read, keys, &options.for_tables())
     }
 
@@ -459,8 +458,8 @@ impl Db {
         options: &ReadOptions,
     ) -> Result<Option<SeqNo>> {
         self.check_read(family, options)?;
-        let view = family.0.view.load();
-        let read = self.read_view(family, &view, options);
+        let super_version = family.0.super_version.load();
+        let read = self.read_view(family, &super_version, options);
         read::newest_seqno(read, key.as_ref(), &options.for_tables())
     }
 
@@ -474,22 +473,22 @@ impl Db {
     pub fn iter_cf(&self, family: &ColumnFamily, options: ReadOptions) -> DbIterator {
         self.engine.store.watch.statistics.iterators.bump();
         if let Err(error) = self.check_read(family, &options) {
-            let (view, options) = (
-                empty_view(family.0.options.order.clone()),
+            let (super_version, options) = (
+                SuperVersion::empty(family.0.options.order.clone()),
                 options.for_iterators(),
             );
-            return DbIterator::refused(&family.0.reads, view, options, error);
+            return DbIterator::refused(&family.0.reads, super_version, options, error);
         }
-        let view = family.0.view.load();
+        let super_version = family.0.super_version.load();
         let seqno = self.read_seqno(&options);
         let walked = options.for_iterators();
         DbIterator::over_present(
             &family.0.reads,
-            &view,
+            &super_version,
             seqno,
             options.snapshot,
             walked,
-            || Arc::new(FamilyView::new(&self.engine, &family.0)),
+            || Arc::new(FamilySource::new(&self.engine, &family.0)),
         )
     }
 
@@ -678,16 +677,16 @@ impl Db {
         })
     }
 
-    /// The view of a read on `family` over `view`, which was loaded before.
+    /// The view of a read on `family` over `super_version`, which was loaded before the sequence number is.
     #[inline]
     fn read_view<'a>(
         &self,
         family: &'a ColumnFamily,
-        view: &'a SuperVersion,
+        super_version: &'a SuperVersion,
         options: &ReadOptions,
     ) -> ReadView<'a> {
         ReadView {
-            view,
+            super_version,
             context: &family.0.reads,
             seqno: self.read_seqno(options),
         }

@@ -30,7 +30,7 @@ pub(crate) fn stored_identity(env: &Env, dir: &Path) -> Result<Option<String>> {
 }
 
 /// The database's id: the one in IDENTITY, or a new random one in the form of a UUID.
-pub(super) fn identity(env: &Env, dir: &Path) -> Result<String> {
+pub(super) fn stored_or_new_identity(env: &Env, dir: &Path) -> Result<String> {
     if let Some(stored) = stored_identity(env, dir)? {
         return Ok(stored);
     }

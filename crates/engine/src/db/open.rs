@@ -21,10 +21,12 @@ use crate::caches::models::{Chooser, ModelStore};
 use crate::caches::table_cache::{TableCache, TableCacheOptions};
 use crate::compaction::CompactionStyle;
 use crate::db::engine::Engine;
-use crate::db::identity::{identity, session_id, stored_identity, write_identity_file};
+use crate::db::identity::{
+    session_id, stored_identity, stored_or_new_identity, write_identity_file,
+};
 use crate::db::{foreign, recover};
 use crate::family::column_family::{DEFAULT_FAMILY, Family, next_store};
-use crate::family::super_version::empty_view;
+use crate::family::super_version::SuperVersion;
 use crate::files::held_files::HeldFiles;
 use crate::files::names::FileName;
 use crate::files::space::Space;
@@ -95,56 +97,10 @@ pub(crate) fn open(
         false => DirectoryFormat::RocksDb,
     };
     let stored = stored_options::read(dir, &options)?;
-    for (name, family) in &mut families {
-        if let Some(stored) = stored.as_ref().and_then(|file| file.family(name)) {
-            stored_options::complete(family, stored, options.compaction_style);
-        }
-        refuse_style(family, &options)?;
-    }
-    let direct = stored
-        .as_ref()
-        .and_then(|file| file.database.flag(options_file::DIRECT_IO));
-    let wanted = &mut options.tuning.background_direct_io;
-    *wanted = wanted.or(direct);
-    let set_options = VersionSetOptions {
-        profile: if leveldb {
-            Profile::LevelDb
-        } else {
-            Profile::RocksDb
-        },
-        families: families
-            .iter()
-            .map(|(name, f)| (name.clone(), f.order.clone()))
-            .collect(),
-        read_only: mode.is_read_only(),
-        // A read-only store holds the WAL files first.
-        check_tables: !mode.is_read_only(),
-    };
-    let (mut versions, info) = match VersionSet::recover(Arc::clone(&env.files), dir, &set_options)
-    {
-        Ok(_) if options.error_if_exists => {
-            let message = "the database exists, and error_if_exists is set";
-            return Err(Error::invalid_argument(message).with_file(dir));
-        }
-        Ok((versions, info)) => (versions, Some(info)),
-        Err(error) if error.is_not_found() => {
-            if mode.is_read_only() || !options.create_if_missing {
-                return Err(error);
-            }
-            (create(&env, dir, &set_options)?, None)
-        }
-        Err(error) => return Err(error),
-    };
-    if let (OpenMode::ReadOnly(held), Some(info)) = (mode, &info) {
-        let wal_dir = options.wal_dir.as_deref().unwrap_or(dir);
-        held.take_wals(wal_dir, info)?;
-        versions.check_tables()?;
-        held.take_models(dir, &versions)?;
-    }
+    take_stored(stored.as_ref(), &mut options, &mut families)?;
+    let (mut versions, info) = open_versions(dir, &options, &families, mode)?;
     let free = free_at_open(&env, dir, &options);
-    let derived = options.tuning.write_buffer(options.memory_budget_bytes());
-    let fits = derived.min(usize::try_from(space::memtable_bytes_max(free)).unwrap_or(derived));
-    options.tuning.write_buffer_bytes.get_or_insert(fits);
+    fit_memtables(&mut options, free);
     for (name, family) in &mut families {
         if let Some(stored) = stored.as_ref().and_then(|file| file.family(name)) {
             stored_options::keep_blobs_out(family, stored, &options.tuning);
@@ -174,7 +130,83 @@ pub(crate) fn open(
     opener.finish(versions, info, lock)
 }
 
-/// Bytes free on the disk; the maximum, and a note to the listener, where that is not known.
+/// Fills in from the OPTIONS file what the caller left open, and refuses a compaction style that the directory's format
+/// cannot have.
+fn take_stored(
+    stored: Option<&OptionsFile>,
+    options: &mut Options,
+    families: &mut BTreeMap<String, FamilyOptions>,
+) -> Result<()> {
+    for (name, family) in families {
+        if let Some(stored) = stored.and_then(|file| file.family(name)) {
+            stored_options::complete(family, stored, options.compaction_style);
+        }
+        refuse_style(family, options)?;
+    }
+    let direct = stored.and_then(|file| file.database.flag(options_file::DIRECT_IO));
+    let wanted = &mut options.tuning.background_direct_io;
+    *wanted = wanted.or(direct);
+    Ok(())
+}
+
+/// The versions in `dir`, with the findings of their recovery; a new database where there is none, one is allowed, and
+/// with it no findings. Opened for reading, the WALs and models are held before the tables are checked.
+///
+/// Requires: the options say which format the directory has.
+fn open_versions(
+    dir: &Path,
+    options: &Options,
+    families: &BTreeMap<String, FamilyOptions>,
+    mode: OpenMode<'_>,
+) -> Result<(VersionSet, Option<RecoveredInfo>)> {
+    let files = &options.env.files;
+    let set_options = version_set_options(options, families, mode);
+    let (versions, info) = match VersionSet::recover(Arc::clone(files), dir, &set_options) {
+        Ok(_) if options.error_if_exists => {
+            let message = "the database exists, and error_if_exists is set";
+            return Err(Error::invalid_argument(message).with_file(dir));
+        }
+        Err(error) if error.is_not_found() && !mode.is_read_only() && options.create_if_missing => {
+            return Ok((create(&options.env, dir, &set_options)?, None));
+        }
+        found => found?,
+    };
+    if let OpenMode::ReadOnly(held) = mode {
+        held.take_wals(options.wal_dir.as_deref().unwrap_or(dir), &info)?;
+        versions.check_tables()?;
+        held.take_models(dir, &versions)?;
+    }
+    Ok((versions, Some(info)))
+}
+
+fn version_set_options(
+    options: &Options,
+    families: &BTreeMap<String, FamilyOptions>,
+    mode: OpenMode<'_>,
+) -> VersionSetOptions {
+    let orders = families.iter();
+    VersionSetOptions {
+        profile: match options.format {
+            DirectoryFormat::LevelDb => Profile::LevelDb,
+            _ => Profile::RocksDb,
+        },
+        families: orders
+            .map(|(name, family)| (name.clone(), family.order.clone()))
+            .collect(),
+        read_only: mode.is_read_only(),
+        // A read-only store holds the WAL files first.
+        check_tables: !mode.is_read_only(),
+    }
+}
+
+/// Sets the size of memtables that the caller left open: what the budget gives, and the free disk takes.
+fn fit_memtables(options: &mut Options, free: u64) {
+    let derived = options.tuning.write_buffer(options.memory_budget_bytes());
+    let fits = derived.min(usize::try_from(space::memtable_bytes_max(free)).unwrap_or(derived));
+    options.tuning.write_buffer_bytes.get_or_insert(fits);
+}
+
+/// Free bytes on the disk. Where they are not known, the listener gets the error, and the answer is the maximum.
 fn free_at_open(env: &Env, dir: &Path, options: &Options) -> u64 {
     env.files.free_space(dir).unwrap_or_else(|error| {
         if let Some(listener) = &options.listener {
@@ -276,7 +308,7 @@ fn create(env: &Env, dir: &Path, options: &VersionSetOptions) -> Result<VersionS
     }
     if options.profile == Profile::RocksDb {
         // Before CURRENT: a directory with that and without IDENTITY is taken for LevelDB's.
-        write_identity_file(env, dir, &identity(env, dir)?)?;
+        write_identity_file(env, dir, &stored_or_new_identity(env, dir)?)?;
     }
     VersionSet::create(Arc::clone(&env.files), dir, options)
 }
@@ -478,7 +510,7 @@ impl Opener<'_> {
         direct_io: bool,
     ) -> Result<Engine> {
         if versions.db_id().is_none() {
-            versions.set_db_id(&identity(&self.env, self.dir)?);
+            versions.set_db_id(&stored_or_new_identity(&self.env, self.dir)?);
         }
         let id = self.identity(&versions, wal_dir, direct_io)?;
         let caches = self.caches()?;
@@ -586,7 +618,7 @@ impl Opener<'_> {
                     &caches.blob_cache,
                 ),
                 (store, &caches.budget, &caches.moments),
-                empty_view(family.order.clone()),
+                SuperVersion::empty(family.order.clone()),
             );
             let version = Arc::clone(&found.current);
             states.insert(id, FamilyState::new(shared, version, found.log_number));

@@ -146,11 +146,16 @@ impl Between {
         }
         // A walk that was refused says why.
         self.front.status()?;
-        let (reads, view) = (
+        let (reads, super_version) = (
             Arc::clone(&self.family.0.reads),
-            Arc::clone(self.front.view()),
+            Arc::clone(self.front.super_version()),
         );
-        let mut back = DbIterator::new(reads, view, self.front.seqno(), self.options.clone());
+        let mut back = DbIterator::new(
+            reads,
+            super_version,
+            self.front.seqno(),
+            self.options.clone(),
+        );
         match &self.bounds.end {
             Bound::Included(key) => back.seek_for_prev(key),
             // The walk keeps to the bound.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use drumlin_base::{Error, PinnedSlice, Result, SeqNo};
 
 use crate::db::engine::Engine;
-use crate::db::handle::{Db, FamilyView};
+use crate::db::handle::{Db, FamilySource};
 use crate::family::column_family::{ColumnFamily, Family};
 use crate::family::moment::Moment;
-use crate::family::super_version::{FamilyViews, SuperVersion, empty_view};
+use crate::family::super_version::{SuperVersion, SuperVersions};
 use crate::options::settings::ReadOptions;
-use crate::read::{self, DbIterator, ReadView, ViewSource};
+use crate::read::{self, DbIterator, ReadView, RefreshSource};
 
 /// All families as they were when [`Db::view`] was called: every read of a view is as of one sequence number.
 ///
@@ -23,7 +23,7 @@ use crate::read::{self, DbIterator, ReadView, ViewSource};
 #[derive(Clone)]
 pub struct View {
     engine: Arc<Engine>,
-    moment: Arc<Moment<FamilyViews>>,
+    moment: Arc<Moment<SuperVersions>>,
     seqno: SeqNo,
 }
 
@@ -39,7 +39,7 @@ impl Db {
         let store = &self.engine.store;
         let moments = &store.caches.moments;
         loop {
-            let moment = moments.load(|| store.family_views());
+            let moment = moments.load(|| store.super_versions());
             let seqno = store.visible_seqno();
             // Else the number may count entries of a memtable that the moment does not have.
             if moments.is_present(&moment) {
@@ -101,11 +101,12 @@ impl View {
         let Family { reads, .. } = &*family.0;
         self.engine.store.watch.statistics.iterators.bump();
         let walked = options.for_iterators();
-        let source = || Arc::new(FamilyView::new(&self.engine, &family.0)) as Arc<dyn ViewSource>;
-        let empty = || empty_view(family.0.options.order.clone());
+        let source =
+            || Arc::new(FamilySource::new(&self.engine, &family.0)) as Arc<dyn RefreshSource>;
+        let empty = || SuperVersion::empty(family.0.options.order.clone());
         match self.super_version(&family.0, options) {
-            Ok(Some(view)) => {
-                DbIterator::over_present(reads, view, self.seqno, None, walked, source)
+            Ok(Some(super_version)) => {
+                DbIterator::over_present(reads, super_version, self.seqno, None, walked, source)
             }
             Ok(None) => DbIterator::new(Arc::clone(reads), empty(), self.seqno, walked)
                 .with_source(source()),
@@ -123,9 +124,9 @@ impl View {
             true => self.engine.store.visible_seqno(),
             false => self.seqno,
         };
-        let view = self.super_version(family, options)?;
-        Ok(view.map(|view| ReadView {
-            view,
+        let super_version = self.super_version(family, options)?;
+        Ok(super_version.map(|super_version| ReadView {
+            super_version,
             context: &family.reads,
             seqno,
         }))
@@ -143,8 +144,8 @@ impl View {
             let message = "a view is read as of its own moment, not of a snapshot";
             return Err(Error::invalid_argument(message));
         }
-        let views = &self.moment.of;
-        let found = views.binary_search_by_key(&family.id, |(id, _)| *id);
-        Ok(found.ok().map(|index| &views[index].1))
+        let all = &self.moment.of;
+        let found = all.binary_search_by_key(&family.id, |(id, _)| *id);
+        Ok(found.ok().map(|index| &all[index].1))
     }
 }

@@ -1,7 +1,7 @@
 //! A column family: its order and options, and the memtables and version its readers see.
 //!
-//! Thread safety: `view` is swapped whole under the engine's state lock and is
-//! loaded by readers without a lock. Everything else is immutable or atomic.
+//! Thread safety: `super_version` is swapped whole under the state's lock and is loaded by readers without a
+//! lock. Everything else is immutable or atomic.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::caches::blob_cache::BlobCache;
 use crate::caches::table_cache::TableCache;
 use crate::compaction::CompactionOptions;
 use crate::family::moment::MomentCell;
-use crate::family::super_version::{FamilyViews, SuperVersion, SuperVersionCell};
+use crate::family::super_version::{SuperVersion, SuperVersionCell, SuperVersions};
 use crate::options::settings::{DirectoryFormat, FamilyOptions, Options, Tuning};
 use crate::read::{FamilyReads, ReadContext, WalkPool};
 
@@ -24,8 +24,7 @@ use crate::read::{FamilyReads, ReadContext, WalkPool};
 /// small flush takes, so that walks never waste more than twice what they must.
 const DEAD_WALKED_MAX: usize = 1 << 18;
 
-/// The name of the family every database has.
-pub const DEFAULT_FAMILY: &str = "default";
+pub use crate::version::DEFAULT_FAMILY;
 
 /// A handle to a column family. Cheap to clone; stays usable for reading after the family is
 /// dropped, for as long as it is held.
@@ -70,13 +69,13 @@ pub(crate) struct Family {
     pub(crate) options: FamilyOptions,
     pub(crate) tuning: Tuning,
     pub(crate) compression: Compression,
-    pub(crate) view: SuperVersionCell,
+    pub(crate) super_version: SuperVersionCell,
     pub(crate) reads: Arc<FamilyReads>,
     pub(crate) compaction: CompactionOptions,
     pub(crate) dropped: AtomicBool,
     budget: Arc<MemoryBudget>,
     /// Of all families of the store together.
-    moments: Arc<MomentCell<FamilyViews>>,
+    moments: Arc<MomentCell<SuperVersions>>,
 }
 
 impl Family {
@@ -86,7 +85,7 @@ impl Family {
         options: FamilyOptions,
         database: &Options,
         (tables, blobs): (Arc<TableCache>, &BlobCache),
-        (store, budget, moments): (u64, &Arc<MemoryBudget>, &Arc<MomentCell<FamilyViews>>),
+        (store, budget, moments): (u64, &Arc<MemoryBudget>, &Arc<MomentCell<SuperVersions>>),
         first: Arc<SuperVersion>,
     ) -> Arc<Self> {
         let tuning = options
@@ -130,7 +129,7 @@ impl Family {
             name: name.to_owned(),
             compression,
             tuning,
-            view: SuperVersionCell::new(first),
+            super_version: SuperVersionCell::new(first),
             reads,
             compaction,
             options,
@@ -149,17 +148,13 @@ impl Family {
         Ok(())
     }
 
-    /// Makes `next` the readers' view from now on.
+    /// Makes `next` the super version that readers load from now on.
     ///
-    /// Requires: the engine's state lock is held.
+    /// Requires: the state's lock is held.
     pub(crate) fn install(&self, next: Arc<SuperVersion>) {
         let number = next.number;
-        let former = self.view.install(next);
+        let former = self.super_version.install(next);
         self.moments.forget();
-        debug_assert!(
-            former.number < number || number == 0,
-            "super versions ascend"
-        );
         self.reads.walks.advance(number);
         drop(former);
     }
@@ -177,8 +172,8 @@ impl Family {
     }
 
     /// Brings the budget's count of the mutable memtable up to date; whether it is full, or wastes so
-    /// much time of walks that a flush is cheaper. Any number of threads at once; none while the
-    /// memtable is retired.
+    /// much time of walks that a flush is cheaper. Any number of threads at once, each before the group
+    /// it applies is published: the memtable is mutable until then.
     pub(crate) fn account(&self, memtable: &Memtable) -> bool {
         memtable.account() >= self.write_buffer()
             || memtable.dead_walked() >= DEAD_WALKED_MAX

@@ -50,6 +50,12 @@ impl SuperVersion {
         })
     }
 
+    /// One without an entry, for readers of a family of which nothing is known yet.
+    pub(crate) fn empty(order: KeyOrder) -> Arc<Self> {
+        let memtable = Arc::new(Memtable::new(order));
+        Self::new(memtable, Vec::new(), Arc::new(Version::empty()), 0)
+    }
+
     /// The memtables, newest first.
     pub fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         std::iter::once(&self.memtable).chain(&self.immutables)
@@ -65,7 +71,7 @@ impl SuperVersion {
         }
     }
 
-    /// As [`SuperVersion::resident_runs`], for callers that have called it already.
+    /// The layout that [`SuperVersion::resident_runs`] made; `None` also where it was never called.
     #[inline]
     pub fn laid_out(&self) -> Option<&ResidentRuns> {
         self.resident_runs.get()?.as_ref()
@@ -82,11 +88,11 @@ impl SuperVersion {
     }
 
     /// The newest range tombstone in the memtable at `index` of [`SuperVersion::memtables`] that covers
-    /// `user_key` and that a reader at `snapshot` sees; 0 when there is none.
+    /// `user_key` and that a reader at `read_seqno` sees; 0 when there is none.
     #[inline]
-    pub fn covering_seqno(&self, index: usize, user_key: &[u8], snapshot: SeqNo) -> SeqNo {
+    pub fn covering_seqno(&self, index: usize, user_key: &[u8], read_seqno: SeqNo) -> SeqNo {
         self.memtable_at(index)
-            .map_or(0, |memtable| memtable.covering_seqno(user_key, snapshot))
+            .map_or(0, |memtable| memtable.covering_seqno(user_key, read_seqno))
     }
 
     #[inline]
@@ -112,12 +118,12 @@ impl fmt::Debug for SuperVersion {
 }
 
 /// The super versions of all families, by id.
-pub(crate) type FamilyViews = Box<[(u32, Arc<SuperVersion>)]>;
+pub(crate) type SuperVersions = Box<[(u32, Arc<SuperVersion>)]>;
 
 /// Where a family keeps its present super version.
 #[derive(Debug)]
 pub(crate) struct SuperVersionCell {
-    /// Never empty.
+    /// Invariant: it holds one from its making on.
     current: HazardPtr<Arc<SuperVersion>>,
 }
 
@@ -132,7 +138,9 @@ impl SuperVersionCell {
     /// The present super version under a guard, for a short read: no lock, no shared counter.
     #[inline]
     pub(crate) fn load(&self) -> HazardGuard<'_, Arc<SuperVersion>> {
-        self.current.load().expect("a family always has one")
+        self.current
+            .load()
+            .expect("a family has a super version from its making on")
     }
 
     /// The present super version for as long as it is needed, as iterators do.
@@ -142,20 +150,14 @@ impl SuperVersionCell {
 
     /// Makes `next` the present one and gives back the former, whose last reader frees it.
     ///
-    /// Requires: installs are made under the family's lock, with rising numbers.
+    /// Requires: the state's lock is held, and `next` has a higher number than the former one.
     pub(crate) fn install(&self, next: Arc<SuperVersion>) -> Retired<Arc<SuperVersion>> {
         let number = next.number;
         let former = self.current.swap(Some(next));
-        let former = former.expect("a family always has one");
+        let former = former.expect("a family has a super version from its making on");
         debug_assert!(former.number < number);
         former
     }
-}
-
-/// The view of readers before anything is known of a family.
-pub(crate) fn empty_view(order: KeyOrder) -> Arc<SuperVersion> {
-    let memtable = Arc::new(Memtable::new(order));
-    SuperVersion::new(memtable, Vec::new(), Arc::new(Version::empty()), 0)
 }
 
 #[cfg(test)]
@@ -163,7 +165,7 @@ mod tests {
     use super::*;
     use drumlin_base::{SEQNO_MAX, ValueKind};
 
-    fn view(number: u64) -> Arc<SuperVersion> {
+    fn numbered(number: u64) -> Arc<SuperVersion> {
         let memtable = || Arc::new(Memtable::new(KeyOrder::Bytewise));
         let version = Arc::new(Version::empty());
         SuperVersion::new(memtable(), vec![memtable()], version, number)
@@ -171,22 +173,26 @@ mod tests {
 
     #[test]
     fn range_tombstones_cover_from_when_they_were_added() {
-        let view = view(1);
-        let covering = |index, at| view.covering_seqno(index, b"k", at);
+        let super_version = numbered(1);
+        let covering = |index, at| super_version.covering_seqno(index, b"k", at);
         assert_eq!(covering(0, SEQNO_MAX), 0);
-        view.memtable.add(5, ValueKind::RangeDeletion, b"a", b"z");
+        super_version
+            .memtable
+            .add(5, ValueKind::RangeDeletion, b"a", b"z");
         assert_eq!((covering(0, 4), covering(0, SEQNO_MAX)), (0, 5));
-        view.memtable.add(6, ValueKind::RangeDeletion, b"j", b"l");
+        super_version
+            .memtable
+            .add(6, ValueKind::RangeDeletion, b"j", b"l");
         assert_eq!((covering(0, 5), covering(0, SEQNO_MAX)), (5, 6));
         assert_eq!((covering(1, SEQNO_MAX), covering(2, SEQNO_MAX)), (0, 0));
     }
 
     #[test]
-    fn a_reader_keeps_the_view_it_took() {
-        let cell = SuperVersionCell::new(view(1));
+    fn a_reader_keeps_the_super_version_it_took() {
+        let cell = SuperVersionCell::new(numbered(1));
         let taken = cell.load_full();
         let borrowed = cell.load();
-        let former = cell.install(view(2));
+        let former = cell.install(numbered(2));
         assert_eq!((taken.number, borrowed.number, former.number), (1, 1, 1));
         assert_eq!(cell.load().number, 2);
     }

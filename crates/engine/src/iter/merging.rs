@@ -190,7 +190,7 @@ impl<C: InternalIterator> MergingIterator<C> {
     fn settle(&mut self) {
         let child = &self.children[self.current];
         if !child.valid() {
-            self.make_immutables();
+            self.drop_current();
             return;
         }
         let Some(&next_prefix) = self.prefixes.get(1) else {
@@ -233,9 +233,9 @@ impl<C: InternalIterator> MergingIterator<C> {
         place
     }
 
-    /// The current child has no more entries, or failed.
+    /// Takes the current child, which has no more entries, out of the queue. If it failed, the walk ends.
     #[cold]
-    fn make_immutables(&mut self) {
+    fn drop_current(&mut self) {
         if self.current().status().is_err() {
             self.failed = Some(self.current);
             self.queue.clear();

@@ -44,13 +44,13 @@ pub struct Fragment<'a> {
 }
 
 impl Fragment<'_> {
-    /// The newest deletion a reader at `snapshot` sees; 0 when it sees none.
+    /// The newest deletion a reader at `read_seqno` sees; 0 when it sees none.
     #[inline]
-    pub fn newest_at(&self, snapshot: SeqNo) -> SeqNo {
+    pub fn newest_at(&self, read_seqno: SeqNo) -> SeqNo {
         match self.seqnos.first() {
-            Some(&newest) if newest <= snapshot => newest,
+            Some(&newest) if newest <= read_seqno => newest,
             _ => {
-                let newer = self.seqnos.partition_point(|&seqno| seqno > snapshot);
+                let newer = self.seqnos.partition_point(|&seqno| seqno > read_seqno);
                 self.seqnos.get(newer).copied().unwrap_or(0)
             }
         }
@@ -186,15 +186,20 @@ impl Fragments {
         })
     }
 
-    /// The newest deletion of `user_key` a reader at `snapshot` sees; 0 when there is none.
+    /// The newest deletion of `user_key` a reader at `read_seqno` sees; 0 when there is none.
     /// Costs O(log n) compares.
-    pub fn max_covering_seqno(&self, order: &KeyOrder, user_key: &[u8], snapshot: SeqNo) -> SeqNo {
+    pub fn max_covering_seqno(
+        &self,
+        order: &KeyOrder,
+        user_key: &[u8],
+        read_seqno: SeqNo,
+    ) -> SeqNo {
         if drumlin_base::bug!("range-tombstone-unseen") {
             return 0;
         }
         match self.get(self.first_ending_after(order, user_key)) {
             Some(fragment) if order.compare(fragment.begin, user_key).is_le() => {
-                fragment.newest_at(snapshot)
+                fragment.newest_at(read_seqno)
             }
             _ => 0,
         }

@@ -193,7 +193,7 @@ impl RunIter {
         self
     }
 
-    /// The newest deletion of `user_key` by this run's range tombstones that a reader at `snapshot`
+    /// The newest deletion of `user_key` by this run's range tombstones that a reader at `read_seqno`
     /// sees, and the fragment it belongs to.
     ///
     /// Requires: the cursor has walked over `user_key` since its last seek.
@@ -201,7 +201,7 @@ impl RunIter {
         &self,
         cursor: &mut RunTombstoneCursor,
         user_key: &[u8],
-        snapshot: SeqNo,
+        read_seqno: SeqNo,
     ) -> Option<(SeqNo, Fragment<'_>)> {
         if !self.tables.has_tombstones {
             return None;
@@ -226,7 +226,7 @@ impl RunIter {
                 _ => FragmentCursor::default().covering(order, fragments, user_key),
             };
             let Some(fragment) = covering else { continue };
-            let seqno = fragment.newest_at(snapshot);
+            let seqno = fragment.newest_at(read_seqno);
             if seqno > newest.map_or(0, |(newest, _)| newest) {
                 newest = Some((seqno, fragment));
             }

@@ -24,8 +24,8 @@ pub(crate) fn compact_range(
     }
     let request = {
         let mut state = engine.store.lock_state();
-        let view = state.family_mut(id)?;
-        let work = ManualWork::new(&view.version, &view.family.compaction, begin, end);
+        let family = state.family_mut(id)?;
+        let work = ManualWork::new(&family.version, &family.family.compaction, begin, end);
         state.manual.push(id, work, cancel.cloned())
     };
     engine.store.changes.fetch_add(1, Ordering::Relaxed);

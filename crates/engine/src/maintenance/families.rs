@@ -7,7 +7,7 @@ use drumlin_base::{Error, Result, limits};
 
 use crate::db::engine::Engine;
 use crate::family::column_family::Family;
-use crate::family::super_version::empty_view;
+use crate::family::super_version::SuperVersion;
 use crate::options::settings::FamilyOptions;
 use crate::options::stored as stored_options;
 use crate::store::install::current_version;
@@ -99,13 +99,13 @@ pub(crate) fn make_family(
         .caches
         .table_cache
         .for_family(options.order.clone(), options.prefix_extractor.clone());
-    let view = empty_view(options.order.clone());
+    let super_version = SuperVersion::empty(options.order.clone());
     Family::new(
         (id, name),
         options,
         &store.id.options,
         (tables, &store.caches.blob_cache),
         (store.id.number, &store.caches.budget, &store.caches.moments),
-        view,
+        super_version,
     )
 }

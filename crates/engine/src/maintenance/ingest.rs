@@ -10,6 +10,7 @@ use std::sync::Arc;
 use drumlin_base::key::{append_internal, user_key};
 use drumlin_base::{Error, ErrorKind, InternalIterator, KeyOrder, Result, SeqNo, ValueKind};
 use drumlin_fs::{CreateOptions, Env, FileKind};
+use drumlin_table::properties::{EXTERNAL_VERSION, GLOBAL_SEQNO};
 use drumlin_table::{Table, TableReadOptions, TableReaderOptions, TableWriter, TableWriterOptions};
 
 use crate::caches::table_cache::Ahead;
@@ -19,11 +20,7 @@ use crate::files::names;
 use crate::maintenance::checkpoint::copy_file;
 use crate::version::{NewFile, VersionEdit};
 
-/// The property that marks a table as external, and the version of its rules.
-const EXTERNAL_VERSION: &str = "rocksdb.external_sst_file.version";
-
-const GLOBAL_SEQNO: &str = "rocksdb.external_sst_file.global_seqno";
-
+/// The version of the rules that external tables are made by, in their property [`EXTERNAL_VERSION`].
 const VERSION: u32 = 2;
 
 /// Writes a table outside any database, to be taken in by [`crate::Db::ingest`].
@@ -345,8 +342,9 @@ mod tests {
 
     fn is_laid_out(db: &Db) -> bool {
         let family = &db.default_family().0;
-        let view = family.view.load();
-        view.resident_runs(&family.reads.order, &family.reads.tables)
+        let super_version = family.super_version.load();
+        super_version
+            .resident_runs(&family.reads.order, &family.reads.tables)
             .is_some()
     }
 

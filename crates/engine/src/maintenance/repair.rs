@@ -27,13 +27,12 @@ use crate::db::foreign;
 use crate::db::identity::stored_identity;
 use crate::family::column_family::DEFAULT_FAMILY;
 use crate::files::names::{self, FileName};
-use crate::maintenance::repair_blobs::{self, References};
+use crate::maintenance::repair_blobs::{self, FamilyBlobs, References};
 use crate::options::file as options_file;
 use crate::options::settings::{DirectoryFormat, Options};
 use crate::options::vintage::Vintage;
 use crate::version::{
-    BlobFileAddition, BlobFileGarbage, NewFile, Profile, VersionEdit, VersionSet,
-    VersionSetOptions, refuse_tables_elsewhere,
+    NewFile, Profile, VersionEdit, VersionSet, VersionSetOptions, refuse_tables_elsewhere,
 };
 
 /// The result of a repair.
@@ -313,45 +312,16 @@ impl Repairer<'_> {
         Ok(wals.min().unwrap_or(0))
     }
 
+    /// Writes a MANIFEST of the tables `found` and of their blob files.
     fn rebuild(
         &mut self,
-        mut found: Vec<Found>,
-        blobs: BTreeMap<u32, Vec<(BlobFileAddition, BlobFileGarbage)>>,
+        found: Vec<Found>,
+        blobs: FamilyBlobs,
         highest: u64,
         oldest_wal: u64,
     ) -> Result<()> {
-        let mut families: BTreeMap<u32, (String, KeyOrder)> = BTreeMap::new();
-        let default = found.iter().find(|table| table.family.0 == 0);
-        let order = default.map_or(&self.options.family.order, |table| &table.order);
-        families.insert(0, (DEFAULT_FAMILY.to_owned(), order.clone()));
-        for table in &found {
-            let (id, name) = table.family.clone();
-            families.entry(id).or_insert((name, table.order.clone()));
-        }
-        let files = Arc::clone(&self.options.env.files);
-        let default_order = families
-            .get(&0)
-            .map(|(_, order)| order.clone())
-            .unwrap_or_default();
-        let set_options = VersionSetOptions {
-            profile: self.profile,
-            families: vec![(DEFAULT_FAMILY.to_owned(), default_order)],
-            read_only: false,
-            check_tables: true,
-        };
-        let mut set = VersionSet::create(files, self.dir, &set_options)?;
-        set.numbers().mark_used(highest); // No new file may take a number that an old one has.
-        for (&id, (name, order)) in families.iter().filter(|(id, _)| **id != 0) {
-            // Ids are given out in turn: the families in between were dropped.
-            set.mark_family_id_used(id - 1);
-            let given = set.add_family(name, order.clone(), oldest_wal)?;
-            assert_eq!(given, id, "a family keeps the id that its tables name");
-        }
-        // Lower epochs are older.
-        found.sort_by_key(|table| table.file.largest_seqno);
-        if drumlin_base::bug!("repair-turns-ages-round") {
-            found.reverse();
-        }
+        let families = self.families_of(&found);
+        let mut set = self.empty_set(&families, highest, oldest_wal)?;
         let mut edits: BTreeMap<u32, VersionEdit> = BTreeMap::new();
         for &id in families.keys() {
             let mut edit = VersionEdit::of_family(id);
@@ -359,22 +329,8 @@ impl Repairer<'_> {
                 Some(oldest_wal + u64::from(drumlin_base::bug!("repair-skips-a-wal")));
             edits.insert(id, edit);
         }
-        for table in found {
-            self.report.tables += 1;
-            self.report.entries += table.entries;
-            let edit = edits
-                .entry(table.family.0)
-                .or_insert_with(|| VersionEdit::of_family(table.family.0));
-            edit.new_files.push((0, table.file));
-        }
-        for (family, files) in blobs {
-            self.report.blob_files += files.len();
-            if let Some(edit) = edits.get_mut(&family) {
-                (edit.blob_additions, edit.blob_garbage) = files.into_iter().unzip();
-                edit.blob_garbage
-                    .retain(|garbage| garbage.garbage_count > 0);
-            }
-        }
+        self.add_tables(found, &mut edits);
+        self.add_blobs(blobs, &mut edits);
         set.log_and_apply(edits.into_values().collect())?;
         if let (Profile::RocksDb, Some(id)) =
             (self.profile, stored_identity(&self.options.env, self.dir)?)
@@ -385,6 +341,71 @@ impl Repairer<'_> {
         }
         self.report.families = families.into_values().map(|(name, _)| name).collect();
         Ok(())
+    }
+
+    /// The families that the tables name, by id, with their orders; the default one always.
+    fn families_of(&self, found: &[Found]) -> BTreeMap<u32, (String, KeyOrder)> {
+        let default = found.iter().find(|table| table.family.0 == 0);
+        let order = default.map_or(&self.options.family.order, |table| &table.order);
+        let mut families = BTreeMap::from([(0, (DEFAULT_FAMILY.to_owned(), order.clone()))]);
+        for table in found {
+            let (id, name) = table.family.clone();
+            families.entry(id).or_insert((name, table.order.clone()));
+        }
+        families
+    }
+
+    /// A new MANIFEST of `families` without tables. No new file takes a number up to `highest`, which old ones have.
+    fn empty_set(
+        &self,
+        families: &BTreeMap<u32, (String, KeyOrder)>,
+        highest: u64,
+        oldest_wal: u64,
+    ) -> Result<VersionSet> {
+        let (default, default_order) = &families[&0];
+        let set_options = VersionSetOptions {
+            profile: self.profile,
+            families: vec![(default.clone(), default_order.clone())],
+            read_only: false,
+            check_tables: true,
+        };
+        let files = Arc::clone(&self.options.env.files);
+        let mut set = VersionSet::create(files, self.dir, &set_options)?;
+        set.numbers().mark_used(highest);
+        for (&id, (name, order)) in families.range(1..) {
+            // Ids are given out in turn: the families in between were dropped.
+            set.mark_family_id_used(id - 1);
+            let given = set.add_family(name, order.clone(), oldest_wal)?;
+            assert_eq!(given, id, "a family keeps the id that its tables name");
+        }
+        Ok(set)
+    }
+
+    /// Adds the tables to the edits of their families, the oldest first: lower epochs are older.
+    fn add_tables(&mut self, mut found: Vec<Found>, edits: &mut BTreeMap<u32, VersionEdit>) {
+        found.sort_by_key(|table| table.file.largest_seqno);
+        if drumlin_base::bug!("repair-turns-ages-round") {
+            found.reverse();
+        }
+        for table in found {
+            self.report.tables += 1;
+            self.report.entries += table.entries;
+            let edit = edits.get_mut(&table.family.0);
+            let edit = edit.expect("each family of a table has an edit");
+            edit.new_files.push((0, table.file));
+        }
+    }
+
+    /// Adds the blob files to the edits of their families. Those of a family without tables are nobody's.
+    fn add_blobs(&mut self, blobs: FamilyBlobs, edits: &mut BTreeMap<u32, VersionEdit>) {
+        for (family, files) in blobs {
+            self.report.blob_files += files.len();
+            if let Some(edit) = edits.get_mut(&family) {
+                (edit.blob_additions, edit.blob_garbage) = files.into_iter().unzip();
+                edit.blob_garbage
+                    .retain(|garbage| garbage.garbage_count > 0);
+            }
+        }
     }
 }
 

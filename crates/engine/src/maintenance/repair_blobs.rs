@@ -76,11 +76,14 @@ impl References {
     }
 }
 
+/// Blob files and the garbage in each, by family.
+pub(crate) type FamilyBlobs = BTreeMap<u32, Vec<(BlobFileAddition, BlobFileGarbage)>>;
+
 /// The fate of the blob files of a directory.
 #[derive(Debug, Default)]
 pub(crate) struct Accounts {
     /// By family: the files that tables refer to, and the garbage in each.
-    pub(crate) families: BTreeMap<u32, Vec<(BlobFileAddition, BlobFileGarbage)>>,
+    pub(crate) families: FamilyBlobs,
     /// Files that cannot be read or that nothing refers to, with the reason.
     pub(crate) lost: Vec<(PathBuf, Error)>,
 }

@@ -358,7 +358,7 @@ fn without_comment(line: &str) -> &str {
     let mut escaped = false;
     for (at, letter) in line.char_indices() {
         match letter {
-            '#' if !escaped => return line.get(..at).unwrap_or_default().trim(),
+            '#' if !escaped => return line[..at].trim(),
             '\\' => escaped = !escaped,
             _ => escaped = false,
         }

@@ -187,7 +187,12 @@ fn section_of(store: &Store, family: &Family, stored: Option<&FamilySection>) ->
         let name = compression_name(family.compression.codec);
         section.options.set("compression", name);
     }
-    let deepest = family.view.load().version.deepest_level().unwrap_or(0);
+    let deepest = family
+        .super_version
+        .load()
+        .version
+        .deepest_level()
+        .unwrap_or(0);
     let levels = family.compaction.levels.max(deepest + 1);
     style_text::write(&family.compaction.style, levels, &mut section.options);
     describe(&mut section, &family.options);

@@ -32,7 +32,7 @@ const ROWS: u64 = 300;
 struct Fixture {
     files: FaultFileSystem,
     context: Arc<FamilyReads>,
-    view: Arc<SuperVersion>,
+    super_version: Arc<SuperVersion>,
 }
 
 fn key(n: u64) -> Vec<u8> {
@@ -118,7 +118,7 @@ fn ordered(codec: Codec, order: KeyOrder) -> Fixture {
     Fixture {
         files,
         context: without_pool(context),
-        view: SuperVersion::new(memtable, Vec::new(), Arc::new(version), 1),
+        super_version: SuperVersion::new(memtable, Vec::new(), Arc::new(version), 1),
     }
 }
 
@@ -130,13 +130,19 @@ impl Fixture {
             prefix_same_as_start: false,
             table,
         };
-        let (context, view) = (Arc::clone(&self.context), Arc::clone(&self.view));
-        DbIterator::new(context, view, ROWS + 1, options)
+        let (context, super_version) = (Arc::clone(&self.context), Arc::clone(&self.super_version));
+        DbIterator::new(context, super_version, ROWS + 1, options)
     }
 
     fn get(&self, n: u64) -> drumlin_base::Result<Option<drumlin_base::PinnedSlice>> {
         let options = TableReadOptions::default();
-        get(&self.view, &self.context, &key(n), ROWS + 1, &options)
+        get(
+            &self.super_version,
+            &self.context,
+            &key(n),
+            ROWS + 1,
+            &options,
+        )
     }
 
     /// Operations on the blob file so far.
@@ -214,7 +220,13 @@ fn many_keys_at_once_read_neighbours_together() {
     let fixture = fixture(Codec::None);
     let keys: Vec<_> = (0..ROWS).rev().map(key).collect();
     let options = TableReadOptions::default();
-    let many = multi_get(&fixture.view, &fixture.context, &keys, ROWS + 1, &options);
+    let many = multi_get(
+        &fixture.super_version,
+        &fixture.context,
+        &keys,
+        ROWS + 1,
+        &options,
+    );
     for (n, answer) in (0..ROWS).rev().zip(many) {
         assert_eq!(answer.unwrap().unwrap(), value(n)[..]);
     }
@@ -235,7 +247,13 @@ fn a_blob_that_cannot_be_read_fails_the_read_and_ends_the_walk() {
         assert_eq!(fixture.get(3).unwrap_err().kind(), kind);
         let options = TableReadOptions::default();
         let keys = [key(3), b"nothing".to_vec(), key(200)]; // Not neighbours.
-        let many = multi_get(&fixture.view, &fixture.context, &keys, ROWS + 1, &options);
+        let many = multi_get(
+            &fixture.super_version,
+            &fixture.context,
+            &keys,
+            ROWS + 1,
+            &options,
+        );
         assert!(many[1].as_ref().unwrap().is_none());
         for n in [0, 2] {
             assert_eq!(many[n].as_ref().unwrap_err().kind(), kind);
@@ -285,11 +303,11 @@ fn a_blob_is_found_under_another_spelling_of_its_key() {
     let fixture = ordered(Codec::None, KeyOrder::Custom(Arc::new(CaseBlind)));
     let shouted = |n| key(n).to_ascii_uppercase();
     let options = TableReadOptions::default();
-    let (view, context) = (&fixture.view, &fixture.context);
-    let found = get(view, context, &shouted(7), ROWS + 1, &options);
+    let (super_version, context) = (&fixture.super_version, &fixture.context);
+    let found = get(super_version, context, &shouted(7), ROWS + 1, &options);
     assert_eq!(found.unwrap().unwrap(), value(7)[..]);
     let keys = [shouted(8), key(9), shouted(10)];
-    let many = multi_get(view, context, &keys, ROWS + 1, &options);
+    let many = multi_get(super_version, context, &keys, ROWS + 1, &options);
     for (n, found) in (8..).zip(many) {
         assert_eq!(found.unwrap().unwrap(), value(n)[..]);
     }
@@ -299,7 +317,7 @@ fn a_blob_is_found_under_another_spelling_of_its_key() {
     iter.prev();
     assert_eq!(iter.try_value().unwrap(), value(10));
     fixture.fail_blob_reads(Fault::FlippedBit);
-    let damaged = get(view, context, &shouted(7), ROWS + 1, &options);
+    let damaged = get(super_version, context, &shouted(7), ROWS + 1, &options);
     assert!(damaged.unwrap_err().is_corruption());
 }
 
@@ -318,7 +336,13 @@ fn one_damaged_blob_among_many_fails_alone() {
     file.close().unwrap();
     let keys: Vec<_> = (0..ROWS).map(key).collect();
     let options = TableReadOptions::default();
-    let many = multi_get(&fixture.view, &fixture.context, &keys, ROWS + 1, &options);
+    let many = multi_get(
+        &fixture.super_version,
+        &fixture.context,
+        &keys,
+        ROWS + 1,
+        &options,
+    );
     let failed: Vec<_> = many.iter().filter(|answer| answer.is_err()).collect();
     assert_eq!(failed.len(), 1);
     for (n, answer) in (0..ROWS).zip(&many) {
@@ -338,7 +362,13 @@ fn reads_from_the_cache_only_are_incomplete() {
         ..TableReadOptions::default()
     };
     fixture.get(1).unwrap(); // Table, block and blob file are open and cached.
-    let error = get(&fixture.view, &fixture.context, &key(1), ROWS + 1, &options);
+    let error = get(
+        &fixture.super_version,
+        &fixture.context,
+        &key(1),
+        ROWS + 1,
+        &options,
+    );
     assert_eq!(error.unwrap_err().kind(), ErrorKind::Incomplete);
     let mut iter = fixture.iter(options);
     iter.seek(&key(1));

@@ -59,7 +59,7 @@ impl fmt::Debug for ReadContext {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadView<'a> {
     /// The memtables and tables.
-    pub view: &'a SuperVersion,
+    pub super_version: &'a SuperVersion,
     /// The family.
     pub context: &'a ReadContext,
     /// The newest sequence number that shows.

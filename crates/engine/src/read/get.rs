@@ -53,12 +53,12 @@ pub(crate) fn get_to(
     if sampled.unwrap_or_else(sampling::is_get_sampled) {
         get_charged(read, user_key, &options(), answer);
     } else {
-        get_anywhere(read, user_key, &options(), answer);
+        get_by_sources(read, user_key, &options(), answer);
     }
 }
 
-/// As [`get_to`], whatever the tables are.
-pub(super) fn get_anywhere(
+/// As [`get_to`], source by source: the way that serves every kind of table and entry.
+pub(super) fn get_by_sources(
     read: ReadView<'_>,
     user_key: &[u8],
     options: &TableReadOptions,
@@ -67,7 +67,7 @@ pub(super) fn get_anywhere(
     Lookup::new(read, user_key, answer).run(options, |_| {});
 }
 
-/// As [`get_anywhere`], and charges each table that was searched before another.
+/// As [`get_by_sources`], and charges each table that was searched before another.
 #[cold]
 pub(super) fn get_charged(
     read: ReadView<'_>,
@@ -91,10 +91,12 @@ pub(super) struct Lookup<'a> {
     /// The newest visible range tombstone over the key in the sources searched so far.
     covering: SeqNo,
     operands: MergeOperands,
-    state: State,
+    outcome: Outcome,
 }
 
-enum State {
+/// The outcome of a search, as far as it is known.
+enum Outcome {
+    /// Nothing decides yet.
     Searching,
     /// The value is in the answer.
     Found,
@@ -115,7 +117,7 @@ impl<'a> Lookup<'a> {
             answer,
             covering: 0,
             operands: MergeOperands::default(),
-            state: State::Searching,
+            outcome: Outcome::Searching,
         }
     }
 
@@ -123,10 +125,10 @@ impl<'a> Lookup<'a> {
         self.user_key
     }
 
-    /// Whether nothing older can change the answer.
+    /// Whether no older source can change the answer: a range tombstone hides all there is of the key in older ones.
     #[inline]
     pub(super) fn is_decided(&self) -> bool {
-        self.covering > 0 || !matches!(self.state, State::Searching)
+        self.covering > 0 || !matches!(self.outcome, Outcome::Searching)
     }
 
     /// Searches all sources and completes the answer. Calls `is_next` with each table before it is searched.
@@ -148,9 +150,13 @@ impl<'a> Lookup<'a> {
         if self.search_memtables() {
             return Ok(());
         }
-        let ReadView { context, view, .. } = self.read;
+        let ReadView {
+            context,
+            super_version,
+            ..
+        } = self.read;
         let user_key = self.user_key;
-        for file in view.version.level(0) {
+        for file in super_version.version.level(0) {
             if !file.may_hold(&context.order, user_key) {
                 continue;
             }
@@ -161,11 +167,11 @@ impl<'a> Lookup<'a> {
         }
         let target = SeekKey::new(user_key, self.read.seqno);
         for level in 1..LEVELS {
-            let files = view.version.level(level);
+            let files = super_version.version.level(level);
             if files.is_empty() {
                 continue;
             }
-            let found = view
+            let found = super_version
                 .version
                 .find_file(&context.order, level, target.bytes());
             let Some(index) = found else { continue };
@@ -179,7 +185,7 @@ impl<'a> Lookup<'a> {
 
     /// Searches the memtables, newest first; whether the answer is decided.
     fn search_memtables(&mut self) -> bool {
-        for (index, memtable) in self.read.view.memtables().enumerate() {
+        for (index, memtable) in self.read.super_version.memtables().enumerate() {
             if memtable.range_tombstone_count() > 0 {
                 self.cover(index);
             }
@@ -195,8 +201,12 @@ impl<'a> Lookup<'a> {
 
     /// Notes the newest range tombstone over the key in the memtable at `index`.
     pub(super) fn cover(&mut self, index: usize) {
-        let ReadView { view, seqno, .. } = self.read;
-        let covering = view.covering_seqno(index, self.user_key, seqno);
+        let ReadView {
+            super_version,
+            seqno,
+            ..
+        } = self.read;
+        let covering = super_version.covering_seqno(index, self.user_key, seqno);
         self.covering = self.covering.max(covering);
     }
 
@@ -220,7 +230,7 @@ impl<'a> Lookup<'a> {
 
     /// Ends the search with an error.
     pub(super) fn fail(&mut self, error: Error) {
-        self.state = State::Failed(error);
+        self.outcome = Outcome::Failed(error);
     }
 
     /// Searches `files`, a sorted run's tables from the first that ends at or after the key on, with a hint for
@@ -243,7 +253,7 @@ impl<'a> Lookup<'a> {
             self.search_file(file, hint.take(), options)?;
             // A range tombstone alone does not end the search here: where the key straddles, the
             // next table of the run may hold versions newer than the tombstone.
-            if !matches!(self.state, State::Searching)
+            if !matches!(self.outcome, Outcome::Searching)
                 || drumlin_base::bug!("straddling-versions-unread")
                 || order
                     .compare(file.largest_user_key(), self.user_key)
@@ -307,7 +317,7 @@ impl<'a> Lookup<'a> {
         }
         match kind {
             ValueKind::Value if self.operands.is_empty() => {
-                self.state = State::Found;
+                self.outcome = Outcome::Found;
                 let slice = value_in(self.answer);
                 if !slice.copy_small(value.bytes()) {
                     *slice = value.pin();
@@ -321,15 +331,15 @@ impl<'a> Lookup<'a> {
             }
             ValueKind::WideColumnEntity => match default_column(value.bytes()) {
                 Ok(column) => self.decide(Some(column)),
-                Err(error) => self.state = State::Failed(error),
+                Err(error) => self.outcome = Outcome::Failed(error),
             },
             ValueKind::BlobIndex => {
-                self.state = match BlobIndex::decode(value.bytes()) {
-                    Ok(index) => State::Blob(index),
-                    Err(error) => State::Failed(error),
+                self.outcome = match BlobIndex::decode(value.bytes()) {
+                    Ok(index) => Outcome::Blob(index),
+                    Err(error) => Outcome::Failed(error),
                 };
             }
-            ValueKind::RangeDeletion => self.state = State::Failed(misplaced(kind)),
+            ValueKind::RangeDeletion => self.outcome = Outcome::Failed(misplaced(kind)),
         }
         ControlFlow::Break(())
     }
@@ -346,18 +356,18 @@ impl<'a> Lookup<'a> {
             }
             Some(value) => value.to_vec(),
             None => {
-                self.state = State::Absent;
+                self.outcome = Outcome::Absent;
                 return;
             }
         };
-        self.state = State::Found;
+        self.outcome = Outcome::Found;
         *self.answer = Ok(Some(PinnedSlice::owned(value)));
     }
 
     /// The blob that [`Lookup::finish`] would read, if the search ended at one.
     pub(super) fn wanted_blob(&self) -> Option<BlobIndex> {
-        match self.state {
-            State::Blob(index) => Some(index),
+        match self.outcome {
+            Outcome::Blob(index) => Some(index),
             _ => None,
         }
     }
@@ -365,23 +375,28 @@ impl<'a> Lookup<'a> {
     /// Completes the answer once every source was searched or one decided.
     #[inline]
     pub(super) fn finish(self, options: &TableReadOptions) {
-        if !matches!(self.state, State::Found) {
+        if !matches!(self.outcome, Outcome::Found) {
             self.finish_slowly(options);
         }
     }
 
     #[inline(never)]
     fn finish_slowly(mut self, options: &TableReadOptions) {
-        match self.state {
-            State::Blob(index) => {
-                let ReadView { context, view, .. } = self.read;
-                let read = context
-                    .blobs
-                    .read(&view.version, self.user_key, &index, options);
+        match self.outcome {
+            Outcome::Blob(index) => {
+                let ReadView {
+                    context,
+                    super_version,
+                    ..
+                } = self.read;
+                let read =
+                    context
+                        .blobs
+                        .read(&super_version.version, self.user_key, &index, options);
                 return self.finish_with_blob(&index, read, options);
             }
-            State::Searching => self.decide(None),
-            State::Found | State::Absent | State::Failed(_) => {}
+            Outcome::Searching => self.decide(None),
+            Outcome::Found | Outcome::Absent | Outcome::Failed(_) => {}
         }
         self.give_error();
     }
@@ -404,7 +419,7 @@ impl<'a> Lookup<'a> {
 
     /// Answers with the error that ended the search, if one did.
     fn give_error(self) {
-        if let State::Failed(error) = self.state {
+        if let Outcome::Failed(error) = self.outcome {
             *self.answer = Err(error);
         }
     }

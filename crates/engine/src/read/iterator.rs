@@ -17,7 +17,7 @@ use std::sync::Arc;
 use drumlin_base::bytes::LocalPool;
 use drumlin_base::{Error, PinnedSlice, Result, SeqNo};
 
-use super::walk::{FamilyReads, IteratorCounters, IteratorOptions, ViewSource, Walk};
+use super::walk::{FamilyReads, IteratorCounters, IteratorOptions, RefreshSource, Walk};
 use crate::family::snapshot::Snapshot;
 use crate::family::super_version::SuperVersion;
 
@@ -32,58 +32,63 @@ pub struct DbIterator {
 }
 
 impl DbIterator {
-    /// A walk over `view` as a reader at `seqno` sees it.
+    /// A walk over `super_version` as a reader at `seqno` sees it.
     pub fn new(
         context: Arc<FamilyReads>,
-        view: Arc<SuperVersion>,
+        super_version: Arc<SuperVersion>,
         seqno: SeqNo,
         options: IteratorOptions,
     ) -> Self {
         Self {
-            walk: Some(Box::new(Walk::new(context, view, seqno, options))),
+            walk: Some(Box::new(Walk::new(context, super_version, seqno, options))),
         }
     }
 
     /// An iterator that shows nothing, with `error` as its status for good.
     ///
-    /// Requires: there is nothing in `view`.
+    /// Requires: there is nothing in `super_version`.
     pub fn refused(
         context: &Arc<FamilyReads>,
-        view: Arc<SuperVersion>,
+        super_version: Arc<SuperVersion>,
         options: IteratorOptions,
         error: Error,
     ) -> Self {
-        let mut refused = Self::new(Arc::clone(context), view, 0, options);
+        let mut refused = Self::new(Arc::clone(context), super_version, 0, options);
         refused.walk_mut().refuse(error);
         refused
     }
 
     /// An iterator that is able to [`DbIterator::refresh`] from `source`.
     #[must_use]
-    pub fn with_source(mut self, source: Arc<dyn ViewSource>) -> Self {
+    pub fn with_source(mut self, source: Arc<dyn RefreshSource>) -> Self {
         self.walk_mut().source = Some(source);
         self
     }
 
-    /// A walk over `view`, which is the present one. Reuses a walk in the pool of `context` if one fits.
+    /// A walk over `super_version`, which is the present one. Reuses a walk in the pool of `context` if one fits.
     /// `snapshot`, if given, is held to keep `seqno` pinned; the iterator is refreshed from `source`.
     #[inline]
     pub fn over_present(
         context: &Arc<FamilyReads>,
-        view: &Arc<SuperVersion>,
+        super_version: &Arc<SuperVersion>,
         seqno: SeqNo,
         snapshot: Option<Snapshot>,
         options: IteratorOptions,
-        source: impl FnOnce() -> Arc<dyn ViewSource>,
+        source: impl FnOnce() -> Arc<dyn RefreshSource>,
     ) -> Self {
         if let Some(mut walk) = context.walks.take()
-            && Arc::ptr_eq(&walk.view, view)
-            && walk.follows_view()
+            && Arc::ptr_eq(&walk.super_version, super_version)
+            && walk.follows_super_version()
         {
             walk.reuse(seqno, options, snapshot);
             return Self { walk: Some(walk) };
         }
-        let mut made = Self::new(Arc::clone(context), Arc::clone(view), seqno, options);
+        let mut made = Self::new(
+            Arc::clone(context),
+            Arc::clone(super_version),
+            seqno,
+            options,
+        );
         let walk = made.walk_mut();
         (walk.source, walk.snapshot) = (Some(source()), snapshot);
         made
@@ -170,8 +175,8 @@ impl DbIterator {
     }
 
     /// The super version walked over.
-    pub fn view(&self) -> &Arc<SuperVersion> {
-        self.walk().view()
+    pub fn super_version(&self) -> &Arc<SuperVersion> {
+        self.walk().super_version()
     }
 
     /// Takes up the present state of the database; the walk must be positioned anew.
@@ -180,7 +185,7 @@ impl DbIterator {
     /// but for families in memory, far less than a new iterator.
     ///
     /// # Errors
-    /// `NotSupported` at a snapshot, and for a walk over a fixed view.
+    /// `NotSupported` at a snapshot, and where there is nothing to refresh it from.
     pub fn refresh(&mut self) -> Result<()> {
         self.walk_mut().refresh()
     }
@@ -246,7 +251,9 @@ impl Drop for DbIterator {
             return;
         }
         if walk.prepare_for_reuse() {
-            LocalPool::put(walk, |walk| (&walk.context.walks, walk.view.number));
+            LocalPool::put(walk, |walk| {
+                (&walk.context.walks, walk.super_version.number)
+            });
         }
     }
 }

@@ -12,7 +12,7 @@ use drumlin_fs::{Clock, Env, StrictMemFileSystem, SystemClock};
 use drumlin_table::{TableFormat, TableReadOptions};
 
 use super::test_family::{Family, random_key};
-use super::{DbIterator, FamilyReads, IteratorOptions, ViewSource, WalkPool};
+use super::{DbIterator, FamilyReads, IteratorOptions, RefreshSource, WalkPool};
 use crate::family::super_version::SuperVersion;
 use crate::{Db, FamilyOptions, Options, ReadOptions};
 
@@ -21,15 +21,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 type Row = (Vec<u8>, Vec<u8>);
 
-/// A view that stays the present one.
+/// A super version that stays the present one.
 struct Fixed(Arc<SuperVersion>, SeqNo);
 
-impl ViewSource for Fixed {
-    fn view(&self) -> (Arc<SuperVersion>, SeqNo) {
+impl RefreshSource for Fixed {
+    fn present(&self) -> (Arc<SuperVersion>, SeqNo) {
         (Arc::clone(&self.0), self.1)
     }
 
-    fn seqno_of(&self, held: &Arc<SuperVersion>) -> Option<SeqNo> {
+    fn seqno_if_present(&self, held: &Arc<SuperVersion>) -> Option<SeqNo> {
         Arc::ptr_eq(&self.0, held).then_some(self.1)
     }
 }
@@ -47,14 +47,14 @@ fn row(iter: &DbIterator) -> Option<Row> {
 fn family(seed: u64) -> Family {
     let mut family = Family::in_memory(seed);
     let context = Arc::get_mut(&mut family.context).expect("nobody else has it yet");
-    context.walks = WalkPool::new(family.view.number);
+    context.walks = WalkPool::new(family.super_version.number);
     family
 }
 
 fn iterator(family: &Family, seqno: SeqNo, options: IteratorOptions) -> DbIterator {
-    let (context, view): (&Arc<FamilyReads>, _) = (&family.context, &family.view);
-    DbIterator::over_present(context, view, seqno, None, options, || {
-        Arc::new(Fixed(Arc::clone(view), seqno))
+    let (context, super_version): (&Arc<FamilyReads>, _) = (&family.context, &family.super_version);
+    DbIterator::over_present(context, super_version, seqno, None, options, || {
+        Arc::new(Fixed(Arc::clone(super_version), seqno))
     })
 }
 
@@ -154,7 +154,7 @@ fn iterators_one_after_the_other_show_what_new_ones_would() {
             if rng.one_in(3) {
                 newest += 1;
                 let key = random_key(&mut rng);
-                let memtable = &family.view.memtable;
+                let memtable = &family.super_version.memtable;
                 memtable.add(newest, ValueKind::Value, &key, b"late");
                 twin.retain(|(other, _)| *other != key);
                 let at = twin.partition_point(|(other, _)| *other < key);
@@ -171,7 +171,7 @@ fn range_tombstones_written_meanwhile_hide_rows_from_the_next_iterator() {
         let options = random_options(&mut Rng::new(seed));
         drop(iterator(&family, family.newest, options));
         let at = family.newest + 1;
-        let memtable = &family.view.memtable;
+        let memtable = &family.super_version.memtable;
         memtable.add(at, ValueKind::RangeDeletion, b"", &[0xff; 9]);
         for _ in 0..2 {
             let options = IteratorOptions {
@@ -221,7 +221,7 @@ fn walked(db: &Db, family: &crate::ColumnFamily) -> usize {
 }
 
 /// Waits until `weak` has `held` owners. A background thread that looks around, as each does after a change,
-/// holds the view it looks at for a moment, so no count is right at once.
+/// holds the super version it looks at for a moment, so no count is right at once.
 fn wait_for_owners<T>(weak: &Weak<T>, held: usize) {
     let clock = SystemClock::new();
     while weak.strong_count() != held {
@@ -245,9 +245,9 @@ fn walks_that_wait_let_go_of_old_views_and_of_what_is_closed() {
             db.put_cf(family, key, "value", &write)
                 .expect("it takes writes");
             assert_eq!((walked(&db, family), walked(&db, family)), (round, round));
-            let view = Arc::downgrade(&family.0.view.load());
+            let super_version = Arc::downgrade(&family.0.super_version.load());
             db.flush_cf(family).expect("memory does not fail");
-            wait_for_owners(&view, 0);
+            wait_for_owners(&super_version, 0);
             assert_eq!(walked(&db, family), round);
         }
     }

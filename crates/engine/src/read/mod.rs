@@ -43,4 +43,4 @@ pub(crate) use get::get_to;
 pub use iterator::DbIterator;
 pub(crate) use multi_get::multi_get;
 pub(crate) use newest::newest_seqno;
-pub(crate) use walk::{FamilyReads, IteratorOptions, ViewSource, WalkPool};
+pub(crate) use walk::{FamilyReads, IteratorOptions, RefreshSource, WalkPool};

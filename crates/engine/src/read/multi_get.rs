@@ -15,15 +15,16 @@
 use std::sync::Arc;
 
 use drumlin_base::bytes::HazardGuard;
+use drumlin_base::key::user_key_prefix;
 use drumlin_base::limits::LEVELS;
 use drumlin_base::{KeyOrder, SeqNo};
 use drumlin_table::blob::{BlobIndex, get_sorted};
 use drumlin_table::{Hint, STEPS, TOGETHER_MAX, Table, TableReadOptions, read_together};
 
 use super::context::{Answer, ROUND, ReadView};
-use super::get::{Lookup, SeekKey, get_anywhere, get_charged};
+use super::get::{Lookup, SeekKey, get_by_sources, get_charged};
 use super::{resident, sampling};
-use crate::version::{FileMeta, key_prefix};
+use crate::version::FileMeta;
 
 const _: () = assert!(ROUND <= TOGETHER_MAX);
 
@@ -43,12 +44,12 @@ pub(crate) fn multi_get<K: AsRef<[u8]>>(
     }
     let answers = if read.context.in_memory {
         resident::multi_get(read, keys, |key, answer| {
-            get_anywhere(read, key, options, answer);
+            get_by_sources(read, key, options, answer);
         })
     } else {
         None
     };
-    let answers = answers.unwrap_or_else(|| multi_get_anywhere(read, keys, options));
+    let answers = answers.unwrap_or_else(|| multi_get_by_sources(read, keys, options));
     for key in sampling::sampled_of(keys) {
         // For its charges alone. Its blocks are mostly cached by now; those that reads may not cache are
         // read once more.
@@ -57,17 +58,21 @@ pub(crate) fn multi_get<K: AsRef<[u8]>>(
     answers
 }
 
-/// As [`multi_get`], whatever the tables are.
-fn multi_get_anywhere<K: AsRef<[u8]>>(
+/// As [`multi_get`], source by source: the way that serves every kind of table and entry.
+fn multi_get_by_sources<K: AsRef<[u8]>>(
     read: ReadView<'_>,
     keys: &[K],
     options: &TableReadOptions,
 ) -> Vec<Answer> {
-    let ReadView { view, context, .. } = read;
+    let ReadView {
+        super_version,
+        context,
+        ..
+    } = read;
     let mut answers: Vec<Answer> = keys.iter().map(|_| Ok(None)).collect();
     let mut batch = Batch::new(read, keys, &mut answers, options);
     batch.search_memtables();
-    for file in view.version.level(0) {
+    for file in super_version.version.level(0) {
         batch.search_tables(|lookup| {
             let user_key = lookup.user_key();
             if file.may_hold(&context.order, user_key) {
@@ -78,7 +83,7 @@ fn multi_get_anywhere<K: AsRef<[u8]>>(
         });
     }
     for level in 1..LEVELS {
-        let files = view.version.level(level);
+        let files = super_version.version.level(level);
         if files.is_empty() {
             continue;
         }
@@ -93,7 +98,9 @@ fn multi_get_anywhere<K: AsRef<[u8]>>(
                 return last;
             }
             let target = SeekKey::new(user_key, read.seqno);
-            let found = view.version.find_file(order, level, target.bytes());
+            let found = super_version
+                .version
+                .find_file(order, level, target.bytes());
             last = found.map_or(&[], |index| &files[index..]);
             last
         });
@@ -151,7 +158,7 @@ impl<'a> Batch<'a> {
     }
 
     fn search_memtables(&mut self) {
-        for (index, memtable) in self.read.view.memtables().enumerate() {
+        for (index, memtable) in self.read.super_version.memtables().enumerate() {
             let has_tombstones = memtable.range_tombstone_count() > 0;
             for round in self.pending.chunks(ROUND) {
                 let mut keys = [&[][..]; ROUND];
@@ -229,7 +236,7 @@ fn in_key_order(order: &KeyOrder, lookups: &[Lookup<'_>]) -> Vec<usize> {
         KeyOrder::Bytewise => {
             let shared = shared_bytes(lookups);
             let behind =
-                |lookup: &Lookup<'_>| lookup.user_key().get(shared..).map_or(0, key_prefix);
+                |lookup: &Lookup<'_>| lookup.user_key().get(shared..).map_or(0, user_key_prefix);
             lookups.iter().map(behind).zip(0..).collect()
         }
         _ => (0..lookups.len()).map(|place| (0, place)).collect(),
@@ -375,7 +382,7 @@ fn read_blobs(
         let wanted: Vec<_> = wanted
             .map(|(index, lookup)| (lookup.user_key(), *index))
             .collect();
-        let (blobs, version) = (&read.context.blobs, &read.view.version);
+        let (blobs, version) = (&read.context.blobs, &read.super_version.version);
         let found = blobs.with_open(version, file, options, |reader| {
             get_sorted(reader, &wanted, options.verify_checksums, |value| {
                 values.push(value);
@@ -386,6 +393,11 @@ fn read_blobs(
             values.extend(wanted.iter().map(|_| Err(error.duplicate())));
         }
     }
+    assert_eq!(
+        values.len(),
+        blobs.len(),
+        "each key with a blob gets a value or an error"
+    );
     for ((index, lookup), value) in blobs.into_iter().zip(values) {
         lookup.finish_with_blob(&index, value, options);
     }

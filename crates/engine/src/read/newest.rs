@@ -22,13 +22,13 @@ pub(crate) fn newest_seqno(
     options: &TableReadOptions,
 ) -> Result<Option<SeqNo>> {
     let ReadView {
-        view,
+        super_version,
         context,
         seqno,
     } = read;
     let order = &context.order;
-    for (index, memtable) in view.memtables().enumerate() {
-        let covering = view.covering_seqno(index, user_key, seqno);
+    for (index, memtable) in super_version.memtables().enumerate() {
+        let covering = super_version.covering_seqno(index, user_key, seqno);
         let mut newest = (covering > 0).then_some(covering);
         memtable.get(user_key, seqno, |found, _, _| {
             newest = newest.max(Some(found));
@@ -38,7 +38,7 @@ pub(crate) fn newest_seqno(
             return Ok(newest);
         }
     }
-    for file in view.version.level(0) {
+    for file in super_version.version.level(0) {
         if file.may_hold(order, user_key) {
             let newest = newest_in(read, file, user_key, options)?;
             if newest.is_some() {
@@ -48,8 +48,10 @@ pub(crate) fn newest_seqno(
     }
     let target = SeekKey::new(user_key, seqno);
     for level in 1..LEVELS {
-        let files = view.version.level(level);
-        let first = view.version.find_file(order, level, target.bytes());
+        let files = super_version.version.level(level);
+        let first = super_version
+            .version
+            .find_file(order, level, target.bytes());
         let mut newest = None;
         // The key's versions may go on in the next table of the run.
         for file in first.map_or(&[][..], |first| &files[first..]) {

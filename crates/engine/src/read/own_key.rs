@@ -26,12 +26,18 @@ pub(super) fn or_under_own_key(
     index: &BlobIndex,
     options: &TableReadOptions,
 ) -> Result<PinnedSlice> {
-    let ReadView { view, context, .. } = read;
+    let ReadView {
+        super_version,
+        context,
+        ..
+    } = read;
     match (blob, &context.order) {
         (Err(error), KeyOrder::Custom(_)) if error.is_corruption() => {
             match own_key(read, user_key, index, options)? {
                 Some(key) if key != user_key => {
-                    context.blobs.read(&view.version, &key, index, options)
+                    context
+                        .blobs
+                        .read(&super_version.version, &key, index, options)
                 }
                 _ => Err(error),
             }
@@ -56,7 +62,8 @@ fn own_key(
         upper_bound: None,
         tombstones_seen: Arc::new(AtomicBool::new(false)),
     });
-    let mut cursor = MergingIterator::new(context.order.clone(), Source::all(read.view, &run));
+    let mut cursor =
+        MergingIterator::new(context.order.clone(), Source::all(read.super_version, &run));
     let mut target = Vec::new();
     set_target(&mut target, user_key, read.seqno, SEEK_KIND);
     cursor.seek(&target);

@@ -1,7 +1,8 @@
 //! The cost of reading several sorted runs instead of one, sampled and charged to the newer tables.
 //!
 //! A get that must search several sorted runs, and a walk that must seek and merge several, would be
-//! cheaper if those were one. Its loss to each run but the oldest is charged to that run's table
+//! cheaper if those were one. Its loss to each run but the oldest, in bytes of compaction worth spending to
+//! spare it, is charged to that run's table
 //! ([`crate::version::FileMeta::charge_reads`]), and compaction merges what was charged enough
 //! ([`crate::compaction::for_reads`]).
 //!

@@ -40,7 +40,7 @@ struct LastSpan {
     end: Bound,
 }
 
-/// A key in room that is used again; or no bound.
+/// A key, in a buffer that is used again; or no bound.
 #[derive(Clone, Debug, Default)]
 struct Bound {
     is_there: bool,
@@ -62,14 +62,14 @@ impl LastSpan {
         memtable: &MemtableIter,
         order: &KeyOrder,
         user_key: &[u8],
-        snapshot: SeqNo,
+        read_seqno: SeqNo,
     ) -> SeqNo {
         if let Some(seqno) = self.seqno
             && self.holds(order, user_key)
         {
             return seqno;
         }
-        let span = memtable.covering(user_key, snapshot);
+        let span = memtable.covering(user_key, read_seqno);
         self.begin.set(span.begin);
         self.end.set(span.end);
         *self.seqno.insert(span.seqno)
@@ -94,30 +94,35 @@ pub(super) struct Covered<'a> {
 }
 
 impl Source {
-    /// Every source of `view`, newest first.
-    pub(super) fn all(view: &SuperVersion, options: &Arc<RunOptions>) -> Vec<Self> {
-        let memtables = view.memtables().enumerate();
+    /// Every source of `super_version`, newest first.
+    pub(super) fn all(super_version: &SuperVersion, options: &Arc<RunOptions>) -> Vec<Self> {
+        let memtables = super_version.memtables().enumerate();
         let filled = memtables.filter(|(_, memtable)| !memtable.is_empty());
-        let mut sources = Vec::with_capacity(1 + view.immutables.len() + LEVELS);
-        sources.extend(filled.filter_map(|(index, _)| Self::memtable(view, index)));
-        sources.extend(Self::of_version(&view.version, options));
+        let mut sources = Vec::with_capacity(1 + super_version.immutables.len() + LEVELS);
+        sources.extend(filled.filter_map(|(index, _)| Self::memtable(super_version, index)));
+        sources.extend(Self::of_version(&super_version.version, options));
         sources
     }
 
-    /// The same, of a view whose tables are laid out in memory. Includes empty memtables, so that later writes
-    /// to the view show.
-    pub(super) fn all_resident(view: &Arc<SuperVersion>, options: &Arc<RunOptions>) -> Vec<Self> {
-        let memtables = 0..1 + view.immutables.len();
-        let runs = runs_of(&view.version).enumerate().map(|(run, level)| {
-            let tables = ResidentTables::new(view, level, run);
-            Self::Resident(RunIter::over(tables, Arc::clone(options)))
-        });
-        let memtables = memtables.filter_map(|index| Self::memtable(view, index));
+    /// The same, of a super version whose tables are laid out in memory. Includes empty memtables, so that later writes
+    /// to the super version show.
+    pub(super) fn all_resident(
+        super_version: &Arc<SuperVersion>,
+        options: &Arc<RunOptions>,
+    ) -> Vec<Self> {
+        let memtables = 0..1 + super_version.immutables.len();
+        let runs = runs_of(&super_version.version)
+            .enumerate()
+            .map(|(run, level)| {
+                let tables = ResidentTables::new(super_version, level, run);
+                Self::Resident(RunIter::over(tables, Arc::clone(options)))
+            });
+        let memtables = memtables.filter_map(|index| Self::memtable(super_version, index));
         memtables.chain(runs).collect()
     }
 
-    fn memtable(view: &SuperVersion, index: usize) -> Option<Self> {
-        let memtable = view.memtables().nth(index)?;
+    fn memtable(super_version: &SuperVersion, index: usize) -> Option<Self> {
+        let memtable = super_version.memtables().nth(index)?;
         let has_tombstones = memtable.range_tombstone_count() > 0;
         Some(Self::Memtable(memtable.iter(), has_tombstones))
     }
@@ -222,21 +227,21 @@ impl Source {
     }
 
     /// The newest deletion of `user_key` by this source's range tombstones that a reader at
-    /// `snapshot` sees. See [`RunIter::covering`] for the requirements.
+    /// `read_seqno` sees. See [`RunIter::covering`] for the requirements.
     ///
-    /// Requires: `cursor` is asked with one `snapshot` only.
+    /// Requires: `cursor` is asked with one `read_seqno` only.
     pub(super) fn covering<'a>(
         &'a self,
         order: &KeyOrder,
         cursor: &'a mut TombstoneCursor,
         user_key: &[u8],
-        snapshot: SeqNo,
+        read_seqno: SeqNo,
     ) -> Option<Covered<'a>> {
         match self {
             Self::Memtable(_, false) => None,
             Self::Memtable(iter, true) => {
                 let last = &mut cursor.memtable;
-                match last.covering(iter, order, user_key, snapshot) {
+                match last.covering(iter, order, user_key, read_seqno) {
                     0 => None,
                     seqno => Some(Covered {
                         seqno,
@@ -246,7 +251,7 @@ impl Source {
                 }
             }
             Self::Run(iter) => {
-                let covering = iter.covering(&mut cursor.run, user_key, snapshot);
+                let covering = iter.covering(&mut cursor.run, user_key, read_seqno);
                 covering.map(|(seqno, fragment)| Covered {
                     seqno,
                     begin: fragment.begin,

@@ -203,7 +203,7 @@ pub(crate) struct Family {
     pub(crate) order: KeyOrder,
     pub(crate) twin: Twin,
     pub(crate) context: Arc<FamilyReads>,
-    pub(crate) view: Arc<SuperVersion>,
+    pub(crate) super_version: Arc<SuperVersion>,
     /// The lowest sequence number at which every layer still knows its history.
     pub(crate) oldest: SeqNo,
     pub(crate) newest: SeqNo,
@@ -265,12 +265,12 @@ impl Family {
                 Place::Memtable => builder.memtables.insert(0, memtable_of(&order, ops)),
             }
         }
-        let (context, view) = builder.finish();
+        let (context, super_version) = builder.finish();
         Self {
             order,
             twin,
             context,
-            view,
+            super_version,
             oldest,
             newest: seqno,
         }
@@ -489,8 +489,8 @@ impl Builder {
         let version = Arc::new(version.with_blobs(self.tables.blobs()));
         let immutables = self.memtables.split_off(1);
         let memtable = self.memtables.remove(0);
-        let view = SuperVersion::new(memtable, immutables, version, 1);
-        (without_pool(context), view)
+        let super_version = SuperVersion::new(memtable, immutables, version, 1);
+        (without_pool(context), super_version)
     }
 }
 
@@ -502,14 +502,14 @@ pub(crate) fn without_pool(context: ReadContext) -> Arc<FamilyReads> {
 
 /// The answer of [`super::get_to`].
 pub(crate) fn get(
-    view: &SuperVersion,
+    super_version: &SuperVersion,
     context: &ReadContext,
     user_key: &[u8],
     seqno: SeqNo,
     options: &TableReadOptions,
 ) -> Result<Option<PinnedSlice>> {
     let read = ReadView {
-        view,
+        super_version,
         context,
         seqno,
     };
@@ -520,14 +520,14 @@ pub(crate) fn get(
 
 /// The answers of [`super::multi_get`].
 pub(crate) fn multi_get<K: AsRef<[u8]>>(
-    view: &SuperVersion,
+    super_version: &SuperVersion,
     context: &ReadContext,
     keys: &[K],
     seqno: SeqNo,
     options: &TableReadOptions,
 ) -> Vec<Result<Option<PinnedSlice>>> {
     let read = ReadView {
-        view,
+        super_version,
         context,
         seqno,
     };

@@ -11,7 +11,7 @@ use super::get::get_charged;
 use super::test_family::{Family, random_key, universe};
 use super::test_family::{get, multi_get, without_pool};
 use super::test_tables::TestTables;
-use super::{DbIterator, FamilyReads, IteratorOptions, ReadContext, ReadView, ViewSource};
+use super::{DbIterator, FamilyReads, IteratorOptions, ReadContext, ReadView, RefreshSource};
 use crate::family::super_version::SuperVersion;
 
 type Row = (Vec<u8>, Vec<u8>);
@@ -26,8 +26,11 @@ fn options() -> IteratorOptions {
 }
 
 fn iter(family: &Family, seqno: SeqNo, options: IteratorOptions) -> DbIterator {
-    let (context, view) = (Arc::clone(&family.context), Arc::clone(&family.view));
-    DbIterator::new(context, view, seqno, options)
+    let (context, super_version) = (
+        Arc::clone(&family.context),
+        Arc::clone(&family.super_version),
+    );
+    DbIterator::new(context, super_version, seqno, options)
 }
 
 fn row(iter: &DbIterator) -> Option<Row> {
@@ -82,7 +85,7 @@ fn get_and_multi_get_in_memory_answer_as_defined() {
     for seed in 0..400 {
         let family = Family::in_memory(seed);
         let runs = family
-            .view
+            .super_version
             .resident_runs(&family.order, &family.context.tables);
         assert!(runs.is_some(), "seed {seed}");
         answers_are_as_defined(seed, &family);
@@ -90,7 +93,7 @@ fn get_and_multi_get_in_memory_answer_as_defined() {
 }
 
 fn answers_are_as_defined(seed: u64, family: &Family) {
-    let (view, context) = (&*family.view, &*family.context);
+    let (super_version, context) = (&*family.super_version, &*family.context);
     let mut rng = Rng::new(seed);
     let keys: Vec<Vec<u8>> = universe().into_iter().rev().collect();
     for _ in 0..4 {
@@ -99,15 +102,15 @@ fn answers_are_as_defined(seed: u64, family: &Family) {
         // More than are looked up side by side at a time.
         let thrice = keys.iter().cycle().take(3 * keys.len()).cloned();
         let thrice: Vec<Vec<u8>> = thrice.collect();
-        let many = multi_get(view, context, &thrice, at, &table);
+        let many = multi_get(super_version, context, &thrice, at, &table);
         assert_eq!(many.len(), thrice.len());
         for (key, among_many) in thrice.iter().zip(many) {
             let want = family.twin.get(&family.order, key, at);
-            let one = get(view, context, key, at, &table).unwrap();
+            let one = get(super_version, context, key, at, &table).unwrap();
             let found = one.as_deref();
             assert_eq!(found, want.as_deref(), "seed {seed} key {key:?} at {at}");
             let read = ReadView {
-                view,
+                super_version,
                 context,
                 seqno: at,
             };
@@ -311,12 +314,12 @@ fn moves_within_a_prefix_follow_its_rows_wherever_they_begin() {
 #[test]
 fn writes_after_its_making_do_not_show_until_a_refresh() {
     struct Fixed(Arc<SuperVersion>, SeqNo);
-    impl ViewSource for Fixed {
-        fn view(&self) -> (Arc<SuperVersion>, SeqNo) {
+    impl RefreshSource for Fixed {
+        fn present(&self) -> (Arc<SuperVersion>, SeqNo) {
             (Arc::clone(&self.0), self.1)
         }
 
-        fn seqno_of(&self, held: &Arc<SuperVersion>) -> Option<SeqNo> {
+        fn seqno_if_present(&self, held: &Arc<SuperVersion>) -> Option<SeqNo> {
             Arc::ptr_eq(&self.0, held).then_some(self.1)
         }
     }
@@ -325,10 +328,13 @@ fn writes_after_its_making_do_not_show_until_a_refresh() {
         let rows = family.twin.scan(&family.order, family.newest);
         let later = family.newest + 1;
         let mut iter = iter(&family, family.newest, options())
-            .with_source(Arc::new(Fixed(Arc::clone(&family.view), later)));
+            .with_source(Arc::new(Fixed(Arc::clone(&family.super_version), later)));
         iter.seek_to_first();
         let kind = drumlin_base::ValueKind::Value;
-        family.view.memtable.add(later, kind, b"bzz", b"late");
+        family
+            .super_version
+            .memtable
+            .add(later, kind, b"bzz", b"late");
         let mut seen = Vec::new();
         while let Some(row) = row(&iter) {
             seen.push(row);
@@ -364,7 +370,7 @@ fn many_versions_and_wide_tombstones_are_left_by_seeks_not_steps() {
     new.add(3000, ValueKind::RangeDeletion, b"key0001", b"key0999");
     let (old, new) = (Arc::new(old), Arc::new(new));
     let version = Arc::new(crate::version::Version::empty());
-    let view = SuperVersion::new(new, vec![old], version, 1);
+    let super_version = SuperVersion::new(new, vec![old], version, 1);
     let context = ReadContext {
         order: KeyOrder::Bytewise,
         merge_operator: None,
@@ -373,7 +379,7 @@ fn many_versions_and_wide_tombstones_are_left_by_seeks_not_steps() {
         tables: Arc::clone(&family.context.tables),
         blobs: Arc::clone(&family.context.blobs),
     };
-    let mut iter = DbIterator::new(without_pool(context), view, 4000, options());
+    let mut iter = DbIterator::new(without_pool(context), super_version, 4000, options());
     let keys = |iter: &DbIterator| String::from_utf8_lossy(iter.key()).into_owned();
     iter.seek_to_first();
     assert_eq!(keys(&iter), "hot");
@@ -395,7 +401,7 @@ fn operands_without_an_operator_fail_reads_by_name() {
     use drumlin_base::ValueKind;
     let family = Family::random(2);
     family
-        .view
+        .super_version
         .memtable
         .add(family.newest + 1, ValueKind::Merge, b"ab", b"x");
     let context = without_pool(ReadContext {
@@ -408,14 +414,14 @@ fn operands_without_an_operator_fail_reads_by_name() {
     });
     let at = family.newest + 1;
     let error = get(
-        &family.view,
+        &family.super_version,
         &context,
         b"ab",
         at,
         &TableReadOptions::default(),
     );
     assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidArgument);
-    let mut iter = DbIterator::new(context, Arc::clone(&family.view), at, options());
+    let mut iter = DbIterator::new(context, Arc::clone(&family.super_version), at, options());
     iter.seek(b"ab");
     assert!(!iter.valid());
     assert_eq!(
@@ -456,20 +462,24 @@ fn half_readable() -> (Arc<FamilyReads>, Arc<SuperVersion>) {
         tables: tables.cache(),
         blobs: tables.blob_cache(),
     };
-    let view = SuperVersion::new(memtable, Vec::new(), version, 1);
-    (without_pool(context), view)
+    let super_version = SuperVersion::new(memtable, Vec::new(), version, 1);
+    (without_pool(context), super_version)
 }
 
 #[test]
 fn a_table_that_cannot_be_opened_fails_only_the_reads_that_need_it() {
-    let (context, view) = half_readable();
+    let (context, super_version) = half_readable();
     let table = TableReadOptions::default();
-    assert!(get(&view, &context, b"b", 9, &table).unwrap().is_some());
-    assert!(get(&view, &context, b"c", 9, &table).is_err());
-    let many = multi_get(&view, &context, &["c", "a", "bb"], 9, &table);
+    assert!(
+        get(&super_version, &context, b"b", 9, &table)
+            .unwrap()
+            .is_some()
+    );
+    assert!(get(&super_version, &context, b"c", 9, &table).is_err());
+    let many = multi_get(&super_version, &context, &["c", "a", "bb"], 9, &table);
     assert!(many[0].is_err() && many[1].is_ok() && many[2].as_ref().unwrap().is_none());
 
-    let mut iter = DbIterator::new(context, view, 9, options());
+    let mut iter = DbIterator::new(context, super_version, 9, options());
     iter.seek_to_first();
     iter.next();
     assert_eq!(iter.key(), b"b");
@@ -484,15 +494,15 @@ fn a_table_that_cannot_be_opened_fails_only_the_reads_that_need_it() {
 
 #[test]
 fn reads_from_the_cache_only_open_no_table() {
-    let (context, view) = half_readable();
+    let (context, super_version) = half_readable();
     let mut cached = options();
     cached.table.tier = ReadTier::BlockCache;
     let kind = |error: &Error| error.kind();
-    let found = get(&view, &context, b"c", 9, &cached.table);
+    let found = get(&super_version, &context, b"c", 9, &cached.table);
     assert_eq!(found.as_ref().map_err(kind), Err(ErrorKind::Incomplete));
-    let many = multi_get(&view, &context, &["c", "a"], 9, &cached.table);
+    let many = multi_get(&super_version, &context, &["c", "a"], 9, &cached.table);
     assert_eq!(many[0].as_ref().map_err(kind), Err(ErrorKind::Incomplete));
-    let mut iter = DbIterator::new(context, view, 9, cached);
+    let mut iter = DbIterator::new(context, super_version, 9, cached);
     iter.seek(b"c");
     assert!(!iter.valid());
     assert_eq!(
@@ -503,10 +513,10 @@ fn reads_from_the_cache_only_open_no_table() {
 
 #[test]
 fn tables_past_the_bounds_are_not_opened() {
-    let (context, view) = half_readable();
+    let (context, super_version) = half_readable();
     let mut bounded = options();
     bounded.upper_bound = Some(b"c".to_vec());
-    let mut iter = DbIterator::new(Arc::clone(&context), Arc::clone(&view), 9, bounded);
+    let mut iter = DbIterator::new(Arc::clone(&context), Arc::clone(&super_version), 9, bounded);
     iter.seek(b"b");
     iter.next();
     assert!(!iter.valid());

@@ -9,7 +9,7 @@ use crate::caches::blob_cache::BlobCache;
 use crate::caches::models::{Chooser, ModelStore};
 use crate::caches::table_cache::TableCache;
 use crate::family::moment::MomentCell;
-use crate::family::super_version::FamilyViews;
+use crate::family::super_version::SuperVersions;
 
 /// See the module.
 pub(crate) struct Caches {
@@ -22,7 +22,7 @@ pub(crate) struct Caches {
     /// Chooses which of them a job writes with.
     pub(crate) chooser: Chooser,
     /// The super versions of all families together, for views.
-    pub(crate) moments: Arc<MomentCell<FamilyViews>>,
+    pub(crate) moments: Arc<MomentCell<SuperVersions>>,
 }
 
 impl Caches {

@@ -49,6 +49,7 @@ impl Identity {
 
     /// The findings of recovery. Requires: the store is open.
     pub(crate) fn recovered(&self) -> &Recovered {
-        self.recovered.get_or_init(Recovered::default)
+        let found = self.recovered.get();
+        found.expect("opening sets the findings of recovery before anybody has the store")
     }
 }

@@ -47,7 +47,7 @@ pub(crate) struct State {
     pub(crate) compaction_blocked: Option<Error>,
 }
 
-/// One family's memtables and version.
+/// One family, as writers and jobs change it under the state's lock.
 #[derive(Debug)]
 pub(crate) struct FamilyState {
     pub(crate) family: Arc<Family>,

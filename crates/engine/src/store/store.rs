@@ -17,7 +17,7 @@ use drumlin_base::{Error, Result, SeqNo};
 
 use crate::family::column_family::Family;
 use crate::family::snapshot::{Snapshot, SnapshotList};
-use crate::family::super_version::FamilyViews;
+use crate::family::super_version::SuperVersions;
 use crate::store::caches::Caches;
 use crate::store::files::Files;
 use crate::store::identity::Identity;
@@ -150,11 +150,10 @@ impl Store {
     }
 
     /// The super versions that readers see now, each taken by itself.
-    pub(crate) fn family_views(&self) -> FamilyViews {
+    pub(crate) fn super_versions(&self) -> SuperVersions {
         let families = self.families.load();
-        let views = families.iter();
-        views
-            .map(|(id, family)| (*id, family.view.load_full()))
+        let each = families.iter();
+        each.map(|(id, family)| (*id, family.super_version.load_full()))
             .collect()
     }
 }

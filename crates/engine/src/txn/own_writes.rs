@@ -129,8 +129,8 @@ impl OwnWrites {
 
     /// Takes what was written since the last read into the index.
     fn fill(&mut self) -> Result<()> {
-        let fresh = self.batch.bytes().get(self.indexed_bytes..);
-        for record in BatchIter::new(fresh.unwrap_or_default()) {
+        let fresh = &self.batch.bytes()[self.indexed_bytes..];
+        for record in BatchIter::new(fresh) {
             let record = record?;
             let keys = self.index.entry(record.family).or_default();
             let own = keys.entry(record.key.to_vec()).or_default();

@@ -13,7 +13,7 @@ use drumlin_table::Table;
 use crate::iter::range_tombstone::Fragments;
 
 /// A table with fewer entries than this is not worth compacting for its tombstones.
-const DENSE_ENTRIES_MIN: u64 = 128;
+const TOMBSTONED_ENTRIES_MIN: u64 = 128;
 
 /// Dead entries walked over that are no reason yet: some 30 milliseconds of walking.
 const DEAD_WALKED_MIN: u64 = 1 << 20;
@@ -116,7 +116,7 @@ pub struct FileMeta {
     /// The open table, filled and emptied by the table cache.
     pub table: HazardPtr<Arc<Table>>,
     /// Whether the table, once it was open, turned out to hold little but tombstones.
-    dense: AtomicBool,
+    is_mostly_tombstones: AtomicBool,
     /// Dead entries that walks stepped over in a row in this table.
     dead_walked: AtomicU64,
     /// See [`FileMeta::charge_reads`].
@@ -145,7 +145,7 @@ impl FileMeta {
             file,
             compacting: AtomicBool::new(false),
             table: HazardPtr::empty(),
-            dense: AtomicBool::new(false),
+            is_mostly_tombstones: AtomicBool::new(false),
             dead_walked: AtomicU64::new(0),
             read_charge: Apart::default(),
             noted_model: OnceLock::new(),
@@ -178,8 +178,8 @@ impl FileMeta {
     pub fn note_properties(&self, table: &Table) {
         let properties = table.properties();
         let (entries, dead) = (properties.num_entries, properties.num_deletions);
-        if entries >= DENSE_ENTRIES_MIN && dead > entries / 4 * 3 {
-            self.dense.store(true, Ordering::Relaxed);
+        if entries >= TOMBSTONED_ENTRIES_MIN && dead > entries / 4 * 3 {
+            self.is_mostly_tombstones.store(true, Ordering::Relaxed);
         }
         self.counts.get_or_init(|| EntryCounts {
             entries,
@@ -206,8 +206,8 @@ impl FileMeta {
 
     /// Whether more than three quarters of the table's entries are tombstones, as far as is known.
     #[inline]
-    pub fn is_dense(&self) -> bool {
-        self.dense.load(Ordering::Relaxed)
+    pub fn is_mostly_tombstones(&self) -> bool {
+        self.is_mostly_tombstones.load(Ordering::Relaxed)
     }
 
     /// Counts `entries` that a walk stepped over to no avail.

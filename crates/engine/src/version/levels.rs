@@ -16,7 +16,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use drumlin_base::KeyOrder;
-use drumlin_base::key::{compare_internal, user_key};
+use drumlin_base::key::{compare_internal, user_key, user_key_prefix};
 use drumlin_base::limits::LEVELS;
 
 use super::FileMeta;
@@ -315,7 +315,7 @@ impl KeyPrefixes {
         let prefixes = files
             .iter()
             .map(|file| {
-                flip ^ key_prefix(
+                flip ^ user_key_prefix(
                     file.largest_user_key()
                         .get(common..)
                         .expect("the common prefix is part of each key"),
@@ -350,7 +350,7 @@ impl KeyPrefixes {
             Ordering::Less => 0..0,
             Ordering::Greater => len..len,
             Ordering::Equal => {
-                let prefix = self.flip ^ key_prefix(rest);
+                let prefix = self.flip ^ user_key_prefix(rest);
                 let first = self.prefixes.partition_point(|&other| other < prefix);
                 let ties = self
                     .prefixes
@@ -362,19 +362,6 @@ impl KeyPrefixes {
             }
         }
     }
-}
-
-/// The first eight bytes as a number, never larger for the smaller of two keys; shorter keys end in zeros.
-#[inline]
-pub fn key_prefix(key: &[u8]) -> u64 {
-    if let Some(first) = key.first_chunk::<8>() {
-        return u64::from_be_bytes(*first);
-    }
-    let mut padded = [0u8; 8];
-    for (to, from) in padded.iter_mut().zip(key) {
-        *to = *from;
-    }
-    u64::from_be_bytes(padded)
 }
 
 impl fmt::Display for Version {

@@ -31,7 +31,7 @@ pub use builder::{Built, VersionBuilder};
 pub use edit::{BlobFileAddition, BlobFileGarbage, Profile, VersionEdit};
 pub use family_versions::FamilyVersions;
 pub use file_meta::{FileChecksum, FileMeta, NewFile};
-pub use levels::{Version, key_prefix};
+pub use levels::Version;
 pub use manifest::locate_manifest;
 pub(crate) use manifest::refuse_tables_elsewhere;
 pub use numbers::{FileNumbers, JobFiles};

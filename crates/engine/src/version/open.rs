@@ -11,7 +11,7 @@ use super::family_versions::FamilyVersions;
 use super::left_files::Left;
 use super::manifest::{FIRST_MANIFEST, locate_manifest};
 use super::recover::{
-    DEFAULT_FAMILY, Numbers, Recovered, check_tables, read_families, read_manifest,
+    DEFAULT_FAMILY, RecordedNumbers, Recovered, check_tables, read_families, read_manifest,
 };
 use super::set::VersionSet;
 use super::{FileNumbers, Profile};
@@ -91,13 +91,13 @@ impl VersionSet {
         for (id, (name, order)) in (0..).zip(default.chain(others)) {
             families.insert(id, FamilyVersions::new(id, name, order.clone(), 0));
         }
-        let state = Numbers {
+        let recorded = RecordedNumbers {
             log_number: Some(0),
             last_seqno: Some(0),
             max_family: families.keys().copied().max().unwrap_or(0),
-            ..Numbers::default()
+            ..RecordedNumbers::default()
         };
-        let mut set = Self::assemble(files, dir, options, families, state);
+        let mut set = Self::assemble(files, dir, options, families, recorded);
         set.numbers.mark_used(FIRST_MANIFEST);
         set.mark_numbers_used()?;
         set.roll(FIRST_MANIFEST)?;
@@ -123,7 +123,7 @@ impl VersionSet {
         let recovered = read_manifest(&*files, dir, manifest_number, &options.families)?;
         let Recovered {
             families,
-            numbers: state,
+            numbers: recorded,
             verdict,
             unopened,
         } = recovered;
@@ -131,16 +131,16 @@ impl VersionSet {
         if options.check_tables {
             check_tables(&*files, dir, &families)?;
         }
-        let mut set = Self::assemble(files, dir, options, families, state);
+        let mut set = Self::assemble(files, dir, options, families, recorded);
         set.manifest_number = manifest_number;
         set.mark_numbers_used()?;
         let info = RecoveredInfo {
             manifest_number,
             manifest_end: verdict,
             min_log_number: set.min_log_number(),
-            prev_log_number: set.state.prev_log_number,
+            prev_log_number: set.recorded.prev_log_number,
             tracked_wals: set
-                .state
+                .recorded
                 .wals
                 .iter()
                 .map(|(&n, &bytes)| (n, bytes))
@@ -191,7 +191,7 @@ impl VersionSet {
         dir: &Path,
         options: &VersionSetOptions,
         families: BTreeMap<u32, FamilyVersions>,
-        state: Numbers,
+        recorded: RecordedNumbers,
     ) -> Self {
         Self {
             files,
@@ -199,8 +199,8 @@ impl VersionSet {
             profile: options.profile,
             read_only: options.read_only,
             families,
-            numbers: FileNumbers::new(state.next_file_number.unwrap_or(1)),
-            state,
+            numbers: FileNumbers::new(recorded.next_file_number.unwrap_or(1)),
+            recorded,
             manifest: None,
             manifest_number: 0,
             snapshot_bytes: 0,
@@ -219,7 +219,7 @@ impl VersionSet {
             }
         }
         let logs = self.families.values().map(|family| family.log_number);
-        logs.chain([self.state.prev_log_number, self.manifest_number])
+        logs.chain([self.recorded.prev_log_number, self.manifest_number])
             .for_each(|number| self.numbers.mark_used(number));
         Ok(())
     }

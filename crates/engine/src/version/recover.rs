@@ -27,14 +27,14 @@ const GROWTHS_MAX: usize = 64;
 #[derive(Debug)]
 pub(super) struct Recovered {
     pub(super) families: BTreeMap<u32, FamilyVersions>,
-    pub(super) numbers: Numbers,
+    pub(super) numbers: RecordedNumbers,
     pub(super) verdict: Verdict,
     pub(super) unopened: Vec<String>,
 }
 
 /// The database's own numbers, each as the last record that spoke of it left it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Numbers {
+pub(super) struct RecordedNumbers {
     pub(super) db_id: Option<String>,
     pub(super) log_number: Option<u64>,
     pub(super) prev_log_number: u64,
@@ -45,7 +45,7 @@ pub(super) struct Numbers {
     pub(super) wals: BTreeMap<u64, Option<u64>>,
 }
 
-impl Numbers {
+impl RecordedNumbers {
     pub(super) fn apply(&mut self, edit: &VersionEdit) {
         if edit.db_id.is_some() {
             self.db_id.clone_from(&edit.db_id);
@@ -126,7 +126,7 @@ pub(super) fn read_families(
 struct Replay<'a> {
     orders: &'a [(String, KeyOrder)],
     families: BTreeMap<u32, Reading>,
-    numbers: Numbers,
+    numbers: RecordedNumbers,
     /// Edits of an atomic group that is not complete yet.
     group: Vec<VersionEdit>,
 }
@@ -136,7 +136,7 @@ impl<'a> Replay<'a> {
         let mut replay = Self {
             orders,
             families: BTreeMap::new(),
-            numbers: Numbers::default(),
+            numbers: RecordedNumbers::default(),
             group: Vec::new(),
         };
         let default = replay.start_family(DEFAULT_FAMILY, 0);

@@ -14,7 +14,7 @@
 use super::family_versions::FamilyVersions;
 use super::left_files::{Leaving, Left};
 use super::manifest::{Snapshot, write_and_make_live};
-use super::recover::Numbers;
+use super::recover::RecordedNumbers;
 use super::{FileNumbers, NewFile, Profile, VersionBuilder, VersionEdit};
 use crate::wal::record::RecordWriter;
 use drumlin_base::{Error, ErrorKind, KeyOrder, Result, SeqNo};
@@ -35,7 +35,7 @@ pub struct VersionSet {
     pub(super) read_only: bool,
     pub(super) families: BTreeMap<u32, FamilyVersions>,
     pub(super) numbers: Arc<FileNumbers>,
-    pub(super) state: Numbers,
+    pub(super) recorded: RecordedNumbers,
     /// `None` before the first edit, and after a failed write.
     pub(super) manifest: Option<RecordWriter>,
     pub(super) manifest_number: u64,
@@ -63,7 +63,8 @@ impl VersionSet {
         self.profile = profile;
     }
 
-    fn make_immutables(&mut self, leaving: Leaving) {
+    /// Keeps the files that left the present versions until nobody reads them.
+    fn note_left(&mut self, leaving: Leaving) {
         for table in &leaving.tables {
             self.left.tables.add(table.number, table);
         }
@@ -94,33 +95,35 @@ impl VersionSet {
 
     /// The last sequence number the MANIFEST knows of: that of the tables, not of the memtables.
     pub fn last_seqno(&self) -> SeqNo {
-        self.state.last_seqno.unwrap_or(0)
+        self.recorded.last_seqno.unwrap_or(0)
     }
 
     /// The database's id, if the MANIFEST holds one.
     pub fn db_id(&self) -> Option<&str> {
-        self.state.db_id.as_deref()
+        self.recorded.db_id.as_deref()
     }
 
     /// Sets the id that the next new MANIFEST holds.
     pub fn set_db_id(&mut self, id: &str) {
-        self.state.db_id = Some(id.to_owned());
+        self.recorded.db_id = Some(id.to_owned());
     }
 
     /// The highest family id ever given out.
     pub fn max_family_id(&self) -> u32 {
-        self.state.max_family
+        self.recorded.max_family
     }
 
     /// Gives no new family `id` or one below it from now on.
     pub fn mark_family_id_used(&mut self, id: u32) {
-        self.state.max_family = self.state.max_family.max(id);
+        self.recorded.max_family = self.recorded.max_family.max(id);
     }
 
     /// WAL files below this number hold nothing any family still needs.
     pub fn min_log_number(&self) -> u64 {
         let oldest = self.families.values().map(|family| family.log_number).min();
-        oldest.unwrap_or(0).max(self.state.min_log_number_to_keep)
+        oldest
+            .unwrap_or(0)
+            .max(self.recorded.min_log_number_to_keep)
     }
 
     /// The number of the live MANIFEST.
@@ -176,7 +179,7 @@ impl VersionSet {
             let message = format!("a family cannot be called {name:?}: empty or taken");
             return Err(Error::invalid_argument(message));
         }
-        let Some(id) = self.state.max_family.checked_add(1) else {
+        let Some(id) = self.recorded.max_family.checked_add(1) else {
             return Err(Error::invalid_argument("every family id was given out"));
         };
         let mut edits = vec![VersionEdit {
@@ -207,7 +210,7 @@ impl VersionSet {
         };
         let mut edits = vec![VersionEdit {
             drop_family: true,
-            max_column_family: Some(self.state.max_family),
+            max_column_family: Some(self.recorded.max_family),
             ..VersionEdit::of_family(id)
         }];
         self.fill_numbers(&mut edits);
@@ -262,9 +265,9 @@ impl VersionSet {
         Ok(())
     }
 
-    /// Numbers never go back from one edit to the next: RocksDB believes the last edit it reads.
+    /// RecordedNumbers never go back from one edit to the next: RocksDB believes the last edit it reads.
     fn fill_numbers(&self, edits: &mut [VersionEdit]) {
-        let mut last_seqno = self.state.last_seqno;
+        let mut last_seqno = self.recorded.last_seqno;
         for edit in edits.iter_mut() {
             edit.next_file_number = Some(self.numbers.next());
             let tables = edit.new_files.iter();
@@ -332,9 +335,9 @@ impl VersionSet {
             self.roll_with(&edits, next)?;
         } else {
             self.families = next;
-            edits.iter().for_each(|edit| self.state.apply(edit));
+            edits.iter().for_each(|edit| self.recorded.apply(edit));
         }
-        self.make_immutables(leaving);
+        self.note_left(leaving);
         Ok(())
     }
 
@@ -342,7 +345,7 @@ impl VersionSet {
     /// as other readers want it.
     fn forget_wals(&self, next: &BTreeMap<u32, FamilyVersions>) -> Option<VersionEdit> {
         let needed = next.values().map(|family| family.log_number).min()?;
-        let (oldest, _) = self.state.wals.first_key_value()?;
+        let (oldest, _) = self.recorded.wals.first_key_value()?;
         (*oldest < needed).then(|| VersionEdit {
             wals_deleted_below: Some(needed),
             ..VersionEdit::default()
@@ -386,8 +389,8 @@ impl VersionSet {
         families: BTreeMap<u32, FamilyVersions>,
     ) -> Result<()> {
         let families = std::mem::replace(&mut self.families, families);
-        let state = self.state.clone();
-        edits.iter().for_each(|edit| self.state.apply(edit));
+        let recorded = self.recorded.clone();
+        edits.iter().for_each(|edit| self.recorded.apply(edit));
         let (before, number) = (self.manifest_number, self.numbers.take());
         let rolled = self.roll(number);
         self.in_doubt = rolled.is_err();
@@ -398,7 +401,7 @@ impl VersionSet {
             .extend(Some(obsolete).filter(|&number| number != 0));
         if let Err(error) = &rolled {
             self.families = families;
-            self.state = state;
+            self.recorded = recorded;
             if error.kind() != ErrorKind::NoSpace {
                 self.poison = Some(error.duplicate());
             }
@@ -426,20 +429,16 @@ impl VersionSet {
     }
 
     fn snapshot(&self) -> Snapshot<'_> {
-        let oldest_log = self.families.values().map(|family| family.log_number).min();
         let default_log = self.families.get(&0).map(|family| family.log_number);
         Snapshot {
             families: &self.families,
-            db_id: self.state.db_id.as_deref(),
-            wals: &self.state.wals,
+            db_id: self.recorded.db_id.as_deref(),
+            wals: &self.recorded.wals,
             log_number: default_log.unwrap_or(0),
-            min_log_number_to_keep: self
-                .state
-                .min_log_number_to_keep
-                .max(oldest_log.unwrap_or(0)),
+            min_log_number_to_keep: self.min_log_number(),
             next_file_number: self.numbers.next() + 1,
             last_seqno: self.last_seqno(),
-            max_family: self.state.max_family,
+            max_family: self.recorded.max_family,
         }
     }
 }

@@ -420,19 +420,3 @@ fn random_edits_lead_where_a_map_leads() {
         assert!(held.iter().eq(twin.keys()));
     }
 }
-
-#[test]
-fn key_prefixes_never_contradict_the_order_of_keys() {
-    let mut rng = Rng::new(3);
-    let mut key = || {
-        let mut key = vec![0; rng.below(11) as usize];
-        key.iter_mut().for_each(|byte| *byte = rng.below(3) as u8);
-        key
-    };
-    for _ in 0..20_000 {
-        let (a, b) = (key(), key());
-        if key_prefix(&a) < key_prefix(&b) {
-            assert!(a < b, "{a:?} {b:?}");
-        }
-    }
-}

@@ -67,14 +67,14 @@ impl WalMark {
     }
 }
 
-/// WAL files closed for appending whose bytes may not have reached the disk. Shared by the leader
-/// and the flushes, which must sync them without the lead (a leader may be waiting for a flush).
+/// WAL files closed for appending whose bytes may not have reached the disk. Syncs and flushes share it: a flush
+/// must sync them without the lead, because the thread with the lead may be waiting for the flush.
 #[derive(Debug, Default)]
 pub(crate) struct UnsyncedWals {
     /// Held for a moment only: a writer that begins a new WAL adds to it.
     files: Mutex<Vec<(u64, Arc<dyn FileSyncer>)>>,
-    /// Held while they are synced; whether that ever failed.
-    syncing: Mutex<bool>,
+    /// Whether a sync of them ever failed. Held while they are synced.
+    has_failed: Mutex<bool>,
     /// How far the last sync went, until a record carries it.
     synced_mark: Mutex<Option<SyncedMark>>,
     has_synced_mark: AtomicBool,
@@ -87,14 +87,14 @@ impl UnsyncedWals {
     /// `Io`; the database must then be poisoned.
     pub(crate) fn sync(&self) -> Result<()> {
         // Also for those who find nothing to do: the records they follow are safe only when this is over.
-        let mut failed = self.syncing.lock();
-        if *failed {
+        let mut has_failed = self.has_failed.lock();
+        if *has_failed {
             let message = "an earlier sync of the WAL failed";
             return Err(Error::new(ErrorKind::Poisoned, message));
         }
         let files = self.files.lock().clone();
         for (number, syncer) in files {
-            syncer.sync().inspect_err(|_| *failed = true)?;
+            syncer.sync().inspect_err(|_| *has_failed = true)?;
             self.files.lock().retain(|(file, _)| *file != number);
         }
         Ok(())

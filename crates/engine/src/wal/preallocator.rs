@@ -7,7 +7,7 @@
 //! Invariants:
 //! - A file handed out is named in the directory on disk, so a synced write in it is not lost with
 //!   its name.
-//! - Numbers of WAL files ascend in the order they are handed out: nobody makes one of his own while
+//! - Numbers of WAL files ascend in the order they are handed out: no other thread makes a file while
 //!   one is being made here.
 //! - A file that was not handed out holds no record of its own number: zeros, or records of the WAL
 //!   whose place it took. After a crash it reads as an empty WAL after the live one, for RocksDB and
@@ -121,7 +121,7 @@ impl WalPreallocator {
     }
 
     /// Takes the file that was made, waiting for one that is being made; `None` when the caller has
-    /// to make his own.
+    /// to make one itself.
     pub(crate) fn take(&self) -> Option<FreshWal> {
         let mut queue = self.queue.lock();
         while queue.making {

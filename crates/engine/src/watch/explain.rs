@@ -33,8 +33,8 @@ impl Db {
         if let Some(failure) = &state.failure {
             let _ = writeln!(text, "cause: {failure}");
         }
-        for view in state.families.values() {
-            explain_family(&mut text, engine, view);
+        for family in state.families.values() {
+            explain_family(&mut text, engine, family);
         }
         let cost = engine.store.watch.disk.cost();
         explain_verdict(&mut text, engine, &cost);
@@ -54,7 +54,7 @@ impl Db {
         }
         match (state.families.get(&family.id()), user_key) {
             (None, _) => text.push_str("the family was dropped\n"),
-            (Some(view), Some(user_key)) => explain_read(&mut text, view, user_key),
+            (Some(family), Some(user_key)) => explain_read(&mut text, family, user_key),
             (Some(_), None) => {}
         }
         text
@@ -70,23 +70,23 @@ fn megabytes(bytes: f64) -> f64 {
     bytes / 1e6
 }
 
-fn explain_family(text: &mut String, engine: &Engine, view: &FamilyState) {
-    let tuning = &view.family.tuning;
-    let waiting: usize = view.immutables.iter().map(|i| i.memtable.bytes()).sum();
-    let _ = writeln!(text, "family {:?}:", view.family.name);
+fn explain_family(text: &mut String, engine: &Engine, family: &FamilyState) {
+    let tuning = &family.family.tuning;
+    let waiting: usize = family.immutables.iter().map(|i| i.memtable.bytes()).sum();
+    let _ = writeln!(text, "family {:?}:", family.family.name);
     let _ = writeln!(
         text,
         "  memtables: {} of {}, {:.1} MB being filled, {:.1} MB to be flushed",
-        1 + view.immutables.len(),
+        1 + family.immutables.len(),
         tuning.memtables_max,
-        megabytes(view.mutable.bytes() as f64),
+        megabytes(family.mutable.bytes() as f64),
         megabytes(waiting as f64),
     );
-    let levels = (0..LEVELS).filter(|&level| !view.version.level(level).is_empty());
+    let levels = (0..LEVELS).filter(|&level| !family.version.level(level).is_empty());
     let levels: Vec<String> = levels
         .map(|level| {
-            let files = view.version.level(level).len();
-            let bytes = megabytes(view.version.level_bytes(level) as f64);
+            let files = family.version.level(level).len();
+            let bytes = megabytes(family.version.level_bytes(level) as f64);
             format!("L{level} {files} tables {bytes:.1} MB")
         })
         .collect();
@@ -95,15 +95,19 @@ fn explain_family(text: &mut String, engine: &Engine, view: &FamilyState) {
         false => levels.join(", "),
     };
     let _ = writeln!(text, "  {levels}");
-    let debt = megabytes(engine.background.compaction_debt(view) as f64);
+    let debt = megabytes(engine.background.compaction_debt(family) as f64);
     let _ = writeln!(text, "  compaction debt: {debt:.1} MB");
-    explain_reads(text, view);
-    explain_blobs(text, &view.version);
+    explain_reads(text, family);
+    explain_blobs(text, &family.version);
 }
 
 /// The cost of several runs to reads, beside the cost of merging them.
-fn explain_reads(text: &mut String, view: &FamilyState) {
-    let account = read_account(&view.version, &view.family.compaction, &view.in_flight);
+fn explain_reads(text: &mut String, family: &FamilyState) {
+    let account = read_account(
+        &family.version,
+        &family.family.compaction,
+        &family.in_flight,
+    );
     if let Some(account) = account {
         let _ = writeln!(
             text,
@@ -236,16 +240,16 @@ fn explain_jobs(text: &mut String, engine: &Engine, state: &State) {
     let _ = writeln!(text, "next: {}", engine.background.describe_next(state));
 }
 
-fn explain_read(text: &mut String, view: &FamilyState, user_key: &[u8]) {
-    let order = &view.family.options.order;
+fn explain_read(text: &mut String, family: &FamilyState, user_key: &[u8]) {
+    let order = &family.family.options.order;
     let _ = writeln!(
         text,
         "a get looks into {} memtables, then:",
-        1 + view.immutables.len()
+        1 + family.immutables.len()
     );
     let seek = key::seek_key(user_key, drumlin_base::SEQNO_MAX);
     for level in 0..LEVELS {
-        let files = view.version.level(level);
+        let files = family.version.level(level);
         if level == 0 {
             for file in files {
                 let inside = order.compare(file.smallest_user_key(), user_key).is_le()
@@ -256,7 +260,7 @@ fn explain_read(text: &mut String, view: &FamilyState, user_key: &[u8]) {
             }
             continue;
         }
-        let Some(found) = view.version.find_file(order, level, &seek) else {
+        let Some(found) = family.version.find_file(order, level, &seek) else {
             continue;
         };
         if let Some(file) = files.get(found)

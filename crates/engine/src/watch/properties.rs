@@ -37,16 +37,16 @@ impl Db {
         let name = ours.or_else(|| name.strip_prefix("rocksdb."))?;
         self.engine.store.check_own(&family.0).ok()?;
         let state = self.engine.store.lock_state();
-        let view = state.families.get(&family.id())?;
+        let family_state = state.families.get(&family.id())?;
         if let Some(level) = name.strip_prefix("num-files-at-level") {
             let level: usize = level.parse().ok().filter(|level| *level < LEVELS)?;
             let level = level + usize::from(drumlin_base::bug!("level-property-one-off"));
-            return Some(view.version.level(level).len().to_string());
+            return Some(family_state.version.level(level).len().to_string());
         }
         match name {
-            "levelstats" => return Some(level_stats(view)),
-            "sstables" => return Some(format!("{}", view.version)),
-            "blob-stats" => return Some(blob_stats(view)),
+            "levelstats" => return Some(level_stats(family_state)),
+            "sstables" => return Some(format!("{}", family_state.version)),
+            "blob-stats" => return Some(blob_stats(family_state)),
             "stats" => {
                 drop(state);
                 return Some(self.stats_text(family));
@@ -54,41 +54,43 @@ impl Db {
             "estimate-num-keys" => {
                 // Tables may have to be opened, which nobody should wait for.
                 drop(state);
-                let view = family.0.view.load_full();
-                return Some(estimate_keys(&view, &family.0.reads.tables).to_string());
+                let super_version = family.0.super_version.load_full();
+                return Some(estimate_keys(&super_version, &family.0.reads.tables).to_string());
             }
             _ => {}
         }
-        self.number_property(&state, view, name)
+        self.number_property(&state, family_state, name)
             .map(|number| number.to_string())
     }
 
-    fn number_property(&self, state: &State, view: &FamilyState, name: &str) -> Option<u64> {
+    fn number_property(&self, state: &State, family: &FamilyState, name: &str) -> Option<u64> {
         let engine = &self.engine;
-        let immutable_bytes: usize = view.immutables.iter().map(|i| i.memtable.bytes()).sum();
+        let immutable_bytes: usize = family.immutables.iter().map(|i| i.memtable.bytes()).sum();
         Some(match name {
-            "num-immutable-mem-table" => view.immutables.len() as u64,
-            "cur-size-active-mem-table" => view.mutable.bytes() as u64,
-            "cur-size-all-mem-tables" => (view.mutable.bytes() + immutable_bytes) as u64,
-            "num-entries-active-mem-table" => view.mutable.entries() as u64,
+            "num-immutable-mem-table" => family.immutables.len() as u64,
+            "cur-size-active-mem-table" => family.mutable.bytes() as u64,
+            "cur-size-all-mem-tables" => (family.mutable.bytes() + immutable_bytes) as u64,
+            "num-entries-active-mem-table" => family.mutable.entries() as u64,
             "estimate-table-readers-mem" => {
                 engine.store.caches.budget.used(MemoryUse::TableMeta) as u64
             }
             "block-cache-usage" => engine.store.caches.block_cache.used_bytes() as u64,
             "block-cache-capacity" => engine.store.caches.budget.available_for_blocks() as u64,
-            "total-sst-files-size" | "live-sst-files-size" => view.version.bytes_total(),
+            "total-sst-files-size" | "live-sst-files-size" => family.version.bytes_total(),
             "estimate-live-data-size" => {
-                let blobs = view.version.blob_totals();
+                let blobs = family.version.blob_totals();
                 let live = blobs.blob_bytes.saturating_sub(blobs.garbage_bytes);
-                view.version.bytes_total() + live
+                family.version.bytes_total() + live
             }
-            "num-blob-files" => view.version.blob_totals().files,
-            "total-blob-file-size" | "live-blob-file-size" => view.version.blob_totals().file_bytes,
-            "live-blob-file-garbage-size" => view.version.blob_totals().garbage_bytes,
+            "num-blob-files" => family.version.blob_totals().files,
+            "total-blob-file-size" | "live-blob-file-size" => {
+                family.version.blob_totals().file_bytes
+            }
+            "live-blob-file-garbage-size" => family.version.blob_totals().garbage_bytes,
             "num-snapshots" => engine.store.snapshots.all().len() as u64,
             "num-running-flushes" => state.flushes_running as u64,
             "num-running-compactions" => state.compactions_running as u64,
-            "estimate-pending-compaction-bytes" => engine.background.compaction_debt(view),
+            "estimate-pending-compaction-bytes" => engine.background.compaction_debt(family),
             "background-errors" => engine.store.watch.statistics.background_errors.get(),
             "actual-delayed-write-rate" => match engine.store.watch.board.allowed() {
                 free if free.is_infinite() => 0,
@@ -110,9 +112,9 @@ impl Db {
         }
         {
             let state = self.engine.store.lock_state();
-            if let Some(view) = state.families.get(&family.id()) {
-                text.push_str(&level_stats(view));
-                text.push_str(&blob_stats(view));
+            if let Some(family) = state.families.get(&family.id()) {
+                text.push_str(&level_stats(family));
+                text.push_str(&blob_stats(family));
             }
         }
         let budget = &self.engine.store.caches.budget;
@@ -147,10 +149,10 @@ impl Db {
 /// Entries less the deletions and the entries these delete, as RocksDB reckons. A table that was never
 /// open is opened for it once; one that cannot be read is taken to hold as much a byte as the others,
 /// for reads report the damage.
-fn estimate_keys(view: &SuperVersion, tables: &TableCache) -> u64 {
+fn estimate_keys(super_version: &SuperVersion, tables: &TableCache) -> u64 {
     let (mut entries, mut deletions) = (0u64, 0u64);
     let (mut bytes, mut unknown_bytes) = (0u64, 0u64);
-    for (_, file) in view.version.files() {
+    for (_, file) in super_version.version.files() {
         if file.counts().is_none() {
             // Opening it makes the counts known.
             let _ = tables.find(file);
@@ -169,7 +171,7 @@ fn estimate_keys(view: &SuperVersion, tables: &TableCache) -> u64 {
         entries += (entries as f64 * share) as u64;
         deletions += (deletions as f64 * share) as u64;
     }
-    for memtable in view.memtables() {
+    for memtable in super_version.memtables() {
         entries += memtable.entries() as u64;
         deletions += memtable.deletions() as u64;
     }
@@ -181,8 +183,8 @@ fn estimate_keys(view: &SuperVersion, tables: &TableCache) -> u64 {
 }
 
 /// Totals of all blob files, in the words of RocksDB's property of this name.
-fn blob_stats(view: &FamilyState) -> String {
-    let totals = view.version.blob_totals();
+fn blob_stats(family: &FamilyState) -> String {
+    let totals = family.version.blob_totals();
     let live = totals.blob_bytes.saturating_sub(totals.garbage_bytes);
     let amplification = match live {
         0 => 0.0,
@@ -195,11 +197,11 @@ fn blob_stats(view: &FamilyState) -> String {
     )
 }
 
-fn level_stats(view: &FamilyState) -> String {
+fn level_stats(family: &FamilyState) -> String {
     let mut text = String::from("Level Files Size(MB)\n--------------------\n");
     for level in 0..LEVELS {
-        let files = view.version.level(level).len();
-        let megabytes = view.version.level_bytes(level) as f64 / f64::from(1 << 20);
+        let files = family.version.level(level).len();
+        let megabytes = family.version.level_bytes(level) as f64 / f64::from(1 << 20);
         let _ = writeln!(text, "{level:>5} {files:>5} {megabytes:>8.0}");
     }
     text

@@ -72,7 +72,7 @@ impl WriteEnv {
     fn may_overfill(&self) -> bool {
         self.store.families.load().values().all(|family| {
             let most = family.write_buffer() + family.write_buffer() / OVERFILL_DIVISOR;
-            family.view.load().memtable.bytes() < most
+            family.super_version.load().memtable.bytes() < most
         })
     }
 

@@ -36,19 +36,20 @@ impl WriteEnv {
                     .get(&id)
                     .filter(|family| family.check_alive().is_ok());
                 // A family dropped since the check takes its writes with it.
-                let view = family.map(|family| (family, family.view.load()));
+                let super_version = family.map(|family| (family, family.super_version.load()));
                 while let Some(record) =
                     records.next_if(|r| r.as_ref().is_ok_and(|r| r.family == id))
                 {
                     let record = record?;
-                    if let Some((_, view)) = &view {
-                        view.memtable
+                    if let Some((_, super_version)) = &super_version {
+                        super_version
+                            .memtable
                             .add(seqno, record.kind, record.key, record.value);
                     }
                     seqno += 1;
                 }
-                if let Some((family, view)) = view
-                    && family.account(&view.memtable)
+                if let Some((family, super_version)) = super_version
+                    && family.account(&super_version.memtable)
                 {
                     self.full.add(id);
                 }

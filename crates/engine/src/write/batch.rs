@@ -220,7 +220,7 @@ impl WriteBatch {
         Ok(())
     }
 
-    /// Moves the batch out and leaves nothing, not even a header. [`WriteBatch`]'s methods need one: give it back.
+    /// Moves the batch out and leaves nothing, not even a header. Every other method needs one: give the batch back.
     pub(crate) fn take(&mut self) -> Self {
         Self {
             bytes: std::mem::take(&mut self.bytes),
@@ -278,15 +278,13 @@ impl WriteBatch {
 
     /// The sequence number of the first record.
     pub fn seqno(&self) -> SeqNo {
-        fixed64_at(&self.bytes, 0).unwrap_or(0)
+        fixed64_at(&self.bytes, 0).expect("a batch has a header")
     }
 
     /// Gives the first record the sequence number `seqno`; the others follow.
     pub fn set_seqno(&mut self, seqno: SeqNo) {
         debug_assert!(seqno <= SEQNO_MAX);
-        if let Some(field) = self.bytes.first_chunk_mut::<8>() {
-            *field = seqno.to_le_bytes();
-        }
+        self.bytes[..COUNT_AT].copy_from_slice(&seqno.to_le_bytes());
     }
 
     /// Walks the records. They were validated when they came in, but the walk is the same one that
@@ -362,9 +360,7 @@ impl WriteBatch {
     #[inline]
     fn set_count(&mut self, count: u32) {
         self.count = count;
-        if let Some(field) = self.bytes.get_mut(COUNT_AT..BATCH_HEADER_BYTES) {
-            field.copy_from_slice(&count.to_le_bytes());
-        }
+        self.bytes[COUNT_AT..BATCH_HEADER_BYTES].copy_from_slice(&count.to_le_bytes());
     }
 }
 
@@ -398,7 +394,7 @@ impl<'a> BatchView<'a> {
         let (Some(seqno), Some(count)) = (fixed64_at(bytes, 0), fixed32_at(bytes, COUNT_AT)) else {
             return Err(Error::corruption("the batch is shorter than its header"));
         };
-        let records = bytes.get(BATCH_HEADER_BYTES..).unwrap_or_default();
+        let (_, records) = bytes.split_at(BATCH_HEADER_BYTES);
         let mut found = 0u64;
         for record in BatchIter::new(records) {
             record?;

@@ -19,7 +19,7 @@ pub(crate) struct WriteEnv {
 }
 
 impl WriteEnv {
-    /// The environment of `store`, whose full memtables `jobs` flushes.
+    /// The environment of `store`, whose full memtables `background` flushes.
     pub(crate) fn new(store: Arc<Store>, background: Arc<Background>) -> Self {
         Self {
             store,

@@ -21,8 +21,10 @@ pub(in crate::read) fn multi_get<K: AsRef<[u8]>>(
     mut rest: impl FnMut(&[u8], &mut Answer),
 ) -> Option<Vec<Answer>> {
     let context = read.context;
-    let runs = read.view.resident_runs(&context.order, &context.tables);
-    let runs = runs.filter(|_| has_usual_memtables(read.view))?;
+    let runs = read
+        .super_version
+        .resident_runs(&context.order, &context.tables);
+    let runs = runs.filter(|_| has_usual_memtables(read.super_version))?;
     let mut answers = Vec::with_capacity(keys.len());
     for keys in keys.chunks(ROUND) {
         let from = answers.len();
@@ -148,8 +150,8 @@ impl<'a, K: AsRef<[u8]>> Round<'a, K> {
     }
 
     fn search_memtables(&mut self, answers: &mut [Answer]) {
-        let view = self.read.view;
-        for memtable in view.memtables() {
+        let super_version = self.read.super_version;
+        for memtable in super_version.memtables() {
             let (mut keys, mut places, mut count) = ([&[][..]; ROUND], [0; ROUND], 0);
             for (at, key) in self.keys.iter().enumerate() {
                 if self.is_open(at) {

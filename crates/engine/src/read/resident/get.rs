@@ -40,8 +40,8 @@ pub(super) fn decide(
 }
 
 #[inline]
-pub(super) fn has_usual_memtables(view: &SuperVersion) -> bool {
-    let mut memtables = view.memtables();
+pub(super) fn has_usual_memtables(super_version: &SuperVersion) -> bool {
+    let mut memtables = super_version.memtables();
     memtables.all(|memtable| memtable.range_tombstone_count() == 0)
 }
 
@@ -58,7 +58,10 @@ pub(in crate::read) fn get(
     answer: &mut Answer,
 ) -> bool {
     let context = read.context;
-    let Some(runs) = read.view.resident_runs(&context.order, &context.tables) else {
+    let Some(runs) = read
+        .super_version
+        .resident_runs(&context.order, &context.tables)
+    else {
         return false;
     };
     let hint = KeyHint::of(user_key);
@@ -68,7 +71,7 @@ pub(in crate::read) fn get(
     for table in tables {
         table.prefetch(hint);
     }
-    if is_sampled() || !has_usual_memtables(read.view) {
+    if is_sampled() || !has_usual_memtables(read.super_version) {
         return false;
     }
     // The oldest run has most keys, so the guess is made in its table.
@@ -96,7 +99,9 @@ fn get_beside_bound(
         count += 1;
     });
     let tables = prefetched.into_iter().map_while(|table| table);
-    is_clear && has_usual_memtables(read.view) && search(read, tables, user_key, hint, answer)
+    is_clear
+        && has_usual_memtables(read.super_version)
+        && search(read, tables, user_key, hint, answer)
 }
 
 /// Searches the memtables and then `tables`, whose index lines were prefetched.
@@ -109,7 +114,7 @@ fn search<'a>(
     answer: &mut Answer,
 ) -> bool {
     let mut state = Progress::Open;
-    for memtable in read.view.memtables() {
+    for memtable in read.super_version.memtables() {
         memtable.get(user_key, read.seqno, |_, kind, value| {
             state = decide(answer, kind, |slice| *slice = value.pin());
             ControlFlow::Break(())

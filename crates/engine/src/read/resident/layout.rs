@@ -34,10 +34,11 @@
 use std::sync::Arc;
 
 use drumlin_base::KeyOrder;
+use drumlin_base::key::user_key_prefix;
 use drumlin_base::limits::LEVELS;
 use drumlin_table::{PlainTable, Table};
 
-use crate::version::{FileMeta, Version, key_prefix};
+use crate::version::{FileMeta, Version};
 
 /// Runs at most: a lookup has a place for each.
 pub(crate) const RUNS_MAX: usize = 16;
@@ -109,22 +110,22 @@ impl ResidentRuns {
     pub fn of(
         version: &Version,
         order: &KeyOrder,
-        own_bytes_max: usize,
+        resident_bytes_max: usize,
         mut open: impl FnMut(&Arc<FileMeta>) -> Option<Arc<Table>>,
     ) -> Option<Self> {
         if !matches!(order, KeyOrder::Bytewise) {
             return None;
         }
-        let mut own_bytes = 0;
+        let mut resident_bytes = 0;
         let mut hold = |file: &Arc<FileMeta>| {
             let table = open(file)?;
             let Table::Plain(plain) = &*table else {
                 return None;
             };
-            own_bytes += table.resident_bytes();
+            resident_bytes += table.resident_bytes();
             let has_none = table.range_tombstones().is_empty()
                 || drumlin_base::bug!("laid-out-with-range-tombstones");
-            (own_bytes <= own_bytes_max && has_none).then(|| Held {
+            (resident_bytes <= resident_bytes_max && has_none).then(|| Held {
                 table: Arc::clone(plain),
                 file: Arc::clone(file),
             })
@@ -308,7 +309,7 @@ impl Common {
         let bytes: Box<[u8]> = alike.map(|(byte, _)| *byte).collect();
         let bits = 8 * bytes.len().min(8) as u32;
         Self {
-            word: key_prefix(&bytes),
+            word: user_key_prefix(&bytes),
             mask: !u64::MAX.checked_shr(bits).unwrap_or(0),
             bytes,
         }
@@ -330,7 +331,7 @@ impl Common {
     /// Requires: `user_key` begins as all do.
     #[inline]
     fn prefix_behind(&self, user_key: &[u8]) -> u64 {
-        key_prefix(&user_key[self.bytes.len()..])
+        user_key_prefix(&user_key[self.bytes.len()..])
     }
 }
 

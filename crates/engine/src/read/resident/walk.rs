@@ -25,7 +25,7 @@ use crate::version::FileMeta;
 
 /// The tables of one run of a super version's layout.
 pub(crate) struct ResidentTables {
-    view: Arc<SuperVersion>,
+    super_version: Arc<SuperVersion>,
     level: usize,
     /// Its index among the runs of the layout; in L0 also that of its only table.
     run: usize,
@@ -49,13 +49,13 @@ pub(crate) struct WithinPrefix<'a> {
 }
 
 impl ResidentTables {
-    /// The run at `run` of the layout of `view`, which is all of `level`, or one table of L0.
+    /// The run at `run` of the layout of `super_version`, which is all of `level`, or one table of L0.
     ///
-    /// Requires: the view's tables are laid out.
-    pub(crate) fn new(view: &Arc<SuperVersion>, level: usize, run: usize) -> Self {
-        debug_assert!(view.laid_out().is_some());
+    /// Requires: the super version's tables are laid out.
+    pub(crate) fn new(super_version: &Arc<SuperVersion>, level: usize, run: usize) -> Self {
+        debug_assert!(super_version.laid_out().is_some());
         Self {
-            view: Arc::clone(view),
+            super_version: Arc::clone(super_version),
             level,
             run,
             entered: 0,
@@ -65,8 +65,8 @@ impl ResidentTables {
     }
 
     fn table(&self, index: usize) -> &Arc<PlainTable> {
-        let layout = self.view.laid_out();
-        let layout = layout.expect("a view that is laid out stays so");
+        let layout = self.super_version.laid_out();
+        let layout = layout.expect("a super_version that is laid out stays so");
         layout.table(self.run, index)
     }
 }
@@ -76,7 +76,7 @@ impl RunTables for ResidentTables {
 
     #[inline]
     fn files(&self) -> &[Arc<FileMeta>] {
-        let files = self.view.version.level(self.level);
+        let files = self.super_version.version.level(self.level);
         match self.level {
             0 => &files[self.run..=self.run],
             _ => files,
@@ -86,7 +86,10 @@ impl RunTables for ResidentTables {
     #[inline]
     fn find(&self, order: &KeyOrder, target: &[u8]) -> Option<usize> {
         if self.level > 0 {
-            return self.view.version.find_file(order, self.level, target);
+            return self
+                .super_version
+                .version
+                .find_file(order, self.level, target);
         }
         let [file] = self.files() else {
             unreachable!("a run of L0 is one table");
@@ -120,7 +123,7 @@ impl RunTables for ResidentTables {
         Ok(())
     }
 
-    /// The handle stays: it keeps nothing in memory that the view does not.
+    /// The handle stays: it keeps nothing in memory that the super version does not.
     #[inline]
     fn leave(&mut self, cursor: &mut Option<PlainTableIter>) {
         if let Some(cursor) = cursor {

@@ -5,16 +5,6 @@
 //! the first visible entry of a key decides and the rest is skipped; backward, the versions come
 //! oldest first, and all visible ones must be seen before the last of them decides.
 //!
-//! Where the walk stands, by `Place`:
-//! - `Direct`: forward, on the entry itself; key and value are read from the source, nothing is
-//!   copied.
-//! - `Saved`: forward, on a key whose value had to be made (merge, entity). The cursor stands on
-//!   some entry of that key or past it.
-//! - `Behind`: backward; key and value are copies, the cursor stands before every version of it.
-//!
-//! `DirectBlob` and `BehindBlob` are the same with a reference to a blob for a value: the blob is
-//! read by the first call for the value, see [`super::lazy_blob`].
-//!
 //! Steps kept cheap: an entry with sequence number 0 is the only version of its key (compaction
 //! gives 0 only then), so the key need not be remembered to skip the others; more than
 //! `HIDDEN_STEPS_MAX` hidden entries in a row are left by a seek; keys under a range tombstone are left
@@ -30,4 +20,4 @@ mod state;
 
 pub(super) use parts::{is_same, misplaced, set_target};
 pub(crate) use state::{FamilyReads, IteratorCounters, IteratorOptions};
-pub(crate) use state::{ViewSource, Walk, WalkPool};
+pub(crate) use state::{RefreshSource, Walk, WalkPool};

@@ -20,16 +20,21 @@ const COPY_BYTES_MAX: usize = 1024;
 /// Most capacity, in bytes, of a key or value buffer that one walk leaves to the next.
 pub(in crate::read) const KEPT_BYTES_MAX: usize = 4096;
 
-/// Where a walk stands; see [`super`].
+/// Where a walk stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::read) enum Place {
     Nowhere,
+    /// Forward, on the entry itself: key and value are read from the source, nothing is copied.
     Direct,
-    /// As `Direct`, on an entry whose value is in a blob file.
+    /// As `Direct`, with a reference to a blob for a value. The blob is read by the first call for the
+    /// value, see [`crate::read::lazy_blob`].
     DirectBlob,
+    /// Forward, on a key whose value had to be made (merge, entity). The cursor stands on some entry of
+    /// that key or past it.
     Saved,
+    /// Backward: key and value are copies, the cursor stands before every version of the key.
     Behind,
-    /// As `Behind`, with the reference to a blob in place of the value.
+    /// As `Behind`, with a reference to a blob for a value, as in `DirectBlob`.
     BehindBlob,
 }
 

@@ -66,13 +66,13 @@ pub struct IteratorOptions {
 }
 
 /// Where an iterator finds the present state when it is refreshed.
-pub trait ViewSource: Send + Sync {
+pub trait RefreshSource: Send + Sync {
     /// The present super version and, taken after it, the published sequence number.
-    fn view(&self) -> (Arc<SuperVersion>, SeqNo);
+    fn present(&self) -> (Arc<SuperVersion>, SeqNo);
 
     /// The published sequence number, if `held` is still the present super version: writes nothing
     /// that other threads read.
-    fn seqno_of(&self, held: &Arc<SuperVersion>) -> Option<SeqNo>;
+    fn seqno_if_present(&self, held: &Arc<SuperVersion>) -> Option<SeqNo>;
 }
 
 /// Entries that a walk passed over; for explaining why one is slow.
@@ -95,9 +95,9 @@ pub struct Walk {
     process: Process,
     pub(in crate::read) context: Arc<FamilyReads>,
     pub(in crate::read) options: IteratorOptions,
-    pub(in crate::read) source: Option<Arc<dyn ViewSource>>,
+    pub(in crate::read) source: Option<Arc<dyn RefreshSource>>,
     pub(in crate::read) snapshot: Option<Snapshot>,
-    pub(in crate::read) view: Arc<SuperVersion>,
+    pub(in crate::read) super_version: Arc<SuperVersion>,
     pub(in crate::read) seqno: SeqNo,
     pub(in crate::read) cursor: MergingIterator<Source>,
     /// Whether any source was found to hold range tombstones; else no key is checked for them.
@@ -116,7 +116,7 @@ pub struct Walk {
     pub(in crate::read) is_within: bool,
     /// Whether the sources know that it `is_within`, or is not.
     pub(in crate::read) told_within: bool,
-    /// Whether the view's tables are laid out in memory.
+    /// Whether the super version's tables are laid out in memory.
     pub(in crate::read) is_resident: bool,
     pub(in crate::read) error: Option<Error>,
     /// The reason it shows nothing, for good.
@@ -130,18 +130,18 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// A walk over `view` as a reader at `seqno` sees it. `snapshot`, if given, is held to keep
+    /// A walk over `super_version` as a reader at `seqno` sees it. `snapshot`, if given, is held to keep
     /// `seqno` pinned through refreshes; `source` is asked by [`Walk::refresh`].
     pub fn new(
         context: Arc<FamilyReads>,
-        view: Arc<SuperVersion>,
+        super_version: Arc<SuperVersion>,
         seqno: SeqNo,
         options: IteratorOptions,
     ) -> Self {
         let tombstones_seen = Arc::new(AtomicBool::new(false));
-        let is_resident = is_resident(&context, &view);
+        let is_resident = is_resident(&context, &super_version);
         let run = run_options(&context, &options, &tombstones_seen);
-        let cursor = open_cursor(&view, is_resident, &run);
+        let cursor = open_cursor(&super_version, is_resident, &run);
         Self {
             process: Process::current(),
             is_resident,
@@ -153,7 +153,7 @@ impl Walk {
             options,
             source: None,
             snapshot: None,
-            view,
+            super_version,
             seqno,
             place: Place::Nowhere,
             key: Vec::new(),
@@ -237,7 +237,7 @@ impl Walk {
         reference: &[u8],
     ) -> Result<PinnedSlice> {
         let index = BlobIndex::decode(reference)?;
-        let (version, options) = (&self.view.version, &self.options.table);
+        let (version, options) = (&self.super_version.version, &self.options.table);
         self.context.blobs.read(version, user_key, &index, options)
     }
 
@@ -247,7 +247,7 @@ impl Walk {
             Place::DirectBlob => self.cursor.value(),
             _ => self.value.bytes(),
         };
-        let (blobs, version) = (&self.context.blobs, &self.view.version);
+        let (blobs, version) = (&self.context.blobs, &self.super_version.version);
         self.blob
             .get(blobs, version, &self.options.table, self.key(), reference)
     }
@@ -286,8 +286,8 @@ impl Walk {
     }
 
     /// The super version walked over.
-    pub fn view(&self) -> &Arc<SuperVersion> {
-        &self.view
+    pub fn super_version(&self) -> &Arc<SuperVersion> {
+        &self.super_version
     }
 
     /// Takes up the present state of the database; the walk must be positioned anew.
@@ -304,28 +304,31 @@ impl Walk {
                 "refreshing an iterator over a fixed view",
             ));
         };
-        if let Some(seqno) = source.seqno_of(&self.view).filter(|_| self.follows_view()) {
+        if let Some(seqno) = source
+            .seqno_if_present(&self.super_version)
+            .filter(|_| self.follows_super_version())
+        {
             self.seqno = seqno;
             self.reset();
             return Ok(());
         }
-        let (view, seqno) = source.view();
+        let (super_version, seqno) = source.present();
         self.seqno = seqno;
-        self.is_resident = is_resident(&self.context, &view);
-        self.view = view;
+        self.is_resident = is_resident(&self.context, &super_version);
+        self.super_version = super_version;
         // Sources that are made anew know of no prefix.
         self.told_within = false;
         self.tombstones_seen = Arc::new(AtomicBool::new(false));
         let run = run_options(&self.context, &self.options, &self.tombstones_seen);
-        self.cursor = open_cursor(&self.view, self.is_resident, &run);
+        self.cursor = open_cursor(&self.super_version, self.is_resident, &run);
         self.tombstone_cursors = vec![TombstoneCursor::default(); self.cursor.children().len()];
         self.reset();
         Ok(())
     }
 
-    /// Begins another walk as of `seqno` over the same view, as `options` say.
+    /// Begins another walk as of `seqno` over the same super version, as `options` say.
     ///
-    /// Requires: `is_resident`, and `follows_view()`. Cursors of tables in memory use none of the options
+    /// Requires: `is_resident`, and `follows_super_version()`. Cursors of tables in memory use none of the options
     /// for reading blocks, so the sources only get new bounds.
     pub(in crate::read) fn reuse(
         &mut self,
@@ -351,7 +354,7 @@ impl Walk {
         self.meter = WalkMeter::new();
     }
 
-    /// Drops everything that another walk over the same view does not need. True when this may serve
+    /// Drops everything that another walk over the same super version does not need. True when this may serve
     /// another walk.
     pub(in crate::read) fn prepare_for_reuse(&mut self) -> bool {
         if !self.is_resident || self.tombstones_seen.load(Ordering::Relaxed) {
@@ -371,12 +374,12 @@ impl Walk {
 
     /// Whether the cursor sees later writes to its memtables. It misses those to a memtable that was empty
     /// and left out, and the first range tombstone of a memtable.
-    pub(in crate::read) fn follows_view(&self) -> bool {
-        let mut memtables = self.view.memtables();
+    pub(in crate::read) fn follows_super_version(&self) -> bool {
+        let mut memtables = self.super_version.memtables();
         let sources = self.cursor.children().iter();
         let followed = sources.filter(|source| source.is_memtable()).count();
         memtables.all(|memtable| memtable.range_tombstone_count() == 0)
-            && followed == 1 + self.view.immutables.len()
+            && followed == 1 + self.super_version.immutables.len()
     }
 }
 
@@ -475,7 +478,7 @@ impl Walk {
         self.error = refused.or_else(|| self.cursor.status().err());
     }
 
-    /// Requires: there is nothing in the view.
+    /// Requires: there is nothing in the super version.
     pub(in crate::read) fn refuse(&mut self, error: Error) {
         self.refused = Some(error);
         self.end();
@@ -498,10 +501,10 @@ impl fmt::Debug for Walk {
     }
 }
 
-/// Whether the tables of `view` are laid out in memory.
-fn is_resident(context: &ReadContext, view: &SuperVersion) -> bool {
+/// Whether the tables of `super_version` are laid out in memory.
+fn is_resident(context: &ReadContext, super_version: &SuperVersion) -> bool {
     context.in_memory
-        && view
+        && super_version
             .resident_runs(&context.order, &context.tables)
             .is_some()
 }
@@ -522,16 +525,16 @@ fn run_options(
     })
 }
 
-/// The sources of `view`; those laid out in memory, if they `are_resident`.
+/// The sources of `super_version`; those laid out in memory, if they `are_resident`.
 fn open_cursor(
-    view: &Arc<SuperVersion>,
+    super_version: &Arc<SuperVersion>,
     are_resident: bool,
     run: &Arc<RunOptions>,
 ) -> MergingIterator<Source> {
     let sources = if are_resident {
-        Source::all_resident(view, run)
+        Source::all_resident(super_version, run)
     } else {
-        Source::all(view, run)
+        Source::all(super_version, run)
     };
     if sources.iter().any(Source::has_tombstones) {
         run.tombstones_seen.store(true, Ordering::Relaxed);

@@ -1,9 +1,9 @@
 //! The mark that says how far a log was synced, written into the log itself.
 //!
-//! Each commit group carries one as log data of its batch, which every reader of the format skips.
+//! The first record after a sync carries one as log data of its batch, which every reader of the format skips.
 //! A mark past a bad record proves that the record was once safe on disk: it is damage, and not a
 //! write that never finished. Bytes: the tag `drumlin.synced`, fixed64 log number, fixed64 bytes of
-//! that log known to be synced when the group was written. Format page: `docs/format/record.md`.
+//! that log known to be synced when the record was written. Format page: `docs/format/record.md`.
 
 use drumlin_base::coding::{Reader, put_fixed64, put_slice};
 

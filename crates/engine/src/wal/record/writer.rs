@@ -15,6 +15,8 @@ use super::{BLOCK_BYTES, COVERED_FROM, HEADER_BYTES, RECYCLABLE_HEADER_BYTES, RE
 /// Most framed bytes gathered before they are handed to the file.
 const APPEND_BYTES_MAX: usize = 1 << 20;
 
+/// On disk: the bytes of a fragment's CRC, at its front.
+const CRC_BYTES: usize = 4;
 const FULL: u8 = 1;
 const FIRST: u8 = 2;
 const MIDDLE: u8 = 3;
@@ -174,7 +176,7 @@ impl RecordWriter {
     fn put_fragment(&mut self, kind: u8, len: usize, rest: &mut Parts<'_>) {
         let start = self.buffer.len();
         let length = (len as u16).to_le_bytes(); // Below a block's length.
-        self.buffer.extend_from_slice(&[0; 4]);
+        self.buffer.extend_from_slice(&[0; CRC_BYTES]);
         self.buffer.extend_from_slice(&length);
         match self.recyclable {
             None => self.buffer.push(kind),
@@ -184,12 +186,8 @@ impl RecordWriter {
             }
         }
         rest.take(len, &mut self.buffer);
-        if let Some(fragment) = self.buffer.get_mut(start..)
-            && let Some((before, covered)) = fragment.split_at_mut_checked(COVERED_FROM)
-            && let Some(field) = before.first_chunk_mut::<4>()
-        {
-            *field = mask(crc32c(covered)).to_le_bytes();
-        }
+        let (before, covered) = self.buffer[start..].split_at_mut(COVERED_FROM);
+        before[..CRC_BYTES].copy_from_slice(&mask(crc32c(covered)).to_le_bytes());
     }
 }
 
@@ -211,10 +209,8 @@ impl Parts<'_> {
             if len == 0 {
                 return;
             }
-            let Some((next, others)) = self.parts.split_first() else {
-                debug_assert!(false, "fragments add up to the payload");
-                return;
-            };
+            let next = self.parts.split_first();
+            let (next, others) = next.expect("fragments add up to the payload");
             self.head = next;
             self.parts = others;
         }

@@ -281,9 +281,9 @@ struct FamilyFills {
 
 impl FamilyFills {
     fn of(family: &Family, jobs: &[Arc<RunningJob>]) -> Self {
-        let view = family.view.load();
-        let mutable = view.memtable.bytes();
-        let waiting: usize = view
+        let super_version = family.super_version.load();
+        let mutable = super_version.memtable.bytes();
+        let waiting: usize = super_version
             .immutables
             .iter()
             .map(|memtable| memtable.bytes())
@@ -305,13 +305,13 @@ impl FamilyFills {
         let memory_bytes = mutable as f64 + waiting;
         let memory = memory_fill(
             mutable as f64,
-            (!view.immutables.is_empty()).then_some(waiting),
+            (!super_version.immutables.is_empty()).then_some(waiting),
             buffer,
             family.tuning.memtables_max,
         );
-        let blobs = view.version.blob_totals();
+        let blobs = super_version.version.blob_totals();
         let tables: u64 = (0..LEVELS)
-            .map(|level| view.version.level_bytes(level))
+            .map(|level| super_version.version.level_bytes(level))
             .sum();
         let excess_garbage = excess_garbage(&blobs);
         let needed = tables + blobs.blob_bytes.saturating_sub(blobs.garbage_bytes);
@@ -328,14 +328,14 @@ impl FamilyFills {
         let batch = options.l0_trigger as f64 * buffer;
         let debt = match options.style {
             CompactionStyle::Universal(_) => {
-                pending_bytes(&view.version, options) as f64 + memory_bytes
+                pending_bytes(&super_version.version, options) as f64 + memory_bytes
             }
-            _ => leveled_debt(&view.version, options, memory_bytes, batch),
+            _ => leveled_debt(&super_version.version, options, memory_bytes, batch),
         };
         Self {
             memory,
             level0: Fill {
-                used: left(view.version.level(0).len() as f64, l0_done),
+                used: left(super_version.version.level(0).len() as f64, l0_done),
                 limit: 2.0 * family.tuning.l0_slowdown as f64,
             },
             debt: Fill {
