@@ -1,12 +1,13 @@
 //! Sockets, as traits. The module above says when they are ready.
 
+use core::net::IpAddr;
 use std::fmt::Debug;
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use drumlin_base::Result;
+use drumlin_base::{Error, ErrorKind, Result};
 
 use super::mem_source::MemSource;
 use super::{Address, Events, Interest, Received, Sent, Token};
@@ -32,11 +33,31 @@ pub trait Network: Send + Sync + Debug {
     /// Those of [`Connection::connected`] that are known at once, and `OutOfResources`.
     fn connect(&self, address: &Address) -> Result<Box<dyn Connection>>;
 
+    /// The addresses that `host` has, which is one itself or a name. It may wait for a long time, so that threads call it that may.
+    /// A network that knows no names refuses them.
+    ///
+    /// # Errors
+    /// `Io` for a name that has no address.
+    fn resolve(&self, host: &str) -> Result<Vec<IpAddr>> {
+        let address = host
+            .parse()
+            .map_err(|_| unknown_host(host, "no names are known"))?;
+        Ok(vec![address])
+    }
+
     /// A poller with nothing registered.
     ///
     /// # Errors
     /// `OutOfResources`.
     fn poller(&self) -> Result<Box<dyn Poller>>;
+}
+
+/// The error of a host without an address.
+pub(super) fn unknown_host(host: &str, reason: &str) -> Error {
+    Error::new(
+        ErrorKind::Io,
+        format!("the host {host:?} is not found: {reason}"),
+    )
 }
 
 /// Options of a listener.

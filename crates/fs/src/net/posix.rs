@@ -3,7 +3,7 @@
 //! For Linux: the mode of a unix path is set before it is bound, and pollers are epoll. A forked child is refused, as
 //! everywhere in this crate: it would take bytes and events away from its parent.
 
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use std::ffi::OsStr;
 use std::io::IoSlice;
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,7 +22,7 @@ use rustix::net::{
 
 use super::error_kind::failed;
 use super::network::{
-    Connection, Handle, HandleKind, ListenOptions, Listener, Network, Poller, Source,
+    Connection, Handle, HandleKind, ListenOptions, Listener, Network, Poller, Source, unknown_host,
 };
 use super::posix_poll::PosixPoller;
 use super::transfer::taken_at_once;
@@ -100,6 +100,12 @@ impl Network for PosixNetwork {
             connected,
             process: Process::current(),
         }))
+    }
+
+    fn resolve(&self, host: &str) -> Result<Vec<IpAddr>> {
+        let found = std::net::ToSocketAddrs::to_socket_addrs(&(host, 0));
+        let found = found.map_err(|error| unknown_host(host, &error.to_string()))?;
+        Ok(found.map(|address| address.ip()).collect())
     }
 
     fn poller(&self) -> Result<Box<dyn Poller>> {

@@ -1,5 +1,6 @@
 //! Properties that only the system has: modes of paths, stale sockets, limits of descriptors, forks.
 
+use core::net::IpAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
@@ -202,4 +203,24 @@ fn bytes_of_many_connections_pass_through_few_threads() {
             heard += 1;
         }
     }
+}
+
+#[test]
+fn names_have_addresses_where_names_are_known() {
+    let loopback = IpAddr::from([127, 0, 0, 1]);
+    let system = PosixNetwork::new();
+    assert!(
+        system
+            .resolve("localhost")
+            .unwrap()
+            .iter()
+            .all(IpAddr::is_loopback)
+    );
+    assert!(system.resolve("bad..name").is_err());
+    let in_memory = memory(1);
+    for network in [&system as &dyn Network, &in_memory] {
+        assert_eq!(network.resolve("127.0.0.1").unwrap(), [loopback]);
+    }
+    let error = in_memory.resolve("localhost").unwrap_err().to_string();
+    assert!(error.contains("\"localhost\" is not found"), "{error}");
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use drumlin::{Error, ErrorKind, Result};
 use drumlin_fs::Env;
-use drumlin_fs::net::{Address, Network};
+use drumlin_fs::net::Network;
 use drumlin_redis_store::{DATABASES, Failure, Keyspace, Overlay, ReadFrom, Store};
 
 use super::greeting::{Answer, Credentials, greet, psync, take_data};
-use super::state::{Phase, Place, Shared, Stream, Verdict};
+use super::state::{Phase, Place, Primary, Shared, Stream, Verdict};
 use crate::persist::load::{self, Loaded};
 use crate::wire::{Terms, Wire};
 
@@ -24,7 +24,7 @@ pub(super) struct Task {
     pub(super) network: Arc<dyn Network>,
     pub(super) store: Arc<Store>,
     pub(super) shared: Arc<Shared>,
-    pub(super) address: Address,
+    pub(super) primary: Primary,
     pub(super) credentials: Credentials,
     pub(super) timeout: Duration,
     /// Where the stream was lost.
@@ -50,13 +50,7 @@ impl Task {
 
     fn connect(&self) -> Result<Stream> {
         self.enter(Phase::Connecting);
-        let terms = Terms {
-            clock: Arc::clone(&self.env.clock),
-            stops: Arc::clone(&self.shared.stops),
-            timeout: self.timeout,
-            peer: "primary",
-        };
-        let mut wire = Wire::connect(&*self.network, &self.address, terms)?;
+        let mut wire = self.wire()?;
         self.enter(Phase::Handshake);
         greet(&mut wire, &self.credentials)?;
         let answer = self.ask_for_stream(&mut wire)?;
@@ -90,6 +84,24 @@ impl Task {
             place,
             has_all_data,
         })
+    }
+
+    /// A connection to the first of the primary's addresses that takes one.
+    fn wire(&self) -> Result<Wire> {
+        let mut last = Err(Error::new(ErrorKind::Io, "the primary has no address"));
+        for address in self.primary.addresses(&*self.network)? {
+            let terms = Terms {
+                clock: Arc::clone(&self.env.clock),
+                stops: Arc::clone(&self.shared.stops),
+                timeout: self.timeout,
+                peer: "primary",
+            };
+            last = Wire::connect(&*self.network, &address, terms);
+            if last.is_ok() {
+                break;
+            }
+        }
+        last
     }
 
     fn ask_for_stream(&self, wire: &mut Wire) -> Result<Answer> {

@@ -1,6 +1,6 @@
 //! What the loop knows of the primary.
 
-use core::net::{IpAddr, SocketAddr};
+use core::net::SocketAddr;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,11 +19,10 @@ pub(crate) struct Primary {
     /// As it was given.
     pub(crate) host: String,
     pub(crate) port: u16,
-    pub(crate) address: Address,
 }
 
 impl Primary {
-    /// That at `host`, which is an address, and `port`.
+    /// That at `host`, which is an address or a name, and `port`.
     ///
     /// # Errors
     /// As a reply.
@@ -31,20 +30,21 @@ impl Primary {
         let port = integer(port).and_then(|port| u16::try_from(port).ok());
         let port = port.ok_or(Failure::refused("ERR Invalid master port"))?;
         let host = String::from_utf8_lossy(host).into_owned();
-        let ip = match host.as_str() {
+        Ok(Self { host, port })
+    }
+
+    /// Its addresses. A name is looked up, which may take long.
+    ///
+    /// # Errors
+    /// Of the look-up.
+    pub(super) fn addresses(&self, network: &dyn Network) -> Result<Vec<Address>> {
+        let host = match self.host.as_str() {
             "localhost" => "127.0.0.1",
             other => other,
         };
-        let ip: IpAddr = ip.parse().map_err(|_| {
-            let line = "ERR the primary is given by its address, not by a name";
-            Failure::refused(line)
-        })?;
-        let address = Address::Tcp(SocketAddr::new(ip, port));
-        Ok(Self {
-            host,
-            port,
-            address,
-        })
+        let found = network.resolve(host)?;
+        let address = |ip| Address::Tcp(SocketAddr::new(ip, self.port));
+        Ok(found.into_iter().map(address).collect())
     }
 }
 

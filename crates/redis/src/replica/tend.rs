@@ -124,7 +124,7 @@ fn attempt(state: &mut ServerState, now: Duration) {
         network: Arc::clone(&replication.network),
         store: Arc::clone(&state.store),
         shared: Arc::clone(&shared),
-        address: primary.address.clone(),
+        primary: primary.clone(),
         credentials: credentials(config),
         timeout: Duration::from_secs(config.number("repl-timeout").max(1)),
         place: replication.place.clone(),
