@@ -1,10 +1,14 @@
 //! The worker of expiry.
 
-use crate::events::EventClass;
+use std::collections::BTreeSet;
+
+use crate::events::{Event, EventClass};
 use crate::failure::Outcome;
 use crate::families::FamilyName;
 use crate::keys::{split_u48, ttl_key};
 use crate::keyspace::Keyspace;
+use crate::overlay::Mark;
+use crate::record::Record;
 use crate::types::field_expiry;
 use crate::walk::Direction;
 
@@ -75,6 +79,50 @@ impl Keyspace<'_> {
         Ok(step)
     }
 
+    fn remove_expired(&mut self, key: &[u8], record: &Record) {
+        self.remove_unseen(key, record);
+        let db = self.db();
+        self.overlay().push_gone(db, key);
+    }
+
+    /// Deletes keys that a command found expired, where it has not written them itself; the event of each comes before those of
+    /// the command, which are those since `mark`. The keys, each once.
+    ///
+    /// # Errors
+    /// `Cold`; the engine's. Nothing is deleted then.
+    pub fn expire_found(
+        &mut self,
+        found: Vec<(u16, Vec<u8>)>,
+        mark: Mark,
+    ) -> Outcome<BTreeSet<(u16, Vec<u8>)>> {
+        let own = self.db();
+        let found: BTreeSet<_> = found.into_iter().collect();
+        let mut records = Vec::with_capacity(found.len());
+        for (db, key) in &found {
+            self.select(*db);
+            let record = self.lookup_expired_too(&self.stored_key(key));
+            let is_due = |it: &Record| it.expire_ms().is_some_and(|ms| self.is_before_worker(ms));
+            records.push(record.map(|it| it.filter(is_due)));
+        }
+        self.select(own);
+        let records = records.into_iter().collect::<Outcome<Vec<_>>>()?;
+        for (at, ((db, key), record)) in found.iter().zip(records).enumerate() {
+            self.select(*db);
+            if let Some(record) = record {
+                self.remove_expired(key, &record);
+            }
+            let event = Event {
+                class: EventClass::Expired,
+                name: "expired",
+                db: *db,
+                key: key.clone(),
+            };
+            self.overlay().insert_event(mark, at, event);
+        }
+        self.select(own);
+        Ok(found)
+    }
+
     fn expire_key(&mut self, key: &[u8], ms: u64, tells: bool) -> Outcome<bool> {
         let record = self.lookup_expired_too(&self.stored_key(key))?;
         match record {
@@ -82,7 +130,7 @@ impl Keyspace<'_> {
                 // The filter is not asked for collections, nor for values in blob files.
                 let is_small = record.collection().is_none() && record.len() < SMALL_BYTES;
                 if tells || !is_small {
-                    self.remove(key, &record);
+                    self.remove_expired(key, &record);
                     self.event(EventClass::Expired, "expired", key);
                 }
                 Ok(true)

@@ -34,6 +34,8 @@ pub enum Old<'a> {
 pub struct Expired {
     /// Keys that were looked up. A key may stand there more than once.
     pub keys: Vec<(u16, Vec<u8>)>,
+    /// Those among them that the worker of expiry has not come to, and such keys that a walk went by.
+    pub due: Vec<(u16, Vec<u8>)>,
     /// Fields of hashes that the worker of expiry has deleted.
     pub fields: Vec<(u16, Vec<u8>, Vec<Vec<u8>>)>,
 }
@@ -213,10 +215,27 @@ impl<'a> Keyspace<'a> {
             Some(record) if self.is_expired(&record) => {
                 let found = (self.db, key.to_vec());
                 expired.borrow_mut().keys.push(found);
+                self.found_expired(key, record.expire_ms());
                 Ok(None)
             }
             found => Ok(found),
         }
+    }
+
+    /// Notes `key`, which a command came to, if it is due and the worker of expiry has not come to it.
+    pub(crate) fn found_expired(&self, key: &[u8], expire_ms: Option<u64>) {
+        if let (Some(expired), Some(ms)) = (&self.expired, expire_ms)
+            && self.is_before_worker(ms)
+        {
+            let found = (self.db, key.to_vec());
+            expired.borrow_mut().due.push(found);
+        }
+    }
+
+    /// Whether what expires at `ms` has expired, and the worker of expiry has not come to that time.
+    pub(crate) fn is_before_worker(&self, ms: u64) -> bool {
+        let of_round = self.overlay.watermark_ms.unwrap_or(0);
+        ms < self.expired_ms && ms > self.store.watermark.newest_ms().max(of_round)
     }
 
     /// Has noted what is found expired.
@@ -342,12 +361,17 @@ impl<'a> Keyspace<'a> {
 
     /// Deletes `key`, whose record was read.
     pub fn remove(&mut self, key: &[u8], record: &Record) {
+        self.remove_unseen(key, record);
+        self.overlay.touch(self.db, key);
+    }
+
+    /// Deletes `key`, whose record was read, and tells nobody.
+    pub(crate) fn remove_unseen(&mut self, key: &[u8], record: &Record) {
         if let Some(collection) = record.collection() {
             self.kill(self.physical(), self.hash(key), collection);
         }
         let stored_key = self.stored_key(key);
         self.overlay.set(FamilyName::Keys, stored_key, None);
-        self.overlay.touch(self.db, key);
     }
 
     fn kill(&mut self, db: u16, hash: u64, Collection { cid, .. }: Collection) {

@@ -39,6 +39,9 @@ pub struct Overlay {
     lives: Vec<LiveChange>,
     events: Vec<Event>,
     touched: Touched,
+    gone: Touched,
+    /// How many of `touched` and of `gone` [`Overlay::take_untold`] has given out.
+    told: [usize; 2],
     undo: Vec<Undo>,
     undo_keys: Vec<u8>,
     /// The key on disk that was asked for last: a command asks for its own more than once.
@@ -60,6 +63,7 @@ pub struct Mark {
     lives: usize,
     events: usize,
     touched: usize,
+    gone: usize,
 }
 
 impl fmt::Debug for Overlay {
@@ -97,6 +101,7 @@ impl Overlay {
             lives: self.lives.len(),
             events: self.events.len(),
             touched: self.touched.len(),
+            gone: self.gone.len(),
         }
     }
 
@@ -129,7 +134,8 @@ impl Overlay {
         }
         self.lives.truncate(mark.lives);
         self.events.truncate(mark.events);
-        self.touched.truncate(mark.touched);
+        self.gone.truncate(mark.gone);
+        self.forget_touched(mark);
     }
 
     /// Keeps all changes so far: they cannot be taken back any more, and their events and touched keys are forgotten.
@@ -140,6 +146,8 @@ impl Overlay {
         self.nodes.get_mut().keep();
         self.events.clear();
         self.touched.truncate(0);
+        self.gone.truncate(0);
+        self.told = [0; 2];
     }
 
     /// How many events there are.
@@ -155,6 +163,8 @@ impl Overlay {
     /// Forgets the keys that changed since `mark`: nobody is to wake for the change.
     pub fn forget_touched(&mut self, mark: Mark) {
         self.touched.truncate(mark.touched);
+        let [touched, gone] = self.told;
+        self.told = [touched.min(self.touched.len()), gone.min(self.gone.len())];
     }
 
     /// The events since `mark`, in order.
@@ -165,6 +175,18 @@ impl Overlay {
     /// The keys, with their databases, that changed since `mark`. A key may stand there more than once.
     pub fn touched_since(&self, mark: Mark) -> impl Iterator<Item = (u16, &[u8])> {
         self.touched.since(mark.touched)
+    }
+
+    /// The keys, with their databases, that were deleted since `mark` because they had expired.
+    pub fn gone_since(&self, mark: Mark) -> impl Iterator<Item = (u16, &[u8])> {
+        self.gone.since(mark.gone)
+    }
+
+    /// The keys that changed, and those that expired, since the last call or since all was kept.
+    pub fn take_untold(&mut self) -> [impl Iterator<Item = (u16, &[u8])>; 2] {
+        let all = [self.touched.len(), self.gone.len()];
+        let [touched, gone] = std::mem::replace(&mut self.told, all);
+        [self.touched.since(touched), self.gone.since(gone)]
     }
 
     /// Whether anything was changed since `mark`.
@@ -241,6 +263,17 @@ impl Overlay {
 
     pub(crate) fn push_event(&mut self, event: Event) {
         self.events.push(event);
+    }
+
+    /// Notes that a key is deleted because it had expired: for who knew that, nothing changes.
+    pub(crate) fn push_gone(&mut self, db: u16, key: &[u8]) {
+        self.gone.push(db, key);
+    }
+
+    /// Adds an event before all since `mark` but the first `at`: it tells of what was before them.
+    pub(crate) fn insert_event(&mut self, mark: Mark, at: usize, event: Event) {
+        let at = (mark.events + at).min(self.events.len());
+        self.events.insert(at, event);
     }
 
     /// Notes that a key changed.

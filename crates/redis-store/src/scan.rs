@@ -41,8 +41,9 @@ impl Keyspace<'_> {
             }
             seen += 1;
             last = Some(place);
-            if let Some(kind) = visible(value, self.expired_ms()) {
-                page.keys.push((key.to_vec(), kind));
+            match visible(value, self.expired_ms()) {
+                Some(kind) => page.keys.push((key.to_vec(), kind)),
+                None => self.found_expired(key, expiry_of(value).map(|(ms, _)| ms)),
             }
         }
         Ok(page)
@@ -65,7 +66,8 @@ impl Keyspace<'_> {
         Ok(())
     }
 
-    /// How many keys there are, and how many of them have an expiry. A walk.
+    /// How many keys there are, and how many of them have an expiry. Those that have expired count until the worker of expiry
+    /// comes to them. A walk.
     ///
     /// # Errors
     /// `Cold`; the engine's.
@@ -81,9 +83,11 @@ impl Keyspace<'_> {
         let (mut keys, mut expiring) = (0, 0);
         let mut walk = self.keys_from(Place { slot: 0, hash: 0 });
         while let Some((_, value)) = walk.next()? {
-            if visible(value, self.expired_ms()).is_some() {
+            let expiry = expiry_of(value).map(|(ms, _)| ms);
+            let is_due = || expiry.is_some_and(|ms| self.is_before_worker(ms));
+            if visible(value, self.expired_ms()).is_some() || is_due() {
                 keys += 1;
-                expiring += u64::from(expiry_of(value).is_some());
+                expiring += u64::from(expiry.is_some());
             }
             if keys == most {
                 break;
@@ -128,11 +132,13 @@ impl Keyspace<'_> {
         for from in [place, Place { slot: 0, hash: 0 }] {
             let mut walk = self.keys_from(from);
             while let Some((stored, value)) = walk.next()? {
-                if visible(value, self.expired_ms()).is_some()
-                    && let Some((_, _, key)) = split_record_key(stored)
-                {
+                let Some((_, _, key)) = split_record_key(stored) else {
+                    continue;
+                };
+                if visible(value, self.expired_ms()).is_some() {
                     return Ok(Some(key.to_vec()));
                 }
+                self.found_expired(key, expiry_of(value).map(|(ms, _)| ms));
             }
         }
         Ok(None)

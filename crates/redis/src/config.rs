@@ -8,7 +8,7 @@ use drumlin_base::{Error, Result};
 use drumlin_fs::Env;
 use drumlin_resp::{integer, split_words};
 
-use crate::config_names::{ENTRIES, Entry, Kind, find};
+use crate::config_names::{ENTRIES, Entry, HIDDEN, Kind, find};
 use crate::replica::state::Primary;
 
 /// Longest configuration file.
@@ -175,10 +175,9 @@ impl Config {
             if PROTECTED.contains(&entry.name) && !may_set_protected {
                 return Err(failed("can't set protected config"));
             }
-            // Names that Redis lets change: tools set them to what they are.
-            let may_stay = ["bind", "port", "tls-port", "crash-memcheck-enabled"]
-                .contains(&entry.name)
-                && self.get(entry.name).as_bytes() == *value;
+            // Redis lets it change: tools set it to what it is.
+            let may_stay =
+                entry.name == "crash-memcheck-enabled" && self.get(entry.name).as_bytes() == *value;
             if !entry.is_settable && !may_stay {
                 return Err(failed("can't set immutable config"));
             }
@@ -222,9 +221,12 @@ impl Config {
                 .ok_or("argument must be a memory value".to_owned())?
                 .to_string(),
             Kind::BytesOrPercent => match text.strip_suffix('%') {
-                Some(percent) => match percent.parse::<u8>() {
+                Some(percent) => match percent.parse::<u64>() {
                     Ok(percent) if percent <= 100 => format!("{percent}%"),
-                    _ => return Err("argument must be a memory or percent value".to_owned()),
+                    Ok(_) => {
+                        return Err("percentage argument must be less or equal to 100".to_owned());
+                    }
+                    Err(_) => return Err("argument must be a memory or percent value".to_owned()),
                 },
                 None => bytes_of(&text)
                     .ok_or("argument must be a memory or percent value".to_owned())?
@@ -320,15 +322,17 @@ impl Config {
         }
     }
 
-    /// Names and values that match any of `patterns`.
+    /// Names and values that match any of `patterns`; hidden ones by their whole names only.
     pub(crate) fn matching<'a>(
         &'a self,
         patterns: &'a [&'a [u8]],
     ) -> impl Iterator<Item = (&'static str, &'a str)> {
-        let wanted = |name: &str| {
-            let name = name.as_bytes();
+        let is_glob = |pattern: &[u8]| pattern.iter().any(|byte| b"[*?".contains(byte));
+        let wanted = move |name: &str| {
+            let (name, is_hidden) = (name.as_bytes(), HIDDEN.contains(&name));
             patterns
                 .iter()
+                .filter(|pattern| !is_hidden || !is_glob(pattern))
                 .any(|pattern| crate::glob::matches(&pattern.to_ascii_lowercase(), name))
         };
         let names = ENTRIES
@@ -433,6 +437,20 @@ mod tests {
         assert!(config.set_all(&[(b"databases", b"17")], false).is_err());
         assert!(config.set_at_start(b"no-such-name", b"1").is_err());
         assert_eq!(config.fsync(), Fsync::EverySecond);
+        let failed = |value: &[u8]| {
+            let set = Config::default().set_all(&[(b"maxmemory-clients", value)], false);
+            set.err().unwrap_or_default()
+        };
+        assert!(failed(b"200%").ends_with("percentage argument must be less or equal to 100"));
+        assert!(failed(b"-1%").ends_with("argument must be a memory or percent value"));
+    }
+
+    #[test]
+    fn hidden_names_are_told_to_who_knows_them() {
+        let config = Config::default();
+        let count = |pattern: &[u8]| config.matching(&[pattern]).count();
+        assert_eq!([count(b"Key-Load-Delay"), count(b"key-load-dela?")], [1, 0]);
+        assert_eq!([count(b"maxmemory"), count(b"maxmemor[y]")], [1, 1]);
     }
 
     #[test]

@@ -49,6 +49,16 @@ pub(crate) fn find(name: &[u8]) -> Option<&'static Entry> {
         .find(|entry| entry.name.as_bytes().eq_ignore_ascii_case(name))
 }
 
+/// Names that CONFIG GET tells nobody who does not ask for them by name.
+pub(crate) const HIDDEN: [&str; 6] = [
+    "key-load-delay",
+    "loading-process-events-interval-bytes",
+    "lua-enable-deprecated-api",
+    "rdb-key-save-delay",
+    "use-exit-on-panic",
+    "watchdog-period",
+];
+
 /// All of them, by name.
 pub(crate) const ENTRIES: &[Entry] = &[
     entry(
@@ -117,7 +127,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         true,
     ),
     entry("bgsave_cpulist", Kind::Text, "", false),
-    entry("bind", Kind::Text, "127.0.0.1 -::1", false),
+    entry("bind", Kind::Text, "127.0.0.1 -::1", true),
     entry("bind-source-addr", Kind::Text, "", true),
     entry("bio_cpulist", Kind::Text, "", false),
     entry(
@@ -260,6 +270,12 @@ pub(crate) const ENTRIES: &[Entry] = &[
     entry("io-threads-do-reads", Kind::Switch, "no", false),
     entry("jemalloc-bg-thread", Kind::Switch, "yes", true),
     entry(
+        "key-load-delay",
+        Kind::Number(-2147483648, 2147483647),
+        "0",
+        true,
+    ),
+    entry(
         "latency-monitor-threshold",
         Kind::Number(0, i64::MAX),
         "0",
@@ -292,6 +308,12 @@ pub(crate) const ENTRIES: &[Entry] = &[
         "",
         true,
     ),
+    entry(
+        "loading-process-events-interval-bytes",
+        Kind::Number(1024, 2147483647),
+        "2097152",
+        true,
+    ),
     entry("log-format", Kind::Choice(&["text", "json"]), "text", true),
     entry("logfile", Kind::Text, "", false),
     entry(
@@ -300,6 +322,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         "notice",
         true,
     ),
+    entry("lua-enable-deprecated-api", Kind::Switch, "no", false),
     entry(
         "lua-time-limit",
         Kind::Alias("busy-reply-threshold"),
@@ -334,7 +357,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     ),
     entry("maxmemory-samples", Kind::Number(1, 2147483647), "5", true),
     // Ours: where `/metrics` is served; 0 for nowhere.
-    entry("metrics-port", Kind::Number(0, 65535), "0", false),
+    entry("metrics-port", Kind::Number(0, 65535), "0", true),
     entry(
         "min-replicas-max-lag",
         Kind::Number(0, i64::MAX),
@@ -369,7 +392,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     ),
     entry("oom-score-adj-values", Kind::Text, "0 200 800", true),
     entry("pidfile", Kind::Text, "", false),
-    entry("port", Kind::Number(0, 65535), "6379", false),
+    entry("port", Kind::Number(0, 65535), "6379", true),
     entry(
         "proc-title-template",
         Kind::Text,
@@ -385,6 +408,12 @@ pub(crate) const ENTRIES: &[Entry] = &[
     entry("protected-mode", Kind::Switch, "yes", true),
     entry("proto-max-bulk-len", Kind::Bytes, "536870912", true),
     entry("rdb-del-sync-files", Kind::Switch, "no", true),
+    entry(
+        "rdb-key-save-delay",
+        Kind::Number(-2147483648, 2147483647),
+        "0",
+        true,
+    ),
     entry("rdb-save-incremental-fsync", Kind::Switch, "yes", true),
     entry("rdbchecksum", Kind::Switch, "yes", false),
     entry("rdbcompression", Kind::Switch, "yes", true),
@@ -558,7 +587,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     entry("tls-dh-params-file", Kind::Text, "", true),
     entry("tls-key-file", Kind::Text, "", true),
     entry("tls-key-file-pass", Kind::Text, "", true),
-    entry("tls-port", Kind::Number(0, 65535), "0", false),
+    entry("tls-port", Kind::Number(0, 65535), "0", true),
     entry("tls-prefer-server-ciphers", Kind::Switch, "no", true),
     entry("tls-protocols", Kind::Text, "", true),
     entry("tls-replication", Kind::Switch, "no", true),
@@ -583,6 +612,8 @@ pub(crate) const ENTRIES: &[Entry] = &[
     ),
     entry("unixsocket", Kind::Text, "", false),
     entry("unixsocketperm", Kind::Text, "0", false),
+    entry("use-exit-on-panic", Kind::Switch, "no", true),
+    entry("watchdog-period", Kind::Number(0, 2147483647), "0", true),
     entry(
         "zset-max-listpack-entries",
         Kind::Number(0, i64::MAX),

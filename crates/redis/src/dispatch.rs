@@ -8,15 +8,16 @@ use drumlin_resp::{Args, ReplyWriter};
 
 use crate::cluster;
 use crate::command::{Command, Flags};
-use crate::dispatch_multi::end_multi;
+use crate::dispatch_multi::{end_multi, refuse};
 use crate::facts::Facts;
 use crate::log::Level;
+use crate::memory::refusal;
 use crate::migrate::hold::holds;
 use crate::pause;
 use crate::permit;
 use crate::ran;
 use crate::replica::admit::admit;
-use crate::round::{Cold, Round, Stage, run};
+use crate::round::{Cold, Round, Stage, Terms, run};
 use crate::script::run::{Evaluated, Evaluation};
 use crate::session::{Kept, Multi, Session, Silence};
 use crate::state::ServerState;
@@ -36,15 +37,6 @@ pub(crate) enum Ran {
     Later,
     /// It waits for the end of a pause.
     Paused,
-}
-
-/// The conditions of a round.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
-    /// Whether commands may read from the disk here and now.
-    pub(crate) from: ReadFrom,
-    /// Whether the engine has taken the changes of earlier rounds.
-    pub(crate) may_write: bool,
 }
 
 /// Where a command runs, and what becomes of it besides its reply.
@@ -83,16 +75,9 @@ impl Dispatcher<'_> {
         self.server.replicas.unit.clear();
         let ran = match self.admit(session, args) {
             Err(refusal) => {
-                if let Some(multi) = &mut session.multi {
-                    multi.is_broken = true;
-                }
                 let found = self.table.find(args.get(0).unwrap_or_default());
-                let mut text = refusal.to_string();
-                if found.is_some_and(|it| it.facts.name == "exec") {
-                    end_multi(self.server, session);
-                    let reason = text.strip_prefix("ERR ").unwrap_or(&text);
-                    text = format!("EXECABORT Transaction discarded because of: {reason}");
-                }
+                let name = found.map(|it| it.facts.name);
+                let text = refuse(self.server, session, name, &refusal);
                 if session.is_primary {
                     self.server.replication.last_error = Some(text.clone());
                 }
@@ -129,7 +114,12 @@ impl Dispatcher<'_> {
     /// The command, if the client may send it now.
     fn admit(&mut self, session: &mut Session, args: Args<'_>) -> Outcome<Command> {
         let found = self.table.find(args.get(0).unwrap_or_default());
-        let command = *found.ok_or_else(|| unknown(args))?;
+        let mut command = *found.ok_or_else(|| unknown(args))?;
+        if command.facts.flags.has(Flags::SCRIPT) {
+            let declared = self.server.scripts.declared(command.facts.name, args);
+            let flags = declared.map(|it| it.of_command(command.facts.flags));
+            command.facts.flags = flags.unwrap_or(command.facts.flags);
+        }
         let Facts { name, flags, .. } = command.facts;
         session.last_command = name;
         self.server.counters.commands += 1;
@@ -148,6 +138,7 @@ impl Dispatcher<'_> {
             ));
         }
         permit::may_send(self.server, session, (entry, args))?;
+        refusal::admit(self.server, session, &command.facts, args)?;
         admit(self.server, session, &command.facts)?;
         if session.is_subscriber() && !FOR_SUBSCRIBERS.contains(&name) {
             return Err(Failure::because(format!(
@@ -198,6 +189,8 @@ impl Dispatcher<'_> {
             }
             Err(failure) => {
                 reply.error(failure.to_string().as_bytes());
+                // Of keys that it found expired.
+                tell(self.server, session, self.round, mark);
                 return Ran::Answered { wrote: false };
             }
         };
@@ -226,10 +219,14 @@ impl Dispatcher<'_> {
             from: self.terms.from,
             limits: self.server.limits,
             may_wait,
+            may_write: self.terms.may_write,
             woken_by: None,
             server: Some(self.server),
         };
         let outcome = run(command.handler, args, session, reply, self.round, stage);
+        // A key that the command changes and reads is remembered as it is after that.
+        let overlay = &mut self.round.overlay;
+        self.server.tracker.note(overlay, session.id);
         ran::ran(self.server, session, &command.facts, args, &outcome);
         outcome
     }
@@ -278,7 +275,7 @@ impl Dispatcher<'_> {
             table: self.table,
             round: self.round,
             session,
-            from: self.terms.from,
+            terms: self.terms,
             command: command.facts.name,
             args,
         };
@@ -295,6 +292,9 @@ impl Dispatcher<'_> {
             self.server.observer.begin_at(began);
             let micros = self.server.observer.lap();
             ran::ended(self.server, session, &command.facts, args, (micros, failed));
+            self.server
+                .tracker
+                .note(&mut self.round.overlay, session.id);
             ran::remember(self.server, session, &command.facts, args);
         }
         match outcome? {
@@ -489,14 +489,24 @@ pub(crate) fn tell(server: &mut ServerState, session: &mut Session, round: &mut 
         tracker,
         ..
     } = server;
+    tracker.note(&mut round.overlay, session.id);
     for (db, key) in round.overlay.touched_since(mark) {
-        tracker.changed(key, session.id);
         for client in watching.of(db, key) {
             match clients.get_mut(client) {
                 Some(other) => other.is_dirty = true,
                 None if client == session.id => session.is_dirty = true,
                 None => {}
             }
+        }
+        waiting.signal(db, key);
+    }
+    for (db, key) in round.overlay.gone_since(mark) {
+        for client in watching.of(db, key) {
+            let watcher = match clients.get_mut(client) {
+                None if client == session.id => Some(&mut *session),
+                other => other,
+            };
+            watcher.into_iter().for_each(|it| it.sees_gone(db, key));
         }
         waiting.signal(db, key);
     }

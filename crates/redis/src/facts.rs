@@ -16,7 +16,7 @@ impl Flags {
     pub(crate) const WRITE: Self = Self(1);
     /// Reads keys and changes none.
     pub(crate) const READONLY: Self = Self(1 << 1);
-    /// May need more disk: refused when there is none.
+    /// May need more memory or disk: refused when there is none.
     pub(crate) const DENYOOM: Self = Self(1 << 2);
     pub(crate) const ADMIN: Self = Self(1 << 3);
     pub(crate) const PUBSUB: Self = Self(1 << 4);
@@ -43,6 +43,8 @@ impl Flags {
     pub(crate) const SCRIPT: Self = Self(1 << 18);
     /// A family of subcommands some of which write, which clients are not told of the family.
     pub(crate) const FAMILY_WRITES: Self = Self(1 << 19);
+    /// A script that declares what it does: the other flags are its own.
+    pub(crate) const DECLARED: Self = Self(1 << 20);
     pub(crate) const NO_ASYNC_LOADING: Self = Self(1 << 24);
     /// Runs while a script is busy.
     pub(crate) const ALLOW_BUSY: Self = Self(1 << 25);
@@ -50,6 +52,11 @@ impl Flags {
     /// These and those.
     pub(crate) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    /// These without those.
+    pub(crate) const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
     }
 
     /// Whether a command may change what is stored.

@@ -58,6 +58,8 @@ pub(crate) struct Io {
     pub(crate) round_replies: usize,
     pub(crate) round_from: usize,
     pub(crate) round_wrote: bool,
+    /// Whether any of them may tell of what others wrote in the round.
+    pub(crate) round_saw: bool,
     /// What was read ends within a command: there is nothing to run until more comes.
     pub(crate) is_incomplete: bool,
     /// The peer sends nothing more.
@@ -106,6 +108,7 @@ impl Io {
             round_replies: 0,
             round_from: 0,
             round_wrote: false,
+            round_saw: false,
             is_incomplete: false,
             has_ended: false,
             heard: now,
@@ -114,6 +117,13 @@ impl Io {
             interest: Some(Interest::Read),
             tls: None,
         })
+    }
+
+    /// Ends its part in the present round; whether it has replies of it.
+    pub(crate) fn leave_round(&mut self) -> bool {
+        self.round_wrote = false;
+        self.round_saw = false;
+        std::mem::take(&mut self.round_replies) > 0
     }
 
     /// Whether the client's next command may run.

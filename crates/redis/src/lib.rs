@@ -27,6 +27,7 @@ mod dispatch_multi;
 mod double;
 mod expire;
 mod facts;
+mod found_expired;
 mod glob;
 mod intake;
 pub mod internals;

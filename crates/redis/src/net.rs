@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
-use drumlin_fs::net::{Acceptor, Poller, Token};
+use drumlin_fs::net::{Acceptor, Address, Poller, Token};
 
 use crate::io::Io;
 use crate::memory::crowd::Crowd;
@@ -25,6 +25,9 @@ pub(crate) enum Guest {
 #[derive(Debug)]
 pub(crate) struct Door {
     pub(crate) acceptor: Acceptor,
+    pub(crate) token: Token,
+    /// Where it is, as the configuration says it: with a port of 0, which stands for any.
+    pub(crate) asked: Address,
     pub(crate) guest: Guest,
 }
 
@@ -32,7 +35,6 @@ pub(crate) struct Door {
 #[derive(Debug)]
 pub(crate) struct Net {
     pub(crate) poller: Box<dyn Poller>,
-    /// Their tokens are their places.
     pub(crate) doors: Vec<Door>,
     /// By the client's id. That of a client whose commands are being run is apart.
     pub(crate) ios: HashMap<u64, Io>,
@@ -65,7 +67,7 @@ impl Net {
     pub(crate) fn new(poller: Box<dyn Poller>, doors: Vec<Door>) -> Self {
         Self {
             poller,
-            // Tokens below are those of the listeners.
+            // Tokens below are those of the first listeners.
             next_id: doors.len().max(1) as u64,
             doors,
             ios: HashMap::new(),
@@ -92,7 +94,6 @@ impl Net {
 
     /// Whether the token is a listener's, and its place.
     pub(crate) fn door(&self, token: Token) -> Option<usize> {
-        let place = usize::try_from(token.0).ok()?;
-        (place < self.doors.len()).then_some(place)
+        self.doors.iter().position(|door| door.token == token)
     }
 }

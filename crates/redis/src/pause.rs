@@ -16,7 +16,9 @@ pub(crate) fn holds(state: &ServerState, session: &Session, facts: &Facts) -> bo
     if (state.pause.is_none() && state.failover.is_none()) || session.is_replica {
         return false;
     }
-    let writes = |facts: &Facts| facts.flags.has(Flags::WRITE) || SENT_ON.contains(&facts.name);
+    let sends_on =
+        |facts: &Facts| SENT_ON.contains(&facts.name) && !facts.flags.has(Flags::DECLARED);
+    let writes = |facts: &Facts| facts.flags.has(Flags::WRITE) || sends_on(facts);
     if state.pause.is_some_and(|pause| !pause.writes_only) {
         return true;
     }

@@ -15,10 +15,10 @@ use drumlin_redis_store::{ReadFrom, Store};
 use drumlin_resp::OwnedArgs;
 
 use crate::config::Config;
-use crate::dispatch::{Dispatcher, Ran, Terms};
+use crate::dispatch::{Dispatcher, Ran};
 use crate::net::Net;
 use crate::persist::load::{Loaded, load_base};
-use crate::round::Round;
+use crate::round::{Round, Terms};
 use crate::session::Session;
 use crate::state::ServerState;
 use crate::table::Table;

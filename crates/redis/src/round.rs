@@ -1,11 +1,12 @@
 //! One round of commands: they see one moment of the store and each other's changes, and are written together.
 
 use drumlin::View;
-use drumlin_redis_store::{Keyspace, Outcome, Overlay, ReadFrom, Store};
+use drumlin_redis_store::{Failure, Keyspace, Outcome, Overlay, ReadFrom, Store};
 use drumlin_resp::{Args, ReplyWriter};
 
 use crate::call::Call;
 use crate::command::Handler;
+use crate::found_expired::settle;
 use crate::session::{Kept, Session};
 use crate::state::{Limits, ServerState};
 use crate::wait::Wait;
@@ -40,6 +41,15 @@ impl Round {
     }
 }
 
+/// The conditions of a round.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    /// Whether commands may read from the disk here and now.
+    pub(crate) from: ReadFrom,
+    /// Whether the engine has taken the changes of earlier rounds.
+    pub(crate) may_write: bool,
+}
+
 /// Commands that need the disk; none of them has run.
 #[derive(Debug)]
 pub(crate) struct Cold {
@@ -55,6 +65,8 @@ pub(crate) struct Stage<'a> {
     pub(crate) from: ReadFrom,
     pub(crate) limits: Limits,
     pub(crate) may_wait: bool,
+    /// Whether the engine takes changes now: keys that are found expired are deleted.
+    pub(crate) may_write: bool,
     /// The key for which a command that waited is run again.
     pub(crate) woken_by: Option<&'a [u8]>,
     /// `None` on a thread that reads from the disk.
@@ -62,7 +74,7 @@ pub(crate) struct Stage<'a> {
 }
 
 /// Runs a command: its reply is appended to `reply`, or its wait returned. After an error nothing of it is left, neither
-/// changes nor a part of a reply.
+/// changes nor a part of a reply; keys that it found expired are deleted all the same.
 pub(crate) fn run(
     handler: Handler,
     args: Args<'_>,
@@ -84,7 +96,7 @@ pub(crate) fn run(
     keys.tell_new(server.is_some_and(|it| it.notify.has_new()));
     keys.tell_events(server.is_some_and(|it| !it.notify.is_empty()));
     let collects = server.is_some_and(|it| it.replicas.collects) && !session.is_primary;
-    if collects {
+    if server.is_some() && !session.is_primary {
         keys.note_expired();
     }
     let db = session.db;
@@ -103,16 +115,19 @@ pub(crate) fn run(
     };
     let outcome = handler(&mut call);
     let Call { wait, effects, .. } = call;
-    if let (true, true, None, Some(server)) = (collects, outcome.is_ok(), &wait, stage.server) {
-        let expired = keys.take_expired();
-        let has_changed = round.overlay.has_changed_since(mark);
-        server
-            .replicas
-            .ran((db, args), effects, &expired.keys, has_changed);
-    }
     if outcome.is_err() {
         reply.buffer_mut().truncate(written);
-        round.overlay.undo(mark);
+        keys.overlay().undo(mark);
+    }
+    if let (Some(server), false) = (stage.server, matches!(outcome, Err(Failure::Cold))) {
+        let has_changed = keys.overlay().has_changed_since(mark);
+        let expired = settle(server, &mut keys, (mark, has_changed), stage.may_write);
+        if collects {
+            let is_over = outcome.is_ok() && wait.is_none();
+            let effects = if is_over { effects } else { None };
+            let replicas = &mut server.replicas;
+            replicas.ran((db, args), effects, &expired, is_over && has_changed);
+        }
     }
     outcome.map(|()| wait)
 }

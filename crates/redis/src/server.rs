@@ -16,7 +16,7 @@ use drumlin_resp::RequestLimits;
 
 use crate::accounts;
 use crate::config::Fsync;
-use crate::dispatch::{Dispatcher, Ran, Terms, tell};
+use crate::dispatch::{Dispatcher, Ran, tell};
 use crate::expire::expire_due;
 use crate::io::{Gate, Hold, Io, OUT_BYTES_HIGH};
 use crate::life;
@@ -37,7 +37,7 @@ use crate::ran;
 use crate::replica::tend as replica;
 use crate::replicas::hand_over;
 use crate::replicas::tend as replicas;
-use crate::round::Round;
+use crate::round::{Round, Terms};
 use crate::session::{Blocked, Kept};
 use crate::state::{ServerState, Shutdown};
 use crate::table::Table;
@@ -333,6 +333,7 @@ impl Server {
             };
             match dispatcher.dispatch(&mut session, request.args) {
                 Ran::Answered { wrote } => {
+                    io.round_saw |= !dispatcher.round.overlay.is_empty();
                     ran += 1;
                     traffic::consume(state, &session, &mut io, bytes);
                     io.round_replies += 1;
@@ -489,8 +490,8 @@ impl Server {
                 io.round_replies += 1;
                 io.round_wrote = true;
             }
-            tell(&mut self.state, &mut session, &mut round, mark);
         }
+        tell(&mut self.state, &mut session, &mut round, mark);
         self.round = Some(round);
         self.state.clients.end(session);
     }
@@ -527,10 +528,9 @@ impl Server {
         };
         for id in std::mem::take(&mut self.state.net.participants) {
             if let Some(io) = self.state.net.ios.get_mut(&id) {
-                if std::mem::take(&mut io.round_replies) > 0 {
+                if io.leave_round() {
                     io.gate = gate;
                 }
-                io.round_wrote = false;
                 traffic::flush(&mut self.state, id);
             }
         }

@@ -137,6 +137,13 @@ impl Session {
         }
     }
 
+    /// A key that it watches is deleted as it had expired. Where that was so when it began to watch, nothing has changed.
+    pub(crate) fn sees_gone(&mut self, db: u16, key: &[u8]) {
+        let key = key.to_vec();
+        let had_expired = self.watched.get(&Watched { db, key });
+        self.is_dirty |= had_expired == Some(&false);
+    }
+
     /// Whether it comes from this machine.
     pub(crate) fn is_local(&self) -> bool {
         let host = self.address.rsplit_once(':').map_or("", |(host, _)| host);

@@ -353,9 +353,14 @@ impl ServerState {
     }
 
     /// Whether keys whose time has come are deleted: a primary's are by the primary, and nothing changes in a pause.
-    pub(crate) fn expires(&self) -> bool {
+    pub(crate) fn deletes_expired(&self) -> bool {
         let is_paused = self.pause.is_some() || self.failover.is_some();
-        self.expires_actively && !self.replication.is_replica() && !is_paused
+        !self.replication.is_replica() && !is_paused
+    }
+
+    /// Whether they are without anybody asking for them.
+    pub(crate) fn expires(&self) -> bool {
+        self.expires_actively && self.deletes_expired()
     }
 
     /// The address of a replica: as it tells it, or where its connection comes from.

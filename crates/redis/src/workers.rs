@@ -220,6 +220,7 @@ impl Shared {
                 from: ReadFrom::Disk,
                 limits: job.limits,
                 may_wait: false,
+                may_write: false,
                 woken_by: None,
                 server: None,
             };

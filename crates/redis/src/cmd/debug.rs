@@ -72,6 +72,8 @@ pub(super) fn protocol(call: &mut Call<'_, '_>) -> Outcome<()> {
 /// DEBUG OBJECT: what can be told of a value that is no object in memory. Its address is a number of the key.
 pub(super) fn object(call: &mut Call<'_, '_>) -> Outcome<()> {
     let key = call.arg(2);
+    // One that has expired is an object until it is deleted.
+    call.keys.keep_expired();
     let Some(record) = call.keys.lookup(key)? else {
         return Err(Failure::refused("ERR no such key"));
     };
@@ -105,6 +107,26 @@ pub(super) fn populate(call: &mut Call<'_, '_>) -> Outcome<()> {
             value.resize(bytes, 0);
         }
         string::set(call.keys, &key, &value, None, Old::Is(None))?;
+    }
+    Ok(())
+}
+
+/// DEBUG RELOAD: all data is on disk, and nothing else would be read. Redis reads the file that it has written over what is there if it is
+/// told to, and fails where that is not told to be merged.
+pub(super) fn reload(call: &mut Call<'_, '_>) -> Outcome<()> {
+    let words = ["merge", "noflush", "nosave"];
+    if (2..call.len()).any(|at| !words.iter().any(|word| call.is(at, word))) {
+        return Err(Failure::refused(
+            "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.",
+        ));
+    }
+    let has = |word: &str| (2..call.len()).any(|at| call.is(at, word));
+    let is_over = has("noflush") && !has("merge");
+    let functions = call.server()?.scripts.libraries.len();
+    if is_over && (functions > 0 || !call.keys.is_empty()?) {
+        return Err(Failure::refused(
+            "ERR Error trying to load the RDB dump, check server logs.",
+        ));
     }
     Ok(())
 }

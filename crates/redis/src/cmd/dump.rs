@@ -110,10 +110,12 @@ fn restore(call: &mut Call<'_, '_>) -> Outcome<()> {
         call.reply.ok();
         return Ok(());
     }
-    if let Some(ms) = expire_ms.filter(|_| call.collects) {
+    if let Some(ms) = expire_ms.filter(|_| call.collects && !options.is_absolute) {
         let ms = ms.to_string();
-        let replace = b"REPLACE".as_slice();
-        call.tell_replicas(&[b"RESTORE", key, ms.as_bytes(), payload, b"ABSTTL", replace]);
+        let mut words: Vec<&[u8]> = vec![b"RESTORE", key, ms.as_bytes()];
+        words.extend(call.args.from(3).iter());
+        words.push(b"ABSTTL");
+        call.tell_replicas(&words);
     }
     values::append(call.keys, key, value)?;
     if let Some(ms) = expire_ms {

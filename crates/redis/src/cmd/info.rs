@@ -186,6 +186,7 @@ fn memory(state: &ServerState, lines: &mut Lines) {
     lines.put("allocator_resident", resident);
     lines.with_human("total_system_memory", machine::memory_limit_bytes());
     let scripts = &state.scripts;
+    scripts.tidy();
     let (lua, texts) = (scripts.lua_bytes() as u64, scripts.script_bytes() as u64);
     lines.put("used_memory_lua", lua);
     lines.put("used_memory_vm_eval", lua);

@@ -1,5 +1,6 @@
 //! Commands of the server itself.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use drumlin_redis_store::{DATABASES, Failure, Outcome};
@@ -9,8 +10,12 @@ use crate::accounts;
 use crate::call::{Call, SYNTAX};
 use crate::cmd::debug;
 use crate::command::{Command, Flags, NO_KEYS};
+use crate::config::Config;
 use crate::config_rewrite;
+use crate::listen::listen_anew;
+use crate::log::Level;
 use crate::permit;
+use crate::session::Watched;
 use crate::state::{ServerState, Shutdown};
 use crate::tls::settings as tls;
 
@@ -63,10 +68,9 @@ fn lolwut(call: &mut Call<'_, '_>) -> Outcome<()> {
 }
 
 /// Names that DEBUG takes with a value, without an effect.
-const DEBUG_SWITCHES: [&str; 4] = [
+const DEBUG_SWITCHES: [&str; 3] = [
     "pause-cron",
     "quicklist-packed-threshold",
-    "set-disable-deny-scripts",
     "set-skip-checksum-validation",
 ];
 
@@ -75,6 +79,10 @@ fn debug(call: &mut Call<'_, '_>) -> Outcome<()> {
         3 if call.is(1, "set-active-expire") => {
             let on = call.is(2, "1");
             call.server()?.expires_actively = on;
+        }
+        3 if call.is(1, "set-disable-deny-scripts") => {
+            let denies = call.is(2, "0");
+            call.server()?.scripts.denies = denies;
         }
         2 if call.is(1, "jmap") => {}
         // Nothing here has these switches, and no test that sets them needs an effect.
@@ -91,8 +99,7 @@ fn debug(call: &mut Call<'_, '_>) -> Outcome<()> {
         3..=5 if call.is(1, "populate") => debug::populate(call)?,
         2 if call.is(1, "digest") => return super::digest::reply_all(call),
         2.. if call.is(1, "digest-value") => return super::digest::reply_values(call),
-        // All data is on disk, and nothing else would be read.
-        2.. if call.is(1, "reload") => {}
+        2.. if call.is(1, "reload") => debug::reload(call)?,
         2 if call.is(1, "loadaof") => {}
         3 if call.is(1, "sleep") => {
             let seconds = std::str::from_utf8(call.arg(2)).ok();
@@ -178,7 +185,7 @@ fn swapdb(call: &mut Call<'_, '_>) -> Outcome<()> {
     let own = call.keys.db();
     // A watched key changes where either database has it.
     for (db, twin) in [(one, other), (other, one)] {
-        for (watched, _) in call.server()?.watching.of_db(db) {
+        for (watched, clients) in call.server()?.watching.of_db(db) {
             let mut exists = false;
             for db in [db, twin] {
                 call.keys.select(db);
@@ -186,6 +193,11 @@ fn swapdb(call: &mut Call<'_, '_>) -> Outcome<()> {
             }
             if exists {
                 call.keys.overlay().touch(db, &watched.key);
+            } else if call.keys.has_expired(&watched.key)? {
+                // It was not there, and still is not to be seen.
+                clients
+                    .into_iter()
+                    .try_for_each(|id| watches_expired(call, id, &watched))?;
             }
         }
         call.server()?.waiting.signal_db(db);
@@ -193,6 +205,17 @@ fn swapdb(call: &mut Call<'_, '_>) -> Outcome<()> {
     call.keys.select(own);
     call.keys.swap(one, other);
     call.reply.ok();
+    Ok(())
+}
+
+/// Has a client watch the key as one that has expired.
+fn watches_expired(call: &mut Call<'_, '_>, id: u64, watched: &Watched) -> Outcome<()> {
+    let own = call.session.id == id;
+    if own {
+        call.session.watched.insert(watched.clone(), true);
+    } else if let Some(session) = call.server()?.clients.get_mut(id) {
+        session.watched.insert(watched.clone(), true);
+    }
     Ok(())
 }
 
@@ -312,30 +335,60 @@ fn config(call: &mut Call<'_, '_>) -> Outcome<()> {
     }
 }
 
+/// Names that say where the server listens.
+const LISTENING: [&[u8]; 4] = [b"bind", b"metrics-port", b"port", b"tls-port"];
+
 /// Takes values over, all or none. Those of TLS have its files read anew: a certificate may be another under the same name.
 fn set(server: &mut ServerState, pairs: &[(&[u8], &[u8])], may_set_protected: bool) -> Outcome<()> {
     let mut config = server.config.clone();
     config
         .set_all(pairs, may_set_protected)
         .map_err(Failure::because)?;
-    let mut names = pairs.iter().map(|(name, _)| name.to_ascii_lowercase());
-    if let Some(name) = names.find(|name| name.starts_with(b"tls-")) {
-        let name = String::from_utf8_lossy(&name).into_owned();
-        server.tls = tls::load(&config, &server.observer.env).map_err(|reason| {
-            Failure::because(format!(
-                "ERR CONFIG SET failed (possibly related to argument '{name}') - Unable to update \
-                 TLS configuration. {reason}"
-            ))
+    let failed = |name: &[u8], reason: &str| {
+        let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+        Failure::because(format!(
+            "ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}"
+        ))
+    };
+    let names: Vec<Vec<u8>> = pairs.iter().map(|it| it.0.to_ascii_lowercase()).collect();
+    let mut tls = None;
+    if let Some(name) = names.iter().find(|name| name.starts_with(b"tls-")) {
+        let loaded = tls::load(&config, &server.observer.env).map_err(|reason| {
+            failed(
+                name,
+                &format!("Unable to update TLS configuration. {reason}"),
+            )
         })?;
+        tls = Some(loaded);
     }
+    let listening = names.iter().find(|it| LISTENING.contains(&it.as_slice()));
+    if let Some(name) = listening.filter(|_| !listens(server, &config)) {
+        return Err(match name.as_slice() {
+            b"bind" => failed(name, "Failed to bind to specified addresses."),
+            _ => failed(name, "Unable to listen on this port. Check server logs."),
+        });
+    }
+    server.tls = tls.unwrap_or_else(|| server.tls.take());
     server.config = config;
     server.configure();
-    let mut names = pairs.iter().map(|(name, _)| name);
-    if names.any(|name| name.eq_ignore_ascii_case(b"requirepass")) {
+    if names.iter().any(|name| name == b"requirepass") {
         let password = server.config.get("requirepass").as_bytes();
         server.users.set_default_password(password);
     }
     Ok(())
+}
+
+/// Listens where `config` says; whether it does. If not, the log has the reason.
+fn listens(server: &mut ServerState, config: &Config) -> bool {
+    let network = Arc::clone(&server.replication.network);
+    let Err(error) = listen_anew(config, &*network, &mut server.net) else {
+        return true;
+    };
+    let fields = [("error", error.to_string())];
+    let journal = &mut server.journal;
+    let message = "the server listens where it did, as it cannot listen elsewhere";
+    journal.tell_once(Level::Warning, "listen", message, &fields);
+    false
 }
 
 /// Writes the configuration's file while the loop waits: an operator's rare command, of a small file.

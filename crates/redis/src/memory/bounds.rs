@@ -9,6 +9,8 @@ use crate::config::{Config, OutLimits};
 const CLIENTS_BYTES_LEAST: usize = 64 << 20;
 /// The least budget that CONFIG SET sets. Below it even an empty engine has more.
 const BUDGET_BYTES_LEAST: usize = 16 << 20;
+/// What an empty Redis counts as used, rounded up.
+const EMPTY_SERVER_BYTES: usize = 1 << 20;
 /// The part of the budget that clients may have together.
 const CLIENTS_SHARE: usize = 2;
 /// The part of the budget that the Lua state may have, and its bounds.
@@ -24,6 +26,8 @@ const NODES_BYTES_MAX: usize = 64 << 20;
 pub(crate) struct Bounds {
     /// `maxmemory`, or the part of the machine's memory that 0 stands for.
     pub(crate) budget_bytes: usize,
+    /// `maxmemory` is less than a server needs that has no data, Redis too: commands that may need memory are refused.
+    pub(crate) has_none: bool,
     /// What all clients may have together, before the largest are cut off.
     pub(crate) clients_bytes: usize,
     /// What nodes of trees may have between rounds.
@@ -55,7 +59,9 @@ impl Bounds {
             (None, 0) => (budget_bytes / CLIENTS_SHARE).max(CLIENTS_BYTES_LEAST),
             (None, bytes) => bytes,
         };
+        let asked = size(config.number("maxmemory"));
         Self {
+            has_none: (1..EMPTY_SERVER_BYTES).contains(&asked),
             budget_bytes,
             clients_bytes,
             nodes_bytes: (budget_bytes / NODES_SHARE).min(NODES_BYTES_MAX),
@@ -89,6 +95,8 @@ mod tests {
         assert_eq!(of_a_gigabyte.nodes_bytes, 64 << 20);
         let small = bounds(&[("maxmemory", "1"), ("maxmemory-clients", "10%")]);
         assert_eq!(small.budget_bytes, BUDGET_BYTES_LEAST);
+        assert!(small.has_none && !of_a_gigabyte.has_none && !bounds(&[]).has_none);
+        assert!(!bounds(&[("maxmemory", "1mb")]).has_none);
         assert_eq!(small.clients_bytes, (BUDGET_BYTES_LEAST) / 100 * 10);
         assert_eq!(small.lua_bytes, 16 << 20);
         assert_eq!(small.nodes_bytes, 1 << 20);

@@ -3,4 +3,5 @@
 pub(crate) mod bounds;
 pub(crate) mod crowd;
 pub(crate) mod purse;
+pub(crate) mod refusal;
 pub(crate) mod tend;

@@ -13,11 +13,14 @@ struct Step {
 #[derive(Debug, Default)]
 pub(crate) struct Unit {
     steps: Vec<Step>,
+    /// They are not one transaction, as a command came by keys that had expired and did no more.
+    is_loose: bool,
 }
 
 impl Unit {
     pub(crate) fn clear(&mut self) {
         self.steps.clear();
+        self.is_loose = false;
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -31,11 +34,18 @@ impl Unit {
 
     pub(crate) fn push(&mut self, db: u16, args: OwnedArgs) {
         self.steps.push(Step { db, args });
+        self.is_loose = false;
+    }
+
+    /// The steps so far are not one transaction, unless more come.
+    pub(crate) fn loosen(&mut self) {
+        self.is_loose = true;
     }
 
     /// Appends the steps to the stream, which has `selected` a database, and forgets them. Several are one transaction.
     pub(crate) fn write(&mut self, selected: &mut Option<u16>, out: &mut Vec<u8>) {
-        let is_transaction = self.steps.len() > 1;
+        let is_loose = std::mem::take(&mut self.is_loose);
+        let is_transaction = self.steps.len() > 1 && !is_loose;
         for (at, step) in self.steps.drain(..).enumerate() {
             if *selected != Some(step.db) {
                 *selected = Some(step.db);

@@ -8,6 +8,7 @@ use drumlin_resp::{Args, ReplyWriter, RequestLimits};
 
 use super::running::{Running, Stop};
 use crate::command::Command;
+use crate::dispatch_multi::refuse;
 use crate::io::{Io, OUT_BYTES_HIGH};
 use crate::metrics::scrape;
 use crate::permit;
@@ -40,9 +41,7 @@ const UNKILLABLE: Failure = Failure::refused(
 
 /// Reads what has come from clients without waiting, and answers them.
 pub(super) fn serve(script: &mut Running<'_>) {
-    if script.is_first_to_write {
-        release(script);
-    }
+    release(script);
     let now = script.server.scripts.now();
     let events = script.events.take();
     let mut events = events.unwrap_or_else(|| Events::with_capacity(EVENTS_MAX));
@@ -78,11 +77,12 @@ pub(super) fn serve(script: &mut Running<'_>) {
     }
 }
 
-/// Sends the replies of the present round. It had changed nothing before the script, so they tell of nothing unwritten.
+/// Sends those replies of the present round that tell of nothing unwritten: all, if it had changed nothing before the script.
 fn release(script: &mut Running<'_>) {
     for id in script.server.net.participants.clone() {
-        if let Some(io) = script.server.net.ios.get_mut(&id) {
-            io.round_replies = 0;
+        let io = script.server.net.ios.get_mut(&id);
+        if let Some(io) = io.filter(|io| script.is_first_to_write || !io.round_saw) {
+            io.leave_round();
             traffic::flush(script.server, id);
         }
     }
@@ -155,11 +155,9 @@ fn command(script: &mut Running<'_>, session: &mut Session, args: Args<'_>) {
     let start = reply.bytes().len();
     if let Err(failure) = carry_out(script, session, &mut reply, args) {
         reply.buffer_mut().truncate(start);
-        if let Some(multi) = &mut session.multi {
-            multi.is_broken = true;
-        }
-        let text = failure.to_string();
         let found = script.table.find(args.get(0).unwrap_or_default());
+        let name = found.map(|it| it.facts.name);
+        let text = refuse(script.server, session, name, &failure);
         ran::refused(script.server, found.map(|it| it.facts), args, &text);
         reply.error(text.as_bytes());
     }
@@ -233,9 +231,10 @@ fn allowed(
     let store = std::sync::Arc::clone(&script.server.store);
     let stage = Stage {
         store: &store,
-        from: script.from,
+        from: script.terms.from,
         limits: script.server.limits,
         may_wait: false,
+        may_write: false,
         woken_by: None,
         server: Some(script.server),
     };

@@ -2,19 +2,23 @@
 
 use drumlin_resp::split_words;
 
+use crate::facts::Flags;
+
 /// What a script says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct ScriptFlags(u8);
 
 impl ScriptFlags {
     pub(crate) const NO_WRITES: Self = Self(1);
+    pub(crate) const ALLOW_OOM: Self = Self(1 << 1);
+    const ALLOW_STALE: Self = Self(1 << 2);
     /// It has no first line: what it may do shows when it does it.
     pub(crate) const UNDECLARED: Self = Self(1 << 7);
 
     const NAMES: [(Self, &'static str); 5] = [
         (Self::NO_WRITES, "no-writes"),
-        (Self(1 << 1), "allow-oom"),
-        (Self(1 << 2), "allow-stale"),
+        (Self::ALLOW_OOM, "allow-oom"),
+        (Self::ALLOW_STALE, "allow-stale"),
         (Self(1 << 3), "no-cluster"),
         (Self(1 << 4), "allow-cross-slot-keys"),
     ];
@@ -32,6 +36,28 @@ impl ScriptFlags {
 
     pub(crate) fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// Whether it may need more memory: what does not write needs none.
+    pub(crate) fn may_need_memory(self) -> bool {
+        !self.has(Self::ALLOW_OOM) && !self.has(Self::NO_WRITES)
+    }
+
+    /// The flags of a command that has `flags` and calls a script which declares these.
+    pub(crate) fn of_command(self, flags: Flags) -> Flags {
+        let writes = !self.has(Self::NO_WRITES);
+        let own = [
+            (Flags::DENYOOM, self.may_need_memory()),
+            (Flags::WRITE, writes),
+            (Flags::STALE, self.has(Self::ALLOW_STALE)),
+        ];
+        own.into_iter().fold(
+            flags.and(Flags::DECLARED),
+            |flags, (flag, is_set)| match is_set {
+                true => flags.and(flag),
+                false => flags.without(flag),
+            },
+        )
     }
 
     /// The names of those that are set.

@@ -4,6 +4,8 @@
 pub(crate) const MEMORY_BYTES_MAX: usize = 256 << 20;
 /// With this part of it in use the cached scripts of EVAL are dropped.
 pub(crate) const MEMORY_SHARE_HIGH: usize = 2;
+/// A state of up to so many bytes is tidied before its memory is told, which takes a millisecond.
+pub(crate) const SMALL_STATE_BYTES: usize = 1 << 20;
 /// Instructions between looks at the time.
 pub(crate) const TICK_INSTRUCTIONS: u32 = 100_000;
 /// Tables within tables of a reply.

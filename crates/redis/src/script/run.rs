@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use drumlin_redis_store::{Failure, Outcome, ReadFrom};
+use drumlin_redis_store::{Failure, Outcome};
 use drumlin_resp::{Args, Protocol, ReplyWriter, integer};
 use mlua::{Error, Function, Lua, Value};
 
@@ -14,7 +14,7 @@ use super::running::{Running, Stop};
 use super::scripts::Engine;
 use super::{api, lua_error};
 use crate::ran;
-use crate::round::{Cold, Round};
+use crate::round::{Cold, Round, Terms};
 use crate::session::Session;
 use crate::state::ServerState;
 use crate::table::Table;
@@ -25,7 +25,7 @@ pub(crate) struct Evaluation<'a> {
     pub(crate) table: &'a Table,
     pub(crate) round: &'a mut Round,
     pub(crate) session: &'a mut Session,
-    pub(crate) from: ReadFrom,
+    pub(crate) terms: Terms,
     /// The command in lower case.
     pub(crate) command: &'static str,
     pub(crate) args: Args<'a>,
@@ -140,9 +140,10 @@ impl Evaluation<'_> {
             table: self.table,
             round: self.round,
             session: self.session,
-            from: self.from,
+            terms: self.terms,
             protocol: Protocol::Resp2,
             is_read_only,
+            flags: found.flags,
             is_eval,
             name: &found.name,
             args: self.args,

@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drumlin_fs::net::Events;
-use drumlin_redis_store::{Failure, ReadFrom};
+use drumlin_redis_store::{Failure, Outcome};
 use drumlin_resp::{Args, OwnedArgs, Protocol, ReplyWriter};
 
 use crate::catalog;
 use crate::command::{Command, Flags};
+use crate::memory::refusal;
 use crate::permit;
 use crate::ran;
 use crate::replica::admit::admit;
-use crate::round::{Cold, Round, Stage, run};
+use crate::round::{Cold, Round, Stage, Terms, run};
+use crate::script::flags::ScriptFlags;
 use crate::session::{Kept, Session};
 use crate::state::ServerState;
 use crate::table::Table;
@@ -34,10 +36,12 @@ pub(crate) struct Running<'a> {
     pub(crate) table: &'a Table,
     pub(crate) round: &'a mut Round,
     pub(crate) session: &'a mut Session,
-    pub(crate) from: ReadFrom,
+    pub(crate) terms: Terms,
     /// Of the replies of its commands.
     pub(crate) protocol: Protocol,
     pub(crate) is_read_only: bool,
+    /// What it declares.
+    pub(crate) flags: ScriptFlags,
     /// It came by EVAL or EVALSHA, not by FCALL.
     pub(crate) is_eval: bool,
     /// The name of the function, and the command that called it.
@@ -77,10 +81,12 @@ impl Running<'_> {
         })?;
         let name = command.facts.name;
         let is_write = command.facts.flags.has(Flags::WRITE);
-        self.wrote |= is_write;
         self.server.counters.commands += 1;
         let mut reply = ReplyWriter::new(self.protocol);
-        if let Err(refusal) = admit(self.server, self.session, &command.facts) {
+        let admitted = self.has_memory(&command, args);
+        let admitted = admitted.and_then(|()| admit(self.server, self.session, &command.facts));
+        self.wrote |= is_write && admitted.is_ok();
+        if let Err(refusal) = admitted {
             let text = refusal.to_string();
             ran::refused(self.server, Some(command.facts), args, &text);
             reply.error(text.as_bytes());
@@ -114,6 +120,15 @@ impl Running<'_> {
         Ok(reply.take())
     }
 
+    /// Whether there is memory for the command. Once the script has written, it is not stopped half way.
+    fn has_memory(&self, command: &Command, args: Args<'_>) -> Outcome<()> {
+        let may_need = !self.wrote && self.flags.may_need_memory();
+        match may_need && refusal::needs_memory(self.server, &command.facts, args) {
+            true => Err(refusal::OOM),
+            false => Ok(()),
+        }
+    }
+
     fn admit(&mut self, args: Args<'_>) -> Result<Command, &'static str> {
         const UNKNOWN: &str = "Unknown Redis command called from script";
         const WRONG: &str = "Wrong number of args calling Redis command from script";
@@ -130,11 +145,13 @@ impl Running<'_> {
         let asks_help = args
             .get(1)
             .is_some_and(|it| it.eq_ignore_ascii_case(b"help"));
+        let entry = catalog::lookup(command.facts.entry(), args).ok_or(UNKNOWN)?;
         let is_closed = NOT_FOR_SCRIPTS.contains(&name);
-        if is_closed && !asks_help || !is_closed && command.facts.flags.has(Flags::NOSCRIPT) {
+        let is_denied = command.facts.flags.has(Flags::NOSCRIPT) || entry.is("noscript");
+        let is_denied = is_closed && !asks_help || !is_closed && is_denied;
+        if is_denied && self.server.scripts.denies {
             return Err("This Redis command is not allowed from script");
         }
-        let entry = catalog::lookup(command.facts.entry(), args).ok_or(UNKNOWN)?;
         permit::may_call(self.server, self.session, (entry, args))?;
         let changes = command.facts.flags.has(Flags::WRITE) || MAY_REPLICATE.contains(&name);
         if self.is_read_only && changes {
@@ -152,9 +169,10 @@ impl Running<'_> {
         let store = Arc::clone(&self.server.store);
         let stage = Stage {
             store: &store,
-            from: self.from,
+            from: self.terms.from,
             limits: self.server.limits,
             may_wait: false,
+            may_write: self.terms.may_write,
             woken_by: None,
             server: Some(self.server),
         };

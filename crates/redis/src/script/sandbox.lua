@@ -84,6 +84,10 @@ globals.unpack = function(list, first, last)
   if not (from >= INDEX_MIN and to <= INDEX_MAX and to - from < VALUES_MAX) then
     error("too many results to unpack", 2)
   end
+  -- The bounds would count as values, of which there is a most.
+  if first == nil and last == nil then
+    return unpack(list)
+  end
   return unpack(list, first, last)
 end
 

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use drumlin::Account;
 use drumlin_fs::Clock;
+use drumlin_resp::Args;
 use mlua::{Error, Function, HookTriggers, Lua, LuaOptions, Result, StdLib, Table, Value, VmState};
 
 use super::flags::{ScriptFlags, of_script};
 use super::library::Libraries;
-use super::limits::{MEMORY_BYTES_MAX, MEMORY_SHARE_HIGH, TICK_INSTRUCTIONS};
+use super::limits::{MEMORY_BYTES_MAX, MEMORY_SHARE_HIGH, SMALL_STATE_BYTES, TICK_INSTRUCTIONS};
 use super::link::{Link, Request};
 use super::lua_error::{SANDBOX, caught};
 use super::{api, bits, json, layout, msgpack};
@@ -171,6 +172,8 @@ pub(crate) struct Scripts {
     pub(crate) libraries: Arc<Libraries>,
     account: Arc<Account>,
     memory_max: usize,
+    /// Whether scripts are denied commands that are not for them.
+    pub(crate) denies: bool,
 }
 
 impl Scripts {
@@ -183,6 +186,7 @@ impl Scripts {
             libraries: Arc::default(),
             account,
             memory_max: MEMORY_BYTES_MAX,
+            denies: true,
         }
     }
 
@@ -231,6 +235,20 @@ impl Scripts {
     /// The script with this SHA-1, in lower case.
     pub(crate) fn find(&self, sha: &str) -> Option<&Script> {
         self.by_sha.get(sha)
+    }
+
+    /// What the script that a command calls declares of itself; `None` where it declares nothing, or is not known.
+    pub(crate) fn declared(&self, command: &str, args: Args<'_>) -> Option<ScriptFlags> {
+        let text = args.get(1).unwrap_or_default();
+        let flags = match command {
+            "fcall" | "fcall_ro" => self.libraries.function(text)?.flags,
+            "eval" | "eval_ro" => of_script(text).ok()?.0,
+            _ => {
+                let sha = String::from_utf8_lossy(text).to_ascii_lowercase();
+                self.find(&sha)?.flags
+            }
+        };
+        (!flags.has(ScriptFlags::UNDECLARED)).then_some(flags)
     }
 
     /// Compiles a script, unless it is known; its SHA-1.
@@ -288,6 +306,16 @@ impl Scripts {
     pub(crate) fn script_bytes(&self) -> usize {
         let all = self.by_sha.iter();
         all.map(|(sha, script)| sha.len() + script.bytes).sum()
+    }
+
+    /// Frees what scripts left behind, if the state is small: then what is told of its memory is in use.
+    pub(crate) fn tidy(&self) {
+        if let Some(engine) = &self.engine
+            && engine.lua.used_memory() <= SMALL_STATE_BYTES
+        {
+            // Without it the state is as good, and larger.
+            drop(engine.lua.gc_collect());
+        }
     }
 
     /// Bytes of the Lua state.

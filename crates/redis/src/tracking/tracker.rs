@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use drumlin_redis_store::Overlay;
 use drumlin_resp::{Protocol, ReplyWriter};
 
 use crate::clients::Clients;
@@ -96,6 +97,13 @@ impl Tracker {
             }
         };
         self.items += usize::from(clients.insert(client));
+    }
+
+    /// Takes over the changes of `overlay` that are not noted yet: those of `client`, and keys that expired.
+    pub(crate) fn note(&mut self, overlay: &mut Overlay, client: u64) {
+        let [touched, gone] = overlay.take_untold();
+        touched.for_each(|(_, key)| self.changed(key, client));
+        gone.for_each(|(_, key)| self.changed(key, 0));
     }
 
     /// A client, or the server if it is 0, changed a key.

@@ -22,5 +22,6 @@ mod script;
 mod sort;
 mod stream;
 mod strings;
+mod suite;
 mod together;
 mod zset;
