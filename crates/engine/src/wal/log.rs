@@ -152,11 +152,17 @@ impl FileSyncer for NamedFile {
 #[derive(Debug)]
 pub(crate) struct WalSync {
     unsynced: Arc<UnsyncedWals>,
-    /// The live file, and how far this syncs it; `None` where it was given up after a failed append.
-    live: Option<(Arc<dyn FileSyncer>, SyncedMark)>,
+    /// The live file; `None` where it was given up after a failed append.
+    live: Option<Arc<dyn FileSyncer>>,
+    covers: SyncedMark,
 }
 
 impl WalSync {
+    /// The end of what this syncs. It ascends in the order of the log, also over records without a sequence number.
+    pub(crate) fn covers(&self) -> SyncedMark {
+        self.covers
+    }
+
     /// Syncs every older WAL, then the one that was live.
     ///
     /// # Errors
@@ -165,11 +171,11 @@ impl WalSync {
         if !drumlin_base::bug!("older-wals-unsynced") {
             self.unsynced.sync()?;
         }
-        if let Some((live, mark)) = &self.live {
+        if let Some(live) = &self.live {
             if !drumlin_base::bug!("wal-sync-skipped") {
                 live.sync()?;
             }
-            self.unsynced.set_synced_mark(*mark);
+            self.unsynced.set_synced_mark(self.covers);
         }
         Ok(())
     }
@@ -349,14 +355,13 @@ impl Wal {
 
     /// A sync that makes everything appended up to now outlive a power cut.
     pub(crate) fn sync_handle(&self) -> WalSync {
-        let mark = SyncedMark {
-            log_number: self.number,
-            bytes: self.len(),
-        };
-        let live = self.syncer.as_ref().map(|live| (Arc::clone(live), mark));
         WalSync {
             unsynced: Arc::clone(&self.unsynced),
-            live,
+            live: self.syncer.clone(),
+            covers: SyncedMark {
+                log_number: self.number,
+                bytes: self.len(),
+            },
         }
     }
 

@@ -62,7 +62,8 @@ pub(crate) struct WalReplay<'a> {
 
 /// The newest write that a family has in tables. Flushes sync the WAL files before `log_number` first, so an earlier
 /// WAL that ends before that write has most likely lost synced records of other families. It is reported, not refused:
-/// stores were seen, after crashes only, where nothing was lost.
+/// stores were seen, after crashes only, where nothing was lost. A WAL that ends well is not asked: writes without the
+/// WAL and ingested tables take sequence numbers that no WAL has, so sound stores would be reported.
 #[derive(Debug)]
 pub(crate) struct FlushedFamily {
     name: String,

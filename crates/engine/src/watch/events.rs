@@ -102,6 +102,9 @@ pub struct CompactionInfo {
 }
 
 /// Hears what the engine does. Every method has an empty default.
+///
+/// One thread calls it at a time, one that also works for the store: a listener that takes long holds that thread up.
+/// At most 1,024 events wait for it meanwhile; later ones it does not hear of, but for changes of health.
 pub trait EventListener: Send + Sync {
     /// A flush ended well.
     fn flushed(&self, info: &FlushInfo) {

@@ -2,7 +2,8 @@
 //!
 //! Most of them arise under the state's lock or the writers' lead, and a listener may ask the store anything. So they
 //! are noted there, and delivered by the thread that next ends a call or a job. One thread delivers at a time, in
-//! the order of noting; a listener gets the notices of its own calls when it returns.
+//! the order of noting; a listener gets the notices of its own calls when it returns. Behind a listener that does not
+//! keep up, [`WAITING_MAX`] of them wait; later ones are lost, but for changes of health.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -32,13 +33,43 @@ pub(crate) enum Notice {
     },
 }
 
+/// The most notices that wait, changes of health aside.
+const WAITING_MAX: usize = 1024;
+
 /// See the module.
 pub(crate) struct Notices {
     listener: Option<Arc<dyn EventListener>>,
-    waiting: Mutex<VecDeque<Notice>>,
+    waiting: Mutex<Waiting>,
     has_any: AtomicBool,
     /// Held by the thread that delivers.
     delivering: AtomicBool,
+}
+
+/// The notices to be delivered, oldest first.
+#[derive(Debug, Default)]
+struct Waiting {
+    notices: VecDeque<Notice>,
+    /// Notices that found no room since one was last delivered.
+    lost: u64,
+}
+
+impl Waiting {
+    fn push(&mut self, notice: Notice) {
+        let has_room = self.notices.len() < WAITING_MAX || drumlin_base::bug!("notices-unbounded");
+        match has_room || matches!(notice, Notice::HealthChanged { .. }) {
+            true => self.notices.push_back(notice),
+            false => self.lost += 1,
+        }
+    }
+
+    /// The next one, and how many were lost since the one before.
+    fn pop(&mut self) -> (Option<Notice>, u64) {
+        let next = match drumlin_base::bug!("newest-notice-told-first") {
+            true => self.notices.pop_back(),
+            false => self.notices.pop_front(),
+        };
+        (next, std::mem::take(&mut self.lost))
+    }
 }
 
 impl Notices {
@@ -55,7 +86,7 @@ impl Notices {
     /// Queues the notice that `notice` makes. Cheap, under any lock.
     pub(crate) fn note(&self, notice: impl FnOnce() -> Notice) {
         if self.listener.is_some() {
-            self.waiting.lock().push_back(notice());
+            self.waiting.lock().push(notice());
             self.has_any.store(true, Ordering::SeqCst);
         }
     }
@@ -88,15 +119,15 @@ impl Notices {
         while self.has_any.load(Ordering::SeqCst) && is_my_turn() {
             let _turn = Turn(&self.delivering);
             loop {
-                let next = {
+                let (next, lost) = {
                     let mut waiting = self.waiting.lock();
-                    let next = match drumlin_base::bug!("newest-notice-told-first") {
-                        true => waiting.pop_back(),
-                        false => waiting.pop_front(),
-                    };
-                    self.has_any.store(next.is_some(), Ordering::SeqCst);
-                    next
+                    let popped = waiting.pop();
+                    self.has_any.store(popped.0.is_some(), Ordering::SeqCst);
+                    popped
                 };
+                if lost > 0 {
+                    tracing::warn!(lost, "the listener is slow and does not hear of all events");
+                }
                 let Some(next) = next else { break };
                 // The thread that delivers has work of the store to end.
                 if catch_unwind(AssertUnwindSafe(|| next.call(&**listener))).is_err() {
@@ -185,5 +216,47 @@ mod tests {
         let told =
             [1, 2, 11, 12].map(|micros| [format!("begin {micros}"), format!("end {micros}")]);
         assert_eq!(*listener.heard.lock(), told.concat());
+    }
+    /// Notes more than can wait in its first call, and counts what it hears.
+    #[derive(Default)]
+    struct Slow {
+        notices: OnceLock<Arc<Notices>>,
+        waits: Mutex<usize>,
+        health: Mutex<Vec<Health>>,
+    }
+
+    impl EventListener for Slow {
+        fn write_waited(&self, micros: u64, _why: &str) {
+            *self.waits.lock() += 1;
+            if micros == 1 {
+                let notices = self.notices.get().expect("it is told by them");
+                for _ in 0..WAITING_MAX + 10 {
+                    wait(notices, 2);
+                }
+                notices.note(|| Notice::HealthChanged {
+                    from: Health::Healthy,
+                    to: Health::WriteStopped,
+                    cause: String::new(),
+                });
+            }
+        }
+
+        fn health_changed(&self, _from: Health, to: Health, _cause: &str) {
+            self.health.lock().push(to);
+        }
+    }
+
+    #[test]
+    fn behind_a_slow_listener_a_bounded_number_waits_and_every_change_of_health() {
+        let listener = Arc::new(Slow::default());
+        let notices = Arc::new(Notices::new(Some(Arc::clone(&listener) as _)));
+        assert!(listener.notices.set(Arc::clone(&notices)).is_ok());
+        wait(&notices, 1);
+        notices.deliver();
+        assert_eq!(*listener.waits.lock(), 1 + WAITING_MAX);
+        assert_eq!(*listener.health.lock(), [Health::WriteStopped]);
+        wait(&notices, 3);
+        notices.deliver();
+        assert_eq!(*listener.waits.lock(), 2 + WAITING_MAX);
     }
 }

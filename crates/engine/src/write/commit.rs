@@ -327,7 +327,11 @@ impl<E: CommitEnv> CommitPipeline<E> {
         let lead = self.syncs.lead_guard();
         let others = self.syncs.take_followers(|_| true);
         let newest = others.iter().map(|(other, _)| other).chain([&own]);
-        let newest = newest.max_by_key(|logged| logged.group.span.last);
+        // Not by sequence number: log data has none of its own, so groups in two WALs may end with the same one.
+        let newest = match drumlin_base::bug!("newest-sync-by-seqno") {
+            true => newest.max_by_key(|logged| logged.group.span.last),
+            false => newest.max_by_key(|logged| logged.sync.covers()),
+        };
         self.env.statistics().wal_syncs.bump();
         let begin = self.env.clock().monotonic();
         let last = newest.map_or(0, |newest| newest.group.span.last);

@@ -13,7 +13,7 @@ use std::time::Duration;
 use drumlin_base::sync::Mutex;
 use drumlin_base::{Error, ErrorKind, Result, SeqNo};
 use drumlin_fs::{
-    Clock, Env, Fault, FaultFileSystem, FaultRule, FileKind, FileSystem, OpKind,
+    Clock, Env, Fault, FaultFileSystem, FaultRule, FileKind, FileSystem, Observer, OpKind,
     StrictMemFileSystem, SystemClock,
 };
 
@@ -22,7 +22,7 @@ use super::published::Published;
 use crate::files::names;
 use crate::options::settings::WriteOptions;
 use crate::wal::log::{Wal, WalFormat};
-use crate::wal::preallocator::WalPreallocator;
+use crate::wal::preallocator::{FreshWal, WalPreallocator};
 use crate::wal::record::RecordReader;
 use crate::watch::events::Health;
 use crate::watch::statistics::Statistics;
@@ -135,9 +135,8 @@ fn pipeline(bad_key: Option<&'static [u8]>) -> (CommitPipeline<MapEnv>, FaultFil
     files.create_dir_all(Path::new(DIR)).unwrap();
     let env = Env::system().with_files(Arc::new(files.clone()));
     let preallocator = WalPreallocator::new(env.clone(), PathBuf::from(DIR), 0);
-    let fresh = preallocator.make(1, None).unwrap();
     let mut wal = Wal::new(env, PathBuf::from(DIR), preallocator, WalFormat::RocksDb);
-    wal.switch(fresh).unwrap();
+    wal.switch(fresh_wal(&files, 1)).unwrap();
     let env = MapEnv {
         published: Published::new(0),
         durable: AtomicU64::new(0),
@@ -150,6 +149,13 @@ fn pipeline(bad_key: Option<&'static [u8]>) -> (CommitPipeline<MapEnv>, FaultFil
         stalls: AtomicBool::new(false),
     };
     (CommitPipeline::new(env, wal, 0, false), files)
+}
+
+/// An empty WAL of that number.
+fn fresh_wal(files: &FaultFileSystem, number: u64) -> FreshWal {
+    let env = Env::system().with_files(Arc::new(files.clone()));
+    let preallocator = WalPreallocator::new(env, PathBuf::from(DIR), 0);
+    preallocator.make(number, None).unwrap()
 }
 
 fn batch(keys: &[&[u8]]) -> WriteBatch {
@@ -317,4 +323,64 @@ fn a_writer_that_may_not_stall_is_refused_behind_a_leader_that_does() {
     let mut keys: Vec<Vec<u8>> = logged(&files).into_values().collect();
     keys.sort();
     assert_eq!(keys, [&b"after"[..], b"leader", b"patient"]);
+}
+
+/// Holds back the first sync until it is released.
+#[derive(Debug, Default)]
+struct FirstSyncWaits {
+    begun: AtomicBool,
+    released: AtomicBool,
+}
+
+impl Observer for FirstSyncWaits {
+    fn before(&self, op: OpKind, _: &Path) {
+        if op == OpKind::Sync && !self.begun.swap(true, Ordering::AcqRel) {
+            while !self.released.load(Ordering::Acquire) {
+                thread::yield_now();
+            }
+        }
+    }
+}
+
+#[test]
+fn log_data_is_synced_in_the_wal_that_it_is_in_though_its_number_is_that_of_others() {
+    let (pipeline, files) = pipeline(None);
+    let (pipeline, gate) = (&pipeline, Arc::new(FirstSyncWaits::default()));
+    files.set_observer(Some(Arc::clone(&gate) as _));
+    let pause = || pipeline.env.clock.sleep(Duration::from_millis(1));
+    let wal_bytes = || pipeline.env.statistics.wal_bytes.get();
+    thread::scope(|scope| {
+        let write = || {
+            let mut batch = WriteBatch::new();
+            batch.put_log_data(b"a note").unwrap();
+            pipeline.write(&mut batch, &synced(true))
+        };
+        let first = scope.spawn(write);
+        while !gate.begun.load(Ordering::Acquire) {
+            pause();
+        }
+        let logged_before = wal_bytes();
+        let second = scope.spawn(write);
+        while wal_bytes() == logged_before {
+            pause();
+        }
+        // Long enough to be in line for the next sync; it decides nothing but what the test can see.
+        pipeline.env.clock.sleep(Duration::from_millis(20));
+        let fresh = pipeline.run_exclusive(|log| log.wal.switch(fresh_wal(&files, 2)));
+        fresh.unwrap();
+        let logged_before = wal_bytes();
+        let third = scope.spawn(write);
+        while wal_bytes() == logged_before {
+            pause();
+        }
+        pipeline.env.clock.sleep(Duration::from_millis(20));
+        files.record_history();
+        gate.released.store(true, Ordering::Release);
+        for writer in [first, second, third] {
+            writer.join().unwrap().unwrap();
+        }
+    });
+    files.set_observer(None);
+    let second_wal = (OpKind::Sync, names::wal(Path::new(DIR), 2));
+    assert!(files.history().contains(&second_wal));
 }

@@ -13,8 +13,8 @@ const TAG: &[u8] = b"drumlin.synced";
 /// The batch tag of log data, on disk.
 const LOG_DATA: u8 = 0x3;
 
-/// `bytes` of the log `log_number` were synced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// `bytes` of the log `log_number` were synced. Ordered as places of the log are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SyncedMark {
     /// The WAL file spoken of: the one that holds the mark, or an earlier one.
     pub log_number: u64,
