@@ -93,6 +93,82 @@ const USERS: [(&str, &str); 6] = [
     ),
 ];
 
+/// Scripts, their libraries, and what ends them.
+const SCRIPTS: [(&str, &str); 8] = [
+    (
+        "table",
+        "local t = {}; for i = 1, 9 do t[#t + 1] = i .. ARGV[1] end; return t",
+    ),
+    ("for-ever", "while true do pcall(error, {}) end"),
+    ("memory", "local s = 'x'; while true do s = s .. s end"),
+    (
+        "patterns",
+        "return string.gsub(ARGV[1], '(%w+) (%f[%w]%w*)', '%2 %1')",
+    ),
+    (
+        "formats",
+        "return string.format('%5.2f %q %s %i', 1.5, ARGV[1], '\\0', -3)",
+    ),
+    (
+        "deep",
+        "local t = {}; for i = 1, 300 do t = {t} end; return cjson.encode(t)",
+    ),
+    (
+        "ways-out",
+        "return pcall(setmetatable(redis, {}), getmetatable(_G), coroutine.wrap(unpack)({}, 1, 8000))",
+    ),
+    (
+        "numbers",
+        "return struct.pack('>i4d!8sBb', 7, 0.5, 'a', 255, -1) .. bit.tohex(bit.bxor(1, -1)) .. cmsgpack.pack({1, a = 2})",
+    ),
+];
+
+/// A format of `struct`, and bytes that some library reads.
+const VALUES: [(&str, &str, &[u8]); 6] = [
+    (
+        "json",
+        "",
+        br#"{"a": [1, -2.5e3, true, null, "\u00e9\n"], "": {}}"#,
+    ),
+    ("json-deep", "", b"[[[[[[[[[[{\"a\":[[[[]]]]}]]]]]]]]]]"),
+    (
+        "msgpack",
+        "",
+        b"\x82\xa1a\x93\x01\xcd\x01\x00\xcb\x3f\xf0\0\0\0\0\0\0\xa0\xc0",
+    ),
+    ("msgpack-claims", "", b"\xdd\xff\xff\xff\xff\x01"),
+    (
+        "struct",
+        ">I2!4i8d",
+        b"\x00\x07\0\0\x01\x02\x03\x04\x05\x06\x07\x08\x3f\xf0\0\0\0\0\0\0",
+    ),
+    ("struct-text", "sBc0xc3", b"text\0\x02abxyz"),
+];
+
+/// Configuration files.
+const CONFIGS: [(&str, &str); 3] = [
+    (
+        "plain",
+        "# ours\nport 7000\nsave 60 1 300 10\nmaxmemory 1gb\nrequirepass \"a \\\"b\\\"\"\n",
+    ),
+    (
+        "limits",
+        "client-output-buffer-limit replica 256mb 64mb 60\nSLAVE-PRIORITY 7\nappendfsync always\n",
+    ),
+    (
+        "names",
+        "rename-command FLUSHALL \"\"\nuser a on ~x +get\nnotify-keyspace-events KEA\nreplicaof 127.0.0.1 6379\n",
+    ),
+];
+
+/// Patterns and texts.
+const GLOBS: [(&str, &str); 4] = [
+    ("h[a-c^]?llo*", "hbxllo, hello"),
+    ("*a*a*b", "aaaaaaaaaab"),
+    ("\\*[^\\]x]\\", "*y\\"),
+    ("[z-a]*[", "m"),
+];
+
 /// One file of the corpus.
 #[derive(Clone, Debug)]
 pub struct Seed {
@@ -386,6 +462,31 @@ impl Corpus {
         }
         for (name, rules) in USERS {
             self.add("users_file", name, format!("user a {rules}\n").into_bytes());
+        }
+        for (name, text) in CONFIGS {
+            self.add("config_file", name, text.as_bytes().to_vec());
+        }
+        for (number, (pattern, text)) in GLOBS.iter().enumerate() {
+            let bytes = [&[pattern.len() as u8], pattern.as_bytes(), text.as_bytes()].concat();
+            self.add("glob_pattern", &number.to_string(), bytes);
+        }
+        for (name, code) in SCRIPTS {
+            self.add("script_code", name, code.as_bytes().to_vec());
+        }
+        for (name, format, bytes) in VALUES {
+            let bytes = [&[format.len() as u8], format.as_bytes(), bytes].concat();
+            self.add("script_values", name, bytes);
+        }
+        // A few and many elements, short and long ones, with two changes.
+        for (kind, name) in ["list", "hash", "set", "zset", "stream"].iter().enumerate() {
+            for (size, count, long) in [("small", 3, 1), ("large", 250, 90)] {
+                let bytes = [kind as u8, count, long, 0, 0, 9, 77, 7, 1, 0, 3, 200, 5];
+                self.add(
+                    "stored_collections",
+                    &format!("{name}-{size}"),
+                    bytes.to_vec(),
+                );
+            }
         }
         let own = b"[Version]\n  rocksdb_version=7.8.3\n  options_file_version=1.1\n\n\
             [DBOptions]\n  max_open_files=-1\n\n[CFOptions \"default\"]\n  comparator=x\n\n\

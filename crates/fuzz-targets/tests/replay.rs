@@ -27,7 +27,7 @@ use counted::Taken;
 /// Rounds of a target that decodes bytes; those that build whole structures do fewer.
 const ROUNDS: u64 = 30_000;
 /// Targets that take long, and by how much.
-const SLOWER: [(&str, u64); 9] = [
+const SLOWER: [(&str, u64); 12] = [
     ("blob_file", 4),
     ("db_ops", 30),
     ("manifest_replay", 4),
@@ -35,7 +35,10 @@ const SLOWER: [(&str, u64); 9] = [
     ("model", 4),
     ("options_file", 10),
     ("range_tombstones", 4),
+    ("script_code", 30),
+    ("script_values", 30),
     ("sst_open_scan", 4),
+    ("stored_collections", 60),
     ("wal_reader", 8),
 ];
 
@@ -58,8 +61,13 @@ const WITH_BUFFERS: Bounds = Bounds {
     peak: (32 << 20, 64),
     total: (128 << 20, 4096),
 };
+/// A Lua state of 4 MiB; scripts may throw away as much as they like until they are ended.
+const SCRIPT: Bounds = Bounds {
+    peak: (8 << 20, 64),
+    total: (1 << 30, 4096),
+};
 /// Targets with other bounds than [`DECODER`].
-const BOUNDS: [(&str, Bounds); 8] = [
+const BOUNDS: [(&str, Bounds); 11] = [
     (
         // A decoder of bzip2 takes much each time, and all records are read in many ways.
         "blob_file",
@@ -101,7 +109,10 @@ const BOUNDS: [(&str, Bounds); 8] = [
             total: (16 << 20, 1 << 15),
         },
     ),
+    ("script_code", SCRIPT),
+    ("script_values", SCRIPT),
     ("sst_open_scan", WITH_BUFFERS),
+    ("stored_collections", WITH_BUFFERS),
     ("wal_reader", WITH_BUFFERS),
 ];
 /// Longest that one input may take on a machine that does much else.

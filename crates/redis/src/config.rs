@@ -17,6 +17,17 @@ pub(crate) const CONFIG_BYTES_MAX: u64 = 16 << 20;
 /// Names that only those set who may set names that are protected.
 const PROTECTED: [&str; 2] = ["dir", "dbfilename"];
 
+/// Names whose value is several words. That of any other is one, in quotes if it has blanks.
+pub(crate) const OF_WORDS: [&str; 7] = [
+    "bind",
+    "client-output-buffer-limit",
+    "latency-tracking-info-percentiles",
+    "oom-score-adj-values",
+    "replicaof",
+    "save",
+    "slaveof",
+];
+
 /// When replies may tell of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fsync {
@@ -79,13 +90,27 @@ impl Config {
     pub fn read_file(&mut self, env: &Env, path: &Path) -> Result<()> {
         let text = env.files.read_file(path, CONFIG_BYTES_MAX)?;
         self.file = Some(path.to_owned());
+        self.read_text(&text, path)
+    }
+
+    /// Reads the text of the file at `path`.
+    pub(crate) fn read_text(&mut self, text: &[u8], path: &Path) -> Result<()> {
+        // The first of several lines of this name takes the place of the default, the others add to it.
+        let mut has_save = false;
         for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
             let line = line.trim_ascii();
             if line.is_empty() || line.starts_with(b"#") {
                 continue;
             }
             let place = format!("line {} of {}", number + 1, path.display());
-            self.read_line(line, &place).map_err(|reason| {
+            let before = has_save.then(|| self.get("save").to_owned());
+            let read = self.read_line(line, &place).map(|name| {
+                if name.eq_ignore_ascii_case(b"save") {
+                    has_save = true;
+                    self.add_to_saves(before.as_deref());
+                }
+            });
+            read.map_err(|reason| {
                 let place = format!("line {} of the configuration", number + 1);
                 let shown = shown(line);
                 Error::invalid_argument(format!("{place}, '{shown}': {reason}")).with_file(path)
@@ -94,13 +119,24 @@ impl Config {
         Ok(())
     }
 
-    fn read_line(&mut self, line: &[u8], place: &str) -> std::result::Result<(), String> {
+    /// Puts the points of `before` in front of those that a line has just set; a line without any takes them all away.
+    fn add_to_saves(&mut self, before: Option<&str>) {
+        let set = self.get("save");
+        if let Some(before) = before.filter(|it| !it.is_empty() && !set.is_empty()) {
+            let both = format!("{before} {set}");
+            self.values.insert("save", both);
+        }
+    }
+
+    /// Sets what a line says; its name.
+    fn read_line(&mut self, line: &[u8], place: &str) -> std::result::Result<Vec<u8>, String> {
         let words = split_words(line).ok_or("unbalanced quotes")?;
         let (name, values) = words.split_first().ok_or("no name")?;
         if values.is_empty() {
             return Err("a name without a value".to_owned());
         }
-        self.set_words(name, values, place)
+        self.set_words(name, values, place)?;
+        Ok(name.clone())
     }
 
     /// Sets a value of one or several words, or one of the names that may come several times.
@@ -127,6 +163,9 @@ impl Config {
                 Ok(())
             }
             (b"rename-command", _) => Err("an old and a new name".to_owned()),
+            (lower, [_, _, ..]) if !OF_WORDS.iter().any(|it| it.as_bytes() == lower) => {
+                Err("wrong number of arguments".to_owned())
+            }
             _ => self.set_one(name, &values.join(&b' ')),
         }
     }
@@ -250,6 +289,8 @@ impl Config {
             Kind::Text if entry.name == "client-output-buffer-limit" => {
                 out_limits_text(self.get(entry.name), &text)?
             }
+            Kind::Text if entry.name == "replicaof" => primary(&text)?,
+            Kind::Text if entry.name == "save" => save_points(&text)?,
             Kind::Text if entry.name == "latency-tracking-info-percentiles" => percentiles(&text)?,
             Kind::Text => text,
         };
@@ -397,6 +438,39 @@ fn percentiles(text: &str) -> std::result::Result<String, String> {
         shown.push(percentile.to_string());
     }
     Ok(shown.join(" "))
+}
+
+/// A host and a port, or `no one`.
+fn primary(text: &str) -> std::result::Result<String, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    match words[..] {
+        [] => Ok(String::new()),
+        [no, one] if no.eq_ignore_ascii_case("no") && one.eq_ignore_ascii_case("one") => {
+            Ok(String::new())
+        }
+        [host, _] if host.contains(['"', '\'', '\\']) => Err("Invalid host".to_owned()),
+        [host, port] => match Primary::parse(host.as_bytes(), port.as_bytes()) {
+            Ok(primary) => Ok(format!("{} {}", primary.host, primary.port)),
+            Err(_) => Err("Invalid master port".to_owned()),
+        },
+        _ => Err("wrong number of arguments".to_owned()),
+    }
+}
+
+/// Pairs of seconds and changes.
+fn save_points(text: &str) -> std::result::Result<String, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is_pair = |pair: &[&str]| match pair {
+        [seconds, changes] => {
+            integer(seconds.as_bytes()).is_some_and(|it| it >= 1)
+                && integer(changes.as_bytes()).is_some_and(|it| it >= 0)
+        }
+        _ => false,
+    };
+    match words.chunks(2).all(is_pair) {
+        true => Ok(words.join(" ")),
+        false => Err("Invalid save parameters".to_owned()),
+    }
 }
 
 /// A size: digits and a unit, `k`, `m`, `g` of thousands and `kb`, `mb`, `gb` of 1,024s.

@@ -9,7 +9,7 @@ use drumlin_fs::Env;
 use drumlin_resp::split_words;
 
 use crate::accounts::replace_file;
-use crate::config::{CONFIG_BYTES_MAX, Config};
+use crate::config::{CONFIG_BYTES_MAX, Config, OF_WORDS};
 use crate::config_names::{ENTRIES, Entry, Kind, find};
 
 /// The line above those that were added; as Redis has it, which finds it again.
@@ -38,11 +38,12 @@ enum Line<'a> {
     Of(&'static str),
 }
 
-fn rewritten(config: &Config, users: &[String], old: &str) -> String {
+/// The text `old` of a file with the values of `config`.
+pub(crate) fn rewritten(config: &Config, users: &[String], old: &str) -> String {
     let mut lines = Vec::new();
     let mut in_file = BTreeMap::<&str, usize>::new();
     let mut is_signed = false;
-    for line in old.lines() {
+    for line in old.lines().map(|line| line.trim_end_matches('\r')) {
         is_signed |= line.trim() == SIGNATURE;
         match name_of(line) {
             Some(name) => {
@@ -126,8 +127,8 @@ fn lines_of(entry: &Entry, value: &str) -> Vec<String> {
         ("client-output-buffer-limit", _) => each(4),
         // It follows nobody.
         ("replicaof", _) if words.is_empty() => Vec::new(),
-        ("bind" | "replicaof" | "latency-tracking-info-percentiles", _) => {
-            vec![format!("{name} {value}")]
+        (name, _) if OF_WORDS.contains(&name) => {
+            vec![format!("{name} {}", quoted_words(&words.join(" ")))]
         }
         (_, Kind::Text) => vec![format!("{name} {}", quoted(value))],
         (_, Kind::Bytes) => vec![format!("{name} {}", size(value))],

@@ -1,5 +1,6 @@
 //! A connection that one thread reads and writes and waits for.
 
+use core::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -44,11 +45,31 @@ fn failed(message: impl Into<String>) -> Error {
 }
 
 impl Wire {
-    /// Connects to `address`.
+    /// Connects to the first address of `host` that takes it.
     ///
     /// # Errors
     /// Of the network; when the time is over, or the thread is to end.
-    pub(crate) fn connect(network: &dyn Network, address: &Address, terms: Terms) -> Result<Self> {
+    pub(crate) fn connect(
+        network: &dyn Network,
+        (host, port): (&str, u16),
+        terms: &Terms,
+    ) -> Result<Self> {
+        let mut outcome = Err(failed(format!("no host '{host}'")));
+        let name = match host {
+            "localhost" => "127.0.0.1",
+            other => other,
+        };
+        for ip in network.resolve(name)? {
+            let address = Address::Tcp(SocketAddr::new(ip, port));
+            outcome = Self::connect_to(network, &address, terms.clone());
+            if outcome.is_ok() || terms.stops.load(Ordering::Acquire) {
+                break;
+            }
+        }
+        outcome
+    }
+
+    fn connect_to(network: &dyn Network, address: &Address, terms: Terms) -> Result<Self> {
         let connection = network.connect(address)?;
         let poller = network.poller()?;
         poller.register(&*connection, Token(0), Interest::Write)?;

@@ -1,10 +1,7 @@
 //! The arguments of MIGRATE.
 
-use core::net::{IpAddr, SocketAddr};
 use std::collections::HashSet;
 use std::time::Duration;
-
-use drumlin_fs::net::Address;
 
 /// See the module.
 #[derive(Clone)]
@@ -16,7 +13,8 @@ pub(crate) struct Request {
     pub(crate) names: HashSet<Vec<u8>>,
     pub(crate) db: u16,
     pub(crate) target_db: i64,
-    pub(crate) target: Address,
+    /// The host of the target, an address or a name, and its port.
+    pub(crate) target: (String, u16),
     /// The longest silence of the target.
     pub(crate) timeout: Duration,
     /// The keys stay here.
@@ -31,17 +29,14 @@ pub(crate) struct Request {
 
 impl std::fmt::Debug for Request {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Request({} keys to {})", self.keys.len(), self.target)
+        let (host, port) = &self.target;
+        write!(f, "Request({} keys to {host}:{port})", self.keys.len())
     }
 }
 
-/// The target at `host`, which is an address, and `port`.
-pub(crate) fn target(host: &[u8], port: &[u8]) -> Option<Address> {
-    let host = match std::str::from_utf8(host).ok()? {
-        "localhost" => "127.0.0.1",
-        other => other,
-    };
-    let ip: IpAddr = host.parse().ok()?;
+/// The target at `host` and `port`.
+pub(crate) fn target(host: &[u8], port: &[u8]) -> Option<(String, u16)> {
+    let host = std::str::from_utf8(host).ok()?.to_owned();
     let port = drumlin_resp::integer(port).and_then(|port| u16::try_from(port).ok())?;
-    Some(Address::Tcp(SocketAddr::new(ip, port)))
+    Some((host, port))
 }

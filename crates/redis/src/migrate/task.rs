@@ -55,7 +55,8 @@ impl Task {
             timeout: request.timeout,
             peer: "target",
         };
-        let mut wire = Wire::connect(&*self.network, &request.target, terms)
+        let (host, port) = &request.target;
+        let mut wire = Wire::connect(&*self.network, (host, *port), &terms)
             .map_err(|error| refused(&error).to_owned())?;
         let mut greeting = Vec::new();
         if !request.auth.is_empty() {

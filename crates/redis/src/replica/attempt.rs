@@ -50,7 +50,14 @@ impl Task {
 
     fn connect(&self) -> Result<Stream> {
         self.enter(Phase::Connecting);
-        let mut wire = self.wire()?;
+        let terms = Terms {
+            clock: Arc::clone(&self.env.clock),
+            stops: Arc::clone(&self.shared.stops),
+            timeout: self.timeout,
+            peer: "primary",
+        };
+        let place = (self.primary.host.as_str(), self.primary.port);
+        let mut wire = Wire::connect(&*self.network, place, &terms)?;
         self.enter(Phase::Handshake);
         greet(&mut wire, &self.credentials)?;
         let answer = self.ask_for_stream(&mut wire)?;
@@ -84,24 +91,6 @@ impl Task {
             place,
             has_all_data,
         })
-    }
-
-    /// A connection to the first of the primary's addresses that takes one.
-    fn wire(&self) -> Result<Wire> {
-        let mut last = Err(Error::new(ErrorKind::Io, "the primary has no address"));
-        for address in self.primary.addresses(&*self.network)? {
-            let terms = Terms {
-                clock: Arc::clone(&self.env.clock),
-                stops: Arc::clone(&self.shared.stops),
-                timeout: self.timeout,
-                peer: "primary",
-            };
-            last = Wire::connect(&*self.network, &address, terms);
-            if last.is_ok() {
-                break;
-            }
-        }
-        last
     }
 
     fn ask_for_stream(&self, wire: &mut Wire) -> Result<Answer> {

@@ -1,13 +1,12 @@
 //! What the loop knows of the primary.
 
-use core::net::SocketAddr;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use drumlin::Result;
-use drumlin_fs::net::{Address, Connection, Network, Waker};
+use drumlin_fs::net::{Connection, Network, Waker};
 use drumlin_fs::{Env, JoinHandle};
 use drumlin_redis_store::{Failure, Outcome};
 use drumlin_resp::integer;
@@ -31,20 +30,6 @@ impl Primary {
         let port = port.ok_or(Failure::refused("ERR Invalid master port"))?;
         let host = String::from_utf8_lossy(host).into_owned();
         Ok(Self { host, port })
-    }
-
-    /// Its addresses. A name is looked up, which may take long.
-    ///
-    /// # Errors
-    /// Of the look-up.
-    pub(super) fn addresses(&self, network: &dyn Network) -> Result<Vec<Address>> {
-        let host = match self.host.as_str() {
-            "localhost" => "127.0.0.1",
-            other => other,
-        };
-        let found = network.resolve(host)?;
-        let address = |ip| Address::Tcp(SocketAddr::new(ip, self.port));
-        Ok(found.into_iter().map(address).collect())
     }
 }
 

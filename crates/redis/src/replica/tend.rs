@@ -36,9 +36,6 @@ const UNBLOCKED: &str = "UNBLOCKED force unblock from blocking operation, instan
 /// `InvalidArgument`.
 pub(crate) fn begin(state: &mut ServerState) -> Result<()> {
     let wanted = state.config.get("replicaof").to_owned();
-    if wanted.eq_ignore_ascii_case("no one") {
-        return follow(state, None);
-    }
     let mut words = wanted.split_ascii_whitespace();
     if let (Some(host), Some(port)) = (words.next(), words.next()) {
         let primary = Primary::parse(host.as_bytes(), port.as_bytes());

@@ -19,7 +19,7 @@ mod loading;
 mod lua_error;
 mod msgpack;
 mod random;
-mod reply;
+pub(crate) mod reply;
 pub(crate) mod run;
 mod running;
 pub(crate) mod scripts;

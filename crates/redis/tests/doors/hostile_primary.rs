@@ -258,3 +258,26 @@ fn a_primary_that_says_anything_ends_its_connection_and_nothing_else() {
     let said = ours.say(&["REPLICAOF NO ONE", "SELECT 0", "HGET h f", "XLEN x"]);
     assert_eq!(said, "+OK\r\n+OK\r\n$1\r\nv\r\n:1\r\n+OK\r\n");
 }
+
+/// Goal: a primary has a name, and one that nobody knows is told. Method: a name that is none, then a sound primary at
+/// `localhost`, of whose addresses it listens at one.
+#[test]
+fn a_primary_is_found_by_its_name() {
+    let ours = Ours::start(&[("repl-timeout", "1000")]);
+    ours.say(&["REPLICAOF no..host 6379"]);
+    let is_told = || {
+        ours.pause();
+        let info = ours.say(&["INFO replication"]);
+        info.contains("master_link_last_error:the host \"no..host\" is not found")
+    };
+    let told = (0..500).any(|_| is_told());
+    assert!(told, "{}", ours.say(&["INFO replication"]));
+    let mut primary = Primary::start();
+    ours.say(&[&format!("REPLICAOF localhost {}", primary.port)]);
+    primary.say(&sound(&data(), b"", false), 1_000);
+    let has_data = || {
+        ours.pause();
+        ours.say(&["HGET h f"]).starts_with("$1\r\nv\r\n")
+    };
+    assert!((0..500).any(|_| has_data()), "the data comes");
+}

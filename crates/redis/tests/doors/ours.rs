@@ -146,6 +146,11 @@ impl Ours {
         self.clock.seconds.fetch_add(seconds, Ordering::Relaxed);
     }
 
+    /// Waits a moment for what the server does by itself.
+    pub(crate) fn pause(&self) {
+        self.clock.machine.sleep(Duration::from_millis(20));
+    }
+
     /// All that it says to the commands of some lines, at the unix socket.
     pub(crate) fn say(&self, lines: &[&str]) -> String {
         let mut bytes = Vec::new();
