@@ -119,6 +119,27 @@ impl Background {
         }
     }
 
+    /// Does one job for the request, as the background has no thread, or waits for those who do; the state then.
+    fn work_or_wait<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        id: u64,
+    ) -> Result<MutexGuard<'a, State>> {
+        drop(state);
+        let worked = self.run_one();
+        let mut state = self.store.lock_state();
+        match worked {
+            Ok(true) => Ok(state),
+            // Looking for a piece may have found that there is none left.
+            Ok(false) if state.manual.has_ended(id) => Ok(state),
+            Ok(false) => Ok(self.store.wait_for_background(state)),
+            Err(error) => {
+                state.manual.remove(id);
+                Err(error)
+            }
+        }
+    }
+
     /// Waits until the request has ended, or is cancelled, or the database is closed; then it is gone.
     pub(crate) fn wait_for_manual(&self, id: u64, cancel: Option<&CancelToken>) -> Result<()> {
         let mut state = self.store.lock_state();
@@ -147,21 +168,7 @@ impl Background {
                 return outcome;
             }
             state = match (self.store.runs_inline(), cancel) {
-                (true, _) => {
-                    drop(state);
-                    let worked = self.run_one();
-                    state = self.store.lock_state();
-                    match worked {
-                        Ok(true) => state,
-                        // Looking for a piece may have found that there is none left.
-                        Ok(false) if state.manual.has_ended(id) => state,
-                        Ok(false) => self.store.wait_for_background(state),
-                        Err(error) => {
-                            state.manual.remove(id);
-                            return Err(error);
-                        }
-                    }
-                }
+                (true, _) => self.work_or_wait(state, id)?,
                 (false, Some(_)) => self.store.changed.wait_for(state, CANCEL_PAUSE),
                 (false, None) => self.store.wait_for_background(state),
             };

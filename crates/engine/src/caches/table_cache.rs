@@ -1,6 +1,6 @@
 //! Open tables, and the limits on how many there are.
 //!
-//! An open table hangs in its file's own slot ([`FileMeta::table`]), so finding it is one load: no
+//! An open table is in its file's own slot ([`FileMeta::table`]), so finding it is one load: no
 //! lock, no hash table, nothing written that readers share. The price is that nobody notes which
 //! tables are used. The order of eviction comes from *parking*: the table opened longest ago
 //! is taken out of its slot but stays open for a while. A reader that needs it meanwhile gets it back
@@ -189,7 +189,7 @@ impl TableCache {
             None => open()?,
         };
         file.note_properties(&table);
-        shared.hang(file, &table);
+        shared.put_in_slot(file, &table);
         drop(guard);
         shared.shrink();
         Ok(table)
@@ -376,7 +376,7 @@ impl Shared {
     }
 
     /// Hangs `table` in the file's slot.
-    fn hang(&self, file: &Arc<FileMeta>, table: &Arc<Table>) {
+    fn put_in_slot(&self, file: &Arc<FileMeta>, table: &Arc<Table>) {
         let mut queues = self.queues.lock();
         file.table.store(Some(Arc::clone(table)));
         while let Some(first) = queues.open.front()

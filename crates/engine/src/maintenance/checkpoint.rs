@@ -17,8 +17,8 @@ use crate::options::stored as stored_options;
 use crate::version::Version;
 use crate::wal::replay as wal_replay;
 
-/// The files of a checkpoint, pinned at one moment.
-struct Moment {
+/// The files of a checkpoint, as of one moment.
+struct PinnedFiles {
     versions: Vec<std::sync::Arc<Version>>,
     wals: Vec<(u64, u64)>,
     /// With the number of their file; `None` where the directory has no such file.
@@ -84,8 +84,8 @@ pub(crate) fn checkpoint(engine: &Engine, target: &Path) -> Result<()> {
     }
     let _under_way = UnderWay::begin(engine)?;
     let unfinished = make_unfinished(engine, &target)?;
-    let moment = pin_moment(engine, &unfinished);
-    let made = moment.and_then(|moment| fill_checkpoint(engine, &moment, &unfinished));
+    let pinned = pin_files(engine, &unfinished);
+    let made = pinned.and_then(|files| fill_checkpoint(engine, &files, &unfinished));
     let made = made.and_then(|()| {
         // A directory only takes the place of an empty one, so a copy that somebody else made
         // meanwhile stays.
@@ -125,7 +125,7 @@ fn make_unfinished(engine: &Engine, target: &Path) -> Result<PathBuf> {
 
 /// Pins tables and WAL lengths at a moment between two write groups, and writes the MANIFEST
 /// for it.
-fn pin_moment(engine: &Engine, dir: &Path) -> Result<Moment> {
+fn pin_files(engine: &Engine, dir: &Path) -> Result<PinnedFiles> {
     let stored = stored_options::read(&engine.store.id.dir, &engine.store.id.options)?;
     engine.writes.run_exclusive(|log| {
         engine.store.check_open()?;
@@ -150,7 +150,7 @@ fn pin_moment(engine: &Engine, dir: &Path) -> Result<Moment> {
             )),
         };
         state.versions.write_copy(dir)?;
-        Ok(Moment {
+        Ok(PinnedFiles {
             versions,
             wals,
             options,
@@ -158,9 +158,9 @@ fn pin_moment(engine: &Engine, dir: &Path) -> Result<Moment> {
     })
 }
 
-fn fill_checkpoint(engine: &Engine, moment: &Moment, dir: &Path) -> Result<()> {
+fn fill_checkpoint(engine: &Engine, pinned: &PinnedFiles, dir: &Path) -> Result<()> {
     let files = &engine.store.id.env.files;
-    for version in &moment.versions {
+    for version in &pinned.versions {
         for (_, file) in version.files() {
             engine.store.check_open()?; // A closing thread waits for this.
             let from = engine.store.caches.table_cache.path(file.number);
@@ -179,7 +179,7 @@ fn fill_checkpoint(engine: &Engine, moment: &Moment, dir: &Path) -> Result<()> {
             link_or_copy(engine, &from, &names::blob(dir, number))?;
         }
     }
-    for &(number, len) in &moment.wals {
+    for &(number, len) in &pinned.wals {
         let from = names::wal(&engine.store.id.wal_dir, number);
         copy_file(engine, &from, &names::wal(dir, number), len)?;
         // A writer beside one that only reads may have begun to write another over it.
@@ -189,7 +189,7 @@ fn fill_checkpoint(engine: &Engine, moment: &Moment, dir: &Path) -> Result<()> {
             return Err(Error::new(ErrorKind::NotFound, message).with_file(&from));
         }
     }
-    if let Some((number, options)) = &moment.options {
+    if let Some((number, options)) = &pinned.options {
         options_file::write(&**files, dir, *number, options)?;
     }
     // LevelDB's directories have none, which is how they are recognized.

@@ -75,8 +75,14 @@ struct PendingKey {
     versions: Vec<Version>,
     /// The bytes of the versions.
     bytes: Vec<u8>,
-    /// The row is made here.
+    /// The list of versions is made here.
     row: Vec<u8>,
+}
+
+impl PendingKey {
+    fn row(&self, versioned: bool) -> &[u8] {
+        if versioned { &self.row } else { &self.bytes }
+    }
 }
 
 impl SearchableTableWriter {
@@ -230,25 +236,51 @@ impl SearchableTableWriter {
 
     /// Makes the row of the present key, if there is one, and adds both.
     fn finish_key(&mut self) -> Result<()> {
+        let Some(versioned) = self.make_row()? else {
+            return Ok(());
+        };
+        let rank = self.keys.len();
+        self.keys.add(&self.key.key)?;
+        let place = self.add_row(versioned)?;
+        self.locator.push(rank, place);
+        self.key.versions.clear();
+        self.key.bytes.clear();
+        if self.keys.blocks_bytes() >= EXTENT_BYTES {
+            let blocks = self.keys.blocks();
+            self.write_extent(blocks)?;
+        }
+        if self.buffer.len() >= FLUSH_BYTES {
+            self.flush()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Makes the row of the present key: a list of versions, which is true, or the one value as it is. `None`
+    /// where the key has no version.
+    fn make_row(&mut self) -> Result<Option<bool>> {
         let key = &mut self.key;
-        let is_plain = match key.versions.as_slice() {
-            [] => return Ok(()),
-            [only] => only.tag == PLAIN_TAG,
-            _ => false,
+        let versioned = match key.versions.as_slice() {
+            [] => return Ok(None),
+            [only] => only.tag != PLAIN_TAG,
+            _ => true,
         };
         key.row.clear();
-        if !is_plain {
+        if versioned {
             encode_versions(&key.versions, &key.bytes, &mut key.row);
         }
-        let row = if is_plain { &key.bytes } else { &key.row };
-        if row.len() > u32::MAX as usize {
+        if key.row(versioned).len() > u32::MAX as usize {
             return Err(Error::new(
                 ErrorKind::TooLarge,
                 "the versions of one key take more than 4 GiB",
             ));
         }
-        let rank = self.keys.len();
-        self.keys.add(&key.key)?;
+        Ok(Some(versioned))
+    }
+
+    /// Adds the row that was made to the present page, to the next one, or as a page of its own.
+    fn add_row(&mut self, versioned: bool) -> Result<RowPlace> {
+        let row = self.key.row(versioned);
         let is_large = !PageBuilder::can_hold(row);
         if is_large || !self.page.add(row) {
             if self.page.len() > 0 {
@@ -266,27 +298,11 @@ impl SearchableTableWriter {
                 self.page.add(row);
             }
         }
-        let place = RowPlace {
+        Ok(RowPlace {
             page: self.pages - u32::from(is_large),
             row: self.page.len().saturating_sub(1),
-            versioned: !is_plain,
-        };
-        debug_assert!(
-            place.page <= self.pages,
-            "a row is in a page that was begun"
-        );
-        self.locator.push(rank, place);
-        self.key.versions.clear();
-        self.key.bytes.clear();
-        if self.keys.blocks_bytes() >= EXTENT_BYTES {
-            let blocks = self.keys.blocks();
-            self.write_extent(blocks)?;
-        }
-        if self.buffer.len() >= FLUSH_BYTES {
-            self.flush()
-        } else {
-            Ok(())
-        }
+            versioned,
+        })
     }
 
     /// Hands the pages that wait to the file.
