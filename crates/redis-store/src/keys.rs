@@ -124,10 +124,20 @@ pub(crate) fn split_record_key(stored: &[u8]) -> Option<(u16, Place, &[u8])> {
     Some((u16::from_be_bytes([d0, d1]), place, key))
 }
 
-/// The key of an element of a collection after its prefix: its kind, the hash of the member, the member.
-pub(crate) fn element_key(seed: u64, kind: u8, member: &[u8]) -> Vec<u8> {
-    let hash = xxh3_64_with_seed(member, seed).to_be_bytes();
-    [&[kind][..], &hash, member].concat()
+/// The kind of the entries of elements in the `sub` family.
+pub(crate) const ELEMENT: u8 = b'e';
+
+/// Appends the key of an element of a collection: the prefix, the kind, the hash of its name, its name.
+pub(crate) fn put_element_key(out: &mut Vec<u8>, prefix: [u8; 8], seed: u64, name: &[u8]) {
+    out.extend_from_slice(&prefix);
+    out.push(ELEMENT);
+    out.extend_from_slice(&xxh3_64_with_seed(name, seed).to_be_bytes());
+    out.extend_from_slice(name);
+}
+
+/// Whether `entry` is the key of an element.
+pub(crate) fn is_element_key(entry: &[u8], prefix: [u8; 8], name: &[u8]) -> bool {
+    entry.get(SUB_PREFIX_BYTES + 9..) == Some(name) && entry.starts_with(&prefix)
 }
 
 /// Big-endian bytes of the low 48 bits of `number`.

@@ -11,13 +11,15 @@ use crate::events::{Event, EventClass};
 use crate::failure::{Failure, Outcome};
 use crate::families::FamilyName;
 use crate::keys::{
-    SUB_PREFIX_BYTES, is_record_key, key_hash, live_key, put_record_key, slot_of, ttl_key,
+    SUB_PREFIX_BYTES, is_element_key, is_record_key, key_hash, live_key, put_element_key,
+    put_record_key, slot_of, ttl_key,
 };
 use crate::live::LiveChange;
 use crate::overlay::{Change, Overlay, db_range};
 use crate::record::{Collection, FieldTimes, Kind, NewRecord, Record};
 use crate::store::{ReadFrom, Store};
 use crate::tree::{NodeName, Nodes};
+use crate::value::Value;
 use crate::walk::{Changes, Direction, Walk};
 
 /// What is known of a key's record before it is overwritten.
@@ -484,10 +486,35 @@ impl<'a> Keyspace<'a> {
         }
     }
 
-    /// Whether this round has deleted the entry `rest` of a collection, and not put it again.
-    pub(crate) fn has_deleted(&self, of: Collection, rest: &[u8]) -> bool {
+    // The elements of collections by their names.
+
+    /// The entry of an element.
+    pub(crate) fn element(&self, of: Collection, name: &[u8]) -> Outcome<Option<PinnedSlice>> {
+        self.with_element_key(of, name, |key| self.get(FamilyName::Sub, key))
+    }
+
+    /// Puts the entry of an element, or deletes it.
+    pub(crate) fn set_element(&mut self, of: Collection, name: &[u8], value: Option<Vec<u8>>) {
+        let key = self.with_element_key(of, name, <[u8]>::to_vec);
+        self.overlay.set(FamilyName::Sub, key, value);
+    }
+
+    /// Whether this round has deleted an element, and not put it again.
+    pub(crate) fn has_deleted(&self, of: Collection, name: &[u8]) -> bool {
         let changed = self.overlay.table(FamilyName::Sub);
-        matches!(changed.get(&sub_key(of, rest)), Some(None))
+        self.with_element_key(of, name, |key| matches!(changed.get(key), Some(None)))
+    }
+
+    /// Lends the key of an element: the last one is kept, and not made again.
+    fn with_element_key<T>(&self, of: Collection, name: &[u8], take: impl FnOnce(&[u8]) -> T) -> T {
+        let mut key = self.overlay.last_element.take();
+        if !is_element_key(&key, of.to_bytes(), name) {
+            key.clear();
+            put_element_key(&mut key, of.to_bytes(), self.store.seed, name);
+        }
+        let taken = take(&key);
+        self.overlay.last_element.replace(key);
+        taken
     }
 
     /// Puts the entry `rest` of a collection.
@@ -577,7 +604,7 @@ impl<'a> Keyspace<'a> {
 
     pub(crate) fn get(&self, family: FamilyName, key: &[u8]) -> Outcome<Option<PinnedSlice>> {
         if let Some(change) = self.overlay.table(family).get(key) {
-            return Ok(change.as_ref().map(shared));
+            return Ok(change.as_ref().map(Value::pinned));
         }
         if family == FamilyName::Keys && self.is_cleared() {
             return Ok(None);
@@ -641,7 +668,7 @@ impl<'a> Keyspace<'a> {
         let names = nodes.changed_between(lower, upper).into_iter();
         let entry = |name: NodeName| {
             let page = nodes.changed_bytes(name).map(<[u8]>::to_vec);
-            (name.key(), page.map(std::sync::Arc::new))
+            (name.key(), page.map(Value::new))
         };
         names.map(entry).collect()
     }
@@ -650,11 +677,6 @@ impl<'a> Keyspace<'a> {
     pub(crate) fn range_of_keys(&self) -> (Vec<u8>, Vec<u8>) {
         db_range(self.physical())
     }
-}
-
-fn shared(bytes: &std::sync::Arc<Vec<u8>>) -> PinnedSlice {
-    let whole = || PinnedSlice::of_vector(bytes, 0..bytes.len());
-    PinnedSlice::small(bytes).or_else(whole).unwrap_or_default()
 }
 
 fn sub_key(of: Collection, rest: &[u8]) -> Vec<u8> {

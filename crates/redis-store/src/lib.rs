@@ -42,6 +42,7 @@ mod store;
 mod touched;
 pub mod tree;
 pub mod types;
+mod value;
 mod walk;
 
 pub use claims::Claims;

@@ -17,9 +17,10 @@ use crate::keys::{Place, live_key, place_key};
 use crate::live::LiveChange;
 use crate::touched::Touched;
 use crate::tree::{Nodes, Written};
+use crate::value::Value;
 
 /// A value that was put, or `None` where the key was deleted.
-pub(crate) type Change = Option<Arc<Vec<u8>>>;
+pub(crate) type Change = Option<Value>;
 
 /// Something that [`Overlay::undo`] puts back.
 enum Undo {
@@ -46,6 +47,8 @@ pub struct Overlay {
     undo_keys: Vec<u8>,
     /// The key on disk that was asked for last: a command asks for its own more than once.
     pub(crate) last_key: Cell<Vec<u8>>,
+    /// The same of the elements of collections.
+    pub(crate) last_element: Cell<Vec<u8>>,
     databases: Option<Arc<[u16]>>,
     /// Records read before the commands that ask for them. Changes go over them.
     pub(crate) ahead: Ahead,
@@ -223,7 +226,7 @@ impl Overlay {
 
     /// Puts or deletes `key`.
     pub(crate) fn set(&mut self, family: FamilyName, key: Vec<u8>, value: Option<Vec<u8>>) {
-        let change = value.map(Arc::new);
+        let change = value.map(Value::new);
         self.undo_keys.extend_from_slice(&key);
         let key_bytes = key.len();
         let before = self.table_mut(family).insert(key, change);

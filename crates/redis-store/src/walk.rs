@@ -134,7 +134,7 @@ impl<'a> Walk<'a> {
                         self.key.clear();
                         self.key.extend_from_slice(&key);
                         self.value.clear();
-                        self.value.extend_from_slice(value.as_slice());
+                        self.value.extend_from_slice(&value);
                         return Ok(Some((&self.key, &self.value)));
                     }
                 }

@@ -137,8 +137,17 @@ impl Tree {
         self.cut_cells(keyspace, found, taken)
     }
 
+    /// Whether an inner node can do without its child on the way, in place.
+    fn parent_stays(&self, keyspace: &Keyspace<'_>, parent: Option<&Step>) -> Outcome<bool> {
+        let Some(Step { node, at, .. }) = parent else {
+            return Ok(false);
+        };
+        let inner = self.load_inner(keyspace, *node)?;
+        Ok(inner.used_with(*at, &[])?.is_some())
+    }
+
     /// Removes cells of a leaf, which does not become empty by that, nor small, but at the ends: there a queue takes entry after
-    /// entry, and the leaf will soon be gone; whether it did. Their entries are appended to `taken`.
+    /// entry, and the leaf will soon be gone, or is now; whether it did. Their entries are appended to `taken`.
     fn cut_cells(
         &mut self,
         keyspace: &mut Keyspace<'_>,
@@ -153,7 +162,10 @@ impl Tree {
         let Some(left) = leaf.used_with(cells.clone(), None)? else {
             return Ok(false);
         };
-        if left.items == 0 || (limit.is_small(left) && !found.is_at_an_end) {
+        let drops_leaf =
+            left.items == 0 && found.is_at_an_end && self.parent_stays(keyspace, path.last())?;
+        let leaves_none = left.items == 0 && !drops_leaf;
+        if leaves_none || (limit.is_small(left) && !found.is_at_an_end) {
             return Ok(false);
         }
         for at in cells.clone() {
@@ -161,6 +173,12 @@ impl Tree {
                 self.entry(keyspace, &leaf, at, |entry| taken.extend_from_slice(entry))?;
             }
             self.drop_cell(keyspace, leaf.bytes(at)?)?;
+        }
+        if drops_leaf {
+            self.delete_node(keyspace, node);
+            self.climb(keyspace, path, Below::Nodes(Vec::new()), Fill::Even)?;
+            self.lower_root(keyspace)?;
+            return Ok(true);
         }
         let name = self.name(node.id);
         keyspace.nodes().exchange_cells(name, leaf, cells, None)?;

@@ -7,8 +7,8 @@ use std::ops::Range;
 use drumlin_base::Result;
 use drumlin_base::coding::{put_varint64, varint32_at, varint64_at};
 
-use super::node::{Child, Node, damaged};
-use super::page::{Exchange, exchange};
+use super::node::{Child, Limit, Node, damaged, put_child};
+use super::page::{Exchange, ITEMS_MAX, exchange, set_items};
 
 /// Children of a node, at most.
 const CHILDREN_MAX: usize = 128;
@@ -35,6 +35,18 @@ pub(crate) struct Inner {
     /// Where each child begins in the page.
     starts: Vec<u32>,
     /// Entries under all children.
+    count: u64,
+}
+
+/// An exchange of a child for others.
+struct InPlace {
+    /// The bytes of the child.
+    range: Range<usize>,
+    /// Those of the others, and where each of them begins.
+    bytes: Vec<u8>,
+    starts: Vec<u32>,
+    /// What the node holds then, and its entries.
+    used: Limit,
     count: u64,
 }
 
@@ -198,6 +210,76 @@ impl Inner {
         Ok(done)
     }
 
+    /// What its page is with `nodes` in the place of the child at `at`: that page's part, the children and their bytes, and the
+    /// new bytes. `None` where it cannot be changed in place.
+    fn with_nodes(&self, at: usize, nodes: &[Child<'_>]) -> Result<Option<InPlace>> {
+        let len = self.len() + nodes.len();
+        // One that becomes the first must have no separator.
+        let leaves_first = self.ordered && at == 0 && nodes.is_empty();
+        if !(2..=ITEMS_MAX).contains(&len) || self.len() >= ITEMS_MAX || leaves_first {
+            return Ok(None);
+        }
+        let start = |at: usize| {
+            self.starts
+                .get(at)
+                .map_or(self.page.len(), |at| *at as usize)
+        };
+        let mut bytes = Vec::new();
+        let mut starts = Vec::with_capacity(nodes.len());
+        for (place, node) in nodes.iter().enumerate() {
+            starts.push((start(at) + bytes.len()) as u32);
+            put_child(&mut bytes, node, (self.ordered, at + place == 0));
+        }
+        let range = start(at)..start(at + 1);
+        let used = Limit {
+            items: len - 1,
+            bytes: self.page.len() - start(0) - range.len() + bytes.len(),
+        };
+        let taken = self.child(at)?.count;
+        let put: u64 = nodes.iter().map(|node| node.count).sum();
+        let rest = self.count.checked_sub(taken).ok_or_else(damaged_node)?;
+        Ok(Some(InPlace {
+            range,
+            bytes,
+            starts,
+            used,
+            count: rest + put,
+        }))
+    }
+
+    /// The entries under it, and what it holds, with `nodes` in the place of the child at `at`; `None` where it cannot be
+    /// changed in place.
+    pub(super) fn used_with(&self, at: usize, nodes: &[Child<'_>]) -> Result<Option<(u64, Limit)>> {
+        let found = self.with_nodes(at, nodes)?;
+        Ok(found.map(|it| (it.count, it.used)))
+    }
+
+    /// Puts `nodes` in the place of the child at `at`, whose bytes are appended to `taken`.
+    /// Requires: [`Inner::used_with`] has told that this is done in place.
+    pub(super) fn exchange(
+        &mut self,
+        at: usize,
+        nodes: &[Child<'_>],
+        taken: &mut Vec<u8>,
+    ) -> Result<Exchange> {
+        let InPlace {
+            range,
+            bytes,
+            starts,
+            used,
+            count,
+        } = self.with_nodes(at, nodes)?.ok_or_else(damaged_node)?;
+        let (end, new_end) = (range.end, range.start + bytes.len());
+        let done = exchange(&mut self.page, range, &bytes, taken).ok_or_else(damaged_node)?;
+        for start in self.starts.iter_mut().skip(at + 1) {
+            *start = (*start as usize + new_end - end) as u32;
+        }
+        self.starts.splice(at..at + 1, starts);
+        set_items(&mut self.page, used.items);
+        self.count = count;
+        Ok(done)
+    }
+
     /// All children, to be changed.
     pub(super) fn children(&self) -> Result<Vec<Child<'_>>> {
         let child = |at| {
@@ -216,6 +298,7 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tree::node::encode_inner;
 
     fn node(count: u64) -> Node {
         Node {
@@ -249,5 +332,46 @@ mod tests {
         let mut page = read.into_page();
         done.take_back(&mut page, &[70]);
         assert_eq!(page, b"\x01\x02\x01\x46\x02\xac\x02");
+    }
+
+    /// Goal: a node with other children is the one that its bytes are. Method: each child of a small one exchanged for none, one
+    /// and two, with separators and without.
+    #[test]
+    fn a_node_with_other_children_is_what_its_bytes_say() {
+        let child = |id: u32, separator: &'static str| Child {
+            id,
+            count: u64::from(id) * 50,
+            separator: (!separator.is_empty()).then_some(Cow::Borrowed(separator.as_bytes())),
+            is_small: false,
+        };
+        let all = [child(1, ""), child(200, "m"), child(3, "")];
+        let new = [child(7, "k"), child(8, "l")];
+        for ordered in [false, true] {
+            for (at, put) in (0..3).flat_map(|at| (0..=2).map(move |put| (at, put))) {
+                let page = encode_inner(1, &all, ordered);
+                let mut inner = Inner::decode(page, node(10_200), ordered).expect("a node");
+                let nodes = new.get(..put).expect("two");
+                let found = inner.used_with(at, nodes).expect("a child");
+                let mut wanted = all.to_vec();
+                wanted.splice(at..=at, nodes.iter().cloned());
+                let Some((count, used)) = found else {
+                    assert!(
+                        ordered && at == 0 && put == 0,
+                        "the second one has a separator"
+                    );
+                    continue;
+                };
+                inner.exchange(at, nodes, &mut Vec::new()).expect("done");
+                assert_eq!(inner.page(), encode_inner(1, &wanted, ordered));
+                let again = Inner::decode(inner.page().to_vec(), node(count), ordered);
+                let again = again.expect("a node");
+                assert_eq!((&again.starts, again.count), (&inner.starts, inner.count));
+                // The head has two bytes.
+                assert_eq!(
+                    (used.items, used.bytes),
+                    (wanted.len(), inner.page().len() - 2)
+                );
+            }
+        }
     }
 }

@@ -202,18 +202,23 @@ pub(super) fn encode_inner(level: u8, children: &[Child<'_>], ordered: bool) -> 
     let bytes = children.iter().map(|child| child.size(ordered)).sum();
     let mut page = new_page(level, children.len(), bytes);
     for (at, child) in children.iter().enumerate() {
-        put_varint64(&mut page, u64::from(child.id));
-        put_varint64(&mut page, child.count);
-        match child.separator.as_ref().filter(|_| ordered && at > 0) {
-            Some(separator) => {
-                put_varint64(&mut page, separator.len() as u64 + 1);
-                page.extend_from_slice(separator);
-            }
-            None if ordered => page.push(0),
-            None => {}
-        }
+        put_child(&mut page, child, (ordered, at == 0));
     }
     page
+}
+
+/// Appends a child of a node, which is ordered or not, and has it first or not.
+pub(super) fn put_child(page: &mut Vec<u8>, child: &Child<'_>, (ordered, is_first): (bool, bool)) {
+    put_varint64(page, u64::from(child.id));
+    put_varint64(page, child.count);
+    match child.separator.as_ref().filter(|_| ordered && !is_first) {
+        Some(separator) => {
+            put_varint64(page, separator.len() as u64 + 1);
+            page.extend_from_slice(separator);
+        }
+        None if ordered => page.push(0),
+        None => {}
+    }
 }
 
 #[cfg(test)]

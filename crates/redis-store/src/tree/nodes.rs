@@ -17,6 +17,7 @@ use drumlin_base::{PinnedSlice, Result};
 
 use super::inner::Inner;
 use super::leaf::Leaf;
+use super::node::Child;
 use super::page::Exchange;
 use super::splice::{OPERANDS_MAX, Splice};
 use crate::record::Collection;
@@ -349,6 +350,19 @@ impl Nodes {
     ) -> Result<()> {
         self.change(name, Page::Inner(inner), |page, taken| match page {
             Page::Inner(inner) => Arc::make_mut(inner).set_count(at, count, taken).map(Some),
+            _ => Ok(None),
+        })
+    }
+
+    /// Exchanges a child of an inner node that was read for others, as [`Inner::exchange`] does.
+    pub(super) fn exchange_child(
+        &mut self,
+        name: NodeName,
+        inner: Arc<Inner>,
+        (at, nodes): (usize, &[Child<'_>]),
+    ) -> Result<()> {
+        self.change(name, Page::Inner(inner), |page, taken| match page {
+            Page::Inner(inner) => Arc::make_mut(inner).exchange(at, nodes, taken).map(Some),
             _ => Ok(None),
         })
     }

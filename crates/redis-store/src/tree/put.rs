@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::handle::{Tree, beyond};
-use super::node::{Fill, Node, damaged};
+use super::node::{Child, Fill, Node, damaged};
 use super::write::{Below, Step};
 use crate::failure::Outcome;
 use crate::keyspace::Keyspace;
@@ -177,6 +177,25 @@ impl Tree {
         self.climb(keyspace, path, below, put.fill())
     }
 
+    /// Puts the cell of an entry before the first one of a list, or behind the last, in a leaf of its own: that which is full
+    /// stays as it is. Both leaves.
+    fn put_beside(
+        &mut self,
+        keyspace: &mut Keyspace<'_>,
+        full: Node,
+        put: &Put<'_>,
+    ) -> Outcome<Vec<Child<'static>>> {
+        let full = Child {
+            id: full.id,
+            count: full.count,
+            separator: None,
+            is_small: false,
+        };
+        let mut nodes = self.write_leaf(keyspace, &[], &[&put.cell], Fill::Front)?;
+        nodes.insert(if put.is_last { 0 } else { nodes.len() }, full);
+        Ok(nodes)
+    }
+
     fn put_in_leaf(
         &mut self,
         keyspace: &mut Keyspace<'_>,
@@ -203,6 +222,9 @@ impl Tree {
             let (name, cell) = (self.name(node.id), Some(put.cell.as_slice()));
             keyspace.nodes().exchange_cells(name, leaf, over, cell)?;
             return Ok(Below::Same(count));
+        }
+        if !self.shape.is_ordered() && over.is_empty() && (put.is_first || put.is_last) {
+            return Ok(Below::Nodes(self.put_beside(keyspace, node, put)?));
         }
         let mut cells = leaf.cells()?;
         cells.splice(over, [put.cell.as_slice()]);

@@ -195,14 +195,15 @@ impl Tree {
                 }
                 Below::Nodes(nodes) => {
                     let inner = self.load_inner(keyspace, node)?;
-                    let mut children = inner.children()?;
-                    let separator = children.get(at).and_then(|it| it.separator.clone());
-                    children.splice(at..=at, in_place_of(separator, nodes));
-                    let own = (&[node.id][..], node.level);
-                    let nodes = self.write_inner(keyspace, own, &children, fill)?;
-                    match nodes.as_slice() {
-                        [one] => Below::Same(one.count),
-                        _ => Below::Nodes(nodes),
+                    let separator = inner.child(at)?.separator.map(<[u8]>::to_vec);
+                    let nodes = in_place_of(separator.map(Cow::Owned), nodes);
+                    match inner.used_with(at, &nodes)? {
+                        Some((count, used)) if self.shape.inner.holds(used) => {
+                            let name = self.name(node.id);
+                            keyspace.nodes().exchange_child(name, inner, (at, &nodes))?;
+                            Below::Same(count)
+                        }
+                        _ => self.write_over(keyspace, (node, at), nodes, fill)?,
                     }
                 }
             };
@@ -215,6 +216,25 @@ impl Tree {
             }
         }
         Ok(())
+    }
+
+    /// Writes an inner node anew, with `nodes` in the place of its child at `at`.
+    fn write_over(
+        &mut self,
+        keyspace: &mut Keyspace<'_>,
+        (node, at): (Node, usize),
+        nodes: Vec<Child<'static>>,
+        fill: Fill,
+    ) -> Outcome<Below> {
+        let inner = self.load_inner(keyspace, node)?;
+        let mut children = inner.children()?;
+        children.splice(at..=at, nodes);
+        let own = (&[node.id][..], node.level);
+        let nodes = self.write_inner(keyspace, own, &children, fill)?;
+        Ok(match nodes.as_slice() {
+            [one] => Below::Same(one.count),
+            _ => Below::Nodes(nodes),
+        })
     }
 
     /// The nodes of `level` are these now: a root comes over them, or the last one is it.

@@ -353,27 +353,27 @@ fn members_that_stay_are_scanned_while_others_come_and_go() {
     assert!(drawn.is_none());
 }
 
-/// Goal: a member is taken once, and only while it is one. Method: one by one from a large set, with members that come, go and
-/// come back in the same round, and with commands that fail after they took some.
+/// Goal: a member is taken once, and only while it is one. Method: one by one from a set around the size up to which all are
+/// found at once, with members that come, go and come back in the same round, and with commands that fail after they took some.
 #[test]
 fn members_that_are_taken_one_by_one_are_there() {
     let mut rng = Rng::new(9);
     let mut world = World::new();
     let key = b"set";
-    let mut model: Model = (0..3_000).map(|at: u32| at.to_string().into()).collect();
+    let mut model: Model = (0..700).map(|at: u32| at.to_string().into()).collect();
     world.ok(|keyspace| add(keyspace, key, model.iter().map(Vec::as_slice)));
-    for _ in 0..4_000 {
-        let member = below(&mut rng, 4_000).to_string().into_bytes();
-        match below(&mut rng, 20) {
-            0..3 => {
+    for _ in 0..10_000 {
+        let member = below(&mut rng, 1_000).to_string().into_bytes();
+        match below(&mut rng, 40) {
+            0..6 => {
                 world.ok(|keyspace| remove(keyspace, key, [&member[..]]));
                 model.remove(&member);
             }
-            3..6 => {
+            6..24 => {
                 world.ok(|keyspace| add(keyspace, key, [&member[..]]));
                 model.insert(member);
             }
-            6..9 => {
+            24 => {
                 let outcome = world.run(|keyspace| {
                     add(keyspace, key, [&member[..]])?;
                     for _ in 0..3 {
@@ -383,7 +383,8 @@ fn members_that_are_taken_one_by_one_are_there() {
                 });
                 assert!(matches!(outcome, Err(Failure::WrongType)));
             }
-            9 if below(&mut rng, 10) == 0 => world.commit(),
+            25 if below(&mut rng, 3) == 0 => world.commit(),
+            _ if model.is_empty() => {}
             _ => {
                 let taken = world.ok(|keyspace| pop(keyspace, key, 1, &mut rng));
                 assert!(model.remove(&taken[0]), "{:?} was no member", taken[0]);

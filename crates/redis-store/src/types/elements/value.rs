@@ -9,7 +9,7 @@ use drumlin_base::{Error, Result};
 use super::packed::{Element, Packed, Shape, entry_bytes, put_flags, read_flags};
 use crate::events::EventClass;
 use crate::failure::Outcome;
-use crate::keys::{element_key, split_u48, u48};
+use crate::keys::{ELEMENT, split_u48, u48};
 use crate::keyspace::{Keyspace, Old, sub_rest};
 use crate::record::{Collection, EXPIRE_MS_MAX, FieldTimes, Kind, NewRecord, Record};
 use crate::walk::Direction;
@@ -18,8 +18,6 @@ use crate::walk::Direction;
 const WHOLE_BYTES_MAX: usize = 2 << 10;
 /// Longest name or value in one.
 const WHOLE_ELEMENT_BYTES_MAX: usize = 512;
-/// The kind of the entries of elements.
-const ELEMENT: u8 = b'e';
 /// The kind of the entries of elements by their expiries.
 const TIME: u8 = b't';
 
@@ -169,8 +167,7 @@ impl Elements {
 
     /// Whether an element that was found in this round is there still.
     pub(super) fn is_left(&self, keyspace: &Keyspace<'_>, name: &[u8]) -> bool {
-        let key = element_key(keyspace.store().seed, ELEMENT, name);
-        let is_deleted = |of| keyspace.has_deleted(of, &key);
+        let is_deleted = |of| keyspace.has_deleted(of, name);
         let is_deleted = self.collection().is_some_and(is_deleted);
         !is_deleted || drumlin_base::bug!("redis-pop-of-one-that-is-gone")
     }
@@ -230,8 +227,7 @@ impl Elements {
             }
             Form::Many { of, .. } => *of,
         };
-        let key = element_key(keyspace.store().seed, ELEMENT, name);
-        let Some(stored) = keyspace.sub_get(of, &key)? else {
+        let Some(stored) = keyspace.element(of, name)? else {
             return Ok(None);
         };
         let (expire_ms, value) = split_entry(self.shape(), &stored)?;
@@ -462,8 +458,7 @@ impl Elements {
                 packed.remove(name);
             }
             Form::Many { of, len, .. } => {
-                let key = element_key(keyspace.store().seed, ELEMENT, name);
-                keyspace.sub_delete(*of, &key);
+                keyspace.set_element(*of, name, None);
                 *len = len.checked_sub(1).ok_or_else(too_few)?;
             }
         }
@@ -632,12 +627,11 @@ fn split_time(key: &[u8]) -> Result<(u64, &[u8])> {
 }
 
 fn put_element(keyspace: &mut Keyspace<'_>, of: Collection, shape: Shape, element: Element<'_>) {
-    let key = element_key(keyspace.store().seed, ELEMENT, element.name);
     let mut stored = Vec::new();
     if shape == Shape::Pairs {
         stored.reserve_exact(entry_bytes(shape, element));
         put_flags(&mut stored, element.expire_ms);
         stored.extend_from_slice(element.value);
     }
-    keyspace.sub_put(of, &key, stored);
+    keyspace.set_element(of, element.name, Some(stored));
 }

@@ -6,8 +6,9 @@ use std::ops::Range;
 use drumlin_base::rng::Rng;
 
 use super::score::{LexRange, ScoreRange, Scored};
-use super::value::{ELEMENT, Zset, element, is_skiplist};
+use super::value::{Zset, element, is_skiplist};
 use crate::failure::Outcome;
+use crate::keys::ELEMENT;
 use crate::keyspace::{Keyspace, sub_rest};
 use crate::record::Record;
 use crate::walk::Direction;

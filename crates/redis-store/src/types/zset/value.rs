@@ -10,7 +10,6 @@ use super::packed::{Packed, entry_bytes};
 use super::score::{Scored, entry, order, score_bytes, score_of, separator, split_entry};
 use crate::events::EventClass;
 use crate::failure::Outcome;
-use crate::keys::element_key;
 use crate::keyspace::{Keyspace, Old};
 use crate::record::{Collection, Kind, NewRecord, Record};
 use crate::tree::{Shape, Tree, TreeWalk};
@@ -25,8 +24,6 @@ const LISTPACK_ITEMS_MAX: usize = 128;
 const LISTPACK_MEMBER_BYTES_MAX: usize = 64;
 /// Extras: it has been a `skiplist`.
 const SKIPLIST: u8 = 1;
-/// The kind of the entries of members.
-pub(super) const ELEMENT: u8 = b'e';
 
 const SHAPE: Shape = Shape::ordered(separator);
 
@@ -119,8 +116,7 @@ impl Zset {
             }
             Form::Tree(tree) => tree,
         };
-        let key = element_key(keyspace.store().seed, ELEMENT, member);
-        let value = keyspace.sub_get(tree.of(), &key)?;
+        let value = keyspace.element(tree.of(), member)?;
         let Some(value) = value else {
             return Ok(None);
         };
@@ -306,8 +302,7 @@ impl Zset {
             Form::Tree(tree) => {
                 let of = tree.of();
                 self.remove_entry(keyspace, score, member)?;
-                let seed = keyspace.store().seed;
-                keyspace.sub_delete(of, &element_key(seed, ELEMENT, member));
+                keyspace.set_element(of, member, None);
             }
         }
         Ok(())
@@ -331,15 +326,15 @@ impl Zset {
                 }
             }
             Form::Tree(tree) => {
-                let mut keys = Vec::new();
+                let mut members = Vec::new();
                 let mut walk = tree.walk(keyspace, ranks.start, Direction::Forward);
                 for _ in ranks.clone() {
                     let found = walk.next()?.and_then(split_entry);
                     let (_, member) = found.ok_or_else(|| damaged("its tree ends early"))?;
-                    keys.push(element_key(keyspace.store().seed, ELEMENT, member));
+                    members.push(member.to_vec());
                 }
-                for key in keys {
-                    keyspace.sub_delete(tree.of(), &key);
+                for member in members {
+                    keyspace.set_element(tree.of(), &member, None);
                 }
                 tree.remove(keyspace, ranks)?;
             }
@@ -427,8 +422,7 @@ pub(super) fn element<'e>(rest: &'e [u8], value: &[u8]) -> Result<(u64, &'e [u8]
 }
 
 fn put_element(keyspace: &mut Keyspace<'_>, of: Collection, (score, member): (f64, &[u8])) {
-    let key = element_key(keyspace.store().seed, ELEMENT, member);
-    keyspace.sub_put(of, &key, score_bytes(score).to_vec());
+    keyspace.set_element(of, member, Some(score_bytes(score).to_vec()));
 }
 
 /// How an entry of the tree compares with a score and member; a damaged one is behind all.
