@@ -480,12 +480,15 @@ impl Corpus {
         // A few and many elements, short and long ones, with two changes.
         for (kind, name) in ["list", "hash", "set", "zset", "stream"].iter().enumerate() {
             for (size, count, long) in [("small", 3, 1), ("large", 250, 90)] {
-                let bytes = [kind as u8, count, long, 0, 0, 9, 77, 7, 1, 0, 3, 200, 5];
-                self.add(
-                    "stored_collections",
-                    &format!("{name}-{size}"),
-                    bytes.to_vec(),
-                );
+                let changes: [(&str, &[u8]); 2] = [
+                    ("", &[0, 0, 9, 77, 7, 1, 0, 3, 200, 5]),
+                    // An operand over the second entry, which puts two bytes in.
+                    ("-operand", &[1, 0, 9, 0, 3, 2, 1, 1, 9]),
+                ];
+                for (what, change) in changes {
+                    let bytes = [&[kind as u8, count, long], change].concat();
+                    self.add("stored_collections", &format!("{name}-{size}{what}"), bytes);
+                }
             }
         }
         let own = b"[Version]\n  rocksdb_version=7.8.3\n  options_file_version=1.1\n\n\

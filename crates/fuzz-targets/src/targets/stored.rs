@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use drumlin::{Env, Options, ReadOptions, WriteBatch, WriteOptions};
+use drumlin_base::coding::put_varint64;
 use drumlin_base::rng::Rng;
 use drumlin_fs::StrictMemFileSystem;
 use drumlin_redis_store::types::list::{End, List};
@@ -73,6 +74,7 @@ impl Stored {
     /// Changes stored entries as `input` says.
     fn damage(&self, input: &mut Input<'_>) {
         let db = self.store.db();
+        let sub = db.column_family("sub").expect("a family").id();
         let mut entries = Vec::new();
         for name in FAMILIES {
             let family = db.column_family(name).expect("a family");
@@ -88,7 +90,20 @@ impl Stored {
             let (family, key, value) = &mut entries[at];
             let place = usize::from(input.byte()) << 8 | usize::from(input.byte());
             let byte = input.byte();
+            let mut batch = WriteBatch::new();
             match input.below(8) {
+                3 if *family == sub => {
+                    // A change of a node, over a page that may be none: its length, and exchanges.
+                    let mut operand = Vec::new();
+                    put_varint64(&mut operand, value.len() as u64);
+                    let (taken, put) = (usize::from(byte), usize::from(input.below(30)));
+                    for number in [place, taken, put] {
+                        put_varint64(&mut operand, number as u64);
+                    }
+                    operand.extend_from_slice(input.take(put));
+                    operand.push(input.byte());
+                    batch.merge_cf(*family, key, &operand).expect("a small one");
+                }
                 0 => value.truncate(place % (value.len() + 1)),
                 1 => value.insert(place % (value.len() + 1), byte),
                 2 => value.clear(),
@@ -98,8 +113,9 @@ impl Stored {
                     value[at] = byte;
                 }
             }
-            let mut batch = WriteBatch::new();
-            batch.put_cf(*family, key, value).expect("a small one");
+            if batch.is_empty() {
+                batch.put_cf(*family, key, value).expect("a small one");
+            }
             db.write(batch, &WriteOptions::default())
                 .expect("a store in memory takes writes");
         }

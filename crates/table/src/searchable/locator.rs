@@ -185,11 +185,15 @@ impl Locator {
         [jumps, places, versioned]
     }
 
-    /// Decodes the sections that [`Locator::encode`] wrote, for `keys` keys.
+    /// Decodes the sections that [`Locator::encode`] wrote, for `keys` keys in `pages` pages.
     ///
     /// # Errors
-    /// `Corruption`.
-    pub(super) fn decode(jumps: &[u8], places: &[u8], versioned: &[u8], keys: u64) -> Result<Self> {
+    /// `Corruption`, also where a row is in none of the pages.
+    pub(super) fn decode(
+        [jumps, places, versioned]: [&[u8]; 3],
+        keys: u64,
+        pages: u64,
+    ) -> Result<Self> {
         let damaged = || Error::corruption("the locator of a searchable table is damaged");
         let blocks = usize::try_from(keys.div_ceil(BLOCK)).map_err(|_| damaged())?;
         let sizes_fit = blocks.checked_mul(14) == Some(places.len())
@@ -208,14 +212,19 @@ impl Locator {
         if !jumps.is_sorted_by(|a, b| a.page < b.page && a.block < b.block) {
             return Err(damaged());
         }
+        let places = read_all(places, |from| {
+            let (begins, page) = (from.fixed64()?, from.fixed32()?);
+            let row = u16::from_le_bytes(*from.bytes(2)?.first_chunk::<2>()?);
+            let row = u32::from(row);
+            Some(BlockRows { begins, page, row })
+        });
+        let last_page = |it: &BlockRows| u64::from(it.page) + u64::from(it.begins.count_ones());
+        if !places.iter().all(|place| last_page(place) < pages) {
+            return Err(damaged());
+        }
         Ok(Self {
             jumps,
-            places: read_all(places, |from| {
-                let (begins, page) = (from.fixed64()?, from.fixed32()?);
-                let row = u16::from_le_bytes(*from.bytes(2)?.first_chunk::<2>()?);
-                let row = u32::from(row);
-                Some(BlockRows { begins, page, row })
-            }),
+            places,
             versioned: read_all(versioned, Reader::fixed64),
         })
     }
@@ -267,7 +276,10 @@ mod tests {
                 row += 1;
             }
             let [jumps, stored, versioned] = made.encode();
-            let locator = Locator::decode(&jumps, &stored, &versioned, keys).unwrap();
+            let decode =
+                |keys, pages| Locator::decode([&jumps[..], &stored, &versioned], keys, pages);
+            let pages = u64::from(page) + 1;
+            let locator = decode(keys, pages).unwrap();
             for (rank, place) in places.iter().enumerate() {
                 assert_eq!(
                     locator.find(rank as u64),
@@ -278,7 +290,13 @@ mod tests {
             for (page, &block) in blocks.iter().enumerate() {
                 assert_eq!(locator.block_of(page as u32), Some(block), "seed {seed}");
             }
-            assert!(Locator::decode(&jumps, &stored, &versioned, keys + 64).is_err());
+            assert!(decode(keys + 64, pages).is_err());
+            let has_rows_there = places.last().is_some_and(|place| place.page == page);
+            assert_eq!(
+                decode(keys, pages - 1).is_err(),
+                has_rows_there,
+                "seed {seed}"
+            );
         }
     }
 }

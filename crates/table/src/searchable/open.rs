@@ -74,12 +74,13 @@ impl Tail {
     }
 
     fn locator(&self) -> Result<Locator> {
-        Locator::decode(
-            self.section(SectionKind::Jumps),
-            self.section(SectionKind::Places),
-            self.section(SectionKind::Versioned),
-            self.footer.keys,
-        )
+        let kinds = [
+            SectionKind::Jumps,
+            SectionKind::Places,
+            SectionKind::Versioned,
+        ];
+        let sections = kinds.map(|kind| self.section(kind));
+        Locator::decode(sections, self.footer.keys, self.footer.pages)
     }
 
     /// The keys, whose blocks are in `extents` of `file`. They must be as many as the footer says, and enough for
