@@ -178,6 +178,7 @@ pub const BUGS: &[Bug] = &[
     bug("replayed-over-a-gap", "engine/wal/replay", "cuts"),
     bug("reused-file-uncut", "engine/files/reuse", "drumlin:reuse::"),
     bug("rolled-back-writes-read", "engine/txn/own_writes", "transactions"),
+    bug("same-model-stays-cheap", "engine/caches/models", "drumlin:models::store::"),
     bug("scrub-passes-models-over", "engine/maintenance/verify", "table_formats:models::a_scrub"),
     bug("scrub-reads-no-values", "engine/maintenance/verify", "blobs:a_scrub_reads"),
     bug("second-name-recycled", "engine/wal/preallocator", "drumlin:preallocator::"),

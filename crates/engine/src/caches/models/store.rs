@@ -137,7 +137,20 @@ impl ModelStore {
     ) -> Result<ModelHold> {
         let id = model.id();
         let writing = self.writing.lock();
+        let known = self.known.lock().get(&id).map(|entry| entry.is_fast);
+        // Few values may give the same model to either effort. Its codes are then as small as they need be, or the
+        // tables that name it would be rewritten with it for ever.
+        let is_better = known == Some(true)
+            && facts.effort == Effort::Small
+            && !drumlin_base::bug!("same-model-stays-cheap");
+        if is_better {
+            self.write_file(&model, &facts, number)?;
+        }
         if let Some(entry) = self.known.lock().get_mut(&id) {
+            if is_better {
+                entry.is_fast = false;
+                entry.loaded.iter_mut().for_each(|it| it.facts = facts);
+            }
             entry.holds += 1;
             let loaded = self.load(entry, id);
             return match loaded.map(|loaded| (Arc::clone(&loaded.model), loaded.facts)) {
@@ -414,6 +427,27 @@ mod tests {
         assert!(!files.exists(&names::model(Path::new("/db"), id)).unwrap());
         assert_eq!(budget.used(MemoryUse::TableMeta), 0);
         assert!(models.model(id).is_err() && models.is_empty());
+    }
+
+    #[test]
+    fn a_model_that_either_effort_gives_is_no_cheap_one_any_more() {
+        let files = Arc::new(StrictMemFileSystem::new());
+        let (models, _) = store(&files);
+        let fast = ModelFacts {
+            effort: Effort::Fast,
+            ..FACTS
+        };
+        let id = models.write(Model::raw(), fast, 7).unwrap().model().id();
+        assert_eq!(models.fast_ids(), HashSet::from([id]));
+        let held = models.write(Model::raw(), FACTS, 8).unwrap();
+        assert_eq!(*held.facts(), FACTS);
+        assert!(models.fast_ids().is_empty());
+        // Nor is it for who opens the store, or makes it for the other effort again.
+        models.write(Model::raw(), fast, 9).unwrap();
+        assert!(models.fast_ids().is_empty());
+        let (other, _) = store(&files);
+        assert!(other.fast_ids().is_empty());
+        assert_eq!(*other.hold(id).unwrap().facts(), FACTS);
     }
 
     #[test]
