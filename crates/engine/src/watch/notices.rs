@@ -217,6 +217,7 @@ mod tests {
             [1, 2, 11, 12].map(|micros| [format!("begin {micros}"), format!("end {micros}")]);
         assert_eq!(*listener.heard.lock(), told.concat());
     }
+
     /// Notes more than can wait in its first call, and counts what it hears.
     #[derive(Default)]
     struct Slow {

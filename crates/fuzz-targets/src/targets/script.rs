@@ -87,8 +87,12 @@ pub(crate) fn run_values(data: &[u8]) {
     let format_len = usize::from(input.byte() % 16);
     let rest = input.rest();
     let (format, bytes) = rest.split_at(format_len.min(rest.len()));
-    // An error: it needs more memory or time than there is.
-    if let Ok(found) = reply(ROUND_TRIPS.as_bytes(), &[bytes, format]) {
-        assert_eq!(String::from_utf8_lossy(&found), "$5\r\nsound\r\n");
+    match reply(ROUND_TRIPS.as_bytes(), &[bytes, format]) {
+        Ok(found) => assert_eq!(String::from_utf8_lossy(&found), "$5\r\nsound\r\n"),
+        // It may need more memory or time than there is, and fails for nothing else.
+        Err(error) => assert!(
+            error.contains("memory") || error.contains("was ended"),
+            "{error}"
+        ),
     }
 }
