@@ -75,6 +75,9 @@ pub use options::settings::{
 pub use read::DbIterator;
 pub use txn::core::Locking;
 pub use txn::database::TransactionDb;
+pub use txn::family_writes::Change;
+pub use txn::indexed_batch::IndexedBatch;
+pub use txn::overlay::OverlayIterator;
 pub use txn::transaction::{Transaction, TransactionOptions};
 pub use txn::waits_for::DeadlockStep;
 pub use watch::events::{

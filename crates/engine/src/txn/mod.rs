@@ -1,11 +1,16 @@
-//! Pessimistic transactions over [`crate::Db`]: keys are locked as they are written, and all is written at once.
+//! Batches that are read before they are written, and pessimistic transactions over [`crate::Db`]: keys are locked as
+//! they are written, and all is written at once.
 //!
 //! Nothing below this folder knows of it, so that a program without transactions pays nothing for them.
 
 pub(crate) mod core;
 pub(crate) mod database;
+pub(crate) mod family_writes;
+pub(crate) mod indexed_batch;
 pub(crate) mod lock;
 pub(crate) mod lock_table;
+pub(crate) mod ordered_map;
+pub(crate) mod overlay;
 pub(crate) mod own_writes;
 pub(crate) mod transaction;
 pub(crate) mod waits_for;

@@ -1,45 +1,15 @@
-//! The writes of one transaction: the batch it will commit, and an index of it for reading them back.
+//! The writes of one transaction or of one indexed batch: the batch, and an index of it for reading them back.
 //!
-//! The index is filled by the first read after writes: a transaction that only writes never has one. It holds what
-//! came of all writes to a key, so a read needs no order among them.
+//! The index of a family is filled by the first read of it after writes: who only writes never has one.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
-use drumlin_base::{Error, MergeOperator, PinnedSlice, Result, ValueKind};
+use drumlin_base::Result;
 
-use crate::iter::merge_operands::MergeOperands;
+use crate::family::column_family::ColumnFamily;
+use crate::txn::family_writes::FamilyWrites;
 use crate::write::batch::{BATCH_HEADER_BYTES, BatchIter, WriteBatch};
-
-/// What the operands of a key apply to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Base {
-    /// What the store has.
-    #[default]
-    Store,
-    /// A value of the transaction's own.
-    Value(Vec<u8>),
-    /// Nothing: the transaction deleted the key.
-    Nothing,
-}
-
-/// All that the transaction did to one key.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Own {
-    base: Base,
-    /// Oldest first.
-    operands: Vec<Vec<u8>>,
-}
-
-/// The answer of a transaction's own writes about a key.
-#[derive(Debug)]
-pub(crate) enum Answer<'a> {
-    /// They say nothing: what the store has counts.
-    Store,
-    /// The value, or that there is none.
-    Known(Option<PinnedSlice>),
-    /// Operands onto what the store has.
-    Onto(&'a [Vec<u8>]),
-}
 
 /// A place to go back to.
 #[derive(Clone, Copy, Debug)]
@@ -48,19 +18,18 @@ pub(crate) struct Mark {
     count: u32,
 }
 
-/// See the module.
 #[derive(Debug)]
-pub(crate) struct OwnWrites {
-    batch: WriteBatch,
-    index: BTreeMap<u32, BTreeMap<Vec<u8>, Own>>,
-    /// Bytes of the batch that the index has.
-    indexed_bytes: usize,
+struct Index {
+    writes: FamilyWrites,
+    /// Bytes of the batch that it has.
+    bytes: usize,
 }
 
-impl Default for OwnWrites {
-    fn default() -> Self {
-        Self::of(WriteBatch::new())
-    }
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct OwnWrites {
+    batch: WriteBatch,
+    families: BTreeMap<u32, Index>,
 }
 
 impl OwnWrites {
@@ -68,8 +37,7 @@ impl OwnWrites {
     pub(crate) fn of(batch: WriteBatch) -> Self {
         Self {
             batch,
-            index: BTreeMap::new(),
-            indexed_bytes: BATCH_HEADER_BYTES,
+            families: BTreeMap::new(),
         }
     }
 
@@ -83,6 +51,17 @@ impl OwnWrites {
         &self.batch
     }
 
+    /// The batch, without its index.
+    pub(crate) fn into_batch(self) -> WriteBatch {
+        self.batch
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.batch.clear();
+        self.families.clear();
+    }
+
     /// The place that the batch has reached.
     pub(crate) fn mark(&self) -> Mark {
         Mark {
@@ -94,81 +73,33 @@ impl OwnWrites {
     /// Forgets what came after `mark`. An index that has some of it is made anew by the next read.
     pub(crate) fn go_back(&mut self, mark: Mark) {
         self.batch.truncate(mark.bytes, mark.count);
-        if self.indexed_bytes > mark.bytes && !drumlin_base::bug!("rolled-back-writes-read") {
-            self.index.clear();
-            self.indexed_bytes = BATCH_HEADER_BYTES;
-        }
+        self.families.retain(|_, index| {
+            index.bytes <= mark.bytes || drumlin_base::bug!("rolled-back-writes-read")
+        });
     }
 
-    /// What the own writes say of `key`; `merge` is its family's operator.
+    /// What came of the writes to `family`.
+    ///
+    /// Requires: equality under the family's order is that of bytes.
     ///
     /// # Errors
-    /// The operator's, of operands onto an own value.
-    pub(crate) fn get(
-        &mut self,
-        family: u32,
-        key: &[u8],
-        merge: Option<&dyn MergeOperator>,
-    ) -> Result<Answer<'_>> {
-        self.fill()?;
-        let own = self.index.get(&family).and_then(|keys| keys.get(key));
-        let Some(own) = own else {
-            return Ok(Answer::Store);
+    /// As [`FamilyWrites::add`].
+    pub(crate) fn of_family(&mut self, family: &ColumnFamily) -> Result<&FamilyWrites> {
+        let index = match self.families.entry(family.id()) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(Index {
+                writes: FamilyWrites::new(family.order()),
+                bytes: BATCH_HEADER_BYTES,
+            }),
         };
-        let base = match &own.base {
-            Base::Store => return Ok(Answer::Onto(&own.operands)),
-            Base::Value(value) => Some(&value[..]),
-            Base::Nothing => None,
-        };
-        let value = match own.operands.is_empty() {
-            true => base.map(<[u8]>::to_vec),
-            false => Some(apply(merge, key, base, &own.operands)?),
-        };
-        Ok(Answer::Known(value.map(PinnedSlice::owned)))
-    }
-
-    /// Takes what was written since the last read into the index.
-    fn fill(&mut self) -> Result<()> {
-        let fresh = &self.batch.bytes()[self.indexed_bytes..];
+        let fresh = self.batch.bytes().get(index.bytes..).unwrap_or_default();
         for record in BatchIter::new(fresh) {
             let record = record?;
-            let keys = self.index.entry(record.family).or_default();
-            let own = keys.entry(record.key.to_vec()).or_default();
-            match record.kind {
-                ValueKind::Value => own.replace(Base::Value(record.value.to_vec())),
-                ValueKind::Deletion => own.replace(Base::Nothing),
-                ValueKind::Merge => own.operands.push(record.value.to_vec()),
-                kind => {
-                    let message = format!("a record of kind {kind:?} in a transaction");
-                    return Err(Error::not_supported(message));
-                }
+            if record.family == family.id() {
+                index.writes.add(&record)?;
             }
         }
-        self.indexed_bytes = self.batch.len();
-        Ok(())
+        index.bytes = self.batch.len();
+        Ok(&index.writes)
     }
-}
-
-impl Own {
-    fn replace(&mut self, base: Base) {
-        self.base = base;
-        self.operands.clear();
-    }
-}
-
-/// `operands` (oldest first) onto `base`.
-///
-/// # Errors
-/// As [`MergeOperands::apply`].
-pub(crate) fn apply(
-    merge: Option<&dyn MergeOperator>,
-    key: &[u8],
-    base: Option<&[u8]>,
-    operands: &[Vec<u8>],
-) -> Result<Vec<u8>> {
-    let mut all = MergeOperands::default();
-    for operand in operands {
-        all.push_newer(PinnedSlice::owned(operand.clone()));
-    }
-    all.apply(merge, key, base)
 }

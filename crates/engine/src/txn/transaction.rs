@@ -12,9 +12,11 @@ use crate::family::column_family::ColumnFamily;
 use crate::family::snapshot::Snapshot;
 use crate::options::settings::{ReadOptions, WriteOptions};
 use crate::txn::core::Core;
+use crate::txn::indexed_batch::{check_order, get_over};
 use crate::txn::lock::{Claim, LockKey, Mode, Owner};
 use crate::txn::lock_table::Patience;
-use crate::txn::own_writes::{Answer, Mark, OwnWrites, apply};
+use crate::txn::overlay::{Course, OverlayIterator};
+use crate::txn::own_writes::{Mark, OwnWrites};
 use crate::write::batch::WriteBatch;
 
 /// How one transaction goes about it.
@@ -160,6 +162,16 @@ impl<'db> Transaction<'db> {
         self.writes.batch_mut().delete_cf(family.id(), key.as_ref())
     }
 
+    /// Removes `key`, which was put exactly once since it was last removed.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    pub fn single_delete(&mut self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
+        self.lock(family, key.as_ref(), Mode::Exclusive)?;
+        let batch = self.writes.batch_mut();
+        batch.single_delete_cf(family.id(), key.as_ref())
+    }
+
     /// Adds `operand` to `key` for the family's merge operator.
     ///
     /// # Errors
@@ -261,13 +273,7 @@ impl<'db> Transaction<'db> {
     /// Locks a key that is written to. See [`Transaction::put`] for the errors.
     pub(crate) fn lock(&mut self, family: &ColumnFamily, key: &[u8], mode: Mode) -> Result<()> {
         self.core.db.engine.store.check_own(&family.0)?;
-        if !family.order().equality_is_bytewise() {
-            let message = format!(
-                "a transaction on column family {:?}: its key order is the user's own",
-                family.name()
-            );
-            return Err(Error::not_supported(message));
-        }
+        check_order(family)?;
         let name = LockKey::new(family.id(), key);
         let owner = self.owner;
         let locks = &self.core.locks;
@@ -297,23 +303,46 @@ impl<'db> Transaction<'db> {
     }
 
     fn read(&mut self, family: &ColumnFamily, key: &[u8]) -> Result<Option<PinnedSlice>> {
-        let merge = family.0.options.merge_operator.as_deref();
-        self.core.db.engine.store.check_own(&family.0)?;
-        let operands = match self.writes.get(family.id(), key, merge)? {
-            Answer::Known(value) => return Ok(value),
-            Answer::Store => &[][..],
-            Answer::Onto(operands) => operands,
-        };
+        let db = &self.core.db;
+        db.engine.store.check_own(&family.0)?;
         let options = ReadOptions {
             snapshot: self.snapshot.clone(),
             ..ReadOptions::default()
         };
-        let stored = self.core.db.get_cf(family, key, &options)?;
-        if operands.is_empty() {
-            return Ok(stored);
+        let stored = || db.get_cf(family, key, &options);
+        // Nothing was written to a family with an order of the user's.
+        if self.writes.batch().is_empty() || !family.order().equality_is_bytewise() {
+            return stored();
         }
-        let merged = apply(merge, key, stored.as_deref(), operands)?;
-        Ok(Some(PinnedSlice::owned(merged)))
+        let merge = family.0.options.merge_operator.as_deref();
+        let change = self.writes.of_family(family)?.change(key, merge)?;
+        get_over(change, family, key, stored)
+    }
+
+    /// A walk over `family` as the transaction sees it: its own writes over what the store has at its snapshot, or now
+    /// where it has none. Takes no lock. Nothing is written while it lives.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a family of another store, and where `options` have a snapshot though the transaction has its
+    /// own; `NotSupported` for a family with a key order of the user's. What a walk meets is its status.
+    pub fn iter(
+        &mut self,
+        family: &ColumnFamily,
+        mut options: ReadOptions,
+    ) -> Result<OverlayIterator<'_>> {
+        let db = &self.core.db;
+        db.engine.store.check_own(&family.0)?;
+        check_order(family)?;
+        if let Some(snapshot) = &self.snapshot
+            && options.snapshot.replace(snapshot.clone()).is_some()
+        {
+            let message = "a transaction is walked as of its own snapshot, not of another";
+            return Err(Error::invalid_argument(message));
+        }
+        let course = Course::new(family, &mut options);
+        let stored = db.iter_cf(family, options);
+        let writes = self.writes.of_family(family)?;
+        Ok(OverlayIterator::new(stored, writes, course))
     }
 
     fn unlock_after(&mut self, kept: usize) {
