@@ -80,6 +80,7 @@ pub use txn::indexed_batch::IndexedBatch;
 pub use txn::overlay::OverlayIterator;
 pub use txn::transaction::{Transaction, TransactionOptions};
 pub use txn::waits_for::DeadlockStep;
+pub use txn::wanted::LockTarget;
 pub use watch::events::{
     CompactionInfo, EventListener, FlushInfo, Health, RecoveryReport, WalCut, WalMend,
 };

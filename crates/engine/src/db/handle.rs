@@ -20,7 +20,7 @@ use crate::maintenance::{checkpoint, compact, families, ingest, repair, verify};
 use crate::options::settings::{FamilyOptions, Options, ReadOptions, WriteOptions};
 use crate::options::stored as stored_options;
 use crate::read;
-use crate::read::{DbIterator, ReadView, RefreshSource};
+use crate::read::{DbIterator, KeyInterval, ReadView, RefreshSource};
 use crate::watch::events::{Health, RecoveryReport};
 use crate::watch::statistics::Statistics;
 use crate::write::batch::WriteBatch;
@@ -461,6 +461,23 @@ impl Db {
         let super_version = family.0.super_version.load();
         let read = self.read_view(family, &super_version, options);
         read::newest_seqno(read, key.as_ref(), &options.for_tables())
+    }
+
+    /// A key of `range` that was written to after `than`, if there is one. See [`read::newer_in_range`].
+    ///
+    /// # Errors
+    /// As [`Db::get_cf`].
+    pub(crate) fn newer_in_range(
+        &self,
+        family: &ColumnFamily,
+        range: KeyInterval<'_>,
+        than: SeqNo,
+    ) -> Result<Option<Vec<u8>>> {
+        let options = ReadOptions::default();
+        self.check_read(family, &options)?;
+        let super_version = family.0.super_version.load();
+        let read = self.read_view(family, &super_version, &options);
+        read::newer_in_range(read, range, than, &options.for_tables())
     }
 
     /// A cursor over the default family. See [`Db::iter_cf`].

@@ -6,6 +6,7 @@
 //! iterator    the cursor a user holds, over a walk that is pooled
 //! walk        the walk in it
 //! newest      how new a key is
+//! newer       whether a key of a range is newer than a moment
 //! resident    all three over tables in memory
 //! context     the arguments that all of them take
 //! source      the cursors that a walk merges
@@ -25,6 +26,7 @@ mod iterator;
 mod iterator_tests;
 mod lazy_blob;
 mod multi_get;
+mod newer;
 mod newest;
 mod own_key;
 pub(crate) mod resident;
@@ -42,5 +44,6 @@ pub(crate) use context::{ReadContext, ReadView};
 pub(crate) use get::get_to;
 pub use iterator::DbIterator;
 pub(crate) use multi_get::multi_get;
+pub(crate) use newer::{KeyInterval, newer_in_range};
 pub(crate) use newest::newest_seqno;
 pub(crate) use walk::{FamilyReads, IteratorOptions, RefreshSource, WalkPool};

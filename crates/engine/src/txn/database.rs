@@ -10,7 +10,7 @@ use crate::db::view::View;
 use crate::family::column_family::{ColumnFamily, DEFAULT_FAMILY};
 use crate::family::snapshot::Snapshot;
 use crate::options::settings::{FamilyOptions, Options, ReadOptions, WriteOptions};
-use crate::read::DbIterator;
+use crate::read::{DbIterator, KeyInterval};
 use crate::txn::core::{Core, Locking};
 use crate::txn::lock::Mode;
 use crate::txn::transaction::{Transaction, TransactionOptions};
@@ -142,37 +142,66 @@ impl TransactionDb {
         self.write(batch, &WriteOptions::default()).map(drop)
     }
 
-    /// Writes `batch` as a transaction of its own, which locks its keys in their order: two such never wait for each
-    /// other. Returns its last sequence number.
+    /// Removes every key from `begin` up to, not including, `end`, in a transaction of one write.
     ///
     /// # Errors
-    /// As [`Db::write`] and [`Transaction::put`]; `NotSupported` for a range deletion, whose keys cannot be locked.
+    /// As [`TransactionDb::write`].
+    pub fn delete_range(
+        &self,
+        family: &ColumnFamily,
+        begin: impl AsRef<[u8]>,
+        end: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.delete_range_cf(family.id(), begin.as_ref(), end.as_ref())?;
+        self.write(batch, &WriteOptions::default()).map(drop)
+    }
+
+    /// Writes `batch` as a transaction of its own, which locks its keys and ranges in their order: two such never wait
+    /// for each other. Returns its last sequence number.
+    ///
+    /// # Errors
+    /// As [`Db::write`], [`Transaction::put`] and [`Transaction::delete_range`].
     pub fn write(&self, batch: WriteBatch, options: &WriteOptions) -> Result<SeqNo> {
         let mut transaction = self.begin_with(TransactionOptions {
             snapshot: false,
             ..TransactionOptions::default()
         });
-        let mut keys = Vec::with_capacity(batch.count() as usize);
-        for record in batch.iter() {
-            let record = record?;
-            if record.kind == ValueKind::RangeDeletion {
-                let message = "a range deletion beside transactions; nothing was written";
-                return Err(Error::not_supported(message));
+        for Written { family, key, end } in self.written(&batch)? {
+            match end {
+                None => transaction.lock(&family, key, Mode::Exclusive)?,
+                Some(end) => {
+                    let (begin, end) = (Some(key), Some(end));
+                    transaction.lock_span(&family, KeyInterval { begin, end }, Mode::Exclusive)?;
+                }
             }
-            keys.push((record.family, record.key));
-        }
-        keys.sort_unstable();
-        keys.dedup();
-        for (id, key) in keys {
-            let families = self.core.db.engine.store.families.load();
-            let Some(family) = families.get(&id).cloned() else {
-                let message = format!("there is no column family {id}");
-                return Err(Error::invalid_argument(message));
-            };
-            transaction.lock(&ColumnFamily(family), key, Mode::Exclusive)?;
         }
         transaction.adopt(batch);
         transaction.commit_with(options)
+    }
+
+    /// What `batch` writes to, in the order of its locks. Whoever locks keys and ranges in the order of their beginnings
+    /// never waits for one that does the same and waits for it.
+    fn written<'a>(&self, batch: &'a WriteBatch) -> Result<Vec<Written<'a>>> {
+        let families = self.core.db.engine.store.families.load();
+        let mut written = Vec::with_capacity(batch.count() as usize);
+        for record in batch.iter() {
+            let record = record?;
+            let Some(family) = families.get(&record.family).cloned() else {
+                let message = format!("there is no column family {}", record.family);
+                return Err(Error::invalid_argument(message));
+            };
+            written.push(Written {
+                family: ColumnFamily(family),
+                key: record.key,
+                end: (record.kind == ValueKind::RangeDeletion).then_some(record.value),
+            });
+        }
+        written.sort_unstable_by(|a, b| {
+            let same = a.family.id().cmp(&b.family.id());
+            same.then_with(|| a.family.order().compare(a.key, b.key))
+        });
+        Ok(written)
     }
 
     /// Writes `batch` without a lock: for loading, while no transaction is under way. One that is would not be kept
@@ -245,6 +274,13 @@ impl TransactionDb {
     pub fn close(self) -> Result<()> {
         self.core.db.close()
     }
+}
+
+/// A key that a batch writes to, or, up to its end, a range that it deletes.
+struct Written<'a> {
+    family: ColumnFamily,
+    key: &'a [u8],
+    end: Option<&'a [u8]>,
 }
 
 /// Whether another try may come through.

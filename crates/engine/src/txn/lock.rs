@@ -84,6 +84,11 @@ impl Lock {
         self.holders.is_empty() && self.waiting.is_empty()
     }
 
+    /// Those who hold it and those who wait for it.
+    pub(crate) fn claims(&self) -> impl Iterator<Item = Claim> {
+        self.holders.iter().chain(&self.waiting).copied()
+    }
+
     /// Whether somebody waits for it.
     pub(crate) fn is_wanted(&self) -> bool {
         !self.waiting.is_empty()
@@ -95,7 +100,8 @@ impl Lock {
         own.is_some_and(|held| held >= claim.mode)
     }
 
-    fn held_by(&self, owner: Owner) -> Option<Mode> {
+    /// How the owner holds it.
+    pub(crate) fn held_by(&self, owner: Owner) -> Option<Mode> {
         let own = self.holders.iter().find(|holder| holder.owner == owner);
         own.map(|holder| holder.mode)
     }
@@ -175,6 +181,7 @@ impl Lock {
     }
 }
 
-fn is_compatible(a: Claim, b: Claim) -> bool {
+/// Whether two owners may have these beside each other.
+pub(crate) fn is_compatible(a: Claim, b: Claim) -> bool {
     a.mode == Mode::Shared && b.mode == Mode::Shared
 }

@@ -12,8 +12,13 @@ pub(crate) mod lock_table;
 pub(crate) mod ordered_map;
 pub(crate) mod overlay;
 pub(crate) mod own_writes;
+pub(crate) mod range_locks;
+pub(crate) mod stripes;
 pub(crate) mod transaction;
 pub(crate) mod waits_for;
+pub(crate) mod wanted;
 
 #[cfg(test)]
 mod lock_table_tests;
+#[cfg(test)]
+mod range_lock_tests;

@@ -11,12 +11,15 @@ use drumlin_base::{Error, ErrorKind, PinnedSlice, Result, SeqNo};
 use crate::family::column_family::ColumnFamily;
 use crate::family::snapshot::Snapshot;
 use crate::options::settings::{ReadOptions, WriteOptions};
+use crate::read::KeyInterval;
 use crate::txn::core::Core;
-use crate::txn::indexed_batch::{check_order, get_over};
+use crate::txn::indexed_batch::{check_order, check_range, get_over};
 use crate::txn::lock::{Claim, LockKey, Mode, Owner};
 use crate::txn::lock_table::Patience;
 use crate::txn::overlay::{Course, OverlayIterator};
 use crate::txn::own_writes::{Mark, OwnWrites};
+use crate::txn::range_locks::RangeId;
+use crate::txn::wanted::KeysBetween;
 use crate::write::batch::WriteBatch;
 
 /// How one transaction goes about it.
@@ -38,6 +41,13 @@ impl Default for TransactionOptions {
     }
 }
 
+/// A lock that a transaction holds.
+#[derive(Debug)]
+enum Held {
+    Key(LockKey),
+    Range(RangeId),
+}
+
 /// A point that a transaction went past.
 #[derive(Debug)]
 struct Savepoint {
@@ -57,7 +67,7 @@ pub struct Transaction<'db> {
     patience: Patience,
     writes: OwnWrites,
     /// In the order they were taken.
-    locks: Vec<LockKey>,
+    locks: Vec<Held>,
     savepoints: Vec<Savepoint>,
 }
 
@@ -191,6 +201,49 @@ impl<'db> Transaction<'db> {
         batch.merge_cf(family.id(), key.as_ref(), operand.as_ref())
     }
 
+    /// Removes every key from `begin` up to, not including, `end`, and keeps others from writing or locking any.
+    ///
+    /// # Errors
+    /// As [`Transaction::lock_range`].
+    pub fn delete_range(
+        &mut self,
+        family: &ColumnFamily,
+        begin: impl AsRef<[u8]>,
+        end: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let (begin, end) = (begin.as_ref(), end.as_ref());
+        self.lock_range(family, Some(begin), Some(end))?;
+        let batch = self.writes.batch_mut();
+        batch.delete_range_cf(family.id(), begin, end)
+    }
+
+    /// Keeps others from writing or locking any key from `begin` up to, not including, `end`, be it there or not; `None`
+    /// is unbounded. So no key appears in the range that the transaction did not see: there are no phantoms.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`], of any key in the range; `InvalidArgument` where `end` comes before `begin`.
+    pub fn lock_range(
+        &mut self,
+        family: &ColumnFamily,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> Result<()> {
+        self.lock_span(family, KeyInterval { begin, end }, Mode::Exclusive)
+    }
+
+    /// As [`Transaction::lock_range`], beside others that share keys of the range.
+    ///
+    /// # Errors
+    /// As [`Transaction::lock_range`].
+    pub fn share_range(
+        &mut self,
+        family: &ColumnFamily,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> Result<()> {
+        self.lock_span(family, KeyInterval { begin, end }, Mode::Shared)
+    }
+
     /// Notes where the transaction stands.
     pub fn set_savepoint(&mut self) {
         self.savepoints.push(Savepoint {
@@ -282,10 +335,51 @@ impl<'db> Transaction<'db> {
         }
         let valid = self.validate(family, key);
         match valid {
-            Ok(()) => self.locks.push(name),
+            Ok(()) => self.locks.push(Held::Key(name)),
             Err(_) => locks.unlock(owner, &name),
         }
         valid
+    }
+
+    /// Locks the keys of `range`, those that are not there included.
+    pub(crate) fn lock_span(
+        &mut self,
+        family: &ColumnFamily,
+        range: KeyInterval<'_>,
+        mode: Mode,
+    ) -> Result<()> {
+        self.core.db.engine.store.check_own(&family.0)?;
+        check_order(family)?;
+        if let (Some(begin), Some(end)) = (range.begin, range.end) {
+            check_range(family, begin, end)?;
+            if begin == end {
+                return Ok(()); // There is no key in it.
+            }
+        }
+        let span = KeysBetween::new(family.id(), family.order(), range);
+        let owner = self.owner;
+        let locks = &self.core.locks;
+        let Some(id) = locks.lock_range(Claim { owner, mode }, span, self.patience)? else {
+            return Ok(()); // It is as it was when the lock was taken.
+        };
+        let valid = self.validate_range(family, range);
+        match valid {
+            Ok(()) => self.locks.push(Held::Range(id)),
+            Err(_) => locks.unlock_range(id),
+        }
+        valid
+    }
+
+    /// Refuses a range that was written to after the snapshot.
+    fn validate_range(&self, family: &ColumnFamily, range: KeyInterval<'_>) -> Result<()> {
+        let Some(snapshot) = &self.snapshot else {
+            return Ok(());
+        };
+        let db = &self.core.db;
+        match db.newer_in_range(family, range, snapshot.seqno())? {
+            Some(key) if !drumlin_base::bug!("range-unvalidated") => Err(conflict(family, &key)),
+            _ => Ok(()),
+        }
     }
 
     /// Refuses a key that was written after the snapshot.
@@ -345,9 +439,30 @@ impl<'db> Transaction<'db> {
         Ok(OverlayIterator::new(stored, writes, course))
     }
 
+    /// As [`Transaction::iter`], after the range between the bounds of `options` was locked as
+    /// [`Transaction::lock_range`] does.
+    ///
+    /// # Errors
+    /// As [`Transaction::iter`] and [`Transaction::lock_range`].
+    pub fn iter_for_update(
+        &mut self,
+        family: &ColumnFamily,
+        options: ReadOptions,
+    ) -> Result<OverlayIterator<'_>> {
+        let (begin, end) = (
+            options.lower_bound.as_deref(),
+            options.upper_bound.as_deref(),
+        );
+        self.lock_range(family, begin, end)?;
+        self.iter(family, options)
+    }
+
     fn unlock_after(&mut self, kept: usize) {
         for lock in self.locks.drain(kept..).rev() {
-            self.core.locks.unlock(self.owner, &lock);
+            match lock {
+                Held::Key(key) => self.core.locks.unlock(self.owner, &key),
+                Held::Range(id) => self.core.locks.unlock_range(id),
+            }
         }
     }
 }

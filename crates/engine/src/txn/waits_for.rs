@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use drumlin_base::sync::Mutex;
 
-use crate::txn::lock::{LockKey, Owner};
+use crate::txn::lock::Owner;
+use crate::txn::wanted::{LockTarget, Wanted};
 
 /// Waiting owners between the one that searches and itself: a longer circle ends with a timeout.
 const DEPTH_MAX: usize = 50;
@@ -18,15 +19,15 @@ const DEPTH_MAX: usize = 50;
 /// Deadlocks kept to be looked at.
 const KEPT_MAX: usize = 5;
 
-/// One transaction of a deadlock: the key it waited for, which the next one held. The last waited for the first.
+/// One transaction of a deadlock: what it waited for, which the next one held. The last waited for the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadlockStep {
     /// The number of the transaction.
     pub transaction: u64,
-    /// The id of the key's family.
+    /// The id of the family.
     pub family: u32,
-    /// The key that it waited for.
-    pub key: Vec<u8>,
+    /// What it waited for.
+    pub target: LockTarget,
 }
 
 #[derive(Debug, Default)]
@@ -37,7 +38,7 @@ struct Graph {
 
 #[derive(Debug)]
 struct Wait {
-    key: LockKey,
+    wanted: Wanted,
     blockers: Vec<Owner>,
 }
 
@@ -48,12 +49,12 @@ pub(crate) struct WaitsFor {
 }
 
 impl WaitsFor {
-    /// Notes that the owners of `edges` wait for `key`, each for those it stands beside.
-    pub(crate) fn set(&self, key: &LockKey, edges: Vec<(Owner, Vec<Owner>)>) {
+    /// Notes that the owners of `edges` wait for `wanted`, each for those it stands beside.
+    pub(crate) fn set(&self, wanted: &Wanted, edges: Vec<(Owner, Vec<Owner>)>) {
         let mut graph = self.graph.lock();
         for (owner, blockers) in edges {
-            let key = key.clone();
-            graph.waits.insert(owner, Wait { key, blockers });
+            let wanted = wanted.clone();
+            graph.waits.insert(owner, Wait { wanted, blockers });
         }
     }
 
@@ -131,8 +132,8 @@ impl Graph {
         let step = |owner: Owner| {
             self.waits.get(&owner).map(|wait| DeadlockStep {
                 transaction: owner,
-                family: wait.key.family,
-                key: wait.key.key.to_vec(),
+                family: wait.wanted.family(),
+                target: wait.wanted.told(),
             })
         };
         owners.into_iter().filter_map(step).collect()
@@ -142,7 +143,12 @@ impl Graph {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::txn::lock::LockKey;
     use drumlin_base::rng::Rng;
+
+    fn wanted() -> Wanted {
+        Wanted::Key(LockKey::new(0, b"k"))
+    }
 
     /// Whether `start` is reached from itself, without a bound and without shortest ways.
     fn naive(edges: &[(Owner, Vec<Owner>)], start: Owner) -> bool {
@@ -177,7 +183,7 @@ mod tests {
                 edges.push((owner, to));
             }
             let waits = WaitsFor::default();
-            waits.set(&LockKey::new(0, b"k"), edges.clone());
+            waits.set(&wanted(), edges.clone());
             for (start, _) in &edges {
                 let circle = waits.leave_circle(*start);
                 assert_eq!(circle.is_some(), naive(&edges, *start));
@@ -201,7 +207,7 @@ mod tests {
         let waits = WaitsFor::default();
         for round in 0..7 {
             let (a, b) = (2 * round, 2 * round + 1);
-            waits.set(&LockKey::new(0, b"k"), vec![(a, vec![b]), (b, vec![a])]);
+            waits.set(&wanted(), vec![(a, vec![b]), (b, vec![a])]);
             assert!(waits.leave_circle(a).is_some());
             assert!(waits.leave_circle(b).is_none(), "it is open already");
         }
