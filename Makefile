@@ -7,7 +7,8 @@ BYTES ?= 2000000000
 SECONDS ?= 20
 DEBIAN_PACKAGES = rocksdb-tools librocksdb-dev libleveldb-dev redis-server redis-sentinel redis-tools pkg-config gcc g++
 
-.PHONY: package redis redis-clients interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
+CAPI = target/capi/leveldb
+.PHONY: capi capi-bench package redis redis-clients interop sim cuts seeded-bugs run test lint loom asan tsan soak deps bench-peers bench-ram bench-r5
 
 run:
 	$(CARGO) build --locked --release -p drumlin-cli
@@ -85,6 +86,24 @@ bench-peers: deps
 bench-ram: deps
 	$(CARGO) build --locked --release -p drumlin-cli
 	crates/bench/ram.sh
+
+# LevelDB's C interface: the libraries under the names that programs look for, the header, and a file for pkg-config.
+# PREFIX: where they will be installed.
+PREFIX ?= $(abspath $(CAPI))
+capi:
+	$(CARGO) build --locked --release -p drumlin-capi-leveldb
+	mkdir -p $(CAPI)/lib/pkgconfig $(CAPI)/include/leveldb
+	cp target/release/libleveldb.so $(CAPI)/lib/libleveldb.so.1
+	strip --strip-unneeded $(CAPI)/lib/libleveldb.so.1
+	ln -sf libleveldb.so.1 $(CAPI)/lib/libleveldb.so
+	ln -sf libleveldb.so.1 $(CAPI)/lib/libleveldb.so.1d
+	cp target/release/libleveldb.a $(CAPI)/lib/
+	cp crates/capi-leveldb/include/leveldb/c.h $(CAPI)/include/leveldb/
+	sed "s|@prefix@|$(PREFIX)|" crates/capi-leveldb/leveldb.pc.in > $(CAPI)/lib/pkgconfig/leveldb.pc
+
+# One C program over this library and over Debian's LevelDB, in turn.
+capi-bench: deps capi
+	crates/capi-leveldb/beside.sh
 
 # Each crate that can be published, as its package would be.
 package:

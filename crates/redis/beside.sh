@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Our server and Debian's redis-server (append-only file, synced every second), in turn on the same machine, by
-# redis-benchmark: requests a second of each, and the ratios of ours to theirs, their median and their spread.
-#   crates/redis/beside.sh [ROUNDS] [PIPELINE] [REQUESTS] [TESTS]
+# redis-benchmark: requests a second of each, and the ratios of ours to theirs, their median and their spread. Before that a million
+# values are set in each, of keys that GET and INCR then ask for. Before each test both rest for REST (3) seconds.
+#   crates/redis/beside.sh [ROUNDS] [PIPELINE] [REQUESTS] [TESTS] [REST]
 set -euo pipefail
 rounds=${1:-5} pipeline=${2:-16} requests=${3:-500000}
 tests=${4:-ping_mbulk,set,get,incr,hset,sadd,zadd,lpush,rpop,spop,mset}
+rest=${5:-3}
 program=${DRUMLIN:-target/release/drumlin}
 dir=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$dir"' EXIT
@@ -13,13 +15,19 @@ redis-server --port 7101 --dir "$dir/theirs" --appendonly yes --appendfsync ever
 "$program" redis --dir "$dir/ours" --port 7102 > /dev/null &
 for port in 7101 7102; do
   until redis-cli -p $port ping > /dev/null 2>&1; do sleep 0.1; done
+  redis-benchmark -p $port -t set -n 2000000 -P 64 -d 128 -r 1000000 -c 50 -q > /dev/null 2>&1
 done
+sleep 10
 for round in $(seq "$rounds"); do
   # The first one changes from round to round.
   ports=$((round % 2)); ports=$([ $ports = 1 ] && echo 7101 7102 || echo 7102 7101)
-  for port in $ports; do
-    redis-benchmark -p "$port" -t "$tests" -n "$requests" -P "$pipeline" -d 128 -r 1000000 -c 50 --csv 2> /dev/null |
-      sed -n "s/^\"\([^\"]*\)\",\"\([0-9.]*\)\".*/$port,\1,\2/p"
+  for test in ${tests//,/ }; do
+    for port in $ports; do
+      # What the test before left to be flushed, compacted or synced is not this one's cost.
+      sleep "$rest"
+      redis-benchmark -p "$port" -t "$test" -n "$requests" -P "$pipeline" -d 128 -r 1000000 -c 50 --csv 2> /dev/null |
+        sed -n "s/^\"\([^\"]*\)\",\"\([0-9.]*\)\".*/$port,\1,\2/p"
+    done
   done
 done | awk -F, '
   { rate[$1, $2, ++count[$1, $2]] = $3; if (!($2 in seen)) { seen[$2]; name[++names] = $2 } }

@@ -2,6 +2,7 @@
 
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
+pub(crate) mod destroy;
 pub(crate) mod families;
 pub(crate) mod ingest;
 pub(crate) mod repair;

@@ -80,7 +80,7 @@ fn is_same(a: &Path, b: &Path) -> bool {
 
 /// Whether `other` is the directory of a database, and not `dir`: the files there are that one's, as where a
 /// copy's OPTIONS name the place that the original has its tables and its WAL in.
-fn holds_another_database(env: &Env, dir: &Path, other: &Path) -> Result<bool> {
+pub(crate) fn holds_another_database(env: &Env, dir: &Path, other: &Path) -> Result<bool> {
     Ok(!is_same(dir, other) && env.files.exists(&names::current(other))?)
 }
 

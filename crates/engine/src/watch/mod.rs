@@ -5,5 +5,6 @@ pub(crate) mod explain;
 pub(crate) mod notices;
 pub(crate) mod pressure;
 pub(crate) mod properties;
+pub(crate) mod sizes;
 pub(crate) mod statistics;
 pub(crate) mod waits;
