@@ -1,4 +1,8 @@
 //! What ranges of keys take on disk, and removing a database from its directory.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the test's own files, which stand for other programs'"
+)]
 
 use std::path::Path;
 
