@@ -169,13 +169,8 @@ impl Wire {
     /// As those of [`Wire::fill`]; for a line that is too long.
     pub(crate) fn line(&mut self) -> Result<String> {
         loop {
-            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
-                let line = self.take(end + 1);
-                let text = String::from_utf8_lossy(&line);
-                if !text.trim().is_empty() {
-                    return Ok(text.trim().to_owned());
-                }
-                continue;
+            if let Some(line) = take_line(&mut self.buffer) {
+                return Ok(line);
             }
             if self.buffer.len() > LINE_BYTES_MAX {
                 let peer = self.terms.peer;
@@ -192,5 +187,33 @@ impl Wire {
     pub(crate) fn into_parts(self) -> Result<(Box<dyn Connection>, Vec<u8>)> {
         self.poller.deregister(&*self.connection)?;
         Ok((self.connection, self.buffer))
+    }
+}
+
+/// Takes the first line that is not empty, without its end, and all empty ones before it at once: a peer may send them by the thousand.
+fn take_line(buffer: &mut Vec<u8>) -> Option<String> {
+    let is_blank = |byte: &&u8| byte.is_ascii_whitespace();
+    let blank = buffer.iter().take_while(is_blank).count();
+    drop(buffer.drain(..blank));
+    let end = buffer.iter().position(|byte| *byte == b'\n')?;
+    let line: Vec<u8> = buffer.drain(..=end).collect();
+    Some(String::from_utf8_lossy(line.trim_ascii()).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::take_line;
+
+    #[test]
+    fn lines_come_without_the_empty_ones_before_them() {
+        let mut buffer = [&b"\n".repeat(100_000)[..], b" \r\n+OK \r\n\n-E"].concat();
+        assert_eq!(take_line(&mut buffer).as_deref(), Some("+OK"));
+        assert_eq!(take_line(&mut buffer), None);
+        assert_eq!(buffer, b"-E");
+        buffer.extend_from_slice(b"RR\n\n$5\r\n");
+        assert_eq!(take_line(&mut buffer).as_deref(), Some("-ERR"));
+        assert_eq!(buffer, b"\n$5\r\n");
+        assert_eq!(take_line(&mut buffer).as_deref(), Some("$5"));
+        assert_eq!(take_line(&mut b"\n \n".to_vec()), None);
     }
 }
