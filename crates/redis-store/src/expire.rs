@@ -101,7 +101,10 @@ impl Keyspace<'_> {
         for (db, key) in &found {
             self.select(*db);
             let record = self.lookup_expired_too(&self.stored_key(key));
-            let is_due = |it: &Record| it.expire_ms().is_some_and(|ms| self.is_before_worker(ms));
+            let is_due = |it: &Record| {
+                it.expire_ms().is_some_and(|ms| self.is_before_worker(ms))
+                    || drumlin_base::bug!("redis-found-expired-takes-the-new")
+            };
             records.push(record.map(|it| it.filter(is_due)));
         }
         self.select(own);

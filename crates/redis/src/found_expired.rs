@@ -22,6 +22,9 @@ pub(crate) fn settle(
         // One that needs the disk for it is left to the worker.
         gone = keys.expire_found(due, mark).unwrap_or_default();
         state.counters.expired += gone.len() as u64;
+        if drumlin_base::bug!("redis-found-expired-untold") {
+            gone.clear();
+        }
     }
     if has_changed {
         gone.extend(seen);

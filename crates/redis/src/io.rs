@@ -35,8 +35,10 @@ pub(crate) enum Hold {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gate {
     Open,
-    /// They tell of a round that the engine has not taken yet.
-    Commit,
+    /// They tell of a round that the engine has not taken yet; whether it has to outlive a power cut, too.
+    Commit {
+        lasts: bool,
+    },
     /// They tell of writes up to here, which a power cut could still take back.
     Durable(SeqNo),
 }
@@ -79,7 +81,7 @@ pub(crate) struct Io {
 pub(crate) enum Heard {
     Bytes(usize),
     Nothing,
-    /// The end, or an error: there is nobody to be answered.
+    /// The end, or an error: nothing more comes.
     Gone,
 }
 
@@ -214,6 +216,11 @@ impl Io {
     /// How many these are.
     pub(crate) fn pending_bytes(&self) -> usize {
         self.input.len() - self.at
+    }
+
+    /// Whether there may be a whole command among them.
+    pub(crate) fn has_commands(&self) -> bool {
+        self.pending_bytes() > 0 && !self.is_incomplete
     }
 
     /// Forgets a command that was run.

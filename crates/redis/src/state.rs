@@ -66,7 +66,9 @@ impl Waiting {
         for key in keys {
             let name = (db, key.clone());
             if let Some(queue) = self.by_key.get_mut(&name) {
-                queue.retain(|waiting| *waiting != client);
+                queue.retain(|waiting| {
+                    *waiting != client && !drumlin_base::bug!("redis-all-waits-end-with-one")
+                });
                 if queue.is_empty() {
                     self.by_key.remove(&name);
                 }
@@ -80,7 +82,10 @@ impl Waiting {
             return;
         }
         let name = (db, key.to_vec());
-        if self.by_key.contains_key(&name) && !self.ready.contains(&name) {
+        if self.by_key.contains_key(&name)
+            && !self.ready.contains(&name)
+            && !drumlin_base::bug!("redis-change-wakes-nobody")
+        {
             self.ready.push_back(name);
         }
     }
@@ -107,7 +112,10 @@ impl Waiting {
     pub(crate) fn next_ready(&mut self) -> Option<(Vec<u8>, Vec<u64>)> {
         let name = self.ready.pop_front()?;
         let clients = self.by_key.get(&name).into_iter().flatten();
-        let clients = clients.copied().collect();
+        let mut clients: Vec<u64> = clients.copied().collect();
+        if drumlin_base::bug!("redis-newest-waiter-first") {
+            clients.reverse();
+        }
         Some((name.1, clients))
     }
 }

@@ -190,7 +190,7 @@ pub(crate) fn add_client(
 
 /// Reads what a client has sent, a bounded part of it.
 pub(crate) fn read(state: &mut ServerState, id: u64, now: Duration) {
-    let Some(io) = state.net.ios.get_mut(&id) else {
+    let Some(io) = state.net.ios.get_mut(&id).filter(|io| !io.has_ended) else {
         return;
     };
     if io.pending_bytes() >= HELD_BYTES_MAX && state.net.runnable.contains(id) {
@@ -227,7 +227,11 @@ pub(crate) fn read(state: &mut ServerState, id: u64, now: Duration) {
             state.net.runnable.insert(id);
         }
         Heard::Nothing => {}
-        Heard::Gone => close(state, id),
+        Heard::Gone => {
+            state.net.runnable.insert(id);
+            state.net.participants.push(id);
+            state.net.over.push(id);
+        }
     }
 }
 
@@ -303,11 +307,17 @@ pub(crate) fn end_strangers(state: &mut ServerState, now: Duration) {
     }
 }
 
-/// Ends those who have said that they send nothing more, once what they sent before has run.
+/// Ends those who send nothing more, once what they sent before has run and its replies may go; who waits for a key or for
+/// the end of a pause waits no more.
 pub(crate) fn end_over(state: &mut ServerState) {
-    for id in std::mem::take(&mut state.net.over) {
-        close(state, id);
-    }
+    let over = std::mem::take(&mut state.net.over);
+    let is_left = |io: &Io| io.has_commands() || io.gate != Gate::Open;
+    let goes_on = |io: &Io| !matches!(io.hold, Hold::Blocked | Hold::Paused) && is_left(io);
+    let (later, now): (Vec<u64>, Vec<u64>) = over
+        .into_iter()
+        .partition(|id| state.net.ios.get(id).is_some_and(goes_on));
+    state.net.over = later;
+    now.into_iter().for_each(|id| close(state, id));
 }
 
 /// Forgets a client and its socket.
@@ -365,8 +375,10 @@ pub(crate) fn flush(state: &mut ServerState, id: u64) {
                 state.counters.writes += 1;
             }
             Err(_) => {
-                close(state, id);
-                return;
+                // What it has sent runs all the same.
+                session.out.clear();
+                io.has_ended = true;
+                state.net.over.push(id);
             }
         }
     }
@@ -393,8 +405,7 @@ pub(crate) fn flush(state: &mut ServerState, id: u64) {
         close(state, id);
         return;
     }
-    let has_commands = io.pending_bytes() > 0 && !io.is_incomplete;
-    if io.may_run() && has_commands && left <= OUT_BYTES_HIGH {
+    if io.may_run() && io.has_commands() && left <= OUT_BYTES_HIGH {
         // Commands that were read while it was held, or while it took no replies.
         state.net.runnable.insert(id);
     }

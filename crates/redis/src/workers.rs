@@ -236,6 +236,7 @@ impl Shared {
         let only_reads = |kept: &Kept| {
             let flags = kept.facts.flags;
             flags.has(Flags::READONLY) && !flags.has(Flags::BLOCKING) && !flags.may_write()
+                || drumlin_base::bug!("redis-write-answered-beside")
         };
         let took = self.clock.monotonic().saturating_sub(began);
         let mut kept = job.kept.into_iter().filter(only_reads);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use drumlin::{ErrorKind, Result, SeqNo, WriteBatch, WriteOptions};
 use drumlin_redis_store::{Overlay, Store};
 
+use crate::io::Gate;
 use crate::workers::{Job, Workers};
 
 /// One round at a time is on its way: the engine takes it at once, or the writer's thread waits for the engine.
@@ -38,14 +39,23 @@ impl Writer {
         self.in_flight.is_some()
     }
 
-    /// The newest write.
-    pub(crate) fn latest(&self) -> SeqNo {
-        self.latest
-    }
-
     /// Whether the newest write outlives a power cut.
     pub(crate) fn is_durable(&self) -> bool {
         self.durable >= self.latest
+    }
+
+    /// Whether replies that tell of all that was written may go. Where `lasts`, not before a power cut can take none of it back.
+    pub(crate) fn gate(&self, lasts: bool) -> Gate {
+        if self.is_busy() && !drumlin_base::bug!("redis-reply-of-a-write-on-its-way") {
+            Gate::Commit {
+                lasts: lasts && !drumlin_base::bug!("redis-commit-forgets-the-sync"),
+            }
+        } else if lasts && !self.is_durable() && !drumlin_base::bug!("redis-reply-before-its-sync")
+        {
+            Gate::Durable(self.latest)
+        } else {
+            Gate::Open
+        }
     }
 
     /// Writes a round's changes; what is left of them in memory, or none if they had to be given to the thread.

@@ -67,7 +67,10 @@ fn applied(mut page: Vec<u8>, operand: &[u8]) -> Option<Vec<u8>> {
         let (at, taken, put) = (number()?, number()?, number()?);
         let until = at.checked_add(taken).filter(|end| *end <= page.len())?;
         replace(&mut page, at..until, reader.bytes(put)?);
-        set_items_byte(&mut page, reader.u8()?);
+        let items = reader.u8()?;
+        if !drumlin_base::bug!("redis-splice-leaves-the-count") {
+            set_items_byte(&mut page, items);
+        }
     }
     Some(page)
 }

@@ -370,3 +370,31 @@ fn replicas_have_the_streams_of_their_primary() {
     }
     assert_eq!(three.stat("sync_full"), 2);
 }
+
+/// Goal: replicas are told of a key that a command finds expired, before they are told of the command. Method: a primary that deletes
+/// nothing by itself; the keys of a redis-server count until they are deleted.
+#[test]
+fn replicas_are_told_of_keys_that_a_command_found_expired() {
+    if !redis::installed() {
+        return;
+    }
+    let three = three(&mut Rng::new(9), "disabled");
+    three.wait();
+    let lines = [
+        "FLUSHALL",
+        "DEBUG SET-ACTIVE-EXPIRE 0",
+        "SET k v PX 1",
+        "RPUSH l a",
+        "PEXPIRE l 1",
+        "DEBUG SLEEP 0.005",
+    ];
+    three.primary.ask(&lines.map(words));
+    // In another round, which has a later time.
+    let lines = ["GET k", "RPUSH l b", "WAIT 2 60000"];
+    three.primary.ask(&lines.map(words));
+    let there = [words("DBSIZE"), words("LRANGE l 0 -1")];
+    let wanted = three.primary.ask(&there);
+    assert_eq!(wanted[0], Value::Integer(1));
+    assert_eq!(ask_redis(&three.theirs, &there), wanted);
+    assert_eq!(three.ours.ask(&there), wanted);
+}

@@ -8,7 +8,7 @@ use drumlin_resp::Value;
 use drumlin_testkit::redis::Link;
 
 use crate::clients::Both;
-use crate::pair::{Pair, Words};
+use crate::pair::{Pair, Words, words};
 
 /// Has a client say all of `lines`, in which `|` stands between the words.
 fn say(both: &mut Both, lines: &[&str]) {
@@ -102,6 +102,59 @@ fn what_a_command_finds_expired_is_deleted() {
         if items.last().and_then(Value::as_bytes) == Some(b"last") {
             break;
         }
+    }
+}
+
+/// Has clients wait for `k` or `other`, one after the other.
+fn have_wait(waiters: &mut [Both], other: &mut Both) {
+    for (place, waiter) in waiters.iter_mut().enumerate() {
+        let wait = words("blpop k other 0");
+        waiter.ours.say(&wait);
+        waiter.theirs.say(&wait);
+        let blocked = format!("blocked_clients:{}\r", place + 1);
+        let all_wait = |it: &Option<Value>| {
+            let text = it.as_ref().and_then(Value::as_bytes).unwrap_or_default();
+            String::from_utf8_lossy(text).contains(&blocked)
+        };
+        while !other.ask("info clients").iter().all(all_wait) {}
+    }
+}
+
+/// Clients that wait for a key get its elements in the order in which they came, and those for whom none is left wait on, for their
+/// other keys, too.
+#[test]
+fn clients_that_wait_for_a_key_are_served_as_they_came() {
+    let Some(pair) = Pair::start() else {
+        return;
+    };
+    let mut other = Both::connect(&pair);
+    let mut waiters = [0; 5].map(|_| Both::connect(&pair));
+    have_wait(&mut waiters, &mut other);
+    say(&mut other, &["rpush|k|a|b|c|d|e"]);
+    for waiter in &mut waiters {
+        waiter.hear();
+    }
+    have_wait(&mut waiters, &mut other);
+    say(&mut other, &["rpush|k|a|b"]);
+    for waiter in &mut waiters[..2] {
+        waiter.hear();
+    }
+    say(
+        &mut other,
+        &[
+            "rpush|other|c",
+            "multi",
+            "rpush|k|d",
+            "rpush|other|e",
+            "exec",
+        ],
+    );
+    for waiter in &mut waiters[2..] {
+        waiter.hear();
+    }
+    say(&mut other, &["exists|k|other"]);
+    for waiter in &mut waiters {
+        say(waiter, &["ping"]);
     }
 }
 

@@ -123,6 +123,59 @@ fn a_client_that_asked_not_to_be_cut_off_stays_and_stops_nobody() {
     }
 }
 
+/// Goal: who takes its replies late gets them all. Method: a client that has more than a megabyte to take, and asks for more before it
+/// takes any; the replies are whole, of commands of one pipeline, of several, and of one that is answered beside the loop.
+#[test]
+fn a_client_that_asks_on_before_it_takes_its_replies_gets_them_all() {
+    let server = with_a_megabyte(&[]);
+    let one = "$1048576\r\n".len() + (1 << 20) + 2;
+    let mut late = server.link();
+    for _ in 0..6 {
+        assert!(late.send(&command(&["GET", "large"]).repeat(2)));
+        // The server has read it by then, and once more when it had nothing to do.
+        server.say(&["PING"]);
+        server.say(&["PING"]);
+    }
+    assert!(late.send(&command(&["ECHO", "end"])));
+    let mut received = Vec::new();
+    while !received.ends_with(b"$3\r\nend\r\n") {
+        let more = late.receive().expect("it was not cut off");
+        received.extend_from_slice(&more);
+    }
+    assert_eq!(received.len(), 12 * one + "$3\r\nend\r\n".len());
+
+    let fill = "for i = 1, 60000 do redis.call('SET', 'a-key-of-thirty-letters-' .. i, '') end";
+    server.say(&[&format!("EVAL {} 0", fill.replace(' ', "\t"))]);
+    assert!(late.send(&command(&["KEYS", "*"])));
+    server.say(&["DBSIZE"]);
+    assert!(late.send(&command(&["ECHO", "end"])));
+    let mut received = Vec::new();
+    while !received.ends_with(b"$3\r\nend\r\n") {
+        received.extend_from_slice(&late.receive().expect("it was not cut off"));
+    }
+    assert!(received.starts_with(b"*60001\r\n"), "{}", received.len());
+}
+
+/// Goal: what a client has sent before it ends runs, as with Redis, which runs all that it has read at once. Method: more commands than
+/// one turn of the loop takes, without replies, and the connection closed behind them; under `always` replies wait for syncs, too.
+#[test]
+fn what_a_client_sends_before_it_ends_runs() {
+    for fsync in ["everysec", "always"] {
+        let server = Ours::start(&[("appendfsync", fsync)]);
+        let mut hasty = server.link();
+        let mut sent = command(&["CLIENT", "REPLY", "OFF"]);
+        sent.extend(command(&["INCR", "n"]).repeat(10_000));
+        assert!(hasty.send(&sent));
+        drop(hasty);
+        wait_for("all of it ran", || {
+            server.say(&["GET n"]) == "$5\r\n10000\r\n+OK\r\n"
+        });
+        wait_for("and it is gone", || {
+            figure(&server, "connected_clients") == 1
+        });
+    }
+}
+
 #[test]
 fn a_subscriber_that_never_reads_is_cut_off_at_the_soft_limit_in_time() {
     let limit = "pubsub 64mb 2mb 60";

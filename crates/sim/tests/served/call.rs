@@ -1,6 +1,7 @@
 //! What clients ask for, as commands, and what one step of a server would answer: the naive twin.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use drumlin_base::rng::Rng;
 use drumlin_resp::Value;
@@ -38,6 +39,14 @@ impl Call {
             }
             12 => Self::WaitAndPop(1 + rng.below(700)),
             _ => Self::simple(rng, unique),
+        }
+    }
+
+    /// How long it may wait for its key.
+    pub(crate) fn waits(&self) -> Duration {
+        match self {
+            Self::WaitAndPop(millis) => Duration::from_millis(*millis),
+            _ => Duration::ZERO,
         }
     }
 

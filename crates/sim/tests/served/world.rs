@@ -23,11 +23,14 @@ use crate::linear::{self, Told};
 use crate::prefix::{self, Demand, Seen, Write};
 
 /// Places a switch is possible at before a run counts as one that never ends.
-const STEPS_MAX: u64 = 8_000_000;
+pub(crate) const STEPS_MAX: u64 = 8_000_000;
 /// Groups of keys, each with a history of its own.
 const GROUPS: usize = 2;
 /// By how much a time to live may be off: a turn of the loop on a slow disk.
 const TIMES_OFF_MS: u64 = 2_000;
+
+/// By how much the wait for a key may be short: a turn of the loop begins before it reads the command.
+const WAITS_OFF: Duration = Duration::from_millis(20);
 
 /// When replies to writes are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,8 +87,8 @@ impl fmt::Display for Outcome {
 /// What all clients were told.
 #[derive(Debug, Default)]
 struct History {
-    /// Beginnings and replies so far.
-    moments: u64,
+    /// When each beginning and each reply was, in their order.
+    moments: Vec<Duration>,
     groups: [Vec<Told>; GROUPS],
     writes: Vec<Write>,
     saved: u64,
@@ -95,16 +98,22 @@ struct History {
 }
 
 impl History {
-    fn moment(&mut self) -> u64 {
-        self.moments += 1;
-        self.moments
+    /// The next moment, which is at `now`.
+    fn moment(&mut self, now: Duration) -> u64 {
+        self.moments.push(now);
+        self.moments.len() as u64
+    }
+
+    /// The first moment at `time` or later.
+    fn moment_at(&self, time: Duration) -> u64 {
+        self.moments.partition_point(|it| *it < time) as u64 + 1
     }
 }
 
 /// The state that all tasks share.
-struct World {
+pub(crate) struct World {
     fsync: Fsync,
-    scheduler: Arc<Scheduler>,
+    pub(crate) scheduler: Arc<Scheduler>,
     network: MemNetwork,
     history: Mutex<History>,
     /// The round is over: replies that come now are not counted.
@@ -124,11 +133,11 @@ struct Lease {
 }
 
 /// A server that runs.
-struct Running {
-    stopper: Stopper,
-    thread: Box<dyn JoinHandle>,
-    memory: StrictMemFileSystem,
-    files: FaultFileSystem,
+pub(crate) struct Running {
+    pub(crate) stopper: Stopper,
+    pub(crate) thread: Box<dyn JoinHandle>,
+    pub(crate) memory: StrictMemFileSystem,
+    pub(crate) files: FaultFileSystem,
 }
 
 /// Runs a seed.
@@ -197,7 +206,7 @@ fn live(world: &Arc<World>, mut rng: Rng) {
 }
 
 impl World {
-    fn new(fsync: Fsync, scheduler: &Arc<Scheduler>, seed: u64) -> Self {
+    pub(crate) fn new(fsync: Fsync, scheduler: &Arc<Scheduler>, seed: u64) -> Self {
         Self {
             fsync,
             scheduler: Arc::clone(scheduler),
@@ -219,7 +228,7 @@ impl World {
     }
 
     /// Opens the server on `memory`.
-    fn start(&self, memory: StrictMemFileSystem) -> Running {
+    pub(crate) fn start(&self, memory: StrictMemFileSystem) -> Running {
         let files = FaultFileSystem::over_memory(&memory);
         files.set_clock(Arc::clone(&self.scheduler) as _);
         let mut config = Config::default();
@@ -416,16 +425,17 @@ impl World {
         self.scheduler.sleep(Duration::from_micros(micros));
     }
 
-    fn connect(&self) -> Option<Client> {
+    pub(crate) fn connect(&self) -> Option<Client> {
         Client::connect(&self.network, &self.scheduler, || self.is_over())
     }
 
     /// A call, its beginning and its end; whether the connection holds.
     fn tell(&self, client: &mut Client, group: usize, call: Call) -> bool {
         let commands = call.commands(group);
+        let (began, waits) = (self.now(), call.waits().saturating_sub(WAITS_OFF));
         let index = {
             let mut history = self.history.lock();
-            let began = history.moment();
+            let began = history.moment(self.now());
             history.groups[group].push(Told {
                 call,
                 began,
@@ -440,8 +450,14 @@ impl World {
             return true;
         }
         let mut history = self.history.lock();
-        let at = history.moment();
-        history.groups[group][index].answered = Some((at, reply));
+        let at = history.moment(self.now());
+        let earliest = history.moment_at(began + waits);
+        let told = &mut history.groups[group][index];
+        if reply == Value::NullArray {
+            // Who waited in vain found nothing at the end of its time, not at the beginning.
+            told.began = told.began.max(earliest);
+        }
+        told.answered = Some((at, reply));
         true
     }
 
@@ -518,7 +534,7 @@ impl World {
     }
 
     fn save(&self, client: &mut Client) -> bool {
-        let began = self.history.lock().moment();
+        let began = self.history.lock().moment(self.now());
         let Some(reply) = client.ask(&[vec!["SAVE".to_owned()]]) else {
             return false;
         };
@@ -533,7 +549,7 @@ impl World {
         let number = self.unique.fetch_add(1, Ordering::Relaxed);
         let index = {
             let mut history = self.history.lock();
-            let began = history.moment();
+            let began = history.moment(self.now());
             history.writes.push(Write {
                 number,
                 began,
@@ -546,7 +562,7 @@ impl World {
         };
         if self.counts(&reply) {
             let mut history = self.history.lock();
-            let at = history.moment();
+            let at = history.moment(self.now());
             history.writes[index].acknowledged = Some((at, self.now()));
             history.outcome.answered += 1;
         }
@@ -621,6 +637,6 @@ fn numbers(reply: &Value) -> BTreeSet<u64> {
     set
 }
 
-fn policy(rng: &mut Rng) -> CrashPolicy {
+pub(crate) fn policy(rng: &mut Rng) -> CrashPolicy {
     CrashPolicy::ALL[rng.below(CrashPolicy::ALL.len() as u64) as usize]
 }
