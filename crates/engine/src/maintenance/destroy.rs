@@ -64,15 +64,16 @@ fn destroy(dir: &Path, options: &Options) -> Result<()> {
     }
     let mut own = own;
     own.sort_by_key(|(_, name)| turn(*name));
-    for (name, parsed) in own {
-        match parsed {
-            FileName::Lock => {}
-            FileName::Archive => remove_archive(files, &dir.join(name))?,
-            _ => remove(files, &dir.join(name))?,
+    for files_of_a_turn in own.chunk_by(|(_, a), (_, b)| turn(*a) == turn(*b)) {
+        for (name, parsed) in files_of_a_turn {
+            match parsed {
+                FileName::Lock => {}
+                FileName::Archive => remove_archive(files, &dir.join(name))?,
+                _ => remove(files, &dir.join(name))?,
+            }
         }
-        if parsed == FileName::Current {
-            files.sync_dir(dir)?;
-        }
+        // After a power cut, too, no file is there longer than one of a later turn.
+        files.sync_dir(dir)?;
     }
     remove(files, &names::lock(dir))?;
     drop(lock);

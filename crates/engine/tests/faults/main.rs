@@ -29,6 +29,8 @@ mod model;
 #[cfg(test)]
 mod one_thread;
 #[cfg(test)]
+mod removal;
+#[cfg(test)]
 mod slow_disk;
 #[cfg(test)]
 mod stalls;
