@@ -73,7 +73,7 @@ pub use options::settings::{
     DirectoryFormat, FamilyOptions, Options, ReadOptions, Tuning, WriteOptions,
 };
 pub use read::DbIterator;
-pub use txn::core::Locking;
+pub use txn::core::{Isolation, Locking};
 pub use txn::database::TransactionDb;
 pub use txn::family_writes::Change;
 pub use txn::indexed_batch::IndexedBatch;

@@ -3,16 +3,15 @@
 use std::path::Path;
 use std::time::Duration;
 
-use drumlin_base::{Error, ErrorKind, PinnedSlice, Result, SeqNo, ValueKind};
+use drumlin_base::{Error, ErrorKind, PinnedSlice, Result, SeqNo};
 
 use crate::db::handle::Db;
 use crate::db::view::View;
 use crate::family::column_family::{ColumnFamily, DEFAULT_FAMILY};
 use crate::family::snapshot::Snapshot;
 use crate::options::settings::{FamilyOptions, Options, ReadOptions, WriteOptions};
-use crate::read::{DbIterator, KeyInterval};
-use crate::txn::core::{Core, Locking};
-use crate::txn::lock::Mode;
+use crate::read::DbIterator;
+use crate::txn::core::{Core, Isolation, Locking};
 use crate::txn::transaction::{Transaction, TransactionOptions};
 use crate::txn::waits_for::DeadlockStep;
 use crate::write::batch::WriteBatch;
@@ -165,43 +164,12 @@ impl TransactionDb {
     pub fn write(&self, batch: WriteBatch, options: &WriteOptions) -> Result<SeqNo> {
         let mut transaction = self.begin_with(TransactionOptions {
             snapshot: false,
+            isolation: Some(Isolation::Locks),
             ..TransactionOptions::default()
         });
-        for Written { family, key, end } in self.written(&batch)? {
-            match end {
-                None => transaction.lock(&family, key, Mode::Exclusive)?,
-                Some(end) => {
-                    let (begin, end) = (Some(key), Some(end));
-                    transaction.lock_span(&family, KeyInterval { begin, end }, Mode::Exclusive)?;
-                }
-            }
-        }
+        transaction.lock_written(&batch)?;
         transaction.adopt(batch);
         transaction.commit_with(options)
-    }
-
-    /// What `batch` writes to, in the order of its locks. Whoever locks keys and ranges in the order of their beginnings
-    /// never waits for one that does the same and waits for it.
-    fn written<'a>(&self, batch: &'a WriteBatch) -> Result<Vec<Written<'a>>> {
-        let families = self.core.db.engine.store.families.load();
-        let mut written = Vec::with_capacity(batch.count() as usize);
-        for record in batch.iter() {
-            let record = record?;
-            let Some(family) = families.get(&record.family).cloned() else {
-                let message = format!("there is no column family {}", record.family);
-                return Err(Error::invalid_argument(message));
-            };
-            written.push(Written {
-                family: ColumnFamily(family),
-                key: record.key,
-                end: (record.kind == ValueKind::RangeDeletion).then_some(record.value),
-            });
-        }
-        written.sort_unstable_by(|a, b| {
-            let same = a.family.id().cmp(&b.family.id());
-            same.then_with(|| a.family.order().compare(a.key, b.key))
-        });
-        Ok(written)
     }
 
     /// Writes `batch` without a lock: for loading, while no transaction is under way. One that is would not be kept
@@ -274,13 +242,6 @@ impl TransactionDb {
     pub fn close(self) -> Result<()> {
         self.core.db.close()
     }
-}
-
-/// A key that a batch writes to, or, up to its end, a range that it deletes.
-struct Written<'a> {
-    family: ColumnFamily,
-    key: &'a [u8],
-    end: Option<&'a [u8]>,
 }
 
 /// Whether another try may come through.

@@ -1,5 +1,5 @@
-//! Batches that are read before they are written, and pessimistic transactions over [`crate::Db`]: keys are locked as
-//! they are written, and all is written at once.
+//! Batches that are read before they are written, and transactions over [`crate::Db`]: keys are locked as they are
+//! written, or just before all is written at once.
 //!
 //! Nothing below this folder knows of it, so that a program without transactions pays nothing for them.
 
@@ -13,6 +13,7 @@ pub(crate) mod ordered_map;
 pub(crate) mod overlay;
 pub(crate) mod own_writes;
 pub(crate) mod range_locks;
+pub(crate) mod reads;
 pub(crate) mod stripes;
 pub(crate) mod transaction;
 pub(crate) mod waits_for;

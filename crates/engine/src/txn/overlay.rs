@@ -16,6 +16,7 @@ use crate::options::settings::ReadOptions;
 use crate::read::DbIterator;
 use crate::txn::family_writes::{Change, FamilyWrites, Own, apply};
 use crate::txn::ordered_map::Entry;
+use crate::txn::reads::{End, Stretch};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
@@ -89,6 +90,8 @@ pub struct OverlayIterator<'a> {
     way: Way,
     place: Place,
     error: Option<Error>,
+    /// Where the walk is noted, if it is.
+    walked: Option<&'a mut Vec<Stretch>>,
 }
 
 impl fmt::Debug for OverlayIterator<'_> {
@@ -112,7 +115,15 @@ impl<'a> OverlayIterator<'a> {
             way: Way::Forward,
             place: Place::Nowhere,
             error: None,
+            walked: None,
         }
+    }
+
+    /// Notes in `walked` what it goes over.
+    #[must_use]
+    pub(crate) fn noting(mut self, walked: Option<&'a mut Vec<Stretch>>) -> Self {
+        self.walked = walked;
+        self
     }
 
     /// Whether the walk stands on a key.
@@ -162,29 +173,31 @@ impl<'a> OverlayIterator<'a> {
 
     /// Stands on the first key.
     pub fn seek_to_first(&mut self) {
-        self.begin(Way::Forward);
+        self.begin(Way::Forward, None);
         self.stored.seek_to_first();
         let lower = self.course.lower.as_deref();
         let keys = self.writes.keys();
         self.own = lower.map_or_else(|| keys.first(), |lower| keys.seek(lower));
         self.find();
+        self.note_place(true);
         self.stay_within_current();
     }
 
     /// Stands on the last key.
     pub fn seek_to_last(&mut self) {
-        self.begin(Way::Backward);
+        self.begin(Way::Backward, None);
         self.stored.seek_to_last();
         let upper = self.course.upper.as_deref();
         let keys = self.writes.keys();
         self.own = upper.map_or_else(|| keys.last(), |upper| keys.before(upper));
         self.find();
+        self.note_place(true);
         self.stay_within_current();
     }
 
     /// Stands on the first key at or after `key`.
     pub fn seek(&mut self, key: &[u8]) {
-        self.begin(Way::Forward);
+        self.begin(Way::Forward, Some(key));
         self.within = self.course.prefix_of(key).map(<[u8]>::to_vec);
         self.stored.seek(key);
         let from = match self.course.is_below(key) {
@@ -193,11 +206,12 @@ impl<'a> OverlayIterator<'a> {
         };
         self.own = self.writes.keys().seek(from);
         self.find();
+        self.note_place(true);
     }
 
     /// Stands on the last key at or before `key`.
     pub fn seek_for_prev(&mut self, key: &[u8]) {
-        self.begin(Way::Backward);
+        self.begin(Way::Backward, Some(key));
         self.within = self.course.prefix_of(key).map(<[u8]>::to_vec);
         self.stored.seek_for_prev(key);
         let keys = self.writes.keys();
@@ -206,6 +220,7 @@ impl<'a> OverlayIterator<'a> {
             _ => keys.seek_for_prev(key),
         };
         self.find();
+        self.note_place(true);
     }
 
     /// Moves to the next key.
@@ -234,6 +249,7 @@ impl<'a> OverlayIterator<'a> {
             self.turn(way);
         }
         self.find();
+        self.note_place(false);
     }
 
     /// Moves the cursors that stand on the shown key.
@@ -287,12 +303,61 @@ impl<'a> OverlayIterator<'a> {
         }
     }
 
-    /// Forgets where the walk stood.
-    fn begin(&mut self, way: Way) {
+    /// Forgets where the walk stood. It begins anew at `key`, or at its bound.
+    fn begin(&mut self, way: Way, key: Option<&[u8]>) {
         self.way = way;
         self.place = Place::Nowhere;
         self.error = None;
         self.within = None;
+        let key = key.map(<[u8]>::to_vec);
+        if let Some(walked) = &mut self.walked {
+            let (begin, end) = match (way, key) {
+                (_, Some(key)) => (Some(key.clone()), End::At(key)),
+                (Way::Forward, None) => {
+                    let lower = self.course.lower.clone();
+                    (lower.clone(), End::Bound(lower))
+                }
+                (Way::Backward, None) => {
+                    let upper = self.course.upper.clone();
+                    (upper.clone(), End::Bound(upper))
+                }
+            };
+            walked.push(Stretch { begin, end });
+        }
+    }
+
+    /// Has the stretch of this walk reach to where it stands, or to its bound. `fresh` after a seek: what the stretch has
+    /// on the far side is no more than where it began.
+    fn note_place(&mut self, fresh: bool) {
+        let Some(walked) = self.walked.take() else {
+            return;
+        };
+        let order = &self.course.order;
+        let key = self.valid().then(|| self.key());
+        if let Some(stretch) = walked.last_mut() {
+            match (self.way, key) {
+                (Way::Forward, Some(key)) => match &mut stretch.end {
+                    End::At(old) if fresh || order.compare(old, key).is_lt() => {
+                        old.clear();
+                        old.extend_from_slice(key);
+                    }
+                    End::Bound(_) if fresh => stretch.end = End::At(key.to_vec()),
+                    End::At(_) | End::Bound(_) => {}
+                },
+                (Way::Backward, Some(key)) => match &mut stretch.begin {
+                    Some(old) if order.compare(key, old).is_lt() => {
+                        old.clear();
+                        old.extend_from_slice(key);
+                    }
+                    None if fresh => stretch.begin = Some(key.to_vec()),
+                    Some(_) | None => {}
+                },
+                (_, None) if drumlin_base::bug!("walks-end-at-their-last-key") => {}
+                (Way::Forward, None) => stretch.end = End::Bound(self.course.upper.clone()),
+                (Way::Backward, None) => stretch.begin.clone_from(&self.course.lower),
+            }
+        }
+        self.walked = Some(walked);
     }
 
     fn stay_within_current(&mut self) {

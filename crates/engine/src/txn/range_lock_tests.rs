@@ -18,8 +18,9 @@ use super::range_locks::RangeId;
 use super::wanted::KeysBetween;
 use crate::read::KeyInterval;
 
+/// Far longer than any wait here, and not for ever: a waiter that nobody wakes fails its test.
 const PATIENT: Patience = Patience {
-    timeout: Duration::MAX,
+    timeout: Duration::from_secs(10),
     deadlock_delay: Duration::ZERO,
 };
 const IMPATIENT: Patience = Patience {

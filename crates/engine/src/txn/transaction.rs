@@ -1,7 +1,8 @@
 //! One transaction: its writes, the locks it holds, and the moment it reads at.
 //!
-//! Invariant: a key in the batch is locked exclusively until the batch is written or given up. With a snapshot, no
-//! key that is locked had a newer version than the snapshot when its lock was taken; so none has until the commit.
+//! Invariant: a key in the batch is locked exclusively until the batch is written or given up; an optimistic transaction
+//! locks all of them just before it is written, and what it has to look at again beside them. With a snapshot, no key that
+//! is locked had a newer version than the snapshot when its lock was taken; so none has until the commit.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,13 +13,14 @@ use crate::family::column_family::ColumnFamily;
 use crate::family::snapshot::Snapshot;
 use crate::options::settings::{ReadOptions, WriteOptions};
 use crate::read::KeyInterval;
-use crate::txn::core::Core;
+use crate::txn::core::{Core, Isolation, Written};
 use crate::txn::indexed_batch::{check_order, check_range, get_over};
 use crate::txn::lock::{Claim, LockKey, Mode, Owner};
 use crate::txn::lock_table::Patience;
 use crate::txn::overlay::{Course, OverlayIterator};
 use crate::txn::own_writes::{Mark, OwnWrites};
 use crate::txn::range_locks::RangeId;
+use crate::txn::reads::{End, Reads, Stretch};
 use crate::txn::wanted::KeysBetween;
 use crate::write::batch::WriteBatch;
 
@@ -30,6 +32,8 @@ pub struct TransactionOptions {
     pub snapshot: bool,
     /// The longest wait for one lock; the database's own where it is open.
     pub lock_timeout: Option<Duration>,
+    /// What it is kept from; the database's own where it is open. An optimistic one has a snapshot in any case.
+    pub isolation: Option<Isolation>,
 }
 
 impl Default for TransactionOptions {
@@ -37,6 +41,7 @@ impl Default for TransactionOptions {
         Self {
             snapshot: true,
             lock_timeout: None,
+            isolation: None,
         }
     }
 }
@@ -57,8 +62,8 @@ struct Savepoint {
 
 /// Writes that are made together or not at all, and reads that see them before.
 ///
-/// Each key it writes, or reads for an update, is locked until the end: others wait for it, or get `TimedOut`. Dropping
-/// it rolls it back. One thread at a time. See [`crate::TransactionDb`].
+/// Each key it writes, or reads for an update, is locked until the end: others wait for it, or get `TimedOut`; an
+/// optimistic one ([`Isolation`]) locks nothing before it commits. Dropping it rolls it back. One thread at a time. See [`crate::TransactionDb`].
 #[must_use = "a transaction that is dropped is rolled back"]
 pub struct Transaction<'db> {
     core: &'db Core,
@@ -69,6 +74,9 @@ pub struct Transaction<'db> {
     /// In the order they were taken.
     locks: Vec<Held>,
     savepoints: Vec<Savepoint>,
+    isolation: Isolation,
+    /// Of an optimistic one: what it has to look at again.
+    reads: Reads,
 }
 
 impl fmt::Debug for Transaction<'_> {
@@ -84,10 +92,12 @@ impl fmt::Debug for Transaction<'_> {
 impl<'db> Transaction<'db> {
     /// A transaction that has done nothing.
     pub(crate) fn new(core: &'db Core, options: TransactionOptions) -> Self {
+        let isolation = options.isolation.unwrap_or(core.locking.isolation);
+        let snapshot = options.snapshot || isolation != Isolation::Locks;
         Self {
             core,
             owner: core.next_owner(),
-            snapshot: options.snapshot.then(|| core.db.snapshot()),
+            snapshot: snapshot.then(|| core.db.snapshot()),
             patience: Patience {
                 timeout: options.lock_timeout.unwrap_or(core.locking.timeout),
                 deadlock_delay: core.locking.deadlock_delay,
@@ -95,6 +105,8 @@ impl<'db> Transaction<'db> {
             writes: OwnWrites::default(),
             locks: Vec::new(),
             savepoints: Vec::new(),
+            isolation,
+            reads: Reads::default(),
         }
     }
 
@@ -117,6 +129,10 @@ impl<'db> Transaction<'db> {
         family: &ColumnFamily,
         key: impl AsRef<[u8]>,
     ) -> Result<Option<PinnedSlice>> {
+        if self.isolation == Isolation::Serializable {
+            self.check_family(family)?;
+            self.reads.of_family(family).note_key(key.as_ref());
+        }
         self.read(family, key.as_ref())
     }
 
@@ -129,7 +145,10 @@ impl<'db> Transaction<'db> {
         family: &ColumnFamily,
         key: impl AsRef<[u8]>,
     ) -> Result<Option<PinnedSlice>> {
-        self.lock(family, key.as_ref(), Mode::Exclusive)?;
+        self.lock_read(family, key.as_ref(), Mode::Exclusive)?;
+        if self.isolation == Isolation::Serializable {
+            self.reads.of_family(family).note_key(key.as_ref());
+        }
         self.read(family, key.as_ref())
     }
 
@@ -142,7 +161,7 @@ impl<'db> Transaction<'db> {
         family: &ColumnFamily,
         key: impl AsRef<[u8]>,
     ) -> Result<Option<PinnedSlice>> {
-        self.lock(family, key.as_ref(), Mode::Shared)?;
+        self.lock_read(family, key.as_ref(), Mode::Shared)?;
         self.read(family, key.as_ref())
     }
 
@@ -299,7 +318,9 @@ impl<'db> Transaction<'db> {
     /// Writes everything at once. Returns the last sequence number; readers see it all already.
     ///
     /// # Errors
-    /// As [`crate::Db::write`]; nothing is written then, and the transaction is rolled back.
+    /// As [`crate::Db::write`]; of an optimistic one those of [`Transaction::put`] and [`Transaction::lock_range`] as well,
+    /// and `TooLarge` where it read more than a million keys and stretches. Nothing is written then, and the transaction
+    /// is rolled back.
     pub fn commit(self) -> Result<SeqNo> {
         self.commit_with(&WriteOptions::default())
     }
@@ -309,6 +330,9 @@ impl<'db> Transaction<'db> {
     /// # Errors
     /// As [`Transaction::commit`].
     pub fn commit_with(mut self, options: &WriteOptions) -> Result<SeqNo> {
+        if self.isolation != Isolation::Locks && !self.writes.batch().is_empty() {
+            self.lock_all()?;
+        }
         self.core.db.commit(self.writes.batch_mut(), options)
     }
 
@@ -323,10 +347,76 @@ impl<'db> Transaction<'db> {
         self.writes = OwnWrites::of(batch);
     }
 
-    /// Locks a key that is written to. See [`Transaction::put`] for the errors.
-    pub(crate) fn lock(&mut self, family: &ColumnFamily, key: &[u8], mode: Mode) -> Result<()> {
+    /// Locks what `batch` writes to. See [`Transaction::put`] for the errors.
+    pub(crate) fn lock_written(&mut self, batch: &WriteBatch) -> Result<()> {
+        for Written { family, key, end } in self.core.written(batch)? {
+            match end {
+                None => self.lock_now(&family, key, Mode::Exclusive)?,
+                Some(end) => {
+                    let (begin, end) = (Some(key), Some(end));
+                    self.lock_span_now(&family, KeyInterval { begin, end }, Mode::Exclusive)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Locks all that an optimistic transaction wrote and then all that it read, and looks whether any of it is newer than
+    /// its snapshot. Nobody can write to it then before this transaction is written.
+    ///
+    /// Two that wait for each other here are in each other's way in any order: what is written is locked in one order,
+    /// so one of them wrote what the other one read.
+    fn lock_all(&mut self) -> Result<()> {
+        let writes = std::mem::take(&mut self.writes);
+        let written = self.lock_written(writes.batch());
+        self.writes = writes;
+        written?;
+        if drumlin_base::bug!("reads-never-looked-at-again") {
+            return Ok(());
+        }
+        for read in std::mem::take(&mut self.reads).into_families()? {
+            for key in &read.keys {
+                self.lock_now(&read.family, key, Mode::Shared)?;
+            }
+            for Stretch { begin, end } in &read.stretches {
+                let (end, last) = match end {
+                    End::At(last) => (Some(&last[..]), Some(last)),
+                    End::Bound(bound) => (bound.as_deref(), None),
+                };
+                let begin = begin.as_deref();
+                self.lock_span_now(&read.family, KeyInterval { begin, end }, Mode::Shared)?;
+                if let Some(last) = last {
+                    self.lock_now(&read.family, last, Mode::Shared)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Locks a key that is read, or notes that it was.
+    fn lock_read(&mut self, family: &ColumnFamily, key: &[u8], mode: Mode) -> Result<()> {
+        self.lock(family, key, mode)?;
+        if self.isolation != Isolation::Locks {
+            self.reads.of_family(family).note_key(key);
+        }
+        Ok(())
+    }
+
+    /// Locks a key that is written to, at once or when it commits. See [`Transaction::put`] for the errors.
+    fn lock(&mut self, family: &ColumnFamily, key: &[u8], mode: Mode) -> Result<()> {
+        match self.isolation {
+            Isolation::Locks => self.lock_now(family, key, mode),
+            Isolation::Snapshot | Isolation::Serializable => self.check_family(family),
+        }
+    }
+
+    fn check_family(&self, family: &ColumnFamily) -> Result<()> {
         self.core.db.engine.store.check_own(&family.0)?;
-        check_order(family)?;
+        check_order(family)
+    }
+
+    fn lock_now(&mut self, family: &ColumnFamily, key: &[u8], mode: Mode) -> Result<()> {
+        self.check_family(family)?;
         let name = LockKey::new(family.id(), key);
         let owner = self.owner;
         let locks = &self.core.locks;
@@ -341,20 +431,39 @@ impl<'db> Transaction<'db> {
         valid
     }
 
-    /// Locks the keys of `range`, those that are not there included.
-    pub(crate) fn lock_span(
+    /// Locks the keys of `range`, those that are not there included, at once or when it commits.
+    fn lock_span(
         &mut self,
         family: &ColumnFamily,
         range: KeyInterval<'_>,
         mode: Mode,
     ) -> Result<()> {
-        self.core.db.engine.store.check_own(&family.0)?;
-        check_order(family)?;
+        self.check_family(family)?;
         if let (Some(begin), Some(end)) = (range.begin, range.end) {
             check_range(family, begin, end)?;
-            if begin == end {
-                return Ok(()); // There is no key in it.
-            }
+        }
+        if self.isolation == Isolation::Locks {
+            return self.lock_span_now(family, range, mode);
+        }
+        let stretch = Stretch {
+            begin: range.begin.map(<[u8]>::to_vec),
+            end: End::Bound(range.end.map(<[u8]>::to_vec)),
+        };
+        self.reads.of_family(family).stretches.push(stretch);
+        Ok(())
+    }
+
+    fn lock_span_now(
+        &mut self,
+        family: &ColumnFamily,
+        range: KeyInterval<'_>,
+        mode: Mode,
+    ) -> Result<()> {
+        self.check_family(family)?;
+        if let (Some(begin), Some(end)) = (range.begin, range.end)
+            && family.order().compare(begin, end).is_ge()
+        {
+            return Ok(()); // There is no key in it.
         }
         let span = KeysBetween::new(family.id(), family.order(), range);
         let owner = self.owner;
@@ -424,9 +533,8 @@ impl<'db> Transaction<'db> {
         family: &ColumnFamily,
         mut options: ReadOptions,
     ) -> Result<OverlayIterator<'_>> {
+        self.check_family(family)?;
         let db = &self.core.db;
-        db.engine.store.check_own(&family.0)?;
-        check_order(family)?;
         if let Some(snapshot) = &self.snapshot
             && options.snapshot.replace(snapshot.clone()).is_some()
         {
@@ -436,7 +544,11 @@ impl<'db> Transaction<'db> {
         let course = Course::new(family, &mut options);
         let stored = db.iter_cf(family, options);
         let writes = self.writes.of_family(family)?;
-        Ok(OverlayIterator::new(stored, writes, course))
+        let walked = match self.isolation {
+            Isolation::Serializable => Some(&mut self.reads.of_family(family).stretches),
+            Isolation::Locks | Isolation::Snapshot => None,
+        };
+        Ok(OverlayIterator::new(stored, writes, course).noting(walked))
     }
 
     /// As [`Transaction::iter`], after the range between the bounds of `options` was locked as
