@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use drumlin::TableFormat;
 
+use crate::backup::{BackupTask, Restore};
 use crate::units::parse_bytes;
 
 const AFTER_HELP: &str = "\
@@ -162,9 +163,16 @@ pub(crate) enum Command {
     },
     /// Make a copy that shares the table files.
     Checkpoint {
-        /// The copy's directory; must not exist, and must be on the same file system.
+        /// The copy's directory; must not exist. On another file system the tables are copied.
         target: PathBuf,
     },
+    /// Make, list, check and remove backups, in the layout of RocksDB's.
+    Backup {
+        #[command(subcommand)]
+        task: BackupTask,
+    },
+    /// Bring a backup back as the database of --db; WAL files go to --wal-dir, if that is named.
+    Restore(Restore),
     /// Copy the database into another format.
     Convert {
         /// The format of the copy.

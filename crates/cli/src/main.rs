@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod backup;
 mod bench;
 mod blobs;
 mod convert;
@@ -114,6 +115,8 @@ fn carry_out(place: &Place, command: Command, out: &mut Output) -> Outcome {
             maintenance::compact(place, from.as_deref(), to.as_deref(), out)
         }
         Command::Checkpoint { target } => maintenance::checkpoint(place, &target, out),
+        Command::Backup { task } => backup::backup(place, task, out),
+        Command::Restore(wanted) => backup::restore(place, &wanted, out),
         Command::Convert { to, out: target } => convert::convert(place, to, &target, out),
         Command::Bench { flags } => bench::bench(&flags, out),
         Command::Ycsb { words } => ycsb::ycsb(&words, out),

@@ -1,6 +1,9 @@
 //! The bar that shows how far a long command is. It is drawn on standard error, and only when that
 //! is a terminal.
 
+use std::sync::Arc;
+
+use drumlin::ProgressListener;
 use indicatif::{ProgressBar, ProgressStyle};
 
 const BAR: &str = "{msg:>10} {bar:40} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
@@ -53,6 +56,15 @@ impl Progress {
         if self.pending >= STEP_BYTES {
             self.bar.inc(std::mem::take(&mut self.pending));
         }
+    }
+
+    /// Moves the bar as a backup or restore tells; its end may come later and later.
+    pub(crate) fn listener(&self) -> ProgressListener {
+        let bar = self.bar.clone();
+        Arc::new(move |progress| {
+            bar.set_length(progress.bytes_total);
+            bar.set_position(progress.bytes);
+        })
     }
 
     /// Takes the bar off the screen.

@@ -30,6 +30,22 @@ pub(crate) fn bytes(number: u64) -> String {
     format!("{size:.2} PB")
 }
 
+/// A moment as UTC: `2026-11-24 16:20:05`. The calendar's arithmetic is Howard Hinnant's `civil_from_days`.
+pub(crate) fn moment(unix_seconds: u64) -> String {
+    let (days, second) = (unix_seconds / 86_400, unix_seconds % 86_400);
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = (month_from_march + 2) % 12 + 1;
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+}
+
 /// The rate a second of `amount` in `seconds`.
 pub(crate) fn rate(amount: u64, seconds: f64) -> u64 {
     (amount as f64 / seconds.max(1e-9)) as u64
@@ -90,6 +106,19 @@ mod tests {
         assert_eq!(bytes(1_234_567_890), "1.23 GB");
         assert_eq!(bytes(999_999), "1.00 MB");
         assert_eq!(bytes(45_600_000), "45.6 MB");
+    }
+
+    #[test]
+    fn moments_are_dates() {
+        for (seconds, text) in [
+            (0, "1970-01-01 00:00:00"),
+            (951_782_399, "2000-02-28 23:59:59"),
+            (951_782_400, "2000-02-29 00:00:00"),
+            (1_700_000_000, "2023-11-14 22:13:20"),
+            (4_107_542_400, "2100-03-01 00:00:00"),
+        ] {
+            assert_eq!(moment(seconds), text);
+        }
     }
 
     #[test]

@@ -361,3 +361,65 @@ fn a_family_is_loaded_for_searchable_tables_recoded_and_brought_back() {
     let told = shell.print(&["dump-table", table.to_str().expect("text")]);
     assert!(!told.contains("values: model "), "{told}");
 }
+
+#[test]
+fn backups_are_made_listed_checked_restored_and_removed() {
+    let shell = Shell::new();
+    let place = shell.path("backups");
+    let place = place.to_str().expect("the path is text");
+    assert_eq!(code(&shell.run(&["backup", "list", place])), 1);
+    for round in ["one", "two", "three"] {
+        shell.print(&["put", "key", round]);
+        shell.print(&["compact"]);
+        let said = shell.print(&["backup", "create", place, "--note", round, "--rate", "10MB"]);
+        assert!(said.contains("copied"), "{said}");
+    }
+    let again = shell.print(&["backup", "create", place]);
+    assert!(again.starts_with("backup 4 in "), "{again}");
+    let list = shell.print(&["backup", "list", place]);
+    let notes: Vec<_> = list.lines().map(|line| line.split("  ").last()).collect();
+    assert_eq!(
+        notes[1..4],
+        [Some("one"), Some("two"), Some("three")],
+        "{list}"
+    );
+    let said = shell.print(&["backup", "verify", place, "--checksums"]);
+    assert!(said.ends_with("all of it is sound\n"), "{said}");
+    let target = shell.path("restored");
+    let restore = |words: &[&str]| shell.run_on(&target, words, b"");
+    success(restore(&["restore", place, "2"]));
+    assert_eq!(success(restore(&["get", "key"])), "two\n");
+    assert_eq!(
+        code(&restore(&["restore", place])),
+        2,
+        "a database is there"
+    );
+    assert_eq!(success(restore(&["get", "key"])), "two\n");
+    success(restore(&["restore", place, "--replace"]));
+    assert_eq!(success(restore(&["get", "key"])), "three\n");
+    let purged = shell.print(&["backup", "purge", place, "--keep", "2"]);
+    assert!(purged.starts_with("removed: 1, 2; "), "{purged}");
+    shell.print(&["backup", "delete", place, "4"]);
+    assert_eq!(code(&shell.run(&["backup", "delete", place, "4"])), 1);
+    assert_eq!(
+        code(&shell.run(&["backup", "create", place, "--rate", "0"])),
+        2
+    );
+    let files = drumlin::Env::system().files;
+    files
+        .remove(&Path::new(place).join("private/3/CURRENT"))
+        .expect("the file is ours");
+    let list = shell.print(&["backup", "list", place]);
+    assert!(list.contains("damaged: "), "{list}");
+    assert_eq!(code(&shell.run(&["backup", "verify", place])), 3);
+    assert_eq!(code(&restore(&["restore", place, "3", "--replace"])), 3);
+    assert_eq!(
+        success(restore(&["get", "key"])),
+        "three\n",
+        "nothing was touched"
+    );
+    assert_eq!(
+        code(&shell.run(&["backup", "create", target.to_str().expect("text")])),
+        2
+    );
+}

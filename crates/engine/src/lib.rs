@@ -33,6 +33,10 @@ pub mod internals {
     pub mod compaction {
         pub use crate::compaction::style_text;
     }
+    /// Meta files of backups.
+    pub mod backup_meta {
+        pub use crate::maintenance::backup::meta::{Meta, MetaFile};
+    }
     /// Versions, edits, the MANIFEST.
     pub mod version {
         pub use crate::version::*;
@@ -66,6 +70,12 @@ pub use drumlin_table::{
 pub use family::column_family::{ColumnFamily, DEFAULT_FAMILY};
 pub use family::merge_operators::{StringAppend, UInt64Add};
 pub use family::snapshot::Snapshot;
+pub use maintenance::backup::backups::{BackupInfo, Backups};
+pub use maintenance::backup::check::{BackupCheck, CheckDepth};
+pub use maintenance::backup::create::{BackupOptions, CreatedBackup};
+pub use maintenance::backup::remove::RemovedBackups;
+pub use maintenance::backup::restore::{RestoreOptions, RestoredBackup};
+pub use maintenance::backup::transfer::{ProgressListener, TransferOptions, TransferProgress};
 pub use maintenance::ingest::SstFileWriter;
 pub use maintenance::repair::RepairReport;
 pub use maintenance::verify::VerifyReport;

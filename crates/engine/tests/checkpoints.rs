@@ -13,10 +13,11 @@ use std::time::Duration;
 
 use drumlin::internals::options_file::{self, OptionsFile};
 use drumlin::{
-    Db, DirectoryFormat, Env, ErrorKind, FamilyOptions, Options, SstFileWriter, TableWriterOptions,
-    Tuning,
+    Db, DirectoryFormat, Env, ErrorKind, FamilyOptions, Options, ReadOptions, SstFileWriter,
+    TableWriterOptions, Tuning,
 };
 use drumlin_fs::{FaultFileSystem, FileSystem, Observer, OpKind, StrictMemFileSystem};
+use drumlin_testkit::{memory_dir, temp_dir};
 
 const DIR: &str = "/db";
 const COPY: &str = "/copy";
@@ -216,4 +217,30 @@ fn all_external_tables_are_checked_before_the_first_is_linked() {
     paths.pop();
     db.ingest(db.default_family(), &paths, false).unwrap();
     assert!(db.get("/two").unwrap().is_some());
+}
+
+/// Needs a file system in memory beside the one for temporary files, as Linux has; elsewhere this is a checkpoint more.
+#[test]
+fn a_copy_on_another_file_system_is_one() {
+    let (here, there) = (temp_dir(), memory_dir());
+    let db = Db::open(here.path(), options(Env::system().files)).unwrap();
+    fill(&db);
+    db.put("in", "the log").unwrap();
+    let copy = there.path().join("copy");
+    db.checkpoint(&copy).unwrap();
+    let opened = Db::open(&copy, options(Env::system().files)).unwrap();
+    assert_eq!(opened.get("in").unwrap().as_deref(), Some(&b"the log"[..]));
+    let (mut ours, mut theirs) = (
+        db.iter(ReadOptions::default()),
+        opened.iter(ReadOptions::default()),
+    );
+    ours.seek_to_first();
+    theirs.seek_to_first();
+    while ours.valid() && theirs.valid() {
+        assert_eq!((ours.key(), ours.value()), (theirs.key(), theirs.value()));
+        ours.next();
+        theirs.next();
+    }
+    assert!(!ours.valid() && !theirs.valid());
+    assert!(opened.verify().unwrap().damaged.is_empty());
 }

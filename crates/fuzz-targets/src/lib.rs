@@ -30,6 +30,7 @@ pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target. A name is also the name of its corpus folder and of its libFuzzer binary.
 pub const TARGETS: &[Target] = &[
+    ("backup_meta", targets::backup_meta::run),
     ("blob_file", targets::blob::run_file),
     ("blob_index", targets::blob::run_index),
     ("coded_rows", targets::coded_rows::run),

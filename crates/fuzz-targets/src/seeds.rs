@@ -495,6 +495,13 @@ impl Corpus {
             [DBOptions]\n  max_open_files=-1\n\n[CFOptions \"default\"]\n  comparator=x\n\n\
             [TableOptions/BlockBasedTable \"default\"]\n  block_size=4096\n";
         self.add("options_file", "own", own.to_vec());
+        let backup = b"1700000000\n17\nmetadata 6E6F7465\n3\nprivate/2/CURRENT crc32 98\n\
+            shared/000004.sst crc32 1\nshared_checksum/000007_sABC_9.sst crc32 4294967295\n";
+        self.add("backup_meta", "schema-1", backup.to_vec());
+        let backup = b"schema_version 2.1\n5\n6\ncolour blue\n1\n\
+            private/1/CURRENT temp kWarm size 16 crc32 7\n\
+            shared_checksum/000009_12_34.blob ni::excluded true\n// FOOTER\nsum 1\n";
+        self.add("backup_meta", "schema-2", backup.to_vec());
         let mut batch = WriteBatch::new();
         self.add("write_batch", "empty", batch.bytes().to_vec());
         let filled = batch

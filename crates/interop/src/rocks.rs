@@ -367,6 +367,11 @@ impl Rocks {
         must("checkpoint", error);
     }
 
+    /// The database, for other parts of the library; live as long as `self`.
+    pub(crate) fn handle_of_db(&self) -> *mut ffi::DbHandle {
+        self.db
+    }
+
     fn handle(&self, family: &str) -> *mut ffi::FamilyHandle {
         let found = self.families.iter().find(|(name, _)| name == family);
         found

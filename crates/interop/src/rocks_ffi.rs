@@ -34,6 +34,9 @@ opaque!(
     CheckpointHandle,
     EnvHandle,
     CacheHandle,
+    BackupHandle,
+    BackupInfoHandle,
+    RestoreHandle,
 );
 
 #[link(name = "rocksdb")]
@@ -264,6 +267,59 @@ unsafe extern "C" {
         error: *mut *mut c_char,
     );
     pub(crate) fn rocksdb_checkpoint_object_destroy(checkpoint: *mut CheckpointHandle);
+
+    pub(crate) fn rocksdb_backup_engine_open(
+        options: *const OptionsHandle,
+        dir: *const c_char,
+        error: *mut *mut c_char,
+    ) -> *mut BackupHandle;
+    pub(crate) fn rocksdb_backup_engine_close(engine: *mut BackupHandle);
+    pub(crate) fn rocksdb_backup_engine_create_new_backup(
+        engine: *mut BackupHandle,
+        db: *mut DbHandle,
+        error: *mut *mut c_char,
+    );
+    pub(crate) fn rocksdb_backup_engine_purge_old_backups(
+        engine: *mut BackupHandle,
+        keep: u32,
+        error: *mut *mut c_char,
+    );
+    pub(crate) fn rocksdb_backup_engine_verify_backup(
+        engine: *mut BackupHandle,
+        id: u32,
+        error: *mut *mut c_char,
+    );
+    pub(crate) safe fn rocksdb_restore_options_create() -> *mut RestoreHandle;
+    pub(crate) fn rocksdb_restore_options_destroy(options: *mut RestoreHandle);
+    pub(crate) fn rocksdb_backup_engine_restore_db_from_backup(
+        engine: *mut BackupHandle,
+        dir: *const c_char,
+        wal_dir: *const c_char,
+        options: *const RestoreHandle,
+        id: u32,
+        error: *mut *mut c_char,
+    );
+    pub(crate) fn rocksdb_backup_engine_get_backup_info(
+        engine: *mut BackupHandle,
+    ) -> *const BackupInfoHandle;
+    pub(crate) fn rocksdb_backup_engine_info_count(info: *const BackupInfoHandle) -> c_int;
+    pub(crate) fn rocksdb_backup_engine_info_timestamp(
+        info: *const BackupInfoHandle,
+        index: c_int,
+    ) -> i64;
+    pub(crate) fn rocksdb_backup_engine_info_backup_id(
+        info: *const BackupInfoHandle,
+        index: c_int,
+    ) -> u32;
+    pub(crate) fn rocksdb_backup_engine_info_size(
+        info: *const BackupInfoHandle,
+        index: c_int,
+    ) -> u64;
+    pub(crate) fn rocksdb_backup_engine_info_number_files(
+        info: *const BackupInfoHandle,
+        index: c_int,
+    ) -> u32;
+    pub(crate) fn rocksdb_backup_engine_info_destroy(info: *const BackupInfoHandle);
 
     pub(crate) safe fn rocksdb_transactiondb_options_create() -> *mut TransactionDbOptionsHandle;
     pub(crate) fn rocksdb_transactiondb_options_destroy(options: *mut TransactionDbOptionsHandle);

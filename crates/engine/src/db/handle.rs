@@ -613,11 +613,10 @@ impl Db {
     }
 
     /// Makes `target`, which must not exist, a copy of the database as of now. Tables are linked,
-    /// not copied; `target` must be on the same file system.
+    /// not copied; on another file system they are copied.
     ///
     /// # Errors
-    /// `InvalidArgument` when `target` exists, `NotSupported` on another file system, `NoSpace`,
-    /// `Io`; `Shutdown` when the database is closed meanwhile, which waits until this has given up.
+    /// `InvalidArgument` when `target` exists, `NoSpace`, `Io`; `Shutdown` when the database is closed meanwhile, which waits until this has given up.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
         let _call = self.engine.store.begin_call()?;
         checkpoint::checkpoint(&self.engine, target.as_ref())

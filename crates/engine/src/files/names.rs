@@ -37,6 +37,8 @@ pub enum FileName {
     Options(u64),
     /// `LOG`, `LOG.old.NNN`: the information log.
     InfoLog,
+    /// `RESTORING`: a backup is being restored here, and until that is done the directory is no database.
+    Restoring,
     /// `archive`, the directory of WAL files kept after their time.
     Archive,
     /// `NNNNNN.sst.trash` and the like: a file that was being removed, perhaps only in part there.
@@ -53,6 +55,7 @@ impl FileName {
             "IDENTITY" => return Some(Self::Identity),
             "LOG" => return Some(Self::InfoLog),
             "archive" => return Some(Self::Archive),
+            RESTORING => return Some(Self::Restoring),
             _ => {}
         }
         if name.starts_with("LOG.old") {
@@ -98,6 +101,7 @@ impl FileName {
             | Self::Identity
             | Self::InfoLog
             | Self::Archive
+            | Self::Restoring
             | Self::Model(_) => None,
         }
     }
@@ -107,7 +111,12 @@ impl FileName {
     pub fn is_evidence_of_a_database(self) -> bool {
         matches!(
             self,
-            Self::Current | Self::Manifest(_) | Self::Wal(_) | Self::Table(_) | Self::Blob(_)
+            Self::Current
+                | Self::Manifest(_)
+                | Self::Wal(_)
+                | Self::Table(_)
+                | Self::Blob(_)
+                | Self::Restoring
         )
     }
 }
@@ -138,6 +147,7 @@ pub(crate) const LEVELDB_TABLE_EXTENSION: &str = "ldb";
 pub(crate) const BLOB_EXTENSION: &str = "blob";
 const MODEL_EXTENSION: &str = "model";
 const MODEL_DIGITS: usize = 16;
+const RESTORING: &str = "RESTORING";
 const TRASH_SUFFIX: &str = ".trash";
 
 /// The name `path` has while it is removed step by step.
@@ -165,6 +175,11 @@ pub fn lock(dir: &Path) -> PathBuf {
 /// `dir/IDENTITY`.
 pub fn identity(dir: &Path) -> PathBuf {
     dir.join("IDENTITY")
+}
+
+/// `dir/RESTORING`.
+pub fn restoring(dir: &Path) -> PathBuf {
+    dir.join(RESTORING)
 }
 
 /// `dir/archive`.
@@ -255,6 +270,11 @@ mod tests {
             );
         }
         assert_eq!(parse("CURRENT"), Some(FileName::Current));
+        let marker = restoring(dir);
+        assert_eq!(
+            FileName::parse(Path::new(marker.file_name().unwrap())),
+            Some(FileName::Restoring)
+        );
         assert_eq!(parse("LOG.old.1700000000"), Some(FileName::InfoLog));
         assert_eq!(parse("OPTIONS-000007.dbtmp"), Some(FileName::Temp(7)));
     }

@@ -1,10 +1,12 @@
 //! Operations on a whole store: check, mend, copy, compact, take files in, create and drop families.
 
+pub(crate) mod backup;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
 pub(crate) mod destroy;
 pub(crate) mod families;
 pub(crate) mod ingest;
+mod moment;
 pub(crate) mod repair;
 pub(crate) mod repair_blobs;
 pub(crate) mod verify;

@@ -337,7 +337,7 @@ impl Repairer<'_> {
         {
             // Shows later opens that these are no tables of RocksDB 5, should there be no OPTIONS file.
             set.set_db_id(&id);
-            set.write_copy(self.dir)?;
+            set.copy()?.write(&*self.options.env.files, self.dir)?;
         }
         self.report.families = families.into_values().map(|(name, _)| name).collect();
         Ok(())

@@ -35,10 +35,7 @@ pub fn locate_manifest(files: &dyn FileSystem, dir: &Path) -> Result<Option<u64>
         Err(error) if error.is_not_found() => {
             return match holds_a_database(files, dir)? {
                 false => Ok(None),
-                true => Err(Error::corruption(
-                    "CURRENT is missing from a directory that holds a database",
-                )
-                .with_file(&current)),
+                true => Err(missing_current(files, dir)?),
             };
         }
         Err(error) if error.kind() == ErrorKind::TooLarge => {
@@ -61,6 +58,15 @@ pub fn locate_manifest(files: &dyn FileSystem, dir: &Path) -> Result<Option<u64>
         true => Ok(Some(number)),
         false => Err(Error::corruption("CURRENT names a missing MANIFEST").with_file(&manifest)),
     }
+}
+
+/// What to say of a directory that holds a database and no CURRENT.
+fn missing_current(files: &dyn FileSystem, dir: &Path) -> Result<Error> {
+    let message = match files.exists(&names::restoring(dir))? {
+        true => "a backup was being restored here and is not whole yet: restore it again",
+        false => "CURRENT is missing from a directory that holds a database",
+    };
+    Ok(Error::corruption(message).with_file(&names::current(dir)))
 }
 
 /// Refuses a directory whose MANIFEST, the newest where CURRENT names none, names tables of a
@@ -125,11 +131,24 @@ pub(super) fn write_and_make_live(
     profile: Profile,
     snapshot: &Snapshot<'_>,
 ) -> Result<RecordWriter> {
+    let records = snapshot
+        .edits()
+        .into_iter()
+        .map(|edit| edit.encode(profile));
+    write_records(files, dir, number, records)
+}
+
+fn write_records(
+    files: &dyn FileSystem,
+    dir: &Path,
+    number: u64,
+    records: impl Iterator<Item = Result<Vec<u8>>>,
+) -> Result<RecordWriter> {
     let path = names::manifest(dir, number);
     let file = files.create(&path, CreateOptions::new(FileKind::Manifest))?;
     let mut writer = RecordWriter::new(file);
-    for edit in snapshot.edits() {
-        let record = edit.encode(profile)?;
+    for record in records {
+        let record = record?;
         if !record.is_empty() {
             writer.gather(&record)?;
         }
@@ -142,6 +161,33 @@ pub(super) fn write_and_make_live(
     files.sync_dir(dir)?;
     set_current(files, dir, number)?;
     Ok(writer)
+}
+
+/// A MANIFEST of one moment, not written yet: taken under a lock, written without.
+#[derive(Debug)]
+pub struct ManifestCopy {
+    number: u64,
+    records: Vec<Vec<u8>>,
+}
+
+impl ManifestCopy {
+    pub(super) fn take(number: u64, profile: Profile, snapshot: &Snapshot<'_>) -> Result<Self> {
+        let records = snapshot
+            .edits()
+            .into_iter()
+            .map(|edit| edit.encode(profile));
+        let records = records.collect::<Result<_>>()?;
+        Ok(Self { number, records })
+    }
+
+    /// Writes it to `dir`, a directory of its own, with its CURRENT.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`.
+    pub fn write(&self, files: &dyn FileSystem, dir: &Path) -> Result<()> {
+        let records = self.records.iter().cloned().map(Ok);
+        write_records(files, dir, self.number, records)?.close()
+    }
 }
 
 fn set_current(files: &dyn FileSystem, dir: &Path, number: u64) -> Result<()> {

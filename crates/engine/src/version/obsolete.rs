@@ -50,7 +50,8 @@ pub fn obsolete_files(listing: &[PathBuf], needed: &Needed) -> Vec<PathBuf> {
         | FileName::Lock
         | FileName::Identity
         | FileName::InfoLog
-        | FileName::Archive => false,
+        | FileName::Archive
+        | FileName::Restoring => false,
     };
     listing
         .iter()

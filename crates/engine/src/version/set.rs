@@ -13,14 +13,14 @@
 
 use super::family_versions::FamilyVersions;
 use super::left_files::{Leaving, Left};
-use super::manifest::{Snapshot, write_and_make_live};
+use super::manifest::{ManifestCopy, Snapshot, write_and_make_live};
 use super::recover::RecordedNumbers;
 use super::{FileNumbers, NewFile, Profile, VersionBuilder, VersionEdit};
 use crate::wal::record::RecordWriter;
 use drumlin_base::{Error, ErrorKind, KeyOrder, Result, SeqNo};
 use drumlin_fs::FileSystem;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A MANIFEST below this size is never rolled, in bytes.
@@ -418,14 +418,12 @@ impl VersionSet {
         Ok(())
     }
 
-    /// Writes a MANIFEST of the present versions, and a CURRENT that names it, into another
-    /// directory, for a copy of the database.
+    /// A MANIFEST of the present versions, to be written into a copy of the database.
     ///
     /// # Errors
-    /// `NoSpace`, `Io`.
-    pub fn write_copy(&self, dir: &Path) -> Result<()> {
-        let number = self.numbers.next();
-        write_and_make_live(&*self.files, dir, number, self.profile, &self.snapshot())?.close()
+    /// `NotSupported` of what the directory's format cannot say.
+    pub fn copy(&self) -> Result<ManifestCopy> {
+        ManifestCopy::take(self.numbers.next(), self.profile, &self.snapshot())
     }
 
     fn snapshot(&self) -> Snapshot<'_> {

@@ -7,6 +7,8 @@
 )]
 
 #[cfg(test)]
+mod backups;
+#[cfg(test)]
 mod cold_batches;
 #[cfg(test)]
 mod concurrency;

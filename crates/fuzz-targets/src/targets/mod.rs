@@ -1,5 +1,6 @@
 //! The targets, one a file: each has a `run` that takes any bytes and panics to report.
 
+pub(crate) mod backup_meta;
 pub(crate) mod batch;
 pub(crate) mod blob;
 pub(crate) mod canary;

@@ -42,6 +42,7 @@ fn check(parsed: FileName) {
         FileName::Lock => names::lock(empty),
         FileName::Identity => names::identity(empty),
         FileName::Archive => names::archive(empty),
+        FileName::Restoring => names::restoring(empty),
         FileName::InfoLog | FileName::Trash(_) => return, // Of many names one number.
     };
     assert_eq!(FileName::parse(&again), Some(parsed), "{again:?}");

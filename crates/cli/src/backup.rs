@@ -1,0 +1,253 @@
+//! backup create, list, verify, purge, delete; restore.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use drumlin::{
+    BackupInfo, BackupOptions, Backups, CheckDepth, CreatedBackup, Env, RateLimit, RemovedBackups,
+    RestoreOptions, TransferOptions,
+};
+
+use crate::args::Place;
+use crate::escape::Form;
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::units::{self, parse_bytes};
+
+/// How often a store is opened anew when a writer beside the backup has removed files since.
+const TRIES: u32 = 8;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BackupTask {
+    /// Add a backup of --db, as of now. The database may be in use; nothing in it is changed.
+    Create {
+        /// The directory of backups; made if it is missing.
+        dir: PathBuf,
+        /// Text that is shown with the backup.
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        note: String,
+        #[command(flatten)]
+        pace: Pace,
+    },
+    /// List the backups, the oldest first.
+    List {
+        /// The directory of backups.
+        dir: PathBuf,
+    },
+    /// Check names and sizes, and the small files of each backup whole.
+    Verify {
+        /// The directory of backups.
+        dir: PathBuf,
+        /// The backup; without it, all.
+        id: Option<u32>,
+        /// Read every byte and compare checksums.
+        #[arg(long)]
+        checksums: bool,
+        #[command(flatten)]
+        pace: Pace,
+    },
+    /// Remove all backups but the newest, and what interrupted runs have left.
+    Purge {
+        /// The directory of backups.
+        dir: PathBuf,
+        /// How many are kept; damaged ones stay and are not counted.
+        #[arg(long, value_name = "N")]
+        keep: usize,
+    },
+    /// Remove one backup.
+    Delete {
+        /// The directory of backups.
+        dir: PathBuf,
+        /// The backup.
+        id: u32,
+    },
+}
+
+/// Brings back a backup.
+#[derive(Debug, Args)]
+pub(crate) struct Restore {
+    /// The directory of backups.
+    dir: PathBuf,
+    /// The backup; without it, the newest that is whole.
+    id: Option<u32>,
+    /// Lose the database that is in --db now.
+    #[arg(long)]
+    replace: bool,
+    #[command(flatten)]
+    pace: Pace,
+}
+
+/// How fast.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Pace {
+    /// Bytes read a second; without it, as many as the disk gives.
+    #[arg(long, value_name = "BYTES", value_parser = parse_rate)]
+    rate: Option<u64>,
+}
+
+fn parse_rate(text: &str) -> Result<u64, String> {
+    match parse_bytes(text)? {
+        0 => Err("a rate is at least 1 byte a second".to_owned()),
+        rate => Ok(rate),
+    }
+}
+
+impl Pace {
+    fn transfer(self, progress: &Progress) -> TransferOptions {
+        TransferOptions {
+            rate: self.rate.map_or(RateLimit::Unlimited, RateLimit::Fixed),
+            cancel: None,
+            progress: Some(progress.listener()),
+        }
+    }
+}
+
+fn backups(dir: &Path) -> Backups {
+    Backups::new(dir, Env::system())
+}
+
+/// Carries out one of the tasks.
+pub(crate) fn backup(place: &Place, task: BackupTask, out: &mut Output) -> Outcome {
+    match task {
+        BackupTask::Create { dir, note, pace } => create(place, &dir, note, pace, out),
+        BackupTask::List { dir } => list(&dir, out),
+        BackupTask::Verify {
+            dir,
+            id,
+            checksums,
+            pace,
+        } => {
+            let depth = match checksums {
+                true => CheckDepth::Checksums,
+                false => CheckDepth::Sizes,
+            };
+            verify(&dir, id, depth, pace, out)
+        }
+        BackupTask::Purge { dir, keep } => show_removed(&backups(&dir).purge(keep)?, out),
+        BackupTask::Delete { dir, id } => show_removed(&backups(&dir).delete(id)?, out),
+    }
+}
+
+fn create(place: &Place, dir: &Path, note: String, pace: Pace, out: &mut Output) -> Outcome {
+    let progress = Progress::new("backup", Some(0));
+    let options = BackupOptions {
+        note: note.into_bytes(),
+        transfer: pace.transfer(&progress),
+    };
+    let mut tries = 0;
+    let created = loop {
+        // Read-only, so that a server may go on; what it removes meanwhile is in no newer moment.
+        let (db, _) = place.open_to_read()?;
+        tries += 1;
+        match backups(dir).create(&db, &options) {
+            Err(error) if error.is_not_found() && tries < TRIES => {}
+            made => break made,
+        }
+    };
+    progress.finish();
+    show_created(&created?, dir, out)
+}
+
+fn show_created(created: &CreatedBackup, dir: &Path, out: &mut Output) -> Outcome {
+    out.text(format!(
+        "backup {} in {}: {} files, {}; copied {} of them, {}",
+        created.id,
+        dir.display(),
+        units::count(created.files),
+        units::bytes(created.bytes),
+        units::count(created.files_copied),
+        units::bytes(created.bytes_copied),
+    ))
+}
+
+fn list(dir: &Path, out: &mut Output) -> Outcome {
+    let listed = backups(dir).list()?;
+    if listed.is_empty() {
+        return out.text("there is no backup");
+    }
+    out.text("      id  made (UTC)              files       size  note")?;
+    for backup in &listed {
+        out.text(line(backup))?;
+    }
+    Ok(())
+}
+
+/// A backup on a line.
+fn line(backup: &BackupInfo) -> String {
+    let mut note = Vec::new();
+    Form::new(false).write(&backup.note, &mut note);
+    let mut rest = String::from_utf8_lossy(&note).into_owned();
+    if let Some(damage) = &backup.damage {
+        rest = format!("damaged: {damage}");
+    }
+    let line = format!(
+        "{:>8}  {}  {:>9}  {:>9}  {rest}",
+        backup.id,
+        units::moment(backup.unix_seconds),
+        units::count(backup.files),
+        units::bytes(backup.bytes),
+    );
+    line.trim_end().to_owned()
+}
+
+fn verify(dir: &Path, id: Option<u32>, depth: CheckDepth, pace: Pace, out: &mut Output) -> Outcome {
+    let progress = Progress::new("verify", Some(0));
+    let checked = backups(dir).verify(id, depth, &pace.transfer(&progress));
+    progress.finish();
+    let checked = checked?;
+    for (path, error) in &checked.damaged {
+        out.text(format!("{}: {error}", path.display()))?;
+    }
+    out.text(format!(
+        "{} backups, {} files, {} read",
+        units::count(checked.backups),
+        units::count(checked.files),
+        units::bytes(checked.bytes_read),
+    ))?;
+    match checked.damaged.len() {
+        0 => out.text("all of it is sound"),
+        damaged => {
+            out.flush()?;
+            Err(Failure::Check(format!("{damaged} files are damaged")))
+        }
+    }
+}
+
+fn show_removed(removed: &RemovedBackups, out: &mut Output) -> Outcome {
+    let ids: Vec<String> = removed.ids.iter().map(u32::to_string).collect();
+    let what = match ids.len() {
+        0 => "no backup removed".to_owned(),
+        _ => format!("removed: {}", ids.join(", ")),
+    };
+    let (files, bytes) = (units::count(removed.files), units::bytes(removed.bytes));
+    out.text(format!("{what}; {files} files gone, {bytes}"))?;
+    match removed.kept_for_damaged {
+        true => out.text(
+            "files without a backup stay, as the meta file of a damaged backup cannot be understood",
+        ),
+        false => Ok(()),
+    }
+}
+
+/// Restores a backup as the database of `--db`.
+pub(crate) fn restore(place: &Place, wanted: &Restore, out: &mut Output) -> Outcome {
+    let target = place.dir()?;
+    let progress = Progress::new("restore", Some(0));
+    let options = RestoreOptions {
+        wal_dir: place.wal_dir.clone(),
+        replace: wanted.replace,
+        transfer: wanted.pace.transfer(&progress),
+    };
+    let restored = backups(&wanted.dir).restore(wanted.id, target, &options);
+    progress.finish();
+    let restored = restored?;
+    out.text(format!(
+        "backup {} is in {}: {} files, {}; {} of them were there already",
+        restored.id,
+        target.display(),
+        units::count(restored.files),
+        units::bytes(restored.bytes),
+        units::count(restored.files_kept),
+    ))
+}
