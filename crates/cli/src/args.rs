@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 /// Where, and how keys and values are written.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Place {
-    /// Directory of the database.
+    /// Directory of the database; without it, what the environment's DRUMLIN_DB says.
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) db: Option<PathBuf>,
     /// Directory of its write-ahead log, where that is another one.
@@ -73,10 +73,11 @@ pub(crate) struct Redis {
 pub(crate) enum Command {
     /// Write `key TAB value` lines into the database.
     Load(Load),
-    /// Print the value of a key.
+    /// Print the value of a key; of several, each with its key, as `key TAB value` lines.
     Get {
-        /// The key.
-        key: String,
+        /// The keys.
+        #[arg(required = true, value_name = "KEY")]
+        keys: Vec<String>,
     },
     /// Set a key to a value.
     Put {
@@ -98,6 +99,38 @@ pub(crate) enum Command {
         /// Return only when the write outlives a power cut.
         #[arg(long)]
         sync: bool,
+    },
+    /// Remove every key from FROM up to TO, which stays.
+    DeleteRange {
+        /// First key, inclusive.
+        from: String,
+        /// End, exclusive.
+        to: String,
+        /// Return only when the write outlives a power cut.
+        #[arg(long)]
+        sync: bool,
+    },
+    /// List, make and drop column families.
+    Family {
+        #[command(subcommand)]
+        task: FamilyTask,
+    },
+    /// Take table files into the family, all or none; where they overlap, later ones win, and all win over what is there.
+    Ingest {
+        /// Tables, of `write-table`, of SstFileWriter, or of `ldb write_extern_sst`.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Remove the files afterwards.
+        #[arg(long = "move")]
+        move_files: bool,
+    },
+    /// Write `key TAB value` lines, in key order, each key once, into a table file outside the database, for `ingest`.
+    WriteTable {
+        /// The table file.
+        table: PathBuf,
+        /// A file of lines; `-` is standard input.
+        #[arg(default_value = "-")]
+        lines: PathBuf,
     },
     /// Print entries in key order, as `key TAB value` lines.
     Scan(Scan),
@@ -209,6 +242,22 @@ pub(crate) enum Command {
     Lab {
         #[command(subcommand)]
         task: Lab,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum FamilyTask {
+    /// Print their names, one a line.
+    List,
+    /// Make one.
+    Create {
+        /// Its name.
+        name: String,
+    },
+    /// Drop one, with all that is in it.
+    Drop {
+        /// Its name.
+        name: String,
     },
 }
 
@@ -564,7 +613,7 @@ mod tests {
             assert_eq!(arguments.place.db.as_deref(), Some("/d".as_ref()), "{line}");
             assert!(arguments.place.hex);
             assert_eq!(arguments.place.family, "default");
-            assert!(matches!(arguments.command, Command::Get { key } if key == "0x61"));
+            assert!(matches!(arguments.command, Command::Get { keys } if keys == ["0x61"]));
         }
     }
 

@@ -1,4 +1,4 @@
-//! get, put, delete.
+//! get, put, delete, delete-range.
 
 use std::io::{self, Read};
 
@@ -9,13 +9,31 @@ use crate::args::Place;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 
-/// Prints the value of `key`.
-pub(crate) fn get(place: &Place, key: &str, out: &mut Output) -> Outcome {
+/// Prints the value of a key, or the entries of several; which are missing is remarked, and the failure.
+pub(crate) fn get(place: &Place, keys: &[String], out: &mut Output) -> Outcome {
+    let bytes = keys.iter().map(|key| place.bytes(key));
+    let bytes = bytes.collect::<Outcome<Vec<_>>>()?;
     let (db, family) = place.open_to_read()?;
-    let value = db.get_cf(&family, place.bytes(key)?, &ReadOptions::default())?;
-    match value {
-        Some(value) => out.value(place.form(), &value),
-        None => Err(Failure::NotFound(format!("there is no key '{key}'"))),
+    let mut missing = Vec::new();
+    // Of one moment: nobody writes to a store that was opened for reading.
+    let found = db.multi_get_cf(&family, &bytes, &ReadOptions::default());
+    for ((key, bytes), value) in keys.iter().zip(&bytes).zip(found) {
+        match value? {
+            Some(value) if keys.len() == 1 => out.value(place.form(), &value)?,
+            Some(value) => out.entry(place.form(), bytes, &value)?,
+            None => missing.push(format!("'{key}'")),
+        }
+    }
+    match missing.len() {
+        0 => Ok(()),
+        1 => Err(Failure::NotFound(format!(
+            "there is no key {}",
+            missing.join("")
+        ))),
+        _ => Err(Failure::NotFound(format!(
+            "there are no keys {}",
+            missing.join(", ")
+        ))),
     }
 }
 
@@ -60,6 +78,14 @@ pub(crate) fn delete(place: &Place, key: &str, sync: bool) -> Outcome {
     let key = place.bytes(key)?;
     let (db, family) = place.open_existing()?;
     db.delete_cf(&family, key, &write_options(sync))?;
+    Ok(db.close()?)
+}
+
+/// Removes the keys from `from` up to `to`.
+pub(crate) fn delete_range(place: &Place, from: &str, to: &str, sync: bool) -> Outcome {
+    let (begin, end) = (place.bytes(from)?, place.bytes(to)?);
+    let (db, family) = place.open_existing()?;
+    db.delete_range_cf(&family, begin, end, &write_options(sync))?;
     Ok(db.close()?)
 }
 

@@ -90,19 +90,19 @@ fn count_entries(db: &Db, family: &ColumnFamily) -> Outcome<u64> {
 }
 
 /// The input, line by line.
-struct Lines {
+pub(crate) struct Lines {
     reader: Box<dyn BufRead>,
     progress: Progress,
     /// The line that was read last, without its end; empty at the end of the input.
-    line: Vec<u8>,
+    pub(crate) line: Vec<u8>,
     /// Its number, counted from 1.
-    number: u64,
+    pub(crate) number: u64,
     /// How many ended in CR LF.
     carriage_returns: u64,
 }
 
 impl Lines {
-    fn new(input: Input) -> Self {
+    pub(crate) fn new(input: Input) -> Self {
         Self {
             reader: input.reader,
             progress: Progress::new("loading", input.bytes),
@@ -113,7 +113,7 @@ impl Lines {
     }
 
     /// Goes on to the next line that is not empty; false when there is none.
-    fn next(&mut self) -> Outcome<bool> {
+    pub(crate) fn next(&mut self) -> Outcome<bool> {
         loop {
             self.line.clear();
             self.number += 1;
@@ -251,10 +251,10 @@ impl<'d> Loader<'d> {
 }
 
 /// Key and value.
-type Entry<'l> = (Cow<'l, [u8]>, Cow<'l, [u8]>);
+pub(crate) type Entry<'l> = (Cow<'l, [u8]>, Cow<'l, [u8]>);
 
 /// Key and value of a line.
-fn split_line(form: Form, line: &[u8]) -> Result<Entry<'_>, String> {
+pub(crate) fn split_line(form: Form, line: &[u8]) -> Result<Entry<'_>, String> {
     let tab = line.iter().position(|byte| *byte == b'\t');
     let Some((key, rest)) = tab.map(|tab| line.split_at(tab)) else {
         return Err("there is no TAB between key and value".to_owned());

@@ -13,7 +13,9 @@ mod blobs;
 mod convert;
 mod demo;
 mod escape;
+mod external;
 mod failure;
+mod families;
 mod generate;
 mod input;
 mod inspect;
@@ -77,13 +79,13 @@ fn run(out: &mut Output) -> Outcome {
         };
     }
     let arguments = Arguments::parse();
-    carry_out(&arguments.place, arguments.command, out)
+    carry_out(&arguments.place.with_environment(), arguments.command, out)
 }
 
 fn carry_out(place: &Place, command: Command, out: &mut Output) -> Outcome {
     match command {
         Command::Load(wanted) => load::load(place, &wanted, out),
-        Command::Get { key } => kv::get(place, &key, out),
+        Command::Get { keys } => kv::get(place, &keys, out),
         Command::Put {
             key,
             value,
@@ -94,6 +96,10 @@ fn carry_out(place: &Place, command: Command, out: &mut Output) -> Outcome {
             false => kv::put(place, &key, &value, sync),
         },
         Command::Delete { key, sync } => kv::delete(place, &key, sync),
+        Command::DeleteRange { from, to, sync } => kv::delete_range(place, &from, &to, sync),
+        Command::Family { task } => families::family(place, task, out),
+        Command::Ingest { files, move_files } => external::ingest(place, &files, move_files, out),
+        Command::WriteTable { table, lines } => external::write(place, &table, &lines, out),
         Command::Scan(wanted) => scan::scan(place, &wanted, out),
         Command::Stats { property } => maintenance::stats(place, property.as_deref(), out),
         Command::Levels => levels::levels(place, out),

@@ -13,8 +13,18 @@ use crate::failure::{Failure, Outcome};
 impl Place {
     /// The directory.
     pub(crate) fn dir(&self) -> Outcome<&Path> {
-        let missing = || Failure::Usage("which database? Name its directory with --db".to_owned());
+        let missing = || {
+            let text = "which database? Name its directory with --db, or with DRUMLIN_DB";
+            Failure::Usage(text.to_owned())
+        };
         self.db.as_deref().ok_or_else(missing)
+    }
+
+    /// Takes the directory from the environment where the command line names none.
+    pub(crate) fn with_environment(mut self) -> Self {
+        let named = std::env::var_os("DRUMLIN_DB").filter(|dir| !dir.is_empty());
+        self.db = self.db.or_else(|| named.map(Into::into));
+        self
     }
 
     /// Usual options for the database that is named.

@@ -51,13 +51,10 @@ pub(crate) fn rate(amount: u64, seconds: f64) -> u64 {
     (amount as f64 / seconds.max(1e-9)) as u64
 }
 
-/// A number of bytes as a user writes it: `4096`, `64k`, `1.5GB`, `2GiB`. `k` and `kB` are 1000,
+/// A number of bytes as a user writes it: `4096`, `64k`, `1.5GB`, `2GiB`, `1e6`. `k` and `kB` are 1000,
 /// `KiB` 1024, in any case.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
-    let split = text
-        .find(|letter: char| letter.is_ascii_alphabetic())
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
+    let (number, unit) = text.split_at(end_of_number(text));
     let scale: u64 = match unit.to_ascii_lowercase().as_str() {
         "" | "b" => 1,
         "k" | "kb" => 1000,
@@ -83,6 +80,18 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Where the unit begins behind a number, which may have an exponent: an `e` before a digit.
+fn end_of_number(text: &str) -> usize {
+    let mut letters = text.char_indices();
+    let unit = letters.find(|(at, letter)| {
+        let rest = text.get(at + 1..).unwrap_or_default();
+        let is_exponent =
+            matches!(letter, 'e' | 'E') && rest.starts_with(|c: char| c.is_ascii_digit());
+        letter.is_ascii_alphabetic() && !is_exponent
+    });
+    unit.map_or(text.len(), |(at, _)| at)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,10 +105,23 @@ mod tests {
             ("1.5GB", 1_500_000_000),
             ("2GiB", 2 << 30),
             ("512MiB", 512 << 20),
+            ("4KB", 4000),
+            ("1e6", 1_000_000),
+            ("2.5E3", 2500),
+            ("1e3k", 1_000_000),
         ] {
             assert_eq!(parse_bytes(text), Ok(size), "{text}");
         }
-        for text in ["", "k", "-1", "5 apples", "1e30GB", "99999999999999999999"] {
+        for text in [
+            "",
+            "k",
+            "-1",
+            "5 apples",
+            "1e",
+            "1ee6",
+            "1e30GB",
+            "99999999999999999999",
+        ] {
             assert!(parse_bytes(text).is_err(), "{text}");
         }
         assert_eq!(bytes(615), "615 B");

@@ -423,3 +423,77 @@ fn backups_are_made_listed_checked_restored_and_removed() {
         2
     );
 }
+
+#[test]
+fn several_keys_are_got_at_once_and_the_missing_are_named() {
+    let shell = Shell::new();
+    for (key, value) in [("a", "1"), ("b", "2"), ("c", "3")] {
+        shell.print(&["put", key, value]);
+    }
+    assert_eq!(shell.print(&["get", "c", "a"]), "c\t3\na\t1\n");
+    assert_eq!(shell.print(&["get", "c"]), "3\n");
+    let some = shell.run(&["get", "c", "x", "a", "y"]);
+    assert_eq!((code(&some), &*some.stdout), (1, &b"c\t3\na\t1\n"[..]));
+    let said = String::from_utf8_lossy(&some.stderr).into_owned();
+    assert!(said.contains("there are no keys 'x', 'y'"), "{said}");
+    shell.print(&["delete-range", "b", "c"]);
+    assert_eq!(shell.print(&["scan"]), "a\t1\nc\t3\n");
+}
+
+#[test]
+fn families_are_listed_made_and_dropped() {
+    let shell = Shell::new();
+    assert_eq!(code(&shell.run(&["family", "list"])), 1, "no database");
+    assert_eq!(code(&shell.run(&["family", "create", "users"])), 1);
+    shell.print(&["put", "key", "value"]);
+    assert_eq!(shell.print(&["family", "list"]), "default\n");
+    shell.print(&["family", "create", "users"]);
+    assert_eq!(code(&shell.run(&["family", "create", "users"])), 2);
+    assert_eq!(shell.print(&["family", "list"]), "default\nusers\n");
+    shell.print(&["put", "--family", "users", "key", "a user"]);
+    assert_eq!(
+        shell.print(&["get", "--family", "users", "key"]),
+        "a user\n"
+    );
+    shell.print(&["family", "drop", "users"]);
+    assert_eq!(code(&shell.run(&["family", "drop", "users"])), 1);
+    assert_eq!(code(&shell.run(&["family", "drop", "default"])), 2);
+    assert_eq!(shell.print(&["family", "list"]), "default\n");
+    assert_eq!(shell.print(&["get", "key"]), "value\n");
+}
+
+#[test]
+fn tables_are_written_outside_and_taken_in() {
+    let shell = Shell::new();
+    shell.print(&["put", "b", "old"]);
+    let table = shell.path("outside.sst");
+    let table = table.to_str().expect("the path is text");
+    let db = shell.path("db");
+    let write = |lines: &str| shell.run_on(&db, &["write-table", table], lines.as_bytes());
+    for lines in ["b\t1\na\t2\n", "a\t1\na\t2\n", "no tab\n", ""] {
+        assert_eq!(code(&write(lines)), 2, "{lines:?}");
+    }
+    assert!(success(write("a\t1\nb\t2\n")).starts_with("2 rows in "));
+    assert_eq!(code(&write("")), 2, "there is one already");
+    shell.print(&["ingest", table]);
+    assert_eq!(shell.print(&["scan"]), "a\t1\nb\t2\n");
+    shell.print(&["ingest", table, "--move"]);
+    assert_eq!(code(&shell.run(&["ingest", table])), 1, "it was moved");
+}
+
+#[test]
+fn the_environment_names_the_database_where_the_command_line_does_not() {
+    let shell = Shell::new();
+    shell.print(&["put", "key", "value"]);
+    let run = |named: Option<&Path>| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_drumlin"));
+        command.args(["get", "key"]).env_remove("DRUMLIN_DB");
+        if let Some(dir) = named {
+            command.env("DRUMLIN_DB", dir);
+        }
+        command.output().expect("the command runs")
+    };
+    assert_eq!(success(run(Some(&shell.path("db")))), "value\n");
+    assert_eq!(code(&run(None)), 2);
+    assert_eq!(code(&run(Some(&shell.path("nothing")))), 1);
+}
