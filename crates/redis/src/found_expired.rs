@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use drumlin::Health;
 use drumlin_redis_store::{Expired, Keyspace, Mark};
 
 use crate::state::ServerState;
@@ -18,7 +19,9 @@ pub(crate) fn settle(
         keys: seen, due, ..
     } = keys.take_expired();
     let mut gone = BTreeSet::new();
-    if !due.is_empty() && may_write && state.deletes_expired() {
+    // A round of reads shall not fail because of these.
+    let takes_writes = || state.store.db().health() < Health::WriteStopped;
+    if !due.is_empty() && may_write && state.deletes_expired() && takes_writes() {
         // One that needs the disk for it is left to the worker.
         gone = keys.expire_found(due, mark).unwrap_or_default();
         state.counters.expired += gone.len() as u64;

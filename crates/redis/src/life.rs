@@ -93,7 +93,7 @@ pub(crate) fn failed(state: &mut ServerState, what: &str, error: &Error) {
         .tell_once(Level::Warning, "disk", what, &fields);
 }
 
-/// Nothing of the round was written: whoever was told of a write is told of the error instead.
+/// Nothing of the round was written: whoever was told of a write, or may have read what others wrote, is told of the error instead.
 pub(crate) fn fail_round(state: &mut ServerState, error: &Error) {
     failed(state, "a round was not written", error);
     let line = Failure::from(error.duplicate()).to_string();
@@ -109,7 +109,9 @@ pub(crate) fn fail_round(state: &mut ServerState, error: &Error) {
             state.replication.forget_place();
             continue;
         }
-        if io.round_wrote {
+        let is_told =
+            io.round_wrote || io.round_saw && !drumlin_base::bug!("redis-unwritten-change-read");
+        if is_told {
             session.out.truncate(io.round_from);
             let out = std::mem::take(&mut session.out);
             let mut reply = ReplyWriter::append_to(out, session.protocol);

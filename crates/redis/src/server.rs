@@ -332,9 +332,10 @@ impl Server {
                 terms,
                 exec_failed: false,
             };
+            let sees = !dispatcher.round.overlay.is_empty();
             match dispatcher.dispatch(&mut session, request.args) {
                 Ran::Answered { wrote } => {
-                    io.round_saw |= !dispatcher.round.overlay.is_empty();
+                    io.round_saw |= sees || wrote;
                     ran += 1;
                     traffic::consume(state, &session, &mut io, bytes);
                     io.round_replies += 1;

@@ -196,6 +196,7 @@ pub const BUGS: &[Bug] = &[
     bug("redis-tree-leaves-long-entries", "redis-store/tree/cut", "store:tree::a_list_is"),
     bug("redis-undone-script-draws-on", "redis/script/run", "beside:script::a_script_over"),
     bug("redis-untold-change", "redis/tracking/tracker", "drumlin_redis:tracking::"),
+    bug("redis-unwritten-change-read", "redis/life", "served:a_change_that"),
     bug("redis-write-answered-beside", "redis/workers", "served:under_always"),
     bug("refused-ingest-leaves-names", "engine/maintenance/ingest", "faults:copies::an_external_table_is_taken"),
     bug("removed-range-takes-its-end", "engine/compaction/stream", "drumlin:stream_tests::"),

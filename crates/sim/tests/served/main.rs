@@ -11,6 +11,7 @@ mod client;
 mod linear;
 mod prefix;
 mod stall;
+mod unwritten;
 mod world;
 
 use std::ops::Range;
@@ -67,6 +68,14 @@ fn under_stalls_replies_wait_for_what_they_tell_of() {
         println!("{stalls} rounds waited for the engine under {fsync:?}");
         assert!(stalls > 0, "nothing waited");
     }
+}
+
+/// Goal: nobody is told of a change that was not written. Method: one client writes to a disk that takes nothing, another reads in the
+/// same round, or before, or after.
+#[test]
+fn a_change_that_was_not_written_is_read_by_nobody() {
+    let failed = (0..40).filter(|seed| unwritten::reader_is_told_of_the_error(*seed));
+    assert!(failed.count() > 0, "they never were in one round");
 }
 
 /// Goal: a client that has sent a part of a command costs nothing until the rest comes. Method: the steps of a minute, in which
