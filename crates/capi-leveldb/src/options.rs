@@ -182,7 +182,7 @@ unsafe extern "C" fn leveldb_options_set_error_if_exists(
     unsafe { change(options, NAME, |options| options.error_if_exists = on != 0) };
 }
 
-/// Checksums are always verified on what is read from disk, so this changes nothing.
+/// Changes nothing: what compactions and recovery read is always checked, what reads read as their options say.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leveldb_options_set_paranoid_checks(
     options: *mut Handle<OpenOptions>,

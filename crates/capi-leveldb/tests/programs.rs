@@ -148,6 +148,33 @@ fn directories_go_to_and_fro() {
 }
 
 #[test]
+fn a_rocksdb_directory_is_opened_and_stays_one() {
+    let dir = temp_dir();
+    let program = compile(dir.path(), "rows", Library::Ours);
+    let store = dir.path().join("store");
+    let db = drumlin::Db::open(&store, drumlin::Options::default()).expect("opens");
+    for at in 0..100 {
+        let (key, value) = (
+            format!("row{at:07}"),
+            format!("value {} of row {at}", at * 7),
+        );
+        db.put(key, value).expect("is written");
+    }
+    db.close().expect("closes");
+    let place = store.display().to_string();
+    let arguments = ["write", place.as_str(), "100", "2000"];
+    assert_eq!(answers(&program, dir.path(), &arguments), "2100 rows\n");
+    let options = drumlin::Options {
+        create_if_missing: false,
+        ..drumlin::Options::default()
+    };
+    let db = drumlin::Db::open(&store, options).expect("opens");
+    assert!(!db.recovery_report().leveldb);
+    let value = db.get("row0002099").expect("reads");
+    assert_eq!(value.as_deref(), Some(&b"value 14693 of row 2099"[..]));
+}
+
+#[test]
 fn misused_handles_end_the_process_with_a_sentence() {
     let dir = temp_dir();
     let program = compile(dir.path(), "mistakes", Library::Ours);

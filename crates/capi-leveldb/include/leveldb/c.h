@@ -107,7 +107,7 @@ void leveldb_options_set_comparator(leveldb_options_t*, leveldb_comparator_t*);
 void leveldb_options_set_filter_policy(leveldb_options_t*, leveldb_filterpolicy_t*);
 void leveldb_options_set_create_if_missing(leveldb_options_t*, uint8_t);
 void leveldb_options_set_error_if_exists(leveldb_options_t*, uint8_t);
-/* Changes nothing: what is read from disk is always checked. */
+/* Changes nothing: what compactions and recovery read is always checked, what reads read as their options say. */
 void leveldb_options_set_paranoid_checks(leveldb_options_t*, uint8_t);
 void leveldb_options_set_env(leveldb_options_t*, leveldb_env_t*);
 /* Changes nothing: no function makes a logger. */

@@ -37,7 +37,7 @@ fn destroy(dir: &Path, options: &Options) -> Result<()> {
         Err(error) if error.is_not_found() => return Ok(()),
         names => names?,
     };
-    let own: Vec<_> = names
+    let mut own: Vec<_> = names
         .iter()
         .filter_map(|name| FileName::parse(name).map(|parsed| (name, parsed)))
         .collect();
@@ -62,7 +62,6 @@ fn destroy(dir: &Path, options: &Options) -> Result<()> {
     if let Some(wal_dir) = wal_dir {
         remove_wals(files, wal_dir)?;
     }
-    let mut own = own;
     own.sort_by_key(|(_, name)| turn(*name));
     for files_of_a_turn in own.chunk_by(|(_, a), (_, b)| turn(*a) == turn(*b)) {
         for (name, parsed) in files_of_a_turn {
