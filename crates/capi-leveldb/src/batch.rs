@@ -5,9 +5,9 @@ use std::ffi::{c_char, c_void};
 use drumlin::WriteBatch;
 use drumlin_base::ValueKind;
 
-use crate::bytes::slice;
-use crate::error::{end_process, guard_infallible};
-use crate::handle::{self, Handle, Tagged};
+use drumlin_ffi::bytes::slice;
+use drumlin_ffi::error::{end_process, guard_infallible};
+use drumlin_ffi::handle::{self, Handle, Tagged};
 
 /// What the handle holds: the batch, and the first thing that did not fit, which the write reports.
 #[derive(Debug, Default)]
@@ -92,13 +92,13 @@ unsafe extern "C" fn leveldb_writebatch_iterate(
 ) {
     const NAME: &str = "leveldb_writebatch_iterate";
     let (Some(put), Some(deleted)) = (put, deleted) else {
-        end_process(&format!("{NAME}: a function is null"));
+        end_process(NAME, "a function is null");
     };
     // SAFETY: as above.
     let batch = unsafe { handle::get(batch, NAME) };
     for record in batch.batch.iter() {
         let Ok(record) = record else {
-            end_process(&format!("{NAME}: the batch does not parse"));
+            end_process(NAME, "the batch does not parse");
         };
         let (key, value) = (record.key, record.value);
         match record.kind {

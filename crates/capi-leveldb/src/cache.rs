@@ -1,6 +1,6 @@
 //! `leveldb_cache_t`: how many bytes a program gives to blocks. The database's memory budget is made of it.
 
-use crate::handle::{self, Handle, Tagged};
+use drumlin_ffi::handle::{self, Handle, Tagged};
 
 /// What the handle holds.
 #[derive(Debug)]

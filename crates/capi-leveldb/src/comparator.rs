@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use drumlin::Comparator;
 
-use crate::error::end_process;
-use crate::handle::{self, Handle, Tagged};
+use drumlin_ffi::error::end_process;
+use drumlin_ffi::handle::{self, Handle, Tagged};
 
 type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
 type Compare =
@@ -90,12 +90,12 @@ unsafe extern "C" fn leveldb_comparator_create(
 ) -> *mut ComparatorHandle {
     const FUNCTION: &str = "leveldb_comparator_create";
     let (Some(compare), Some(name)) = (compare, name) else {
-        end_process(&format!("{FUNCTION}: a function is null"));
+        end_process(FUNCTION, "a function is null");
     };
     // SAFETY: the C program gives a function for this state.
     let name = unsafe { name(state) };
     if name.is_null() {
-        end_process(&format!("{FUNCTION}: the name is null"));
+        end_process(FUNCTION, "the name is null");
     }
     // SAFETY: it is not null, and names are texts with a zero at their end.
     let name = unsafe { CStr::from_ptr(name) };

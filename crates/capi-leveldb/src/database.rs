@@ -6,11 +6,12 @@ use std::ptr;
 use drumlin::{Db, Error, ErrorKind};
 
 use crate::batch::Batch;
-use crate::bytes::{array, path, slice, to_c, to_c_text};
-use crate::error::{end_process, guard, guard_infallible};
-use crate::handle::{self, Handle, Tagged};
+use crate::error::guard;
 use crate::iterator::Walk;
 use crate::options::{OpenOptions, Reads, SnapshotOf, Writes};
+use drumlin_ffi::bytes::{array, path, slice, to_c, to_c_text};
+use drumlin_ffi::error::{end_process, guard_infallible};
+use drumlin_ffi::handle::{self, Handle, Tagged};
 
 /// What the handle holds.
 #[derive(Debug)]
@@ -184,7 +185,7 @@ unsafe extern "C" fn leveldb_property_value(
     // SAFETY: as above.
     let db = unsafe { handle::get(db, NAME) };
     if name.is_null() {
-        end_process(&format!("{NAME}: the name is null"));
+        end_process(NAME, "the name is null");
     }
     // SAFETY: it is not null, and the C program says that it is a text.
     let name = unsafe { CStr::from_ptr(name) };

@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 
-use crate::handle::{self, Handle, Tagged};
+use drumlin_ffi::handle::{self, Handle, Tagged};
 
 type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
 type CreateFilter = Option<

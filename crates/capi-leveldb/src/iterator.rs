@@ -4,9 +4,10 @@ use std::ffi::{c_char, c_uchar};
 
 use drumlin::DbIterator;
 
-use crate::bytes::slice;
-use crate::error::{guard, guard_infallible};
-use crate::handle::{self, Handle, Tagged};
+use crate::error::guard;
+use drumlin_ffi::bytes::slice;
+use drumlin_ffi::error::guard_infallible;
+use drumlin_ffi::handle::{self, Handle, Tagged};
 
 /// What the handle holds. It stays readable when the database is closed.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! LevelDB's C interface over Drumlin: the functions of `leveldb/c.h`, with its ownership and its errors.
 //!
-//! Each function checks its handles ([`handle`]), makes slices of pointers and lengths ([`bytes`]), and turns errors and
+//! Each function checks its handles (`drumlin_ffi::handle`), makes slices of pointers and lengths (`drumlin_ffi::bytes`), and turns errors and
 //! panics into LevelDB's error texts ([`error`]). No panic crosses into C. A handle of the wrong type, destroyed
 //! before, or null where LevelDB takes none ends the process with a sentence that names the function: what it
 //! points to cannot be trusted.
@@ -9,13 +9,11 @@
 //! batches and iterators by one at a time.
 
 mod batch;
-mod bytes;
 mod cache;
 mod comparator;
 mod database;
 mod error;
 mod filter;
-mod handle;
 mod iterator;
 mod misc;
 mod options;

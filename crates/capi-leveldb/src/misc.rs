@@ -2,8 +2,8 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use crate::bytes::to_c_text;
-use crate::handle::{self, Handle, Tagged};
+use drumlin_ffi::bytes::to_c_text;
+use drumlin_ffi::handle::{self, Handle, Tagged};
 
 /// `leveldb_env_t`. There is the default one only.
 #[derive(Debug)]

@@ -12,8 +12,8 @@ use drumlin::{
 use crate::cache::Cache;
 use crate::comparator::{CComparator, ComparatorHandle};
 use crate::filter::{FilterPolicy, FilterPolicyHandle};
-use crate::handle::{self, Handle, Tagged};
 use crate::misc::{Env, Logger};
+use drumlin_ffi::handle::{self, Handle, Tagged};
 
 const NO_COMPRESSION: c_int = 0;
 const SNAPPY_COMPRESSION: c_int = 1;

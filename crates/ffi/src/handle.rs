@@ -11,17 +11,17 @@ use std::sync::{Mutex, PoisonError};
 use crate::error::end_process;
 
 /// A value that C programs hold handles of.
-pub(crate) trait Tagged {
+pub trait Tagged {
     /// Says which type it is. No two types have the same.
     const TAG: u64;
-    /// The type, as `leveldb/c.h` names it.
+    /// The type, as the header names it.
     const NAME: &'static str;
 }
 
 /// What a handle points to.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct Handle<T> {
+pub struct Handle<T> {
     tag: u64,
     value: ManuallyDrop<T>,
 }
@@ -41,7 +41,7 @@ struct Kept {
 unsafe impl Send for Kept {}
 
 /// A new handle of `value`, which the C program destroys.
-pub(crate) fn create<T: Tagged>(value: T) -> *mut Handle<T> {
+pub fn create<T: Tagged>(value: T) -> *mut Handle<T> {
     Box::into_raw(Box::new(Handle {
         tag: T::TAG,
         value: ManuallyDrop::new(value),
@@ -52,7 +52,7 @@ pub(crate) fn create<T: Tagged>(value: T) -> *mut Handle<T> {
 ///
 /// # Safety
 /// `handle` is null, or came from [`create`] and is not destroyed by another thread meanwhile.
-pub(crate) unsafe fn get<'a, T: Tagged>(handle: *const Handle<T>, function: &str) -> &'a T {
+pub unsafe fn get<'a, T: Tagged>(handle: *const Handle<T>, function: &str) -> &'a T {
     check(handle, function);
     // SAFETY: it is not null and its tag is right, so it came from `create` and is not destroyed.
     let handle = unsafe { &*handle };
@@ -63,7 +63,7 @@ pub(crate) unsafe fn get<'a, T: Tagged>(handle: *const Handle<T>, function: &str
 ///
 /// # Safety
 /// As [`get`]; and no other thread uses the handle meanwhile.
-pub(crate) unsafe fn get_mut<'a, T: Tagged>(handle: *mut Handle<T>, function: &str) -> &'a mut T {
+pub unsafe fn get_mut<'a, T: Tagged>(handle: *mut Handle<T>, function: &str) -> &'a mut T {
     check(handle, function);
     // SAFETY: as in `get`, and the caller keeps other uses away.
     let handle = unsafe { &mut *handle };
@@ -74,7 +74,7 @@ pub(crate) unsafe fn get_mut<'a, T: Tagged>(handle: *mut Handle<T>, function: &s
 ///
 /// # Safety
 /// As [`get_mut`].
-pub(crate) unsafe fn destroy<T: Tagged>(handle: *mut Handle<T>, function: &str) {
+pub unsafe fn destroy<T: Tagged>(handle: *mut Handle<T>, function: &str) {
     check(handle, function);
     // SAFETY: as in `get_mut`.
     let held = unsafe { &mut *handle };
@@ -107,12 +107,12 @@ unsafe fn free<T>(memory: *mut c_void) {
 
 fn check<T: Tagged>(handle: *const Handle<T>, function: &str) {
     if handle.is_null() {
-        end_process(&format!("{function}: the {} is null", T::NAME));
+        end_process(function, &format!("the {} is null", T::NAME));
     }
     // SAFETY: the caller says it is a handle; the memory of destroyed ones is kept for a while.
     match unsafe { (*handle).tag } {
         tag if tag == T::TAG => {}
-        DESTROYED => end_process(&format!("{function}: the {} was destroyed", T::NAME)),
-        _ => end_process(&format!("{function}: this is no {}", T::NAME)),
+        DESTROYED => end_process(function, &format!("the {} was destroyed", T::NAME)),
+        _ => end_process(function, &format!("this is no {}", T::NAME)),
     }
 }
